@@ -1,0 +1,72 @@
+//! The table of diagnostic codes: number, slug, meaning, usual cure.
+
+/// What a code means, for `tfaot explain` and `docs/diagnostics.md`.
+#[derive(Debug)]
+pub struct CodeRow {
+    /// The variant.
+    pub code: Code,
+    /// The number in `TFA0123`.
+    pub number: u16,
+    /// Kebab-case id.
+    pub slug: &'static str,
+    /// What it means, in whole sentences.
+    pub about: &'static str,
+    /// What usually helps.
+    pub cure: &'static str,
+}
+
+macro_rules! codes {
+    ($($variant:ident $number:literal $slug:literal $about:literal $cure:literal;)*) => {
+        /// A stable diagnostic code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $(#[doc = $about] $variant,)* }
+        /// Every code, by number.
+        pub const CODES: &[CodeRow] = &[$(CodeRow { code: Code::$variant, number: $number, slug: $slug, about: $about, cure: $cure },)*];
+    };
+}
+
+codes! {
+    Io 1 "io" "A file could not be read or written." "Check the path and its permissions.";
+    UnknownFormat 2 "unknown-format" "The file is not of a kind that tfaot reads." "Give a GraphDef, a SavedModel folder, a TF.js model.json or HLO text; --format forces a format.";
+    BadEncoding 3 "bad-encoding" "The bytes are not a valid file of the format that they seem to be." "The file is damaged or cut short; export it again.";
+    BadGraph 4 "bad-graph" "The graph breaks a rule that every TensorFlow graph keeps: unique names, inputs that exist, no cycles." "Export the graph again; a graph made by hand may have a dangling input.";
+    TooLarge 5 "too-large" "A size is negative, overflows, or is beyond what this machine could hold." "Check the dimensions that are fed.";
+    UnknownTensor 6 "unknown-tensor" "A feed, fetch or configuration names a tensor that the graph does not have." "tfaot inspect lists the names.";
+    BadOption 7 "bad-option" "An option's value can't be used with this graph." "Read the message; tfaot VERB --help lists the forms.";
+    BadInputs 8 "bad-inputs" "The input arrays do not fit the graph's feeds." "Give each feed an array of its dtype and shape.";
+    UnknownDim 9 "unknown-dim" "A dimension of a feed is not known, and code is compiled for fixed shapes." "Bind it with --feed NAME=f32[1,224,224,3] or --dim NAME=N.";
+    UnsupportedOp 101 "unsupported-op" "The op has no lowering." "Feed the op's result instead, or remove the op from the graph; tfaot ops lists what is supported.";
+    UnsupportedCase 102 "unsupported-case" "The op is supported, but not with this dtype, attribute or shape." "The message says what is supported.";
+    UnsupportedType 103 "unsupported-type" "The type can't live in compiled code: strings, resources and variants have no HLO type." "Feed the tensors that are computed from it.";
+    ShapeMismatch 104 "shape-mismatch" "The shapes of an op's inputs do not fit each other." "Check the shapes that are fed.";
+    TypeMismatch 105 "type-mismatch" "The types of an op's inputs do not fit the op or each other." "Check the types that are fed.";
+    NotConstant 106 "not-constant" "The op needs the value of this input at compile time, and it depends on what is fed." "Fix the input to a constant, or feed what is computed from it.";
+    BadAttr 107 "bad-attr" "An attribute is missing or has a value that the op forbids." "The graph was damaged or made by a newer TensorFlow.";
+    DynamicShape 108 "dynamic-shape" "The shape of the result depends on values that are only known at run time." "Feed the result instead, or bound its size.";
+    BadFunction 109 "bad-function" "A function is missing from the library, calls itself, or has another signature than its caller expects." "Export the graph again.";
+    ControlFlowV1 110 "control-flow-v1" "Switch, Merge, Enter, Exit and NextIteration are not compiled." "Export with control flow v2 (TensorFlow 2 does by default).";
+    HloSyntax 201 "hlo-syntax" "The HLO text can't be parsed." "The message has the line and the column.";
+    HloInvalid 202 "hlo-invalid" "The HLO module breaks a rule of the verifier." "The message has the instruction and the rule.";
+    HloUnsupported 203 "hlo-unsupported" "The HLO opcode is read and verified, but can't be run or compiled." "tfaot hlo eval handles more than tfaot hlo run.";
+    NoLinker 301 "no-linker" "A shared library is needed and no linker was found." "Install lld or a C compiler.";
+    UnknownTarget 302 "unknown-target" "LLVM does not know the target, the processor or the feature." "tfaot targets lists them.";
+    NameClash 303 "name-clash" "Two names become the same C identifier." "Give names in --config.";
+    Mismatch 401 "mismatch" "Two engines, or the code and the expected answer, differ by more than the bound." "The message names the output and the element.";
+    Internal 901 "internal" "An invariant of tfaot is broken." "Please report it.";
+}
+
+impl Code {
+    /// The row of this code.
+    pub fn row(self) -> &'static CodeRow {
+        CODES.iter().find(|r| r.code == self).expect("the macro makes a row for each variant")
+    }
+    /// The code as users see it: `TFA0123`.
+    pub fn id(self) -> String {
+        format!("TFA{:04}", self.row().number)
+    }
+    /// The row of `TFA0123`, `123` or a slug.
+    pub fn parse(text: &str) -> Option<&'static CodeRow> {
+        let digits = text.trim_start_matches("TFA").trim_start_matches("tfa");
+        CODES.iter().find(|r| r.slug == text || digits.parse() == Ok(r.number))
+    }
+}

@@ -1,0 +1,128 @@
+//! What the user is told: coded diagnostics, and the error type of every step.
+//!
+//! Two kinds of error and no third: a [`Diagnostic`] blames the user's graph or options, an internal error blames us.
+pub mod codes;
+mod render;
+
+pub use codes::Code;
+pub use render::render;
+
+/// Where a diagnostic points: a graph has no lines, so file, function and node stand for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file as the user named it.
+    pub file: Option<String>,
+    /// The library function that holds the node; `None` at the top level.
+    pub function: Option<String>,
+    /// The node's name.
+    pub node: Option<String>,
+    /// The node's op.
+    pub op: Option<String>,
+    /// Line and column of a text input, both from 1.
+    pub line: Option<(usize, usize)>,
+}
+
+/// One problem of the user's input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The stable code.
+    pub code: Code,
+    /// One lower-case sentence without a full stop.
+    pub message: String,
+    /// Where it happened.
+    pub place: Box<Place>,
+    /// Facts that explain it, a line each.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic with no place yet.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Diagnostic { code, message: message.into(), place: Box::default(), notes: Vec::new(), help: None }
+    }
+    /// Adds a fact.
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+    /// Says what to do.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+    /// Fills in the node unless a nearer one is already known.
+    pub fn at_node(mut self, node: &str, op: &str) -> Self {
+        if self.place.node.is_none() {
+            self.place.node = Some(node.to_string());
+            self.place.op = Some(op.to_string());
+        }
+        self
+    }
+}
+
+/// Why a step failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The user's input is at fault; never empty.
+    User(Vec<Diagnostic>),
+    /// A broken invariant of ours: the step that found it, and what it saw.
+    Internal {
+        /// The step or pass.
+        step: &'static str,
+        /// What was wrong.
+        message: String,
+    },
+}
+
+/// The result of every step.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// A user error of one diagnostic.
+    pub fn user(code: Code, message: impl Into<String>) -> Self {
+        Diagnostic::new(code, message).into()
+    }
+    /// An internal error.
+    pub fn internal(step: &'static str, message: impl Into<String>) -> Self {
+        Error::Internal { step, message: message.into() }
+    }
+    /// Applies `f` to each diagnostic.
+    pub fn map(self, f: impl FnMut(Diagnostic) -> Diagnostic) -> Self {
+        match self {
+            Error::User(all) => Error::User(all.into_iter().map(f).collect()),
+            internal => internal,
+        }
+    }
+    /// Its diagnostics; an internal error becomes one with `Code::Internal`.
+    pub fn into_diagnostics(self) -> Vec<Diagnostic> {
+        match self {
+            Error::User(all) => all,
+            Error::Internal { step, message } => vec![
+                Diagnostic::new(Code::Internal, format!("{step}: {message}"))
+                    .help("this is a bug in tfaot; please report it with the graph"),
+            ],
+        }
+    }
+}
+
+impl From<Diagnostic> for Error {
+    fn from(d: Diagnostic) -> Self {
+        Error::User(vec![d])
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, d) in self.clone().into_diagnostics().iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            f.write_str(&render(d))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,156 @@
+//! The noun `graph`: a TensorFlow graph and its function library, as imported.
+mod attr;
+mod types;
+
+pub use attr::{Attr, FuncRef};
+pub use types::{PartialShape, TfType};
+
+use crate::util::id_vec::IdVec;
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+crate::ids! {
+    /// A node of one graph.
+    pub struct NodeId;
+}
+
+/// One output of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// The node.
+    pub node: NodeId,
+    /// Which output, from 0, counting list outputs one by one.
+    pub port: u32,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its name, unique in the graph.
+    pub name: Box<str>,
+    /// TensorFlow's op.
+    pub op: Arc<str>,
+    /// The device, often empty.
+    pub device: Arc<str>,
+    /// Data inputs, in order.
+    pub inputs: Box<[Endpoint]>,
+    /// Control inputs.
+    pub controls: Box<[NodeId]>,
+    /// Attributes by name.
+    pub attrs: Box<[(Arc<str>, Attr)]>,
+}
+
+/// Nodes and edges. Edges to missing nodes do not exist: the importer refuses them.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// The nodes in file order.
+    pub nodes: IdVec<NodeId, Node>,
+}
+
+/// A function of the library: a graph with `_Arg` nodes and results.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Argument names and types, in order; argument `i` is the node `args[i]` of op `_Arg` in `graph`.
+    pub args: Vec<NodeId>,
+    /// Result `i` is this output.
+    pub rets: Vec<Endpoint>,
+    /// The names of the results in the signature.
+    pub ret_names: Vec<Box<str>>,
+    /// The body.
+    pub graph: Graph,
+}
+
+/// One named set of inputs and outputs of a SavedModel.
+#[derive(Clone, Debug, Default)]
+pub struct Signature {
+    /// Its name, such as `serving_default`.
+    pub name: String,
+    /// `(argument name, tensor name)`.
+    pub inputs: Vec<(String, String)>,
+    /// `(result name, tensor name)`.
+    pub outputs: Vec<(String, String)>,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The file as the user named it.
+    pub source: String,
+    /// The top-level graph.
+    pub graph: Graph,
+    /// The function library by name.
+    pub functions: IndexMap<Arc<str>, Function>,
+    /// The SavedModel's signatures, or the TF.js signature.
+    pub signatures: Vec<Signature>,
+    /// The producer version of the GraphDef.
+    pub producer: i32,
+}
+
+impl Node {
+    /// The attribute `name`.
+    pub fn attr(&self, name: &str) -> Option<&Attr> {
+        self.attrs.iter().find(|a| &*a.0 == name).map(|a| &a.1)
+    }
+    /// An integer attribute.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        if let Some(Attr::Int(v)) = self.attr(name) { Some(*v) } else { None }
+    }
+    /// A float attribute.
+    pub fn float(&self, name: &str) -> Option<f32> {
+        if let Some(Attr::Float(v)) = self.attr(name) { Some(*v) } else { None }
+    }
+    /// A boolean attribute.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        if let Some(Attr::Bool(v)) = self.attr(name) { Some(*v) } else { None }
+    }
+    /// A string attribute, if it is UTF-8.
+    pub fn str(&self, name: &str) -> Option<&str> {
+        if let Some(Attr::Str(v)) = self.attr(name) { std::str::from_utf8(v).ok() } else { None }
+    }
+    /// A type attribute.
+    pub fn tf_type(&self, name: &str) -> Option<TfType> {
+        if let Some(Attr::Type(v)) = self.attr(name) { Some(*v) } else { None }
+    }
+    /// A list of integers.
+    pub fn ints(&self, name: &str) -> Option<&[i64]> {
+        if let Some(Attr::Ints(v)) = self.attr(name) { Some(v) } else { None }
+    }
+    /// A function attribute.
+    pub fn func(&self, name: &str) -> Option<&FuncRef> {
+        if let Some(Attr::Func(v)) = self.attr(name) { Some(v) } else { None }
+    }
+}
+
+impl Graph {
+    /// The node called `name`; a walk over all nodes.
+    pub fn find(&self, name: &str) -> Option<NodeId> {
+        self.nodes.iter().find(|(_, n)| &*n.name == name).map(|(id, _)| id)
+    }
+    /// Nodes so that producers come before users (data and control); `Err` names a node on a cycle.
+    pub fn topological_order(&self) -> Result<Vec<NodeId>, NodeId> {
+        let mut missing: Vec<u32> = self.nodes.values().map(|n| (n.inputs.len() + n.controls.len()) as u32).collect();
+        let mut users: IdVec<NodeId, Vec<NodeId>> = self.nodes.ids().map(|_| Vec::new()).collect();
+        for (id, node) in self.nodes.iter() {
+            for from in node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()) {
+                users[from].push(id);
+            }
+        }
+        let mut order: Vec<NodeId> = self.nodes.ids().filter(|id| missing[id.0 as usize] == 0).collect();
+        let mut at = 0;
+        while at < order.len() {
+            for &user in &users[order[at]] {
+                missing[user.0 as usize] -= 1;
+                if missing[user.0 as usize] == 0 {
+                    order.push(user);
+                }
+            }
+            at += 1;
+        }
+        if order.len() == self.nodes.len() {
+            return Ok(order);
+        }
+        Err(self.nodes.ids().find(|id| missing[id.0 as usize] > 0).expect("some node was not ordered"))
+    }
+}

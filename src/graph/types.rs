@@ -1,0 +1,65 @@
+//! TensorFlow's types and partial shapes.
+use crate::tensor::DType;
+
+/// A type of TensorFlow's, also those that compiled code can't hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TfType {
+    /// An element type of arrays.
+    Data(DType),
+    /// Byte strings.
+    String,
+    /// Handles of variables and tables.
+    Resource,
+    /// Values of any kind, among them TensorLists.
+    Variant,
+    /// A number that names no type tfaot knows.
+    Unknown(i32),
+}
+
+impl TfType {
+    /// The type of TensorFlow's `DataType` number; reference types are their base types.
+    pub fn from_number(number: i32) -> TfType {
+        let base = if number > 100 { number - 100 } else { number };
+        match base {
+            7 => TfType::String,
+            20 => TfType::Resource,
+            21 => TfType::Variant,
+            n => DType::from_tf(n).map_or(TfType::Unknown(number), TfType::Data),
+        }
+    }
+    /// The element type, if it is one.
+    pub fn dtype(self) -> Option<DType> {
+        if let TfType::Data(t) = self { Some(t) } else { None }
+    }
+}
+
+impl std::fmt::Display for TfType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TfType::Data(t) => t.fmt(f),
+            TfType::String => f.write_str("string"),
+            TfType::Resource => f.write_str("resource"),
+            TfType::Variant => f.write_str("variant"),
+            TfType::Unknown(n) => write!(f, "type {n}"),
+        }
+    }
+}
+
+/// A shape of which parts may be unknown: `None` is an unknown rank, `Some([None, Some(3)])` is `[?,3]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartialShape(pub Option<Vec<Option<u64>>>);
+
+impl PartialShape {
+    /// The sizes if all are known.
+    pub fn fixed(&self) -> Option<Vec<u64>> {
+        self.0.as_ref()?.iter().copied().collect()
+    }
+}
+
+impl std::fmt::Display for PartialShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(dims) = &self.0 else { return f.write_str("[...]") };
+        let dims: Vec<String> = dims.iter().map(|d| d.map_or("?".to_string(), |n| n.to_string())).collect();
+        write!(f, "[{}]", dims.join(","))
+    }
+}

@@ -1,0 +1,192 @@
+//! The payloads of instructions. Axes are `usize` and already valid in a verified module.
+use super::CompId;
+
+/// One dimension of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WindowDim {
+    /// Window size.
+    pub size: u64,
+    /// Step between windows.
+    pub stride: u64,
+    /// Elements added before; negative crops.
+    pub pad_low: i64,
+    /// Elements added behind; negative crops.
+    pub pad_high: i64,
+    /// Base dilation: 1 + holes between elements of the operand.
+    pub lhs_dilate: u64,
+    /// Window dilation: 1 + holes between elements of the window.
+    pub rhs_dilate: u64,
+    /// The window is applied backwards.
+    pub reversal: bool,
+}
+
+impl Default for WindowDim {
+    fn default() -> Self {
+        WindowDim { size: 1, stride: 1, pad_low: 0, pad_high: 0, lhs_dilate: 1, rhs_dilate: 1, reversal: false }
+    }
+}
+
+impl WindowDim {
+    /// The number of windows over `n` elements, or `None` where a size overflows.
+    pub fn output_size(&self, n: u64) -> Option<u64> {
+        let dilated = |n: u64, by: u64| if n == 0 { Some(0) } else { (n - 1).checked_mul(by)?.checked_add(1) };
+        let base =
+            i64::try_from(dilated(n, self.lhs_dilate)?).ok()?.checked_add(self.pad_low)?.checked_add(self.pad_high)?;
+        let window = i64::try_from(dilated(self.size, self.rhs_dilate)?).ok()?;
+        if base < window || self.stride == 0 { Some(0) } else { Some((base - window) as u64 / self.stride + 1) }
+    }
+}
+
+/// The axes of a `dot`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DotDims {
+    /// Batch axes of the left operand.
+    pub lhs_batch: Vec<usize>,
+    /// Batch axes of the right operand, in the same order.
+    pub rhs_batch: Vec<usize>,
+    /// Contracted axes of the left operand.
+    pub lhs_contracting: Vec<usize>,
+    /// Contracted axes of the right operand, in the same order.
+    pub rhs_contracting: Vec<usize>,
+}
+
+/// The axes and window of a `convolution`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConvDims {
+    /// One entry a spatial dimension.
+    pub window: Vec<WindowDim>,
+    /// Axis of the operand that is the batch.
+    pub input_batch: usize,
+    /// Axis of the operand that is the features.
+    pub input_feature: usize,
+    /// Spatial axes of the operand.
+    pub input_spatial: Vec<usize>,
+    /// Axis of the kernel that is contracted.
+    pub kernel_input_feature: usize,
+    /// Axis of the kernel that becomes the output's features.
+    pub kernel_output_feature: usize,
+    /// Spatial axes of the kernel.
+    pub kernel_spatial: Vec<usize>,
+    /// Axis of the result that is the batch.
+    pub output_batch: usize,
+    /// Axis of the result that is the features.
+    pub output_feature: usize,
+    /// Spatial axes of the result.
+    pub output_spatial: Vec<usize>,
+    /// Groups of features.
+    pub feature_group_count: u64,
+    /// Groups of the batch.
+    pub batch_group_count: u64,
+}
+
+/// The axes of a `gather`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GatherDims {
+    /// Axes of the result that come from the slice.
+    pub offset_dims: Vec<usize>,
+    /// Axes of the operand whose slice size is 1 and which are dropped.
+    pub collapsed_slice_dims: Vec<usize>,
+    /// Operand axis of each index component.
+    pub start_index_map: Vec<usize>,
+    /// Axis of the indices that holds the components; the rank where each index is a scalar.
+    pub index_vector_dim: usize,
+    /// Batch axes of the operand.
+    pub operand_batching_dims: Vec<usize>,
+    /// Batch axes of the indices.
+    pub start_indices_batching_dims: Vec<usize>,
+    /// Size of the slice along each operand axis.
+    pub slice_sizes: Vec<u64>,
+    /// Whether the indices are known to be sorted.
+    pub indices_are_sorted: bool,
+}
+
+/// The axes of a `scatter`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ScatterDims {
+    /// Axes of the updates that are the window.
+    pub update_window_dims: Vec<usize>,
+    /// Axes of the operand that the window lacks.
+    pub inserted_window_dims: Vec<usize>,
+    /// Operand axis of each index component.
+    pub scatter_dims_to_operand_dims: Vec<usize>,
+    /// Axis of the indices that holds the components.
+    pub index_vector_dim: usize,
+    /// Batch axes of the operand.
+    pub input_batching_dims: Vec<usize>,
+    /// Batch axes of the indices.
+    pub scatter_indices_batching_dims: Vec<usize>,
+    /// Whether the indices are known to be sorted.
+    pub indices_are_sorted: bool,
+    /// Whether the indices are known to differ.
+    pub unique_indices: bool,
+}
+
+/// One dimension of a `slice`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SliceDim {
+    /// First element.
+    pub start: u64,
+    /// One past the last.
+    pub limit: u64,
+    /// Step, at least 1.
+    pub stride: u64,
+}
+
+/// One dimension of a `pad`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PadDim {
+    /// Elements added before; negative crops.
+    pub low: i64,
+    /// Elements added behind; negative crops.
+    pub high: i64,
+    /// Elements added between neighbours.
+    pub interior: u64,
+}
+
+/// The kind of an `fft`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FftKind {
+    /// Complex to complex.
+    Fft,
+    /// Complex to complex, inverse.
+    Ifft,
+    /// Real to half complex.
+    Rfft,
+    /// Half complex to real.
+    Irfft,
+}
+
+/// How `triangular-solve` reads its matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transpose {
+    /// As it is.
+    No,
+    /// Transposed.
+    Yes,
+    /// Transposed and conjugated.
+    Adjoint,
+}
+
+/// What becomes of fused instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FusionKind {
+    /// One loop over the root.
+    Loop,
+    /// A reduction with its producers.
+    Input,
+    /// A contraction with its consumers.
+    Output,
+    /// Anything else.
+    Custom,
+}
+
+/// An opcode that this compiler only reads, verifies the frame of, and prints: collectives, async, custom calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Foreign {
+    /// XLA's opcode.
+    pub opcode: String,
+    /// Attributes as written, `(name, text)`, in order.
+    pub attrs: Vec<(String, String)>,
+    /// Computations it calls, with the attribute's name.
+    pub calls: Vec<(String, CompId)>,
+}

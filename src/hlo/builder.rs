@@ -1,0 +1,309 @@
+//! Makes computations instruction by instruction, inferring shapes.
+//!
+//! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
+//! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
+use super::attrs::*;
+use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
+use crate::diag::{Error, Result};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+use crate::util::id_vec::IdVec;
+
+/// A module under construction: a stack of open computations.
+#[derive(Debug)]
+pub struct Builder {
+    module: Module,
+    open: Vec<Computation>,
+    error: Option<String>,
+    /// Given to each new instruction.
+    pub metadata: Metadata,
+}
+
+impl Builder {
+    /// A module whose first computation, the entry, is open.
+    pub fn new(name: &str) -> Self {
+        let module = Module { name: name.to_string(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+        let mut b = Builder { module, open: Vec::new(), error: None, metadata: Metadata::default() };
+        b.begin("main");
+        b
+    }
+    /// Opens a nested computation; ids of the outer one are of no use until [`Builder::end`].
+    pub fn begin(&mut self, name: &str) {
+        self.open.push(Computation {
+            name: name.to_string(),
+            insts: IdVec::new(),
+            params: Vec::new(),
+            root: InstId(0),
+        });
+    }
+    /// Closes the innermost computation.
+    pub fn end(&mut self, root: InstId) -> CompId {
+        let mut comp = self.open.pop().expect("begin and end come in pairs");
+        comp.root = root;
+        comp.name = format!("{}.{}", comp.name, self.module.comps.len());
+        self.module.comps.push(comp)
+    }
+    /// Closes the innermost computation and forgets it.
+    pub fn abandon(&mut self) {
+        self.open.pop();
+    }
+    /// The depth of open computations, for unwinding to after an error.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+    /// Closes the entry; fails with the first error that a call met.
+    pub fn finish(mut self, root: InstId) -> Result<Module> {
+        if let Some(message) = self.error {
+            return Err(Error::internal("hlo builder", message));
+        }
+        let mut comp = self.open.pop().expect("the entry is open");
+        comp.root = root;
+        self.module.entry = self.module.comps.push(comp);
+        Ok(self.module)
+    }
+    /// The first error since the last call, if any.
+    pub fn take_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+    /// The computation that is open.
+    pub fn current(&self) -> &Computation {
+        self.open.last().expect("a computation is open")
+    }
+    /// The module so far: closed computations only.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+    /// The shape of an instruction.
+    pub fn shape(&self, id: InstId) -> &Shape {
+        &self.current().insts[id].shape
+    }
+    /// The sizes of an array; none for what is not an array.
+    pub fn dims(&self, id: InstId) -> &[u64] {
+        self.shape(id).as_array().map_or(&[], |a| &a.dims)
+    }
+    /// The number of dimensions.
+    pub fn rank(&self, id: InstId) -> usize {
+        self.dims(id).len()
+    }
+    /// The element type of an array.
+    pub fn dtype(&self, id: InstId) -> DType {
+        self.shape(id).as_array().map_or(DType::Pred, |a| a.dtype)
+    }
+    fn fail(&mut self, message: String) {
+        self.error.get_or_insert(message);
+    }
+    /// Adds an instruction of a given shape, unchecked.
+    pub fn push(&mut self, op: Op, operands: &[InstId], shape: Shape) -> InstId {
+        let metadata = self.metadata.clone();
+        let comp = self.open.last_mut().expect("a computation is open");
+        let name = format!("{}.{}", op.name(), comp.insts.len());
+        let id = comp.insts.push(Inst { name, op, operands: operands.to_vec(), shape, metadata, extra: Vec::new() });
+        if let Op::Parameter(_) = comp.insts[id].op {
+            comp.params.push(id);
+        }
+        id
+    }
+    /// Adds an instruction and infers its shape.
+    pub fn add_inst(&mut self, op: Op, operands: &[InstId]) -> InstId {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();
+        match infer::infer(&op, &shapes, &self.module) {
+            Ok(shape) => self.push(op, operands, shape),
+            Err(message) => {
+                let shape = operands.last().map_or(Shape::array(DType::F32, []), |&id| self.shape(id).clone());
+                self.fail(format!("{}: {message}", op.name()));
+                self.push(op, operands, shape)
+            }
+        }
+    }
+    /// The next argument of the open computation.
+    pub fn parameter(&mut self, shape: Shape) -> InstId {
+        let number = self.current().params.len();
+        self.push(Op::Parameter(number), &[], shape)
+    }
+    /// A constant array.
+    pub fn constant(&mut self, value: Tensor) -> InstId {
+        let shape = Shape::array(value.dtype, value.dims.clone());
+        self.push(Op::Constant(Literal::Array(value)), &[], shape)
+    }
+    /// A constant scalar of `dtype`.
+    pub fn scalar(&mut self, dtype: DType, value: f64) -> InstId {
+        self.constant(Tensor::scalar_of(dtype, value))
+    }
+    /// `value` in every element of an array like `like`.
+    pub fn full_like(&mut self, like: InstId, value: f64) -> InstId {
+        let (dtype, dims) = (self.dtype(like), self.dims(like).to_vec());
+        self.full(dtype, &dims, value)
+    }
+    /// `value` in every element.
+    pub fn full(&mut self, dtype: DType, dims: &[u64], value: f64) -> InstId {
+        let scalar = self.scalar(dtype, value);
+        self.broadcast(scalar, dims, &[])
+    }
+    /// A pointwise op on operands of one shape.
+    pub fn elementwise(&mut self, op: ScalarOp, operands: &[InstId]) -> InstId {
+        self.add_inst(Op::Elementwise(op), operands)
+    }
+    /// A unary pointwise op.
+    pub fn unary(&mut self, op: ScalarOp, x: InstId) -> InstId {
+        self.elementwise(op, &[x])
+    }
+    /// A binary pointwise op with NumPy broadcasting of sizes.
+    pub fn binary(&mut self, op: ScalarOp, x: InstId, y: InstId) -> InstId {
+        let (x, y) = self.broadcast_together(x, y);
+        self.elementwise(op, &[x, y])
+    }
+    /// x + y, broadcasting.
+    pub fn add(&mut self, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Add, x, y)
+    }
+    /// x - y, broadcasting.
+    pub fn sub(&mut self, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Subtract, x, y)
+    }
+    /// x * y, broadcasting.
+    pub fn mul(&mut self, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Multiply, x, y)
+    }
+    /// x / y, broadcasting.
+    pub fn div(&mut self, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Divide, x, y)
+    }
+    /// The larger, broadcasting.
+    pub fn max(&mut self, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Maximum, x, y)
+    }
+    /// The smaller, broadcasting.
+    pub fn min(&mut self, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Minimum, x, y)
+    }
+    /// A comparison, broadcasting.
+    pub fn compare(&mut self, direction: Direction, x: InstId, y: InstId) -> InstId {
+        self.binary(ScalarOp::Compare(direction, CompareKind::Partial), x, y)
+    }
+    /// `on_true` where `pred`, else `on_false`, all broadcast together.
+    pub fn select(&mut self, pred: InstId, on_true: InstId, on_false: InstId) -> InstId {
+        let (t, f) = self.broadcast_together(on_true, on_false);
+        let (p, t) = self.broadcast_together(pred, t);
+        let dims = self.dims(t).to_vec();
+        let f = self.broadcast_to(f, &dims);
+        self.elementwise(ScalarOp::Select, &[p, t, f])
+    }
+    /// A value of another element type; itself where it is of that type.
+    pub fn convert(&mut self, x: InstId, dtype: DType) -> InstId {
+        if self.dtype(x) == dtype { x } else { self.unary(ScalarOp::Convert(dtype), x) }
+    }
+    /// Operand dimension `i` becomes result dimension `map[i]`.
+    pub fn broadcast(&mut self, x: InstId, dims: &[u64], map: &[usize]) -> InstId {
+        let fits = map.len() == self.rank(x) && map.iter().zip(self.dims(x)).all(|(&m, d)| dims.get(m) == Some(d));
+        if !fits {
+            self.fail(format!("broadcast of {} to {dims:?} by {map:?}", self.shape(x)));
+        }
+        let shape = Shape::array(self.dtype(x), dims);
+        self.push(Op::Broadcast(map.to_vec()), &[x], shape)
+    }
+    /// NumPy's `broadcast_to`: sizes of 1 repeat, new dimensions come first.
+    pub fn broadcast_to(&mut self, x: InstId, dims: &[u64]) -> InstId {
+        let from = self.dims(x).to_vec();
+        if from == dims {
+            return x;
+        }
+        let Some(lead) = dims.len().checked_sub(from.len()) else {
+            self.fail(format!("{from:?} can't be broadcast to {dims:?}"));
+            return x;
+        };
+        let kept: Vec<usize> = (0..from.len()).filter(|&i| from[i] == dims[lead + i] || from[i] != 1).collect();
+        let squeezed: Vec<u64> = kept.iter().map(|&i| from[i]).collect();
+        let x = self.reshape(x, &squeezed);
+        self.broadcast(x, dims, &kept.iter().map(|&i| lead + i).collect::<Vec<_>>())
+    }
+    /// The sizes that two arrays broadcast to, by NumPy's rule.
+    pub fn broadcast_dims(x: &[u64], y: &[u64]) -> Option<Vec<u64>> {
+        let rank = x.len().max(y.len());
+        let at = |v: &[u64], i: usize| if i + v.len() >= rank { v[i + v.len() - rank] } else { 1 };
+        (0..rank)
+            .map(|i| match (at(x, i), at(y, i)) {
+                (1, d) | (d, 1) => Some(d),
+                (a, b) if a == b => Some(a),
+                _ => None,
+            })
+            .collect()
+    }
+    /// Both operands broadcast to their common sizes.
+    pub fn broadcast_together(&mut self, x: InstId, y: InstId) -> (InstId, InstId) {
+        match Self::broadcast_dims(self.dims(x), self.dims(y)) {
+            Some(dims) => (self.broadcast_to(x, &dims), self.broadcast_to(y, &dims)),
+            None => {
+                self.fail(format!("{} and {} can't be broadcast together", self.shape(x), self.shape(y)));
+                (x, y)
+            }
+        }
+    }
+    /// The same elements with other sizes.
+    pub fn reshape(&mut self, x: InstId, dims: &[u64]) -> InstId {
+        if self.dims(x) == dims {
+            return x;
+        }
+        let shape = Shape::array(self.dtype(x), dims);
+        let count = |s: &Shape| s.as_array().map(super::ArrayShape::elements);
+        if count(&shape) != count(self.shape(x)) {
+            self.fail(format!("reshape of {} to {dims:?}", self.shape(x)));
+        }
+        self.push(Op::Reshape, &[x], shape)
+    }
+    /// Result dimension `i` is operand dimension `perm[i]`; itself for the identity.
+    pub fn transpose(&mut self, x: InstId, perm: &[usize]) -> InstId {
+        if perm.iter().enumerate().all(|(i, &p)| i == p) && perm.len() == self.rank(x) {
+            return x;
+        }
+        self.add_inst(Op::Transpose(perm.to_vec()), &[x])
+    }
+    /// A strided box.
+    pub fn slice(&mut self, x: InstId, dims: &[SliceDim]) -> InstId {
+        self.add_inst(Op::Slice(dims.to_vec()), &[x])
+    }
+    /// `start..limit` of one axis.
+    pub fn slice_axis(&mut self, x: InstId, axis: usize, start: u64, limit: u64) -> InstId {
+        let whole = |(i, &n): (usize, &u64)| {
+            if i == axis { SliceDim { start, limit, stride: 1 } } else { SliceDim { start: 0, limit: n, stride: 1 } }
+        };
+        let dims: Vec<_> = self.dims(x).iter().enumerate().map(whole).collect();
+        self.slice(x, &dims)
+    }
+    /// Grown or cropped; `fill` is a scalar.
+    pub fn pad(&mut self, x: InstId, fill: InstId, dims: &[PadDim]) -> InstId {
+        self.add_inst(Op::Pad(dims.to_vec()), &[x, fill])
+    }
+    /// Arrays one after another.
+    pub fn concatenate(&mut self, parts: &[InstId], axis: usize) -> InstId {
+        if let [one] = parts { *one } else { self.add_inst(Op::Concatenate(axis), parts) }
+    }
+    /// 0, 1, 2 … along one axis.
+    pub fn iota(&mut self, dtype: DType, dims: &[u64], axis: usize) -> InstId {
+        self.push(Op::Iota(axis), &[], Shape::array(dtype, dims))
+    }
+    /// A computation of two scalars that applies one op, for `reduce` and its like.
+    pub fn scalar_computation(&mut self, op: ScalarOp, dtype: DType) -> CompId {
+        self.begin(op.name());
+        let x = self.parameter(Shape::array(dtype, []));
+        let y = self.parameter(Shape::array(dtype, []));
+        let root = self.elementwise(op, &[x, y]);
+        self.end(root)
+    }
+    /// Folds dimensions with one op; `init` is its neutral element.
+    pub fn reduce(&mut self, x: InstId, init: InstId, op: ScalarOp, dims: &[usize]) -> InstId {
+        let comp = self.scalar_computation(op, self.dtype(x));
+        self.add_inst(Op::Reduce { dims: dims.to_vec(), comp }, &[x, init])
+    }
+    /// A batched matrix product.
+    pub fn dot(&mut self, x: InstId, y: InstId, dims: DotDims) -> InstId {
+        self.add_inst(Op::Dot(dims), &[x, y])
+    }
+    /// Several values as one.
+    pub fn tuple(&mut self, parts: &[InstId]) -> InstId {
+        self.add_inst(Op::Tuple, parts)
+    }
+    /// One part of a tuple.
+    pub fn get_tuple_element(&mut self, x: InstId, index: usize) -> InstId {
+        self.add_inst(Op::GetTupleElement(index), &[x])
+    }
+}

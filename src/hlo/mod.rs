@@ -1,0 +1,149 @@
+//! The noun `hlo`: XLA's high-level operations.
+//!
+//! A [`Module`] is a list of [`Computation`]s, one of them the entry; a computation is an arena of [`Inst`]ructions, each an
+//! [`Op`] with operands and a result [`Shape`]. Operands need not stand before their users in the arena: walk
+//! [`Computation::post_order`]. Values are immutable; a pass makes new instructions and redirects users.
+pub mod attrs;
+mod builder;
+pub mod infer;
+mod op;
+mod shape;
+pub mod text;
+pub mod verify;
+
+pub use builder::Builder;
+pub use op::{Literal, Op};
+pub use shape::{ArrayShape, Layout, Shape};
+
+use crate::util::id_vec::IdVec;
+
+crate::ids! {
+    /// An instruction of one computation.
+    pub struct InstId;
+    /// A computation of one module.
+    pub struct CompId;
+}
+
+/// Which TensorFlow node an instruction came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// TensorFlow's op.
+    pub op_type: String,
+    /// The node's name.
+    pub op_name: String,
+}
+
+/// One instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inst {
+    /// Its name, unique in the computation once printed.
+    pub name: String,
+    /// What it computes.
+    pub op: Op,
+    /// From what.
+    pub operands: Vec<InstId>,
+    /// The form of its result.
+    pub shape: Shape,
+    /// Where it came from.
+    pub metadata: Metadata,
+    /// Attributes that are only carried, as text: sharding, backend_config, control-predecessors, operand_precision …
+    pub extra: Vec<(String, String)>,
+}
+
+/// A function of values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Computation {
+    /// Its name, unique in the module.
+    pub name: String,
+    /// All instructions, dead ones included.
+    pub insts: IdVec<InstId, Inst>,
+    /// The parameters by number.
+    pub params: Vec<InstId>,
+    /// The result.
+    pub root: InstId,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module {
+    /// Its name.
+    pub name: String,
+    /// All computations.
+    pub comps: IdVec<CompId, Computation>,
+    /// Where it starts.
+    pub entry: CompId,
+    /// Attributes of the header that are only carried, as text.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Module {
+    /// The entry computation.
+    pub fn entry(&self) -> &Computation {
+        &self.comps[self.entry]
+    }
+    /// The computations that the entry reaches, callees before callers.
+    pub fn reachable(&self) -> Vec<CompId> {
+        fn visit(module: &Module, id: CompId, seen: &mut Vec<bool>, out: &mut Vec<CompId>) {
+            if std::mem::replace(&mut seen[id.0 as usize], true) {
+                return;
+            }
+            for inst in module.comps[id].insts.values() {
+                for callee in inst.op.called() {
+                    visit(module, callee, seen, out);
+                }
+            }
+            out.push(id);
+        }
+        let mut out = Vec::new();
+        visit(self, self.entry, &mut vec![false; self.comps.len()], &mut out);
+        out
+    }
+}
+
+impl Computation {
+    /// The instructions that the root needs and all parameters, operands before users.
+    pub fn post_order(&self) -> Vec<InstId> {
+        let mut state = vec![0u8; self.insts.len()];
+        let mut out = Vec::with_capacity(self.insts.len());
+        let starts = self.params.iter().copied().chain([self.root]);
+        for start in starts {
+            let mut stack = vec![(start, 0usize)];
+            while let Some((id, next)) = stack.pop() {
+                if next == 0 && std::mem::replace(&mut state[id.0 as usize], 1) != 0 {
+                    continue;
+                }
+                match self.insts[id].operands.get(next) {
+                    Some(&operand) => {
+                        stack.push((id, next + 1));
+                        if state[operand.0 as usize] == 0 {
+                            stack.push((operand, 0));
+                        }
+                    }
+                    None => out.push(id),
+                }
+            }
+        }
+        out
+    }
+    /// The users of each instruction, among those of `post_order`; an instruction that uses a value twice stands twice.
+    pub fn users(&self) -> IdVec<InstId, Vec<InstId>> {
+        let mut users: IdVec<InstId, Vec<InstId>> = self.insts.ids().map(|_| Vec::new()).collect();
+        for id in self.post_order() {
+            for &operand in &self.insts[id].operands {
+                users[operand].push(id);
+            }
+        }
+        users
+    }
+    /// The array shape of `id`, which the verifier made sure is one.
+    pub fn array(&self, id: InstId) -> &ArrayShape {
+        self.insts[id].shape.as_array().expect("the verifier checked that this is an array")
+    }
+}
+
+impl std::ops::Index<InstId> for Computation {
+    type Output = Inst;
+    fn index(&self, id: InstId) -> &Inst {
+        &self.insts[id]
+    }
+}

@@ -1,0 +1,142 @@
+//! The shape of a value: arrays, tuples, tokens.
+use crate::tensor::{DType, element_count};
+
+/// A memory layout: dimensions from fastest to slowest, and whatever XLA writes behind the colon, kept as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// Dimension numbers, minor to major.
+    pub minor_to_major: Vec<i64>,
+    /// Tiles and other properties as written, such as `T(8,128)S(1)`.
+    pub properties: String,
+}
+
+/// An element type and sizes, outermost first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ArrayShape {
+    /// The element type.
+    pub dtype: DType,
+    /// The sizes; the bound where a dimension is dynamic.
+    pub dims: Vec<u64>,
+    /// Dimensions whose size is only bounded (`<=n`); empty when all are fixed.
+    pub dynamic: Vec<bool>,
+    /// The layout if one was written.
+    pub layout: Option<Layout>,
+}
+
+/// The shape of one HLO value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// A dense array.
+    Array(ArrayShape),
+    /// Several values.
+    Tuple(Vec<Shape>),
+    /// An ordering token.
+    Token,
+    /// A value of no known form.
+    Opaque,
+}
+
+impl ArrayShape {
+    /// A fixed shape without layout.
+    pub fn new(dtype: DType, dims: impl Into<Vec<u64>>) -> Self {
+        ArrayShape { dtype, dims: dims.into(), dynamic: Vec::new(), layout: None }
+    }
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dims.len()
+    }
+    /// The number of elements; sizes were checked when the shape was made.
+    pub fn elements(&self) -> u64 {
+        element_count(&self.dims).unwrap_or(u64::MAX)
+    }
+    /// The size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.elements().saturating_mul(self.dtype.bytes() as u64)
+    }
+    /// Equal types and sizes, whatever the layouts.
+    pub fn same(&self, other: &ArrayShape) -> bool {
+        self.dtype == other.dtype && self.dims == other.dims
+    }
+    /// Distance in elements between neighbours along each dimension (row-major).
+    pub fn strides(&self) -> Vec<u64> {
+        let mut strides = vec![1u64; self.rank()];
+        for i in (1..self.rank()).rev() {
+            strides[i - 1] = strides[i].saturating_mul(self.dims[i]);
+        }
+        strides
+    }
+}
+
+impl Shape {
+    /// An array shape.
+    pub fn array(dtype: DType, dims: impl Into<Vec<u64>>) -> Self {
+        Shape::Array(ArrayShape::new(dtype, dims))
+    }
+    /// The array shape, if it is one.
+    pub fn as_array(&self) -> Option<&ArrayShape> {
+        match self {
+            Shape::Array(a) => Some(a),
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque => None,
+        }
+    }
+    /// The parts, if it is a tuple.
+    pub fn as_tuple(&self) -> Option<&[Shape]> {
+        match self {
+            Shape::Tuple(parts) => Some(parts),
+            Shape::Array(_) | Shape::Token | Shape::Opaque => None,
+        }
+    }
+    /// Equal but for layouts and dynamic bounds.
+    pub fn same(&self, other: &Shape) -> bool {
+        match (self, other) {
+            (Shape::Array(a), Shape::Array(b)) => a.same(b),
+            (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y)),
+            (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
+            _ => false,
+        }
+    }
+    /// The arrays in it, depth first.
+    pub fn leaves(&self) -> Vec<&ArrayShape> {
+        match self {
+            Shape::Array(a) => vec![a],
+            Shape::Tuple(parts) => parts.iter().flat_map(Shape::leaves).collect(),
+            Shape::Token | Shape::Opaque => vec![],
+        }
+    }
+}
+
+impl std::fmt::Display for ArrayShape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}[", self.dtype)?;
+        for (i, d) in self.dims.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            let bound = if self.dynamic.get(i) == Some(&true) { "<=" } else { "" };
+            write!(f, "{comma}{bound}{d}")?;
+        }
+        f.write_str("]")?;
+        if let Some(layout) = self.layout.as_ref().filter(|l| !l.minor_to_major.is_empty() || !l.properties.is_empty())
+        {
+            let order: Vec<String> = layout.minor_to_major.iter().map(i64::to_string).collect();
+            let colon = if layout.properties.is_empty() { "" } else { ":" };
+            write!(f, "{{{}{colon}{}}}", order.join(","), layout.properties)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shape::Array(a) => a.fmt(f),
+            Shape::Token => f.write_str("token[]"),
+            Shape::Opaque => f.write_str("opaque[]"),
+            Shape::Tuple(parts) => {
+                f.write_str("(")?;
+                for (i, p) in parts.iter().enumerate() {
+                    write!(f, "{}{p}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a lowering sees of its node.
+use super::Value;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Node, TfType};
+use crate::hlo::{Builder, InstId};
+use crate::interp;
+use crate::tensor::{DType, Tensor};
+
+/// A node to lower: its attributes, its inputs as values, and the builder.
+pub struct LowerCtx<'a> {
+    /// The node.
+    pub node: &'a Node,
+    /// Where instructions go.
+    pub b: &'a mut Builder,
+    /// The data inputs, in order.
+    pub args: Vec<Value>,
+}
+
+impl LowerCtx<'_> {
+    /// Input `i`, an array.
+    pub fn arg(&self, i: usize) -> Result<InstId> {
+        match self.args.get(i) {
+            Some(Value::Array(id)) => Ok(*id),
+            Some(Value::List(_) | Value::UnshapedList { .. }) => {
+                Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
+            }
+            Some(Value::Unavailable(t)) => Err(Error::user(
+                Code::UnsupportedType,
+                format!("input {i} is of type {t}, which compiled code can't hold"),
+            )),
+            None => Err(Error::user(Code::BadGraph, format!("input {i} is missing"))),
+        }
+    }
+    /// All inputs from number `from` to before `to`, arrays.
+    pub fn arg_range(&self, from: usize, to: usize) -> Result<Vec<InstId>> {
+        (from..to).map(|i| self.arg(i)).collect()
+    }
+    /// The sizes of input `i`.
+    pub fn dims(&self, i: usize) -> Result<Vec<u64>> {
+        Ok(self.b.dims(self.arg(i)?).to_vec())
+    }
+    /// The element type of input `i`.
+    pub fn dtype(&self, i: usize) -> Result<DType> {
+        Ok(self.b.dtype(self.arg(i)?))
+    }
+    /// The value of input `i`, which must not depend on what is fed.
+    pub fn constant(&self, i: usize) -> Result<Tensor> {
+        let id = self.arg(i)?;
+        interp::constant_value(self.b, id).ok_or_else(|| {
+            Error::user(
+                Code::NotConstant,
+                format!("input {i} must be known at compile time, and it depends on what is fed"),
+            )
+        })
+    }
+    /// The value of input `i` as integers.
+    pub fn constant_ints(&self, i: usize) -> Result<Vec<i64>> {
+        self.constant(i)?
+            .to_i64s()
+            .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
+    }
+    /// The value of input `i`, one integer.
+    pub fn constant_int(&self, i: usize) -> Result<i64> {
+        match self.constant_ints(i)?[..] {
+            [v] => Ok(v),
+            ref all => {
+                Err(Error::user(Code::ShapeMismatch, format!("input {i} must be one integer, not {}", all.len())))
+            }
+        }
+    }
+    /// An axis in `0..rank` from a possibly negative one.
+    pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
+        let shifted = if axis < 0 { axis + rank as i64 } else { axis };
+        usize::try_from(shifted)
+            .ok()
+            .filter(|&a| a < rank)
+            .ok_or_else(|| Error::user(Code::ShapeMismatch, format!("axis {axis} is out of range for rank {rank}")))
+    }
+    /// A required attribute.
+    pub fn required<T>(&self, value: Option<T>, name: &str) -> Result<T> {
+        value.ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` is missing or of the wrong kind")))
+    }
+    /// A required attribute that is an element type.
+    pub fn attr_dtype(&self, name: &str) -> Result<DType> {
+        match self.required(self.node.tf_type(name), name)? {
+            TfType::Data(t) => Ok(t),
+            other => Err(Error::user(Code::UnsupportedType, format!("compiled code can't hold {other}"))),
+        }
+    }
+    /// A boolean attribute, false where it is missing.
+    pub fn flag(&self, name: &str) -> bool {
+        self.node.bool(name).unwrap_or(false)
+    }
+    /// "This dtype, attribute or shape is not supported."
+    pub fn unsupported(&self, message: impl Into<String>) -> Error {
+        Error::user(Code::UnsupportedCase, message)
+    }
+    /// "The shapes do not fit."
+    pub fn mismatch(&self, message: impl Into<String>) -> Error {
+        Diagnostic::new(Code::ShapeMismatch, message).into()
+    }
+    /// One array as the list of outputs.
+    pub fn one(&self, id: InstId) -> Result<Vec<Value>> {
+        Ok(vec![Value::Array(id)])
+    }
+}

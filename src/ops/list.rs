@@ -1,0 +1,4 @@
+use super::OpRow;
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[];

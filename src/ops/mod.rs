@@ -1,0 +1,42 @@
+//! TensorFlow's ops: one row and one function each, in families named after TensorFlow's `core/ops/*_ops.cc`.
+pub mod ctx;
+pub mod row;
+pub mod value;
+mod array;
+mod image;
+mod linalg;
+mod list;
+mod math;
+mod nn;
+mod control_flow;
+
+pub use ctx::LowerCtx;
+pub use row::{Lower, OpRow};
+pub use value::Value;
+
+/// Every family.
+pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
+    ("math", math::ROWS),
+    ("array", array::ROWS),
+    ("nn", nn::ROWS),
+    ("image", image::ROWS),
+    ("linalg", linalg::ROWS),
+    ("list", list::ROWS),
+    ("control_flow", control_flow::ROWS),
+];
+
+/// The row of a TensorFlow op.
+pub fn find(op: &str) -> Option<&'static OpRow> {
+    static SORTED: std::sync::OnceLock<Vec<&'static OpRow>> = std::sync::OnceLock::new();
+    let sorted = SORTED.get_or_init(|| {
+        let mut rows: Vec<&OpRow> = FAMILIES.iter().flat_map(|f| f.1).flat_map(|rows| rows.iter()).collect();
+        rows.sort_by_key(|r| r.name);
+        rows
+    });
+    sorted.binary_search_by_key(&op, |r| r.name).ok().map(|i| sorted[i])
+}
+
+/// Every row with its family, in table order.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static OpRow)> {
+    FAMILIES.iter().flat_map(|(family, tables)| tables.iter().flat_map(|t| t.iter()).map(|row| (*family, row)))
+}

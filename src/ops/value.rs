@@ -1,0 +1,34 @@
+//! What flows along an edge of a TensorFlow graph while it is lowered.
+use crate::hlo::InstId;
+
+/// A TensorList of a fixed number of equal elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListValue {
+    /// `[length, element dims..]`; every element is there from the start (zeros where never set).
+    pub buffer: InstId,
+}
+
+/// The value of one output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// An array in the computation that is open.
+    Array(InstId),
+    /// A TensorList.
+    List(ListValue),
+    /// A list whose element shape is not known yet: `TensorListReserve` with an open shape, given its number of elements
+    /// and element type. It takes its shape from the first element that is set.
+    UnshapedList {
+        /// The number of elements.
+        length: u64,
+        /// The element type.
+        dtype: crate::tensor::DType,
+    },
+    /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
+    Unavailable(crate::graph::TfType),
+}
+
+impl From<InstId> for Value {
+    fn from(id: InstId) -> Self {
+        Value::Array(id)
+    }
+}

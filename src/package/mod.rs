@@ -1,0 +1,1 @@
+//! Objects, headers, archives, shared libraries.

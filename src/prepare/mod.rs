@@ -1,0 +1,1 @@
+//! A program cut to what its fetches need.

@@ -1,0 +1,1 @@
+//! The reference of every [`super::ScalarOp`], bit for bit.

@@ -1,0 +1,6 @@
+//! Pointwise meaning: one enum, [`ScalarOp`], with one reference ([`eval`]) and one emitter (`codegen/scalar.rs`).
+pub mod eval;
+mod op;
+pub mod small_float;
+
+pub use op::{CompareKind, Direction, ScalarOp};

@@ -1,0 +1,126 @@
+//! The element types: XLA's names and numbers, TensorFlow's numbers.
+
+macro_rules! dtypes {
+    ($($variant:ident $name:literal $xla:literal $bits:literal $class:ident $tf:expr;)*) => {
+        /// An element type of an array.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum DType { $(#[doc = $name] $variant,)* }
+        /// Every type, in XLA's order.
+        pub const DTYPES: &[DType] = &[$(DType::$variant,)*];
+        impl DType {
+            /// XLA's text name.
+            pub const fn name(self) -> &'static str { match self { $(DType::$variant => $name,)* } }
+            /// XLA's `PrimitiveType` number.
+            pub const fn xla_number(self) -> i32 { match self { $(DType::$variant => $xla,)* } }
+            /// Bits of one element (`pred` counts 8: it is stored in a byte).
+            pub const fn bits(self) -> u32 { match self { $(DType::$variant => $bits,)* } }
+            /// Its family.
+            pub const fn class(self) -> DTypeClass { match self { $(DType::$variant => DTypeClass::$class,)* } }
+            /// TensorFlow's `DataType` number, if it has one.
+            pub const fn tf_number(self) -> Option<i32> { match self { $(DType::$variant => $tf,)* } }
+        }
+    };
+}
+
+/// The family of an element type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DTypeClass {
+    /// Truth values.
+    Pred,
+    /// Two's complement integers.
+    Signed,
+    /// Natural numbers.
+    Unsigned,
+    /// IEEE-like floats.
+    Float,
+    /// Pairs of floats.
+    Complex,
+}
+
+dtypes! {
+    Pred "pred" 1 8 Pred Some(10);
+    S2 "s2" 26 2 Signed None;
+    S4 "s4" 21 4 Signed Some(29);
+    S8 "s8" 2 8 Signed Some(6);
+    S16 "s16" 3 16 Signed Some(5);
+    S32 "s32" 4 32 Signed Some(3);
+    S64 "s64" 5 64 Signed Some(9);
+    U2 "u2" 27 2 Unsigned None;
+    U4 "u4" 22 4 Unsigned Some(30);
+    U8 "u8" 6 8 Unsigned Some(4);
+    U16 "u16" 7 16 Unsigned Some(17);
+    U32 "u32" 8 32 Unsigned Some(22);
+    U64 "u64" 9 64 Unsigned Some(23);
+    F16 "f16" 10 16 Float Some(19);
+    BF16 "bf16" 16 16 Float Some(14);
+    F32 "f32" 11 32 Float Some(1);
+    F64 "f64" 12 64 Float Some(2);
+    F8E5M2 "f8e5m2" 19 8 Float Some(24);
+    F8E4M3FN "f8e4m3fn" 20 8 Float Some(25);
+    F8E4M3B11FNUZ "f8e4m3b11fnuz" 23 8 Float None;
+    F8E5M2FNUZ "f8e5m2fnuz" 24 8 Float None;
+    F8E4M3FNUZ "f8e4m3fnuz" 25 8 Float None;
+    F8E4M3 "f8e4m3" 28 8 Float None;
+    F8E3M4 "f8e3m4" 29 8 Float None;
+    F8E8M0FNU "f8e8m0fnu" 33 8 Float None;
+    F4E2M1FN "f4e2m1fn" 32 4 Float None;
+    C64 "c64" 15 64 Complex Some(8);
+    C128 "c128" 18 128 Complex Some(18);
+}
+
+impl DType {
+    /// Bytes of one stored element: types below a byte take a whole one.
+    pub const fn bytes(self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+    /// Whether this is one of the float types.
+    pub fn is_float(self) -> bool {
+        self.class() == DTypeClass::Float
+    }
+    /// Whether this is a signed or unsigned integer type (not `pred`).
+    pub fn is_integer(self) -> bool {
+        matches!(self.class(), DTypeClass::Signed | DTypeClass::Unsigned)
+    }
+    /// Whether this is a signed integer type.
+    pub fn is_signed(self) -> bool {
+        self.class() == DTypeClass::Signed
+    }
+    /// Whether this is a complex type.
+    pub fn is_complex(self) -> bool {
+        self.class() == DTypeClass::Complex
+    }
+    /// The float type of a complex type's parts; any other type is its own.
+    pub fn real_part(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+    /// The type that XLA calls `name`.
+    pub fn parse(name: &str) -> Option<DType> {
+        DTYPES.iter().copied().find(|t| t.name() == name)
+    }
+    /// The type of TensorFlow's `DataType` number; quantised types are their storage types.
+    pub fn from_tf(number: i32) -> Option<DType> {
+        let number = match number {
+            11 => 6,
+            12 => 4,
+            13 => 3,
+            15 => 5,
+            16 => 17,
+            n => n,
+        };
+        DTYPES.iter().copied().find(|t| t.tf_number() == Some(number))
+    }
+    /// The type of XLA's `PrimitiveType` number.
+    pub fn from_xla(number: i32) -> Option<DType> {
+        DTYPES.iter().copied().find(|t| t.xla_number() == number)
+    }
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,2 @@
+//! What holds no tensor: ids, arenas, hashes.
+pub mod id_vec;
