@@ -198,6 +198,23 @@ impl Op {
             _ => vec![],
         }
     }
+    /// The same, to be changed.
+    pub fn called_mut(&mut self) -> Vec<&mut CompId> {
+        match self {
+            Op::Scatter { comp, .. }
+            | Op::Reduce { comp, .. }
+            | Op::ReduceWindow { comp, .. }
+            | Op::Sort { comp, .. }
+            | Op::Map { comp, .. }
+            | Op::Call(comp)
+            | Op::Fusion { comp, .. } => vec![comp],
+            Op::SelectAndScatter { select, scatter, .. } => vec![select, scatter],
+            Op::While { cond, body } => vec![cond, body],
+            Op::Conditional(branches) => branches.iter_mut().collect(),
+            Op::Foreign(f) => f.calls.iter_mut().map(|c| &mut c.1).collect(),
+            _ => vec![],
+        }
+    }
     /// The scalar op if this is pointwise.
     pub fn scalar(&self) -> Option<ScalarOp> {
         match self {

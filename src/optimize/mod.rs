@@ -1,8 +1,128 @@
 //! HLO to better HLO: an ordered list of passes.
-use crate::diag::Result;
-use crate::hlo::Module;
+//!
+//! A pass is a function and a row of [`PIPELINE`]. Passes keep the shapes of parameters and of the root, and every value to
+//! the bit, but for those that say otherwise. In debug builds the verifier runs after each and blames it.
+mod constant;
+mod cse;
+mod dce;
+mod fold_constants;
+pub mod rewrite;
 
-/// Runs every pass in order.
-pub fn run(_module: &mut Module) -> Result<()> {
+use std::time::{Duration, Instant};
+
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Module, verify};
+pub use rewrite::Changed;
+
+/// One pass.
+#[derive(Debug)]
+pub struct Pass {
+    /// Kebab-case, as `--passes` has it.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// Does it.
+    pub run: fn(&mut Module) -> Result<Changed>,
+}
+
+/// Every pass, in the order in which they run.
+#[rustfmt::skip]
+pub const PIPELINE: &[Pass] = &[
+    Pass { name: "dce",            about: "drops instructions and computations that no result needs",   run: dce::dce },
+    Pass { name: "fold-constants", about: "computes what depends on constants only",                     run: fold_constants::fold_constants },
+    Pass { name: "cse",            about: "computes equal things once",                                  run: cse::cse },
+];
+
+/// The pipeline runs again while a pass changes something, at most this often.
+const MAX_ROUNDS: usize = 8;
+
+/// Runs every pass in order, again until nothing changes (at most a fixed number of times).
+pub fn run(module: &mut Module) -> Result<()> {
+    run_with(module, &[], |_, _, _, _| {})
+}
+
+/// Runs the passes named, once and in that order; the whole pipeline to its fixed point where none is named.
+///
+/// `observer` sees each pass that ran: its name, the module after it, whether it changed anything, and the time it took.
+/// Errors: `Code::BadOption` for a name that is no pass; an internal error that names the pass otherwise.
+pub fn run_with(
+    module: &mut Module,
+    passes: &[&str],
+    mut observer: impl FnMut(&str, &Module, Changed, Duration),
+) -> Result<()> {
+    if passes.is_empty() {
+        for _ in 0..MAX_ROUNDS {
+            let mut changed = Changed::No;
+            for pass in PIPELINE {
+                changed = changed.or(run_pass(module, pass, &mut observer)?);
+            }
+            if changed == Changed::No {
+                break;
+            }
+        }
+        return Ok(());
+    }
+    let chosen = passes.iter().map(|name| find(name)).collect::<Result<Vec<_>>>()?;
+    for pass in chosen {
+        run_pass(module, pass, &mut observer)?;
+    }
     Ok(())
+}
+
+fn find(name: &str) -> Result<&'static Pass> {
+    PIPELINE.iter().find(|p| p.name == name).ok_or_else(|| {
+        let names: Vec<&str> = PIPELINE.iter().map(|p| p.name).collect();
+        Error::user(Code::BadOption, format!("`{name}` is no pass; there are {}", names.join(", ")))
+    })
+}
+
+fn run_pass(
+    module: &mut Module,
+    pass: &'static Pass,
+    observer: &mut impl FnMut(&str, &Module, Changed, Duration),
+) -> Result<Changed> {
+    let start = Instant::now();
+    let changed = (pass.run)(module)?;
+    let taken = start.elapsed();
+    if cfg!(debug_assertions) && changed == Changed::Yes {
+        verify::verify(module).map_err(|e| Error::internal(pass.name, e.to_string()))?;
+    }
+    observer(pass.name, module, changed, taken);
+    Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::{Builder, Shape};
+    use crate::tensor::DType;
+
+    #[test]
+    fn equal_instructions_and_computations_become_one() {
+        let mut b = Builder::new("m");
+        let x = b.parameter(Shape::array(DType::F32, [4, 3]));
+        let zero = b.scalar(DType::F32, 0.0);
+        let one = b.reduce(x, zero, crate::scalar::ScalarOp::Add, &[1]);
+        let zero = b.scalar(DType::F32, 0.0);
+        let two = b.reduce(x, zero, crate::scalar::ScalarOp::Add, &[1]);
+        let dead = b.add(one, two);
+        b.mul(dead, dead);
+        let root = b.tuple(&[one, two]);
+        let mut module = b.finish(root).expect("the shapes fit");
+        let root_shape = module.entry()[module.entry().root].shape.clone();
+        run(&mut module).expect("the passes succeed");
+        let entry = module.entry();
+        assert_eq!(entry.insts.len(), 4);
+        assert_eq!(module.comps.len(), 2);
+        assert_eq!(entry[entry.root].operands[0], entry[entry.root].operands[1]);
+        assert_eq!(entry[entry.root].shape, root_shape);
+    }
+
+    #[test]
+    fn unknown_passes_are_refused() {
+        let mut b = Builder::new("m");
+        let root = b.scalar(DType::F32, 0.0);
+        let mut module = b.finish(root).expect("the shapes fit");
+        assert!(run_with(&mut module, &["no-such"], |_, _, _, _| {}).is_err());
+    }
 }

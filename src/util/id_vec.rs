@@ -95,3 +95,11 @@ impl<I: Id, T> FromIterator<T> for IdVec<I, T> {
         IdVec { items: items.into_iter().collect(), id: PhantomData }
     }
 }
+
+impl<I, T> IntoIterator for IdVec<I, T> {
+    type Item = T;
+    type IntoIter = std::vec::IntoIter<T>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.into_iter()
+    }
+}

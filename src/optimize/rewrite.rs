@@ -1,0 +1,340 @@
+//! How a pass changes a computation: a walk in post order, a replacement for some instructions, then compaction.
+//!
+//! A rule sees one instruction whose operands are already final, and may return another value of the same shape. What it
+//! returns is tried again when it is new, so that short chains of rules settle in one walk; longer ones settle in the next
+//! round of the pipeline. No rule has to know the users of what it replaces.
+use std::collections::HashSet;
+
+use crate::diag::{Error, Result};
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
+use crate::tensor::{DType, Tensor};
+use crate::util::id_vec::{Id, IdVec};
+
+/// Whether a pass did anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// The module is as it was.
+    No,
+    /// The module differs.
+    Yes,
+}
+
+impl Changed {
+    /// Whether either did anything.
+    pub fn or(self, other: Changed) -> Changed {
+        if self == Changed::Yes { Changed::Yes } else { other }
+    }
+    /// `Yes` where `yes`.
+    pub fn from_bool(yes: bool) -> Changed {
+        if yes { Changed::Yes } else { Changed::No }
+    }
+}
+
+/// How often the result of a rule is offered to the rule again.
+const RETRIES: usize = 8;
+
+/// One computation, taken out of its module while it is changed; the module holds a placeholder in its place.
+#[derive(Debug)]
+pub struct Editor<'m> {
+    module: &'m mut Module,
+    id: CompId,
+    comp: Computation,
+    forward: Vec<Option<InstId>>,
+    uses: Vec<u32>,
+    metadata: Metadata,
+}
+
+/// A computation of nothing, to stand in a module for one that is being changed.
+fn placeholder() -> Computation {
+    Computation { name: String::new(), insts: IdVec::new(), params: Vec::new(), root: InstId(0) }
+}
+
+impl<'m> Editor<'m> {
+    /// Takes computation `id` out of `module`.
+    pub fn open(module: &'m mut Module, id: CompId) -> Self {
+        let comp = std::mem::replace(&mut module.comps[id], placeholder());
+        let mut uses = vec![0u32; comp.insts.len()];
+        for inst in live_order(&comp) {
+            for operand in &comp.insts[inst].operands {
+                uses[operand.index()] += 1;
+            }
+        }
+        if let Some(n) = uses.get_mut(comp.root.index()) {
+            *n += 1;
+        }
+        let forward = vec![None; comp.insts.len()];
+        Editor { module, id, comp, forward, uses, metadata: Metadata::default() }
+    }
+    /// Puts the computation back, with all replacements made and what is unreachable gone.
+    pub fn close(mut self) {
+        for at in self.comp.insts.ids() {
+            for i in 0..self.comp.insts[at].operands.len() {
+                let operand = self.comp.insts[at].operands[i];
+                self.comp.insts[at].operands[i] = self.resolve(operand);
+            }
+        }
+        self.comp.root = self.resolve(self.comp.root);
+        compact(&mut self.comp);
+        self.module.comps[self.id] = self.comp;
+    }
+    /// The computation as it stands; replaced instructions are still in it.
+    pub fn comp(&self) -> &Computation {
+        &self.comp
+    }
+    /// The module; the computation that is open is a placeholder in it.
+    pub fn module(&self) -> &Module {
+        self.module
+    }
+    /// Runs `f` on the module with `scratch` in place of the computation that is open.
+    pub fn with_scratch<T>(&mut self, scratch: Computation, f: impl FnOnce(&Module, CompId) -> T) -> T {
+        self.module.comps[self.id] = scratch;
+        let result = f(self.module, self.id);
+        self.module.comps[self.id] = placeholder();
+        result
+    }
+    /// What stands for `id` after the replacements so far.
+    pub fn resolve(&self, mut id: InstId) -> InstId {
+        while let Some(next) = self.forward.get(id.index()).copied().flatten() {
+            id = next;
+        }
+        id
+    }
+    /// The op of an instruction.
+    pub fn op(&self, id: InstId) -> &Op {
+        &self.comp.insts[id].op
+    }
+    /// The operands of an instruction.
+    pub fn operands(&self, id: InstId) -> &[InstId] {
+        &self.comp.insts[id].operands
+    }
+    /// Operand `i` of an instruction.
+    pub fn operand(&self, id: InstId, i: usize) -> InstId {
+        self.comp.insts[id].operands[i]
+    }
+    /// The shape of an instruction.
+    pub fn shape(&self, id: InstId) -> &Shape {
+        &self.comp.insts[id].shape
+    }
+    /// The array shape of an instruction, if it has one.
+    pub fn array(&self, id: InstId) -> Option<&ArrayShape> {
+        self.shape(id).as_array()
+    }
+    /// The sizes of an array; none for what is not an array.
+    pub fn dims(&self, id: InstId) -> &[u64] {
+        self.array(id).map_or(&[], |a| &a.dims)
+    }
+    /// The element type of an array.
+    pub fn dtype(&self, id: InstId) -> Option<DType> {
+        self.array(id).map(|a| a.dtype)
+    }
+    /// The number of elements of an array.
+    pub fn elements(&self, id: InstId) -> u64 {
+        self.array(id).map_or(0, ArrayShape::elements)
+    }
+    /// At most how many operands name this value; the root counts as one more.
+    pub fn uses(&self, id: InstId) -> u32 {
+        self.uses.get(id.index()).copied().unwrap_or(0)
+    }
+    /// The array of a constant.
+    pub fn constant(&self, id: InstId) -> Option<&Tensor> {
+        match self.op(id) {
+            Op::Constant(Literal::Array(tensor)) => Some(tensor),
+            _ => None,
+        }
+    }
+    /// Adds an instruction of a given shape.
+    pub fn add_shaped(&mut self, op: Op, operands: &[InstId], shape: Shape) -> InstId {
+        for operand in operands {
+            self.uses[operand.index()] += 1;
+        }
+        let name = format!("{}.{}", op.name(), self.comp.insts.len());
+        let metadata = self.metadata.clone();
+        self.forward.push(None);
+        self.uses.push(0);
+        self.comp.insts.push(Inst { name, op, operands: operands.to_vec(), shape, metadata, extra: Vec::new() })
+    }
+    /// Adds an instruction and infers its shape; an internal error where the operands do not fit.
+    pub fn add(&mut self, op: Op, operands: &[InstId]) -> Result<InstId> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();
+        let shape = infer::infer(&op, &shapes, self.module)
+            .map_err(|message| Error::internal("optimize", format!("{}: {message}", op.name())))?;
+        Ok(self.add_shaped(op, operands, shape))
+    }
+    /// Adds a constant.
+    pub fn add_constant(&mut self, value: Tensor) -> InstId {
+        let shape = Shape::array(value.dtype, value.dims.clone());
+        self.add_shaped(Op::Constant(Literal::Array(value)), &[], shape)
+    }
+    /// `x` with other sizes of the same product; `x` itself where they are equal.
+    pub fn add_reshape(&mut self, x: InstId, dims: &[u64]) -> InstId {
+        match self.dtype(x) {
+            Some(dtype) if self.dims(x) != dims => self.add_shaped(Op::Reshape, &[x], Shape::array(dtype, dims)),
+            _ => x,
+        }
+    }
+    /// `x` broadcast so that its dimension `i` becomes `map[i]` of `dims`; `x` itself where nothing changes.
+    pub fn add_broadcast(&mut self, x: InstId, dims: &[u64], map: &[usize]) -> InstId {
+        match self.dtype(x) {
+            Some(dtype) if self.dims(x) != dims || map.iter().enumerate().any(|(i, &m)| i != m) => {
+                self.add_shaped(Op::Broadcast(map.to_vec()), &[x], Shape::array(dtype, dims))
+            }
+            _ => x,
+        }
+    }
+    /// Makes `new` stand for `old` from now on; an internal error where their shapes differ.
+    pub fn replace(&mut self, old: InstId, new: InstId) -> Result<()> {
+        if !self.shape(old).same(self.shape(new)) {
+            let (from, to) = (&self.comp.insts[old], &self.comp.insts[new]);
+            let message =
+                format!("{} {} would become {} {}", from.op.name(), from.shape, to.op.name(), to.shape);
+            return Err(Error::internal("optimize", message));
+        }
+        self.uses[new.index()] += self.uses[old.index()];
+        self.forward[old.index()] = Some(new);
+        Ok(())
+    }
+    /// Brings the operands of `id` up to date.
+    fn refresh(&mut self, id: InstId) {
+        for i in 0..self.comp.insts[id].operands.len() {
+            let operand = self.comp.insts[id].operands[i];
+            self.comp.insts[id].operands[i] = self.resolve(operand);
+        }
+        self.metadata = self.comp.insts[id].metadata.clone();
+    }
+    /// Offers `id` to `rule` until it has nothing more to say.
+    fn settle(
+        &mut self,
+        id: InstId,
+        rule: &mut impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
+    ) -> Result<Changed> {
+        let mut at = id;
+        for _ in 0..RETRIES {
+            let known = self.comp.insts.len();
+            let new = match rule(self, at)? {
+                Some(new) if new != at => new,
+                _ => break,
+            };
+            self.replace(at, new)?;
+            at = new;
+            if new.index() < known {
+                break;
+            }
+        }
+        Ok(Changed::from_bool(at != id))
+    }
+}
+
+/// Walks every reachable computation, operands before users, and replaces what `rule` returns a value for.
+///
+/// Instructions with dynamic dimensions and parameters are not offered. Shapes must not change.
+pub fn rewrite(
+    module: &mut Module,
+    mut rule: impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
+) -> Result<Changed> {
+    let mut changed = Changed::No;
+    for id in module.reachable() {
+        changed = changed.or(rewrite_computation(module, id, &mut rule)?);
+    }
+    Ok(changed)
+}
+
+/// The same for one computation.
+pub fn rewrite_computation(
+    module: &mut Module,
+    id: CompId,
+    rule: &mut impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
+) -> Result<Changed> {
+    let order = live_order(&module.comps[id]);
+    let mut editor = Editor::open(module, id);
+    let mut changed = Changed::No;
+    for at in order {
+        editor.refresh(at);
+        let inst = &editor.comp.insts[at];
+        if matches!(inst.op, Op::Parameter(_)) || is_dynamic(&inst.shape) {
+            continue;
+        }
+        if inst.operands.iter().any(|&o| is_dynamic(editor.shape(o))) {
+            continue;
+        }
+        changed = changed.or(editor.settle(at, rule)?);
+    }
+    editor.close();
+    Ok(changed)
+}
+
+/// Whether some dimension is only bounded.
+fn is_dynamic(shape: &Shape) -> bool {
+    shape.leaves().iter().any(|a| a.dynamic.contains(&true))
+}
+
+/// What the root, the parameters and the foreign instructions (which may have effects) need, operands before users.
+pub fn live_order(comp: &Computation) -> Vec<InstId> {
+    let foreign = comp.insts.iter().filter(|(_, inst)| matches!(inst.op, Op::Foreign(_))).map(|(id, _)| id);
+    let starts: Vec<InstId> = comp.params.iter().copied().chain(foreign).chain([comp.root]).collect();
+    let mut seen = vec![false; comp.insts.len()];
+    let mut out = Vec::with_capacity(comp.insts.len());
+    for start in starts {
+        let mut stack = vec![(start, 0usize)];
+        while let Some((id, next)) = stack.pop() {
+            if next == 0 && std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            match comp.insts[id].operands.get(next) {
+                Some(&operand) => {
+                    stack.push((id, next + 1));
+                    if !seen[operand.index()] {
+                        stack.push((operand, 0));
+                    }
+                }
+                None => out.push(id),
+            }
+        }
+    }
+    out
+}
+
+/// Drops what nothing needs, puts operands before users, and makes names unique.
+pub fn compact(comp: &mut Computation) -> Changed {
+    let order = live_order(comp);
+    let in_place = order.len() == comp.insts.len() && order.iter().enumerate().all(|(i, id)| id.index() == i);
+    let changed = Changed::from_bool(order.len() != comp.insts.len());
+    if !in_place {
+        let mut new_ids = vec![InstId(0); comp.insts.len()];
+        for (i, id) in order.iter().enumerate() {
+            new_ids[id.index()] = InstId::from_index(i);
+        }
+        let mut old: Vec<Option<Inst>> = std::mem::take(&mut comp.insts).into_iter().map(Some).collect();
+        for id in order {
+            if let Some(mut inst) = old[id.index()].take() {
+                inst.operands.iter_mut().for_each(|o| *o = new_ids[o.index()]);
+                comp.insts.push(inst);
+            }
+        }
+        comp.params.iter_mut().for_each(|p| *p = new_ids[p.index()]);
+        comp.root = new_ids[comp.root.index()];
+    }
+    unique_names(comp);
+    changed
+}
+
+/// Gives a new name to each instruction whose name an earlier one has.
+fn unique_names(comp: &mut Computation) {
+    let mut taken: HashSet<String> = comp.insts.values().map(|i| i.name.clone()).collect();
+    if taken.len() == comp.insts.len() {
+        return;
+    }
+    let mut seen = HashSet::new();
+    let mut next = comp.insts.len();
+    for inst in comp.insts.values_mut() {
+        while !seen.insert(inst.name.clone()) {
+            loop {
+                let name = format!("{}.{next}", inst.op.name());
+                next += 1;
+                if taken.insert(name.clone()) {
+                    inst.name = name;
+                    break;
+                }
+            }
+        }
+    }
+}
