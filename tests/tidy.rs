@@ -1,0 +1,216 @@
+//! Order and layers, read from the sources themselves: one crate can't enforce them by its build.
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The rooms with their layer: a file may name its own room and rooms of lower layers only.
+const ROOMS: &[(&str, u32)] = &[
+    ("util", 0),
+    ("diag", 1),
+    ("tensor", 2),
+    ("scalar", 2),
+    ("target", 2),
+    ("graph", 3),
+    ("hlo", 3),
+    ("kernel", 3),
+    ("import", 4),
+    ("interp", 4),
+    ("optimize", 5),
+    ("ops", 5),
+    ("prepare", 6),
+    ("infer", 6),
+    ("cluster", 7),
+    ("lower", 8),
+    ("schedule", 9),
+    ("codegen", 10),
+    ("package", 11),
+    ("rewrite", 11),
+    ("report", 12),
+    ("compile", 13),
+    ("cli", 14),
+];
+
+/// Arrows inside one layer: a tensor's small floats are decoded by `scalar`, whose ops speak of element types.
+const SIDEWAYS: &[(&str, &str)] = &[("tensor", "scalar"), ("scalar", "tensor")];
+
+/// Downward arrows that must not be, so that each engine stands on its own.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("import", "hlo"),
+    ("interp", "graph"),
+    ("interp", "kernel"),
+    ("optimize", "graph"),
+    ("optimize", "kernel"),
+    ("codegen", "hlo"),
+    ("codegen", "graph"),
+    ("codegen", "interp"),
+    ("package", "hlo"),
+    ("package", "graph"),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every file below `folder` with its text, in order; files that are not text are left out.
+fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                found.push((path, text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of a source file: no comments, nothing from the first `#[cfg(test)]` on.
+fn code(text: &str) -> String {
+    let body = text.split("#[cfg(test)]").next().unwrap_or("");
+    let lines = body.lines().map(|line| line.split("//").next().unwrap_or(""));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The rooms that `code` names after `crate::`, groups `crate::{a::B, c}` included.
+fn named_rooms(code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        if let Some(group) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let mut item = String::new();
+            for c in group.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => found.extend(first_word(&std::mem::take(&mut item))),
+                    c if depth == 0 => item.push(c),
+                    _ => {}
+                }
+            }
+            found.extend(first_word(&item));
+        } else {
+            found.extend(first_word(rest));
+        }
+    }
+    found
+}
+
+fn first_word(text: &str) -> Option<String> {
+    let word: String = text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    (!word.is_empty()).then_some(word)
+}
+
+fn layer(room: &str) -> Option<u32> {
+    ROOMS.iter().find(|r| r.0 == room).map(|r| r.1)
+}
+
+/// Why room `from` may not name room `to`.
+fn refusal(from: &str, to: &str) -> Option<&'static str> {
+    let (Some(here), Some(there)) = (layer(from), layer(to)) else { return None };
+    if from == to || SIDEWAYS.contains(&(from, to)) {
+        None
+    } else if FORBIDDEN.contains(&(from, to)) {
+        Some("is forbidden")
+    } else if there >= here {
+        Some("points upward")
+    } else {
+        None
+    }
+}
+
+#[test]
+fn arrows_point_downward() {
+    let src = root().join("src");
+    let mut wrong = Vec::new();
+    for (path, text) in files(&src) {
+        let inside = path.strip_prefix(&src).expect("it was found there");
+        let first = inside.components().next().expect("a file has a name").as_os_str().to_string_lossy().to_string();
+        let room = first.trim_end_matches(".rs").to_string();
+        if room == "lib" || room == "main" {
+            continue;
+        }
+        assert!(layer(&room).is_some(), "src/{first} is a room without a layer: add it to ROOMS in tests/tidy.rs");
+        for to in named_rooms(&code(&text)) {
+            if let Some(why) = refusal(&room, &to) {
+                wrong.push(format!("src/{}: {room} -> {to} {why}", inside.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "arrows between rooms:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_reader_of_arrows_reads() {
+    let text = "use crate::{graph::Node, hlo::{Op, Shape}, tensor};\nfn f(x: crate::diag::Error) {} // crate::cli\n";
+    let rooms: Vec<String> = named_rooms(&code(text)).into_iter().collect();
+    assert_eq!(rooms, ["diag", "graph", "hlo", "tensor"]);
+    assert_eq!(refusal("hlo", "cli"), Some("points upward"));
+    assert_eq!(refusal("hlo", "graph"), Some("points upward"));
+    assert_eq!(refusal("codegen", "hlo"), Some("is forbidden"));
+    assert_eq!(refusal("lower", "hlo"), None);
+}
+
+#[test]
+fn no_path_of_one_machine() {
+    let words = [["/wo", "rk/"].concat(), ["/ro", "ot/"].concat(), ["/ho", "me/"].concat()];
+    let mut wrong = Vec::new();
+    for place in ["src", "tests", "tools", "docs", "protos", ".ci", ".config", ".cargo", "testdata"] {
+        for (path, text) in files(&root().join(place)) {
+            for (number, line) in text.lines().enumerate() {
+                if words.iter().any(|w| line.contains(w.as_str())) {
+                    wrong.push(format!("{}:{}: {line}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "paths of one machine:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn ops_have_one_row_each() {
+    let mut seen = BTreeSet::new();
+    for (family, row) in tfaot::ops::all() {
+        assert!(seen.insert(row.name), "`{}` has two rows, one in {family}", row.name);
+        assert!(row.signature.contains("->"), "the signature of `{}` has no arrow", row.name);
+        let inputs = row.inputs().len();
+        let lists = row.inputs().iter().any(|n| n.ends_with('*'));
+        let fits = |&at: &usize| at < inputs || lists;
+        assert!(row.constants.iter().all(fits), "`{}` wants constants that it does not take", row.name);
+        assert!(tfaot::ops::find(row.name).is_some(), "`{}` is not found by its name", row.name);
+    }
+}
+
+#[test]
+fn diagnostics_are_in_order_and_unique() {
+    let rows = tfaot::diag::codes::CODES;
+    assert!(rows.windows(2).all(|w| w[0].number < w[1].number), "codes are sorted by number, each once");
+    let slugs: BTreeSet<&str> = rows.iter().map(|r| r.slug).collect();
+    assert_eq!(slugs.len(), rows.len(), "each slug stands once");
+    for row in rows {
+        assert!(row.about.ends_with('.') && row.cure.ends_with('.'), "{} is written in whole sentences", row.slug);
+        assert_eq!(tfaot::diag::Code::parse(&row.code.id()).map(|r| r.slug), Some(row.slug));
+    }
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    let words =
+        [["to", "do!("].concat(), ["unimpl", "emented!("].concat(), ["db", "g!("].concat(), ["#[ig", "nore"].concat()];
+    let mut wrong = Vec::new();
+    for place in ["src", "tests"] {
+        for (path, text) in files(&root().join(place)) {
+            if path.extension().is_some_and(|e| e == "rs") {
+                wrong.extend(
+                    words.iter().filter(|w| text.contains(w.as_str())).map(|w| format!("{}: {w}", path.display())),
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "left undone:\n{}", wrong.join("\n"));
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Writes testdata/graphs/NAME/{graph.pb,feeds.npz,expect.npz,about.md} with TensorFlow's own answers.
+
+Run by hand with a Python that has tensorflow==2.21.0:  tools/make_graphs.py [NAME ...]
+The files are committed: the tests need no TensorFlow. Weights come from fixed seeds, so a second run
+writes the same graphs. Grappler and oneDNN are off: the answer is that of the graph as it is written.
+"""
+import os
+import sys
+
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "testdata", "graphs")
+f32, i32 = np.float32, np.int32
+GRAPHS = {}
+
+
+def graph(*feeds):
+    """Registers a graph: its feeds are (name, dtype, shape)."""
+    def register(fn):
+        GRAPHS[fn.__name__] = (feeds, fn)
+        return fn
+    return register
+
+
+def weights(seed, *shape, scale=None):
+    """Normal weights, scaled so that a layer keeps the size of its input."""
+    rng = np.random.default_rng(seed)
+    fan_in = int(np.prod(shape[:-1])) or 1
+    return tf.constant((rng.standard_normal(shape) * (scale or fan_in ** -0.5)).astype(f32))
+
+
+@graph(("image", f32, (2, 16, 16, 3)))
+def conv_net(image):
+    """Strided, dilated, depthwise and pointwise convolutions, pooling, a dense layer and a softmax."""
+    x = tf.nn.conv2d(image, weights(1, 3, 3, 3, 8), 2, "SAME")
+    x = tf.nn.relu(tf.nn.bias_add(x, weights(2, 8)))
+    x = tf.nn.depthwise_conv2d(x, weights(3, 3, 3, 8, 2), [1, 1, 1, 1], "SAME")
+    x = tf.nn.relu6(tf.nn.bias_add(x, weights(4, 16)))
+    x = tf.nn.conv2d(x, weights(5, 1, 1, 16, 12), 1, "VALID")
+    x = x + tf.nn.conv2d(x, weights(6, 3, 3, 12, 12), 1, "SAME", dilations=2)
+    x = tf.nn.max_pool2d(tf.nn.elu(x), 3, 2, "SAME")
+    x = tf.reduce_mean(x, [1, 2])
+    return tf.nn.softmax(tf.matmul(x, weights(7, 12, 10)))
+
+
+@graph(("x", f32, (4, 10)))
+def mlp(x):
+    """Dense layers with tanh and GELU; log-softmax, the winning class and the top three."""
+    h = tf.tanh(tf.nn.bias_add(tf.matmul(x, weights(1, 10, 32)), weights(2, 32)))
+    h = tf.nn.gelu(tf.matmul(h, weights(3, 16, 32), transpose_b=True))
+    logits = tf.matmul(h, weights(4, 16, 7))
+    top, at = tf.math.top_k(logits, 3)
+    return tf.nn.log_softmax(logits), tf.argmax(logits, 1, output_type=tf.int32), top, at
+
+
+@graph(("x", f32, (3, 4, 5)))
+def reductions(x):
+    """Every kind of reduction over several axes, kept and dropped, and running sums."""
+    positive = tf.greater(x, 0.0)
+    return (tf.reduce_sum(x, [0, 2]), tf.reduce_mean(x, -1, keepdims=True), tf.reduce_max(x, 1), tf.reduce_min(x),
+            tf.reduce_prod(x, [1]), tf.reduce_all(positive, 2), tf.reduce_any(positive, [0, 1]),
+            tf.cumsum(x, 1, exclusive=True), tf.cumsum(x, 2, reverse=True), tf.reduce_logsumexp(x, [1, 2]))
+
+
+@graph(("x", f32, (4, 6, 5)))
+def slices(x):
+    """Strided slices with all their masks, padding, concatenation, splitting, transposition."""
+    a, b = tf.split(x, [2, 4], 1)
+    return (x[::2, 1:-1, ::-1], x[1, ..., tf.newaxis, 2:], x[-1], tf.pad(x, [[1, 0], [0, 2], [1, 1]]),
+            tf.pad(x, [[0, 0], [2, 1], [1, 2]], "REFLECT"), tf.concat([b, a], 1), tf.stack([x[0], x[2]], -1),
+            tf.transpose(x, [2, 0, 1]), tf.reverse(x, [0, 2]), tf.tile(x[:1, :2], [2, 1, 3]),
+            tf.slice(x, [1, 0, 2], [2, -1, 3]), tf.roll(x, 2, 1))
+
+
+@graph(("x", f32, (2, 5, 5, 6)))
+def norms(x):
+    """Batch norm from stored statistics, layer norm from the moments, L2 norm, local response norm."""
+    y, _, _ = tf.compat.v1.nn.fused_batch_norm(
+        x, weights(1, 6), weights(2, 6), mean=weights(3, 6), variance=tf.abs(weights(4, 6)) + 0.5,
+        epsilon=1e-3, is_training=False)
+    mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+    layer = (x - mean) * tf.math.rsqrt(variance + 1e-5) * weights(5, 6)
+    return y, layer, tf.nn.l2_normalize(x, -1), tf.nn.local_response_normalization(x, 2)
+
+
+@graph(("x", f32, (1, 6, 7, 4)))
+def resize(x):
+    """Bilinear and nearest resizing, transposed convolution, pooling, depth to space and back."""
+    up = tf.raw_ops.ResizeBilinear(images=x, size=[11, 9], half_pixel_centers=True)
+    corners = tf.raw_ops.ResizeBilinear(images=x, size=[12, 14], align_corners=True)
+    near = tf.raw_ops.ResizeNearestNeighbor(images=x, size=[3, 15], half_pixel_centers=True)
+    wide = tf.nn.conv2d_transpose(x, weights(1, 3, 3, 5, 4), [1, 12, 14, 5], 2, "SAME")
+    return (up, corners, near, wide, tf.nn.avg_pool2d(x, 2, 2, "SAME"), tf.nn.depth_to_space(x, 2),
+            tf.nn.space_to_depth(x[:, :, :6], 2))
+
+
+@graph(("ids", i32, (2, 6)), ("mask", i32, (2, 6)))
+def attention(ids, mask):
+    """An embedding, one head-split attention block with a mask, and a gather of the result."""
+    x = tf.gather(weights(1, 20, 8, scale=1.0), ids)
+    def heads(seed):
+        return tf.transpose(tf.reshape(tf.einsum("bld,de->ble", x, weights(seed, 8, 8)), [2, 6, 2, 4]), [0, 2, 1, 3])
+    scores = tf.matmul(heads(2), heads(3), transpose_b=True) * 0.5
+    scores += (1.0 - tf.cast(mask, tf.float32))[:, tf.newaxis, tf.newaxis, :] * -1e9
+    out = tf.matmul(tf.nn.softmax(scores), heads(4))
+    out = tf.reshape(tf.transpose(out, [0, 2, 1, 3]), [2, 6, 8])
+    return out, tf.one_hot(ids, 20), tf.gather_nd(out, [[0, 1], [1, 5]])
+
+
+@graph(("a", i32, (3, 8)), ("b", i32, (3, 8)), ("x", f32, (3, 8)))
+def integers(a, b, x):
+    """Integer division and remainder of either sign, bits, shifts, casts, comparisons, selection."""
+    d = tf.where(tf.equal(b, 0), tf.ones_like(b), b)
+    s = tf.bitwise.bitwise_and(b, 7)
+    return (tf.math.floordiv(a, d), tf.math.floormod(a, d), tf.truncatediv(a, d), tf.truncatemod(a, d),
+            tf.bitwise.bitwise_xor(a, b), tf.bitwise.left_shift(a, s), tf.bitwise.right_shift(a, s),
+            tf.cast(x * 100.0, tf.int32), tf.cast(a, tf.float32), tf.cast(a, tf.uint8), tf.round(x * 4.0),
+            tf.where(a > b, a, b), tf.clip_by_value(a, -5, 9), tf.cast(tf.cast(x, tf.bfloat16), tf.float32),
+            tf.math.floordiv(x, 0.25), tf.sign(x))
+
+
+@graph(("x", f32, (4,)), ("n", i32, ()))
+def loops(x, n):
+    """A loop whose count is fed, a loop over a state of two arrays, and a branch."""
+    def body(i, v):
+        return i + 1, v * 0.5 + tf.sin(v)
+    count, y = tf.while_loop(lambda i, v: i < n, body, [0, x])
+    z = tf.cond(tf.reduce_sum(x) > 0.0, lambda: tf.sqrt(tf.abs(x)), lambda: x * x)
+    return count, y, z
+
+
+@graph(("x", f32, (5, 9)))
+def functions(x):
+    """The elementwise functions of neural networks, over a range that reaches their tails."""
+    v = x * 4.0
+    p = tf.abs(v) + 0.01
+    return (tf.exp(v), tf.math.log(p), tf.math.log1p(p), tf.math.expm1(v), tf.sin(v), tf.cos(v), tf.tan(x), tf.tanh(v),
+            tf.sigmoid(v), tf.math.erf(x), tf.math.rsqrt(p), tf.sqrt(p), tf.pow(p, v), tf.nn.softplus(v),
+            tf.nn.softsign(v), tf.nn.selu(v), tf.nn.leaky_relu(v), tf.nn.swish(v), tf.atan2(v, x + 0.3), tf.floor(v),
+            tf.math.squared_difference(v, x), tf.minimum(v, 1.0), tf.asinh(v), tf.math.lgamma(p))
+
+
+def feed(name, dtype, shape, seed):
+    """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, a scalar 5."""
+    rng = np.random.default_rng(seed)
+    if dtype == f32:
+        return rng.standard_normal(shape).astype(f32)
+    low, high = {"ids": (0, 20), "mask": (0, 2)}.get(name, (-20, 20))
+    return np.array(5, dtype) if shape == () else rng.integers(low, high, shape).astype(dtype)
+
+
+def write(name):
+    feeds, fn = GRAPHS[name]
+    specs = [tf.TensorSpec(shape, dtype, name=n) for n, dtype, shape in feeds]
+    concrete = tf.function(fn, autograph=False).get_concrete_function(*specs)
+    frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    values = {n + ":0": feed(n, dtype, shape, 100 + i) for i, (n, dtype, shape) in enumerate(feeds)}
+    answers = {}
+    with tf.Graph().as_default() as g:
+        tf.import_graph_def(frozen.graph.as_graph_def(), name="")
+        config = tf.compat.v1.ConfigProto()
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        with tf.compat.v1.Session(graph=g, config=config) as session:
+            names = [t.name for t in frozen.outputs]
+            answers = dict(zip(names, session.run(names, values)))
+    folder = os.path.join(ROOT, name)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "graph.pb"), "wb") as f:
+        f.write(frozen.graph.as_graph_def().SerializeToString(deterministic=True))
+    np.savez(os.path.join(folder, "feeds.npz"), **values)
+    np.savez(os.path.join(folder, "expect.npz"), **answers)
+    with open(os.path.join(folder, "about.md"), "w") as f:
+        f.write("# %s\n\n%s\n\nMade by `tools/make_graphs.py %s` with TensorFlow %s; `expect.npz` holds its answers to `feeds.npz`, "
+                "Grappler and oneDNN off.\n" % (name, fn.__doc__, name, tf.__version__))
+    ops = sorted({n.op for n in frozen.graph.as_graph_def().node})
+    print(name, len(frozen.graph.as_graph_def().node), "nodes:", " ".join(ops))
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or GRAPHS:
+        write(name)
