@@ -1,1 +1,56 @@
 //! The command line: one file a verb.
+//!
+//! Results go to standard output, everything else to standard error. Exit status 0: done; 1: the input is at fault, and a
+//! diagnostic says how; 2: wrong usage. A panic is turned into an internal-error diagnostic and status 1.
+mod args;
+mod explain;
+mod guard;
+mod hlo;
+mod inputs;
+mod npz;
+mod ops;
+mod out;
+mod shell;
+
+use crate::diag::Result;
+use args::{Cli, Verb};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// What a verb that did its work says: whether the answer is yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Exit status 0.
+    Yes,
+    /// Exit status 1: the question of the verb has the answer no, and the output says why.
+    No,
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            out::usage(&usage);
+            return ExitCode::from(usage.exit_code().clamp(0, 2) as u8);
+        }
+    };
+    match guard::run(move || dispatch(cli.verb)) {
+        Ok(Verdict::Yes) => ExitCode::SUCCESS,
+        Ok(Verdict::No) => ExitCode::from(1),
+        Err(error) => {
+            out::error(error);
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn dispatch(verb: Verb) -> Result<Verdict> {
+    match verb {
+        Verb::Hlo(verb) => hlo::run(verb),
+        Verb::Ops(args) => ops::run(&args),
+        Verb::Explain(args) => explain::run(&args),
+        Verb::Completions(args) => shell::completions(&args),
+        Verb::Man(args) => shell::manual(&args),
+    }
+}

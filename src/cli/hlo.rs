@@ -1,0 +1,122 @@
+//! `tfaot hlo`: modules as text.
+use super::args::{HloCall, HloFiles, HloVerb, HloVerify};
+use super::{Verdict, inputs, npz, out};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Literal, Module, Shape, text, verify};
+use crate::tensor::{Tensor, TensorInfo};
+use serde_json::json;
+use std::io::Read;
+
+/// Dispatches the verbs of `hlo`.
+pub fn run(verb: HloVerb) -> Result<Verdict> {
+    match verb {
+        HloVerb::Print(args) => print(&args, |_| Ok(())),
+        HloVerb::Opt(args) => print(&args, |module| {
+            verify::verify(module)?;
+            crate::optimize::run(module)
+        }),
+        HloVerb::Verify(args) => verify_all(&args),
+        HloVerb::Eval(args) => eval(&args),
+        HloVerb::Run(args) => Err(Error::internal("hlo run", format!("`{}`: not written", args.file))),
+    }
+}
+
+/// The module of a file.
+fn load(file: &str) -> Result<Module> {
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
+        path => std::fs::read(path).map(|all| bytes = all),
+    };
+    read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
+    let source = String::from_utf8(bytes).map_err(|e| {
+        Error::user(Code::HloSyntax, format!("the text is not UTF-8: byte {}", e.utf8_error().valid_up_to()))
+    });
+    source.and_then(|s| text::parse(&s)).map_err(|e| out::in_file(e, file))
+}
+
+/// The same, verified.
+fn load_sound(file: &str) -> Result<Module> {
+    let module = load(file)?;
+    verify::verify(&module).map_err(|e| out::in_file(e, file))?;
+    Ok(module)
+}
+
+fn print(args: &HloFiles, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
+    for file in &args.files {
+        let mut module = load(file)?;
+        change(&mut module).map_err(|e| out::in_file(e, file))?;
+        out::text(&text::print(&module))?;
+    }
+    Ok(Verdict::Yes)
+}
+
+fn verify_all(args: &HloVerify) -> Result<Verdict> {
+    let mut verdict = Verdict::Yes;
+    for file in &args.files.files {
+        let problem = load_sound(file).err();
+        if problem.is_some() {
+            verdict = Verdict::No;
+        }
+        if args.json {
+            let error = problem.as_ref().map(Error::to_string);
+            out::line(json!({"file": file, "ok": problem.is_none(), "error": error}))?;
+        } else {
+            out::line(format_args!("{file}: {}", if problem.is_none() { "ok" } else { "invalid" }))?;
+        }
+        if let Some(problem) = problem.filter(|_| !args.json) {
+            out::error(problem);
+        }
+    }
+    Ok(verdict)
+}
+
+fn eval(args: &HloCall) -> Result<Verdict> {
+    let module = load_sound(&args.file)?;
+    let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
+    let mut leaves = inputs::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
+    let literals = shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
+    let value = crate::interp::evaluate(&module, module.entry, &literals).map_err(|e| out::in_file(e, &args.file))?;
+    let results = value.leaves().into_iter().cloned().collect();
+    write_results(args, results)
+}
+
+/// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.
+pub fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
+    let leaves = shapes.iter().flat_map(Shape::leaves).enumerate();
+    leaves
+        .map(|(i, a)| TensorInfo {
+            name: i.to_string(),
+            field: format!("{prefix}{i}"),
+            dtype: a.dtype,
+            dims: a.dims.clone(),
+        })
+        .collect()
+}
+
+/// The value of `shape` from its leaves in order.
+fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
+    Ok(match shape {
+        Shape::Array(_) => Literal::Array(
+            leaves.next().ok_or_else(|| Error::internal("hlo eval", "fewer leaves than parameters have"))?,
+        ),
+        Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(|p| literal(p, leaves)).collect::<Result<_>>()?),
+        Shape::Token => Literal::Token,
+        Shape::Opaque => {
+            return Err(Error::user(Code::HloUnsupported, "a parameter of opaque type can't be given a value"));
+        }
+    })
+}
+
+fn write_results(args: &HloCall, results: Vec<Tensor>) -> Result<Verdict> {
+    let named: Vec<_> = results.into_iter().enumerate().map(|(i, t)| (i.to_string(), t)).collect();
+    match &args.outputs {
+        Some(path) => npz::write(path, &named)?,
+        None => {
+            for (key, tensor) in &named {
+                out::line(format_args!("{key}: {tensor:?}"))?;
+            }
+        }
+    }
+    Ok(Verdict::Yes)
+}

@@ -1,0 +1,112 @@
+//! Arguments of a call: from an npz, or random but the same every time.
+use super::npz::{self, Arrays};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::tensor::{DType, DTypeClass, Tensor, TensorInfo};
+use std::path::Path;
+
+/// The arguments `wanted`, from the arrays of `path`, or random without a path.
+///
+/// An array's key is the tensor's name; `x` stands for `x:0`.
+/// Errors: `Code::BadInputs` for every argument without a fitting array, and every array that is no argument.
+pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
+    let Some(path) = path else {
+        return wanted.iter().enumerate().map(|(i, info)| random(info, i as u64)).collect();
+    };
+    select(&npz::read(path)?, wanted).map_err(|e| super::out::in_file(e, &path.display().to_string()))
+}
+
+fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
+    let mut problems = Vec::new();
+    let mut found = Vec::with_capacity(wanted.len());
+    for info in wanted {
+        match find(arrays, &info.name).map(|array| fit(array, info)) {
+            Some(Ok(tensor)) => found.push(tensor),
+            Some(Err(e)) => problems.extend(e.into_diagnostics()),
+            None => {
+                let keys: Vec<_> = arrays.keys().map(|k| format!("`{k}`")).collect();
+                problems.push(
+                    Diagnostic::new(
+                        Code::BadInputs,
+                        format!("there is no array for `{}`, {}", info.name, info.spelled()),
+                    )
+                    .note(format!("the file has {}", if keys.is_empty() { "none".into() } else { keys.join(", ") })),
+                );
+            }
+        }
+    }
+    if problems.is_empty() { Ok(found) } else { Err(Error::User(problems)) }
+}
+
+/// The array of a tensor's name, with or without `:0`.
+pub fn find<'a>(arrays: &'a Arrays, name: &str) -> Option<&'a Tensor> {
+    let bare = name.strip_suffix(":0").unwrap_or(name);
+    arrays.get(name).or_else(|| arrays.get(bare)).or_else(|| arrays.get(&format!("{name}:0")))
+}
+
+/// `array` as the argument `info`: equal sizes, and its type or the unsigned integers of its width where numpy lacks the type.
+pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
+    let array = as_dtype(array, info.dtype);
+    if array.dtype == info.dtype && array.dims == info.dims {
+        return Ok(array);
+    }
+    let has = TensorInfo { name: String::new(), field: String::new(), dtype: array.dtype, dims: array.dims };
+    Err(Diagnostic::new(
+        Code::BadInputs,
+        format!("the array for `{}` is {}, not {}", info.name, has.spelled(), info.spelled()),
+    )
+    .into())
+}
+
+/// The bytes of `array` as `dtype`, if numpy's files can't hold `dtype` and the widths agree; else `array`.
+pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
+    let carrier = matches!(array.dtype, DType::U8 | DType::S8 | DType::U16);
+    if !carrier || npz::carried_as(dtype) == dtype || array.dtype.bytes() != dtype.bytes() {
+        return array.clone();
+    }
+    let bytes: Vec<u8> = match (dtype.bits(), dtype.is_signed()) {
+        (bits @ (2 | 4), true) => array.bytes.iter().map(|&b| ((b << (8 - bits)) as i8 >> (8 - bits)) as u8).collect(),
+        (bits @ (2 | 4), false) => array.bytes.iter().map(|&b| b & ((1 << bits) - 1)).collect(),
+        _ => array.bytes.to_vec(),
+    };
+    Tensor::new(dtype, array.dims.clone(), bytes)
+}
+
+/// Random values, a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4, either truth value.
+///
+/// Errors: `Code::TooLarge` above 2^34 bytes.
+pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
+    if info.bytes() > 1 << 34 {
+        return Err(Error::user(
+            Code::TooLarge,
+            format!("`{}`, {}, is too large to make up", info.name, info.spelled()),
+        ));
+    }
+    let dtype = info.dtype;
+    let parts = if dtype.is_complex() { 2 } else { 1 };
+    let count = info.bytes() / dtype.bytes() as u64 * parts;
+    let mut state = seed.wrapping_mul(0x2545_F491_4F6C_DD1D);
+    let mut bytes = Vec::with_capacity(info.bytes() as usize);
+    for _ in 0..count {
+        let word = splitmix64(&mut state);
+        let value = match dtype.class() {
+            DTypeClass::Pred => (word & 1) as f64,
+            DTypeClass::Signed | DTypeClass::Unsigned => (word >> (66 - dtype.bits().min(4))) as f64,
+            DTypeClass::Float | DTypeClass::Complex => (word >> 40) as f64 / (1u64 << 24) as f64,
+        };
+        match dtype.real_part() {
+            DType::F32 => bytes.extend_from_slice(&(value as f32).to_le_bytes()),
+            DType::F64 => bytes.extend_from_slice(&value.to_le_bytes()),
+            other => bytes.extend_from_slice(&Tensor::scalar_of(other, value).bytes),
+        }
+    }
+    Ok(Tensor::new(dtype, info.dims.clone(), bytes))
+}
+
+/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014), as fixed by Vigna.
+fn splitmix64(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}

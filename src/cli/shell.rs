@@ -1,0 +1,31 @@
+//! `tfaot completions` and `tfaot man`.
+use super::args::{Cli, CompletionsArgs, ManArgs};
+use super::{Verdict, out};
+use crate::diag::{Code, Error, Result};
+use clap::CommandFactory;
+use std::path::Path;
+
+/// Prints the completion script of a shell.
+pub fn completions(args: &CompletionsArgs) -> Result<Verdict> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "tfaot", &mut script);
+    out::text(&String::from_utf8_lossy(&script))?;
+    Ok(Verdict::Yes)
+}
+
+/// Prints the manual page of `tfaot`, or writes one for each verb.
+pub fn manual(args: &ManArgs) -> Result<Verdict> {
+    let unwritten = |e: std::io::Error| Error::user(Code::Io, format!("the manual could not be written: {e}"));
+    match &args.out {
+        Some(dir) => {
+            std::fs::create_dir_all(dir).map_err(|e| out::io_error("made", dir, &e))?;
+            clap_mangen::generate_to(Cli::command(), Path::new(dir)).map_err(unwritten)?;
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(unwritten)?;
+            out::text(&String::from_utf8_lossy(&page))?;
+        }
+    }
+    Ok(Verdict::Yes)
+}
