@@ -117,6 +117,18 @@ impl Node {
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         if let Some(Attr::Ints(v)) = self.attr(name) { Some(v) } else { None }
     }
+    /// A list of floats.
+    pub fn floats(&self, name: &str) -> Option<&[f32]> {
+        if let Some(Attr::Floats(v)) = self.attr(name) { Some(v) } else { None }
+    }
+    /// A list of strings, if all are UTF-8; an empty list where the attribute is missing.
+    pub fn strs(&self, name: &str) -> Option<Vec<&str>> {
+        match self.attr(name) {
+            Some(Attr::Strs(v)) => v.iter().map(|s| std::str::from_utf8(s).ok()).collect(),
+            None | Some(Attr::EmptyList) => Some(Vec::new()),
+            Some(_) => None,
+        }
+    }
     /// A function attribute.
     pub fn func(&self, name: &str) -> Option<&FuncRef> {
         if let Some(Attr::Func(v)) = self.attr(name) { Some(v) } else { None }

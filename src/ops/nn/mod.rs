@@ -1,4 +1,24 @@
+//! Neural-network ops: convolutions, pools, normalisations, activations, losses, top-k.
+mod activation;
+mod bias;
+mod conv;
+mod conv_grad;
+mod fused;
+mod norm;
+mod pool;
+mod softmax;
+mod window;
+
 use crate::ops::OpRow;
 
 /// The rows of this family, a table a file.
-pub const ROWS: &[&[OpRow]] = &[];
+pub const ROWS: &[&[OpRow]] = &[
+    activation::ROWS,
+    bias::ROWS,
+    conv::ROWS,
+    conv_grad::ROWS,
+    fused::ROWS,
+    norm::ROWS,
+    pool::ROWS,
+    softmax::ROWS,
+];

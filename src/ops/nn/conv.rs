@@ -1,0 +1,149 @@
+//! Forward convolutions.
+use super::window::{Args, Layout, positive};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+
+const FLOATS: &str = "f16, bf16, f32, f64, s32";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("Conv",                  "input filter -> output", any_rank).dtypes(FLOATS),
+    op("Conv1D",                "input filter -> output", conv1d).dtypes(FLOATS),
+    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).dtypes(FLOATS),
+    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).dtypes(FLOATS),
+    op("DepthwiseConv2dNative", "input filter -> output", depthwise).dtypes(FLOATS),
+];
+
+/// `convolution` of an array in `layout` with a kernel `[space.., in, out]`, the result in the same layout.
+pub fn convolution(
+    b: &mut Builder,
+    x: InstId,
+    kernel: InstId,
+    layout: &Layout,
+    window: Vec<WindowDim>,
+    groups: u64,
+) -> InstId {
+    let n = window.len();
+    let dims = ConvDims {
+        window,
+        input_batch: layout.batch,
+        input_feature: layout.feature,
+        input_spatial: layout.spatial.clone(),
+        kernel_input_feature: n,
+        kernel_output_feature: n + 1,
+        kernel_spatial: (0..n).collect(),
+        output_batch: layout.batch,
+        output_feature: layout.feature,
+        output_spatial: layout.spatial.clone(),
+        feature_group_count: groups,
+        batch_group_count: 1,
+    };
+    b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel])
+}
+
+/// The number of feature groups of a kernel that contracts `kernel_in` of `features`.
+///
+/// Errors: `Code::ShapeMismatch` where they do not divide.
+pub fn group_count(features: u64, kernel_in: u64, outputs: u64) -> Result<u64> {
+    if features == kernel_in {
+        return Ok(1);
+    }
+    if kernel_in == 0 || features % kernel_in != 0 || outputs % (features / kernel_in) != 0 {
+        return Err(Error::user(
+            Code::ShapeMismatch,
+            format!("{features} features do not divide into groups for a filter of {kernel_in} in and {outputs} out"),
+        ));
+    }
+    Ok(features / kernel_in)
+}
+
+/// Refuses inputs 0 and 1 that are not of this rank.
+pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<u64>, Vec<u64>)> {
+    let (x, kernel) = (cx.dims(0)?, cx.dims(1)?);
+    if x.len() != rank || kernel.len() != rank {
+        return Err(cx.mismatch(format!("input {x:?} and filter {kernel:?} must both have rank {rank}")));
+    }
+    Ok((x, kernel))
+}
+
+/// The convolution of a node with `spatial` spatial axes: input and filter are its first inputs.
+pub fn conv(cx: &mut LowerCtx, spatial: usize) -> Result<InstId> {
+    let args = Args::parse_spatial(cx.node, spatial)?;
+    conv_with(cx, &args)
+}
+
+fn conv_with(cx: &mut LowerCtx, args: &Args) -> Result<InstId> {
+    let spatial = args.layout.spatial.len();
+    let (x, kernel) = check_ranks(cx, spatial + 2)?;
+    let window = args.spatial_windows(&x, &kernel[..spatial])?;
+    let groups = group_count(x[args.layout.feature], kernel[spatial], kernel[spatial + 1])?;
+    let (x, kernel) = (cx.arg(0)?, cx.arg(1)?);
+    Ok(convolution(cx.b, x, kernel, &args.layout, window, groups))
+}
+
+/// The depthwise convolution of a node: filter `[h, w, c, multiplier]`, result features `c * multiplier`.
+pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
+    let args = Args::parse_spatial(cx.node, 2)?;
+    let (x, kernel) = check_ranks(cx, 4)?;
+    let channels = x[args.layout.feature];
+    if kernel[2] != channels {
+        return Err(cx.mismatch(format!("{channels} features against a depthwise filter of {}", kernel[2])));
+    }
+    let window = args.spatial_windows(&x, &kernel[..2])?;
+    let (x, filter) = (cx.arg(0)?, cx.arg(1)?);
+    let flat = cx.b.reshape(filter, &[kernel[0], kernel[1], 1, kernel[2] * kernel[3]]);
+    Ok(convolution(cx.b, x, flat, &args.layout, window, channels.max(1)))
+}
+
+fn one(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
+    let y = conv(cx, spatial)?;
+    cx.one(y)
+}
+
+fn depthwise(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let y = depthwise_conv(cx)?;
+    cx.one(y)
+}
+
+/// TF.js's `Conv1D`: one `stride` and one `dilation`.
+fn conv1d(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut args = Args::parse_spatial(cx.node, 1)?;
+    let axis = args.layout.spatial[0];
+    for (name, list) in [("stride", &mut args.strides), ("dilation", &mut args.dilations)] {
+        if let Some(v) = cx.node.int(name) {
+            list[axis] = positive(&[v], name, 1)?[0];
+        }
+    }
+    let y = conv_with(cx, &args)?;
+    cx.one(y)
+}
+
+/// `Conv`: one op for 1 to 3 spatial axes and any number of batch axes.
+fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let kernel_rank = cx.dims(1)?.len();
+    let Some(spatial @ 1..=3) = kernel_rank.checked_sub(2) else {
+        return Err(cx.unsupported(format!("a filter of rank {kernel_rank}; ranks 3, 4 and 5 are supported")));
+    };
+    let args = Args::parse_spatial(cx.node, spatial)?;
+    let dims = cx.dims(0)?;
+    let batch_dims = usize::try_from(cx.node.int("batch_dims").unwrap_or(1)).unwrap_or(0);
+    if dims.len() != batch_dims + spatial + 1 {
+        return Err(cx.mismatch(format!("input {dims:?} with {batch_dims} batch dimensions for a filter of {spatial}")));
+    }
+    if batch_dims == 1 {
+        let y = conv_with(cx, &args)?;
+        return cx.one(y);
+    }
+    let batch: u64 = dims[..batch_dims].iter().product();
+    let x = cx.arg(0)?;
+    let flat = cx.b.reshape(x, &[&[batch], &dims[batch_dims..]].concat());
+    cx.args[0] = Value::Array(flat);
+    let y = conv_with(cx, &args)?;
+    let out = [&dims[..batch_dims], &cx.b.dims(y)[1..]].concat();
+    let y = cx.b.reshape(y, &out);
+    cx.one(y)
+}

@@ -1,0 +1,191 @@
+//! Transposed convolutions and gradients of convolutions.
+use super::conv::{convolution, group_count};
+use super::window::{Args, window_dim};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+
+const FLOATS: &str = "f16, bf16, f32, f64, s32";
+const INPUT: &str = "input_sizes filter out_backprop -> output";
+const FILTER: &str = "input filter_sizes out_backprop -> output";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).constants(&[0]).dtypes(FLOATS),
+    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).constants(&[0]).dtypes(FLOATS),
+    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).constants(&[0]).dtypes(FLOATS),
+    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).constants(&[1]).dtypes(FLOATS),
+    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).constants(&[1]).dtypes(FLOATS),
+    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).constants(&[1]).dtypes(FLOATS),
+];
+
+/// How the filter is laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// `[space.., in / groups, out]`.
+    Full,
+    /// `[space.., channels, multiplier]`.
+    Depthwise,
+}
+
+/// The sizes given by constant input `i`; sizes of space only are completed from `whole`.
+fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[u64]) -> Result<Vec<u64>> {
+    let given = cx.constant_ints(i)?;
+    let given = given
+        .iter()
+        .map(|&v| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input {i}"))))
+        .collect::<Result<Vec<u64>>>()?;
+    if given.len() == args.layout.rank() {
+        return Ok(given);
+    }
+    if given.len() != args.layout.spatial.len() || whole.is_empty() {
+        return Err(cx.mismatch(format!("input {i} gives {} sizes for rank {}", given.len(), args.layout.rank())));
+    }
+    let mut full = whole.to_vec();
+    for (&axis, v) in args.layout.spatial.iter().zip(given) {
+        full[axis] = v;
+    }
+    Ok(full)
+}
+
+fn overflow() -> Error {
+    Error::user(Code::TooLarge, "a size of a window overflows")
+}
+
+fn signed(v: u64) -> Result<i64> {
+    i64::try_from(v).map_err(|_| overflow())
+}
+
+/// `(n - 1) * by + 1`, the reach of `n` elements with holes.
+fn reach(n: u64, by: u64) -> Result<i64> {
+    signed(n.saturating_sub(1).checked_mul(by).and_then(|v| v.checked_add(1)).ok_or_else(overflow)?)
+}
+
+/// The gradient of a convolution by its input, which is also the transposed convolution.
+///
+/// Shapes: the result has the sizes that input 0 gives. Source: TF `Conv2DBackpropInput`; the forward window is turned
+/// inside out: holes of the stride go into the operand, the filter runs backwards.
+fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<Value>> {
+    let args = Args::parse_spatial(cx.node, spatial)?;
+    let (filter, grad) = (cx.dims(1)?, cx.dims(2)?);
+    if filter.len() != spatial + 2 || grad.len() != spatial + 2 {
+        return Err(cx.mismatch(format!("filter {filter:?} and out_backprop {grad:?} must have rank {}", spatial + 2)));
+    }
+    let mut whole = grad.clone();
+    whole[args.layout.feature] = filter[spatial];
+    let result = sizes(cx, 0, &args, &whole)?;
+    if result[args.layout.batch] != grad[args.layout.batch] {
+        return Err(cx.mismatch(format!("input_sizes {result:?} and out_backprop {grad:?} differ in batch")));
+    }
+    let mut window = Vec::with_capacity(spatial);
+    for (i, &axis) in args.layout.spatial.iter().enumerate() {
+        window.push(transposed_window(cx, &args, axis, result[axis], filter[i], grad[axis])?);
+    }
+    let features = result[args.layout.feature];
+    let (kernel, groups) = turned_filter(cx, &filter, features, kind)?;
+    let x = cx.arg(2)?;
+    let y = convolution(cx.b, x, kernel, &args.layout, window, groups);
+    cx.one(y)
+}
+
+fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: u64, k: u64, out: u64) -> Result<WindowDim> {
+    let forward = window_dim(n, k, args.strides[axis], args.dilations[axis], &args.padding, axis)?;
+    if forward.output_size(n) != Some(out) {
+        return Err(cx.mismatch(format!(
+            "out_backprop has {out} elements along dimension {axis}, and a window over {n} makes {}",
+            forward.output_size(n).unwrap_or(0)
+        )));
+    }
+    let pad_low = reach(k, forward.rhs_dilate)? - 1 - forward.pad_low;
+    let pad_high = signed(n)? - reach(out, forward.stride)? + forward.pad_low;
+    Ok(WindowDim {
+        size: k,
+        stride: 1,
+        pad_low,
+        pad_high,
+        lhs_dilate: forward.stride,
+        rhs_dilate: forward.rhs_dilate,
+        reversal: false,
+    })
+}
+
+/// The filter backwards in space with its two feature axes exchanged group by group, and the number of groups.
+fn turned_filter(cx: &mut LowerCtx, dims: &[u64], features: u64, kind: Kind) -> Result<(InstId, u64)> {
+    let n = dims.len() - 2;
+    let filter = cx.arg(1)?;
+    let turned = cx.b.add_inst(Op::Reverse((0..n).collect()), &[filter]);
+    let groups = match kind {
+        Kind::Depthwise if dims[n] != features => {
+            return Err(cx.mismatch(format!("{features} features against a depthwise filter of {}", dims[n])));
+        }
+        Kind::Depthwise => features.max(1),
+        Kind::Full => group_count(features, dims[n], dims[n + 1])?,
+    };
+    let mut swap: Vec<usize> = (0..n).collect();
+    if kind == Kind::Depthwise || groups == 1 {
+        swap.extend([n + 1, n]);
+        return Ok((cx.b.transpose(turned, &swap), groups));
+    }
+    let (inside, outside) = (dims[n], dims[n + 1] / groups);
+    let split = cx.b.reshape(turned, &[&dims[..n], &[inside, groups, outside]].concat());
+    swap.extend([n + 2, n + 1, n]);
+    let swapped = cx.b.transpose(split, &swap);
+    Ok((cx.b.reshape(swapped, &[&dims[..n], &[outside, groups * inside]].concat()), groups))
+}
+
+/// The gradient of a convolution by its filter.
+///
+/// Shapes: the result has the sizes that input 1 gives. Batch and features change roles; the gradient is the kernel.
+fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<Value>> {
+    let args = Args::parse_spatial(cx.node, spatial)?;
+    let (x, grad) = (cx.dims(0)?, cx.dims(2)?);
+    let filter = sizes(cx, 1, &args, &[])?;
+    if x.len() != spatial + 2 || grad.len() != spatial + 2 {
+        return Err(cx.mismatch(format!("input {x:?} and out_backprop {grad:?} must have rank {}", spatial + 2)));
+    }
+    let layout = &args.layout;
+    let features = x[layout.feature];
+    let groups = match kind {
+        Kind::Depthwise => features.max(1),
+        Kind::Full => group_count(features, filter[spatial], filter[spatial + 1])?,
+    };
+    let mut window = Vec::with_capacity(spatial);
+    for (i, &axis) in layout.spatial.iter().enumerate() {
+        let (n, k, out) = (x[axis], filter[i], grad[axis]);
+        let forward = args.window(axis, n, k)?;
+        if forward.output_size(n) != Some(out) {
+            return Err(cx.mismatch(format!("out_backprop {grad:?} does not fit input {x:?} and filter {filter:?}")));
+        }
+        let base = reach(k, forward.rhs_dilate)? + reach(out, forward.stride)? - 1;
+        window.push(WindowDim {
+            size: out,
+            stride: forward.rhs_dilate,
+            pad_low: forward.pad_low,
+            pad_high: base - signed(n)? - forward.pad_low,
+            lhs_dilate: 1,
+            rhs_dilate: forward.stride,
+            reversal: false,
+        });
+    }
+    let dims = ConvDims {
+        window,
+        input_batch: layout.feature,
+        input_feature: layout.batch,
+        input_spatial: layout.spatial.clone(),
+        kernel_input_feature: layout.batch,
+        kernel_output_feature: layout.feature,
+        kernel_spatial: layout.spatial.clone(),
+        output_batch: spatial,
+        output_feature: spatial + 1,
+        output_spatial: (0..spatial).collect(),
+        feature_group_count: 1,
+        batch_group_count: groups,
+    };
+    let (input, grad) = (cx.arg(0)?, cx.arg(2)?);
+    let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[input, grad]);
+    let y = cx.b.reshape(y, &filter);
+    cx.one(y)
+}

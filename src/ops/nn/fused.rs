@@ -1,0 +1,101 @@
+//! Contractions with a list of ops fused onto their result.
+use super::activation::{by_name, prelu, unknown_fused};
+use super::bias::{add_along, check_bias};
+use super::conv::{conv, depthwise_conv};
+use super::norm::{Stats, normalize};
+use super::window::Layout;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::DotDims;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).dtypes(FLOATS),
+    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).dtypes(FLOATS),
+    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).dtypes(FLOATS),
+    op("_FusedMatMul",                "a b args* -> product",         matmul).dtypes(FLOATS),
+];
+
+fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {
+    let axis = Layout::parse(cx.node, 2)?.feature;
+    let y = tail(cx, y, axis)?;
+    cx.one(y)
+}
+
+/// Applies the ops that `fused_ops` lists, in order; their arguments are the inputs from number 2.
+fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
+    let node = cx.node;
+    let names = cx.required(node.strs("fused_ops"), "fused_ops")?;
+    let alpha = f64::from(node.float("leakyrelu_alpha").unwrap_or(0.2));
+    let mut next = 2;
+    for name in names {
+        let dims = cx.b.dims(y).to_vec();
+        match name {
+            "BiasAdd" => {
+                let bias = vector(cx, next, dims[axis])?;
+                check_bias(cx, &dims, cx.b.dims(bias), axis)?;
+                y = add_along(cx.b, y, bias, axis);
+                next += 1;
+            }
+            "Add" => {
+                let other = cx.arg(next)?;
+                y = cx.b.add(y, other);
+                next += 1;
+            }
+            "Prelu" => {
+                let slope = cx.arg(next)?;
+                y = prelu(cx.b, y, slope);
+                next += 1;
+            }
+            "FusedBatchNorm" => {
+                let v = cx.arg_range(next, next + 4)?;
+                let epsilon = f64::from(node.float("epsilon").unwrap_or(1e-4));
+                let stats = Stats { scale: v[0], offset: v[1], mean: v[2], variance: v[3] };
+                y = normalize(cx.b, y, &stats, axis, epsilon);
+                next += 4;
+            }
+            other => y = by_name(cx.b, other, y, alpha).ok_or_else(|| unknown_fused(other))?,
+        }
+    }
+    Ok(y)
+}
+
+/// Input `i` as a vector of `n`; a scalar repeats, dimensions of 1 in front fall away.
+fn vector(cx: &mut LowerCtx, i: usize, n: u64) -> Result<InstId> {
+    let id = cx.arg(i)?;
+    let dims = cx.b.dims(id).to_vec();
+    if dims.iter().product::<u64>() == 1 {
+        let scalar = cx.b.reshape(id, &[]);
+        return Ok(cx.b.broadcast(scalar, &[n], &[]));
+    }
+    let ones = dims.iter().take_while(|&&d| d == 1).count();
+    Ok(cx.b.reshape(id, &dims[ones..]))
+}
+
+/// The product of the last two dimensions; dimensions before them are a batch and equal.
+fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, y) = (cx.dims(0)?, cx.dims(1)?);
+    let lead = x.len().saturating_sub(2);
+    if x.len() < 2 || x.len() != y.len() || x[..lead] != y[..lead] {
+        return Err(cx.mismatch(format!("{x:?} and {y:?} are no matrices of one batch")));
+    }
+    let (ta, tb) = (cx.flag("transpose_a"), cx.flag("transpose_b"));
+    let dims = DotDims {
+        lhs_batch: (0..lead).collect(),
+        rhs_batch: (0..lead).collect(),
+        lhs_contracting: vec![if ta { lead } else { lead + 1 }],
+        rhs_contracting: vec![if tb { lead + 1 } else { lead }],
+    };
+    if x[dims.lhs_contracting[0]] != y[dims.rhs_contracting[0]] {
+        return Err(cx.mismatch(format!("{x:?} and {y:?} do not fit: the contracted sizes differ")));
+    }
+    let (a, b) = (cx.arg(0)?, cx.arg(1)?);
+    let product = cx.b.dot(a, b, dims);
+    let result = tail(cx, product, lead + 1)?;
+    cx.one(result)
+}

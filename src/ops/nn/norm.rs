@@ -1,0 +1,171 @@
+//! Batch normalisation.
+use super::bias::{feature_axis, wide};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::Tensor;
+
+const INPUTS: &str = "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2";
+const V3: &str = "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
+const EX: &str = "x scale offset mean variance side_input* -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
+const FLOATS: &str = "f16, bf16, f32";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).dtypes("f32"),
+    op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).dtypes(FLOATS),
+    op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).dtypes(FLOATS),
+    op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).dtypes(FLOATS),
+    op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).dtypes("f16, bf16, f32, f64"),
+];
+
+/// How many reserved outputs an op has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reserve {
+    Two,
+    Three,
+}
+
+/// The four vectors of a batch normalisation, one element a channel.
+pub struct Stats {
+    /// Multiplies.
+    pub scale: InstId,
+    /// Added last.
+    pub offset: InstId,
+    /// Subtracted first.
+    pub mean: InstId,
+    /// Its root, with epsilon, divides.
+    pub variance: InstId,
+}
+
+/// `(x - mean) * (rsqrt(variance + epsilon) * scale) + offset` along `axis`, in the wider of the types of `x` and the statistics.
+///
+/// Shapes: `x` any, the statistics vectors of its size along `axis`; the result has the type of `x`.
+pub fn normalize(b: &mut Builder, x: InstId, stats: &Stats, axis: usize, epsilon: f64) -> InstId {
+    let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
+    let work = wide(dtype);
+    let x = b.convert(x, work);
+    let epsilon = b.full(work, &[dims[axis]], epsilon);
+    let [scale, offset, mean, variance] =
+        [stats.scale, stats.offset, stats.mean, stats.variance].map(|v| b.convert(v, work));
+    let shifted = b.add(variance, epsilon);
+    let root = b.unary(ScalarOp::Rsqrt, shifted);
+    let factor = b.mul(root, scale);
+    let [factor, offset, mean] = [factor, offset, mean].map(|v| b.broadcast(v, &dims, &[axis]));
+    let centred = b.sub(x, mean);
+    let scaled = b.mul(centred, factor);
+    let y = b.add(scaled, offset);
+    b.convert(y, dtype)
+}
+
+/// The mean over all axes but `axis` of `x`, a vector.
+fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
+    let count: u64 = others.iter().map(|&a| dims[a]).product();
+    let total = super::bias::sum(b, x, &others);
+    let count = b.full_like(total, count as f64);
+    b.div(total, count)
+}
+
+/// `FusedBatchNorm` and its later versions: inference with given statistics, or training with those of the batch.
+///
+/// Outputs: y, the (running) mean and variance, the statistics that the gradient needs, and for V3 an empty vector.
+fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
+    let dims = cx.dims(0)?;
+    let axis = feature_axis(cx, dims.len())?;
+    for i in 1..5 {
+        let given = cx.dims(i)?;
+        let unused = i > 2 && given == [0];
+        if given != [dims[axis]] && !unused {
+            return Err(cx.mismatch(format!("input {i} is {given:?}, and dimension {axis} of {dims:?} has the channels")));
+        }
+    }
+    let epsilon = f64::from(cx.node.float("epsilon").unwrap_or(1e-4));
+    let v = cx.arg_range(0, 5)?;
+    let (x, scale, offset, mean, variance) = (v[0], v[1], v[2], v[3], v[4]);
+    let training = cx.node.bool("is_training").unwrap_or(true);
+    let (y, tail) = if training {
+        let stats = batch_statistics(cx.b, x, axis);
+        let y = normalize(cx.b, x, &Stats { scale, offset, mean: stats[0], variance: stats[1] }, axis, epsilon);
+        let count: u64 = (0..dims.len()).filter(|&a| a != axis).map(|a| dims[a]).product();
+        let running = running_statistics(cx, stats, count, [mean, variance]);
+        (y, vec![running[0], running[1], stats[0], stats[1]])
+    } else {
+        let y = normalize(cx.b, x, &Stats { scale, offset, mean, variance }, axis, epsilon);
+        (y, vec![mean, variance, mean, variance])
+    };
+    let y = side_input_and_activation(cx, y)?;
+    let mut out: Vec<Value> = std::iter::once(y).chain(tail).map(Value::Array).collect();
+    if reserve == Reserve::Three {
+        let empty = cx.b.constant(Tensor::of::<f32>(&[0], &[]));
+        out.push(Value::Array(empty));
+    }
+    Ok(out)
+}
+
+/// The mean and the biased variance of a batch, in f32 for narrow types.
+fn batch_statistics(b: &mut Builder, x: InstId, axis: usize) -> [InstId; 2] {
+    let dims = b.dims(x).to_vec();
+    let x = b.convert(x, wide(b.dtype(x)));
+    let mean = channel_mean(b, x, axis);
+    let spread = b.broadcast(mean, &dims, &[axis]);
+    let centred = b.sub(x, spread);
+    let square = b.mul(centred, centred);
+    [mean, channel_mean(b, square, axis)]
+}
+
+/// The outputs for the running averages: variance with Bessel's correction, mixed into the old values by `exponential_avg_factor`.
+fn running_statistics(cx: &mut LowerCtx, batch: [InstId; 2], count: u64, old: [InstId; 2]) -> [InstId; 2] {
+    let b = &mut *cx.b;
+    let bessel = count as f64 / (count.max(2) - 1) as f64;
+    let bessel = b.full_like(batch[1], bessel);
+    let fresh = [batch[0], b.mul(batch[1], bessel)];
+    let factor = f64::from(cx.node.float("exponential_avg_factor").unwrap_or(1.0));
+    if factor == 1.0 {
+        return fresh;
+    }
+    let mut mix = |new: InstId, old: InstId| {
+        let (f, rest) = (b.full_like(new, factor), b.full_like(new, 1.0 - factor));
+        let old = b.convert(old, b.dtype(new));
+        let (new, old) = (b.mul(new, f), b.mul(old, rest));
+        b.add(old, new)
+    };
+    [mix(fresh[0], old[0]), mix(fresh[1], old[1])]
+}
+
+/// `_FusedBatchNormEx` adds an input to the result and applies an activation.
+fn side_input_and_activation(cx: &mut LowerCtx, mut y: InstId) -> Result<InstId> {
+    let node = cx.node;
+    if node.int("num_side_inputs").unwrap_or(0) > 0 {
+        let side = cx.arg(5)?;
+        y = cx.b.add(y, side);
+    }
+    match node.str("activation_mode").unwrap_or("Identity") {
+        "Identity" => Ok(y),
+        "Relu" => Ok(super::activation::relu(cx.b, y)),
+        other => Err(cx.unsupported(format!("activation_mode {other} is not supported; Identity and Relu are"))),
+    }
+}
+
+/// The batch normalisation of GraphDefs before version 9.
+fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dims = cx.dims(0)?;
+    let Some(axis) = dims.len().checked_sub(1) else { return Err(cx.mismatch("a scalar has no channels")) };
+    for i in 1..5 {
+        let given = cx.dims(i)?;
+        if given != [dims[axis]] {
+            return Err(cx.mismatch(format!("input {i} is {given:?}, and {dims:?} has {} channels", dims[axis])));
+        }
+    }
+    let v = cx.arg_range(0, 5)?;
+    let epsilon = f64::from(cx.required(cx.node.float("variance_epsilon"), "variance_epsilon")?);
+    let ones = cx.b.full_like(v[4], 1.0);
+    let scale = if cx.flag("scale_after_normalization") { v[4] } else { ones };
+    let stats = Stats { scale, offset: v[3], mean: v[1], variance: v[2] };
+    let y = normalize(cx.b, v[0], &stats, axis, epsilon);
+    cx.one(y)
+}

@@ -1,0 +1,171 @@
+//! Pools, and local response normalisation.
+use super::bias::wide;
+use super::window::{Args, Padding, positive};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, DTypeClass, Tensor};
+
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)),
+    op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).constants(&[1, 2]),
+    op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)),
+    op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).dtypes(FLOATS),
+    op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).dtypes(FLOATS),
+    op("LRN",       "input -> output",               lrn).dtypes("f16, bf16, f32"),
+];
+
+/// A pool's window sizes, and its other attributes.
+pub struct Pool {
+    /// Window size along each axis.
+    pub ksize: Vec<u64>,
+    /// Strides, padding, data format.
+    pub args: Args,
+}
+
+impl Pool {
+    /// Reads the attributes; inputs `at` and `at + 1` hold `ksize` and `strides` where the attributes are missing (`MaxPoolV2`).
+    pub fn parse(cx: &LowerCtx, spatial: usize, at: usize) -> Result<Pool> {
+        let mut args = Args::parse(cx.node, spatial)?;
+        let rank = args.layout.rank();
+        if let Some(v) = cx.node.ints("ksize") {
+            return Ok(Pool { ksize: positive(v, "ksize", rank)?, args });
+        }
+        let ksize = positive(&cx.constant_ints(at)?, "ksize", rank)?;
+        args.strides = positive(&cx.constant_ints(at + 1)?, "strides", rank)?;
+        Ok(Pool { ksize, args })
+    }
+    /// The windows over an array of these sizes.
+    pub fn windows(&self, dims: &[u64]) -> Result<Vec<WindowDim>> {
+        if dims.len() != self.ksize.len() {
+            return Err(Error::user(
+                Code::ShapeMismatch,
+                format!("a window {:?} over an array {dims:?}", self.ksize),
+            ));
+        }
+        (0..dims.len()).map(|a| self.args.window(a, dims[a], self.ksize[a])).collect()
+    }
+}
+
+/// The least value of a type: what padding is to a maximum.
+pub fn lowest(b: &mut Builder, dtype: DType) -> InstId {
+    let value = match dtype.class() {
+        DTypeClass::Float => f64::NEG_INFINITY,
+        DTypeClass::Signed if dtype == DType::S64 => return b.constant(Tensor::scalar(i64::MIN)),
+        DTypeClass::Signed => -(2f64.powi(dtype.bits() as i32 - 1)),
+        DTypeClass::Pred | DTypeClass::Unsigned | DTypeClass::Complex => 0.0,
+    };
+    b.scalar(dtype, value)
+}
+
+/// Folds windows with one op.
+pub fn reduce_window(b: &mut Builder, x: InstId, init: InstId, op: ScalarOp, window: Vec<WindowDim>) -> InstId {
+    let comp = b.scalar_computation(op, b.dtype(x));
+    b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
+}
+
+fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
+    let pool = Pool::parse(cx, spatial, 1)?;
+    let window = pool.windows(&cx.dims(0)?)?;
+    let x = cx.arg(0)?;
+    let init = lowest(cx.b, cx.b.dtype(x));
+    let y = reduce_window(cx.b, x, init, ScalarOp::Maximum, window);
+    cx.one(y)
+}
+
+/// How many elements of an array of `n` the window (not dilated) at each position covers, padding not counted.
+fn covered(w: &WindowDim, n: u64) -> Vec<u64> {
+    let out = w.output_size(n).unwrap_or(0);
+    let inside = |at: u64| {
+        let start = (at * w.stride) as i64 - w.pad_low;
+        ((start + w.size as i64).min(n as i64) - start.max(0)).max(0) as u64
+    };
+    (0..out).map(inside).collect()
+}
+
+/// The number of elements that each window of `dims` covers, an array of the result's sizes without the axes where it does not vary.
+///
+/// Made in Rust: the products of one count an axis.
+fn counts(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim]) -> Result<InstId> {
+    let per_axis: Vec<Vec<u64>> = dims.iter().zip(window).map(|(&n, w)| covered(w, n)).collect();
+    let out: Vec<u64> = per_axis.iter().map(|c| c.len() as u64).collect();
+    let varies = |c: &Vec<u64>| c.windows(2).any(|p| p[0] != p[1]);
+    let axes: Vec<usize> = (0..dims.len()).filter(|&a| varies(&per_axis[a])).collect();
+    let fixed: u64 = per_axis.iter().filter(|c| !varies(c)).map(|c| c.first().copied().unwrap_or(1)).product();
+    let sizes: Vec<u64> = axes.iter().map(|&a| out[a]).collect();
+    let total: u64 = crate::tensor::element_count(&sizes).filter(|&n| n <= 1 << 28).ok_or_else(|| {
+        Error::user(Code::TooLarge, format!("a pool with a result of {out:?}"))
+    })?;
+    let mut values = vec![fixed; total as usize];
+    let mut repeat = total as usize;
+    for &a in &axes {
+        let line = &per_axis[a];
+        repeat /= line.len();
+        for (i, v) in values.iter_mut().enumerate() {
+            *v *= line[i / repeat % line.len()];
+        }
+    }
+    let tensor = match dtype {
+        DType::F64 => Tensor::of(&sizes, &values.iter().map(|&v| v as f64).collect::<Vec<_>>()),
+        _ => Tensor::of(&sizes, &values.iter().map(|&v| v as f32).collect::<Vec<_>>()),
+    };
+    let counts = b.constant(tensor);
+    Ok(b.broadcast(counts, &out, &axes))
+}
+
+/// The mean of each window over the elements that are no padding.
+fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
+    let pool = Pool::parse(cx, spatial, 1)?;
+    if matches!(pool.args.padding, Padding::Explicit(_)) {
+        return Err(cx.unsupported("padding EXPLICIT of an average pool is not supported; SAME and VALID are"));
+    }
+    let (dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
+    if !dtype.is_float() {
+        return Err(cx.unsupported(format!("an average pool of {dtype}; {FLOATS} are supported")));
+    }
+    let window = pool.windows(&dims)?;
+    let x = cx.arg(0)?;
+    let x = cx.b.convert(x, wide(dtype));
+    let zero = cx.b.scalar(wide(dtype), 0.0);
+    let total = reduce_window(cx.b, x, zero, ScalarOp::Add, window.clone());
+    let counts = counts(cx.b, wide(dtype), &dims, &window)?;
+    let mean = cx.b.div(total, counts);
+    let y = cx.b.convert(mean, dtype);
+    cx.one(y)
+}
+
+/// x / (bias + alpha * sum of squares over `2 * depth_radius + 1` neighbouring channels)^beta.
+fn lrn(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dtype, dims) = (cx.arg(0)?, cx.dtype(0)?, cx.dims(0)?);
+    if dims.len() != 4 {
+        return Err(cx.mismatch(format!("the input must have rank 4, not {dims:?}")));
+    }
+    let radius = cx.node.int("depth_radius").unwrap_or(5);
+    if !(0..=i32::MAX as i64).contains(&radius) {
+        return Err(Error::user(Code::BadAttr, format!("depth_radius is {radius}")));
+    }
+    let radius = radius.min(dims[3] as i64);
+    let number = |name: &str, default: f32| f64::from(cx.node.float(name).unwrap_or(default));
+    let (bias, alpha, beta) = (number("bias", 1.0), number("alpha", 1.0), number("beta", 0.5));
+    let b = &mut *cx.b;
+    let x = b.convert(x, wide(dtype));
+    let square = b.mul(x, x);
+    let mut window = vec![WindowDim::default(); 4];
+    window[3] = WindowDim { size: 2 * radius as u64 + 1, pad_low: radius, pad_high: radius, ..window[3] };
+    let zero = b.scalar(wide(dtype), 0.0);
+    let total = reduce_window(b, square, zero, ScalarOp::Add, window);
+    let (bias, alpha, beta) = (b.full_like(x, bias), b.full_like(x, alpha), b.full_like(x, -beta));
+    let scaled = b.mul(total, alpha);
+    let base = b.add(scaled, bias);
+    let factor = b.binary(ScalarOp::Power, base, beta);
+    let y = b.mul(x, factor);
+    let y = b.convert(y, dtype);
+    cx.one(y)
+}

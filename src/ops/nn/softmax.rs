@@ -1,0 +1,116 @@
+//! Softmax and the losses made of it.
+use super::bias::{sum, wide};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).dtypes(FLOATS),
+    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).dtypes(FLOATS),
+    op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).dtypes(FLOATS),
+    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).dtypes(FLOATS),
+];
+
+/// A value of the sizes of `like` without its last dimension, repeated along it.
+fn repeat_last(b: &mut Builder, x: InstId, like: &[u64]) -> InstId {
+    b.broadcast(x, like, &(0..like.len() - 1).collect::<Vec<_>>())
+}
+
+/// x minus its largest element along the last dimension.
+fn minus_max(b: &mut Builder, x: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let lowest = b.scalar(b.dtype(x), f64::NEG_INFINITY);
+    let top = b.reduce(x, lowest, ScalarOp::Maximum, &[dims.len() - 1]);
+    let top = repeat_last(b, top, &dims);
+    b.sub(x, top)
+}
+
+/// The sum along the last dimension, repeated along it.
+fn sum_last(b: &mut Builder, x: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let total = sum(b, x, &[dims.len() - 1]);
+    repeat_last(b, total, &dims)
+}
+
+fn softmax(b: &mut Builder, x: InstId) -> InstId {
+    let shifted = minus_max(b, x);
+    let e = b.unary(ScalarOp::Exp, shifted);
+    let total = sum_last(b, e);
+    b.div(e, total)
+}
+
+fn log_softmax(b: &mut Builder, x: InstId) -> InstId {
+    let shifted = minus_max(b, x);
+    let e = b.unary(ScalarOp::Exp, shifted);
+    let total = sum_last(b, e);
+    let log = b.unary(ScalarOp::Log, total);
+    b.sub(shifted, log)
+}
+
+/// `f` on the input in its wide type; narrow floats are rounded once, at the end.
+fn along_last(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
+    let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
+    if cx.b.rank(x) == 0 {
+        return Err(cx.mismatch("a scalar has no last dimension"));
+    }
+    let x = cx.b.convert(x, wide(dtype));
+    let y = f(cx.b, x);
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// Loss `sum(-labels * log_softmax(features))` of each row, and the gradient `softmax(features) - labels`.
+fn dense_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, labels) = (cx.arg(0)?, cx.arg(1)?);
+    let dtype = cx.b.dtype(x);
+    let (x, labels) = cx.b.broadcast_together(x, labels);
+    if cx.b.rank(x) != 2 {
+        return Err(cx.mismatch(format!("logits and labels must be matrices, not {:?}", cx.b.dims(x))));
+    }
+    let work = wide(dtype);
+    let (x, labels) = (cx.b.convert(x, work), cx.b.convert(labels, work));
+    loss_of(cx, x, labels, dtype)
+}
+
+fn loss_of(cx: &mut LowerCtx, x: InstId, labels: InstId, dtype: crate::tensor::DType) -> Result<Vec<Value>> {
+    let b = &mut *cx.b;
+    let log = log_softmax(b, x);
+    let zero = b.full_like(labels, 0.0);
+    let unused = b.compare(Direction::Eq, labels, zero);
+    let product = b.mul(labels, log);
+    let product = b.select(unused, zero, product);
+    let total = sum(b, product, &[1]);
+    let loss = b.unary(ScalarOp::Negate, total);
+    let probability = b.unary(ScalarOp::Exp, log);
+    let backprop = b.sub(probability, labels);
+    Ok(vec![Value::Array(b.convert(loss, dtype)), Value::Array(b.convert(backprop, dtype))])
+}
+
+/// The same with one class number a row; a number beyond the classes makes the row NaN.
+fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, labels_dims) = (cx.dims(0)?, cx.dims(1)?);
+    if dims.len() != 2 || labels_dims != dims[..1] {
+        return Err(cx.mismatch(format!("logits {dims:?} must be a matrix, and labels {labels_dims:?} one a row of it")));
+    }
+    let (x, labels, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
+    let work = wide(dtype);
+    let x = cx.b.convert(x, work);
+    let index_type = cx.b.dtype(labels);
+    let classes = cx.b.iota(index_type, &dims, 1);
+    let wanted = cx.b.broadcast(labels, &dims, &[0]);
+    let hit = cx.b.compare(Direction::Eq, classes, wanted);
+    let (one, zero) = (cx.b.full(work, &dims, 1.0), cx.b.full(work, &dims, 0.0));
+    let hot = cx.b.select(hit, one, zero);
+    let (low, high) = (cx.b.full(index_type, &dims, 0.0), cx.b.full(index_type, &dims, dims[1] as f64));
+    let (not_negative, below) = (cx.b.compare(Direction::Ge, wanted, low), cx.b.compare(Direction::Lt, wanted, high));
+    let valid = cx.b.binary(ScalarOp::And, not_negative, below);
+    let nan = cx.b.full(work, &dims, f64::NAN);
+    let hot = cx.b.select(valid, hot, nan);
+    loss_of(cx, x, hot, dtype)
+}

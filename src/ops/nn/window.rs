@@ -1,0 +1,195 @@
+//! Attributes of ops that slide a window: data format, strides, dilations, padding.
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Node};
+use crate::hlo::attrs::WindowDim;
+
+/// Where batch, features and space are in an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The batch axis.
+    pub batch: usize,
+    /// The feature (channel) axis.
+    pub feature: usize,
+    /// The spatial axes, outermost first.
+    pub spatial: Vec<usize>,
+}
+
+/// How the edges are padded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// The result has `ceil(n / stride)` elements.
+    Same,
+    /// No padding.
+    Valid,
+    /// `(before, after)` for each axis of the array.
+    Explicit(Vec<(i64, i64)>),
+}
+
+/// The attributes of a windowed op; lists have one entry an axis of the array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Args {
+    /// The data format.
+    pub layout: Layout,
+    /// Step between windows.
+    pub strides: Vec<u64>,
+    /// 1 + holes between elements of the window.
+    pub dilations: Vec<u64>,
+    /// The padding.
+    pub padding: Padding,
+}
+
+impl Layout {
+    /// The layout of attribute `data_format` (default: features last) for an array with `spatial` spatial axes.
+    pub fn parse(node: &Node, spatial: usize) -> Result<Layout> {
+        match node.str("data_format").unwrap_or("NHWC") {
+            "NHWC" | "NDHWC" | "NWC" | "CHANNELS_LAST" | "channelsLast" | "" => Ok(Layout::features_last(spatial)),
+            "NCHW" | "NCDHW" | "NCW" | "CHANNELS_FIRST" | "channelsFirst" => {
+                Ok(Layout { batch: 0, feature: 1, spatial: (2..spatial + 2).collect() })
+            }
+            other => Err(Error::user(
+                Code::UnsupportedCase,
+                format!("data_format {other} is not supported; NHWC, NCHW, NDHWC and NCDHW are"),
+            )),
+        }
+    }
+    /// Batch first, features last.
+    pub fn features_last(spatial: usize) -> Layout {
+        Layout { batch: 0, feature: spatial + 1, spatial: (1..=spatial).collect() }
+    }
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.spatial.len() + 2
+    }
+}
+
+impl Args {
+    /// Reads `data_format`, `strides`, `dilations`, `padding` and `explicit_paddings`.
+    ///
+    /// Errors: `Code::BadAttr` for lists of a wrong length or values that are not positive.
+    pub fn parse(node: &Node, spatial: usize) -> Result<Args> {
+        let layout = Layout::parse(node, spatial)?;
+        let rank = layout.rank();
+        let strides = int_list(node, "strides", rank)?;
+        let dilations = int_list(node, "dilations", rank)?;
+        Ok(Args { padding: padding(node, rank)?, layout, strides, dilations })
+    }
+    /// The same for ops whose strides and dilations only concern space (convolutions).
+    pub fn parse_spatial(node: &Node, spatial: usize) -> Result<Args> {
+        let args = Args::parse(node, spatial)?;
+        for axis in [args.layout.batch, args.layout.feature] {
+            if args.strides[axis] != 1 || args.dilations[axis] != 1 {
+                return Err(Error::user(
+                    Code::UnsupportedCase,
+                    "strides and dilations over batch or features are not supported; spatial ones are",
+                ));
+            }
+        }
+        Ok(args)
+    }
+    /// The window of size `k` over `n` elements along `axis` of the array.
+    pub fn window(&self, axis: usize, n: u64, k: u64) -> Result<WindowDim> {
+        window_dim(n, k, self.strides[axis], self.dilations[axis], &self.padding, axis)
+    }
+    /// The windows over the spatial axes of an array `dims` with a kernel of these spatial sizes.
+    pub fn spatial_windows(&self, dims: &[u64], kernel: &[u64]) -> Result<Vec<WindowDim>> {
+        self.layout.spatial.iter().zip(kernel).map(|(&axis, &k)| self.window(axis, dims[axis], k)).collect()
+    }
+}
+
+/// The window of size `k` over `n` elements with TensorFlow's padding rules; an odd element of SAME goes behind.
+///
+/// Errors: `Code::ShapeMismatch` where the window does not fit.
+pub fn window_dim(
+    n: u64,
+    k: u64,
+    stride: u64,
+    dilation: u64,
+    padding: &Padding,
+    axis: usize,
+) -> Result<WindowDim> {
+    let too_large = || Error::user(Code::TooLarge, "a size of a window overflows");
+    let signed = |v: u64| i64::try_from(v).map_err(|_| too_large());
+    let (n_signed, s) = (signed(n)?, signed(stride)?);
+    let reach = k.saturating_sub(1).checked_mul(dilation).and_then(|v| v.checked_add(1)).ok_or_else(too_large)?;
+    let reach = signed(reach)?;
+    let (pad_low, pad_high) = match padding {
+        Padding::Valid => (0, 0),
+        Padding::Explicit(pads) => pads.get(axis).copied().unwrap_or((0, 0)),
+        Padding::Same => {
+            let out = signed(n.div_ceil(stride))?;
+            let covered = (out - 1).checked_mul(s).and_then(|v| v.checked_add(reach)).ok_or_else(too_large)?;
+            let total = if out == 0 { 0 } else { (covered - n_signed).max(0) };
+            (total / 2, total - total / 2)
+        }
+    };
+    let padded = n_signed.checked_add(pad_low).and_then(|v| v.checked_add(pad_high)).ok_or_else(too_large)?;
+    if k == 0 || padded.saturating_sub(reach).saturating_add(s) < 0 {
+        return Err(Error::user(
+            Code::ShapeMismatch,
+            format!("a window of {reach} does not fit over {padded} elements (padding included) of dimension {axis}"),
+        ));
+    }
+    Ok(WindowDim { size: k, stride, pad_low, pad_high, lhs_dilate: 1, rhs_dilate: dilation, reversal: false })
+}
+
+/// A list of positive integers for each axis; ones where it is missing or empty.
+///
+/// A single number stands for all spatial axes, a list of the spatial axes only gets ones around it.
+fn int_list(node: &Node, name: &str, rank: usize) -> Result<Vec<u64>> {
+    match node.attr(name) {
+        Some(Attr::Ints(v)) if !v.is_empty() => positive(v, name, rank),
+        _ => Ok(vec![1; rank]),
+    }
+}
+
+/// `values` as sizes, one an axis.
+pub fn positive(values: &[i64], name: &str, rank: usize) -> Result<Vec<u64>> {
+    if values.len() != rank {
+        return Err(Error::user(Code::BadAttr, format!("`{name}` has {} entries for rank {rank}", values.len())));
+    }
+    let one = |&v: &i64| match u64::try_from(v) {
+        Ok(v) if v > 0 && v <= i32::MAX as u64 => Ok(v),
+        _ => Err(Error::user(Code::BadAttr, format!("`{name}` must hold positive 32-bit numbers, not {v}"))),
+    };
+    values.iter().map(one).collect()
+}
+
+fn padding(node: &Node, rank: usize) -> Result<Padding> {
+    match node.str("padding").unwrap_or("VALID") {
+        "SAME" | "same" => Ok(Padding::Same),
+        "VALID" | "valid" => Ok(Padding::Valid),
+        "EXPLICIT" | "explicit" => {
+            let pads = node.ints("explicit_paddings").unwrap_or(&[]);
+            if pads.len() != 2 * rank || pads.iter().any(|&p| p < 0 || p > i32::MAX as i64) {
+                return Err(Error::user(
+                    Code::BadAttr,
+                    format!("`explicit_paddings` must be {} non-negative numbers, not {pads:?}", 2 * rank),
+                ));
+            }
+            Ok(Padding::Explicit(pads.chunks(2).map(|p| (p[0], p[1])).collect()))
+        }
+        other => Err(Error::user(
+            Code::UnsupportedCase,
+            format!("padding {other} is not supported; SAME, VALID and EXPLICIT are"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn same_puts_the_odd_element_behind() {
+        let w = window_dim(6, 3, 2, 1, &Padding::Same, 0).expect("fits");
+        assert_eq!((w.pad_low, w.pad_high), (0, 1));
+        assert_eq!(w.output_size(6), Some(3));
+    }
+
+    #[test]
+    fn dilation_widens_the_window() {
+        let w = window_dim(7, 3, 1, 2, &Padding::Same, 0).expect("fits");
+        assert_eq!((w.pad_low, w.pad_high), (2, 2));
+        assert!(window_dim(3, 3, 1, 2, &Padding::Valid, 0).is_err());
+    }
+}
