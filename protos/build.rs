@@ -1,1 +1,11 @@
-fn main() {}
+//! Generates Rust from the `.proto` texts beside this file; no `protoc` is needed.
+
+fn main() {
+    println!("cargo:rerun-if-changed=protos");
+    protobuf_codegen::Codegen::new()
+        .pure()
+        .cargo_out_dir("protos")
+        .include("protos")
+        .inputs(["protos/tensorflow.proto", "protos/tf2xla.proto"])
+        .run_from_script();
+}

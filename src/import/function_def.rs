@@ -1,0 +1,203 @@
+//! FunctionDef to [`Function`]: arguments become `_Arg` nodes, and outputs that are named become numbers.
+use super::assemble::Assembler;
+use super::attr_value::read_entry;
+use super::node_def::{Interner, RawNode, read_node};
+use super::wire::Reader;
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Function, Node, NodeId, TfType};
+use crate::ops;
+use indexmap::IndexMap;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An argument or result of a signature.
+#[derive(Clone, Default)]
+struct ArgDef<'a> {
+    name: &'a str,
+    dtype: i32,
+    type_attr: &'a str,
+    number_attr: &'a str,
+    type_list_attr: &'a str,
+}
+
+/// A FunctionDef whose body is not looked at yet.
+struct RawFunction<'a> {
+    name: Arc<str>,
+    args: Vec<ArgDef<'a>>,
+    results: Vec<ArgDef<'a>>,
+    attrs: Vec<(Arc<str>, Attr)>,
+    arg_attrs: HashMap<u64, Vec<(Arc<str>, Attr)>>,
+    rets: HashMap<&'a str, &'a str>,
+    nodes: Vec<Reader<'a>>,
+}
+
+/// Names of each function's results: nodes whose op is a function number their outputs by them.
+type Results<'a> = HashMap<Arc<str>, Vec<&'a str>>;
+
+/// Reads the functions of the libraries in order. Errors name the function; of two with the same name the second is refused.
+pub fn read_library<'a>(libraries: &[Reader<'a>], names: &mut Interner<'a>) -> Result<IndexMap<Arc<str>, Function>> {
+    let mut raw = Vec::new();
+    for library in libraries {
+        let mut library = library.clone();
+        while let Some(field) = library.next()? {
+            if field.number == 1 {
+                raw.push(read_raw(field.message("FunctionDef")?, names)?);
+            }
+        }
+    }
+    let results: Results = raw.iter().map(|f| (f.name.clone(), f.results.iter().map(|r| r.name).collect())).collect();
+    let mut all = IndexMap::with_capacity(raw.len());
+    for function in raw {
+        let name = function.name.clone();
+        let in_function = |e: Error| {
+            e.map(|mut d| {
+                d.place.function = Some(name.to_string());
+                d
+            })
+        };
+        let body = read_body(function, names, &results).map_err(in_function)?;
+        if all.insert(name.clone(), body).is_some() {
+            return Err(in_function(Error::user(Code::BadGraph, "two functions have the same name")));
+        }
+    }
+    Ok(all)
+}
+
+fn read_raw<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawFunction<'a>> {
+    let mut f = RawFunction {
+        name: names.get(""),
+        args: Vec::new(),
+        results: Vec::new(),
+        attrs: Vec::new(),
+        arg_attrs: HashMap::new(),
+        rets: HashMap::new(),
+        nodes: Vec::new(),
+    };
+    while let Some(field) = reader.next()? {
+        match field.number {
+            1 => read_signature(field.message("OpDef")?, names, &mut f)?,
+            3 => f.nodes.push(field.message("NodeDef")?),
+            4 => {
+                let mut entry = field.message("RetEntry")?;
+                let (mut key, mut value) = ("", "");
+                while let Some(part) = entry.next()? {
+                    match part.number {
+                        1 => key = part.text()?,
+                        2 => value = part.text()?,
+                        _ => {}
+                    }
+                }
+                f.rets.insert(key, value);
+            }
+            5 => f.attrs.extend(read_entry(field.message("AttrEntry")?, names)?),
+            7 => read_arg_attrs(field.message("ArgAttrEntry")?, names, &mut f)?,
+            _ => {}
+        }
+    }
+    Ok(f)
+}
+
+fn read_signature<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
+    while let Some(field) = reader.next()? {
+        match field.number {
+            1 => f.name = names.get(field.text()?),
+            2 => f.args.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
+            3 => f.results.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_arg_def<'a>(mut reader: Reader<'a>) -> Result<ArgDef<'a>> {
+    let mut arg = ArgDef::default();
+    while let Some(field) = reader.next()? {
+        match field.number {
+            1 => arg.name = field.text()?,
+            3 => arg.dtype = field.int32()?,
+            4 => arg.type_attr = field.text()?,
+            5 => arg.number_attr = field.text()?,
+            6 => arg.type_list_attr = field.text()?,
+            _ => {}
+        }
+    }
+    Ok(arg)
+}
+
+fn read_arg_attrs<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
+    let (mut index, mut attrs) = (0, Vec::new());
+    while let Some(field) = reader.next()? {
+        match field.number {
+            1 => index = field.number()?,
+            2 => {
+                let mut map = field.message("ArgAttrs")?;
+                while let Some(entry) = map.next()? {
+                    attrs.extend(read_entry(entry.message("AttrEntry")?, names)?);
+                }
+            }
+            _ => {}
+        }
+    }
+    f.arg_attrs.insert(index, attrs);
+    Ok(())
+}
+
+fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results) -> Result<Function> {
+    let mut nodes = Assembler::default();
+    let mut args = Vec::new();
+    for (i, arg) in f.args.iter().enumerate() {
+        args.push(add_arg(&mut nodes, names, &f, i, arg)?);
+    }
+    for reader in &f.nodes {
+        nodes.add(read_node(reader.clone(), names)?)?;
+    }
+    let port = |node: &Node, rest: &str| named_port(node, rest, results);
+    let mut rets = Vec::new();
+    for result in &f.results {
+        let told = f.rets.get(result.name).copied();
+        let told = told.ok_or_else(|| Error::user(Code::BadFunction, format!("the result `{}` is not computed", result.name)))?;
+        rets.push(nodes.endpoint_of(told, port)?);
+    }
+    let ret_names = f.results.iter().map(|r| r.name.into()).collect();
+    Ok(Function { name: f.name, args, rets, ret_names, graph: nodes.finish(port)? })
+}
+
+/// Arguments that stand for lists are refused: only functions of TensorFlow 1's gradients have them.
+fn add_arg<'a>(nodes: &mut Assembler<'a>, names: &mut Interner<'a>, f: &RawFunction<'a>, i: usize, arg: &ArgDef<'a>) -> Result<NodeId> {
+    if !arg.number_attr.is_empty() || !arg.type_list_attr.is_empty() {
+        return Err(Error::user(Code::BadFunction, format!("the argument `{}` is a list, and only single tensors are read", arg.name)));
+    }
+    let dtype = match f.attrs.iter().find(|(name, _)| !arg.type_attr.is_empty() && **name == *arg.type_attr) {
+        Some((_, Attr::Type(t))) => *t,
+        _ => TfType::from_number(arg.dtype),
+    };
+    let mut attrs = vec![(names.get("T"), Attr::Type(dtype)), (names.get("index"), Attr::Int(i as i64))];
+    attrs.extend(f.arg_attrs.get(&(i as u64)).into_iter().flatten().cloned());
+    let raw = RawNode { name: arg.name, op: names.get("_Arg"), device: names.get(""), inputs: Vec::new(), attrs };
+    nodes.add(raw)
+}
+
+/// The number of the output that `out:1` (or `1`, in graphs made by other tools) means.
+///
+/// Results of a list follow each other, so an output after one output that is a list has no fixed number: the row's names
+/// before it are counted as one each.
+fn named_port(node: &Node, rest: &str, results: &Results) -> Option<u32> {
+    let Some((output, index)) = rest.split_once(':') else {
+        return rest.parse().ok().or_else(|| output_offset(node, rest, results));
+    };
+    let index: u32 = index.parse().ok()?;
+    output_offset(node, output, results)?.checked_add(index)
+}
+
+fn output_offset(node: &Node, output: &str, results: &Results) -> Option<u32> {
+    if let Some(names) = results.get(&node.op) {
+        return names.iter().position(|n| *n == output).map(|i| i as u32);
+    }
+    let Some(row) = ops::find(&node.op) else { return Some(0) };
+    let outputs = row.outputs();
+    if outputs.len() < 2 {
+        return Some(0);
+    }
+    let found = outputs.iter().position(|name| name.trim_end_matches('*') == output);
+    Some(found.unwrap_or(0) as u32)
+}

@@ -1,0 +1,44 @@
+//! A binary GraphDef, read field by field.
+use super::assemble::{Assembler, plain_port};
+use super::function_def::read_library;
+use super::node_def::{Interner, read_node};
+use super::wire::Reader;
+use crate::diag::Result;
+use crate::graph::Program;
+use bytes::Bytes;
+
+/// Reads a binary GraphDef; tensors stay slices of `file`.
+pub fn read(file: &Bytes) -> Result<Program> {
+    read_graph(Reader::new(file, "GraphDef"))
+}
+
+/// Reads a GraphDef that may be a part of another message.
+pub fn read_graph(mut reader: Reader) -> Result<Program> {
+    let mut names = Interner::default();
+    let mut nodes = Assembler::default();
+    let mut libraries = Vec::new();
+    let mut program = Program::default();
+    while let Some(field) = reader.next()? {
+        match field.number {
+            1 => {
+                nodes.add(read_node(field.message("NodeDef")?, &mut names)?)?;
+            }
+            2 => libraries.push(field.message("FunctionDefLibrary")?),
+            4 => program.producer = read_producer(field.message("VersionDef")?)?,
+            _ => {}
+        }
+    }
+    program.graph = nodes.finish(plain_port)?;
+    program.functions = read_library(&libraries, &mut names)?;
+    Ok(program)
+}
+
+fn read_producer(mut reader: Reader) -> Result<i32> {
+    let mut producer = 0;
+    while let Some(field) = reader.next()? {
+        if field.number == 1 {
+            producer = field.int32()?;
+        }
+    }
+    Ok(producer)
+}

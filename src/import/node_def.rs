@@ -1,0 +1,52 @@
+//! NodeDef to a node whose inputs are still names.
+use super::attr_value::read_entry;
+use super::wire::Reader;
+use crate::diag::{Error, Result};
+use crate::graph::Attr;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One copy of each op, device and attribute name.
+#[derive(Default)]
+pub struct Interner<'a> {
+    known: HashMap<&'a str, Arc<str>>,
+}
+
+impl<'a> Interner<'a> {
+    /// The shared copy of `text`.
+    pub fn get(&mut self, text: &'a str) -> Arc<str> {
+        self.known.entry(text).or_insert_with(|| text.into()).clone()
+    }
+}
+
+/// A node as the file has it.
+pub struct RawNode<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its op.
+    pub op: Arc<str>,
+    /// Its device.
+    pub device: Arc<str>,
+    /// Its inputs as text: `a`, `a:1`, `^a`, in functions `a:out:0`.
+    pub inputs: Vec<&'a str>,
+    /// Its attributes.
+    pub attrs: Vec<(Arc<str>, Attr)>,
+}
+
+/// Reads a NodeDef. Attributes without a value are left out. Errors carry the node's name where it was read before.
+pub fn read_node<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawNode<'a>> {
+    let empty = names.get("");
+    let mut node = RawNode { name: "", op: empty.clone(), device: empty, inputs: Vec::new(), attrs: Vec::new() };
+    while let Some(field) = reader.next()? {
+        let at_node = |e: Error| if node.name.is_empty() { e } else { e.map(|d| d.at_node(node.name, &node.op)) };
+        match field.number {
+            1 => node.name = field.text()?,
+            2 => node.op = names.get(field.text()?),
+            3 => node.inputs.push(field.text().map_err(at_node)?),
+            4 => node.device = names.get(field.text()?),
+            5 => node.attrs.extend(field.message("AttrEntry").and_then(|r| read_entry(r, names)).map_err(at_node)?),
+            _ => {}
+        }
+    }
+    Ok(node)
+}

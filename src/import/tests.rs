@@ -1,0 +1,138 @@
+//! Small files made by hand, each sound or wrong in one way.
+use super::wire::{put_bytes, put_number};
+use super::{Format, graph_def};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Endpoint, NodeId, Program};
+use bytes::Bytes;
+
+/// An entry of a node's attributes.
+pub fn attr(name: &str, value: &[u8]) -> Vec<u8> {
+    let (mut entry, mut out) = (Vec::new(), Vec::new());
+    put_bytes(&mut entry, 1, name.as_bytes());
+    put_bytes(&mut entry, 2, value);
+    put_bytes(&mut out, 5, &entry);
+    out
+}
+
+/// A field that holds a number.
+pub fn number(field: u32, value: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, field, value);
+    out
+}
+
+/// A field that holds bytes.
+pub fn bytes(field: u32, value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, field, value);
+    out
+}
+
+/// A NodeDef without its tag.
+fn body(name: &str, op: &str, inputs: &[&str], attrs: &[Vec<u8>]) -> Vec<u8> {
+    let mut node = [bytes(1, name.as_bytes()), bytes(2, op.as_bytes())].concat();
+    for input in inputs {
+        node.extend(bytes(3, input.as_bytes()));
+    }
+    node.extend(attrs.concat());
+    node
+}
+
+/// A node of a GraphDef.
+pub fn node(name: &str, op: &str, inputs: &[&str], attrs: &[Vec<u8>]) -> Vec<u8> {
+    bytes(1, &body(name, op, inputs, attrs))
+}
+
+/// An attribute that holds a tensor of floats.
+fn floats(dims: &[u64], field: u32, content: &[u8]) -> Vec<u8> {
+    let dims: Vec<u8> = dims.iter().flat_map(|&d| bytes(2, &number(1, d))).collect();
+    attr("value", &bytes(8, &[number(1, 1), bytes(2, &dims), bytes(field, content)].concat()))
+}
+
+fn read(parts: &[Vec<u8>]) -> Result<Program> {
+    graph_def::read(&Bytes::from(parts.concat()))
+}
+
+fn code(result: Result<Program>) -> Code {
+    match result {
+        Err(Error::User(all)) => all[0].code,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn edges_become_ids() {
+    let p = read(&[node("b", "AddV2", &["a", "a:1", "^c"], &[]), node("a", "Split", &[], &[]), node("c", "NoOp", &[], &[])]).unwrap();
+    let b = &p.graph.nodes[NodeId(0)];
+    assert_eq!(&*b.inputs, [Endpoint { node: NodeId(1), port: 0 }, Endpoint { node: NodeId(1), port: 1 }]);
+    assert_eq!(&*b.controls, [NodeId(2)]);
+}
+
+#[test]
+fn broken_graphs_are_refused() {
+    assert_eq!(code(read(&[node("a", "Relu", &["b"], &[])])), Code::BadGraph);
+    assert_eq!(code(read(&[node("a", "Relu", &[], &[]), node("a", "Relu", &[], &[])])), Code::BadGraph);
+    for port in ["-1", "70000", "99999999999999999999", "x"] {
+        let input = format!("x:{port}");
+        assert_eq!(code(read(&[node("x", "X", &[], &[]), node("a", "Relu", &[&input], &[])])), Code::BadGraph);
+    }
+    assert_eq!(code(read(&[node("", "Relu", &[], &[])])), Code::BadGraph);
+    assert_eq!(code(read(&[vec![0x0a, 5, 1]])), Code::BadEncoding);
+}
+
+#[test]
+fn values_are_repeated_and_content_is_shared() {
+    let one = 1f32.to_le_bytes();
+    let p = read(&[node("a", "Const", &[], &[floats(&[4], 5, &one)]), node("b", "Const", &[], &[floats(&[1], 4, &one)])]).unwrap();
+    for (id, n) in [(NodeId(0), 4), (NodeId(1), 1)] {
+        let Some(Attr::Tensor(t)) = p.graph.nodes[id].attr("value") else { panic!() };
+        assert_eq!(t.to_vec::<f32>(), vec![1.0; n]);
+    }
+}
+
+#[test]
+fn huge_constants_are_refused() {
+    let one = 1f32.to_le_bytes();
+    assert_eq!(code(read(&[node("a", "Const", &[], &[floats(&[1 << 38], 5, &one)])])), Code::TooLarge);
+    assert_eq!(code(read(&[node("a", "Const", &[], &[floats(&[1 << 62, 1 << 62], 5, &one)])])), Code::TooLarge);
+    assert_eq!(code(read(&[node("a", "Const", &[], &[floats(&[1 << 38], 4, &one)])])), Code::BadGraph);
+}
+
+#[test]
+fn deep_attributes_are_refused() {
+    let mut deep = Vec::new();
+    for _ in 0..2000 {
+        deep = bytes(10, &[bytes(1, b"g"), bytes(2, &[bytes(1, b"k"), bytes(2, &deep)].concat())].concat());
+    }
+    assert_eq!(code(read(&[node("a", "NoOp", &[], &[attr("f", &deep)])])), Code::BadEncoding);
+}
+
+#[test]
+fn functions_number_their_outputs() {
+    let arg = bytes(2, &[bytes(1, b"x"), number(3, 1)].concat());
+    let ret = bytes(3, &[bytes(1, b"y"), number(3, 1)].concat());
+    let signature = bytes(1, &[bytes(1, b"f"), arg, ret].concat());
+    let split = bytes(3, &body("s", "Split", &["x", "x"], &[]));
+    let map = bytes(4, &[bytes(1, b"y"), bytes(2, b"s:output:3")].concat());
+    let function = [signature, split, map].concat();
+    let p = read(&[node("a", "NoOp", &[], &[]), bytes(2, &bytes(1, &function))]).unwrap();
+    let f = &p.functions["f"];
+    assert_eq!(f.args, [NodeId(0)]);
+    assert_eq!(f.rets, [Endpoint { node: NodeId(1), port: 3 }]);
+    assert_eq!(f.graph.nodes[NodeId(0)].op.as_ref(), "_Arg");
+}
+
+#[test]
+fn formats_are_told_apart() {
+    let format = |b: &[u8]| super::detect::detect(&Bytes::copy_from_slice(b)).ok();
+    assert_eq!(format(b"\nnode {"), Some(Format::GraphDefText));
+    assert_eq!(format(b"# c\nversions { producer: 1 }"), Some(Format::GraphDefText));
+    assert_eq!(format(b" {\"modelTopology\""), Some(Format::TfJs));
+    assert_eq!(format(b"HloModule m"), Some(Format::HloText));
+    assert_eq!(format(b"this is no graph"), None);
+    assert_eq!(format(b""), None);
+    assert_eq!(format(&node("a", "NoOp", &[], &[])), Some(Format::GraphDef));
+    let meta = [bytes(1, &bytes(4, b"serve")), bytes(2, &node("a", "NoOp", &[], &[]))].concat();
+    assert_eq!(format(&meta), Some(Format::MetaGraph));
+    assert_eq!(format(&[number(1, 1), bytes(2, &meta)].concat()), Some(Format::SavedModel));
+}

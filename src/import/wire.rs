@@ -1,0 +1,194 @@
+//! The protobuf wire format, read field by field from one block of bytes that is never copied.
+use crate::diag::{Code, Error, Result};
+use bytes::Bytes;
+
+/// Messages nest no deeper than this; real ones stay below 20.
+const MOST_DEPTH: u32 = 64;
+
+/// Reads the fields of one message in order.
+#[derive(Clone)]
+pub struct Reader<'a> {
+    file: &'a Bytes,
+    data: &'a [u8],
+    at: usize,
+    message: &'static str,
+    depth: u32,
+}
+
+/// One field.
+#[derive(Clone, Copy)]
+pub struct Field<'a> {
+    /// Its number.
+    pub number: u32,
+    /// Its value as it is encoded.
+    pub value: Value<'a>,
+    file: &'a Bytes,
+    message: &'static str,
+    depth: u32,
+}
+
+/// An encoded value.
+#[derive(Clone, Copy)]
+pub enum Value<'a> {
+    /// Wire type 0.
+    Varint(u64),
+    /// Wire type 1.
+    Fixed64(u64),
+    /// Wire type 2: strings, messages, packed lists.
+    Bytes(&'a [u8]),
+    /// Wire type 5.
+    Fixed32(u32),
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `file` as one `message`, whose name is for errors.
+    pub fn new(file: &'a Bytes, message: &'static str) -> Self {
+        Reader { file, data: file, at: 0, message, depth: 0 }
+    }
+    /// The next field, or `None` at the end. Errors: `BadEncoding`.
+    #[expect(clippy::should_implement_trait, reason = "an iterator of results reads worse in loops that return early")]
+    pub fn next(&mut self) -> Result<Option<Field<'a>>> {
+        if self.at == self.data.len() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let number = u32::try_from(tag >> 3).ok().filter(|n| (1..1 << 29).contains(n));
+        let number = number.ok_or_else(|| self.bad("a field number is out of range"))?;
+        let value = match tag & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
+            2 => {
+                let n = self.varint()?;
+                Value::Bytes(self.take(n)?)
+            }
+            5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
+            _ => return Err(self.bad("a wire type is unknown")),
+        };
+        Ok(Some(Field { number, value, file: self.file, message: self.message, depth: self.depth }))
+    }
+    fn varint(&mut self) -> Result<u64> {
+        let mut value = 0u64;
+        for shift in (0..70).step_by(7) {
+            let &byte = self.data.get(self.at).ok_or_else(|| self.bad("a number is cut short"))?;
+            self.at += 1;
+            value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(self.bad("a number has more than ten bytes"))
+    }
+    fn take(&mut self, n: u64) -> Result<&'a [u8]> {
+        let end = usize::try_from(n).ok().and_then(|n| self.at.checked_add(n)).filter(|&end| end <= self.data.len());
+        let end = end.ok_or_else(|| self.bad("a field is longer than what holds it"))?;
+        let part = &self.data[self.at..end];
+        self.at = end;
+        Ok(part)
+    }
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N as u64)?);
+        Ok(array)
+    }
+    fn bad(&self, what: &str) -> Error {
+        let at = self.data.as_ptr() as usize - self.file.as_ptr() as usize + self.at;
+        Error::user(Code::BadEncoding, format!("{what} in a {} at byte {at}", self.message))
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The bytes of a string, bytes or message field.
+    pub fn raw(&self) -> Result<&'a [u8]> {
+        if let Value::Bytes(part) = self.value { Ok(part) } else { Err(self.wrong("bytes")) }
+    }
+    /// The same as a share of the file.
+    pub fn shared(&self) -> Result<Bytes> {
+        Ok(self.file.slice_ref(self.raw()?))
+    }
+    /// A string.
+    pub fn text(&self) -> Result<&'a str> {
+        std::str::from_utf8(self.raw()?).map_err(|_| self.wrong("UTF-8 text"))
+    }
+    /// A number.
+    pub fn number(&self) -> Result<u64> {
+        if let Value::Varint(v) = self.value { Ok(v) } else { Err(self.wrong("a number")) }
+    }
+    /// A number of 32 bits; as everywhere in protobuf the rest is cut off.
+    pub fn int32(&self) -> Result<i32> {
+        Ok(self.number()? as i32)
+    }
+    /// A float.
+    pub fn float(&self) -> Result<f32> {
+        if let Value::Fixed32(v) = self.value { Ok(f32::from_bits(v)) } else { Err(self.wrong("a float")) }
+    }
+    /// A message called `name`.
+    pub fn message(&self, name: &'static str) -> Result<Reader<'a>> {
+        if self.depth >= MOST_DEPTH {
+            return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
+        }
+        Ok(Reader { file: self.file, data: self.raw()?, at: 0, message: name, depth: self.depth + 1 })
+    }
+    /// Calls `each` with every number of a list, packed or not.
+    pub fn numbers(&self, mut each: impl FnMut(u64)) -> Result<()> {
+        let Value::Bytes(data) = self.value else {
+            each(self.number()?);
+            return Ok(());
+        };
+        let mut packed = Reader { file: self.file, data, at: 0, message: self.message, depth: self.depth };
+        while packed.at < data.len() {
+            each(packed.varint()?);
+        }
+        Ok(())
+    }
+    /// Calls `each` with every element of `N` bytes of a list of fixed-width numbers, packed or not.
+    pub fn fixed<const N: usize>(&self, mut each: impl FnMut([u8; N])) -> Result<()> {
+        let mut out = [0; N];
+        match self.value {
+            Value::Bytes(data) => {
+                let chunks = data.chunks_exact(N);
+                if !chunks.remainder().is_empty() {
+                    return Err(self.wrong("a whole number of elements"));
+                }
+                for chunk in chunks {
+                    out.copy_from_slice(chunk);
+                    each(out);
+                }
+            }
+            Value::Fixed32(v) if N == 4 => {
+                out.copy_from_slice(&v.to_le_bytes());
+                each(out);
+            }
+            Value::Fixed64(v) if N == 8 => {
+                out.copy_from_slice(&v.to_le_bytes());
+                each(out);
+            }
+            Value::Fixed32(_) | Value::Fixed64(_) | Value::Varint(_) => return Err(self.wrong("fixed-width numbers")),
+        }
+        Ok(())
+    }
+    fn wrong(&self, want: &str) -> Error {
+        Error::user(Code::BadEncoding, format!("field {} of a {} is not {want}", self.number, self.message))
+    }
+}
+
+/// Appends a number as a varint.
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a number field.
+pub fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
+    put_varint(out, u64::from(field) << 3);
+    put_varint(out, value);
+}
+
+/// Appends a string, bytes or message field.
+pub fn put_bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
