@@ -6,8 +6,12 @@ mod conv_grad;
 mod fused;
 mod norm;
 mod pool;
+mod pool_grad;
 mod softmax;
+mod topk;
 mod window;
+
+pub use bias::{sum, wide};
 
 use crate::ops::OpRow;
 
@@ -20,5 +24,7 @@ pub const ROWS: &[&[OpRow]] = &[
     fused::ROWS,
     norm::ROWS,
     pool::ROWS,
+    pool_grad::ROWS,
     softmax::ROWS,
+    topk::ROWS,
 ];

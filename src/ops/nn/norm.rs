@@ -10,6 +10,8 @@ use crate::tensor::Tensor;
 const INPUTS: &str = "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2";
 const V3: &str = "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
 const EX: &str = "x scale offset mean variance side_input* -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
+const GRAD: &str = "y_backprop x scale reserve_space_1 reserve_space_2 -> x_backprop scale_backprop offset_backprop reserve_space_3 reserve_space_4";
+const GRAD_V3: &str = "y_backprop x scale reserve_space_1 reserve_space_2 reserve_space_3 -> x_backprop scale_backprop offset_backprop reserve_space_4 reserve_space_5";
 const FLOATS: &str = "f16, bf16, f32";
 
 /// The rows of this file.
@@ -19,6 +21,9 @@ pub const ROWS: &[OpRow] = &[
     op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).dtypes(FLOATS),
     op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).dtypes(FLOATS),
     op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).dtypes(FLOATS),
+    op("FusedBatchNormGrad",   GRAD,    batch_norm_grad).dtypes("f32"),
+    op("FusedBatchNormGradV2", GRAD,    batch_norm_grad).dtypes(FLOATS),
+    op("FusedBatchNormGradV3", GRAD_V3, batch_norm_grad).dtypes(FLOATS),
     op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).dtypes("f16, bf16, f32, f64"),
 ];
 
@@ -168,4 +173,46 @@ fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let stats = Stats { scale, offset: v[3], mean: v[1], variance: v[2] };
     let y = normalize(cx.b, v[0], &stats, axis, epsilon);
     cx.one(y)
+}
+
+/// The gradients of a batch normalisation by x, scale and offset; the last two inputs are the statistics that were used.
+fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dims = cx.dims(1)?;
+    let axis = feature_axis(cx, dims.len())?;
+    if cx.dims(0)? != dims {
+        return Err(cx.mismatch(format!("the gradient is {:?}, and x is {dims:?}", cx.dims(0)?)));
+    }
+    let epsilon = f64::from(cx.node.float("epsilon").unwrap_or(1e-4));
+    let training = cx.node.bool("is_training").unwrap_or(true);
+    let v = cx.arg_range(0, 5)?;
+    let dtype = cx.b.dtype(v[1]);
+    let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
+    let b = &mut *cx.b;
+    let work = wide(dtype);
+    let v = v.into_iter().map(|i| b.convert(i, work)).collect::<Vec<_>>();
+    let [dy, x, scale, mean, variance] = v[..] else { return Err(cx.mismatch("five inputs are needed")) };
+    let epsilon = b.full_like(variance, epsilon);
+    let shifted = b.add(variance, epsilon);
+    let root = b.unary(ScalarOp::Rsqrt, shifted);
+    let factor = b.mul(scale, root);
+    let [wide_mean, wide_root, wide_factor] = [mean, root, factor].map(|i| b.broadcast(i, &dims, &[axis]));
+    let centred = b.sub(x, wide_mean);
+    let standard = b.mul(centred, wide_root);
+    let product = b.mul(dy, standard);
+    let d_scale = super::bias::sum(b, product, &others);
+    let d_offset = super::bias::sum(b, dy, &others);
+    let inner = if training {
+        let count = b.full_like(d_offset, others.iter().map(|&a| dims[a]).product::<u64>() as f64);
+        let (a, c) = (b.div(d_offset, count), b.div(d_scale, count));
+        let [a, c] = [a, c].map(|i| b.broadcast(i, &dims, &[axis]));
+        let less = b.sub(dy, a);
+        let bent = b.mul(standard, c);
+        b.sub(less, bent)
+    } else {
+        dy
+    };
+    let dx = b.mul(inner, wide_factor);
+    let dx = b.convert(dx, dtype);
+    let empty = b.constant(Tensor::of::<f32>(&[0], &[]));
+    Ok([dx, d_scale, d_offset, empty, empty].map(Value::Array).to_vec())
 }

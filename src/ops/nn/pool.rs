@@ -93,7 +93,7 @@ fn covered(w: &WindowDim, n: u64) -> Vec<u64> {
 /// The number of elements that each window of `dims` covers, an array of the result's sizes without the axes where it does not vary.
 ///
 /// Made in Rust: the products of one count an axis.
-fn counts(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim]) -> Result<InstId> {
+pub fn counts(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim]) -> Result<InstId> {
     let per_axis: Vec<Vec<u64>> = dims.iter().zip(window).map(|(&n, w)| covered(w, n)).collect();
     let out: Vec<u64> = per_axis.iter().map(|c| c.len() as u64).collect();
     let varies = |c: &Vec<u64>| c.windows(2).any(|p| p[0] != p[1]);

@@ -1,4 +1,0 @@
-use super::OpRow;
-
-/// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[];

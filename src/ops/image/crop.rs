@@ -1,0 +1,139 @@
+//! Crops of images at boxes that are known at run time.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::GatherDims;
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).constants(&[3])
+        .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32"),
+];
+
+/// The sampling of one spatial axis: arrays `[boxes, crop]`.
+struct Line {
+    /// Source coordinate.
+    at: InstId,
+    /// Whether it lies in the image.
+    inside: InstId,
+}
+
+/// Crops each box (normalised `y1, x1, y2, x2`) from its image and resizes it; what lies outside gets `extrapolation_value`.
+///
+/// Shapes: image `[batch, h, w, c]`, boxes `[n, 4]`, box_ind `[n]` -> f32 `[n, crop_h, crop_w, c]`.
+fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (image, boxes, owner) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
+    let crop = cx.constant_ints(3)?;
+    let ([crop_h, crop_w], 4, [n, 4]) = (&crop[..], image.len(), &boxes[..]) else {
+        return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and crop_size {crop:?} do not fit")));
+    };
+    if owner[..] != [*n] || image[1] == 0 || image[2] == 0 {
+        return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and box_ind {owner:?} do not fit")));
+    }
+    let size = |v: i64| match u64::try_from(v) {
+        Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
+        _ => Err(Error::user(Code::TooLarge, format!("a crop of {v} pixels"))),
+    };
+    let (crop_h, crop_w) = (size(*crop_h)?, size(*crop_w)?);
+    let fill = f64::from(cx.node.float("extrapolation_value").unwrap_or(0.0));
+    let nearest = match cx.node.str("method").unwrap_or("bilinear") {
+        "bilinear" => false,
+        "nearest" => true,
+        other => return Err(cx.unsupported(format!("method {other} is not supported; bilinear and nearest are"))),
+    };
+    let (x, boxes, owner) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let b = &mut *cx.b;
+    let boxes = b.convert(boxes, DType::F32);
+    let rows = line(b, boxes, 0, image[1], crop_h);
+    let columns = line(b, boxes, 1, image[2], crop_w);
+    let x = b.convert(x, DType::F32);
+    let grid = [*n, crop_h, crop_w];
+    let out = [*n, crop_h, crop_w, image[3]];
+    let owner = b.broadcast(owner, &grid, &[0]);
+    let y = if nearest {
+        let row = b.unary(ScalarOp::RoundNearestAfz, rows.at);
+        let column = b.unary(ScalarOp::RoundNearestAfz, columns.at);
+        pixels(b, x, owner, row, column)
+    } else {
+        lerp_2d(b, x, owner, rows.at, columns.at)
+    };
+    let (r, c) = (b.broadcast(rows.inside, &out, &[0, 1]), b.broadcast(columns.inside, &out, &[0, 2]));
+    let inside = b.binary(ScalarOp::And, r, c);
+    let fill = b.full(DType::F32, &out, fill);
+    let y = b.select(inside, y, fill);
+    cx.one(y)
+}
+
+/// Source coordinates along one axis: columns `first` and `first + 2` of the boxes are its ends.
+fn line(b: &mut Builder, boxes: InstId, first: u64, image: u64, crop: u64) -> Line {
+    let n = b.dims(boxes)[0];
+    let dims = [n, crop];
+    let mut end = |column: u64| {
+        let end = b.slice_axis(boxes, 1, column, column + 1);
+        b.broadcast_to(end, &dims)
+    };
+    let (start, stop) = (end(first), end(first + 2));
+    let last = b.full(DType::F32, &dims, (image - 1) as f64);
+    let at = if crop > 1 {
+        let range = b.sub(stop, start);
+        let range = b.mul(range, last);
+        let steps = b.full(DType::F32, &dims, (crop - 1) as f64);
+        let scale = b.div(range, steps);
+        let i = b.iota(DType::F32, &dims, 1);
+        let moved = b.mul(i, scale);
+        let start = b.mul(start, last);
+        b.add(start, moved)
+    } else {
+        let both = b.add(start, stop);
+        let half = b.full(DType::F32, &dims, 0.5);
+        let middle = b.mul(both, half);
+        b.mul(middle, last)
+    };
+    let zero = b.full(DType::F32, &dims, 0.0);
+    let (above, below) = (b.compare(Direction::Ge, at, zero), b.compare(Direction::Le, at, last));
+    Line { at, inside: b.binary(ScalarOp::And, above, below) }
+}
+
+/// The pixels at rows `[n, crop_h]` and columns `[n, crop_w]` (whole numbers as floats) of the image that each box belongs to.
+fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
+    let grid = b.dims(owner).to_vec();
+    let image = b.dims(x).to_vec();
+    let (row, column) = (b.convert(row, DType::S32), b.convert(column, DType::S32));
+    let (row, column) = (b.broadcast(row, &grid, &[0, 1]), b.broadcast(column, &grid, &[0, 2]));
+    let single = [&grid[..], &[1]].concat();
+    let parts = [owner, row, column].map(|i| b.reshape(i, &single));
+    let index = b.concatenate(&parts, 3);
+    let dims = GatherDims {
+        offset_dims: vec![3],
+        collapsed_slice_dims: vec![0, 1, 2],
+        start_index_map: vec![0, 1, 2],
+        index_vector_dim: 3,
+        slice_sizes: vec![1, 1, 1, image[3]],
+        ..GatherDims::default()
+    };
+    b.add_inst(Op::Gather(dims), &[x, index])
+}
+
+fn lerp_2d(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
+    let (top, left) = (b.unary(ScalarOp::Floor, row), b.unary(ScalarOp::Floor, column));
+    let (bottom, right) = (b.unary(ScalarOp::Ceil, row), b.unary(ScalarOp::Ceil, column));
+    let (down, across) = (b.sub(row, top), b.sub(column, left));
+    let mut mix = |y: InstId| {
+        let (l, r) = (pixels(b, x, owner, y, left), pixels(b, x, owner, y, right));
+        let dims = b.dims(l).to_vec();
+        let weight = b.broadcast(across, &dims, &[0, 2]);
+        let difference = b.sub(r, l);
+        let part = b.mul(difference, weight);
+        b.add(l, part)
+    };
+    let (upper, lower) = (mix(top), mix(bottom));
+    let dims = b.dims(upper).to_vec();
+    let weight = b.broadcast(down, &dims, &[0, 1]);
+    let difference = b.sub(lower, upper);
+    let part = b.mul(difference, weight);
+    b.add(upper, part)
+}

@@ -1,0 +1,10 @@
+//! Image ops: resizing, crops, colours, box selection.
+mod color;
+mod crop;
+mod nms;
+mod resize;
+
+use super::OpRow;
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[color::ROWS, crop::ROWS, nms::ROWS, resize::ROWS];

@@ -1,0 +1,252 @@
+//! Selection of boxes that do not overlap.
+//!
+//! Each step takes the best box that is left (of equals the one in front) and lowers the scores of the boxes that overlap it:
+//! to nothing where the overlap exceeds the threshold, or gradually (soft suppression). This equals TensorFlow's queue, costs
+//! `max_output_size * boxes`, and has a fixed result size, which is why only the padded forms can be compiled.
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::attrs::SliceDim;
+use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+const FLOATS: &str = "f16, f32";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV2", "boxes scores max_output_size iou_threshold -> selected_indices", |cx| suppress(cx, Form::V2)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV4", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices valid_outputs", |cx| suppress(cx, Form::V4)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV5", "boxes scores max_output_size iou_threshold score_threshold soft_nms_sigma -> selected_indices selected_scores valid_outputs", |cx| suppress(cx, Form::V5)).constants(&[2]).dtypes(FLOATS),
+];
+
+/// Which version of the op.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    V1,
+    V2,
+    V3,
+    V4,
+    V5,
+}
+
+/// What the loop needs besides its state; all f32.
+struct Problem {
+    /// `[n, 4]`, corners in any order.
+    boxes: InstId,
+    /// `[n]`; -inf where a box is no candidate.
+    scores: InstId,
+    /// Scalars.
+    iou_threshold: InstId,
+    score_threshold: InstId,
+    sigma: InstId,
+    /// How many boxes are taken at most.
+    count: u64,
+}
+
+fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
+    let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
+    let ([n, 4], [m]) = (&boxes[..], &scores[..]) else {
+        return Err(cx.mismatch(format!("boxes {boxes:?} must be [n, 4] and scores {scores:?} [n]")));
+    };
+    if n != m {
+        return Err(cx.mismatch(format!("{n} boxes and {m} scores")));
+    }
+    let wanted = cx.constant_int(2)?;
+    let wanted = u64::try_from(wanted)
+        .ok()
+        .filter(|&v| v <= 1 << 24)
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("max_output_size is {wanted}")))?;
+    let padded = form >= Form::V4 && cx.flag("pad_to_max_output_size");
+    // The number of results is known without padding only where there can be none.
+    if !padded && wanted.min(*n) > 0 {
+        return Err(Diagnostic::new(
+            Code::DynamicShape,
+            "how many boxes are selected depends on the scores; only the padded forms have a fixed size",
+        )
+        .help("use NonMaxSuppressionV4 or V5 with pad_to_max_output_size, or feed the selected indices")
+        .into());
+    }
+    let size = if padded { wanted } else { 0 };
+    let score_type = cx.dtype(1)?;
+    let problem = problem(cx, form, wanted.min(*n))?;
+    let (indices, scores, valid) = run(cx.b, &problem, *n)?;
+    let indices = resized(cx.b, indices, size);
+    let scores = resized(cx.b, scores, size);
+    let scores = cx.b.convert(scores, score_type);
+    Ok(match form {
+        Form::V1 | Form::V2 | Form::V3 => vec![Value::Array(indices)],
+        Form::V4 => vec![Value::Array(indices), Value::Array(valid)],
+        Form::V5 => vec![Value::Array(indices), Value::Array(scores), Value::Array(valid)],
+    })
+}
+
+fn problem(cx: &mut LowerCtx, form: Form, count: u64) -> Result<Problem> {
+    let scalar = |cx: &mut LowerCtx, i: usize, given: bool, default: f64| -> Result<InstId> {
+        if !given {
+            return Ok(cx.b.scalar(DType::F32, default));
+        }
+        let id = cx.arg(i)?;
+        let id = cx.b.reshape(id, &[]);
+        Ok(cx.b.convert(id, DType::F32))
+    };
+    let attr = f64::from(cx.node.float("iou_threshold").unwrap_or(0.5));
+    let iou_threshold = scalar(cx, 3, form >= Form::V2, attr)?;
+    let score_threshold = scalar(cx, 4, form >= Form::V3, f64::NEG_INFINITY)?;
+    let sigma = scalar(cx, 5, form >= Form::V5, 0.0)?;
+    let (boxes, scores) = (cx.arg(0)?, cx.arg(1)?);
+    let b = &mut *cx.b;
+    let (boxes, scores) = (b.convert(boxes, DType::F32), b.convert(scores, DType::F32));
+    let candidate = b.compare(Direction::Gt, scores, score_threshold);
+    let nothing = b.full_like(scores, f64::NEG_INFINITY);
+    let scores = b.select(candidate, scores, nothing);
+    Ok(Problem { boxes, scores, iou_threshold, score_threshold, sigma, count })
+}
+
+/// `x`, a vector, cut or filled with zeros to `size`.
+fn resized(b: &mut Builder, x: InstId, size: u64) -> InstId {
+    let n = b.dims(x)[0];
+    if size <= n {
+        return b.slice(x, &[SliceDim { start: 0, limit: size, stride: 1 }]);
+    }
+    let zero = b.scalar(b.dtype(x), 0.0);
+    let high = (size - n) as i64;
+    b.pad(x, zero, &[crate::hlo::attrs::PadDim { low: 0, high, interior: 0 }])
+}
+
+/// Runs the loop. Results: indices s32 and scores f32 of `count` elements, zero where none was left, and how many there are.
+fn run(b: &mut Builder, p: &Problem, n: u64) -> Result<(InstId, InstId, InstId)> {
+    let zero = b.scalar(DType::S32, 0.0);
+    let indices = b.full(DType::S32, &[p.count], 0.0);
+    let chosen = b.full(DType::F32, &[p.count], 0.0);
+    if p.count == 0 {
+        return Ok((indices, chosen, zero));
+    }
+    let parts = [zero, p.scores, indices, chosen, zero, p.boxes, p.iou_threshold, p.score_threshold, p.sigma];
+    let state = b.tuple(&parts);
+    let shape = b.shape(state).clone();
+    let cond = condition(b, &shape, p.count);
+    let body = step(b, &shape, n);
+    let end = b.add_inst(Op::While { cond, body }, &[state]);
+    Ok((b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4)))
+}
+
+fn condition(b: &mut Builder, shape: &Shape, count: u64) -> crate::hlo::CompId {
+    b.begin("nms_condition");
+    let state = b.parameter(shape.clone());
+    let i = b.get_tuple_element(state, 0);
+    let end = b.scalar(DType::S32, count as f64);
+    let root = b.compare(Direction::Lt, i, end);
+    b.end(root)
+}
+
+/// One step: the best box is written to place `i` if there is one, and the scores of the others sink.
+fn step(b: &mut Builder, shape: &Shape, n: u64) -> crate::hlo::CompId {
+    b.begin("nms_step");
+    let state = b.parameter(shape.clone());
+    let [i, scores, indices, chosen, valid, boxes, iou_threshold, score_threshold, sigma] =
+        [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|k| b.get_tuple_element(state, k));
+    let (best, at) = first_largest(b, scores, n);
+    let nothing = b.scalar(DType::F32, f64::NEG_INFINITY);
+    let found = b.compare(Direction::Gt, best, nothing);
+    let (no_index, no_score) = (b.scalar(DType::S32, 0.0), b.scalar(DType::F32, 0.0));
+    let index = b.select(found, at, no_index);
+    let score = b.select(found, best, no_score);
+    let indices = put(b, indices, index, i);
+    let chosen = put(b, chosen, score, i);
+    let one = b.scalar(DType::S32, 1.0);
+    let more = b.convert(found, DType::S32);
+    let valid = b.add(valid, more);
+    let overlap = overlap_with(b, boxes, at, n);
+    let scores = sunk(b, scores, overlap, [iou_threshold, score_threshold, sigma]);
+    let places = b.iota(DType::S32, &[n], 0);
+    let taken = b.compare(Direction::Eq, places, at);
+    let scores = b.select(taken, nothing, scores);
+    let next = b.add(i, one);
+    let root = b.tuple(&[next, scores, indices, chosen, valid, boxes, iou_threshold, score_threshold, sigma]);
+    b.end(root)
+}
+
+/// The largest element of a vector of `n`, and the first place that has it.
+fn first_largest(b: &mut Builder, x: InstId, n: u64) -> (InstId, InstId) {
+    let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
+    let best = b.reduce(x, lowest, ScalarOp::Maximum, &[0]);
+    let places = b.iota(DType::S32, &[n], 0);
+    let behind = b.full(DType::S32, &[n], (n - 1) as f64);
+    let is_best = b.compare(Direction::Eq, x, best);
+    let places = b.select(is_best, places, behind);
+    let last = b.scalar(DType::S32, (n - 1) as f64);
+    (best, b.reduce(places, last, ScalarOp::Minimum, &[0]))
+}
+
+/// A vector with a scalar written at a place.
+fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
+    let value = b.reshape(value, &[1]);
+    b.add_inst(Op::DynamicUpdateSlice, &[x, value, at])
+}
+
+/// Intersection over union of each box with box `at`; 0 where an area is not positive.
+fn overlap_with(b: &mut Builder, boxes: InstId, at: InstId, n: u64) -> InstId {
+    let zero_index = b.scalar(DType::S32, 0.0);
+    let one = b.add_inst(Op::DynamicSlice(vec![1, 4]), &[boxes, at, zero_index]);
+    let all = corners(b, boxes, n);
+    let one = corners(b, one, 1);
+    let one = one.map(|x| {
+        let x = b.reshape(x, &[]);
+        b.broadcast(x, &[n], &[])
+    });
+    let zero = b.full(DType::F32, &[n], 0.0);
+    let mut side = |low: usize, high: usize| {
+        let start = b.max(all[low], one[low]);
+        let stop = b.min(all[high], one[high]);
+        let length = b.sub(stop, start);
+        b.max(length, zero)
+    };
+    let (height, width) = (side(0, 2), side(1, 3));
+    let common = b.mul(height, width);
+    let (area_all, area_one) = (area(b, all), area(b, one));
+    let both = b.add(area_all, area_one);
+    let union = b.sub(both, common);
+    let ratio = b.div(common, union);
+    let smaller = b.min(area_all, area_one);
+    let real = b.compare(Direction::Gt, smaller, zero);
+    b.select(real, ratio, zero)
+}
+
+/// Lower and upper ends: `[y low, x low, y high, x high]`, each `[n]`.
+fn corners(b: &mut Builder, boxes: InstId, n: u64) -> [InstId; 4] {
+    let columns = [0, 1, 2, 3].map(|i| {
+        let column = b.slice_axis(boxes, 1, i, i + 1);
+        b.reshape(column, &[n])
+    });
+    let [y1, x1, y2, x2] = columns;
+    [b.min(y1, y2), b.min(x1, x2), b.max(y1, y2), b.max(x1, x2)]
+}
+
+fn area(b: &mut Builder, [y1, x1, y2, x2]: [InstId; 4]) -> InstId {
+    let (height, width) = (b.sub(y2, y1), b.sub(x2, x1));
+    b.mul(height, width)
+}
+
+/// The scores after a box was taken that overlaps them by `overlap`.
+///
+/// Hard: gone where the overlap exceeds the threshold. Soft (sigma > 0): times `exp(-overlap^2 / (2 sigma))`, gone at or below
+/// the score threshold.
+fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma]: [InstId; 3]) -> InstId {
+    let nothing = b.full_like(scores, f64::NEG_INFINITY);
+    let over = b.compare(Direction::Gt, overlap, iou);
+    let hard = b.select(over, nothing, scores);
+    let (zero, half) = (b.scalar(DType::F32, 0.0), b.scalar(DType::F32, -0.5));
+    let scale = b.div(half, sigma);
+    let square = b.mul(overlap, overlap);
+    let exponent = b.mul(square, scale);
+    let factor = b.unary(ScalarOp::Exp, exponent);
+    let faded = b.mul(scores, factor);
+    let alive = b.compare(Direction::Gt, faded, threshold);
+    let soft = b.select(alive, faded, nothing);
+    let is_soft = b.compare(Direction::Gt, sigma, zero);
+    b.select(is_soft, soft, hard)
+}

@@ -1,0 +1,338 @@
+//! Resizing of images `[batch, height, width, channels]` to constant sizes.
+//!
+//! Which rows and columns are read, and with what weights, is computed here in f32 as TensorFlow does, so that it is exact; the
+//! module gets slices, repetitions or gathers with constant indices. Columns are interpolated before rows.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{DotDims, GatherDims, SliceDim};
+use crate::hlo::{Builder, InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::{DType, Tensor};
+
+const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("ResizeBilinear",            "images size -> resized_images", bilinear).constants(&[1]).dtypes(REAL),
+    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).constants(&[1]).dtypes(REAL),
+    op("ResizeBicubic",             "images size -> resized_images", bicubic).constants(&[1]).dtypes(REAL),
+    op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).dtypes(FLOATS),
+    op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).constants(&[1]).dtypes(REAL),
+];
+
+/// Where an output coordinate lies in the input.
+#[derive(Clone, Copy)]
+struct Sampling {
+    align_corners: bool,
+    half_pixel_centers: bool,
+}
+
+/// The attributes of a resize.
+struct Args {
+    sampling: Sampling,
+    /// Height and width of the input.
+    from: [u64; 2],
+    /// Height and width of the result.
+    to: [u64; 2],
+}
+
+impl Sampling {
+    fn parse(cx: &LowerCtx) -> Result<Sampling> {
+        let sampling =
+            Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: cx.flag("half_pixel_centers") };
+        if sampling.align_corners && sampling.half_pixel_centers {
+            return Err(Error::user(Code::BadAttr, "align_corners and half_pixel_centers exclude each other"));
+        }
+        Ok(sampling)
+    }
+    fn scale(self, from: u64, to: u64) -> f32 {
+        if self.align_corners && to > 1 { (from - 1) as f32 / (to - 1) as f32 } else { from as f32 / to as f32 }
+    }
+    /// The source coordinate of output `i`.
+    fn source(self, i: u64, scale: f32) -> f32 {
+        if self.half_pixel_centers { (i as f32 + 0.5) * scale - 0.5 } else { i as f32 * scale }
+    }
+    /// The nearest source element for each of `to` outputs.
+    fn nearest(self, from: u64, to: u64) -> Vec<u64> {
+        let scale = self.scale(from, to);
+        let one = |i: u64| {
+            let at = match (self.half_pixel_centers, self.align_corners) {
+                (true, _) => ((i as f32 + 0.5) * scale).floor(),
+                (false, true) => (i as f32 * scale).round(),
+                (false, false) => (i as f32 * scale).floor(),
+            };
+            (at.max(0.0) as u64).min(from - 1)
+        };
+        (0..to).map(one).collect()
+    }
+    /// `(lower, upper, weight of upper)` for each of `to` outputs.
+    fn linear(self, from: u64, to: u64) -> Vec<(u64, u64, f32)> {
+        let scale = self.scale(from, to);
+        let one = |i: u64| {
+            let at = self.source(i, scale);
+            let upper = (at.ceil().max(0.0) as u64).min(from - 1);
+            let lower = (at.floor().max(0.0) as u64).min(upper);
+            (lower, upper, at - at.floor())
+        };
+        (0..to).map(one).collect()
+    }
+}
+
+impl Args {
+    fn parse(cx: &LowerCtx) -> Result<Args> {
+        let size = cx.constant_ints(1)?;
+        let [height, width] = size[..] else {
+            return Err(cx.mismatch(format!("the size must be two numbers, not {size:?}")));
+        };
+        let image = cx.dims(0)?;
+        Args::new(cx, &image, [height, width])
+    }
+    fn new(cx: &LowerCtx, image: &[u64], to: [i64; 2]) -> Result<Args> {
+        if image.len() != 4 || image[1] == 0 || image[2] == 0 {
+            return Err(cx.mismatch(format!("the images must be [batch, height, width, channels], not {image:?}")));
+        }
+        let size = |v: i64| match u64::try_from(v) {
+            Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
+            _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
+        };
+        Ok(Args {
+            sampling: Sampling::parse(cx)?,
+            from: [image[1], image[2]],
+            to: [size(to[0])?, size(to[1])?],
+        })
+    }
+}
+
+/// Elements `index` along `axis`: a slice or a repetition where they form one, else a gather.
+fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let n = dims[axis];
+    let step = match index {
+        [a, c, ..] => c.checked_sub(*a).unwrap_or(0),
+        _ => 1,
+    };
+    if step > 0 && index.windows(2).all(|p| p[1].checked_sub(p[0]) == Some(step)) {
+        let (start, last) = (index.first().copied().unwrap_or(0), index.last().copied().unwrap_or(0));
+        let slices = dims.iter().enumerate().map(|(a, &n)| match a == axis {
+            true => SliceDim { start, limit: last + 1, stride: step },
+            false => SliceDim { start: 0, limit: n, stride: 1 },
+        });
+        let slices: Vec<_> = slices.collect();
+        return if start == 0 && step == 1 && last + 1 == n { x } else { b.slice(x, &slices) };
+    }
+    let repeat = index.len() as u64 / n;
+    if index.len() as u64 == repeat * n && index.iter().enumerate().all(|(i, &v)| v == i as u64 / repeat) {
+        return repeated(b, x, axis, repeat);
+    }
+    let indices: Vec<i32> = index.iter().map(|&v| v as i32).collect();
+    let indices = b.constant(Tensor::of(&[index.len() as u64], &indices));
+    let mut slice_sizes = dims.clone();
+    slice_sizes[axis] = 1;
+    let gather = GatherDims {
+        offset_dims: (0..dims.len()).filter(|&a| a != axis).collect(),
+        collapsed_slice_dims: vec![axis],
+        start_index_map: vec![axis],
+        index_vector_dim: 1,
+        slice_sizes,
+        indices_are_sorted: index.is_sorted(),
+        ..GatherDims::default()
+    };
+    b.add_inst(Op::Gather(gather), &[x, indices])
+}
+
+/// Each element along `axis` `times` times.
+fn repeated(b: &mut Builder, x: InstId, axis: usize, times: u64) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let mut wide = dims.clone();
+    wide.insert(axis + 1, times);
+    let map: Vec<usize> = (0..dims.len()).map(|a| if a > axis { a + 1 } else { a }).collect();
+    let x = b.broadcast(x, &wide, &map);
+    let mut out = dims;
+    out[axis] *= times;
+    b.reshape(x, &out)
+}
+
+/// One number for each element along `axis`, over an array of these sizes.
+fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[u64]) -> InstId {
+    let line = b.constant(Tensor::of(&[values.len() as u64], values));
+    b.broadcast(line, dims, &[axis])
+}
+
+/// `lower + (upper - lower) * weight` along one axis.
+fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]) -> InstId {
+    let lower: Vec<u64> = taps.iter().map(|t| t.0).collect();
+    let low = take(b, x, axis, &lower);
+    if taps.iter().all(|t| t.2 == 0.0 || t.0 == t.1) {
+        return low;
+    }
+    let upper: Vec<u64> = taps.iter().map(|t| t.1).collect();
+    let high = take(b, x, axis, &upper);
+    let weight: Vec<f32> = taps.iter().map(|t| t.2).collect();
+    let dims = b.dims(low).to_vec();
+    let weight = weights(b, &weight, axis, &dims);
+    let difference = b.sub(high, low);
+    let part = b.mul(difference, weight);
+    b.add(low, part)
+}
+
+fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let args = Args::parse(cx)?;
+    let x = cx.arg(0)?;
+    let mut y = cx.b.convert(x, DType::F32);
+    for axis in [2, 1] {
+        let taps = args.sampling.linear(args.from[axis - 1], args.to[axis - 1]);
+        y = interpolate(cx.b, y, axis, &taps);
+    }
+    cx.one(y)
+}
+
+fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let args = Args::parse(cx)?;
+    let mut y = cx.arg(0)?;
+    for axis in [2, 1] {
+        let index = args.sampling.nearest(args.from[axis - 1], args.to[axis - 1]);
+        y = take(cx.b, y, axis, &index);
+    }
+    cx.one(y)
+}
+
+/// The four taps of a cubic convolution for each output: index and weight.
+///
+/// Source: Keys, "Cubic convolution interpolation" (1981); as in TensorFlow the position is rounded to 1/1024, the parameter is
+/// -0.5 with half-pixel centres (taps outside the image count nothing) and -0.75 without (they repeat the edge).
+fn cubic_taps(sampling: Sampling, from: u64, to: u64) -> Vec<[(u64, f32); 4]> {
+    let a: f32 = if sampling.half_pixel_centers { -0.5 } else { -0.75 };
+    let near = |x: f32| ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+    let far = |x: f32| ((a * x - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a;
+    let scale = sampling.scale(from, to);
+    let one = |i: u64| {
+        let at = sampling.source(i, scale);
+        let start = at.floor();
+        let t = ((at - start) * 1024.0).round_ties_even() / 1024.0;
+        let raw = [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)];
+        let mut taps = [(0, 0.0); 4];
+        for (k, tap) in taps.iter_mut().enumerate() {
+            let index = start as i64 + k as i64 - 1;
+            let bounded = index.clamp(0, from as i64 - 1);
+            let outside = sampling.half_pixel_centers && index != bounded;
+            *tap = (bounded as u64, if outside { 0.0 } else { raw[k] });
+        }
+        let total: f32 = taps.iter().map(|t| t.1).sum();
+        if sampling.half_pixel_centers && total.abs() >= 1000.0 * f32::MIN_POSITIVE {
+            taps.iter_mut().for_each(|t| t.1 /= total);
+        }
+        taps
+    };
+    (0..to).map(one).collect()
+}
+
+fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let args = Args::parse(cx)?;
+    let x = cx.arg(0)?;
+    let mut y = cx.b.convert(x, DType::F32);
+    for axis in [2, 1] {
+        let taps = cubic_taps(args.sampling, args.from[axis - 1], args.to[axis - 1]);
+        let mut total = None;
+        for k in 0..4 {
+            let index: Vec<u64> = taps.iter().map(|t| t[k].0).collect();
+            let weight: Vec<f32> = taps.iter().map(|t| t[k].1).collect();
+            let part = take(cx.b, y, axis, &index);
+            let dims = cx.b.dims(part).to_vec();
+            let weight = weights(cx.b, &weight, axis, &dims);
+            let part = cx.b.mul(part, weight);
+            total = Some(total.map_or(part, |t| cx.b.add(t, part)));
+        }
+        y = total.unwrap_or(y);
+    }
+    cx.one(y)
+}
+
+/// A matrix `[to, from]` in the type `dtype` with these entries summed up.
+fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64, u64, f32)]) -> Result<InstId> {
+    let count = crate::tensor::element_count(&[to, from])
+        .filter(|&n| n <= 1 << 26)
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("a resize gradient of {from} to {to} pixels")))?;
+    let mut values = vec![0f32; count as usize];
+    for &(row, column, weight) in entries {
+        values[(row * from + column) as usize] += weight;
+    }
+    let m = b.constant(Tensor::of(&[to, from], &values));
+    Ok(b.convert(m, dtype))
+}
+
+/// `x` with `axis` (1 or 2 of 4) contracted with the last dimension of `m`.
+fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
+    let dims = DotDims { lhs_contracting: vec![axis], rhs_contracting: vec![1], ..DotDims::default() };
+    let y = b.dot(x, m, dims);
+    let perm: &[usize] = if axis == 1 { &[0, 3, 1, 2] } else { &[0, 1, 3, 2] };
+    b.transpose(y, perm)
+}
+
+/// The transpose of the interpolation, as two products with constant matrices.
+fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
+    if grad.len() != 4 {
+        return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
+    }
+    let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
+    let dtype = cx.dtype(1)?;
+    let g = cx.arg(0)?;
+    let mut y = cx.b.convert(g, DType::F32);
+    for axis in [1, 2] {
+        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
+        let mut entries = Vec::new();
+        for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
+            entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
+        }
+        let m = matrix(cx.b, DType::F32, from, to, &entries)?;
+        y = apply(cx.b, m, y, axis);
+    }
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// Each element of the gradient is added to the element that it was read from.
+fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (grad, size) = (cx.dims(0)?, cx.constant_ints(1)?);
+    let ([height, width], 4) = (&size[..], grad.len()) else {
+        return Err(cx.mismatch(format!("gradient {grad:?} must have rank 4, and the size {size:?} two numbers")));
+    };
+    let to_u64 = |v: i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} pixels")));
+    let image = [grad[0], to_u64(*height)?, to_u64(*width)?, grad[3]];
+    let args = Args::new(cx, &image, [grad[1] as i64, grad[2] as i64])?;
+    let (mut y, dtype) = (cx.arg(0)?, cx.dtype(0)?);
+    for axis in [1, 2] {
+        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
+        let index = args.sampling.nearest(from, to);
+        let entries: Vec<_> = index.iter().enumerate().map(|(i, &v)| (v, i as u64, 1.0)).collect();
+        let m = matrix(cx.b, dtype, from, to, &entries)?;
+        y = apply(cx.b, m, y, axis);
+    }
+    cx.one(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEGACY: Sampling = Sampling { align_corners: false, half_pixel_centers: false };
+    const HALF: Sampling = Sampling { align_corners: false, half_pixel_centers: true };
+    const CORNERS: Sampling = Sampling { align_corners: true, half_pixel_centers: false };
+
+    fn line(s: Sampling) -> Vec<f32> {
+        s.linear(3, 5).iter().map(|&(l, u, w)| l as f32 + (u as f32 - l as f32) * w).collect()
+    }
+
+    #[test]
+    fn three_to_five_as_tensorflow_does() {
+        let near = |a: Vec<f32>, b: [f32; 5]| a.iter().zip(b).all(|(x, y)| (x - y).abs() < 1e-6);
+        assert!(near(line(LEGACY), [0.0, 0.6, 1.2, 1.8, 2.0]));
+        assert!(near(line(HALF), [0.0, 0.4, 1.0, 1.6, 2.0]));
+        assert!(near(line(CORNERS), [0.0, 0.5, 1.0, 1.5, 2.0]));
+        assert_eq!(LEGACY.nearest(3, 5), [0, 0, 1, 1, 2]);
+        assert_eq!(HALF.nearest(3, 5), [0, 0, 1, 2, 2]);
+        assert_eq!(CORNERS.nearest(3, 5), [0, 1, 1, 2, 2]);
+    }
+}

@@ -1,0 +1,92 @@
+//! Gradients of pools.
+use super::bias::wide;
+use super::pool::{Pool, counts, reduce_window};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+
+const MAX: &str = "orig_input orig_output grad -> output";
+const AVG: &str = "orig_input_shape grad -> output";
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)),
+    op("MaxPoolGradV2", "orig_input orig_output grad ksize strides -> output", |cx| max_pool_grad(cx, 2)).constants(&[3, 4]),
+    op("MaxPool3DGrad", MAX, |cx| max_pool_grad(cx, 3)),
+    op("AvgPoolGrad",   AVG, |cx| avg_pool_grad(cx, 2)).constants(&[0]).dtypes(FLOATS),
+    op("AvgPool3DGrad", AVG, |cx| avg_pool_grad(cx, 3)).constants(&[0]).dtypes(FLOATS),
+];
+
+/// Refuses a gradient that has not the sizes of the pool's result.
+fn check_grad(cx: &LowerCtx, x: &[u64], grad: &[u64], window: &[WindowDim]) -> Result<()> {
+    let out: Option<Vec<u64>> = x.iter().zip(window).map(|(&n, w)| w.output_size(n)).collect();
+    if out.as_deref() != Some(grad) {
+        return Err(cx.mismatch(format!("the gradient {grad:?} does not fit a pool over {x:?}")));
+    }
+    Ok(())
+}
+
+/// Each element of the gradient goes to the first largest element of its window.
+fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
+    let pool = Pool::parse(cx, spatial, 3)?;
+    let dims = cx.dims(0)?;
+    let window = pool.windows(&dims)?;
+    check_grad(cx, &dims, &cx.dims(2)?, &window)?;
+    let (x, grad) = (cx.arg(0)?, cx.arg(2)?);
+    let (dtype, source) = (cx.b.dtype(x), cx.b.dtype(grad));
+    let work = wide(dtype);
+    let x = cx.b.convert(x, work);
+    let grad = cx.b.convert(grad, work);
+    cx.b.begin("select");
+    let first = cx.b.parameter(Shape::array(work, []));
+    let second = cx.b.parameter(Shape::array(work, []));
+    let root = cx.b.elementwise(ScalarOp::Compare(Direction::Ge, CompareKind::Partial), &[first, second]);
+    let select = cx.b.end(root);
+    let scatter = cx.b.scalar_computation(ScalarOp::Add, work);
+    let zero = cx.b.scalar(work, 0.0);
+    let y = cx.b.add_inst(Op::SelectAndScatter { window, select, scatter }, &[x, grad, zero]);
+    let y = cx.b.convert(y, source);
+    cx.one(y)
+}
+
+/// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
+fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
+    let pool = Pool::parse(cx, spatial, 2)?;
+    let size = |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
+    let dims = cx.constant_ints(0)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
+    let window = pool.windows(&dims)?;
+    let out = cx.dims(1)?;
+    check_grad(cx, &dims, &out, &window)?;
+    let (grad, dtype) = (cx.arg(1)?, cx.dtype(1)?);
+    let grad = cx.b.convert(grad, wide(dtype));
+    let counts = counts(cx.b, wide(dtype), &dims, &window)?;
+    let share = cx.b.div(grad, counts);
+    let y = spread(cx, share, &dims, &out, &window);
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// The sum of the windows that cover each element: a sum over windows of `share` with holes of the stride between its elements.
+fn spread(cx: &mut LowerCtx, share: InstId, dims: &[u64], out: &[u64], window: &[WindowDim]) -> InstId {
+    let turned = |i: usize| {
+        let w = &window[i];
+        let reach = out[i].saturating_sub(1) * w.stride + 1;
+        WindowDim {
+            size: w.size,
+            stride: 1,
+            pad_low: w.size as i64 - 1 - w.pad_low,
+            pad_high: dims[i] as i64 - reach as i64 + w.pad_low,
+            lhs_dilate: w.stride,
+            rhs_dilate: 1,
+            reversal: false,
+        }
+    };
+    let window = (0..dims.len()).map(turned).collect();
+    let zero = cx.b.scalar(cx.b.dtype(share), 0.0);
+    reduce_window(cx.b, share, zero, ScalarOp::Add, window)
+}

@@ -1,0 +1,80 @@
+//! The largest elements of the last dimension.
+use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
+use crate::hlo::{InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k) }),
+    op("TopKV2",   "input k -> values indices", |cx| { let k = cx.constant_int(1)?; top_k(cx, k) }).constants(&[1]),
+    op("InTopK",   "predictions targets -> precision",   in_top_k).dtypes("predictions: f32"),
+    op("InTopKV2", "predictions targets k -> precision", in_top_k).dtypes("predictions: f32"),
+];
+
+/// The `k` largest of the last dimension, largest first, of equals the one in front first; and their indices.
+fn top_k(cx: &mut LowerCtx, k: i64) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let Some(&n) = dims.last() else { return Err(cx.mismatch("a scalar has no last dimension")) };
+    let k = u64::try_from(k).map_err(|_| Error::user(Code::BadInputs, format!("k is {k}")))?;
+    if k > n {
+        return Err(cx.mismatch(format!("k is {k}, and the last dimension has {n} elements")));
+    }
+    let index_type = match cx.node.tf_type("index_type") {
+        Some(TfType::Data(t)) => t,
+        _ => DType::S32,
+    };
+    let both = cx.b.add_inst(Op::TopK { k, largest: true }, &[x]);
+    let (values, indices) = (cx.b.get_tuple_element(both, 0), cx.b.get_tuple_element(both, 1));
+    let indices = cx.b.convert(indices, index_type);
+    Ok(vec![Value::Array(values), Value::Array(indices)])
+}
+
+/// Whether fewer than `k` predictions of a row beat that of its target.
+///
+/// False for a target that is no class, and where any prediction of the row is infinite or NaN.
+fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, targets, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
+    if dims.len() != 2 || cx.b.dims(targets) != &dims[..1] {
+        return Err(cx.mismatch(format!("predictions {dims:?} must be a matrix, and targets one a row of it")));
+    }
+    let index_type = cx.b.dtype(targets);
+    let k = match cx.node.int("k") {
+        Some(k) => cx.b.scalar(index_type, k as f64),
+        None => {
+            let k = cx.arg(2)?;
+            cx.b.convert(k, index_type)
+        }
+    };
+    let b = &mut *cx.b;
+    let classes = b.iota(index_type, &dims, 1);
+    let wanted = b.broadcast(targets, &dims, &[0]);
+    let hit = b.compare(Direction::Eq, classes, wanted);
+    let zeros = b.full_like(x, 0.0);
+    let alone = b.select(hit, x, zeros);
+    let zero = b.scalar(b.dtype(x), 0.0);
+    let own = b.reduce(alone, zero, ScalarOp::Add, &[1]);
+    let own = b.broadcast(own, &dims, &[0]);
+    let better = b.compare(Direction::Gt, x, own);
+    let better = b.convert(better, index_type);
+    let none = b.scalar(index_type, 0.0);
+    let rank = b.reduce(better, none, ScalarOp::Add, &[1]);
+    let k = b.broadcast(k, &dims[..1], &[]);
+    let in_front = b.compare(Direction::Lt, rank, k);
+    let finite = b.unary(ScalarOp::IsFinite, x);
+    let finite = fold(b, finite, ScalarOp::And, 1.0);
+    let exists = fold(b, hit, ScalarOp::Or, 0.0);
+    let y = b.binary(ScalarOp::And, in_front, finite);
+    let y = b.binary(ScalarOp::And, y, exists);
+    cx.one(y)
+}
+
+/// Folds the last dimension of a matrix of truth values.
+fn fold(b: &mut crate::hlo::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
+    let init = b.scalar(DType::Pred, neutral);
+    b.reduce(x, init, op, &[1])
+}
