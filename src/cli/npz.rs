@@ -140,9 +140,9 @@ fn descr_of(dtype: DType) -> String {
 ///
 /// A key that stands twice is written once. The bytes depend on the arrays only. Errors: `Code::Io`.
 pub fn write(path: &Path, arrays: &[(String, Tensor)]) -> Result<()> {
-    let temp = crate::package::temp_beside(path)?;
+    let temp = crate::package::files::temp_beside(path)?;
     write_to(temp.as_file(), arrays).map_err(|e| io_error("written", path, &e))?;
-    crate::package::keep(temp, path)
+    crate::package::files::keep(temp, path)
 }
 
 fn write_to(file: &std::fs::File, arrays: &[(String, Tensor)]) -> std::io::Result<()> {

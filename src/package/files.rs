@@ -1,0 +1,85 @@
+//! All files of a compile, or none.
+use crate::diag::{Code, Error, Result};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Writes every `(file name, bytes)` into `dir`, which is made if it is missing.
+///
+/// Each file has a temporary name until all are written. Errors: `Code::Io`; then no file stays, nor a folder that was made.
+pub fn write_all(dir: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<PathBuf>> {
+    let made = make_dir(dir)?;
+    write_into(dir, files).inspect_err(|_| {
+        if let Some(first) = &made {
+            // only folders that this call made lie below, and they are empty but for what it wrote
+            let _ = std::fs::remove_dir_all(first);
+        }
+    })
+}
+
+fn write_into(dir: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<PathBuf>> {
+    let mut ready = Vec::new();
+    for (name, bytes) in files {
+        let path = dir.join(name);
+        let temp = temp_beside(&path)?;
+        std::io::Write::write_all(&mut temp.as_file(), bytes).map_err(|e| unwritten(&path, &e))?;
+        ready.push((temp, path));
+    }
+    let mut done = Vec::new();
+    for (temp, path) in ready {
+        let fresh = !path.exists();
+        if let Err(e) = keep(temp, &path) {
+            for (path, _) in done.iter().filter(|(_, fresh)| *fresh) {
+                let _ = std::fs::remove_file(path);
+            }
+            return Err(e);
+        }
+        done.push((path, fresh));
+    }
+    Ok(done.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Makes `dir` and what is missing above it; returns the topmost folder that was made.
+fn make_dir(dir: &Path) -> Result<Option<PathBuf>> {
+    let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
+    let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
+    std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
+    Ok(first)
+}
+
+/// A temporary file in the folder of `path`, with the permissions that a new file has.
+pub fn temp_beside(path: &Path) -> Result<NamedTempFile> {
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tfaot-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(dir).map_err(|e| unwritten(path, &e))
+}
+
+/// Gives a finished temporary file its name.
+///
+/// Errors: `Code::Io`; the temporary file is gone then.
+pub fn keep(temp: NamedTempFile, path: &Path) -> Result<()> {
+    temp.persist(path).map(drop).map_err(|e| unwritten(path, &e.error))
+}
+
+fn unwritten(path: &Path, e: &std::io::Error) -> Error {
+    Error::user(Code::Io, format!("`{}` could not be written: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_leaves_nothing() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let out = dir.path().join("a/b");
+        let files = [("x".to_string(), vec![1]), ("no/such".to_string(), vec![2])];
+        assert!(write_all(&out, &files).is_err());
+        assert!(!dir.path().join("a").exists());
+        assert_eq!(write_all(&out, &files[..1]).expect("written"), [out.join("x")]);
+        assert!(write_all(&out, &files).is_err());
+        assert_eq!(std::fs::read_dir(&out).expect("a folder").count(), 1);
+    }
+}

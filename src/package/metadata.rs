@@ -1,0 +1,29 @@
+//! `NAME.json`: what the header says, for programs.
+use super::header::WORKSPACE_ALIGN;
+use crate::kernel::Program;
+use crate::target::Target;
+use crate::tensor::TensorInfo;
+use serde_json::{Value, json};
+
+/// The JSON document of a model, with a line break at its end.
+pub fn metadata(program: &Program, target: &Target) -> String {
+    let document = json!({
+        "abi_version": 1,
+        "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
+        "name": program.name,
+        "source": program.source,
+        "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features},
+        "args": tensors(&program.args),
+        "results": tensors(&program.results),
+        "workspace_bytes": program.workspace_bytes,
+        "workspace_align": WORKSPACE_ALIGN,
+        "flops": program.flops,
+    });
+    format!("{document:#}\n")
+}
+
+/// A list of objects, one a tensor.
+pub fn tensors(infos: &[TensorInfo]) -> Vec<Value> {
+    let one = |i: &TensorInfo| json!({"name": i.name, "field": i.field, "dtype": i.dtype.name(), "dims": i.dims, "bytes": i.bytes()});
+    infos.iter().map(one).collect()
+}

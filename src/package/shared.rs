@@ -1,0 +1,101 @@
+//! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::target::Target;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where lld may be, beside the folders of `PATH`.
+const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/opt/lld/bin"];
+
+/// The bytes of a shared library of `object`, called `name` (`libNAME.so`).
+///
+/// Errors: `Code::NoLinker` when none is found or it refuses.
+pub fn shared(object: &[u8], name: &str, target: &Target) -> Result<Vec<u8>> {
+    let dir = tempfile::tempdir().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
+    let input = dir.path().join("model.o");
+    let output = dir.path().join(name);
+    std::fs::write(&input, object).map_err(|e| failed(&format!("the object could not be written: {e}")))?;
+    link(&input, &output, name, target)?;
+    std::fs::read(&output).map_err(|e| failed(&format!("the linker left no library: {e}")))
+}
+
+/// Links the object file `input` into `output`.
+pub fn link(input: &Path, output: &Path, soname: &str, target: &Target) -> Result<()> {
+    let mut command = linker(target)?;
+    let said = command.arg(input).arg("-o").arg(output);
+    let elf = !target.triple.contains("apple");
+    if elf {
+        said.arg(if said.get_program().to_string_lossy().ends_with("cc") {
+            format!("-Wl,-soname,{soname}")
+        } else {
+            format!("-soname={soname}")
+        });
+    }
+    let said = command.output().map_err(|e| failed(&format!("the linker could not be started: {e}")))?;
+    if said.status.success() {
+        return Ok(());
+    }
+    let mut problem = Diagnostic::new(Code::NoLinker, format!("the linker ended with {}", said.status));
+    for line in String::from_utf8_lossy(&said.stderr).lines().take(10) {
+        problem = problem.note(line);
+    }
+    Err(problem.into())
+}
+
+/// The linker with the flags that make its output a function of its input.
+fn linker(target: &Target) -> Result<Command> {
+    if target.triple.contains("apple") {
+        let ld = find(&["ld64.lld-22", "ld64.lld"]).ok_or_else(|| none("ld64.lld"))?;
+        let mut command = Command::new(ld);
+        let arch = target.triple.split('-').next().map_or("arm64", |a| if a == "aarch64" { "arm64" } else { a });
+        command.args([
+            "-dylib",
+            "-arch",
+            arch,
+            "-platform_version",
+            "macos",
+            "11.0",
+            "11.0",
+            "-undefined",
+            "dynamic_lookup",
+        ]);
+        return Ok(command);
+    }
+    if let Some(lld) = find(&["ld.lld-22", "ld.lld"]) {
+        let mut command = Command::new(lld);
+        command.args([
+            "-shared",
+            "--build-id=none",
+            "--hash-style=gnu",
+            "-z",
+            "noexecstack",
+            "-z",
+            "relro",
+            "-z",
+            "now",
+        ]);
+        return Ok(command);
+    }
+    let native = target.triple.starts_with(std::env::consts::ARCH);
+    let cc = find(&["cc"]).filter(|_| native).ok_or_else(|| none("ld.lld"))?;
+    let mut command = Command::new(cc);
+    command.args(["-shared", "-nostdlib", "-Wl,--build-id=none", "-Wl,-z,noexecstack"]);
+    Ok(command)
+}
+
+fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(FOLDERS.iter().map(PathBuf::from)).collect();
+    let found = names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name))).find(|p| p.is_file());
+    found
+}
+
+fn none(wanted: &str) -> Error {
+    Diagnostic::new(Code::NoLinker, format!("`{wanted}` is neither on PATH nor where LLVM is installed"))
+        .help("install lld, or leave `shared` out of --emit and link the object yourself")
+        .into()
+}
+
+fn failed(why: &str) -> Error {
+    Error::user(Code::Io, why.to_string())
+}
