@@ -1,7 +1,17 @@
-//! Kernels to machine code through LLVM.
+//! Kernels to machine code: LLVM text by our own small emitter, LLVM for registers and instructions, and the weights
+//! written into the finished object beside LLVM (100 MB of constants take it minutes).
+mod function;
+mod llvm;
+mod math;
+mod module;
+mod scalar;
+
+pub use module::E_CPU;
+
 use crate::diag::{Error, Result};
 use crate::kernel::Program;
 use crate::target::Target;
+use object::{Object as _, ObjectSection, ObjectSymbol};
 
 /// A relocatable object, whole: code, weights, metadata.
 #[derive(Clone, Debug)]
@@ -13,18 +23,56 @@ pub struct Object {
 /// What else a compile can print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// LLVM IR.
+    /// LLVM IR, before LLVM's passes.
     LlvmIr,
+    /// LLVM IR, after them.
+    LlvmIrOptimized,
     /// Assembly.
     Assembly,
 }
 
+/// Undefined symbols that an object may have.
+const ALLOWED: &[&str] = &["memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"];
+
 /// Compiles `program`; symbols carry `program.name`.
-pub fn compile(_program: &Program, _target: &Target) -> Result<Object> {
-    Err(Error::internal("codegen", "not written"))
+pub fn compile(program: &Program, target: &Target) -> Result<Object> {
+    let text = module::emit(program, target)?;
+    let mut bytes = llvm::object(&text, target)?;
+    let at = {
+        let file = object::File::parse(&*bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
+        let stray: Vec<&str> = file
+            .symbols()
+            .filter(|s| s.is_undefined())
+            .filter_map(|s| s.name().ok())
+            .filter(|n| !n.is_empty() && !ALLOWED.contains(n))
+            .collect();
+        if !stray.is_empty() {
+            return Err(Error::internal("codegen", format!("the object needs {}", stray.join(", "))));
+        }
+        let section = file
+            .section_by_name(&module::weights_section(&program.name))
+            .ok_or_else(|| Error::internal("codegen", "the object has no section for the weights"))?;
+        section
+            .file_range()
+            .map(|r| r.0 as usize)
+            .ok_or_else(|| Error::internal("codegen", "the weights' section has no bytes"))?
+    };
+    for (offset, data) in &program.weights {
+        let from = at + *offset as usize;
+        let slot = bytes
+            .get_mut(from..from + data.len())
+            .ok_or_else(|| Error::internal("codegen", "weights beyond their section"))?;
+        slot.copy_from_slice(data);
+    }
+    Ok(Object { bytes })
 }
 
 /// The same as text, without weights.
-pub fn print(_program: &Program, _target: &Target, _what: Text) -> Result<String> {
-    Err(Error::internal("codegen", "not written"))
+pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
+    let text = module::emit(program, target)?;
+    match what {
+        Text::LlvmIr => Ok(text),
+        Text::LlvmIrOptimized => llvm::optimized(&text, target),
+        Text::Assembly => llvm::assembly(&text, target),
+    }
 }

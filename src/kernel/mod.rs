@@ -1,5 +1,184 @@
-//! The noun `kernel`: loops over buffers.
-use crate::tensor::TensorInfo;
+//! The noun `kernel`: perfectly typed loops over buffers.
+//!
+//! A [`Program`] is a list of [`Kernel`]s and the [`Step`]s that launch them. A kernel is one function of a range of chunks
+//! (its outermost loop, which an executor may split); inside are loops of constant extent, stores, and registers.
+//! Expressions live in an arena of the kernel and are shared; indices are sums of [`Atom`]s (see [`index`]).
+pub mod index;
+mod text;
+
+pub use index::{Atom, Index};
+pub use text::print;
+
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, TensorInfo};
+use crate::util::id_vec::IdVec;
+use bytes::Bytes;
+
+crate::ids! {
+    /// A loop variable of one kernel.
+    pub struct VarId;
+    /// An array of registers of one kernel.
+    pub struct RegId;
+    /// A buffer of the program.
+    pub struct BufId;
+    /// An expression of one kernel.
+    pub struct ExprId;
+    /// A kernel of the program.
+    pub struct KernelId;
+}
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The caller's argument.
+    Arg(usize),
+    /// The caller's result.
+    Result(usize),
+    /// At this byte of the model's constants.
+    Weights(u64),
+    /// At this byte of the caller's workspace.
+    Workspace(u64),
+}
+
+/// Memory of one array.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// The element type.
+    pub dtype: DType,
+    /// The number of elements.
+    pub elements: u64,
+    /// Where it lies.
+    pub place: Place,
+}
+
+/// How a loop runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind {
+    /// One iteration after another.
+    Seq,
+    /// Unrolled: the variable is a constant in each copy of the body.
+    Unroll,
+    /// All iterations at once, one a vector lane; holds no other `Vector` loop.
+    Vector,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub enum Stmt {
+    /// A loop over `0..extent` of its variable.
+    For {
+        /// The variable.
+        var: VarId,
+        /// How it runs.
+        kind: LoopKind,
+        /// Its body.
+        body: Vec<Stmt>,
+    },
+    /// Writes one element (or one a lane).
+    Store {
+        /// Into this buffer.
+        buf: BufId,
+        /// At this element.
+        index: Index,
+        /// This value.
+        value: ExprId,
+    },
+    /// Writes a register; `at` is a constant once loops are unrolled.
+    Set {
+        /// The register array.
+        reg: RegId,
+        /// Which of it.
+        at: Index,
+        /// The value.
+        value: ExprId,
+    },
+    /// Runs the body where a uniform `pred` holds.
+    If {
+        /// The condition.
+        cond: ExprId,
+        /// The body.
+        body: Vec<Stmt>,
+    },
+    /// Runs the body again and again while a uniform `pred`, computed before each round, holds.
+    While {
+        /// The condition.
+        cond: ExprId,
+        /// The body.
+        body: Vec<Stmt>,
+    },
+}
+
+/// An expression. In a `Vector` loop it has a value a lane, or one for all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Expr {
+    /// A number, its bits in the low end.
+    Const(DType, u64),
+    /// An element of a buffer.
+    Load(BufId, Index),
+    /// A scalar op; the result's type is given.
+    Op(ScalarOp, Vec<ExprId>, DType),
+    /// An index as a number.
+    Number(Index, DType),
+    /// Whether `low <= index < high`.
+    Within(Index, i64, i64),
+    /// A register.
+    Reg(RegId, Index),
+    /// All lanes of a register combined by an associative op, in a fixed tree.
+    Fold(ScalarOp, RegId, Index),
+}
+
+/// An array of registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Reg {
+    /// The element type.
+    pub dtype: DType,
+    /// Lanes of each; 1 is a scalar.
+    pub lanes: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// One function of the object.
+#[derive(Clone, Debug, Default)]
+pub struct Kernel {
+    /// What it computes, for people: TensorFlow's names.
+    pub label: String,
+    /// The extents of the loop variables.
+    pub vars: IdVec<VarId, u64>,
+    /// Registers.
+    pub regs: IdVec<RegId, Reg>,
+    /// Expressions.
+    pub exprs: IdVec<ExprId, Expr>,
+    /// The outermost loop, which chunks are ranges of.
+    pub chunks: Option<VarId>,
+    /// The body of the outermost loop.
+    pub body: Vec<Stmt>,
+    /// Floating-point operations of one launch.
+    pub flops: u64,
+}
+
+/// One step of a call.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Runs a kernel over all its chunks.
+    Launch(KernelId),
+    /// Runs `cond`, and while its `pred` is true `body` and `cond` again.
+    While {
+        /// Computes `pred`.
+        cond: Vec<Step>,
+        /// One element: whether to go on.
+        pred: BufId,
+        /// One round.
+        body: Vec<Step>,
+    },
+    /// Runs one branch: for a `pred` selector branch 0 when true; for `s32` branch `selector`, the last where it is out of range.
+    Branch {
+        /// One element.
+        selector: BufId,
+        /// The branches.
+        branches: Vec<Vec<Step>>,
+    },
+}
 
 /// A compiled function before it is machine code.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +191,37 @@ pub struct Program {
     pub args: Vec<TensorInfo>,
     /// Results.
     pub results: Vec<TensorInfo>,
+    /// All buffers.
+    pub buffers: IdVec<BufId, Buffer>,
+    /// All kernels.
+    pub kernels: IdVec<KernelId, Kernel>,
+    /// What a call does.
+    pub steps: Vec<Step>,
+    /// Constants by byte offset, in order, not overlapping.
+    pub weights: Vec<(u64, Bytes)>,
+    /// Bytes of all constants.
+    pub weights_bytes: u64,
     /// Bytes of workspace that a call needs.
     pub workspace_bytes: u64,
-    /// Multiply-adds times two, and other floating-point operations.
+    /// Floating-point operations of a call (loops counted once).
     pub flops: u64,
+}
+
+impl Kernel {
+    /// A new loop variable.
+    pub fn var(&mut self, extent: u64) -> VarId {
+        self.vars.push(extent)
+    }
+    /// A new expression, or the equal one that is there among the last few.
+    pub fn expr(&mut self, expr: Expr) -> ExprId {
+        self.exprs.push(expr)
+    }
+    /// A scalar op on expressions.
+    pub fn op(&mut self, op: ScalarOp, args: &[ExprId], dtype: DType) -> ExprId {
+        self.expr(Expr::Op(op, args.to_vec(), dtype))
+    }
+    /// A new register array.
+    pub fn reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {
+        self.regs.push(Reg { dtype, lanes, count })
+    }
 }

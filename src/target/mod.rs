@@ -1,4 +1,9 @@
-//! The machine that code is compiled for: facts only.
+//! The machine that code is compiled for: facts only, no LLVM.
+mod cpus;
+
+pub use cpus::CPUS;
+
+use crate::diag::{Code, Diagnostic, Result};
 
 /// A target machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,9 +15,105 @@ pub struct Target {
     /// LLVM's feature string, `+avx2,-fma`.
     pub features: String,
     /// Bits of a vector register that code should use.
-    pub vector_bits: u32,
+    pub vector_bits: u64,
     /// Number of vector registers.
-    pub vector_registers: u32,
+    pub vector_registers: u64,
     /// Whether multiply-add is one instruction.
     pub fma: bool,
+}
+
+/// The instruction set that a CPU has, as far as schedules ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// SSE2: 16 registers of 128 bits.
+    Sse2,
+    /// AVX2 and FMA: 16 registers of 256 bits.
+    Avx2,
+    /// AVX-512 F, BW, DQ, VL: 32 registers of 512 bits.
+    Avx512,
+    /// AArch64: 32 registers of 128 bits.
+    Neon,
+}
+
+impl Target {
+    /// The target of `--target`, `--cpu`, `--features`; what is missing is this machine's (or, for another
+    /// architecture, its baseline). Errors: `Code::UnknownTarget`.
+    pub fn resolve(triple: Option<&str>, cpu: Option<&str>, features: Option<&str>) -> Result<Target> {
+        let triple = triple.unwrap_or(HOST_TRIPLE);
+        let arch = triple.split('-').next().unwrap_or("");
+        let host = HOST_TRIPLE.split('-').next() == Some(arch);
+        let (cpu, level) = match (arch, cpu) {
+            ("aarch64" | "arm64", cpu) => (cpu.unwrap_or("generic"), Level::Neon),
+            ("x86_64", None | Some("native")) if host => host_level(),
+            ("x86_64", None | Some("native")) => ("x86-64", Level::Sse2),
+            ("x86_64", Some(name)) => match CPUS.iter().find(|c| c.0 == name) {
+                Some((name, level)) => (*name, *level),
+                None => {
+                    let near: Vec<&str> = CPUS.iter().map(|c| c.0).collect();
+                    return Err(Diagnostic::new(
+                        Code::UnknownTarget,
+                        format!("`{name}` is no x86-64 processor that tfaot knows"),
+                    )
+                    .help(format!("one of {}", near.join(", ")))
+                    .into());
+                }
+            },
+            _ => {
+                return Err(Diagnostic::new(Code::UnknownTarget, format!("`{triple}` is no target of tfaot"))
+                    .help("x86_64 and aarch64 triples are supported, such as x86_64-unknown-linux-gnu")
+                    .into());
+            }
+        };
+        let (vector_bits, vector_registers, fma) = match level {
+            Level::Sse2 => (128, 16, false),
+            Level::Avx2 => (256, 16, true),
+            Level::Avx512 => (512, 32, true),
+            Level::Neon => (128, 32, true),
+        };
+        let features = features.unwrap_or("").to_string();
+        Ok(Target { triple: triple.to_string(), cpu: cpu.to_string(), features, vector_bits, vector_registers, fma })
+    }
+    /// Lanes of a vector of elements of this many bytes.
+    pub fn lanes(&self, element_bytes: u64) -> u64 {
+        (self.vector_bits / 8 / element_bytes.max(1)).max(1)
+    }
+    /// The features that code may use, for the check at run time.
+    pub fn level(&self) -> Level {
+        match (self.triple.starts_with("x86_64"), self.vector_bits) {
+            (false, _) => Level::Neon,
+            (true, 512) => Level::Avx512,
+            (true, 256) => Level::Avx2,
+            (true, _) => Level::Sse2,
+        }
+    }
+}
+
+/// The triple of this machine.
+pub const HOST_TRIPLE: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
+
+/// The best generic level of this machine.
+fn host_level() -> (&'static str, Level) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let v3 = std::is_x86_feature_detected!("avx2")
+            && std::is_x86_feature_detected!("fma")
+            && std::is_x86_feature_detected!("bmi2")
+            && std::is_x86_feature_detected!("lzcnt")
+            && std::is_x86_feature_detected!("f16c")
+            && std::is_x86_feature_detected!("movbe");
+        let v4 = v3
+            && std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512dq")
+            && std::is_x86_feature_detected!("avx512cd")
+            && std::is_x86_feature_detected!("avx512vl");
+        if v4 {
+            return ("x86-64-v4", Level::Avx512);
+        }
+        if v3 {
+            return ("x86-64-v3", Level::Avx2);
+        }
+    }
+    ("x86-64", Level::Sse2)
 }

@@ -1,0 +1,241 @@
+//! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
+use super::function::Function;
+use crate::diag::Result;
+use crate::kernel::{BufId, KernelId, Place, Program, Step};
+use crate::target::{Level, Target};
+use crate::tensor::TensorInfo;
+use std::fmt::Write;
+
+/// Returned by `NAME_run` where the machine lacks a feature: `TFAOT_E_CPU`.
+pub const E_CPU: u32 = 1;
+
+/// The text of `program` for `target`; constants stay zero, to be patched in the object.
+pub fn emit(program: &Program, target: &Target) -> Result<String> {
+    let name = &program.name;
+    let mut out = format!("target triple = \"{}\"\n\n", target.triple);
+    let _ = writeln!(
+        out,
+        "@{name}_weights = hidden externally_initialized constant [{} x i8] zeroinitializer, section \"{}\", align 64",
+        program.weights_bytes.max(1),
+        weights_section(name),
+    );
+    metadata(&mut out, program, target);
+    for (id, kernel) in program.kernels.iter() {
+        out += &Function::emit(program, kernel, &format!("{name}_k{}", id.0), target)?;
+    }
+    supported(&mut out, name, target);
+    Driver { program, out: String::new(), next: 0 }.finish(&mut out, target);
+    let _ = writeln!(
+        out,
+        "attributes #0 = {{ nounwind \"target-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #1 = {{ nounwind \"no-builtins\" }}",
+        target.cpu, target.features, target.vector_bits
+    );
+    Ok(out)
+}
+
+/// The section that holds the constants.
+pub fn weights_section(name: &str) -> String {
+    format!(".rodata.{name}_weights")
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    for b in text.bytes() {
+        if b.is_ascii_graphic() && b != b'"' && b != b'\\' || b == b' ' {
+            out.push(b as char)
+        } else {
+            let _ = write!(out, "\\{b:02X}");
+        }
+    }
+    out + "\\00"
+}
+
+fn string(out: &mut String, symbol: &str, text: &str) {
+    let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", text.len() + 1, quoted(text));
+}
+
+fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {
+    for (i, t) in all.iter().enumerate() {
+        string(out, &format!("{name}_{kind}{i}_name"), &t.name);
+        string(out, &format!("{name}_{kind}{i}_field"), &t.field);
+        let dims: Vec<String> = t.dims.iter().map(|d| format!("i64 {d}")).collect();
+        let _ = writeln!(
+            out,
+            "@{name}_{kind}{i}_dims = private unnamed_addr constant [{} x i64] [{}]",
+            dims.len(),
+            dims.join(", ")
+        );
+    }
+    let rows: Vec<String> = all
+        .iter()
+        .enumerate()
+        .map(|(i, t)| {
+            let number = t.dtype.tf_number().unwrap_or(0);
+            format!("{{ ptr, ptr, i32, i32, ptr, i64 }} {{ ptr @{name}_{kind}{i}_name, ptr @{name}_{kind}{i}_field, i32 {number}, i32 {}, ptr @{name}_{kind}{i}_dims, i64 {} }}", t.dims.len(), t.bytes())
+        })
+        .collect();
+    let _ = writeln!(
+        out,
+        "@{name}_{kind}s = private unnamed_addr constant [{} x {{ ptr, ptr, i32, i32, ptr, i64 }}] [{}]",
+        rows.len(),
+        rows.join(", ")
+    );
+}
+
+fn metadata(out: &mut String, program: &Program, target: &Target) {
+    let name = &program.name;
+    string(out, &format!("{name}_str_name"), name);
+    string(out, &format!("{name}_str_source"), &program.source);
+    string(out, &format!("{name}_str_target"), &format!("{} {} {}", target.triple, target.cpu, target.features));
+    tensors(out, name, "arg", &program.args);
+    tensors(out, name, "result", &program.results);
+    let _ = writeln!(
+        out,
+        "@{name}_model_info = private unnamed_addr constant {{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }} {{ i32 1, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}_args, ptr @{name}_results, ptr null, i64 {}, i64 64, i64 {}, ptr @{name}_run }}",
+        program.args.len(),
+        program.results.len(),
+        program.workspace_bytes,
+        program.flops
+    );
+    let _ = writeln!(out, "define ptr @{name}_info() #1 {{\n  ret ptr @{name}_model_info\n}}");
+}
+
+/// `NAME_supported`: asks the processor and the system, once; the answer never changes, so that storing it is no race.
+fn supported(out: &mut String, name: &str, target: &Target) {
+    // Leaf 7 EBX bits; AVX2 5, BMI2 8; AVX-512 F 16, DQ 17, CD 28, BW 30, VL 31. Leaf 1 ECX: FMA 12, MOVBE 22, OSXSAVE 27, F16C 29.
+    let (leaf1, leaf7, state) = match target.level() {
+        Level::Sse2 | Level::Neon => {
+            let _ = writeln!(out, "define i32 @{name}_supported() #1 {{\n  ret i32 1\n}}");
+            return;
+        }
+        Level::Avx2 => (1u32 << 12 | 1 << 22 | 1 << 27 | 1 << 29, 1u32 << 5 | 1 << 8, 0x6),
+        Level::Avx512 => (
+            1u32 << 12 | 1 << 22 | 1 << 27 | 1 << 29,
+            1u32 << 5 | 1 << 8 | 1 << 16 | 1 << 17 | 1 << 28 | 1 << 30 | 1 << 31,
+            0xe6,
+        ),
+    };
+    let cpuid = |reg: &str, leaf: u32| {
+        format!(
+            "  %{reg}s = call {{ i32, i32, i32, i32 }} asm sideeffect \"cpuid\", \"={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}}\"(i32 {leaf}, i32 0)\n"
+        )
+    };
+    let _ = write!(
+        out,
+        "@{name}_cpu = internal global i32 0\n\
+         define i32 @{name}_supported() #1 {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\n\
+         ask:\n{}  %max = extractvalue {{ i32, i32, i32, i32 }} %as, 0\n  %enough = icmp uge i32 %max, 7\n  br i1 %enough, label %first, label %store\n\
+         first:\n{}  %c1 = extractvalue {{ i32, i32, i32, i32 }} %bs, 2\n  %m1 = and i32 %c1, {leaf1}\n  %ok1 = icmp eq i32 %m1, {leaf1}\n  br i1 %ok1, label %second, label %store\n\
+         second:\n{}  %b7 = extractvalue {{ i32, i32, i32, i32 }} %cs, 1\n  %m7 = and i32 %b7, {leaf7}\n  %ok7 = icmp eq i32 %m7, {leaf7}\n  br i1 %ok7, label %third, label %store\n\
+         third:\n  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %mx = and i32 %x0, {state}\n  %okx = icmp eq i32 %mx, {state}\n  %won = select i1 %okx, i32 2, i32 1\n  br label %store\n\
+         store:\n  %answer = phi i32 [ 1, %ask ], [ 1, %first ], [ 1, %second ], [ %won, %third ]\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\n\
+         out:\n  %all = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %all, 1\n  ret i32 %yes\n}}\n",
+        cpuid("a", 0),
+        cpuid("b", 1),
+        cpuid("c", 7),
+    );
+}
+
+struct Driver<'a> {
+    program: &'a Program,
+    out: String,
+    next: usize,
+}
+
+impl Driver<'_> {
+    fn finish(mut self, out: &mut String, target: &Target) {
+        let name = self.program.name.clone();
+        self.steps(&self.program.steps);
+        let test = match target.level() {
+            Level::Sse2 | Level::Neon => "  br label %go\n".to_string(),
+            Level::Avx2 | Level::Avx512 => format!(
+                "  %ok = call i32 @{name}_supported()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %go, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n"
+            ),
+        };
+        let _ = write!(
+            out,
+            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #1 {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, 1\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
+             define i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #1 {{\nentry:\n  %closure = alloca [3 x ptr]\n{test}go:\n  store ptr %args, ptr %closure\n  %c1 = getelementptr i8, ptr %closure, i64 8\n  store ptr %results, ptr %c1\n  %c2 = getelementptr i8, ptr %closure, i64 16\n  store ptr %workspace, ptr %c2\n{}  ret i32 0\n}}\n",
+            self.out
+        );
+        for decl in DECLARATIONS {
+            let _ = writeln!(out, "{decl}");
+        }
+    }
+
+    fn fresh(&mut self) -> usize {
+        self.next += 1;
+        self.next
+    }
+
+    fn steps(&mut self, all: &[Step]) {
+        for step in all {
+            match step {
+                Step::Launch(kernel) => self.launch(*kernel),
+                Step::While { cond, pred, body } => {
+                    let n = self.fresh();
+                    let _ = writeln!(self.out, "  br label %head{n}\nhead{n}:");
+                    self.steps(cond);
+                    let flag = self.load(*pred, "i8");
+                    let _ = writeln!(
+                        self.out,
+                        "  %more{n} = icmp ne i8 {flag}, 0\n  br i1 %more{n}, label %body{n}, label %done{n}\nbody{n}:"
+                    );
+                    self.steps(body);
+                    let _ = writeln!(self.out, "  br label %head{n}\ndone{n}:");
+                }
+                Step::Branch { selector, branches } => {
+                    let n = self.fresh();
+                    let pred = self.program.buffers[*selector].dtype == crate::tensor::DType::Pred;
+                    let ty = if pred { "i8" } else { "i32" };
+                    let value = self.load(*selector, ty);
+                    let last = branches.len().saturating_sub(1);
+                    // A `pred` takes branch 0 when it is true.
+                    let cases: Vec<String> =
+                        (0..last).map(|i| format!("{ty} {}, label %case{n}.{i}", if pred { 1 } else { i })).collect();
+                    let _ = writeln!(self.out, "  switch {ty} {value}, label %case{n}.{last} [ {} ]", cases.join(" "));
+                    for (i, branch) in branches.iter().enumerate() {
+                        let _ = writeln!(self.out, "case{n}.{i}:");
+                        self.steps(branch);
+                        let _ = writeln!(self.out, "  br label %join{n}");
+                    }
+                    let _ = writeln!(self.out, "join{n}:");
+                }
+            }
+        }
+    }
+
+    fn launch(&mut self, id: KernelId) {
+        let kernel = &self.program.kernels[id];
+        let n = kernel.chunks.map_or(1, |v| kernel.vars[v]);
+        let name = &self.program.name;
+        // A kernel of little work is not worth a hand-over to other threads.
+        let exec = if kernel.flops < 20_000 { "null" } else { "%exec" };
+        let _ =
+            writeln!(self.out, "  call void @{name}_launch(ptr {exec}, ptr @{name}_k{}, ptr %closure, i64 {n})", id.0);
+    }
+
+    fn load(&mut self, buf: BufId, ty: &str) -> String {
+        let n = self.fresh();
+        let name = &self.program.name;
+        let _ = match self.program.buffers[buf].place {
+            Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
+            Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{name}_weights, i64 {at}"),
+            Place::Arg(i) => writeln!(
+                self.out,
+                "  %q{n} = getelementptr i8, ptr %args, i64 {}\n  %p{n} = load ptr, ptr %q{n}",
+                8 * i
+            ),
+            Place::Result(i) => writeln!(
+                self.out,
+                "  %q{n} = getelementptr i8, ptr %results, i64 {}\n  %p{n} = load ptr, ptr %q{n}",
+                8 * i
+            ),
+        };
+        let _ = writeln!(self.out, "  %v{n} = load {ty}, ptr %p{n}, align 1");
+        format!("%v{n}")
+    }
+}
+
+/// Intrinsics need no declaration in LLVM's text but for the ones with odd signatures, which the parser knows by itself.
+const DECLARATIONS: &[&str] = &[];

@@ -1,0 +1,109 @@
+//! Kernels as text, for people and tests.
+use super::*;
+use std::fmt::Write;
+
+/// The whole program.
+pub fn print(program: &Program) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "program {} workspace {} weights {}",
+        program.name, program.workspace_bytes, program.weights_bytes
+    );
+    for (id, b) in program.buffers.iter() {
+        let _ = writeln!(out, "buffer b{} {}[{}] {:?}", id.0, b.dtype, b.elements, b.place);
+    }
+    for (id, k) in program.kernels.iter() {
+        let chunks = k.chunks.map_or(String::new(), |v| format!(" chunks v{} < {}", v.0, k.vars[v]));
+        let _ = writeln!(out, "kernel k{} \"{}\"{chunks} flops {}", id.0, k.label, k.flops);
+        stmts(&mut out, k, &k.body, 1);
+    }
+    steps(&mut out, &program.steps, 0);
+    out
+}
+
+fn steps(out: &mut String, all: &[Step], depth: usize) {
+    let pad = "  ".repeat(depth);
+    for s in all {
+        match s {
+            Step::Launch(k) => {
+                let _ = writeln!(out, "{pad}launch k{}", k.0);
+            }
+            Step::While { cond, pred, body } => {
+                let _ = writeln!(out, "{pad}while b{}", pred.0);
+                steps(out, cond, depth + 1);
+                let _ = writeln!(out, "{pad}do");
+                steps(out, body, depth + 1);
+            }
+            Step::Branch { selector, branches } => {
+                for (i, b) in branches.iter().enumerate() {
+                    let _ = writeln!(out, "{pad}branch {i} of b{}", selector.0);
+                    steps(out, b, depth + 1);
+                }
+            }
+        }
+    }
+}
+
+fn stmts(out: &mut String, k: &Kernel, all: &[Stmt], depth: usize) {
+    let pad = "  ".repeat(depth);
+    for s in all {
+        match s {
+            Stmt::For { var, kind, body } => {
+                let _ = writeln!(out, "{pad}for v{} < {} {kind:?}", var.0, k.vars[*var]);
+                stmts(out, k, body, depth + 1);
+            }
+            Stmt::Store { buf, index: at, value } => {
+                let _ = writeln!(out, "{pad}b{}[{}] = {}", buf.0, index(k, at), expr(k, *value));
+            }
+            Stmt::Set { reg, at, value } => {
+                let _ = writeln!(out, "{pad}r{}[{}] = {}", reg.0, index(k, at), expr(k, *value));
+            }
+            Stmt::If { cond, body } => {
+                let _ = writeln!(out, "{pad}if {}", expr(k, *cond));
+                stmts(out, k, body, depth + 1);
+            }
+            Stmt::While { cond, body } => {
+                let _ = writeln!(out, "{pad}while {}", expr(k, *cond));
+                stmts(out, k, body, depth + 1);
+            }
+        }
+    }
+}
+
+fn index(k: &Kernel, x: &Index) -> String {
+    let mut parts: Vec<String> = x
+        .terms
+        .iter()
+        .map(|(atom, c)| {
+            let text = match atom {
+                Atom::Var(v) => format!("v{}", v.0),
+                Atom::Div(x, n) => format!("({})/{n}", index(k, x)),
+                Atom::Rem(x, n) => format!("({})%{n}", index(k, x)),
+                Atom::Clamp(x, a, b) => format!("clamp({}, {a}, {b})", index(k, x)),
+                Atom::Value(e) => format!("value({})", expr(k, *e)),
+            };
+            if *c == 1 { text } else { format!("{text}*{c}") }
+        })
+        .collect();
+    if x.constant != 0 || parts.is_empty() {
+        parts.push(x.constant.to_string());
+    }
+    parts.join(" + ")
+}
+
+fn expr(k: &Kernel, id: ExprId) -> String {
+    match &k.exprs[id] {
+        Expr::Const(t, bits) if *t == DType::F32 => format!("{}", f32::from_bits(*bits as u32)),
+        Expr::Const(t, bits) => format!("{t} {bits}"),
+        Expr::Load(b, at) => format!("b{}[{}]", b.0, index(k, at)),
+        Expr::Op(op, args, _) => {
+            let args: Vec<String> = args.iter().map(|&a| expr(k, a)).collect();
+            format!("{}({})", op.name(), args.join(", "))
+        }
+        Expr::Number(x, t) => format!("{t}({})", index(k, x)),
+        Expr::Within(x, a, b) => format!("within({}, {a}, {b})", index(k, x)),
+        Expr::Reg(r, at) => format!("r{}[{}]", r.0, index(k, at)),
+        Expr::Fold(op, r, at) => format!("fold {} r{}[{}]", op.name(), r.0, index(k, at)),
+    }
+}
