@@ -1,4 +1,265 @@
-use super::OpRow;
+//! Linear algebra on the last two dimensions; the others are a batch.
+//!
+//! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
+//! vectorised over the batch.
+use super::row::op;
+use super::{LowerCtx, OpRow, Value};
+use crate::diag::Result;
+use crate::hlo::attrs::{SliceDim, Transpose};
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+const FIELDS: &str = "f32, f64, c64, c128";
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[];
+#[rustfmt::skip]
+pub const ROWS: &[&[OpRow]] = &[&[
+    op("Cholesky",              "input -> output",        cholesky).dtypes(FIELDS),
+    op("MatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).dtypes(FIELDS),
+    op("MatrixSolve",           "matrix rhs -> output",   solve).dtypes(FIELDS),
+    op("MatrixInverse",         "input -> output",        inverse).dtypes(FIELDS),
+    op("MatrixDeterminant",     "input -> output",        determinant).dtypes(FIELDS),
+    op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).dtypes(FIELDS),
+]];
+
+/// The sizes of input `i`, which must be square matrices.
+fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {
+    let dims = cx.dims(i)?;
+    match dims[..] {
+        [.., rows, columns] if rows == columns => Ok((dims, rows)),
+        _ => Err(cx.mismatch(format!("input {i} must be square matrices, not {dims:?}"))),
+    }
+}
+
+/// Rows and columns exchanged, and conjugated if complex.
+fn adjoint(b: &mut Builder, x: InstId) -> InstId {
+    let rank = b.rank(x);
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm.swap(rank - 2, rank - 1);
+    let x = b.transpose(x, &perm);
+    if !b.dtype(x).is_complex() {
+        return x;
+    }
+    let (real, imag) = (b.unary(ScalarOp::Real, x), b.unary(ScalarOp::Imag, x));
+    let imag = b.unary(ScalarOp::Negate, imag);
+    b.elementwise(ScalarOp::Complex, &[real, imag])
+}
+
+fn cholesky(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, _) = square(cx, 0)?;
+    let x = cx.arg(0)?;
+    let y = cx.b.add_inst(Op::Cholesky { lower: true }, &[x]);
+    let (rank, zero) = (dims.len(), cx.b.full_like(y, 0.0));
+    let (row, column) = (cx.b.iota(DType::S32, &dims, rank - 2), cx.b.iota(DType::S32, &dims, rank - 1));
+    let lower = cx.b.compare(Direction::Ge, row, column);
+    let y = cx.b.select(lower, y, zero);
+    cx.one(y)
+}
+
+/// Both operands with their batch dimensions broadcast together.
+fn batched(cx: &mut LowerCtx, a: InstId, b: InstId) -> Result<(InstId, InstId)> {
+    let (x, y) = (cx.b.dims(a).to_vec(), cx.b.dims(b).to_vec());
+    let (i, j) = (x.len() - 2, y.len() - 2);
+    let Some(batch) = Builder::broadcast_dims(&x[..i], &y[..j]) else {
+        return Err(cx.mismatch(format!("{x:?} and {y:?} have batches that do not fit")));
+    };
+    let a = cx.b.broadcast_to(a, &[&batch[..], &x[i..]].concat());
+    Ok((a, cx.b.broadcast_to(b, &[&batch[..], &y[j..]].concat())))
+}
+
+/// The matrix and the right-hand sides of a solve, checked.
+fn system(cx: &mut LowerCtx) -> Result<(InstId, InstId)> {
+    let (_, n) = square(cx, 0)?;
+    let rhs = cx.dims(1)?;
+    if rhs.len() < 2 || rhs[rhs.len() - 2] != n {
+        return Err(cx.mismatch(format!("right-hand sides {rhs:?} for matrices of {n} rows")));
+    }
+    let (a, b) = (cx.arg(0)?, cx.arg(1)?);
+    batched(cx, a, b)
+}
+
+fn triangular_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let lower = cx.node.bool("lower").unwrap_or(true);
+    let transpose_a = if cx.flag("adjoint") { Transpose::Adjoint } else { Transpose::No };
+    let (a, b) = system(cx)?;
+    let solve = Op::TriangularSolve { left_side: true, lower, unit_diagonal: false, transpose_a };
+    let y = cx.b.add_inst(solve, &[a, b]);
+    cx.one(y)
+}
+
+fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (mut a, rhs) = system(cx)?;
+    if cx.flag("adjoint") {
+        a = adjoint(cx.b, a);
+    }
+    let (y, _) = eliminate(cx.b, a, rhs);
+    cx.one(y)
+}
+
+fn inverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, _) = square(cx, 0)?;
+    let mut a = cx.arg(0)?;
+    if cx.flag("adjoint") {
+        a = adjoint(cx.b, a);
+    }
+    let rank = dims.len();
+    let (row, column) = (cx.b.iota(DType::S32, &dims, rank - 2), cx.b.iota(DType::S32, &dims, rank - 1));
+    let diagonal = cx.b.compare(Direction::Eq, row, column);
+    let (one, zero) = (cx.b.full_like(a, 1.0), cx.b.full_like(a, 0.0));
+    let identity = cx.b.select(diagonal, one, zero);
+    let (y, _) = eliminate(cx.b, a, identity);
+    cx.one(y)
+}
+
+fn pivots_of(cx: &mut LowerCtx) -> Result<InstId> {
+    let (dims, _) = square(cx, 0)?;
+    let a = cx.arg(0)?;
+    let mut none = dims.clone();
+    none[dims.len() - 1] = 0;
+    let empty = cx.b.full(cx.b.dtype(a), &none, 0.0);
+    Ok(eliminate(cx.b, a, empty).1)
+}
+
+fn product(b: &mut Builder, x: InstId) -> InstId {
+    let one = b.scalar(b.dtype(x), 1.0);
+    let last = b.rank(x) - 1;
+    b.reduce(x, one, ScalarOp::Multiply, &[last])
+}
+
+fn determinant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let pivots = pivots_of(cx)?;
+    let y = product(cx.b, pivots);
+    cx.one(y)
+}
+
+fn log_determinant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let pivots = pivots_of(cx)?;
+    let b = &mut *cx.b;
+    let size = b.unary(ScalarOp::Abs, pivots);
+    let signs = b.unary(ScalarOp::Sign, pivots);
+    let sign = product(b, signs);
+    let logs = b.unary(ScalarOp::Log, size);
+    let zero = b.scalar(b.dtype(logs), 0.0);
+    let last = b.rank(logs) - 1;
+    let log = b.reduce(logs, zero, ScalarOp::Add, &[last]);
+    let log = b.convert(log, b.dtype(sign));
+    Ok(vec![Value::Array(sign), Value::Array(log)])
+}
+
+/// Solves `a x = rhs` for batches of square matrices; also the pivots `[batch.., n]`, negated where rows were exchanged, whose
+/// product is the determinant.
+///
+/// Shapes: `a [batch.., n, n]`, `rhs [batch.., n, m]` -> `[batch.., n, m]`.
+fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let (rank, n) = (dims.len(), dims[dims.len() - 1]);
+    let work = b.concatenate(&[a, rhs], rank - 1);
+    let whole = b.dims(work).to_vec();
+    let pivots = b.full(b.dtype(a), &dims[..rank - 1], 1.0);
+    let zero = b.scalar(DType::S32, 0.0);
+    let state = b.tuple(&[zero, work, pivots]);
+    let shape = b.shape(state).clone();
+    let (cond, body) = (column_loop(b, &shape, n), eliminate_column(b, &shape));
+    let end = b.add_inst(Op::While { cond, body }, &[state]);
+    let (work, pivots) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
+    let part = |(i, &size): (usize, &u64)| SliceDim { start: if i + 1 == rank { n } else { 0 }, limit: size, stride: 1 };
+    let parts: Vec<_> = whole.iter().enumerate().map(part).collect();
+    (b.slice(work, &parts), pivots)
+}
+
+fn column_loop(b: &mut Builder, shape: &Shape, n: u64) -> CompId {
+    b.begin("columns_left");
+    let state = b.parameter(shape.clone());
+    let k = b.get_tuple_element(state, 0);
+    let end = b.scalar(DType::S32, n as f64);
+    let root = b.compare(Direction::Lt, k, end);
+    b.end(root)
+}
+
+/// Column `k`: brings its largest element at or below the diagonal to row `k`, scales that row to 1, and clears the column elsewhere.
+fn eliminate_column(b: &mut Builder, shape: &Shape) -> CompId {
+    b.begin("eliminate_column");
+    let state = b.parameter(shape.clone());
+    let [k, work, pivots] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+    let dims = b.dims(work).to_vec();
+    let rank = dims.len();
+    let (rows, batch) = (&dims[..rank - 1], &dims[..rank - 2]);
+    let lead: Vec<usize> = (0..rank - 2).collect();
+    let by_row: Vec<usize> = (0..rank - 1).collect();
+    let by_column: Vec<usize> = (0..rank).filter(|&a| a != rank - 2).collect();
+    let n = rows[rank - 2];
+    let index = b.iota(DType::S32, rows, rank - 2);
+    let column = column_at(b, work, k);
+    // The pivot row: the first of the largest at or below row k.
+    let size = b.unary(ScalarOp::Abs, column);
+    let (below, out) = (b.compare(Direction::Ge, index, k), b.full_like(size, -1.0));
+    let size = b.select(below, size, out);
+    let lowest = b.scalar(b.dtype(size), -1.0);
+    let best = b.reduce(size, lowest, ScalarOp::Maximum, &[rank - 2]);
+    let best = b.broadcast(best, rows, &lead);
+    let (is_best, behind) = (b.compare(Direction::Eq, size, best), b.full(DType::S32, rows, n as f64));
+    let candidate = b.select(is_best, index, behind);
+    let candidate = b.select(below, candidate, behind);
+    let last = b.scalar(DType::S32, n as f64);
+    let pivot_row = b.reduce(candidate, last, ScalarOp::Minimum, &[rank - 2]);
+    let current = b.broadcast(k, batch, &[]);
+    let behind = b.full(DType::S32, batch, n as f64);
+    let missing = b.compare(Direction::Ge, pivot_row, behind);
+    let pivot_row = b.select(missing, current, pivot_row);
+    let swapped = b.compare(Direction::Ne, pivot_row, current);
+    let pivot_index = b.broadcast(pivot_row, rows, &lead);
+    let (is_pivot, is_current) = (b.compare(Direction::Eq, index, pivot_index), b.compare(Direction::Eq, index, k));
+    let top = row_where(b, work, is_pivot);
+    let old = row_where(b, work, is_current);
+    // Exchange the two rows.
+    let mask = b.broadcast(is_pivot, &dims, &by_row);
+    let old_wide = b.broadcast(old, &dims, &by_column);
+    let work = b.select(mask, old_wide, work);
+    // The pivot itself, and the row scaled by it.
+    let top_at_k = column_at(b, top, k);
+    let line = b.dims(top).to_vec();
+    let divisor = b.broadcast(top_at_k, &line, &lead);
+    let scaled = b.div(top, divisor);
+    // Clear the column in all rows but k.
+    let factor = column_at(b, work, k);
+    let (factor, scaled_wide) = (b.broadcast(factor, &dims, &by_row), b.broadcast(scaled, &dims, &by_column));
+    let part = b.mul(factor, scaled_wide);
+    let cleared = b.sub(work, part);
+    let mask = b.broadcast(is_current, &dims, &by_row);
+    let work = b.select(mask, scaled_wide, cleared);
+    // Remember the pivot.
+    let negated = b.unary(ScalarOp::Negate, top_at_k);
+    let pivot = b.select(swapped, negated, top_at_k);
+    let pivot = b.broadcast(pivot, rows, &lead);
+    let pivots = b.select(is_current, pivot, pivots);
+    let one = b.scalar(DType::S32, 1.0);
+    let next = b.add(k, one);
+    let root = b.tuple(&[next, work, pivots]);
+    b.end(root)
+}
+
+/// Element `k` of the last dimension: of matrices a column, of rows a number.
+fn column_at(b: &mut Builder, x: InstId, k: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let last = dims.len() - 1;
+    let mut sizes = dims.clone();
+    sizes[last] = 1;
+    let zero = b.scalar(DType::S32, 0.0);
+    let mut operands = vec![x];
+    operands.extend(std::iter::repeat_n(zero, last));
+    operands.push(k);
+    let column = b.add_inst(Op::DynamicSlice(sizes), &operands);
+    b.reshape(column, &dims[..last])
+}
+
+/// The row of each matrix where `mask [batch.., rows]` is true, `[batch.., columns]`.
+fn row_where(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let rank = dims.len();
+    let wide = b.broadcast(mask, &dims, &(0..rank - 1).collect::<Vec<_>>());
+    let zeros = b.full_like(x, 0.0);
+    let alone = b.select(wide, x, zeros);
+    let zero = b.scalar(b.dtype(x), 0.0);
+    b.reduce(alone, zero, ScalarOp::Add, &[rank - 2])
+}

@@ -8,6 +8,8 @@ mod linalg;
 mod list;
 mod math;
 mod nn;
+mod random;
+mod spectral;
 mod control_flow;
 
 pub use ctx::LowerCtx;
@@ -21,6 +23,8 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("nn", nn::ROWS),
     ("image", image::ROWS),
     ("linalg", linalg::ROWS),
+    ("spectral", spectral::ROWS),
+    ("random", random::ROWS),
     ("list", list::ROWS),
     ("control_flow", control_flow::ROWS),
 ];

@@ -1,0 +1,69 @@
+//! Discrete Fourier transforms over the last one to three dimensions.
+use super::row::op;
+use super::{LowerCtx, OpRow, Value};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{FftKind, PadDim};
+use crate::hlo::{InstId, Op};
+
+const REAL: &str = "f32, f64";
+const COMPLEX: &str = "c64, c128";
+const ONE: &str = "input -> output";
+const LENGTH: &str = "input fft_length -> output";
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub const ROWS: &[&[OpRow]] = &[&[
+    op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).dtypes(COMPLEX),
+    op("FFT2D",  ONE,    |cx| complex(cx, FftKind::Fft, 2)).dtypes(COMPLEX),
+    op("FFT3D",  ONE,    |cx| complex(cx, FftKind::Fft, 3)).dtypes(COMPLEX),
+    op("IFFT",   ONE,    |cx| complex(cx, FftKind::Ifft, 1)).dtypes(COMPLEX),
+    op("IFFT2D", ONE,    |cx| complex(cx, FftKind::Ifft, 2)).dtypes(COMPLEX),
+    op("IFFT3D", ONE,    |cx| complex(cx, FftKind::Ifft, 3)).dtypes(COMPLEX),
+    op("RFFT",    LENGTH, |cx| real(cx, FftKind::Rfft, 1)).constants(&[1]).dtypes(REAL),
+    op("RFFT2D",  LENGTH, |cx| real(cx, FftKind::Rfft, 2)).constants(&[1]).dtypes(REAL),
+    op("RFFT3D",  LENGTH, |cx| real(cx, FftKind::Rfft, 3)).constants(&[1]).dtypes(REAL),
+    op("IRFFT",   LENGTH, |cx| real(cx, FftKind::Irfft, 1)).constants(&[1]).dtypes(COMPLEX),
+    op("IRFFT2D", LENGTH, |cx| real(cx, FftKind::Irfft, 2)).constants(&[1]).dtypes(COMPLEX),
+    op("IRFFT3D", LENGTH, |cx| real(cx, FftKind::Irfft, 3)).constants(&[1]).dtypes(COMPLEX),
+]];
+
+fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<u64>) -> Result<Vec<Value>> {
+    let y = cx.b.add_inst(Op::Fft { kind, length }, &[x]);
+    cx.one(y)
+}
+
+fn complex(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let Some(lead) = dims.len().checked_sub(n) else {
+        return Err(cx.mismatch(format!("{n} dimensions are transformed, and the input is {dims:?}")));
+    };
+    transform(cx, x, kind, dims[lead..].to_vec())
+}
+
+/// A transform from or to reals: the input is cut or filled with zeros to what `fft_length` asks.
+fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let size = |&v: &i64| match u64::try_from(v) {
+        Ok(v) if v <= 1 << 32 => Ok(v),
+        _ => Err(Error::user(Code::TooLarge, format!("an fft_length of {v}"))),
+    };
+    let length = cx.constant_ints(1)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
+    let (Some(lead), true) = (dims.len().checked_sub(n), length.len() == n) else {
+        return Err(cx.mismatch(format!("fft_length {length:?} for {n} dimensions of {dims:?}")));
+    };
+    let mut wanted = length.clone();
+    if kind == FftKind::Irfft {
+        wanted[n - 1] = wanted[n - 1] / 2 + 1;
+    }
+    let mut pads = vec![PadDim::default(); dims.len()];
+    for (i, &want) in wanted.iter().enumerate() {
+        pads[lead + i].high = want as i64 - dims[lead + i] as i64;
+    }
+    let x = if dims[lead..] == wanted[..] {
+        x
+    } else {
+        let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
+        cx.b.pad(x, zero, &pads)
+    };
+    transform(cx, x, kind, length)
+}
