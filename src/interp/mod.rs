@@ -1,14 +1,153 @@
 //! The interpreter: every opcode on tensors, plainly. It shares facts with the code generator, never execution.
-use crate::diag::{Error, Result};
-use crate::hlo::{Builder, CompId, InstId, Literal, Module};
-use crate::tensor::Tensor;
+//!
+//! [`evaluate`] runs a computation of a module; [`constant_value`] the part of an open computation that one value needs.
+//! Both walk a plan (operands before users), drop a value after its last use, and charge each instruction to a budget.
+mod apply;
+mod constant;
+mod control;
+mod conv;
+mod dot;
+mod foreign;
+mod gather_scatter;
+mod linalg;
+mod machine;
+mod reduce;
+mod rng;
+mod shape_ops;
+mod sort;
+mod strided;
+mod window;
+
+use crate::diag::Result;
+use crate::hlo::{CompId, Literal, Module};
+
+pub use constant::constant_value;
 
 /// The result of computation `comp` on `args`, one a parameter.
-pub fn evaluate(_module: &Module, _comp: CompId, _args: &[Literal]) -> Result<Literal> {
-    Err(Error::internal("interp", "not written"))
+///
+/// Errors: `HloUnsupported` for opcodes that have no meaning on one device, `HloInvalid` for shapes that contradict each
+/// other, `TooLarge` for arrays beyond 2^34 bytes.
+pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
+    machine::Machine::new(module, u64::MAX).call(comp, args)
 }
 
-/// The value of `id` in the computation that is open, if it depends on no parameter and is an array.
-pub fn constant_value(_b: &Builder, _id: InstId) -> Option<Tensor> {
-    None
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::attrs::{ConvDims, DotDims, PadDim, SliceDim, WindowDim};
+    use crate::hlo::{Builder, InstId, Op};
+    use crate::scalar::{Direction, ScalarOp};
+    use crate::tensor::{DType, Tensor};
+
+    fn value(build: impl FnOnce(&mut Builder) -> InstId) -> Tensor {
+        let mut b = Builder::new("test");
+        let id = build(&mut b);
+        assert_eq!(b.take_error(), None);
+        constant_value(&b, id).expect("a constant")
+    }
+    fn floats(b: &mut Builder, dims: &[u64], values: &[f32]) -> InstId {
+        b.constant(Tensor::of(dims, values))
+    }
+
+    #[test]
+    fn shape_arithmetic_folds() {
+        let t = value(|b| {
+            let x = b.constant(Tensor::of(&[4], &[2i32, 3, 5, 7]));
+            let s = b.slice(x, &[SliceDim { start: 1, limit: 4, stride: 2 }]);
+            let one = b.scalar(DType::S32, 1.0);
+            let y = b.reduce(s, one, ScalarOp::Multiply, &[0]);
+            let y = b.reshape(y, &[1]);
+            b.concatenate(&[s, y], 0)
+        });
+        assert_eq!(t.to_i64s(), Some(vec![3, 7, 21]));
+    }
+
+    #[test]
+    fn moves_elements() {
+        let t = value(|b| {
+            let x = b.iota(DType::F32, &[2, 3], 1);
+            let x = b.transpose(x, &[1, 0]);
+            let zero = b.scalar(DType::F32, -1.0);
+            let x = b.pad(x, zero, &[PadDim { low: -1, high: 1, interior: 1 }, PadDim { low: 0, high: -1, interior: 0 }]);
+            b.add_inst(Op::Reverse(vec![0]), &[x])
+        });
+        assert_eq!(t.dims, [5, 1]);
+        assert_eq!(t.to_vec::<f32>(), [-1.0, 2.0, -1.0, 1.0, -1.0]);
+    }
+
+    #[test]
+    fn reduces_along_any_axis() {
+        for (axes, want) in [(vec![0], vec![5.0, 7.0, 9.0]), (vec![1], vec![6.0, 15.0]), (vec![0, 1], vec![21.0])] {
+            let t = value(|b| {
+                let x = floats(b, &[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+                let zero = b.scalar(DType::F32, 0.0);
+                b.reduce(x, zero, ScalarOp::Add, &axes)
+            });
+            assert_eq!(t.to_vec::<f32>(), want);
+        }
+    }
+
+    #[test]
+    fn reduces_pairs_with_a_computation() {
+        // The largest element and its index.
+        let mut b = Builder::new("test");
+        b.begin("argmax");
+        let f = |b: &mut Builder, t| b.parameter(crate::hlo::Shape::array(t, []));
+        let (av, ai, bv, bi) = (f(&mut b, DType::F32), f(&mut b, DType::S32), f(&mut b, DType::F32), f(&mut b, DType::S32));
+        let keep = b.compare(Direction::Ge, av, bv);
+        let (v, i) = (b.select(keep, av, bv), b.select(keep, ai, bi));
+        let root = b.tuple(&[v, i]);
+        let comp = b.end(root);
+        let n = 10_000;
+        let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % n) as f32).collect();
+        let want = values.iter().position(|&v| v == (n - 1) as f32).unwrap_or(0);
+        let x = floats(&mut b, &[n as u64], &values);
+        let index = b.iota(DType::S32, &[n as u64], 0);
+        let (low, zero) = (b.scalar(DType::F32, f64::NEG_INFINITY), b.scalar(DType::S32, 0.0));
+        let pair = b.add_inst(Op::Reduce { dims: vec![0], comp }, &[x, index, low, zero]);
+        let i = b.get_tuple_element(pair, 1);
+        assert_eq!(constant_value(&b, i).and_then(|t| t.get_i64(0)), Some(want as i64));
+    }
+
+    #[test]
+    fn multiplies_matrices() {
+        let t = value(|b| {
+            let x = b.iota(DType::F32, &[2, 9], 1);
+            let y = b.iota(DType::F32, &[9, 9], 0);
+            b.dot(x, y, DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() })
+        });
+        assert_eq!(t.to_vec::<f32>(), [204.0; 18]);
+    }
+
+    #[test]
+    fn convolves_with_stride_and_padding() {
+        let t = value(|b| {
+            let x = floats(b, &[1, 4, 1], &[1.0, 2.0, 3.0, 4.0]);
+            let k = floats(b, &[3, 1, 1], &[1.0, 10.0, 100.0]);
+            let dims = ConvDims {
+                window: vec![WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() }],
+                input_batch: 0,
+                input_feature: 2,
+                input_spatial: vec![1],
+                kernel_input_feature: 1,
+                kernel_output_feature: 2,
+                kernel_spatial: vec![0],
+                output_batch: 0,
+                output_feature: 2,
+                output_spatial: vec![1],
+                feature_group_count: 1,
+                batch_group_count: 1,
+            };
+            b.add_inst(Op::Convolution(Box::new(dims)), &[x, k])
+        });
+        assert_eq!(t.to_vec::<f32>(), [210.0, 432.0]);
+    }
+
+    #[test]
+    fn a_parameter_is_no_constant() {
+        let mut b = Builder::new("test");
+        let x = b.parameter(crate::hlo::Shape::array(DType::F32, [2]));
+        let y = b.add(x, x);
+        assert_eq!(constant_value(&b, y), None);
+    }
 }

@@ -1,5 +1,6 @@
 //! The noun `tensor`: element types, and dense row-major arrays whose bytes may be slices of a mapped file.
 mod dtype;
+mod view;
 
 pub use dtype::{DTYPES, DType, DTypeClass};
 

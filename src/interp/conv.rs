@@ -1,0 +1,161 @@
+//! `convolution`: operands brought to `[batch, spatial.., features]` and `[spatial.., in, out]`, then one typed loop.
+use super::dot::{Ring, accumulator, row_times_strided, with_ring};
+use super::machine::{Machine, invalid};
+use super::shape_ops::transpose;
+use crate::diag::Result;
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{ArrayShape, Shape, infer};
+use crate::scalar::eval;
+use crate::tensor::{DType, Tensor};
+
+/// For each result position and each tap along one dimension the operand position, or -1 where there is none.
+pub(super) struct Taps {
+    /// Taps along this dimension.
+    pub(super) size: usize,
+    table: Vec<i64>,
+}
+
+impl Taps {
+    /// The table for `outputs` positions of window `w` over `n` elements.
+    pub(super) fn new(w: &WindowDim, n: u64, outputs: u64) -> Taps {
+        let size = w.size as usize;
+        let mut table = Vec::with_capacity(outputs as usize * size);
+        for o in 0..outputs as i64 {
+            for t in 0..size as i64 {
+                let t = if w.reversal { size as i64 - 1 - t } else { t };
+                let at = o * w.stride as i64 + t * w.rhs_dilate as i64 - w.pad_low;
+                let hole = at < 0 || at % w.lhs_dilate as i64 != 0;
+                let at = at.div_euclid(w.lhs_dilate as i64);
+                table.push(if hole || at >= n as i64 { -1 } else { at });
+            }
+        }
+        Taps { size, table }
+    }
+    /// The operand positions of output `o`, one a tap.
+    pub(super) fn of(&self, o: usize) -> &[i64] {
+        &self.table[o * self.size..(o + 1) * self.size]
+    }
+}
+
+/// Convolution; the element type is that of `shape`, f16 and bf16 are summed in f32.
+pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, shape: &ArrayShape) -> Result<Tensor> {
+    let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
+    let op = crate::hlo::Op::Convolution(Box::new(d.clone()));
+    let inferred = infer::infer(&op, &[&array(x), &array(k)], m.module).map_err(invalid)?;
+    if !inferred.as_array().is_some_and(|a| a.dims == shape.dims) {
+        return Err(invalid(format!("{shape} is declared where {inferred} follows")));
+    }
+    let sum = accumulator(shape.dtype);
+    let (x, groups) = features_last(x, d);
+    let kernel_order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
+    let work = shape.elements().saturating_mul(k.len() as u64 / k.dims[d.kernel_output_feature].max(1));
+    m.charge(work)?;
+    let (x, k) = (eval::convert(&x, sum), eval::convert(&transpose(k, &kernel_order), sum));
+    let outputs: Vec<u64> = d.output_spatial.iter().map(|&a| shape.dims[a]).collect();
+    let taps: Vec<Taps> =
+        d.window.iter().zip(&x.dims[1..]).zip(&outputs).map(|((w, &n), &o)| Taps::new(w, n, o)).collect();
+    let mut dims = vec![x.dims[0]];
+    dims.extend(&outputs);
+    dims.push(shape.dims[d.output_feature]);
+    let out = with_ring!(sum, T => {
+        let out = typed::<T>(&x, &k, &taps, &dims, groups);
+        Tensor::from_vec(sum, dims, out)
+    });
+    // From [batch, spatial.., features] to the order of the labels.
+    let mut back = vec![0; shape.rank()];
+    back[d.output_batch] = 0;
+    back[d.output_feature] = shape.rank() - 1;
+    for (i, &a) in d.output_spatial.iter().enumerate() {
+        back[a] = i + 1;
+    }
+    Ok(eval::convert(&transpose(&out, &back), shape.dtype))
+}
+
+/// The operand as `[batch, spatial.., features]`, and the number of feature groups: groups of the batch become groups of
+/// features.
+fn features_last(x: &Tensor, d: &ConvDims) -> (Tensor, usize) {
+    let order = [&[d.input_batch], &d.input_spatial[..], &[d.input_feature]].concat();
+    let x = transpose(x, &order);
+    if d.batch_group_count <= 1 {
+        return (x, d.feature_group_count as usize);
+    }
+    let groups = d.batch_group_count;
+    let mut split = vec![groups, x.dims[0] / groups];
+    split.extend(&x.dims[1..]);
+    let rank = split.len();
+    let mut order: Vec<usize> = (1..rank - 1).collect();
+    order.extend([0, rank - 1]);
+    let moved = transpose(&x.with_dims(split), &order);
+    let mut dims = moved.dims[..rank - 2].to_vec();
+    dims.push(moved.dims[rank - 2] * moved.dims[rank - 1]);
+    (moved.with_dims(dims), groups as usize)
+}
+
+fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: usize) -> Vec<T> {
+    let (src, kernel) = (x.view::<T>(), k.view::<T>());
+    let features = *x.dims.last().unwrap_or(&1) as usize;
+    let (ins, outs) = (features / groups.max(1), *dims.last().unwrap_or(&1) as usize);
+    let outs_a_group = outs / groups.max(1);
+    let mut out = vec![T::ZERO; dims.iter().product::<u64>() as usize];
+    if out.is_empty() || src.is_empty() || kernel.is_empty() {
+        return out;
+    }
+    let spatial = taps.len();
+    let steps: Vec<usize> = (0..spatial).map(|i| x.dims[i + 2..].iter().product::<u64>() as usize).collect();
+    let batch_step = src.len() / x.dims[0] as usize;
+    let windows: usize = taps.iter().map(|t| t.size).product();
+    let mut position = vec![0usize; spatial];
+    let mut tap = vec![0usize; spatial];
+    let positions: usize = dims[1..=spatial].iter().product::<u64>() as usize;
+    for (i, acc) in out.chunks_exact_mut(outs).enumerate() {
+        let (batch, mut rest) = (i / positions, i % positions);
+        for a in (0..spatial).rev() {
+            position[a] = rest % dims[a + 1] as usize;
+            rest /= dims[a + 1] as usize;
+        }
+        tap.fill(0);
+        for t in 0..windows {
+            if let Some(at) = source(taps, &position, &tap, &steps) {
+                let from = batch * batch_step + at;
+                let row = &src[from..from + features];
+                let matrix = &kernel[t * ins * outs..(t + 1) * ins * outs];
+                grouped(acc, row, matrix, groups, ins, outs_a_group);
+            }
+            advance(&mut tap, taps);
+        }
+    }
+    out
+}
+
+/// One tap: each group's features through its part of the kernel.
+fn grouped<T: Ring>(acc: &mut [T], row: &[T], matrix: &[T], groups: usize, ins: usize, outs_a_group: usize) {
+    let outs = acc.len();
+    if ins == 1 && outs_a_group == 1 {
+        for ((a, &v), &w) in acc.iter_mut().zip(row).zip(matrix) {
+            *a = a.plus(v, w);
+        }
+        return;
+    }
+    for g in 0..groups {
+        let own = &mut acc[g * outs_a_group..(g + 1) * outs_a_group];
+        row_times_strided(own, &row[g * ins..(g + 1) * ins], &matrix[g * outs_a_group..], outs);
+    }
+}
+
+fn source(taps: &[Taps], position: &[usize], tap: &[usize], steps: &[usize]) -> Option<usize> {
+    let mut at = 0;
+    for a in 0..taps.len() {
+        at += usize::try_from(taps[a].of(position[a])[tap[a]]).ok()? * steps[a];
+    }
+    Some(at)
+}
+
+fn advance(tap: &mut [usize], taps: &[Taps]) {
+    for a in (0..tap.len()).rev() {
+        tap[a] += 1;
+        if tap[a] < taps[a].size {
+            return;
+        }
+        tap[a] = 0;
+    }
+}

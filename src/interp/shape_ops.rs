@@ -1,0 +1,226 @@
+//! Ops that move elements and do not look at them.
+use super::machine::{Operands, invalid};
+use super::strided::{copy_box, pick, strides};
+use crate::by_width;
+use crate::diag::Result;
+use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::{ArrayShape, Literal};
+use crate::scalar::eval;
+use crate::tensor::{DType, Tensor};
+
+/// 0, 1, 2 … along `axis`.
+pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
+    let n = *shape.dims.get(axis).ok_or_else(|| invalid(format!("iota along {axis} of {shape}")))?;
+    let line = Tensor::from_vec(DType::S64, vec![n], (0..n as i64).collect());
+    let line = eval::convert(&line, shape.dtype);
+    let steps: Vec<i64> = (0..shape.rank()).map(|i| (i == axis) as i64).collect();
+    Ok(pick(&line, shape.dims.clone(), 0, &steps))
+}
+
+/// Operand dimension `i` becomes result dimension `map[i]`.
+pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result<Tensor> {
+    let fits = map.len() == x.dims.len() && map.iter().zip(&x.dims).all(|(&m, d)| shape.dims.get(m) == Some(d));
+    if !fits {
+        return Err(invalid(format!("broadcast of {x:?} to {shape} by {map:?}")));
+    }
+    let own = strides(&x.dims);
+    let mut steps = vec![0i64; shape.rank()];
+    for (&m, s) in map.iter().zip(own) {
+        steps[m] = s;
+    }
+    if x.len() as u64 == shape.elements() && map.is_sorted() {
+        return Ok(x.with_dims(shape.dims.clone()));
+    }
+    Ok(pick(x, shape.dims.clone(), 0, &steps))
+}
+
+/// The same elements with other sizes.
+pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
+    if x.len() as u64 != shape.elements() {
+        return Err(invalid(format!("reshape of {x:?} to {shape}")));
+    }
+    Ok(x.with_dims(shape.dims.clone()))
+}
+
+/// The permutation from row-major order to the memory order of `shape`'s layout; `None` where they are the same.
+fn physical(shape: &ArrayShape) -> Result<Option<Vec<usize>>> {
+    let Some(layout) = shape.layout.as_ref().filter(|l| !l.minor_to_major.is_empty()) else { return Ok(None) };
+    let order: Vec<usize> = layout.minor_to_major.iter().rev().map(|&d| d as usize).collect();
+    let mut seen = vec![false; shape.rank()];
+    for &d in &order {
+        match seen.get_mut(d) {
+            Some(slot) if !*slot => *slot = true,
+            _ => return Err(invalid(format!("the layout of {shape} is no permutation"))),
+        }
+    }
+    if order.len() != shape.rank() {
+        return Err(invalid(format!("the layout of {shape} is no permutation")));
+    }
+    Ok(if order.is_sorted() { None } else { Some(order) })
+}
+
+/// The same bytes in memory, read with another shape and layout.
+pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<Tensor> {
+    let bytes = to.bytes();
+    if x.bytes.len() as u64 != bytes {
+        return Err(invalid(format!("bitcast of {x:?} to {to}")));
+    }
+    let memory = match physical(from)? {
+        Some(order) => transpose(x, &order),
+        None => x.clone(),
+    };
+    let Some(order) = physical(to)? else { return Ok(Tensor::new(to.dtype, to.dims.clone(), memory.bytes)) };
+    let dims: Vec<u64> = order.iter().map(|&d| to.dims[d]).collect();
+    let mut back = vec![0; order.len()];
+    for (i, &d) in order.iter().enumerate() {
+        back[d] = i;
+    }
+    Ok(transpose(&Tensor::new(to.dtype, dims, memory.bytes), &back))
+}
+
+/// `bitcast-convert` between widths.
+pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
+    if x.dtype.bits() >= 8 && shape.dtype.bits() >= 8 && x.dtype != DType::Pred && shape.dtype != DType::Pred {
+        if x.bytes.len() as u64 != shape.bytes() {
+            return Err(invalid(format!("bitcast-convert of {x:?} to {shape}")));
+        }
+        return Ok(Tensor::new(shape.dtype, shape.dims.clone(), x.bytes.clone()));
+    }
+    // Types below a byte lie unpacked here, one a byte: pack, then unpack with the other width.
+    let width = |t: DType| if t == DType::Pred { 1 } else { t.bits() };
+    let (from, to) = (width(x.dtype), width(shape.dtype));
+    if (x.len() as u64).checked_mul(u64::from(from)) != shape.elements().checked_mul(u64::from(to)) {
+        return Err(invalid(format!("bitcast-convert of {x:?} to {shape}")));
+    }
+    let bits: Vec<u8> = if from < 8 {
+        x.bytes.iter().flat_map(|&b| (0..from).map(move |i| b >> i & 1)).collect()
+    } else {
+        x.bytes.iter().flat_map(|&b| (0..8).map(move |i| b >> i & 1)).collect()
+    };
+    let join = |chunk: &[u8]| chunk.iter().enumerate().fold(0u8, |v, (i, &b)| v | b << i);
+    let mut out: Vec<u8> = bits.chunks(to.min(8) as usize).map(join).collect();
+    if shape.dtype.is_signed() && to < 8 {
+        out.iter_mut().for_each(|b| *b = (((*b << (8 - to)) as i8) >> (8 - to)) as u8);
+    }
+    Ok(Tensor::new(shape.dtype, shape.dims.clone(), out))
+}
+
+/// Result dimension `i` is operand dimension `perm[i]`.
+pub(super) fn transpose(x: &Tensor, perm: &[usize]) -> Tensor {
+    if perm.is_sorted() {
+        return x.clone();
+    }
+    let own = strides(&x.dims);
+    let steps: Vec<i64> = perm.iter().map(|&p| own[p]).collect();
+    pick(x, perm.iter().map(|&p| x.dims[p]).collect(), 0, &steps)
+}
+
+/// Backwards along `axes`.
+pub(super) fn reverse(x: &Tensor, axes: &[usize]) -> Tensor {
+    if x.is_empty() {
+        return x.clone();
+    }
+    let mut steps = strides(&x.dims);
+    let mut start = 0;
+    for &a in axes {
+        start += (x.dims[a] as i64 - 1) * steps[a];
+        steps[a] = -steps[a];
+    }
+    pick(x, x.dims.clone(), start, &steps)
+}
+
+/// A strided box.
+pub(super) fn slice(x: &Tensor, dims: &[SliceDim]) -> Tensor {
+    let own = strides(&x.dims);
+    let start = dims.iter().zip(&own).map(|(d, s)| d.start as i64 * s).sum();
+    let steps: Vec<i64> = dims.iter().zip(&own).map(|(d, s)| d.stride as i64 * s).collect();
+    pick(x, dims.iter().map(|d| (d.limit - d.start).div_ceil(d.stride)).collect(), start, &steps)
+}
+
+/// Grown or cropped at the edges and between elements.
+pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]) -> Result<Tensor> {
+    if fill.len() != 1 || fill.dtype != x.dtype {
+        return Err(invalid(format!("{fill:?} fills {x:?}")));
+    }
+    let (own, outer) = (strides(&x.dims), strides(&shape.dims));
+    let (mut from, mut to, mut counts, mut steps) = (0i64, 0i64, Vec::new(), Vec::new());
+    for (i, d) in dims.iter().enumerate() {
+        let step = d.interior as i64 + 1;
+        // Source element `k` lands on low + k * step, which must be inside the result.
+        let first = if d.low < 0 { (-d.low + step - 1) / step } else { 0 };
+        let room = shape.dims[i] as i64 - 1 - d.low;
+        let last = if room < 0 { -1 } else { (room / step).min(x.dims[i] as i64 - 1) };
+        counts.push((last - first + 1).max(0) as u64);
+        from += first * own[i];
+        to += (d.low + first * step) * outer[i];
+        steps.push(step * outer[i]);
+    }
+    by_width!(x.dtype, T => {
+        let mut out = vec![fill.view::<T>()[0]; shape.elements() as usize];
+        copy_box(&counts, (&mut out, to, &steps), (&x.view::<T>(), from, &own));
+        Ok(Tensor::from_vec(x.dtype, shape.dims.clone(), out))
+    })
+}
+
+/// Operands one after another along `axis`.
+pub(super) fn concatenate(parts: &[&Tensor], shape: &ArrayShape, axis: usize) -> Result<Tensor> {
+    if parts.iter().any(|p| p.dtype != shape.dtype) {
+        return Err(invalid("operands of different element types"));
+    }
+    let chunk = |t: &Tensor| t.dims[axis..].iter().product::<u64>() as usize * t.dtype.bytes();
+    let outer: u64 = shape.dims[..axis].iter().product();
+    let mut out = Vec::with_capacity(shape.bytes() as usize);
+    for i in 0..outer as usize {
+        for part in parts {
+            let n = chunk(part);
+            out.extend_from_slice(&part.bytes[i * n..(i + 1) * n]);
+        }
+    }
+    Ok(Tensor::new(shape.dtype, shape.dims.clone(), out))
+}
+
+/// The clamped start of a box of `sizes` in `dims`, from scalars or from one vector at operand `at`.
+fn starts(operands: Operands, at: usize, dims: &[u64], sizes: &[u64]) -> Result<Vec<i64>> {
+    let vector = operands.0.len() == at + 1 && operands.array(at)?.dims.len() == 1;
+    let read = |i: usize| {
+        let (t, k) = if vector { (operands.array(at)?, i) } else { (operands.array(at + i)?, 0) };
+        let value = t.get_i64(k).ok_or_else(|| invalid("a start index is not an integer"))?;
+        // A u64 beyond the range of i64 is a large start.
+        let value = if t.dtype == DType::U64 && value < 0 { i64::MAX } else { value };
+        Ok(value.clamp(0, dims[i] as i64 - sizes[i] as i64))
+    };
+    (0..dims.len()).map(read).collect()
+}
+
+/// A box at run-time starts, clamped so that it fits.
+pub(super) fn dynamic_slice(operands: Operands, sizes: &[u64]) -> Result<Tensor> {
+    let x = operands.array(0)?;
+    let own = strides(&x.dims);
+    let start = starts(operands, 1, &x.dims, sizes)?.iter().zip(&own).map(|(i, s)| i * s).sum();
+    Ok(pick(x, sizes.to_vec(), start, &own))
+}
+
+/// Operand 0 with operand 1 written at run-time starts.
+pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
+    let (x, update) = (operands.array(0)?, operands.array(1)?);
+    if update.dtype != x.dtype {
+        return Err(invalid(format!("{update:?} written into {x:?}")));
+    }
+    let own = strides(&x.dims);
+    let start = starts(operands, 2, &x.dims, &update.dims)?.iter().zip(&own).map(|(i, s)| i * s).sum();
+    by_width!(x.dtype, T => {
+        let mut out = x.view::<T>().into_owned();
+        copy_box(&update.dims, (&mut out, start, &own), (&update.view::<T>(), 0, &strides(&update.dims)));
+        Ok(Tensor::from_vec(x.dtype, x.dims.clone(), out))
+    })
+}
+
+/// The operand with a dimension bounded: only the full size is a value here.
+pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Literal> {
+    let x = operands.array(0)?;
+    let size = operands.integer(1)?;
+    if x.dims.get(axis).copied() == u64::try_from(size).ok() {
+        return Ok(Literal::Array(x.clone()));
+    }
+    Err(super::machine::unsupported("set-dimension-size to less than the bound"))
+}

@@ -1,0 +1,34 @@
+//! Typed views of a tensor's bytes, and tensors that own typed vectors.
+use std::borrow::Cow;
+
+use bytemuck::Pod;
+use bytes::Bytes;
+
+use super::{DType, Tensor};
+
+/// A typed vector seen as bytes.
+struct Owned<T>(Vec<T>);
+
+impl<T: Pod> AsRef<[u8]> for Owned<T> {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+impl Tensor {
+    /// The bytes as elements of `T`, whose size must divide them; copied only where they lie unaligned.
+    pub fn view<T: Pod>(&self) -> Cow<'_, [T]> {
+        match bytemuck::try_cast_slice(&self.bytes) {
+            Ok(slice) => Cow::Borrowed(slice),
+            Err(_) => Cow::Owned(bytemuck::pod_collect_to_vec(&self.bytes)),
+        }
+    }
+    /// A tensor that takes over `values`, stored as `dtype`. Panics when their number does not fit.
+    pub fn from_vec<T: Pod + Send>(dtype: DType, dims: Vec<u64>, values: Vec<T>) -> Tensor {
+        Tensor::new(dtype, dims, Bytes::from_owner(Owned(values)))
+    }
+    /// The same elements with other sizes; their number must agree.
+    pub fn with_dims(&self, dims: Vec<u64>) -> Tensor {
+        Tensor::new(self.dtype, dims, self.bytes.clone())
+    }
+}
