@@ -1,1 +1,154 @@
 //! The straight line from a file to an object.
+use crate::codegen::{self, Object};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
+use crate::kernel;
+use crate::lower::{self, Lowered};
+use crate::package::names;
+use crate::prepare::{self, Request};
+use crate::target::Target;
+use crate::tensor::TensorInfo;
+use crate::{import, optimize, schedule};
+use std::path::Path;
+
+/// A graph as HLO, before any optimisation.
+#[derive(Debug)]
+pub struct Front {
+    /// The program with its arguments and results.
+    pub lowered: Lowered,
+    /// What was assumed because the caller did not say: feeds, fetches, sizes.
+    pub assumptions: Vec<String>,
+}
+
+/// A compiled graph.
+#[derive(Debug)]
+pub struct Built {
+    /// The module after optimisation.
+    pub module: Module,
+    /// The loops.
+    pub program: kernel::Program,
+    /// The machine code.
+    pub object: Object,
+}
+
+/// Files to HLO.
+///
+/// Errors: those of the three steps; every blocker of the lowering, not only the first.
+pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Front> {
+    let program = import::load(path, format)?;
+    let prepared = prepare::prepare(program, request)?;
+    let mut lowered = lower::lower(&prepared.program, &prepared.feeds, &prepared.fetches).map_err(blockers)?;
+    // C names go into the object's metadata, so they are settled before anything is scheduled
+    names::settle(&mut lowered.args);
+    names::settle(&mut lowered.results);
+    Ok(Front { lowered, assumptions: prepared.assumptions })
+}
+
+/// HLO to better HLO and loops; `source` is what `NAME_info()->source` says.
+pub fn plan(mut lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
+    optimize::run(&mut lowered.module)?;
+    let program = schedule::build(&lowered, name, source, target)?;
+    Ok((lowered.module, program))
+}
+
+/// HLO to machine code.
+pub fn build(lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<Built> {
+    let (module, program) = plan(lowered, name, source, target)?;
+    let object = codegen::compile(&program, target)?;
+    Ok(Built { module, program, object })
+}
+
+fn blockers(all: Vec<Diagnostic>) -> Error {
+    if all.is_empty() { Error::internal("lower", "a refusal without a reason") } else { Error::User(all) }
+}
+
+/// What an object says of its source: the file's name without its folders, so that its bytes don't depend on them.
+pub fn source_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| "-".to_string(), |n| n.to_string_lossy().into_owned())
+}
+
+/// A module that was read as text, with the form that the lowering gives: array parameters, and a root that is a flat tuple.
+///
+/// Arguments and results are named `0`, `1`, ... leaf by leaf. Errors: `Code::HloUnsupported` for parameters and results
+/// that hold no arrays, such as tokens.
+pub fn wrap(mut module: Module) -> Result<Lowered> {
+    let entry = module.entry;
+    let comp = &mut module.comps[entry];
+    let mut args = Vec::new();
+    let mut params = Vec::new();
+    for old in std::mem::take(&mut comp.params) {
+        let shape = comp.insts[old].shape.clone();
+        args.extend(leaves(&shape, "p", args.len())?);
+        if let Shape::Array(_) = &shape {
+            comp.insts[old].op = Op::Parameter(params.len());
+            params.push(old);
+        } else {
+            let (op, operands) = split(comp, &shape, &mut params)?;
+            comp.insts[old].op = op;
+            comp.insts[old].operands = operands;
+        }
+    }
+    comp.params = params;
+    let shape = comp.insts[comp.root].shape.clone();
+    let results = leaves(&shape, "r", 0)?;
+    let mut parts = Vec::new();
+    flatten(comp, comp.root, &mut parts);
+    let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
+    comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
+    Ok(Lowered { module, args, results })
+}
+
+/// Names and types of the arrays in `shape`; numbers start at `from`.
+fn leaves(shape: &Shape, prefix: &str, from: usize) -> Result<Vec<TensorInfo>> {
+    match shape {
+        Shape::Array(a) => Ok(vec![TensorInfo {
+            name: from.to_string(),
+            field: format!("{prefix}{from}"),
+            dtype: a.dtype,
+            dims: a.dims.clone(),
+        }]),
+        Shape::Tuple(parts) => {
+            let mut all = Vec::new();
+            for part in parts {
+                all.extend(leaves(part, prefix, from + all.len())?);
+            }
+            Ok(all)
+        }
+        Shape::Token | Shape::Opaque => Err(Error::user(
+            Code::HloUnsupported,
+            format!("compiled code can't take or give a value of shape `{shape}`"),
+        )),
+    }
+}
+
+/// The op and operands that make a tuple from a new parameter for each of its leaves.
+fn split(comp: &mut crate::hlo::Computation, shape: &Shape, params: &mut Vec<InstId>) -> Result<(Op, Vec<InstId>)> {
+    let parts = shape.as_tuple().ok_or_else(|| Error::internal("wrap", "a parameter that is no tuple"))?;
+    let mut operands = Vec::new();
+    for part in parts {
+        let operand = if part.as_tuple().is_some() {
+            let (op, operands) = split(comp, part, params)?;
+            push(comp, op, operands, part.clone())
+        } else {
+            let id = push(comp, Op::Parameter(params.len()), vec![], part.clone());
+            params.push(id);
+            id
+        };
+        operands.push(operand);
+    }
+    Ok((Op::Tuple, operands))
+}
+
+/// The leaves of `id` in order, as instructions.
+fn flatten(comp: &mut crate::hlo::Computation, id: InstId, out: &mut Vec<InstId>) {
+    let Shape::Tuple(parts) = comp.insts[id].shape.clone() else { return out.push(id) };
+    for (i, part) in parts.into_iter().enumerate() {
+        let element = push(comp, Op::GetTupleElement(i), vec![id], part);
+        flatten(comp, element, out);
+    }
+}
+
+fn push(comp: &mut crate::hlo::Computation, op: Op, operands: Vec<InstId>, shape: Shape) -> InstId {
+    let name = format!("{}.leaf.{}", op.name(), comp.insts.len());
+    comp.insts.push(Inst { name, op, operands, shape, metadata: Metadata::default(), extra: Vec::new() })
+}

@@ -12,11 +12,25 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub enum Verb {
+    /// Compile a whole graph into an object and a header.
+    Compile(CompileArgs),
+    /// Compile a graph and run it here.
+    Run(RunArgs),
+    /// Compare compiled code with the interpreter, and with expected outputs.
+    Verify(VerifyArgs),
+    /// Say whether a whole graph can be compiled, and everything that blocks it.
+    Check(CheckArgs),
+    /// Describe a graph: inputs, outputs, ops, parameters, functions.
+    Inspect(InspectArgs),
+    /// Measure the time of a call.
+    Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
     #[command(subcommand)]
     Hlo(HloVerb),
     /// List the TensorFlow ops that have a lowering.
     Ops(OpsArgs),
+    /// List the targets and processors.
+    Targets(TargetsArgs),
     /// Say what a diagnostic code means.
     Explain(ExplainArgs),
     /// Print a completion script.
@@ -37,6 +51,197 @@ pub enum HloVerb {
     Eval(HloCall),
     /// Compile a module and run it here.
     Run(HloCall),
+}
+
+/// Which graph, and which part of it.
+#[derive(Args, Debug)]
+pub struct GraphArgs {
+    /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json; `-` is standard input.
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// An input: `NAME`, or with a fixed type `NAME=f32[1,224,224,3]`. Repeats; by default the Placeholders.
+    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]]")]
+    pub feeds: Vec<String>,
+    /// An output. Repeats; by default the sinks.
+    #[arg(long = "fetch", value_name = "NAME")]
+    pub fetches: Vec<String>,
+    /// Bind an unknown dimension; N alone binds all of them.
+    #[arg(long = "dim", value_name = "NAME=N")]
+    pub dims: Vec<String>,
+    /// The signature of a SavedModel.
+    #[arg(long)]
+    pub signature: Option<String>,
+    /// Do not say what was assumed.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// The machine that code is made for.
+#[derive(Args, Debug, Default)]
+pub struct TargetArgs {
+    /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's.
+    #[arg(long, value_name = "TRIPLE")]
+    pub target: Option<String>,
+    /// The processor, such as x86-64-v3; by default this machine's.
+    #[arg(long, value_name = "NAME")]
+    pub cpu: Option<String>,
+    /// Instruction sets on and off: `+avx2,-fma`.
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub features: Option<String>,
+}
+
+/// A file that a compile can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Emit {
+    /// NAME.o
+    Obj,
+    /// NAME.h
+    Header,
+    /// libNAME.a
+    Archive,
+    /// libNAME.so
+    Shared,
+    /// NAME.json: what the header says, for programs
+    Metadata,
+    /// NAME.hlo: the optimised module
+    Hlo,
+    /// NAME.ll
+    LlvmIr,
+    /// NAME.s
+    Asm,
+    /// NAME.kernels: the loops
+    Kernels,
+}
+
+#[derive(Args, Debug)]
+pub struct CompileArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// The folder to write to; it is made if it is missing.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The model's name: prefix of files and symbols. By default from the file's name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What to write.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "obj,header")]
+    pub emit: Vec<Emit>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// Who computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Compiled code.
+    Native,
+    /// The interpreter, on the module as it was lowered.
+    Interpreter,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Arrays with tensor names as keys; without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// Where the results go; without it they are printed.
+    #[arg(long, value_name = "OUT.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Who computes.
+    #[arg(long, value_enum, default_value = "native")]
+    pub engine: Engine,
+    /// Let the interpreter have the optimised module.
+    #[arg(long)]
+    pub optimized: bool,
+    /// Threads of compiled code.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Arrays with tensor names as keys; without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// The right results, with tensor names as keys.
+    #[arg(long, value_name = "OUT.npz")]
+    pub expect: Option<PathBuf>,
+    /// Allowed difference, relative to the element.
+    #[arg(long, default_value_t = 1e-4)]
+    pub rtol: f64,
+    /// Allowed difference, relative to the largest element of the output.
+    #[arg(long, default_value_t = 1e-5)]
+    pub atol: f64,
+    /// Threads of compiled code.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Print `{"ok","comparisons":[{"output","with","ok","worst"}]}`.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Print `{"compilable","blockers":[{"node","op","code","reason"}]}`.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Arrays with tensor names as keys; without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// Where the results of the last call go.
+    #[arg(long, value_name = "OUT.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Threads of compiled code.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Calls to measure; by default as many as fit into the seconds.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: Option<u64>,
+    /// Time to measure for.
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct TargetsArgs {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -1,8 +1,10 @@
 //! `tfaot hlo`: modules as text.
 use super::args::{HloCall, HloFiles, HloVerb, HloVerify};
 use super::{Verdict, inputs, npz, out};
+use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Literal, Module, Shape, text, verify};
+use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use serde_json::json;
 use std::io::Read;
@@ -17,7 +19,7 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
         }),
         HloVerb::Verify(args) => verify_all(&args),
         HloVerb::Eval(args) => eval(&args),
-        HloVerb::Run(args) => Err(Error::internal("hlo run", format!("`{}`: not written", args.file))),
+        HloVerb::Run(args) => native(&args),
     }
 }
 
@@ -81,8 +83,16 @@ fn eval(args: &HloCall) -> Result<Verdict> {
     write_results(args, results)
 }
 
+fn native(args: &HloCall) -> Result<Verdict> {
+    let lowered = compile::wrap(load_sound(&args.file)?).map_err(|e| out::in_file(e, &args.file))?;
+    let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
+    let target = Target::resolve(None, None, None)?;
+    let results = super::run::native(lowered, "hlo", &target, &values, args.threads.into());
+    write_results(args, results.map_err(|e| out::in_file(e, &args.file))?)
+}
+
 /// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.
-pub fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
+fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
     let leaves = shapes.iter().flat_map(Shape::leaves).enumerate();
     leaves
         .map(|(i, a)| TensorInfo {

@@ -15,7 +15,8 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     select(&npz::read(path)?, wanted).map_err(|e| super::out::in_file(e, &path.display().to_string()))
 }
 
-fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
+/// The arguments `wanted` among `arrays`.
+pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let mut problems = Vec::new();
     let mut found = Vec::with_capacity(wanted.len());
     for info in wanted {

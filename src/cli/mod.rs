@@ -3,14 +3,24 @@
 //! Results go to standard output, everything else to standard error. Exit status 0: done; 1: the input is at fault, and a
 //! diagnostic says how; 2: wrong usage. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
+mod bench;
+mod check;
+mod compile;
 mod explain;
+mod graph;
 mod guard;
 mod hlo;
 mod inputs;
+mod inspect;
+mod native;
 mod npz;
 mod ops;
 mod out;
+mod pool;
+mod run;
 mod shell;
+mod targets;
+mod verify;
 
 use crate::diag::Result;
 use args::{Cli, Verb};
@@ -47,6 +57,13 @@ pub fn main() -> ExitCode {
 
 fn dispatch(verb: Verb) -> Result<Verdict> {
     match verb {
+        Verb::Compile(args) => compile::run(&args),
+        Verb::Run(args) => run::run(&args),
+        Verb::Verify(args) => verify::run(&args),
+        Verb::Check(args) => check::run(&args),
+        Verb::Inspect(args) => inspect::run(&args),
+        Verb::Bench(args) => bench::run(&args),
+        Verb::Targets(args) => targets::run(&args),
         Verb::Hlo(verb) => hlo::run(verb),
         Verb::Ops(args) => ops::run(&args),
         Verb::Explain(args) => explain::run(&args),

@@ -1,0 +1,93 @@
+//! What the verbs on graphs share: their flags as a request, their answers.
+use super::args::{GraphArgs, TargetArgs};
+use super::{npz, out};
+use crate::compile::{self, Front};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::Literal;
+use crate::interp;
+use crate::lower::Lowered;
+use crate::package::names;
+use crate::prepare::{FeedSpec, Request};
+use crate::target::Target;
+use crate::tensor::Tensor;
+use std::path::Path;
+
+/// The flags as a request. Errors: `Code::BadOption` for each flag that can't be read.
+pub fn request(args: &GraphArgs) -> Result<Request> {
+    let mut problems = Vec::new();
+    let mut feeds = Vec::new();
+    for text in &args.feeds {
+        match FeedSpec::parse(text) {
+            Ok(feed) => feeds.push(feed),
+            Err(e) => problems.extend(e.into_diagnostics()),
+        }
+    }
+    let mut dims = Vec::new();
+    for text in &args.dims {
+        match text.rsplit_once('=').and_then(|(name, n)| Some((name.to_string(), n.parse::<u64>().ok()?))) {
+            Some(dim) => dims.push(dim),
+            None => problems.push(
+                Diagnostic::new(Code::BadOption, format!("`--dim {text}` is not of the form NAME=N"))
+                    .help("for example --dim batch=1"),
+            ),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::User(problems));
+    }
+    Ok(Request { feeds, fetches: args.fetches.clone(), dims, signature: args.signature.clone() })
+}
+
+/// The graph of the flags as HLO; what was assumed goes to standard error.
+pub fn front(args: &GraphArgs) -> Result<Front> {
+    let front = compile::front(&args.graph, args.format.as_deref(), &request(args)?).map_err(|e| in_file(e, args))?;
+    if !args.quiet {
+        front.assumptions.iter().for_each(|a| out::note(format_args!("note: {a}")));
+    }
+    Ok(front)
+}
+
+/// Says which file the diagnostics are about.
+pub fn in_file(error: Error, args: &GraphArgs) -> Error {
+    out::in_file(error, &args.graph.display().to_string())
+}
+
+/// The target of the flags.
+pub fn target(args: &TargetArgs) -> Result<Target> {
+    Target::resolve(args.target.as_deref(), args.cpu.as_deref(), args.features.as_deref())
+}
+
+/// The model's name: as given, or from the file's. Errors: `Code::BadOption` when it is no C identifier.
+pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
+    match given {
+        None => Ok(names::of_model(&path.display().to_string())),
+        Some(name) if names::is_identifier(name) => Ok(name.to_string()),
+        Some(name) => Err(Diagnostic::new(Code::BadOption, format!("`{name}` can't be the prefix of C names"))
+            .help(format!("for example --name {}", names::identifier(name)))
+            .into()),
+    }
+}
+
+/// The results of the interpreter on the module as it is.
+pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    let literals: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
+    let value = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;
+    Ok(value.leaves().into_iter().cloned().collect())
+}
+
+/// Keys of the results: the fetches as the user wrote them, else the tensors' names.
+pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
+    if args.fetches.len() == lowered.results.len() {
+        return args.fetches.clone();
+    }
+    lowered.results.iter().map(|r| r.name.clone()).collect()
+}
+
+/// Writes results to a file, or prints them.
+pub fn deliver(path: Option<&Path>, keys: Vec<String>, results: Vec<Tensor>) -> Result<()> {
+    let named: Vec<_> = keys.into_iter().zip(results).collect();
+    match path {
+        Some(path) => npz::write(path, &named),
+        None => named.iter().try_for_each(|(key, tensor)| out::line(format_args!("{key}: {tensor:?}"))),
+    }
+}

@@ -1,0 +1,230 @@
+//! Compiled code called in this process, through the same `NAME_info()` that any other program uses.
+#![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
+use crate::compile::Built;
+use crate::diag::{Code, Error, Result};
+use crate::package::shared;
+use crate::target::Target;
+use crate::tensor::{Tensor, TensorInfo};
+use std::ffi::{c_char, c_int, c_void};
+
+use super::pool::Pool;
+
+/// `tfaot_tensor_info`.
+#[repr(C)]
+struct CTensorInfo {
+    name: *const c_char,
+    field: *const c_char,
+    dtype: i32,
+    rank: i32,
+    dims: *const i64,
+    bytes: usize,
+}
+
+/// `tfaot_model_info`.
+#[repr(C)]
+struct CModelInfo {
+    abi_version: u32,
+    arg_count: u32,
+    result_count: u32,
+    variable_count: u32,
+    name: *const c_char,
+    source: *const c_char,
+    target: *const c_char,
+    args: *const CTensorInfo,
+    results: *const CTensorInfo,
+    variables: *const CTensorInfo,
+    workspace_bytes: usize,
+    workspace_align: usize,
+    flops: i64,
+    run: Option<unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int>,
+}
+
+/// The work of one task of a `parallel_for`.
+pub type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
+
+/// `tfaot_executor`.
+#[repr(C)]
+pub struct Executor {
+    this: *mut c_void,
+    num_threads: i32,
+    parallel_for: unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void),
+}
+
+/// Memory of one array, aligned as the widest vector.
+struct Buffer {
+    at: *mut u8,
+    layout: std::alloc::Layout,
+}
+
+impl Buffer {
+    fn new(bytes: usize, align: usize) -> Result<Buffer> {
+        let too_large = || Error::user(Code::TooLarge, format!("{bytes} bytes could not be allocated"));
+        let layout = std::alloc::Layout::from_size_align(bytes.max(1), align).map_err(|_| too_large())?;
+        // SAFETY: the layout has at least one byte.
+        let at = unsafe { std::alloc::alloc_zeroed(layout) };
+        if at.is_null() { Err(too_large()) } else { Ok(Buffer { at, layout }) }
+    }
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `at` points at `layout.size()` bytes that were zeroed when allocated and live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.at, self.layout.size()) }
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.layout.size()) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: `at` came from `alloc_zeroed` with this layout and is freed once.
+        unsafe { std::alloc::dealloc(self.at, self.layout) }
+    }
+}
+
+/// A loaded model with the memory of one call.
+pub struct Session {
+    info: *const CModelInfo,
+    results: Vec<TensorInfo>,
+    // held for the pointers below
+    _arg_buffers: Vec<Buffer>,
+    result_buffers: Vec<Buffer>,
+    arg_pointers: Vec<*const u8>,
+    result_pointers: Vec<*mut u8>,
+    workspace: Buffer,
+    pool: Option<Pool>,
+    // dropped last: `info` points into it
+    _library: libloading::Library,
+}
+
+/// The bytes up to which memory is aligned: the widest vector.
+const ALIGN: usize = 64;
+
+impl Session {
+    /// Links and loads `built`, and gives it `args`, which have the types of `built.program.args`.
+    ///
+    /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the program.
+    pub fn new(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
+        let program = &built.program;
+        let library = load(&built.object.bytes, &program.name, target)?;
+        // SAFETY: the object defines this symbol with this type; the generated header declares it.
+        let info = unsafe {
+            let symbol = format!("{}_info", program.name);
+            let info: libloading::Symbol<unsafe extern "C" fn() -> *const CModelInfo> =
+                library.get(symbol.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
+            info()
+        };
+        agree(info, program)?;
+        let arg_buffers = args.iter().map(filled).collect::<Result<Vec<_>>>()?;
+        let result_buffers = program.results.iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
+        let result_buffers = result_buffers.collect::<Result<Vec<_>>>()?;
+        Ok(Session {
+            info,
+            results: program.results.clone(),
+            arg_pointers: arg_buffers.iter().map(|b| b.at.cast_const()).collect(),
+            result_pointers: result_buffers.iter().map(|b| b.at).collect(),
+            _arg_buffers: arg_buffers,
+            result_buffers,
+            workspace: Buffer::new(program.workspace_bytes as usize, ALIGN)?,
+            pool: if threads > 1 { Some(Pool::new(threads)?) } else { None },
+            _library: library,
+        })
+    }
+
+    /// One call. Errors: an internal error with the code that the model returned.
+    pub fn call(&mut self) -> Result<()> {
+        let executor = self.pool.as_ref().map(|pool| Executor {
+            this: std::ptr::from_ref(pool).cast_mut().cast(),
+            num_threads: pool.threads() as i32,
+            parallel_for,
+        });
+        let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: `agree` made sure that `run` is there and takes this many pointers to memory of these sizes; the
+        // buffers, the pool and the library live in `self`.
+        let code = unsafe {
+            let run = (*self.info).run.ok_or_else(|| Error::internal("load", "the model has no entry"))?;
+            run(
+                self.arg_pointers.as_ptr().cast(),
+                self.result_pointers.as_ptr().cast(),
+                self.workspace.at.cast(),
+                executor,
+            )
+        };
+        if code == 0 { Ok(()) } else { Err(Error::internal("run", format!("the compiled code returned {code}"))) }
+    }
+
+    /// The results of the last call.
+    pub fn results(&self) -> Vec<Tensor> {
+        let pairs = self.results.iter().zip(&self.result_buffers);
+        pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes()[..r.bytes() as usize].to_vec())).collect()
+    }
+}
+
+/// The argument in aligned memory of its own.
+fn filled(arg: &Tensor) -> Result<Buffer> {
+    let mut buffer = Buffer::new(arg.bytes.len(), ALIGN)?;
+    buffer.bytes_mut()[..arg.bytes.len()].copy_from_slice(&arg.bytes);
+    Ok(buffer)
+}
+
+fn load(object: &[u8], name: &str, target: &Target) -> Result<libloading::Library> {
+    let failed = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be written: {e}"));
+    let dir = tempfile::tempdir().map_err(failed)?;
+    let (input, output) = (dir.path().join("model.o"), dir.path().join("model.so"));
+    std::fs::write(&input, object).map_err(failed)?;
+    shared::link(&input, &output, &format!("lib{name}.so"), target)?;
+    // SAFETY: the library is our own output and has no initialisers.
+    unsafe { libloading::Library::new(&output) }.map_err(|e| Error::internal("load", e.to_string()))
+}
+
+/// Checks the counts and sizes in the object against the program that it was made of.
+fn agree(info: *const CModelInfo, program: &crate::kernel::Program) -> Result<()> {
+    let wrong = |what: &str| Err(Error::internal("load", format!("the object's metadata have another {what}")));
+    if info.is_null() {
+        return wrong("address than any");
+    }
+    // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says.
+    let info = unsafe { &*info };
+    if info.abi_version != 1 || info.run.is_none() {
+        return wrong("version");
+    }
+    let sides = [(info.args, info.arg_count, &program.args), (info.results, info.result_count, &program.results)];
+    for (at, count, infos) in sides {
+        if count as usize != infos.len() {
+            return wrong("number of tensors");
+        }
+        for (i, wanted) in infos.iter().enumerate() {
+            // SAFETY: the library holds `count` of these behind the pointer.
+            let has = unsafe { &*at.add(i) };
+            if has.bytes as u64 != wanted.bytes() || has.rank as usize != wanted.dims.len() {
+                return wrong("size of a tensor");
+            }
+        }
+    }
+    if info.workspace_bytes as u64 != program.workspace_bytes || info.workspace_align > ALIGN {
+        return wrong("workspace");
+    }
+    Ok(())
+}
+
+/// What a range of a job needs; shared with the workers while `parallel_for` waits.
+struct Closure {
+    task: Task,
+    data: *mut c_void,
+}
+
+impl Closure {
+    fn call(&self, begin: i64, end: i64) {
+        // SAFETY: the task and its data are those of the compiled code, which waits until all ranges are done.
+        unsafe { (self.task)(self.data, begin, end) }
+    }
+}
+
+// SAFETY: the header asks that tasks may run on several threads at once, and `data` outlives `parallel_for`.
+unsafe impl Sync for Closure {}
+
+unsafe extern "C" fn parallel_for(this: *mut c_void, n: i64, task: Task, data: *mut c_void) {
+    // SAFETY: `this` is the pool that `call` put into the executor; it lives during the call.
+    let pool = unsafe { &*this.cast::<Pool>() };
+    let closure = Closure { task, data };
+    pool.run(n, &|begin, end| closure.call(begin, end));
+}
