@@ -19,6 +19,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("MatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).dtypes(FIELDS),
     op("MatrixSolve",           "matrix rhs -> output",   solve).dtypes(FIELDS),
     op("MatrixInverse",         "input -> output",        inverse).dtypes(FIELDS),
+    op("Qr",                    "input -> q r",           qr).dtypes(FIELDS),
     op("MatrixDeterminant",     "input -> output",        determinant).dtypes(FIELDS),
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).dtypes(FIELDS),
 ]];
@@ -38,12 +39,7 @@ fn adjoint(b: &mut Builder, x: InstId) -> InstId {
     let mut perm: Vec<usize> = (0..rank).collect();
     perm.swap(rank - 2, rank - 1);
     let x = b.transpose(x, &perm);
-    if !b.dtype(x).is_complex() {
-        return x;
-    }
-    let (real, imag) = (b.unary(ScalarOp::Real, x), b.unary(ScalarOp::Imag, x));
-    let imag = b.unary(ScalarOp::Negate, imag);
-    b.elementwise(ScalarOp::Complex, &[real, imag])
+    conjugate(b, x)
 }
 
 fn cholesky(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -103,12 +99,8 @@ fn inverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.flag("adjoint") {
         a = adjoint(cx.b, a);
     }
-    let rank = dims.len();
-    let (row, column) = (cx.b.iota(DType::S32, &dims, rank - 2), cx.b.iota(DType::S32, &dims, rank - 1));
-    let diagonal = cx.b.compare(Direction::Eq, row, column);
-    let (one, zero) = (cx.b.full_like(a, 1.0), cx.b.full_like(a, 0.0));
-    let identity = cx.b.select(diagonal, one, zero);
-    let (y, _) = eliminate(cx.b, a, identity);
+    let ones = identity(cx.b, cx.b.dtype(a), &dims);
+    let (y, _) = eliminate(cx.b, a, ones);
     cx.one(y)
 }
 
@@ -262,4 +254,135 @@ fn row_where(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
     let alone = b.select(wide, x, zeros);
     let zero = b.scalar(b.dtype(x), 0.0);
     b.reduce(alone, zero, ScalarOp::Add, &[rank - 2])
+}
+
+/// `q` and `r` of batches of matrices `[batch.., m, n]` by Householder reflections, a loop over columns.
+///
+/// Outputs: `q [batch.., m, p]`, `r [batch.., p, n]`, p = m with `full_matrices`, else the smaller of m and n. The signs are
+/// LAPACK's: each reflection turns the column against the sign of its diagonal element.
+fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (a, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let [.., m, n] = dims[..] else { return Err(cx.mismatch(format!("matrices are needed, not {dims:?}"))) };
+    let rank = dims.len();
+    let b = &mut *cx.b;
+    let square = [&dims[..rank - 2], &[m, m]].concat();
+    let q = identity(b, b.dtype(a), &square);
+    let zero = b.scalar(DType::S32, 0.0);
+    let state = b.tuple(&[zero, a, q]);
+    let shape = b.shape(state).clone();
+    let (cond, body) = (column_loop(b, &shape, m.min(n)), reflect_column(b, &shape));
+    let end = b.add_inst(Op::While { cond, body }, &[state]);
+    let (r, q) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let upper = b.compare(Direction::Le, row, column);
+    let zeros = b.full_like(r, 0.0);
+    let r = b.select(upper, r, zeros);
+    let p = if cx.flag("full_matrices") { m } else { m.min(n) };
+    let (q, r) = (cx.b.slice_axis(q, rank - 1, 0, p), cx.b.slice_axis(r, rank - 2, 0, p));
+    Ok(vec![Value::Array(q), Value::Array(r)])
+}
+
+/// One reflection: `r` becomes `h r`, `q` becomes `q h*`, with `h = 1 - tau v v*` and `v` 1 at row `k`.
+fn reflect_column(b: &mut Builder, shape: &Shape) -> CompId {
+    b.begin("reflect_column");
+    let state = b.parameter(shape.clone());
+    let [k, r, q] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+    let dims = b.dims(r).to_vec();
+    let rank = dims.len();
+    let rows = dims[..rank - 1].to_vec();
+    let lead: Vec<usize> = (0..rank - 2).collect();
+    let index = b.iota(DType::S32, &rows, rank - 2);
+    let (is_k, below) = (b.compare(Direction::Eq, index, k), b.compare(Direction::Gt, index, k));
+    let column = column_at(b, r, k);
+    let zeros = b.full_like(column, 0.0);
+    let tail = b.select(below, column, zeros);
+    let head = b.select(is_k, column, zeros);
+    let head = total(b, head, rank - 2);
+    let tail_norm = norm_squared(b, tail, rank - 2);
+    let head_norm = norm_squared_of(b, head);
+    let both = b.add(tail_norm, head_norm);
+    let norm = b.unary(ScalarOp::Sqrt, both);
+    let real = b.unary(ScalarOp::Real, head);
+    let none = b.full_like(real, 0.0);
+    let (negated, not_negative) = (b.unary(ScalarOp::Negate, norm), b.compare(Direction::Ge, real, none));
+    let beta = b.select(not_negative, negated, norm);
+    let beta = b.convert(beta, b.dtype(head));
+    let flat = b.compare(Direction::Eq, tail_norm, none);
+    let imag = b.unary(ScalarOp::Imag, head);
+    let on_axis = b.compare(Direction::Eq, imag, none);
+    let flat = b.binary(ScalarOp::And, flat, on_axis);
+    let no_turn = b.full_like(head, 0.0);
+    let one = b.full_like(head, 1.0);
+    let difference = b.sub(beta, head);
+    let tau = b.div(difference, beta);
+    let tau = conjugate(b, tau);
+    let tau = b.select(flat, no_turn, tau);
+    let below_pivot = b.sub(head, beta);
+    let below_pivot = b.select(flat, one, below_pivot);
+    let wide = b.broadcast(below_pivot, &rows, &lead);
+    let v = b.div(tail, wide);
+    let ones = b.full_like(v, 1.0);
+    let v = b.select(is_k, ones, v);
+    let r = reflect_rows(b, r, v, tau);
+    let turned = adjoint(b, q);
+    let turned = reflect_rows(b, turned, v, tau);
+    let q = adjoint(b, turned);
+    let step = b.scalar(DType::S32, 1.0);
+    let next = b.add(k, step);
+    let root = b.tuple(&[next, r, q]);
+    b.end(root)
+}
+
+/// `x - tau v (v* x)`.
+fn reflect_rows(b: &mut Builder, x: InstId, v: InstId, tau: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let rank = dims.len();
+    let lead: Vec<usize> = (0..rank - 2).collect();
+    let by_row: Vec<usize> = (0..rank - 1).collect();
+    let by_column: Vec<usize> = (0..rank).filter(|&a| a != rank - 2).collect();
+    let conjugated = conjugate(b, v);
+    let conjugated = b.broadcast(conjugated, &dims, &by_row);
+    let product = b.mul(conjugated, x);
+    let projection = total(b, product, rank - 2);
+    let line = b.dims(projection).to_vec();
+    let tau = b.broadcast(tau, &line, &lead);
+    let scaled = b.mul(tau, projection);
+    let (v, scaled) = (b.broadcast(v, &dims, &by_row), b.broadcast(scaled, &dims, &by_column));
+    let part = b.mul(v, scaled);
+    b.sub(x, part)
+}
+
+fn conjugate(b: &mut Builder, x: InstId) -> InstId {
+    if !b.dtype(x).is_complex() {
+        return x;
+    }
+    let (real, imag) = (b.unary(ScalarOp::Real, x), b.unary(ScalarOp::Imag, x));
+    let imag = b.unary(ScalarOp::Negate, imag);
+    b.elementwise(ScalarOp::Complex, &[real, imag])
+}
+
+/// The sum along one axis.
+fn total(b: &mut Builder, x: InstId, axis: usize) -> InstId {
+    let zero = b.scalar(b.dtype(x), 0.0);
+    b.reduce(x, zero, ScalarOp::Add, &[axis])
+}
+
+/// Squares of magnitudes, real.
+fn norm_squared_of(b: &mut Builder, x: InstId) -> InstId {
+    let size = b.unary(ScalarOp::Abs, x);
+    b.mul(size, size)
+}
+
+fn norm_squared(b: &mut Builder, x: InstId, axis: usize) -> InstId {
+    let squares = norm_squared_of(b, x);
+    total(b, squares, axis)
+}
+
+/// Ones on the diagonals.
+fn identity(b: &mut Builder, dtype: DType, dims: &[u64]) -> InstId {
+    let rank = dims.len();
+    let (row, column) = (b.iota(DType::S32, dims, rank - 2), b.iota(DType::S32, dims, rank - 1));
+    let diagonal = b.compare(Direction::Eq, row, column);
+    let (one, zero) = (b.full(dtype, dims, 1.0), b.full(dtype, dims, 0.0));
+    b.select(diagonal, one, zero)
 }

@@ -8,6 +8,7 @@ mod linalg;
 mod list;
 mod math;
 mod nn;
+mod quant;
 mod random;
 mod spectral;
 mod control_flow;
@@ -25,6 +26,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("linalg", linalg::ROWS),
     ("spectral", spectral::ROWS),
     ("random", random::ROWS),
+    ("quant", quant::ROWS),
     ("list", list::ROWS),
     ("control_flow", control_flow::ROWS),
 ];

@@ -2,9 +2,10 @@
 mod color;
 mod crop;
 mod nms;
+mod patches;
 mod resize;
 
 use super::OpRow;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[color::ROWS, crop::ROWS, nms::ROWS, resize::ROWS];
+pub const ROWS: &[&[OpRow]] = &[color::ROWS, crop::ROWS, nms::ROWS, patches::ROWS, resize::ROWS];

@@ -6,12 +6,14 @@ mod conv_grad;
 mod fused;
 mod norm;
 mod pool;
+mod pool_arg;
 mod pool_grad;
 mod softmax;
 mod topk;
 mod window;
 
 pub use bias::{sum, wide};
+pub use window::{Padding, positive, window_dim};
 
 use crate::ops::OpRow;
 
@@ -24,6 +26,7 @@ pub const ROWS: &[&[OpRow]] = &[
     fused::ROWS,
     norm::ROWS,
     pool::ROWS,
+    pool_arg::ROWS,
     pool_grad::ROWS,
     softmax::ROWS,
     topk::ROWS,

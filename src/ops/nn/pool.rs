@@ -19,6 +19,7 @@ pub const ROWS: &[OpRow] = &[
     op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)),
     op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).dtypes(FLOATS),
     op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).dtypes(FLOATS),
+    op("LRNGrad",   "input_grads input_image output_image -> output", lrn_grad).dtypes("f16, bf16, f32"),
     op("LRN",       "input -> output",               lrn).dtypes("f16, bf16, f32"),
 ];
 
@@ -141,31 +142,81 @@ fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
+/// The attributes of a response normalisation.
+struct Response {
+    radius: i64,
+    bias: f64,
+    alpha: f64,
+    beta: f64,
+}
+
+impl Response {
+    fn parse(cx: &LowerCtx, dims: &[u64]) -> Result<Response> {
+        if dims.len() != 4 {
+            return Err(cx.mismatch(format!("the input must have rank 4, not {dims:?}")));
+        }
+        let radius = cx.node.int("depth_radius").unwrap_or(5);
+        if !(0..=i32::MAX as i64).contains(&radius) {
+            return Err(Error::user(Code::BadAttr, format!("depth_radius is {radius}")));
+        }
+        let number = |name: &str, default: f32| f64::from(cx.node.float(name).unwrap_or(default));
+        Ok(Response {
+            radius: radius.min(dims[3] as i64),
+            bias: number("bias", 1.0),
+            alpha: number("alpha", 1.0),
+            beta: number("beta", 0.5),
+        })
+    }
+    /// The sum over the neighbouring channels.
+    fn neighbours(&self, b: &mut Builder, x: InstId) -> InstId {
+        let mut window = vec![WindowDim::default(); 4];
+        let (low, high) = (self.radius, self.radius);
+        window[3] = WindowDim { size: 2 * self.radius as u64 + 1, pad_low: low, pad_high: high, ..window[3] };
+        let zero = b.scalar(b.dtype(x), 0.0);
+        reduce_window(b, x, zero, ScalarOp::Add, window)
+    }
+    /// `bias + alpha * sum of squares`.
+    fn base(&self, b: &mut Builder, x: InstId) -> InstId {
+        let square = b.mul(x, x);
+        let total = self.neighbours(b, square);
+        let (bias, alpha) = (b.full_like(x, self.bias), b.full_like(x, self.alpha));
+        let scaled = b.mul(total, alpha);
+        b.add(scaled, bias)
+    }
+}
+
 /// x / (bias + alpha * sum of squares over `2 * depth_radius + 1` neighbouring channels)^beta.
 fn lrn(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dtype, dims) = (cx.arg(0)?, cx.dtype(0)?, cx.dims(0)?);
-    if dims.len() != 4 {
-        return Err(cx.mismatch(format!("the input must have rank 4, not {dims:?}")));
-    }
-    let radius = cx.node.int("depth_radius").unwrap_or(5);
-    if !(0..=i32::MAX as i64).contains(&radius) {
-        return Err(Error::user(Code::BadAttr, format!("depth_radius is {radius}")));
-    }
-    let radius = radius.min(dims[3] as i64);
-    let number = |name: &str, default: f32| f64::from(cx.node.float(name).unwrap_or(default));
-    let (bias, alpha, beta) = (number("bias", 1.0), number("alpha", 1.0), number("beta", 0.5));
+    let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
+    let response = Response::parse(cx, &cx.dims(0)?)?;
     let b = &mut *cx.b;
     let x = b.convert(x, wide(dtype));
-    let square = b.mul(x, x);
-    let mut window = vec![WindowDim::default(); 4];
-    window[3] = WindowDim { size: 2 * radius as u64 + 1, pad_low: radius, pad_high: radius, ..window[3] };
-    let zero = b.scalar(wide(dtype), 0.0);
-    let total = reduce_window(b, square, zero, ScalarOp::Add, window);
-    let (bias, alpha, beta) = (b.full_like(x, bias), b.full_like(x, alpha), b.full_like(x, -beta));
-    let scaled = b.mul(total, alpha);
-    let base = b.add(scaled, bias);
+    let base = response.base(b, x);
+    let beta = b.full_like(x, -response.beta);
     let factor = b.binary(ScalarOp::Power, base, beta);
     let y = b.mul(x, factor);
     let y = b.convert(y, dtype);
     cx.one(y)
+}
+
+/// `g * base^-beta - 2 * alpha * beta * x * (sum over neighbours of g * y / base)`.
+fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (v, dtype) = (cx.arg_range(0, 3)?, cx.dtype(0)?);
+    let response = Response::parse(cx, &cx.dims(1)?)?;
+    let b = &mut *cx.b;
+    let v = v.into_iter().map(|i| b.convert(i, wide(dtype))).collect::<Vec<_>>();
+    let (g, x, y) = (v[0], v[1], v[2]);
+    let base = response.base(b, x);
+    let beta = b.full_like(x, -response.beta);
+    let factor = b.binary(ScalarOp::Power, base, beta);
+    let own = b.mul(g, factor);
+    let product = b.mul(g, y);
+    let ratio = b.div(product, base);
+    let total = response.neighbours(b, ratio);
+    let weight = b.full_like(x, -2.0 * response.alpha * response.beta);
+    let scaled = b.mul(weight, x);
+    let others = b.mul(scaled, total);
+    let dx = b.add(own, others);
+    let dx = b.convert(dx, dtype);
+    cx.one(dx)
 }

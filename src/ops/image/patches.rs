@@ -1,0 +1,65 @@
+//! Windows of an image laid out as channels.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
+use crate::ops::nn::{Padding, positive, window_dim};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("ExtractImagePatches", "images -> patches", extract),
+];
+
+/// The largest window that is laid out: each of its elements is one slice.
+const MOST: u64 = 4096;
+
+/// Shapes: `[n, h, w, c]` -> `[n, out_h, out_w, rows * columns * c]`, row-major in the window.
+fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dims = cx.dims(0)?;
+    if dims.len() != 4 {
+        return Err(cx.mismatch(format!("the images must have rank 4, not {dims:?}")));
+    }
+    let list = |name: &str| positive(cx.required(cx.node.ints(name), name)?, name, 4);
+    let (size, stride, rate) = (list("ksizes")?, list("strides")?, list("rates")?);
+    if [&size, &stride, &rate].iter().any(|l| l[0] != 1 || l[3] != 1) {
+        return Err(cx.unsupported("windows over batch or channels; windows over height and width are supported"));
+    }
+    let padding = match cx.node.str("padding") {
+        Some("SAME") => Padding::Same,
+        Some("VALID") => Padding::Valid,
+        other => return Err(cx.unsupported(format!("padding {other:?} is not supported; SAME and VALID are"))),
+    };
+    if size[1].saturating_mul(size[2]) > MOST {
+        return Err(cx.unsupported(format!("a window of {} x {}; up to {MOST} elements are supported", size[1], size[2])));
+    }
+    let window = |a: usize| window_dim(dims[a], size[a], stride[a], rate[a], &padding, a);
+    let windows = [window(1)?, window(2)?];
+    let mut pads = vec![PadDim::default(); 4];
+    for (i, w) in windows.iter().enumerate() {
+        pads[i + 1] = PadDim { low: w.pad_low, high: w.pad_high, interior: 0 };
+    }
+    let x = cx.arg(0)?;
+    let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
+    let x = cx.b.pad(x, zero, &pads);
+    let mut parts = Vec::new();
+    for row in 0..size[1] {
+        for column in 0..size[2] {
+            let mut slices: Vec<SliceDim> =
+                dims.iter().map(|&n| SliceDim { start: 0, limit: n, stride: 1 }).collect();
+            slices[1] = offsets(&windows[0], dims[1], row)?;
+            slices[2] = offsets(&windows[1], dims[2], column)?;
+            parts.push(cx.b.slice(x, &slices));
+        }
+    }
+    let y = cx.b.concatenate(&parts, 3);
+    cx.one(y)
+}
+
+/// Element `k` of every window over `n` elements, as a slice of the padded axis.
+fn offsets(w: &WindowDim, n: u64, k: u64) -> Result<SliceDim> {
+    let out = w.output_size(n).ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))?;
+    let start = k * w.rhs_dilate;
+    let limit = if out == 0 { start } else { start + (out - 1) * w.stride + 1 };
+    Ok(SliceDim { start, limit, stride: w.stride })
+}

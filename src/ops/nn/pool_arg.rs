@@ -1,0 +1,71 @@
+//! Pools that need to know where the largest element of a window stands.
+use super::pool::{Pool, lowest};
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::DType;
+
+const GRAD: &str = "orig_input orig_output grad -> output";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax),
+    op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)),
+    op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).constants(&[3, 4]),
+    op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)),
+];
+
+/// The largest element of each window, and the element of `payload` at its first place.
+fn largest_with(b: &mut Builder, x: InstId, payload: InstId, window: Vec<WindowDim>) -> (InstId, InstId) {
+    let types = [b.dtype(x), b.dtype(payload)];
+    b.begin("larger");
+    let [a, p, c, q] = [types[0], types[1], types[0], types[1]].map(|t| b.parameter(Shape::array(t, [])));
+    let larger = b.elementwise(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[c, a]);
+    let value = b.elementwise(ScalarOp::Select, &[larger, c, a]);
+    let carried = b.elementwise(ScalarOp::Select, &[larger, q, p]);
+    let root = b.tuple(&[value, carried]);
+    let comp = b.end(root);
+    let (least, nothing) = (lowest(b, types[0]), b.scalar(types[1], 0.0));
+    let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, least, nothing]);
+    (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1))
+}
+
+/// The pool and the place of each largest element: `(row * columns + column) * channels + channel`, with the batch in front if
+/// `include_batch_in_index`.
+fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let pool = Pool::parse(cx, 2, 1)?;
+    let dims = cx.dims(0)?;
+    let window = pool.windows(&dims)?;
+    let index_type = match cx.node.tf_type("Targmax") {
+        Some(TfType::Data(t)) => t,
+        _ => DType::S64,
+    };
+    let x = cx.arg(0)?;
+    let from = if cx.flag("include_batch_in_index") { 0 } else { 1 };
+    let mut place = cx.b.full(index_type, &dims, 0.0);
+    for axis in from..4 {
+        let (i, n) = (cx.b.iota(index_type, &dims, axis), cx.b.full(index_type, &dims, dims[axis] as f64));
+        place = cx.b.mul(place, n);
+        place = cx.b.add(place, i);
+    }
+    let (y, places) = largest_with(cx.b, x, place, window);
+    Ok(vec![Value::Array(y), Value::Array(places)])
+}
+
+/// The gradient of a pool's gradient: each window takes the element of `grad` at its largest element.
+fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
+    let pool = Pool::parse(cx, spatial, 3)?;
+    let dims = cx.dims(0)?;
+    if cx.dims(2)? != dims {
+        return Err(cx.mismatch(format!("the gradient must have the sizes of the input, {dims:?}")));
+    }
+    let window = pool.windows(&dims)?;
+    let (x, grad) = (cx.arg(0)?, cx.arg(2)?);
+    let (_, y) = largest_with(cx.b, x, grad, window);
+    cx.one(y)
+}
