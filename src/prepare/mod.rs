@@ -1,46 +1,92 @@
-//! A program cut to what its fetches need.
-use crate::diag::{Code, Error, Result};
+//! A program cut to what its fetches need, with feeds of known type and shape.
+//!
+//! Every feed becomes a `Placeholder` with a fixed shape: a fed Placeholder is completed, a fed output of any other node is
+//! replaced. Nothing before a feed is kept.
+mod defaults;
+mod feed_spec;
+mod fields;
+mod names;
+mod prune;
+mod shape;
+
+pub use feed_spec::{FeedSpec, parse_dtype};
+pub use fields::field_names;
+
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Program};
 use crate::lower::Feed;
+use names::Names;
 
-/// One `--feed`: a tensor's name, and its type and sizes where they were given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeedSpec;
-
-impl FeedSpec {
-    /// Reads `NAME` or `NAME=f32[1,224,224,3]`.
-    pub fn parse(_text: &str) -> Result<FeedSpec> {
-        Ok(FeedSpec)
-    }
-}
-
-/// What part of a program is wanted.
+/// What the user asks of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Inputs; none: the Placeholders, or those of the signature.
+    /// The tensors to feed; none: the signature's inputs or the Placeholders.
     pub feeds: Vec<FeedSpec>,
-    /// Outputs; none: the sinks, or those of the signature.
+    /// The tensors to fetch; none: the signature's outputs or the sinks.
     pub fetches: Vec<String>,
-    /// Sizes of unknown dimensions by name.
+    /// Values of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed) or `NAME[1]`.
     pub dims: Vec<(String, u64)>,
-    /// The signature of a SavedModel.
+    /// The signature to take feeds and fetches from.
     pub signature: Option<String>,
 }
 
-/// What the lowering needs.
+/// A program that is ready to be lowered.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The program.
+    /// The nodes that the fetches need and the functions that these call.
     pub program: Program,
-    /// Its arguments.
+    /// The arguments, in order. Each replaces output 0 of a `Placeholder`.
     pub feeds: Vec<Feed>,
-    /// Its results.
+    /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
-    /// What was assumed, a sentence each.
+    /// What the user did not say, a sentence each.
     pub assumptions: Vec<String>,
 }
 
 /// Cuts `program` to what `request` asks for.
-pub fn prepare(_program: Program, _request: &Request) -> Result<Prepared> {
-    Err(Error::user(Code::UnsupportedCase, "not written"))
+///
+/// Feeds that the user did not name but that the fetches need are added. Errors: `UnknownTensor` (with the nearest names),
+/// `UnknownDim`, `BadOption`, `UnsupportedType`, `TooLarge`, `BadGraph` for cycles, `ControlFlowV1` for loops of TensorFlow 1.
+pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
+    let source = program.source.clone();
+    let in_file = |error: Error| {
+        error.map(|mut d| {
+            d.place.file.get_or_insert_with(|| source.clone());
+            d
+        })
+    };
+    run(program, request).map_err(in_file)
 }
+
+fn run(program: Program, request: &Request) -> Result<Prepared> {
+    let names = Names::new(&program);
+    let mut assumptions = Vec::new();
+    let signature = defaults::signature(&program, &names, request, &mut assumptions)?;
+    let fetches = defaults::fetches(&program, &names, request, signature, &mut assumptions)?;
+    let asked = defaults::feeds(&names, request, signature, &mut assumptions)?;
+    let needed = prune::needed(&program.graph, &asked, &fetches);
+    let asked = defaults::add_placeholders(&program, asked, &needed, request, &mut assumptions);
+    let infos = shape::infos(&program, &asked, &request.dims, &mut assumptions)?;
+    drop(names);
+    let prepared = prune::cut(program, &needed, infos, fetches, assumptions);
+    refuse_cycles(&prepared.program)?;
+    Ok(prepared)
+}
+
+fn refuse_cycles(program: &Program) -> Result<()> {
+    let Err(on_cycle) = program.graph.topological_order() else { return Ok(()) };
+    let loop_end = program.graph.nodes.values().find(|n| matches!(&*n.op, "NextIteration" | "RefNextIteration"));
+    let diagnostic = match loop_end {
+        Some(node) => Diagnostic::new(Code::ControlFlowV1, "a loop is made of NextIteration, which is not compiled")
+            .help("export with control flow v2")
+            .at_node(&node.name, &node.op),
+        None => {
+            let node = &program.graph.nodes[on_cycle];
+            Diagnostic::new(Code::BadGraph, format!("`{}` is on a cycle or depends on one", node.name)).at_node(&node.name, &node.op)
+        }
+    };
+    Err(diagnostic.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Feeds and fetches: those that the user names, else the signature's, else Placeholders and sinks.
+use super::names::Names;
+use super::prune::Needed;
+use super::{FeedSpec, Request};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Endpoint, NodeId, Program, Signature, output_count};
+use crate::util::id_vec::{Id, IdVec};
+use std::collections::HashSet;
+
+/// A feed of which type and shape are not settled.
+pub struct Asked {
+    /// The output that it replaces.
+    pub at: Endpoint,
+    /// What the user says.
+    pub spec: FeedSpec,
+}
+
+/// The name of an output as `node:index`.
+pub fn spelled(program: &Program, at: Endpoint) -> String {
+    format!("{}:{}", program.graph.nodes[at.node].name, at.port)
+}
+
+/// The signature to use, if any. One that names missing tensors is passed over unless the user asked for it.
+pub fn signature<'a>(program: &'a Program, names: &Names, request: &Request, told: &mut Vec<String>) -> Result<Option<&'a Signature>> {
+    let all = &program.signatures;
+    if let Some(wanted) = &request.signature {
+        let found = all.iter().find(|s| s.name == *wanted);
+        return found.map(Some).ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
+            let known = if known.is_empty() { "the model has none".to_string() } else { format!("there are {}", known.join(", ")) };
+            Diagnostic::new(Code::BadOption, format!("there is no signature `{wanted}`")).help(known).into()
+        });
+    }
+    if !request.feeds.is_empty() && !request.fetches.is_empty() {
+        return Ok(None);
+    }
+    let usable = |s: &&Signature| {
+        !s.outputs.is_empty() && s.inputs.iter().chain(&s.outputs).all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok())
+    };
+    let chosen = all.iter().find(|s| s.name == "serving_default").filter(usable).or_else(|| all.iter().find(usable));
+    if let Some(signature) = chosen {
+        told.push(format!("the signature `{}` gives feeds and fetches", signature.name));
+    }
+    Ok(chosen)
+}
+
+/// The fetches: names as `node:index`, and where they are.
+pub fn fetches(
+    program: &Program,
+    names: &Names,
+    request: &Request,
+    signature: Option<&Signature>,
+    told: &mut Vec<String>,
+) -> Result<Vec<(String, Endpoint)>> {
+    let wanted: Vec<&str> = match signature {
+        _ if !request.fetches.is_empty() => request.fetches.iter().map(String::as_str).collect(),
+        Some(signature) => signature.outputs.iter().map(|(_, tensor)| tensor.as_str()).collect(),
+        None => Vec::new(),
+    };
+    let ends = if wanted.is_empty() {
+        let sinks = sinks(program);
+        let listed: Vec<String> = sinks.iter().take(8).map(|&at| spelled(program, at)).collect();
+        let more = if sinks.len() > 8 { format!(" and {} more", sinks.len() - 8) } else { String::new() };
+        told.push(format!("fetched is what no node uses: {}{more}", listed.join(", ")));
+        sinks
+    } else {
+        collect(wanted.into_iter().map(|name| names.endpoint("fetch", name)))?
+    };
+    if ends.is_empty() {
+        return Err(Error::user(Code::BadOption, "the graph has no outputs to fetch"));
+    }
+    Ok(ends.into_iter().map(|at| (spelled(program, at), at)).collect())
+}
+
+/// The feeds that the user or the signature names.
+pub fn feeds(names: &Names, request: &Request, signature: Option<&Signature>, told: &mut Vec<String>) -> Result<Vec<Asked>> {
+    let mut specs = request.feeds.clone();
+    if let (true, Some(signature)) = (specs.is_empty(), signature) {
+        specs.extend(signature.inputs.iter().map(|(_, tensor)| FeedSpec { name: tensor.clone(), ..FeedSpec::default() }));
+        told.push(format!("fed are the inputs of the signature `{}`", signature.name));
+    }
+    let ends = collect(specs.iter().map(|spec| names.endpoint("feed", &spec.name)))?;
+    let mut seen = HashSet::new();
+    for (at, spec) in ends.iter().zip(&specs) {
+        if !seen.insert(*at) {
+            return Err(Error::user(Code::BadOption, format!("`{}` is fed twice", spec.name)));
+        }
+    }
+    Ok(ends.into_iter().zip(specs).map(|(at, spec)| Asked { at, spec }).collect())
+}
+
+/// Adds the Placeholders that are needed and not fed.
+pub fn add_placeholders(program: &Program, mut asked: Vec<Asked>, needed: &Needed, request: &Request, told: &mut Vec<String>) -> Vec<Asked> {
+    let mut added = Vec::new();
+    for (id, node) in program.graph.nodes.iter() {
+        if needed.nodes[id] && matches!(&*node.op, "Placeholder" | "PlaceholderV2") {
+            let at = Endpoint { node: id, port: 0 };
+            added.push(spelled(program, at));
+            asked.push(Asked { at, spec: FeedSpec { name: node.name.to_string(), ..FeedSpec::default() } });
+        }
+    }
+    if !added.is_empty() {
+        let why = if request.feeds.is_empty() { "Placeholders are fed" } else { "Placeholders that the fetches need are fed too" };
+        told.push(format!("{why}: {}", added.join(", ")));
+    }
+    asked
+}
+
+/// Outputs that nothing uses, of nodes none of whose outputs is used. Constants and Placeholders count only if there is
+/// nothing else.
+fn sinks(program: &Program) -> Vec<Endpoint> {
+    let graph = &program.graph;
+    let mut used: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
+    for node in graph.nodes.values() {
+        for from in node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()) {
+            used[from] = true;
+        }
+    }
+    let outputs = |id: NodeId| {
+        let n = output_count(&graph.nodes[id], &program.functions).unwrap_or(1);
+        (0..n as u32).map(move |port| Endpoint { node: id, port })
+    };
+    let plain = |id: &NodeId| matches!(&*graph.nodes[*id].op, "Const" | "Placeholder" | "PlaceholderV2" | "VarHandleOp");
+    let unused: Vec<NodeId> = (0..graph.nodes.len()).map(NodeId::from_index).filter(|&id| !used[id]).collect();
+    let found: Vec<Endpoint> = unused.iter().filter(|id| !plain(id)).flat_map(|&id| outputs(id)).collect();
+    if found.is_empty() { unused.into_iter().flat_map(outputs).collect() } else { found }
+}
+
+/// All endpoints, or all diagnostics.
+fn collect(all: impl Iterator<Item = Result<Endpoint, Diagnostic>>) -> Result<Vec<Endpoint>> {
+    let (mut ends, mut bad) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            Ok(end) => ends.push(end),
+            Err(diagnostic) => bad.push(diagnostic),
+        }
+    }
+    if bad.is_empty() { Ok(ends) } else { Err(Error::User(bad)) }
+}

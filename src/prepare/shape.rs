@@ -1,0 +1,134 @@
+//! Type and sizes of each feed, from the user and from the graph.
+use super::defaults::{Asked, spelled};
+use super::field_names;
+use crate::diag::{Code, Diagnostic, Error};
+use crate::graph::{Attr, Node, PartialShape, Program, TfType};
+use crate::lower::Feed;
+use crate::tensor::{DType, TensorInfo};
+
+/// No argument may be larger.
+const MOST_BYTES: u64 = 1 << 34;
+
+/// Producers up to this wrote a Placeholder of unknown shape as a scalar.
+const SCALAR_IS_UNKNOWN: std::ops::RangeInclusive<i32> = 1..=21;
+
+/// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
+pub fn infos(program: &Program, asked: &[Asked], bound: &[(String, u64)], told: &mut Vec<String>) -> Result<Vec<Feed>, Error> {
+    let names: Vec<String> = asked.iter().map(|a| spelled(program, a.at)).collect();
+    let mut bindings = Bindings { bound, used: vec![false; bound.len()] };
+    let (mut feeds, mut bad) = (Vec::new(), Vec::new());
+    for ((asked, name), field) in asked.iter().zip(&names).zip(field_names(&names)) {
+        let dtype = dtype(program, asked, name);
+        let dims = dims(program, asked, name, &mut bindings, told);
+        match (dtype, dims) {
+            (Ok(dtype), Ok(dims)) => feeds.push(Feed { at: asked.at, info: TensorInfo { name: name.clone(), field, dtype, dims } }),
+            (Err(d), Ok(_)) | (Ok(_), Err(d)) => bad.push(d),
+            (Err(d), Err(e)) => bad.extend([d, e]),
+        }
+    }
+    for (i, (name, _)) in bound.iter().enumerate() {
+        if !bindings.used[i] {
+            bad.push(Diagnostic::new(Code::BadOption, format!("`--dim {name}` binds no unknown dimension")).help(DIM_HELP));
+        }
+    }
+    bad.extend(feeds.iter().filter(|f| f.info.bytes() > MOST_BYTES).map(|f| {
+        Diagnostic::new(Code::TooLarge, format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.name, f.info.spelled()))
+    }));
+    if bad.is_empty() { Ok(feeds) } else { Err(Error::User(bad)) }
+}
+
+const DIM_HELP: &str = "give --feed NAME=f32[1,224,224,3], or --dim with `batch`, a feed's name, or `NAME[1]`";
+
+fn dtype(program: &Program, asked: &Asked, name: &str) -> Result<DType, Diagnostic> {
+    if let Some(dtype) = asked.spec.dtype {
+        return Ok(dtype);
+    }
+    let node = &program.graph.nodes[asked.at.node];
+    let attr = match &*node.op {
+        "Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault" | "Const" => "dtype",
+        "Cast" => "DstT",
+        "Identity" | "StopGradient" | "Reshape" | "Snapshot" => "T",
+        _ => "",
+    };
+    match node.tf_type(attr) {
+        Some(TfType::Data(dtype)) => Ok(dtype),
+        Some(other) => Err(Diagnostic::new(Code::UnsupportedType, format!("the feed `{name}` is of type {other}, which compiled code can't hold"))
+            .help("feed the tensors that are computed from it")
+            .at_node(&node.name, &node.op)),
+        None => Err(Diagnostic::new(Code::BadOption, format!("the type of the feed `{name}` is not known"))
+            .help(format!("give it: --feed {name}=f32[1,8]"))
+            .at_node(&node.name, &node.op)),
+    }
+}
+
+/// The shape that the graph tells for a feed.
+fn graph_shape(program: &Program, asked: &Asked) -> PartialShape {
+    let node: &Node = &program.graph.nodes[asked.at.node];
+    if let (0, Some(Attr::Shape(shape))) = (asked.at.port, node.attr("shape")) {
+        let scalar = shape.0.as_ref().is_some_and(|dims| dims.is_empty());
+        if !(scalar && SCALAR_IS_UNKNOWN.contains(&program.producer)) {
+            return shape.clone();
+        }
+    }
+    if let (0, Some(Attr::Tensor(tensor))) = (asked.at.port, node.attr("value")) {
+        return PartialShape(Some(tensor.dims.iter().copied().map(Some).collect()));
+    }
+    match node.attr("_output_shapes") {
+        Some(Attr::Shapes(shapes)) => shapes.get(asked.at.port as usize).cloned().unwrap_or_default(),
+        _ => PartialShape(None),
+    }
+}
+
+fn dims(program: &Program, asked: &Asked, name: &str, bindings: &mut Bindings, told: &mut Vec<String>) -> Result<Vec<u64>, Diagnostic> {
+    let node = &program.graph.nodes[asked.at.node];
+    let known = graph_shape(program, asked).0;
+    let shape = match (&asked.spec.dims, known) {
+        (Some(given), Some(known)) if given.len() == known.len() => given.iter().zip(known).map(|(g, k)| g.or(k)).collect(),
+        (Some(given), _) => given.clone(),
+        (None, Some(known)) => known,
+        (None, None) => {
+            return Err(Diagnostic::new(Code::UnknownDim, format!("the shape of the feed `{name}` is not known"))
+                .help(format!("give it: --feed {name}=f32[1,224,224,3]"))
+                .at_node(&node.name, &node.op));
+        }
+    };
+    let unknown = |at: &[usize]| {
+        let at: Vec<String> = at.iter().map(usize::to_string).collect();
+        Diagnostic::new(Code::UnknownDim, format!("dimension {} of the feed `{name}` {} is not known", at.join(", "), PartialShape(Some(shape.clone()))))
+            .help(DIM_HELP)
+            .at_node(&node.name, &node.op)
+    };
+    let (mut out, mut missing) = (Vec::new(), Vec::new());
+    for (i, dim) in shape.iter().enumerate() {
+        match dim.or_else(|| bindings.find(&node.name, name, i)) {
+            Some(size) => out.push(size),
+            None if i == 0 => {
+                told.push(format!("the leading dimension of `{name}` is not known and taken as 1"));
+                out.push(1);
+            }
+            None => missing.push(i),
+        }
+    }
+    if missing.is_empty() { Ok(out) } else { Err(unknown(&missing)) }
+}
+
+/// The values of `--dim`, and which were used.
+struct Bindings<'a> {
+    bound: &'a [(String, u64)],
+    used: Vec<bool>,
+}
+
+impl Bindings<'_> {
+    /// The value for dimension `i` of a feed; the most exact binding wins.
+    fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<u64> {
+        let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];
+        let forms: [&dyn Fn(&str) -> bool; 3] = [
+            &|name| exact.iter().any(|e| e == name),
+            &|name| name == node || name == tensor,
+            &|name| name == "batch" && i == 0,
+        ];
+        let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
+        self.used[at] = true;
+        Some(self.bound[at].1)
+    }
+}
