@@ -11,7 +11,10 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let front = compile::front(&args.graph.graph, args.graph.format.as_deref(), &request);
-    let problem = front.and_then(|front| compile::plan(front.lowered, &name, "", &target)).err();
+    let problem = match front {
+        Ok(front) => user_error(compile::plan(front.lowered, &name, "", &target).err()),
+        Err(e) => Some(e),
+    };
     let Some(problem) = problem else {
         if args.json {
             out::json(&json!({"compilable": true, "blockers": []}))?;
@@ -30,6 +33,17 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     }
     out::error(Error::User(all));
     Ok(Verdict::No)
+}
+
+/// A broken invariant of ours says nothing about the graph: it is told, and is no blocker.
+fn user_error(problem: Option<Error>) -> Option<Error> {
+    problem.filter(|e| match e {
+        Error::User(_) => true,
+        Error::Internal { .. } => {
+            out::error(e.clone());
+            false
+        }
+    })
 }
 
 fn blocker(d: &Diagnostic) -> Value {

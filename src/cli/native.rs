@@ -228,3 +228,24 @@ unsafe extern "C" fn parallel_for(this: *mut c_void, n: i64, task: Task, data: *
     let closure = Closure { task, data };
     pool.run(n, &|begin, end| closure.call(begin, end));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_without_work_loads_and_runs() {
+        let target = Target::resolve(None, None, None).expect("this machine");
+        let program = crate::kernel::Program { name: "empty".into(), ..Default::default() };
+        let object = crate::codegen::compile(&program, &target).expect("compiles");
+        let module = crate::hlo::Builder::new("m").module().clone();
+        let built = Built { module, program, object };
+        for threads in [1, 3] {
+            match Session::new(&built, &target, &[], threads) {
+                Ok(mut session) => session.call().expect("runs"),
+                // a machine without linker can't say
+                Err(e) => assert!(e.to_string().contains("TFA0301"), "{e}"),
+            }
+        }
+    }
+}

@@ -10,9 +10,7 @@ pub const WORKSPACE_ALIGN: u64 = 64;
 const ABI: &str = r#"#ifndef TFAOT_ABI_1
 #define TFAOT_ABI_1
 
-#define TFAOT_E_CPU 1      /* this machine lacks instructions that the code was compiled for */
-#define TFAOT_E_POINTER 2  /* a pointer that is needed is NULL */
-#define TFAOT_E_ALIGN 3    /* the workspace is not aligned */
+#define TFAOT_E_CPU 1 /* this machine lacks instructions that the code was compiled for */
 
 /* Runs task(closure, begin, end) on pieces that cover [0, n), and returns when all are done. */
 typedef struct tfaot_executor {
@@ -206,6 +204,11 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn codes_are_those_that_are_returned() {
+        assert!(ABI.contains(&format!("#define TFAOT_E_CPU {} ", crate::codegen::E_CPU)));
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub fn of_model(source: &str) -> String {
         other => other,
     };
     let name = identifier(stem).to_lowercase();
-    if is_identifier(&name) { name } else { "model".to_string() }
+    if is_identifier(&name) && stem.contains(|c: char| c.is_ascii_alphanumeric()) { name } else { "model".to_string() }
 }
 
 #[cfg(test)]
@@ -93,6 +93,6 @@ mod tests {
         }
         assert_eq!(of_model("a/My-Net.pb.gz"), "my_net");
         assert_eq!(of_model("zoo/yamnet/model.json"), "yamnet");
-        assert_eq!(of_model("-"), "t");
+        assert_eq!(of_model("-"), "model");
     }
 }
