@@ -1,8 +1,18 @@
 //! TensorFlow graph to HLO: walks the nodes in topological order and calls the row of each.
-use crate::diag::{Diagnostic, Result};
+mod flat;
+mod functions;
+mod loops;
+mod names;
+mod order;
+mod walker;
+
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Program};
-use crate::hlo::Module;
+use crate::hlo::{Builder, InstId, Module, Shape};
+use crate::ops::Value;
 use crate::tensor::TensorInfo;
+use std::collections::HashMap;
+use walker::{Scope, Walker};
 
 /// One argument of the compiled function.
 #[derive(Clone, Debug)]
@@ -25,6 +35,81 @@ pub struct Lowered {
 }
 
 /// Lowers the whole graph (must-compile), or says everything that blocks it: the first problem of each node whose inputs are sound.
-pub fn lower(_program: &Program, _feeds: &[Feed], _fetches: &[(String, Endpoint)]) -> Result<Lowered, Vec<Diagnostic>> {
-    Err(vec![])
+///
+/// Nodes that no fetch needs through data edges are not looked at. Diagnostics come in the order in which nodes are
+/// reached, each once, with the node's place.
+pub fn lower(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered, Vec<Diagnostic>> {
+    let mut walker = Walker::new(program, Builder::new("main"));
+    let mut seeds = HashMap::new();
+    for feed in feeds {
+        let id = walker.b.parameter(Shape::array(feed.info.dtype, feed.info.dims.clone()));
+        seeds.insert(feed.at, Some(Value::Array(id)));
+    }
+    let scope = Scope { graph: &program.graph, function: None, attrs: &[] };
+    let targets: Vec<Endpoint> = fetches.iter().map(|f| f.1).collect();
+    let values = walker.walk(&scope, seeds, &targets);
+    let mut parts = Vec::with_capacity(fetches.len());
+    for ((name, at), value) in fetches.iter().zip(values) {
+        let Some(value) = value else { continue };
+        match array(value) {
+            Ok(id) => parts.push(id),
+            Err(error) => {
+                let node = &program.graph.nodes[at.node];
+                let named = |d: Diagnostic| d.note(format!("it is the fetch `{name}`")).at_node(&node.name, &node.op);
+                walker.errors.extend(error.map(named).into_diagnostics());
+            }
+        }
+    }
+    finish(walker, parts, feeds, fetches)
+}
+
+/// The array that a fetch must be.
+fn array(value: Value) -> Result<InstId> {
+    let what = match value {
+        Value::Array(id) => return Ok(id),
+        Value::List(_) | Value::UnshapedList { .. } => "a TensorList".to_string(),
+        Value::Unavailable(t) => t.to_string(),
+    };
+    Err(Error::user(Code::UnsupportedType, format!("the result is {what}; compiled code returns arrays")))
+}
+
+fn finish(
+    walker: Walker,
+    parts: Vec<InstId>,
+    feeds: &[Feed],
+    fetches: &[(String, Endpoint)],
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let Walker { mut b, errors, program, .. } = walker;
+    if !errors.is_empty() || parts.len() != fetches.len() {
+        return Err(tidy(errors, program));
+    }
+    let fields = names::fields(fetches.iter().map(|f| f.0.as_str()));
+    let info = |((name, field), &id): ((&String, String), &InstId)| TensorInfo {
+        name: name.clone(),
+        field,
+        dtype: b.dtype(id),
+        dims: b.dims(id).to_vec(),
+    };
+    let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
+    let root = b.tuple(&parts);
+    let module = b.finish(root).map_err(Error::into_diagnostics)?;
+    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results })
+}
+
+/// Each diagnostic once (a function may be called often), with the file.
+fn tidy(errors: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
+    let mut seen = std::collections::HashSet::new();
+    let mut out = Vec::new();
+    for mut d in errors {
+        if d.place.file.is_none() && !program.source.is_empty() {
+            d.place.file = Some(program.source.clone());
+        }
+        if seen.insert((d.code, d.message.clone(), format!("{:?}", d.place))) {
+            out.push(d);
+        }
+    }
+    if out.is_empty() {
+        out = Error::internal("lower", "a fetch has no value and no diagnostic says why").into_diagnostics();
+    }
+    out
 }

@@ -1,4 +1,98 @@
-use super::OpRow;
+//! Constants, pass-through nodes, and the ops that call functions.
+use super::row::{op, walker};
+use super::{LowerCtx, OpRow, Value};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, TfType};
+
+const NODES: &[OpRow] = &[
+    op("Const", "-> output", constant),
+    op("Identity", "input -> output", pass).dtypes("any, also lists"),
+    op("IdentityN", "input* -> output*", pass).dtypes("any, also lists"),
+    op("Snapshot", "input -> output", pass),
+    op("StopGradient", "input -> output", pass),
+    op("PreventGradient", "input -> output", pass),
+    op("CheckNumerics", "tensor -> output", pass).dtypes("floats; nothing is checked"),
+    op("CheckNumericsV2", "tensor -> output", pass).dtypes("floats; nothing is checked"),
+    op("EnsureShape", "input -> output", ensure_shape),
+    op("PlaceholderWithDefault", "input -> output", pass),
+    op("Print", "input data* -> output", first).dtypes("any; nothing is printed"),
+    op("_EagerConst", "input -> output", pass),
+    op("NoOp", "->", nothing),
+    op("ControlTrigger", "->", nothing),
+    op("Assert", "condition data* ->", nothing).dtypes("any; nothing is checked"),
+    op("FakeParam", "-> output", fake_param),
+    op("DeviceIndex", "-> index", device_index),
+];
+
+const FUNCTIONAL: &[OpRow] = &[
+    walker("PartitionedCall", "args* -> output*"),
+    walker("StatefulPartitionedCall", "args* -> output*"),
+    walker("If", "cond input* -> output*"),
+    walker("StatelessIf", "cond input* -> output*"),
+    walker("Case", "branch_index input* -> output*"),
+    walker("StatelessCase", "branch_index input* -> output*"),
+    walker("While", "input* -> output*"),
+    walker("StatelessWhile", "input* -> output*"),
+];
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[];
+pub const ROWS: &[&[OpRow]] = &[NODES, FUNCTIONAL];
+
+fn constant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    match cx.node.attr("value") {
+        Some(Attr::Tensor(t)) => {
+            let id = cx.b.constant((**t).clone());
+            cx.one(id)
+        }
+        Some(Attr::Strings(_)) => Ok(vec![Value::Unavailable(TfType::String)]),
+        Some(Attr::OpaqueTensor(t)) => Ok(vec![Value::Unavailable(*t)]),
+        _ => Err(Error::user(Code::BadAttr, "attribute `value` must be a tensor")),
+    }
+}
+
+fn pass(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    Ok(cx.args.clone())
+}
+
+fn first(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    Ok(cx.args.iter().take(1).cloned().collect())
+}
+
+fn nothing(_cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    Ok(vec![])
+}
+
+fn ensure_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    if let Some(Attr::Shape(shape)) = cx.node.attr("shape") {
+        if let Some(want) = &shape.0 {
+            let fits = want.len() == dims.len() && want.iter().zip(&dims).all(|(w, d)| w.is_none_or(|w| w == *d));
+            if !fits {
+                return Err(cx.mismatch(format!("the input has the shape {dims:?}, not {shape}")));
+            }
+        }
+    }
+    cx.one(x)
+}
+
+fn fake_param(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dtype = match cx.required(cx.node.tf_type("dtype"), "dtype")? {
+        TfType::Data(t) => t,
+        other => return Ok(vec![Value::Unavailable(other)]),
+    };
+    let dims = match cx.node.attr("shape") {
+        Some(Attr::Shape(s)) => s.fixed(),
+        _ => None,
+    };
+    let Some(dims) = dims else { return Err(cx.unsupported("a FakeParam whose shape is not fixed")) };
+    let zero = cx.b.full(dtype, &dims, 0.0);
+    cx.one(zero)
+}
+
+/// Code for the CPU: the position of `CPU` among the names, or one past the last.
+fn device_index(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let names: &[bytes::Bytes] = if let Some(Attr::Strs(names)) = cx.node.attr("device_names") { names } else { &[] };
+    let at = names.iter().position(|n| &n[..] == b"CPU").unwrap_or(names.len());
+    let id = cx.b.constant(crate::tensor::Tensor::scalar(at as i32));
+    cx.one(id)
+}

@@ -1,4 +1,10 @@
-use crate::ops::OpRow;
+//! `array_ops.cc`.
+use super::OpRow;
 
-/// The rows of this family, a table a file.
-pub const ROWS: &[&[OpRow]] = &[];
+mod create;
+mod join;
+mod shape;
+mod slice;
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[shape::ROWS, slice::ROWS, join::ROWS, create::ROWS];

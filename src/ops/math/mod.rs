@@ -1,4 +1,13 @@
-use crate::ops::OpRow;
+//! `math_ops.cc` and `bitwise_ops.cc`.
+use super::OpRow;
 
-/// The rows of this family, a table a file.
-pub const ROWS: &[&[OpRow]] = &[];
+mod binary;
+mod cast;
+mod matmul;
+mod reduce;
+pub(in crate::ops) mod special;
+mod unary;
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] =
+    &[unary::ROWS, unary::GRADIENTS, binary::ROWS, binary::COMPARISONS, reduce::ROWS, matmul::ROWS, cast::ROWS];

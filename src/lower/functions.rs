@@ -1,0 +1,139 @@
+//! Calls and branches: functions of the library, inlined or as computations.
+use super::flat::Form;
+use super::walker::{Scope, Slot, Walker};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
+use crate::hlo::{CompId, Op};
+use crate::ops::Value;
+use crate::tensor::DType;
+use std::sync::Arc;
+
+/// How deep calls may be nested.
+const MAX_DEPTH: usize = 100;
+
+impl<'p> Walker<'p> {
+    /// The outputs of a node whose row is `walker(..)`.
+    pub(super) fn control_flow(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+        if let "PartitionedCall" | "StatefulPartitionedCall" = &*node.op {
+            let f = required(node, "f")?;
+            return self.call(&f.name, &f.attrs, args).map(Some);
+        }
+        let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
+        match &*node.op {
+            "If" | "StatelessIf" => {
+                let (yes, no) = (required(node, "then_branch")?, required(node, "else_branch")?);
+                self.branch_on_truth(yes, no, &args).map(Some)
+            }
+            "Case" | "StatelessCase" => match node.attr("branches") {
+                Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
+                _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
+            },
+            "While" | "StatelessWhile" => {
+                let (cond, body) = (required(node, "cond")?, required(node, "body")?);
+                self.while_loop(cond, body, args).map(Some)
+            }
+            other => Err(Error::internal("lower", format!("no control flow for {other}"))),
+        }
+    }
+
+    /// The function called `name`.
+    pub(super) fn function(&self, name: &str) -> Result<&'p Function> {
+        let found = self.program.functions.get(name);
+        found.ok_or_else(|| Error::user(Code::BadFunction, format!("the library has no function `{name}`")))
+    }
+
+    /// The results of a function on `args`, its body inlined.
+    pub(super) fn call(&mut self, name: &Arc<str>, attrs: &[(Arc<str>, Attr)], args: Vec<Slot>) -> Result<Vec<Slot>> {
+        let function = self.function(name)?;
+        if function.args.len() != args.len() {
+            return Err(Error::user(
+                Code::BadFunction,
+                format!("`{name}` takes {} arguments, and gets {}", function.args.len(), args.len()),
+            ));
+        }
+        if self.calls.contains(name) {
+            return Err(Error::user(Code::BadFunction, format!("`{name}` calls itself")));
+        }
+        if self.calls.len() >= MAX_DEPTH {
+            return Err(Error::user(Code::BadFunction, format!("calls are nested deeper than {MAX_DEPTH}")));
+        }
+        self.calls.push(name.clone());
+        let metadata = self.b.metadata.clone();
+        let scope = Scope { graph: &function.graph, function: Some(name), attrs };
+        let seeds = function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args).collect();
+        let results = self.walk(&scope, seeds, &function.rets);
+        self.b.metadata = metadata;
+        self.calls.pop();
+        Ok(results)
+    }
+
+    /// The results of `f` on values that are all there; `None` where one of them is missing.
+    pub(super) fn call_whole(&mut self, f: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Value>>> {
+        let results = self.call(&f.name, &f.attrs, args.into_iter().map(Some).collect())?;
+        Ok(results.into_iter().collect())
+    }
+
+    fn branch_on_truth(&mut self, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Vec<Slot>> {
+        let (pred, args) = args.split_first().ok_or_else(|| Error::user(Code::BadGraph, "the predicate is missing"))?;
+        let pred = self.truth(pred)?;
+        if let Some(known) = self.known(&Value::Array(pred)).and_then(|t| t.get_i64(0)) {
+            let taken = if known != 0 { yes } else { no };
+            return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
+        }
+        self.conditional(pred, &[yes, no], args)
+    }
+
+    fn branch_on_index(&mut self, branches: &[FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
+        let (index, args) = args.split_first().ok_or_else(|| Error::user(Code::BadGraph, "the index is missing"))?;
+        let Value::Array(id) = index else {
+            return Err(Error::user(Code::UnsupportedType, "the branch index is not an array"));
+        };
+        let last = branches.len() - 1;
+        if let Some(known) = self.known(index).and_then(|t| t.get_i64(0)) {
+            let taken = &branches[usize::try_from(known).unwrap_or(last).min(last)];
+            return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
+        }
+        let index = self.b.convert(*id, DType::S32);
+        self.conditional(index, &branches.iter().collect::<Vec<_>>(), args)
+    }
+
+    /// A `conditional` over functions; constant arguments are made anew in each branch.
+    fn conditional(&mut self, index: crate::hlo::InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
+        let forms: Vec<Form> =
+            args.iter().map(|v| self.known(v).map_or_else(|| self.form(v), Form::Constant)).collect();
+        let mut results: Option<Vec<Form>> = None;
+        let mut comps: Vec<CompId> = Vec::with_capacity(branches.len());
+        let mut blocked = false;
+        for branch in branches {
+            let values = self.open(&branch.name, &forms);
+            let Some(out) = self.call_whole(branch, values)? else {
+                self.b.abandon();
+                blocked = true;
+                continue;
+            };
+            let want = match &results {
+                Some(forms) => forms.clone(),
+                None => out.iter().map(|v| self.form(v)).collect(),
+            };
+            if want.len() != out.len() {
+                return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
+            }
+            let root = self.pack(&out, &want, "the branches' result")?;
+            comps.push(self.b.end(root));
+            results = Some(want);
+        }
+        let results = results.unwrap_or_default();
+        if blocked {
+            return Ok(vec![None; self.function(&branches[0].name)?.rets.len()]);
+        }
+        let operand = self.pack(args, &forms, "argument")?;
+        let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
+        let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
+        Ok(self.unpack(tuple, &results).into_iter().map(Some).collect())
+    }
+}
+
+/// A function attribute that must be there.
+fn required<'n>(node: &'n Node, name: &str) -> Result<&'n FuncRef> {
+    node.func(name).ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` must be a function")))
+}

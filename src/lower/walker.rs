@@ -1,0 +1,221 @@
+//! The walk over one graph: values of its nodes in topological order.
+use super::order;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Attr, Endpoint, Graph, Node, Program};
+use crate::hlo::{Builder, Metadata};
+use crate::ops::{self, Lower, LowerCtx, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The largest array that is lowered.
+const MAX_BYTES: u64 = 1 << 34;
+
+/// What is walked: the top-level graph or the body of a function.
+pub(super) struct Scope<'a> {
+    /// The nodes.
+    pub graph: &'a Graph,
+    /// The function's name.
+    pub function: Option<&'a str>,
+    /// What the function's attribute placeholders stand for.
+    pub attrs: &'a [(Arc<str>, Attr)],
+}
+
+/// A value, or nothing where a diagnostic already says why there is none.
+pub(super) type Slot = Option<Value>;
+
+/// The state of a lowering.
+pub(super) struct Walker<'p> {
+    /// Where functions are looked up.
+    pub program: &'p Program,
+    /// Where instructions go.
+    pub b: Builder,
+    /// Every problem so far.
+    pub errors: Vec<Diagnostic>,
+    /// The functions that are being inlined, outermost first.
+    pub calls: Vec<Arc<str>>,
+}
+
+impl<'p> Walker<'p> {
+    /// A walker that has seen nothing.
+    pub fn new(program: &'p Program, b: Builder) -> Self {
+        Walker { program, b, errors: Vec::new(), calls: Vec::new() }
+    }
+
+    /// The values of `targets`; `seeds` are outputs whose values are given.
+    pub fn walk(&mut self, scope: &Scope, seeds: HashMap<Endpoint, Slot>, targets: &[Endpoint]) -> Vec<Slot> {
+        let order = match order::needed(scope.graph, targets, |e| seeds.contains_key(e)) {
+            Ok(order) => order,
+            Err(id) => {
+                let node = &scope.graph.nodes[id];
+                let error = Error::user(Code::BadGraph, "the node is on a cycle of data edges");
+                self.report(scope, node, error);
+                return vec![None; targets.len()];
+            }
+        };
+        let mut values: Vec<Option<Vec<Slot>>> = vec![None; scope.graph.nodes.len()];
+        let look_up = |values: &[Option<Vec<Slot>>], e: &Endpoint| -> Result<Slot> {
+            if let Some(seed) = seeds.get(e) {
+                return Ok(seed.clone());
+            }
+            let Some(outputs) = &values[e.node.0 as usize] else { return Ok(None) };
+            outputs.get(e.port as usize).cloned().ok_or_else(|| {
+                let name = &scope.graph.nodes[e.node].name;
+                Error::user(Code::BadGraph, format!("`{name}` has no output {}", e.port))
+            })
+        };
+        for id in order {
+            let node = instantiate(&scope.graph.nodes[id], scope.attrs);
+            let args: Result<Vec<Slot>> = node.inputs.iter().map(|e| look_up(&values, e)).collect();
+            match args.and_then(|args| self.node(&node, args)) {
+                Ok(outputs) => values[id.0 as usize] = outputs,
+                Err(error) => self.report(scope, &node, error),
+            }
+        }
+        let mut out = Vec::with_capacity(targets.len());
+        for target in targets {
+            out.push(look_up(&values, target).unwrap_or_else(|error| {
+                self.report(scope, &scope.graph.nodes[target.node], error);
+                None
+            }));
+        }
+        out
+    }
+
+    /// The outputs of one node; `None` where an input has no value.
+    fn node(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+        let depth = self.b.depth();
+        self.b.metadata = Metadata { op_type: node.op.to_string(), op_name: node.name.to_string() };
+        let result = self.outputs(node, args);
+        while self.b.depth() > depth {
+            self.b.abandon();
+        }
+        let wrong = self.b.take_error();
+        let outputs = result?;
+        if let Some(message) = wrong {
+            return Err(Error::user(Code::ShapeMismatch, message));
+        }
+        for value in outputs.iter().flatten().flatten() {
+            self.check_size(value)?;
+        }
+        Ok(outputs)
+    }
+
+    fn check_size(&self, value: &Value) -> Result<()> {
+        let id = match value {
+            Value::Array(id) => *id,
+            Value::List(list) => list.buffer,
+            Value::UnshapedList { .. } | Value::Unavailable(_) => return Ok(()),
+        };
+        match self.b.shape(id).as_array() {
+            Some(a) if a.bytes() > MAX_BYTES => Err(Error::user(
+                Code::TooLarge,
+                format!("the result {a} has more than 2^34 bytes"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn outputs(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+        let Some(row) = ops::find(&node.op) else {
+            return match self.program.functions.get(&*node.op) {
+                Some(_) => self.call(&node.op, &node.attrs, args).map(Some),
+                None if args.contains(&None) => Ok(None),
+                None => Err(unknown_op(node)),
+            };
+        };
+        if !row.takes(args.len()) {
+            let inputs = row.inputs().join(", ");
+            return Err(Error::user(
+                Code::BadGraph,
+                format!("{} takes the inputs ({inputs}), and the node has {}", node.op, args.len()),
+            ));
+        }
+        if let Lower::Walker = row.lower {
+            return self.control_flow(node, args);
+        }
+        let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
+        let mut cx = LowerCtx { node, b: &mut self.b, args };
+        let outputs = match row.lower {
+            Lower::Node(f) => f(&mut cx)?,
+            Lower::Unary(f) => {
+                let x = cx.arg(0)?;
+                vec![Value::Array(f(cx.b, x))]
+            }
+            Lower::Binary(f) => {
+                let (x, y) = (cx.arg(0)?, cx.arg(1)?);
+                if cx.b.dtype(x) != cx.b.dtype(y) {
+                    let message = format!("the inputs are {} and {}", cx.b.dtype(x), cx.b.dtype(y));
+                    return Err(Error::user(Code::TypeMismatch, message));
+                }
+                vec![Value::Array(f(cx.b, x, y))]
+            }
+            Lower::Walker => Vec::new(),
+        };
+        Ok(Some(outputs.into_iter().map(Some).collect()))
+    }
+
+    /// Records an error of a node.
+    fn report(&mut self, scope: &Scope, node: &Node, error: Error) {
+        for d in error.into_diagnostics() {
+            let inner = d.place.node.is_some();
+            let mut d = d.at_node(&node.name, &node.op);
+            if !inner {
+                d.place.function = scope.function.map(str::to_string);
+            }
+            self.errors.push(d);
+        }
+    }
+}
+
+/// The node with attribute placeholders replaced.
+fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> {
+    if attrs.is_empty() || !node.attrs.iter().any(|a| matches!(a.1, Attr::Placeholder(_))) {
+        return Cow::Borrowed(node);
+    }
+    let mut node = node.clone();
+    for (_, value) in &mut node.attrs {
+        if let Attr::Placeholder(name) = value {
+            if let Some(bound) = attrs.iter().find(|a| *a.0 == **name) {
+                *value = bound.1.clone();
+            }
+        }
+    }
+    Cow::Owned(node)
+}
+
+/// Why an op without a row can't be compiled.
+fn unknown_op(node: &Node) -> Error {
+    let op = &*node.op;
+    let has = |parts: &[&str]| parts.iter().any(|p| op.contains(p));
+    match op {
+        "Switch" | "RefSwitch" | "Merge" | "RefMerge" | "Enter" | "RefEnter" | "Exit" | "RefExit" | "NextIteration"
+        | "RefNextIteration" | "LoopCond" => Diagnostic::new(
+            Code::ControlFlowV1,
+            format!("{op} is control flow v1, which is not compiled"),
+        )
+        .help("export with control flow v2 (If and While functions), as TensorFlow 2 does by default")
+        .into(),
+        "Placeholder" | "PlaceholderV2" | "_Arg" => Diagnostic::new(
+            Code::BadInputs,
+            format!("the placeholder `{}` is needed and not fed", node.name),
+        )
+        .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
+        .into(),
+        "VarHandleOp" | "Variable" | "VariableV2" | "VarIsInitializedOp" => variable(op),
+        _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
+        _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => Diagnostic::new(
+            Code::UnsupportedType,
+            format!("{op} works on strings or tables, which compiled code can't hold"),
+        )
+        .help("feed what is computed from it")
+        .into(),
+        _ => Error::user(Code::UnsupportedOp, format!("{op} has no lowering")),
+    }
+}
+
+fn variable(op: &str) -> Error {
+    Diagnostic::new(Code::UnsupportedType, format!("{op} works on a variable, which compiled code can't hold"))
+        .help("freeze the model: turn its variables into constants before compiling")
+        .into()
+}

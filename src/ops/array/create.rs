@@ -1,0 +1,103 @@
+//! Arrays out of a few numbers.
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::math::special::compare_scalar;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::Direction;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Fill", "dims value -> output", fill).constants(&[0]),
+    op("Empty", "shape -> output", empty).constants(&[0]),
+    op("Range", "start limit delta -> output", range).constants(&[0, 1, 2]),
+    op("LinSpace", "start stop num -> output", lin_space).constants(&[2]),
+    op("OneHot", "indices depth on_value off_value -> output", one_hot).constants(&[1]),
+];
+
+fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, value) = (super::shape::sizes(cx, 0)?, cx.arg(1)?);
+    let value = cx.b.reshape(value, &[]);
+    let y = cx.b.broadcast(value, &dims, &[]);
+    cx.one(y)
+}
+
+fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, dtype) = (super::shape::sizes(cx, 0)?, cx.attr_dtype("dtype")?);
+    let y = cx.b.full(dtype, &dims, 0.0);
+    cx.one(y)
+}
+
+/// `start + i * delta`; only the count must be known at compile time, so all three are read as numbers.
+fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (start, delta) = (cx.arg(0)?, cx.arg(2)?);
+    let dtype = cx.b.dtype(start);
+    let count = if dtype.is_float() {
+        let value = |i: usize| -> Result<f64> {
+            cx.constant(i)?.get_f64(0).ok_or_else(|| cx.mismatch(format!("input {i} must be a scalar")))
+        };
+        let (start, limit, delta) = (value(0)?, value(1)?, value(2)?);
+        ((limit - start) / delta).ceil().max(0.0)
+    } else {
+        let (start, limit, delta) = (cx.constant_int(0)?, cx.constant_int(1)?, cx.constant_int(2)?);
+        let span = i128::from(limit) - i128::from(start);
+        let delta = i128::from(delta);
+        if delta == 0 || (span != 0 && (span > 0) != (delta > 0)) {
+            return Err(cx.mismatch(format!("no range from {start} to {limit} by {delta}")));
+        }
+        ((span.abs() + delta.abs() - 1) / delta.abs()) as f64
+    };
+    if !(count <= (1u64 << 32) as f64) {
+        return Err(crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements"));
+    }
+    let steps = cx.b.iota(dtype, &[count as u64], 0);
+    let (start, delta) = (cx.b.reshape(start, &[]), cx.b.reshape(delta, &[]));
+    let offsets = cx.b.mul(steps, delta);
+    let y = cx.b.add(offsets, start);
+    cx.one(y)
+}
+
+fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.constant_int(2)?);
+    if !(1..=1 << 32).contains(&num) || cx.b.rank(start) != 0 || cx.b.rank(stop) != 0 {
+        return Err(cx.mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
+    }
+    if num == 1 {
+        let y = cx.b.reshape(start, &[1]);
+        return cx.one(y);
+    }
+    let dtype = cx.b.dtype(start);
+    let span = cx.b.sub(stop, start);
+    let last = cx.b.scalar(dtype, (num - 1) as f64);
+    let step = cx.b.div(span, last);
+    let index = cx.b.iota(dtype, &[num as u64], 0);
+    let offsets = cx.b.mul(index, step);
+    let y = cx.b.add(offsets, start);
+    let at_end = compare_scalar(cx.b, Direction::Eq, index, (num - 1) as f64);
+    let y = cx.b.select(at_end, stop, y);
+    cx.one(y)
+}
+
+fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (indices, depth, on, off) = (cx.arg(0)?, cx.constant_int(1)?, cx.arg(2)?, cx.arg(3)?);
+    let Ok(depth) = u64::try_from(depth) else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
+    let mut dims = cx.b.dims(indices).to_vec();
+    let axis = cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
+    dims.insert(axis, depth);
+    let hot = hot_mask(cx, indices, &dims, axis);
+    let y = cx.b.select(hot, on, off);
+    cx.one(y)
+}
+
+/// Where the position along `axis` is the index: indices lack that axis.
+fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[u64], axis: usize) -> InstId {
+    let dtype = cx.b.dtype(indices);
+    let indices = if dtype == DType::U8 || dtype == DType::S8 { cx.b.convert(indices, DType::S32) } else { indices };
+    let dtype = cx.b.dtype(indices);
+    let map: Vec<usize> = (0..dims.len()).filter(|&i| i != axis).collect();
+    let wide = cx.b.broadcast(indices, dims, &map);
+    let position = cx.b.iota(dtype, dims, axis);
+
+    cx.b.compare(Direction::Eq, wide, position)
+}

@@ -1,0 +1,165 @@
+//! Larger arrays out of smaller ones.
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::PadDim;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("ConcatV2", "values* axis -> output", |cx| concat(cx, cx.args.len().saturating_sub(1), 0)),
+    op("Concat", "concat_dim values* -> output", |cx| concat(cx, 0, 1)),
+    op("ParallelConcat", "values* -> output", parallel_concat),
+    op("ConcatOffset", "concat_dim shape* -> offset*", concat_offset),
+    op("Pack", "values* -> output", pack),
+    op("Tile", "input multiples -> output", tile).constants(&[1]),
+    op("Pad", "input paddings -> output", |cx| pad(cx, None)).constants(&[1]),
+    op("PadV2", "input paddings constant_values -> output", |cx| pad(cx, Some(2))).constants(&[1]),
+    op("MirrorPad", "input paddings -> output", mirror_pad).constants(&[1]),
+    op("MirrorPadGrad", "input paddings -> output", mirror_pad_gradient).constants(&[1]),
+];
+
+/// Concatenates all inputs but number `axis_input`; `from` is the first of them.
+fn concat(cx: &mut LowerCtx, axis_input: usize, from: usize) -> Result<Vec<Value>> {
+    let parts = cx.arg_range(from, cx.args.len() - usize::from(from == 0))?;
+    let Some(&first) = parts.first() else { return Err(cx.mismatch("there is nothing to concatenate")) };
+    let axis = cx.axis(cx.constant_int(axis_input)?, cx.b.rank(first))?;
+    let y = cx.b.concatenate(&parts, axis);
+    cx.one(y)
+}
+
+fn parallel_concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let parts = cx.arg_range(0, cx.args.len())?;
+    if parts.is_empty() || cx.b.rank(parts[0]) == 0 {
+        return Err(cx.mismatch("the parts need a first dimension"));
+    }
+    let y = cx.b.concatenate(&parts, 0);
+    cx.one(y)
+}
+
+fn concat_offset(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let axis = cx.constant_int(0)?;
+    let (mut at, mut out) = (0u64, Vec::new());
+    for i in 1..cx.args.len() {
+        let dims = super::shape::sizes(cx, i)?;
+        let axis = cx.axis(axis, dims.len())?;
+        let offsets: Vec<u64> = (0..dims.len()).map(|d| if d == axis { at } else { 0 }).collect();
+        out.push(Value::Array(super::shape::integers(cx, cx.dtype(i)?, &[dims.len() as u64], &offsets)?));
+        at += dims[axis];
+    }
+    Ok(out)
+}
+
+fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let parts = cx.arg_range(0, cx.args.len())?;
+    let Some(&first) = parts.first() else { return Err(cx.mismatch("there is nothing to stack")) };
+    let mut dims = cx.b.dims(first).to_vec();
+    let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len() + 1)?;
+    for &part in &parts {
+        if cx.b.dims(part) != dims {
+            return Err(cx.mismatch(format!("{:?} and {dims:?} differ", cx.b.dims(part))));
+        }
+    }
+    dims.insert(axis, 1);
+    let parts: Vec<InstId> = parts.iter().map(|&p| cx.b.reshape(p, &dims)).collect();
+    let y = cx.b.concatenate(&parts, axis);
+    cx.one(y)
+}
+
+/// Repeats along each dimension: the repeats become dimensions of their own before the merge.
+fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, multiples) = (cx.arg(0)?, cx.dims(0)?, super::shape::sizes(cx, 1)?);
+    if multiples.len() != dims.len() {
+        return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
+    }
+    let (mut wide, mut map, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    for (&n, &d) in multiples.iter().zip(&dims) {
+        if n != 1 {
+            wide.push(n);
+        }
+        map.push(wide.len());
+        wide.push(d);
+        out.push(n.checked_mul(d).ok_or_else(|| cx.mismatch("the tiled size overflows"))?);
+    }
+    if out == dims {
+        return cx.one(x);
+    }
+    let y = cx.b.broadcast(x, &wide, &map);
+    let y = cx.b.reshape(y, &out);
+    cx.one(y)
+}
+
+/// The pairs of input 1: elements before and behind, one pair a dimension.
+fn paddings(cx: &LowerCtx) -> Result<Vec<(i64, i64)>> {
+    let values = cx.constant_ints(1)?;
+    if values.len() != 2 * cx.dims(0)?.len() || values.iter().any(|&v| !(0..=1 << 34).contains(&v)) {
+        return Err(cx.mismatch(format!("paddings {values:?} for rank {}", cx.dims(0)?.len())));
+    }
+    Ok(values.chunks_exact(2).map(|p| (p[0], p[1])).collect())
+}
+
+fn pad(cx: &mut LowerCtx, fill: Option<usize>) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let dims: Vec<PadDim> = paddings(cx)?.iter().map(|&(low, high)| PadDim { low, high, interior: 0 }).collect();
+    let fill = match fill {
+        Some(i) => cx.arg(i)?,
+        None => cx.b.scalar(cx.b.dtype(x), 0.0),
+    };
+    let fill = cx.b.reshape(fill, &[]);
+    let y = cx.b.pad(x, fill, &dims);
+    cx.one(y)
+}
+
+/// 1 where the edge element is not repeated (REFLECT), 0 where it is (SYMMETRIC).
+fn skipped(cx: &LowerCtx) -> Result<u64> {
+    match cx.node.str("mode") {
+        Some("REFLECT") => Ok(1),
+        Some("SYMMETRIC") => Ok(0),
+        other => Err(cx.unsupported(format!("mode {other:?}; REFLECT and SYMMETRIC are supported"))),
+    }
+}
+
+fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
+    for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
+        let (n, low, high) = (dims[axis], low as u64, high as u64);
+        if low.max(high) + skip > n && low.max(high) > 0 {
+            return Err(cx.mismatch(format!("a mirrored padding of {} of {n} elements", low.max(high))));
+        }
+        let mut parts = vec![x];
+        if low > 0 {
+            let part = cx.b.slice_axis(x, axis, skip, skip + low);
+            parts.insert(0, cx.b.add_inst(crate::hlo::Op::Reverse(vec![axis]), &[part]));
+        }
+        if high > 0 {
+            let part = cx.b.slice_axis(x, axis, n - skip - high, n - skip);
+            parts.push(cx.b.add_inst(crate::hlo::Op::Reverse(vec![axis]), &[part]));
+        }
+        x = cx.b.concatenate(&parts, axis);
+    }
+    cx.one(x)
+}
+
+fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
+    for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
+        let (low, high) = (low as u64, high as u64);
+        let n = dims[axis].checked_sub(low + high).filter(|&n| low.max(high) == 0 || low.max(high) + skip <= n);
+        let Some(n) = n else { return Err(cx.mismatch("the paddings do not fit the gradient")) };
+        let mut middle = cx.b.slice_axis(x, axis, low, low + n);
+        for (start, count, at) in [(0, low, skip), (low + n, high, n.saturating_sub(skip + high))] {
+            if count == 0 {
+                continue;
+            }
+            let edge = cx.b.slice_axis(x, axis, start, start + count);
+            let edge = cx.b.add_inst(crate::hlo::Op::Reverse(vec![axis]), &[edge]);
+            let mut pads = vec![PadDim::default(); dims.len()];
+            pads[axis] = PadDim { low: at as i64, high: (n - at - count) as i64, interior: 0 };
+            let zero = cx.b.scalar(cx.b.dtype(edge), 0.0);
+            let spread = cx.b.pad(edge, zero, &pads);
+            middle = cx.b.add(middle, spread);
+        }
+        x = middle;
+    }
+    cx.one(x)
+}

@@ -1,0 +1,210 @@
+//! Shapes: asking for them and changing them.
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::hlo::{InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor, element_count};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Shape", "input -> output", shape),
+    op("ShapeN", "input* -> output*", shape),
+    op("Size", "input -> output", size),
+    op("Rank", "input -> output", rank),
+    op("Reshape", "tensor shape -> output", reshape).constants(&[1]),
+    op("ExpandDims", "input dim -> output", expand_dims).constants(&[1]),
+    op("Squeeze", "input -> output", squeeze),
+    op("Transpose", "x perm -> y", transpose).constants(&[1]),
+    op("ConjugateTranspose", "x perm -> y", transpose).constants(&[1]),
+    op("InvertPermutation", "x -> y", invert_permutation).constants(&[0]),
+    op("BroadcastTo", "input shape -> output", broadcast_to).constants(&[1]),
+    op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).constants(&[0, 1]),
+    op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args).constants(&[0, 1]),
+    op("Bitcast", "input -> output", bitcast),
+];
+
+/// A constant vector (or scalar) of integers in the type that attribute `out_type` names.
+pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[u64], values: &[u64]) -> Result<InstId> {
+    let tensor = match dtype {
+        DType::S64 => Tensor::of(dims, &values.iter().map(|&v| v as i64).collect::<Vec<_>>()),
+        DType::S32 => {
+            let narrow: Option<Vec<i32>> = values.iter().map(|&v| i32::try_from(v).ok()).collect();
+            let narrow = narrow.ok_or_else(|| cx.unsupported("a size beyond 2^31 as int32; ask for int64"))?;
+            Tensor::of(dims, &narrow)
+        }
+        other => return Err(cx.unsupported(format!("sizes as {other}; s32 and s64 are supported"))),
+    };
+    Ok(cx.b.constant(tensor))
+}
+
+fn out_type(cx: &LowerCtx) -> DType {
+    cx.node.tf_type("out_type").and_then(TfType::dtype).unwrap_or(DType::S32)
+}
+
+fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut out = Vec::with_capacity(cx.args.len());
+    for i in 0..cx.args.len() {
+        let dims = cx.dims(i)?;
+        out.push(Value::Array(integers(cx, out_type(cx), &[dims.len() as u64], &dims)?));
+    }
+    Ok(out)
+}
+
+fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let n = element_count(&cx.dims(0)?).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let y = integers(cx, out_type(cx), &[], &[n])?;
+    cx.one(y)
+}
+
+fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let n = cx.dims(0)?.len() as u64;
+    let y = integers(cx, DType::S32, &[], &[n])?;
+    cx.one(y)
+}
+
+/// Sizes that an input gives: each must be at least 0.
+pub fn sizes(cx: &LowerCtx, i: usize) -> Result<Vec<u64>> {
+    let values = cx.constant_ints(i)?;
+    let dims: Option<Vec<u64>> = values.iter().map(|&v| u64::try_from(v).ok()).collect();
+    let dims = dims.ok_or_else(|| cx.mismatch(format!("{values:?} is no shape")))?;
+    match element_count(&dims) {
+        Some(n) if n <= 1 << 34 => Ok(dims),
+        _ => Err(crate::diag::Error::user(crate::diag::Code::TooLarge, format!("an array of the shape {dims:?}"))),
+    }
+}
+
+fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let (from, want) = (cx.dims(0)?, cx.constant_ints(1)?);
+    let total = element_count(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let known: Option<Vec<u64>> = want.iter().filter(|&&v| v != -1).map(|&v| u64::try_from(v).ok()).collect();
+    let open = want.iter().filter(|&&v| v == -1).count();
+    let bad = || cx.mismatch(format!("{from:?} can't be reshaped to {want:?}"));
+    let known = known.and_then(|k| element_count(&k)).ok_or_else(bad)?;
+    let rest = match (open, known) {
+        (0, _) => 1,
+        (1, 0) if total == 0 => 0,
+        (1, k) if k > 0 && total % k == 0 => total / k,
+        _ => return Err(bad()),
+    };
+    let dims: Vec<u64> = want.iter().map(|&v| if v == -1 { rest } else { v as u64 }).collect();
+    if element_count(&dims) != Some(total) {
+        return Err(bad());
+    }
+    let y = cx.b.reshape(x, &dims);
+    cx.one(y)
+}
+
+fn expand_dims(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
+    let at = cx.axis(cx.constant_int(1)?, dims.len() + 1)?;
+    dims.insert(at, 1);
+    let y = cx.b.reshape(x, &dims);
+    cx.one(y)
+}
+
+fn squeeze(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let listed = cx.node.ints("squeeze_dims").or_else(|| cx.node.ints("axis")).unwrap_or(&[]);
+    let mut gone = vec![false; dims.len()];
+    for &axis in listed {
+        let axis = cx.axis(axis, dims.len())?;
+        if dims[axis] != 1 {
+            return Err(cx.mismatch(format!("dimension {axis} of {dims:?} is not 1 and can't be squeezed")));
+        }
+        gone[axis] = true;
+    }
+    if listed.is_empty() {
+        gone = dims.iter().map(|&d| d == 1).collect();
+    }
+    let kept: Vec<u64> = dims.iter().zip(&gone).filter(|(_, gone)| !**gone).map(|(&d, _)| d).collect();
+    let y = cx.b.reshape(x, &kept);
+    cx.one(y)
+}
+
+fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut x = cx.arg(0)?;
+    let rank = cx.b.rank(x);
+    let perm = cx.constant_ints(1)?;
+    let perm: Vec<usize> = perm.iter().map(|&p| cx.axis(p, rank)).collect::<Result<_>>()?;
+    if &*cx.node.op == "ConjugateTranspose" && cx.b.dtype(x).is_complex() {
+        let (re, im) = (cx.b.unary(ScalarOp::Real, x), cx.b.unary(ScalarOp::Imag, x));
+        let im = cx.b.unary(ScalarOp::Negate, im);
+        x = cx.b.elementwise(ScalarOp::Complex, &[re, im]);
+    }
+    let y = cx.b.transpose(x, &perm);
+    cx.one(y)
+}
+
+fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let perm = cx.constant_ints(0)?;
+    let mut inverse = vec![u64::MAX; perm.len()];
+    for (i, &p) in perm.iter().enumerate() {
+        let slot = cx.axis(p, perm.len()).ok().filter(|_| p >= 0).filter(|&p| inverse[p] == u64::MAX);
+        let Some(slot) = slot else { return Err(cx.mismatch(format!("{perm:?} is no permutation"))) };
+        inverse[slot] = i as u64;
+    }
+    let y = integers(cx, cx.dtype(0)?, &[perm.len() as u64], &inverse)?;
+    cx.one(y)
+}
+
+fn broadcast_to(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, sizes(cx, 1)?);
+    let y = cx.b.broadcast_to(x, &dims);
+    cx.one(y)
+}
+
+fn common(cx: &LowerCtx) -> Result<(Vec<u64>, Vec<u64>, Vec<u64>)> {
+    let (x, y) = (sizes(cx, 0)?, sizes(cx, 1)?);
+    let both = crate::hlo::Builder::broadcast_dims(&x, &y)
+        .ok_or_else(|| cx.mismatch(format!("{x:?} and {y:?} can't be broadcast together")))?;
+    Ok((x, y, both))
+}
+
+fn broadcast_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (_, _, both) = common(cx)?;
+    let y = integers(cx, cx.dtype(0)?, &[both.len() as u64], &both)?;
+    cx.one(y)
+}
+
+/// The axes over which a gradient must be summed to come back to each of two shapes.
+fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, y, both) = common(cx)?;
+    let mut out = Vec::new();
+    for (own, other) in [(&x, &y), (&y, &x)] {
+        let at = |v: &[u64], i: usize| (i + v.len()).checked_sub(both.len()).map_or(1, |i| v[i]);
+        let axes: Vec<u64> = (0..both.len())
+            .filter(|&i| at(own, i) == 1 && x != y && (at(other, i) != 1 || i + own.len() < both.len() || both[i] == 1))
+            .map(|i| i as u64)
+            .collect();
+        out.push(Value::Array(integers(cx, cx.dtype(0)?, &[axes.len() as u64], &axes)?));
+    }
+    Ok(out)
+}
+
+fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, to, mut dims) = (cx.arg(0)?, cx.attr_dtype("type")?, cx.dims(0)?);
+    let (from, to_bits) = (cx.b.dtype(x), to.bits());
+    if from == DType::Pred || to == DType::Pred || from.bits() < 8 || to_bits < 8 {
+        return Err(cx.unsupported(format!("a bitcast of {from} to {to}; types of whole bytes are supported")));
+    }
+    if from == to {
+        return cx.one(x);
+    }
+    if from.bits() == to_bits && !from.is_complex() && !to.is_complex() {
+        let y = cx.b.unary(ScalarOp::BitcastConvert(to), x);
+        return cx.one(y);
+    }
+    if from.is_complex() || to.is_complex() {
+        return Err(cx.unsupported(format!("a bitcast of {from} to {to}; real types are supported")));
+    }
+    if from.bits() > to_bits {
+        dims.push(u64::from(from.bits() / to_bits));
+    } else if dims.pop() != Some(u64::from(to_bits / from.bits())) {
+        return Err(cx.mismatch(format!("the last dimension must hold the parts of one {to}")));
+    }
+    let y = cx.b.push(Op::BitcastConvertWidth, &[x], Shape::array(to, dims));
+    cx.one(y)
+}

@@ -1,0 +1,330 @@
+//! Parts of arrays at fixed places, and elements in another order.
+use crate::diag::Result;
+use crate::hlo::attrs::SliceDim;
+use crate::hlo::{InstId, Op};
+use crate::ops::math::special;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Slice", "input begin size -> output", slice).constants(&[2]),
+    op("StridedSlice", "input begin end strides -> output", strided_slice).constants(&[1, 2, 3]),
+    op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update).constants(&[1, 2, 3]),
+    op("StridedSliceGrad", "shape begin end strides dy -> output", strided_gradient).constants(&[0, 1, 2, 3]),
+    op("Split", "split_dim value -> output*", split).constants(&[0]),
+    op("SplitV", "value size_splits split_dim -> output*", split_v).constants(&[1, 2]),
+    op("Unpack", "value -> output*", unpack),
+    op("ReverseV2", "tensor axis -> output", reverse_v2).constants(&[1]),
+    op("Reverse", "tensor dims -> output", reverse).constants(&[1]),
+    op("Roll", "input shift axis -> output", roll).constants(&[1, 2]),
+];
+
+/// A slice whose begin may be known at run time only; its size is fixed.
+fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, size) = (cx.arg(0)?, cx.dims(0)?, cx.constant_ints(2)?);
+    if size.len() != dims.len() || cx.dims(1)? != [dims.len() as u64] {
+        return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
+    }
+    if let Ok(begin) = cx.constant_ints(1) {
+        let mut parts = Vec::with_capacity(dims.len());
+        for ((&begin, &size), &n) in begin.iter().zip(&size).zip(&dims) {
+            let limit = if size == -1 { Some(n as i64) } else { begin.checked_add(size) };
+            match limit {
+                Some(limit) if begin >= 0 && limit >= begin && limit as u64 <= n => {
+                    parts.push(SliceDim { start: begin as u64, limit: limit as u64, stride: 1 });
+                }
+                _ => return Err(cx.mismatch(format!("{size} elements from {begin} are not within {n}"))),
+            }
+        }
+        let y = cx.b.slice(x, &parts);
+        return cx.one(y);
+    }
+    let sizes: Option<Vec<u64>> =
+        size.iter().zip(&dims).map(|(&s, &n)| u64::try_from(s).ok().filter(|&s| s <= n)).collect();
+    let Some(sizes) = sizes else {
+        return Err(cx.unsupported("a slice to the end from a begin that is not constant"));
+    };
+    let begin = cx.arg(1)?;
+    let mut operands = vec![x];
+    for axis in 0..dims.len() {
+        let one = cx.b.slice_axis(begin, 0, axis as u64, axis as u64 + 1);
+        operands.push(cx.b.reshape(one, &[]));
+    }
+    let y = cx.b.add_inst(Op::DynamicSlice(sizes), &operands);
+    cx.one(y)
+}
+
+/// What a strided slice takes of one dimension.
+#[derive(Clone, Copy)]
+struct Taken {
+    start: i64,
+    stride: i64,
+    count: u64,
+}
+
+/// A strided slice, worked out.
+struct Plan {
+    /// One entry a dimension of the input.
+    taken: Vec<Taken>,
+    /// The sizes of the result: new ones put in, shrunk ones left out.
+    result: Vec<u64>,
+}
+
+/// NumPy's basic slicing by the five masks, over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`.
+fn plan(cx: &LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
+    let (begin, end, strides) = (cx.constant_ints(at)?, cx.constant_ints(at + 1)?, cx.constant_ints(at + 2)?);
+    let n = begin.len();
+    if end.len() != n || strides.len() != n || n > 62 {
+        return Err(cx.mismatch("begin, end and strides have different lengths"));
+    }
+    let mask = |name: &str| cx.node.int(name).unwrap_or(0);
+    let (begin_mask, end_mask) = (mask("begin_mask"), mask("end_mask"));
+    let (ellipsis, new_axis, shrink) = (mask("ellipsis_mask"), mask("new_axis_mask"), mask("shrink_axis_mask"));
+    let bit = |mask: i64, i: usize| mask >> i & 1 == 1;
+    let ellipses = (0..n).filter(|&i| bit(ellipsis, i)).count();
+    if ellipses > 1 {
+        return Err(cx.mismatch("more than one ellipsis"));
+    }
+    let used = (0..n).filter(|&i| !bit(ellipsis, i) && !bit(new_axis, i)).count();
+    let Some(free) = dims.len().checked_sub(used) else {
+        return Err(cx.mismatch(format!("{used} indices into rank {}", dims.len())));
+    };
+    let mut out = Plan { taken: Vec::new(), result: Vec::new() };
+    let whole = |out: &mut Plan, count: usize| {
+        for &d in dims.iter().skip(out.taken.len()).take(count) {
+            out.taken.push(Taken { start: 0, stride: 1, count: d });
+            out.result.push(d);
+        }
+    };
+    for i in 0..n {
+        if bit(ellipsis, i) {
+            whole(&mut out, free);
+            continue;
+        }
+        if bit(new_axis, i) {
+            out.result.push(1);
+            continue;
+        }
+        let d = dims[out.taken.len()] as i64;
+        if bit(shrink, i) {
+            let start = if begin[i] < 0 { begin[i].saturating_add(d) } else { begin[i] };
+            if !bit(begin_mask, i) && (start < 0 || start >= d) {
+                return Err(cx.mismatch(format!("index {} is out of range for size {d}", begin[i])));
+            }
+            let start = if bit(begin_mask, i) { 0 } else { start };
+            out.taken.push(Taken { start, stride: 1, count: 1 });
+            continue;
+        }
+        let taken = range(d, begin[i], end[i], strides[i], bit(begin_mask, i), bit(end_mask, i))
+            .ok_or_else(|| cx.mismatch("a stride of 0"))?;
+        out.taken.push(taken);
+        out.result.push(taken.count);
+    }
+    let rest = dims.len() - out.taken.len();
+    whole(&mut out, rest);
+    Ok(out)
+}
+
+/// What `begin:end:stride` takes of `d` elements, clamped; `None` for a stride of 0.
+fn range(d: i64, begin: i64, end: i64, stride: i64, open_begin: bool, open_end: bool) -> Option<Taken> {
+    if stride == 0 {
+        return None;
+    }
+    let (low, high) = if stride > 0 { (0, d) } else { (-1, d - 1) };
+    let clamp = |v: i64| (if v < 0 { v.saturating_add(d) } else { v }).clamp(low, high);
+    let (first, last) = if stride > 0 { (low, high) } else { (high, low) };
+    let start = if open_begin { first } else { clamp(begin) };
+    let stop = if open_end { last } else { clamp(end) };
+    let span = if stride > 0 { stop - start } else { start - stop };
+    let count = if span > 0 { (span as u64).div_ceil(stride.unsigned_abs()) } else { 0 };
+    Some(Taken { start, stride, count })
+}
+
+/// The elements that a plan takes, in the plan's order, with the input's rank.
+fn take(cx: &mut LowerCtx, x: InstId, taken: &[Taken]) -> InstId {
+    let part = |t: &Taken| {
+        if t.count == 0 {
+            return SliceDim { start: 0, limit: 0, stride: 1 };
+        }
+        let last = t.start + (t.count as i64 - 1) * t.stride;
+        let (low, high) = (t.start.min(last) as u64, t.start.max(last) as u64);
+        SliceDim { start: low, limit: high + 1, stride: t.stride.unsigned_abs() }
+    };
+    let parts: Vec<SliceDim> = taken.iter().map(part).collect();
+    let y = cx.b.slice(x, &parts);
+    reversed(cx, y, taken)
+}
+
+fn reversed(cx: &mut LowerCtx, x: InstId, taken: &[Taken]) -> InstId {
+    let back: Vec<usize> = (0..taken.len()).filter(|&i| taken[i].stride < 0).collect();
+    if back.is_empty() { x } else { cx.b.add_inst(Op::Reverse(back), &[x]) }
+}
+
+fn strided_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    if let Err(not_constant) = cx.constant_ints(1) {
+        return dynamic_row(cx, x, &dims)?.ok_or(not_constant);
+    }
+    let plan = plan(cx, &dims, 1)?;
+    let y = take(cx, x, &plan.taken);
+    let y = cx.b.reshape(y, &plan.result);
+    cx.one(y)
+}
+
+/// `x[i]` at a run-time `i` of a vector `begin` of one: the one case of a begin that is not constant and whose size is fixed.
+fn dynamic_row(cx: &mut LowerCtx, x: InstId, dims: &[u64]) -> Result<Option<Vec<Value>>> {
+    let begin = cx.arg(1)?;
+    let others = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"];
+    let plain = others.iter().all(|m| cx.node.int(m).unwrap_or(0) == 0);
+    let n = cx.dims(1)?.first().copied().unwrap_or(0);
+    let all = n > 0 && n < 63 && cx.node.int("shrink_axis_mask") == Some((1 << n) - 1);
+    if !plain || !all || n > dims.len() as u64 || dims.contains(&0) {
+        return Ok(None);
+    }
+    let mut sizes = dims.to_vec();
+    let mut operands = vec![x];
+    for axis in 0..dims.len() {
+        if axis as u64 >= n {
+            operands.push(cx.b.scalar(cx.b.dtype(begin), 0.0));
+            continue;
+        }
+        sizes[axis] = 1;
+        let one = cx.b.slice_axis(begin, 0, axis as u64, axis as u64 + 1);
+        let one = cx.b.reshape(one, &[]);
+        let behind = special::add_scalar(cx.b, one, dims[axis] as f64);
+        let negative = special::compare_scalar(cx.b, crate::scalar::Direction::Lt, one, 0.0);
+        operands.push(cx.b.select(negative, behind, one));
+    }
+    let y = cx.b.add_inst(Op::DynamicSlice(sizes), &operands);
+    let y = cx.b.reshape(y, &dims[n as usize..]);
+    Ok(Some(vec![Value::Array(y)]))
+}
+
+/// The input with the slice replaced by `value`.
+fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, value) = (cx.arg(0)?, cx.dims(0)?, cx.arg(4)?);
+    let plan = plan(cx, &dims, 1)?;
+    let value = cx.b.broadcast_to(value, &plan.result);
+    let y = scattered(cx, value, &plan, &dims, x)?;
+    cx.one(y)
+}
+
+/// Zeros with the slice replaced by the gradient.
+fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, dy) = (super::shape::sizes(cx, 0)?, cx.arg(4)?);
+    let plan = plan(cx, &dims, 1)?;
+    let zeros = cx.b.full(cx.b.dtype(dy), &dims, 0.0);
+    let y = scattered(cx, dy, &plan, &dims, zeros)?;
+    cx.one(y)
+}
+
+/// `onto` with `value` at the places that the plan takes.
+fn scattered(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[u64], onto: InstId) -> Result<InstId> {
+    let sizes: Vec<u64> = plan.taken.iter().map(|t| t.count).collect();
+    if sizes.contains(&0) {
+        return Ok(onto);
+    }
+    let value = cx.b.reshape(value, &sizes);
+    let value = reversed(cx, value, &plan.taken);
+    let pad = |(t, &d): (&Taken, &u64)| {
+        let low = t.start.min(t.start + (t.count as i64 - 1) * t.stride);
+        let step = t.stride.unsigned_abs().min(d.max(1));
+        let covered = (t.count - 1) * step + 1;
+        crate::hlo::attrs::PadDim { low, high: d as i64 - low - covered as i64, interior: step - 1 }
+    };
+    let pads: Vec<_> = plan.taken.iter().zip(dims).map(pad).collect();
+    let zero = cx.b.scalar(cx.b.dtype(value), 0.0);
+    let spread = cx.b.pad(value, zero, &pads);
+    let yes = cx.b.full(DType::Pred, &sizes, 1.0);
+    let no = cx.b.scalar(DType::Pred, 0.0);
+    let mask = cx.b.pad(yes, no, &pads);
+    Ok(cx.b.select(mask, spread, onto))
+}
+
+fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(1)?, cx.dims(1)?);
+    let axis = cx.axis(cx.constant_int(0)?, dims.len())?;
+    let n = cx.required(cx.node.int("num_split"), "num_split")?;
+    let n = u64::try_from(n).ok().filter(|&n| n > 0 && dims[axis] % n == 0);
+    let Some(n) = n else { return Err(cx.mismatch(format!("{dims:?} does not split evenly along {axis}"))) };
+    pieces(cx, x, axis, &vec![dims[axis] / n; n as usize])
+}
+
+fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[u64]) -> Result<Vec<Value>> {
+    let mut start = 0;
+    let mut out = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        out.push(Value::Array(cx.b.slice_axis(x, axis, start, start + size)));
+        start += size;
+    }
+    Ok(out)
+}
+
+fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.constant_ints(1)?);
+    let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
+    let known: i64 = sizes.iter().filter(|&&s| s != -1).fold(0i64, |a, &s| a.saturating_add(s));
+    let rest = dims[axis] as i64 - known;
+    let open = sizes.iter().filter(|&&s| s == -1).count();
+    if open > 1 || rest < 0 || (open == 0 && rest != 0) || sizes.iter().any(|&s| s < -1) {
+        return Err(cx.mismatch(format!("{sizes:?} does not split {} elements", dims[axis])));
+    }
+    let sizes: Vec<u64> = sizes.iter().map(|&s| if s == -1 { rest as u64 } else { s as u64 }).collect();
+    pieces(cx, x, axis, &sizes)
+}
+
+fn unpack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
+    let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
+    let n = dims.remove(axis);
+    if cx.node.int("num").is_some_and(|want| want != n as i64) || n > 1 << 20 {
+        return Err(cx.mismatch(format!("dimension {axis} has {n} parts, which is not what the node says")));
+    }
+    let mut out = Vec::with_capacity(n as usize);
+    for i in 0..n {
+        let part = cx.b.slice_axis(x, axis, i, i + 1);
+        out.push(Value::Array(cx.b.reshape(part, &dims)));
+    }
+    Ok(out)
+}
+
+fn reverse_axes(cx: &mut LowerCtx, axes: Vec<usize>) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let y = if axes.is_empty() { x } else { cx.b.add_inst(Op::Reverse(axes), &[x]) };
+    cx.one(y)
+}
+
+fn reverse_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let rank = cx.dims(0)?.len();
+    let axes = cx.constant_ints(1)?.iter().map(|&a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
+    reverse_axes(cx, axes)
+}
+
+fn reverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let flags = cx.constant_ints(1)?;
+    if flags.len() != cx.dims(0)?.len() {
+        return Err(cx.mismatch("one flag a dimension is needed"));
+    }
+    let axes = (0..flags.len()).filter(|&i| flags[i] != 0).collect();
+    reverse_axes(cx, axes)
+}
+
+fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (mut x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let (shifts, axes) = (cx.constant_ints(1)?, cx.constant_ints(2)?);
+    if shifts.len() != axes.len() {
+        return Err(cx.mismatch("shift and axis have different lengths"));
+    }
+    for (&shift, &axis) in shifts.iter().zip(&axes) {
+        let axis = cx.axis(axis, dims.len())?;
+        let n = dims[axis];
+        let by = if n == 0 { 0 } else { shift.rem_euclid(n as i64) as u64 };
+        if by > 0 {
+            let (end, start) = (cx.b.slice_axis(x, axis, n - by, n), cx.b.slice_axis(x, axis, 0, n - by));
+            x = cx.b.concatenate(&[end, start], axis);
+        }
+    }
+    cx.one(x)
+}

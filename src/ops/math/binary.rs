@@ -1,0 +1,188 @@
+//! Ops of two arrays that broadcast.
+use super::special::{compare_scalar, wide2};
+use super::unary::conj;
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::row::{binary, op};
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// Arithmetic and bits.
+pub const ROWS: &[OpRow] = &[
+    binary("Add", Builder::add),
+    binary("AddV2", Builder::add),
+    op("AddN", "inputs* -> sum", add_n),
+    binary("Sub", Builder::sub),
+    binary("Mul", Builder::mul),
+    binary("Div", Builder::div),
+    binary("RealDiv", Builder::div),
+    binary("TruncateDiv", Builder::div).dtypes("integers"),
+    binary("FloorDiv", floor_div),
+    binary("FloorMod", floor_mod),
+    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
+    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
+    binary("Maximum", Builder::max),
+    binary("Minimum", Builder::min),
+    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)),
+    binary("Atan2", |b, x, y| b.binary(ScalarOp::Atan2, x, y)),
+    binary("SquaredDifference", squared_difference),
+    binary("DivNoNan", |b, x, y| {
+        let z = b.div(x, y);
+        zero_where_zero(b, y, z)
+    }),
+    binary("MulNoNan", |b, x, y| {
+        let z = b.mul(x, y);
+        zero_where_zero(b, y, z)
+    }),
+    binary("Xdivy", |b, x, y| {
+        let z = b.div(x, y);
+        zero_where_zero(b, x, z)
+    }),
+    binary("Xlogy", |b, x, y| times_zero_wins(b, x, y, ScalarOp::Log)),
+    binary("Xlog1py", |b, x, y| times_zero_wins(b, x, y, ScalarOp::Log1p)),
+    binary("BitwiseAnd", |b, x, y| b.binary(ScalarOp::And, x, y)),
+    binary("BitwiseOr", |b, x, y| b.binary(ScalarOp::Or, x, y)),
+    binary("BitwiseXor", |b, x, y| b.binary(ScalarOp::Xor, x, y)),
+    binary("LeftShift", |b, x, y| {
+        let y = clamp_shift(b, y);
+        b.binary(ScalarOp::ShiftLeft, x, y)
+    }),
+    binary("RightShift", right_shift),
+    op("Complex", "real imag -> out", complex).dtypes("f32, f64"),
+];
+
+/// Relations and logic.
+pub const COMPARISONS: &[OpRow] = &[
+    op("Equal", "x y -> z", |cx| equality(cx, Direction::Eq)),
+    op("NotEqual", "x y -> z", |cx| equality(cx, Direction::Ne)),
+    binary("Less", |b, x, y| b.compare(Direction::Lt, x, y)),
+    binary("LessEqual", |b, x, y| b.compare(Direction::Le, x, y)),
+    binary("Greater", |b, x, y| b.compare(Direction::Gt, x, y)),
+    binary("GreaterEqual", |b, x, y| b.compare(Direction::Ge, x, y)),
+    binary("LogicalAnd", |b, x, y| b.binary(ScalarOp::And, x, y)).dtypes("pred"),
+    binary("LogicalOr", |b, x, y| b.binary(ScalarOp::Or, x, y)).dtypes("pred"),
+    op("ApproximateEqual", "x y -> z", approximate_equal),
+];
+
+fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(value @ (Value::List(_) | Value::UnshapedList { .. })) = cx.args.first() {
+        return if cx.args.len() == 1 { Ok(vec![value.clone()]) } else { Err(cx.unsupported("a sum of lists")) };
+    }
+    let mut parts = cx.arg_range(0, cx.args.len())?.into_iter();
+    let Some(mut sum) = parts.next() else { return Err(cx.mismatch("AddN needs an input")) };
+    for part in parts {
+        if cx.b.dims(part) != cx.b.dims(sum) {
+            return Err(cx.mismatch(format!("{} and {} differ", cx.b.shape(sum), cx.b.shape(part))));
+        }
+        sum = cx.b.add(sum, part);
+    }
+    cx.one(sum)
+}
+
+/// Integers: the quotient rounded down; floats: floor(x / y).
+pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    let dtype = b.dtype(x);
+    if dtype.is_float() {
+        return wide2(b, x, y, |b, x, y| {
+            let q = b.div(x, y);
+            b.unary(ScalarOp::Floor, q)
+        });
+    }
+    let (x, y) = b.broadcast_together(x, y);
+    let q = b.div(x, y);
+    if !dtype.is_signed() {
+        return q;
+    }
+    let r = b.binary(ScalarOp::Remainder, x, y);
+    let off = wrong_sign(b, r, y);
+    let one = b.full_like(q, 1.0);
+    let down = b.sub(q, one);
+    b.select(off, down, q)
+}
+
+/// The remainder with the divisor's sign.
+pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    wide2(b, x, y, |b, x, y| {
+        let (x, y) = b.broadcast_together(x, y);
+        let r = b.binary(ScalarOp::Remainder, x, y);
+        let dtype = b.dtype(x);
+        if !dtype.is_signed() && !dtype.is_float() {
+            return r;
+        }
+        let off = wrong_sign(b, r, y);
+        let other = b.add(r, y);
+        b.select(off, other, r)
+    })
+}
+
+/// Whether a remainder is not zero and has another sign than the divisor.
+fn wrong_sign(b: &mut Builder, r: InstId, y: InstId) -> InstId {
+    let nonzero = compare_scalar(b, Direction::Ne, r, 0.0);
+    let (p, q) = (compare_scalar(b, Direction::Lt, r, 0.0), compare_scalar(b, Direction::Lt, y, 0.0));
+    let differ = b.binary(ScalarOp::Xor, p, q);
+    b.binary(ScalarOp::And, nonzero, differ)
+}
+
+fn squared_difference(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    let d = b.sub(x, y);
+    let c = conj(b, d);
+    b.mul(c, d)
+}
+
+/// 0 where `test` is 0, else `z`.
+fn zero_where_zero(b: &mut Builder, test: InstId, z: InstId) -> InstId {
+    let zero = b.full_like(z, 0.0);
+    let is_zero = compare_scalar(b, Direction::Eq, test, 0.0);
+    b.select(is_zero, zero, z)
+}
+
+/// x · f(y), and 0 where x is 0 whatever y is.
+fn times_zero_wins(b: &mut Builder, x: InstId, y: InstId, f: ScalarOp) -> InstId {
+    wide2(b, x, y, |b, x, y| {
+        let f = b.unary(f, y);
+        let z = b.mul(x, f);
+        zero_where_zero(b, x, z)
+    })
+}
+
+/// A shift amount in `0..bits`.
+fn clamp_shift(b: &mut Builder, y: InstId) -> InstId {
+    let dtype = b.dtype(y);
+    let (low, high) = (b.scalar(dtype, 0.0), b.scalar(dtype, f64::from(dtype.bits() - 1)));
+    b.elementwise(ScalarOp::Clamp, &[low, y, high])
+}
+
+fn right_shift(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    let signed = b.dtype(x).is_signed();
+    let y = clamp_shift(b, y);
+    b.binary(if signed { ScalarOp::ShiftRightArithmetic } else { ScalarOp::ShiftRightLogical }, x, y)
+}
+
+fn complex(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (re, im) = (cx.arg(0)?, cx.arg(1)?);
+    let z = cx.b.binary(ScalarOp::Complex, re, im);
+    cx.one(z)
+}
+
+/// `Equal` and `NotEqual`; shapes that do not broadcast are simply unequal where the node says so.
+fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
+    let (x, y) = (cx.arg(0)?, cx.arg(1)?);
+    let fits = Builder::broadcast_dims(cx.b.dims(x), cx.b.dims(y)).is_some();
+    if !fits && cx.node.bool("incompatible_shape_error") == Some(false) {
+        let z = cx.b.constant(crate::tensor::Tensor::preds(&[], &[direction == Direction::Ne]));
+        return cx.one(z);
+    }
+    let z = cx.b.compare(direction, x, y);
+    cx.one(z)
+}
+
+fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, y) = (cx.arg(0)?, cx.arg(1)?);
+    let tolerance = f64::from(cx.node.float("tolerance").unwrap_or(1e-5));
+    let d = cx.b.sub(x, y);
+    let a = cx.b.unary(ScalarOp::Abs, d);
+    let a = if cx.b.dtype(a).is_integer() { cx.b.convert(a, DType::F64) } else { a };
+    let z = compare_scalar(cx.b, Direction::Lt, a, tolerance);
+    cx.one(z)
+}

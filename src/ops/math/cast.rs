@@ -1,0 +1,123 @@
+//! Choosing and converting.
+use super::special::compare_scalar;
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::hlo::{Builder, InstId};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Cast", "x -> y", cast),
+    op("Select", "condition t e -> output", select),
+    op("SelectV2", "condition t e -> output", select_v2),
+    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value),
+    op("Bucketize", "input -> output", bucketize),
+];
+
+fn cast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(Value::Unavailable(t)) = cx.args.first() {
+        return Ok(vec![Value::Unavailable(*t)]);
+    }
+    let x = cx.arg(0)?;
+    if let Some(other @ (TfType::String | TfType::Resource | TfType::Variant)) = cx.node.tf_type("DstT") {
+        return Err(cx.unsupported(format!("a cast to {other}; numbers are supported")));
+    }
+    let to = cx.attr_dtype("DstT")?;
+    if cx.flag("Truncate") && to.is_float() && to.bits() < cx.b.dtype(x).bits() {
+        return Err(cx.unsupported("a Cast that truncates; rounding casts are supported"));
+    }
+    let y = convert(cx.b, x, to);
+    cx.one(y)
+}
+
+/// A conversion as TensorFlow's CPU kernels do it: floats beyond the range of a 32 or 64 bit integer, and NaN, give the
+/// smallest one; narrower integers are the low bits of that.
+pub fn convert(b: &mut Builder, x: InstId, to: DType) -> InstId {
+    let from = b.dtype(x);
+    if from.is_complex() && !to.is_complex() && to != DType::Pred {
+        let re = b.unary(ScalarOp::Real, x);
+        return convert(b, re, to);
+    }
+    if !from.is_float() || !to.is_integer() {
+        return b.convert(x, to);
+    }
+    match to {
+        DType::S32 => indefinite(b, x, DType::S32, 2f64.powi(31)),
+        DType::S64 => indefinite(b, x, DType::S64, 2f64.powi(63)),
+        DType::U32 => {
+            let wide = indefinite(b, x, DType::S64, 2f64.powi(63));
+            b.convert(wide, DType::U32)
+        }
+        DType::U64 => {
+            let negative = indefinite(b, x, DType::S64, 2f64.powi(63));
+            let wrapped = b.convert(negative, DType::U64);
+            let direct = b.convert(x, DType::U64);
+            let below = compare_scalar(b, Direction::Lt, x, 0.0);
+            b.select(below, wrapped, direct)
+        }
+        _ => {
+            let wide = indefinite(b, x, DType::S32, 2f64.powi(31));
+            b.convert(wide, to)
+        }
+    }
+}
+
+/// Truncates; the smallest integer where the value does not fit.
+fn indefinite(b: &mut Builder, x: InstId, to: DType, limit: f64) -> InstId {
+    let y = b.convert(x, to);
+    let fits = compare_scalar(b, Direction::Lt, x, limit);
+    let least = b.full_like(y, f64::NEG_INFINITY);
+    b.select(fits, y, least)
+}
+
+/// The old form: a vector condition chooses rows, a scalar chooses all.
+fn select(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (mut c, t, e) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (shape, dims) = (cx.dims(0)?, cx.dims(1)?);
+    if shape.len() == 1 && dims.len() > 1 {
+        if shape[0] != dims[0] {
+            return Err(cx.mismatch(format!("a condition of {shape:?} does not choose among the rows of {dims:?}")));
+        }
+        c = cx.b.broadcast(c, &dims, &[0]);
+    } else if !shape.is_empty() && shape != dims {
+        return Err(cx.mismatch(format!("a condition of {shape:?} does not fit {dims:?}")));
+    }
+    if cx.dims(2)? != dims {
+        return Err(cx.mismatch(format!("the choices have the shapes {dims:?} and {:?}", cx.dims(2)?)));
+    }
+    let y = cx.b.select(c, t, e);
+    cx.one(y)
+}
+
+fn select_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (c, t, e) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let y = cx.b.select(c, t, e);
+    cx.one(y)
+}
+
+fn clip_by_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, low, high) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let y = cx.b.min(x, high);
+    let y = cx.b.max(y, low);
+    cx.one(y)
+}
+
+fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let Some(crate::graph::Attr::Floats(bounds)) = cx.node.attr("boundaries") else {
+        return Err(cx.unsupported("Bucketize without `boundaries`"));
+    };
+    let work = if cx.b.dtype(x) == DType::F64 || cx.b.dtype(x).is_integer() { DType::F64 } else { DType::F32 };
+    let x = cx.b.convert(x, work);
+    let dims = cx.b.dims(x).to_vec();
+    let mut count = cx.b.full(DType::S32, &dims, 0.0);
+    for &bound in bounds.iter() {
+        let above = compare_scalar(cx.b, Direction::Ge, x, f64::from(bound));
+        let one = cx.b.convert(above, DType::S32);
+        count = cx.b.add(count, one);
+    }
+    cx.one(count)
+}

@@ -1,0 +1,203 @@
+//! Matrix products.
+use super::unary::conj;
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::DotDims;
+use crate::hlo::{Builder, InstId};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false)),
+    op("SparseMatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false)),
+    op("BatchMatMul", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true)),
+    op("BatchMatMulV2", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true)),
+    op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true)),
+    op("Einsum", "inputs* -> output", einsum),
+];
+
+/// A product in f32 at least for floats.
+pub fn wide_dot(b: &mut Builder, x: InstId, y: InstId, dims: DotDims) -> InstId {
+    super::special::wide2(b, x, y, |b, x, y| b.dot(x, y, dims))
+}
+
+fn matmul(cx: &mut LowerCtx, flags: [&str; 2], adjoint: bool) -> Result<Vec<Value>> {
+    let (mut x, mut y) = (cx.arg(0)?, cx.arg(1)?);
+    let (tx, ty) = (cx.flag(flags[0]), cx.flag(flags[1]));
+    if cx.b.rank(x) < 2 || cx.b.rank(y) < 2 {
+        return Err(cx.mismatch(format!("{} and {} are no matrices", cx.b.shape(x), cx.b.shape(y))));
+    }
+    if adjoint {
+        x = if tx { conj(cx.b, x) } else { x };
+        y = if ty { conj(cx.b, y) } else { y };
+    }
+    let out = match cx.node.tf_type("Tout").and_then(|t| t.dtype()) {
+        Some(t) => t,
+        None if &*cx.node.op == "SparseMatMul" => DType::F32,
+        None => cx.b.dtype(x),
+    };
+    if out != cx.b.dtype(x) || cx.b.dtype(x) != cx.b.dtype(y) {
+        (x, y) = (cx.b.convert(x, out), cx.b.convert(y, out));
+    }
+    let z = product(cx.b, x, y, tx, ty)
+        .ok_or_else(|| Error::user(Code::ShapeMismatch, "the batch dimensions can't be broadcast together"))?;
+    cx.one(z)
+}
+
+/// The product of the last two dimensions, the leading ones broadcast; `None` where these do not fit.
+fn product(b: &mut Builder, x: InstId, y: InstId, tx: bool, ty: bool) -> Option<InstId> {
+    let (xd, yd) = (b.dims(x).to_vec(), b.dims(y).to_vec());
+    let (xb, yb) = (&xd[..xd.len() - 2], &yd[..yd.len() - 2]);
+    let batch = Builder::broadcast_dims(xb, yb)?;
+    let n = batch.len();
+    let x = b.broadcast_to(x, &[&batch[..], &xd[xd.len() - 2..]].concat());
+    let y = b.broadcast_to(y, &[&batch[..], &yd[yd.len() - 2..]].concat());
+    let dims = DotDims {
+        lhs_batch: (0..n).collect(),
+        rhs_batch: (0..n).collect(),
+        lhs_contracting: vec![if tx { n } else { n + 1 }],
+        rhs_contracting: vec![if ty { n + 1 } else { n }],
+    };
+    Some(wide_dot(b, x, y, dims))
+}
+
+/// One operand of an einsum: its array and the label of each dimension.
+struct Labelled {
+    x: InstId,
+    labels: Vec<char>,
+}
+
+/// Sums of products by an equation; dimensions that `...` stands for get labels of their own.
+fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let equation: String = match cx.node.str("equation") {
+        Some(e) => e.chars().filter(|c| !c.is_whitespace()).collect(),
+        None => return Err(Error::user(Code::BadAttr, "attribute `equation` is missing")),
+    };
+    let Some((left, right)) = equation.split_once("->") else {
+        return Err(Error::user(Code::BadAttr, format!("`{equation}` has no arrow")));
+    };
+    let terms: Vec<&str> = left.split(',').collect();
+    if terms.len() != cx.args.len() || cx.args.is_empty() || cx.args.len() > 2 {
+        return Err(cx.unsupported(format!("`{equation}` with {} inputs; one or two are supported", cx.args.len())));
+    }
+    let mut operands = Vec::new();
+    let mut hidden: Vec<u64> = vec![];
+    for (i, term) in terms.iter().enumerate() {
+        let x = cx.arg(i)?;
+        let rank = cx.b.rank(x);
+        let named = term.chars().filter(|c| c.is_alphabetic()).count();
+        if named > rank || (!term.contains("...") && named != rank) {
+            return Err(cx.mismatch(format!("`{term}` does not fit {}", cx.b.shape(x))));
+        }
+        let count = rank - named;
+        let at = term.find("...").unwrap_or(term.len());
+        let dims = &cx.b.dims(x)[at.min(rank)..at.min(rank) + if term.contains("...") { count } else { 0 }];
+        hidden = Builder::broadcast_dims(&hidden, dims)
+            .ok_or_else(|| cx.mismatch("the dimensions of `...` can't be broadcast together"))?;
+        operands.push((x, *term, count));
+    }
+    let n = hidden.len();
+    let label = |i: usize| char::from_u32(0xE000 + i as u32).unwrap_or('?');
+    let spell = |term: &str, count: usize| -> Vec<char> {
+        let dots: String = (n - count..n).map(label).collect();
+        term.replace("...", &dots).chars().collect()
+    };
+    let want = spell(right, n);
+    let mut list = Vec::new();
+    for (x, term, count) in operands {
+        let operand = Labelled { x, labels: spell(term, count) };
+        list.push(diagonals(cx.b, operand));
+    }
+    let result = contract(cx, list, &want)?;
+    let x = arrange(cx, result, &want)?;
+    cx.one(x)
+}
+
+/// Labels that stand twice: only the diagonal is kept.
+fn diagonals(b: &mut Builder, mut operand: Labelled) -> Labelled {
+    let mut i = 0;
+    while i < operand.labels.len() {
+        let Some(j) = (i + 1..operand.labels.len()).find(|&j| operand.labels[j] == operand.labels[i]) else {
+            i += 1;
+            continue;
+        };
+        let dims = b.dims(operand.x).to_vec();
+        let (p, q) = (b.iota(DType::S32, &dims, i), b.iota(DType::S32, &dims, j));
+        let same = b.compare(crate::scalar::Direction::Eq, p, q);
+        let zero = b.full_like(operand.x, 0.0);
+        let kept = b.select(same, operand.x, zero);
+        operand.x = super::reduce::fold_axes(b, kept, ScalarOp::Add, 0.0, &[j]);
+        operand.labels.remove(j);
+    }
+    operand
+}
+
+fn contract(cx: &mut LowerCtx, mut list: Vec<Labelled>, want: &[char]) -> Result<Labelled> {
+    let second = if list.len() > 1 { list.pop() } else { None };
+    let Some(first) = list.pop() else { return Err(cx.mismatch("einsum needs an input")) };
+    let Some(second) = second else { return Ok(sum_out(cx.b, first, |l| want.contains(&l))) };
+    let first = sum_out(cx.b, first, |l| want.contains(&l) || second.labels.contains(&l));
+    let second = sum_out(cx.b, second, |l| want.contains(&l) || first.labels.contains(&l));
+    let (first, second) = match_ones(cx.b, first, second);
+    let at = |o: &Labelled, l: char| o.labels.iter().position(|&m| m == l);
+    let shared: Vec<char> = first.labels.iter().copied().filter(|&l| at(&second, l).is_some()).collect();
+    let (batch, inner): (Vec<char>, Vec<char>) = shared.iter().partition(|l| want.contains(l));
+    let axes = |o: &Labelled, ls: &[char]| ls.iter().filter_map(|&l| at(o, l)).collect::<Vec<_>>();
+    let dims = DotDims {
+        lhs_batch: axes(&first, &batch),
+        rhs_batch: axes(&second, &batch),
+        lhs_contracting: axes(&first, &inner),
+        rhs_contracting: axes(&second, &inner),
+    };
+    let mut labels = batch.clone();
+    labels.extend(first.labels.iter().filter(|l| !shared.contains(l)));
+    labels.extend(second.labels.iter().filter(|l| !shared.contains(l)));
+    let x = wide_dot(cx.b, first.x, second.x, dims);
+    Ok(Labelled { x, labels })
+}
+
+/// Sums the dimensions that nothing else mentions.
+fn sum_out(b: &mut Builder, operand: Labelled, keep: impl Fn(char) -> bool) -> Labelled {
+    let gone: Vec<usize> = (0..operand.labels.len()).filter(|&i| !keep(operand.labels[i])).collect();
+    let x = super::reduce::fold_axes(b, operand.x, ScalarOp::Add, 0.0, &gone);
+    Labelled { x, labels: operand.labels.into_iter().filter(|&l| keep(l)).collect() }
+}
+
+/// A shared dimension of size 1 against a larger one: the one is dropped, which broadcasts it.
+fn match_ones(b: &mut Builder, mut x: Labelled, mut y: Labelled) -> (Labelled, Labelled) {
+    for label in x.labels.clone() {
+        let (Some(i), Some(j)) =
+            (x.labels.iter().position(|&l| l == label), y.labels.iter().position(|&l| l == label))
+        else {
+            continue;
+        };
+        let (n, m) = (b.dims(x.x)[i], b.dims(y.x)[j]);
+        let (operand, axis) = match (n, m) {
+            (1, m) if m != 1 => (&mut x, i),
+            (n, 1) if n != 1 => (&mut y, j),
+            _ => continue,
+        };
+        let mut dims = b.dims(operand.x).to_vec();
+        dims.remove(axis);
+        operand.x = b.reshape(operand.x, &dims);
+        operand.labels.remove(axis);
+    }
+    (x, y)
+}
+
+/// Dimensions in the order that is asked for.
+fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId> {
+    let mut order = Vec::with_capacity(want.len());
+    for &label in want {
+        let Some(at) = result.labels.iter().position(|&l| l == label) else {
+            return Err(cx.unsupported("an einsum whose output has a label that no input has, or one twice"));
+        };
+        order.push(at);
+    }
+    if order.len() != result.labels.len() {
+        return Err(cx.unsupported("an einsum whose output has a label twice"));
+    }
+    Ok(cx.b.transpose(result.x, &order))
+}

@@ -1,0 +1,156 @@
+//! Reductions over axes that are known at compile time.
+use super::special::mul_scalar;
+use crate::diag::Result;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0)).constants(&[1]),
+    op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0)).constants(&[1]),
+    op("Max", "input axes -> output", |cx| fold(cx, ScalarOp::Maximum, f64::NEG_INFINITY)).constants(&[1]),
+    op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY)).constants(&[1]),
+    op("All", "input axes -> output", |cx| fold(cx, ScalarOp::And, 1.0)).constants(&[1]).dtypes("pred"),
+    op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0)).constants(&[1]).dtypes("pred"),
+    op("Mean", "input axes -> output", mean).constants(&[1]),
+    op("EuclideanNorm", "input axes -> output", euclidean_norm).constants(&[1]),
+    op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt)).constants(&[1]),
+    op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt)).constants(&[1]),
+    op("L2Loss", "t -> output", l2_loss).dtypes("floats"),
+];
+
+/// The axes of input 1 within the rank of input 0, each once, in order.
+fn axes(cx: &LowerCtx) -> Result<Vec<usize>> {
+    let rank = cx.dims(0)?.len();
+    let mut axes = Vec::new();
+    for axis in cx.constant_ints(1)? {
+        axes.push(cx.axis(axis, rank)?);
+    }
+    axes.sort_unstable();
+    axes.dedup();
+    Ok(axes)
+}
+
+/// Folds with a type of at least 32 bits for floats.
+pub fn fold_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[usize]) -> InstId {
+    if axes.is_empty() {
+        return x;
+    }
+    let dtype = b.dtype(x);
+    let sums = matches!(op, ScalarOp::Add | ScalarOp::Multiply);
+    let work = if sums && dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
+    let x = b.convert(x, work);
+    let init = b.scalar(work, init);
+    let y = b.reduce(x, init, op, axes);
+    b.convert(y, dtype)
+}
+
+/// Puts size 1 back at the folded axes where the node keeps its dimensions.
+fn keep(cx: &mut LowerCtx, y: InstId, axes: &[usize]) -> Result<Vec<Value>> {
+    if !cx.flag("keep_dims") {
+        return cx.one(y);
+    }
+    let mut dims = cx.dims(0)?;
+    for &axis in axes {
+        dims[axis] = 1;
+    }
+    let y = cx.b.reshape(y, &dims);
+    cx.one(y)
+}
+
+fn fold(cx: &mut LowerCtx, op: ScalarOp, init: f64) -> Result<Vec<Value>> {
+    let (x, axes) = (cx.arg(0)?, axes(cx)?);
+    let y = fold_axes(cx.b, x, op, init, &axes);
+    keep(cx, y, &axes)
+}
+
+/// The sum over the count; integers truncate, and sums of narrow floats are not rounded before the division.
+fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, axes) = (cx.arg(0)?, axes(cx)?);
+    let dtype = cx.b.dtype(x);
+    let count: u64 = axes.iter().map(|&a| cx.b.dims(x)[a]).product();
+    let narrow = dtype.is_float() && dtype.bits() < 32;
+    let wide = if narrow { cx.b.convert(x, DType::F32) } else { x };
+    let sum = fold_axes(cx.b, wide, ScalarOp::Add, 0.0, &axes);
+    let y = if dtype.is_integer() && count == 0 {
+        cx.b.full_like(sum, 0.0)
+    } else {
+        let n = cx.b.full_like(sum, count as f64);
+        cx.b.div(sum, n)
+    };
+    let y = cx.b.convert(y, dtype);
+    keep(cx, y, &axes)
+}
+
+fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, axes) = (cx.arg(0)?, axes(cx)?);
+    if cx.b.dtype(x).is_integer() {
+        return Err(cx.unsupported("EuclideanNorm of integers; floats and complex numbers are supported"));
+    }
+    let dtype = cx.b.dtype(x);
+    let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
+    let x = cx.b.convert(x, work);
+    let c = super::unary::conj(cx.b, x);
+    let square = cx.b.mul(x, c);
+    let sum = fold_axes(cx.b, square, ScalarOp::Add, 0.0, &axes);
+    let y = cx.b.unary(ScalarOp::Sqrt, sum);
+    let y = cx.b.convert(y, dtype);
+    keep(cx, y, &axes)
+}
+
+fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let all: Vec<usize> = (0..cx.b.rank(x)).collect();
+    let y = super::special::wide(cx.b, x, |b, x| {
+        let square = b.mul(x, x);
+        let sum = fold_axes(b, square, ScalarOp::Add, 0.0, &all);
+        mul_scalar(b, sum, 0.5)
+    });
+    cx.one(y)
+}
+
+/// The position of the first largest (smallest) element; NaN never wins.
+fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
+    let out = if cx.node.attr("output_type").is_some() { cx.attr_dtype("output_type")? } else { DType::S64 };
+    if cx.b.dims(x)[axis] == 0 {
+        return Err(cx.mismatch("the dimension to search is empty"));
+    }
+    let y = arg_extreme_axis(cx.b, x, axis, better);
+    let y = cx.b.convert(y, out);
+    cx.one(y)
+}
+
+/// S32 or S64 positions along one axis of the first element that no other is better than.
+pub fn arg_extreme_axis(b: &mut Builder, x: InstId, axis: usize, better: Direction) -> InstId {
+    let x = if b.dtype(x) == DType::Pred { b.convert(x, DType::U8) } else { x };
+    let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
+    let index = if dims[axis] > i32::MAX as u64 { DType::S64 } else { DType::S32 };
+    let positions = b.iota(index, &dims, axis);
+    let worst = if better == Direction::Gt { f64::NEG_INFINITY } else { f64::INFINITY };
+    let worst = b.constant(Tensor::scalar_of(dtype, worst));
+    let zero = b.scalar(index, 0.0);
+    let comp = better_pair(b, dtype, index, better);
+    let pair = b.add_inst(Op::Reduce { dims: vec![axis], comp }, &[x, positions, worst, zero]);
+    b.get_tuple_element(pair, 1)
+}
+
+/// (v0, i0, v1, i1) -> the better of the two, of equal ones that of the lower index.
+fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -> CompId {
+    b.begin("better");
+    let v0 = b.parameter(Shape::array(dtype, []));
+    let i0 = b.parameter(Shape::array(index, []));
+    let v1 = b.parameter(Shape::array(dtype, []));
+    let i1 = b.parameter(Shape::array(index, []));
+    let wins = b.compare(better, v1, v0);
+    let (same, earlier) = (b.compare(Direction::Eq, v1, v0), b.compare(Direction::Lt, i1, i0));
+    let ties = b.binary(ScalarOp::And, same, earlier);
+    let take = b.binary(ScalarOp::Or, wins, ties);
+    let (v, i) = (b.select(take, v1, v0), b.select(take, i1, i0));
+    let root = b.tuple(&[v, i]);
+    b.end(root)
+}

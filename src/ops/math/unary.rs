@@ -1,0 +1,163 @@
+//! Ops of one array, point by point, and their gradients.
+use super::special::{self, compare_scalar, mul_scalar, wide};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::row::{op, unary};
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// Functions of one array.
+pub const ROWS: &[OpRow] = &[
+    op("Abs", "x -> y", |cx| plain(cx, ScalarOp::Abs)),
+    op("ComplexAbs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).dtypes("c64, c128"),
+    op("Neg", "x -> y", |cx| plain(cx, ScalarOp::Negate)),
+    op("Sign", "x -> y", |cx| plain(cx, ScalarOp::Sign)),
+    op("Invert", "x -> y", |cx| plain(cx, ScalarOp::Not)).dtypes("integers"),
+    op("LogicalNot", "x -> y", |cx| plain(cx, ScalarOp::Not)).dtypes("pred"),
+    op("PopulationCount", "x -> y", population_count).dtypes("integers"),
+    op("Ceil", "x -> y", |cx| rounding(cx, ScalarOp::Ceil)),
+    op("Floor", "x -> y", |cx| rounding(cx, ScalarOp::Floor)),
+    op("Round", "x -> y", |cx| rounding(cx, ScalarOp::RoundNearestEven)),
+    op("Rint", "x -> y", |cx| rounding(cx, ScalarOp::RoundNearestEven)),
+    op("Exp", "x -> y", |cx| plain(cx, ScalarOp::Exp)),
+    op("Expm1", "x -> y", |cx| plain(cx, ScalarOp::Expm1)),
+    op("Log", "x -> y", |cx| plain(cx, ScalarOp::Log)),
+    op("Log1p", "x -> y", |cx| plain(cx, ScalarOp::Log1p)),
+    op("Sigmoid", "x -> y", |cx| plain(cx, ScalarOp::Logistic)),
+    op("Sqrt", "x -> y", |cx| plain(cx, ScalarOp::Sqrt)),
+    op("Rsqrt", "x -> y", |cx| plain(cx, ScalarOp::Rsqrt)),
+    op("Tanh", "x -> y", |cx| plain(cx, ScalarOp::Tanh)),
+    op("Sin", "x -> y", |cx| plain(cx, ScalarOp::Sin)),
+    op("Cos", "x -> y", |cx| plain(cx, ScalarOp::Cos)),
+    op("Tan", "x -> y", |cx| plain(cx, ScalarOp::Tan)),
+    op("Erf", "x -> y", |cx| plain(cx, ScalarOp::Erf)).dtypes("floats"),
+    op("Erfc", "x -> y", |cx| formula(cx, special::erfc)).dtypes("floats"),
+    op("Asin", "x -> y", |cx| formula(cx, special::asin)).dtypes("floats"),
+    op("Acos", "x -> y", |cx| formula(cx, special::acos)).dtypes("floats"),
+    op("Atan", "x -> y", |cx| formula(cx, special::atan)).dtypes("floats"),
+    op("Asinh", "x -> y", |cx| formula(cx, special::asinh)).dtypes("floats"),
+    op("Acosh", "x -> y", |cx| formula(cx, special::acosh)).dtypes("floats"),
+    op("Atanh", "x -> y", |cx| formula(cx, special::atanh)).dtypes("floats"),
+    op("Sinh", "x -> y", |cx| formula(cx, special::sinh)).dtypes("floats"),
+    op("Cosh", "x -> y", |cx| formula(cx, special::cosh)).dtypes("floats"),
+    op("IsFinite", "x -> y", |cx| plain(cx, ScalarOp::IsFinite)).dtypes("floats"),
+    unary("IsNan", |b, x| b.compare(Direction::Ne, x, x)).dtypes("floats"),
+    unary("IsInf", is_inf).dtypes("floats"),
+    unary("Square", |b, x| b.mul(x, x)),
+    unary("Reciprocal", reciprocal),
+    unary("Inv", reciprocal),
+    op("Real", "input -> output", |cx| plain(cx, ScalarOp::Real)),
+    op("Imag", "input -> output", |cx| plain(cx, ScalarOp::Imag)),
+    op("Conj", "input -> output", conj_op),
+    op("Angle", "input -> output", angle).dtypes("c64, c128"),
+    unary("ZerosLike", |b, x| b.full_like(x, 0.0)),
+    unary("OnesLike", |b, x| b.full_like(x, 1.0)),
+];
+
+/// Gradients: of the result (or the input) and the incoming gradient.
+pub const GRADIENTS: &[OpRow] = &[
+    op("SigmoidGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
+        let one = b.full_like(y, 1.0);
+        let rest = b.sub(one, y);
+        let slope = b.mul(y, rest);
+        b.mul(dy, slope)
+    })),
+    op("TanhGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
+        let one = b.full_like(y, 1.0);
+        let square = b.mul(y, y);
+        let slope = b.sub(one, square);
+        b.mul(dy, slope)
+    })),
+    op("SqrtGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
+        let half = mul_scalar(b, dy, 0.5);
+        b.div(half, y)
+    })),
+    op("RsqrtGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
+        let square = b.mul(y, y);
+        let cube = b.mul(square, y);
+        let half = mul_scalar(b, dy, -0.5);
+        b.mul(half, cube)
+    })),
+    op("ReciprocalGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)),
+    op("InvGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)),
+];
+
+/// One scalar op.
+fn plain(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let y = cx.b.unary(op, x);
+    cx.one(y)
+}
+
+/// A rounding, which leaves integers alone.
+fn rounding(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let y = if cx.b.dtype(x).is_float() { cx.b.unary(op, x) } else { x };
+    cx.one(y)
+}
+
+/// A formula on floats, in f32 at least.
+fn formula(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    if !cx.b.dtype(x).is_float() {
+        return Err(cx.unsupported(format!("{} of {}; floats are supported", cx.node.op, cx.b.dtype(x))));
+    }
+    let y = wide(cx.b, x, f);
+    cx.one(y)
+}
+
+fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
+    let (mut y, dy) = (cx.arg(0)?, cx.arg(1)?);
+    if cx.b.dtype(y).is_complex() {
+        y = conj(cx.b, y);
+    }
+    let z = special::wide2(cx.b, y, dy, f);
+    cx.one(z)
+}
+
+fn reciprocal(b: &mut Builder, x: InstId) -> InstId {
+    let one = b.full_like(x, 1.0);
+    b.div(one, x)
+}
+
+fn reciprocal_gradient(b: &mut Builder, y: InstId, dy: InstId) -> InstId {
+    let square = b.mul(y, y);
+    let product = b.mul(dy, square);
+    b.unary(ScalarOp::Negate, product)
+}
+
+fn is_inf(b: &mut Builder, x: InstId) -> InstId {
+    let a = b.unary(ScalarOp::Abs, x);
+    compare_scalar(b, Direction::Eq, a, f64::INFINITY)
+}
+
+/// The complex conjugate.
+pub fn conj(b: &mut Builder, x: InstId) -> InstId {
+    if !b.dtype(x).is_complex() {
+        return x;
+    }
+    let (re, im) = (b.unary(ScalarOp::Real, x), b.unary(ScalarOp::Imag, x));
+    let im = b.unary(ScalarOp::Negate, im);
+    b.elementwise(ScalarOp::Complex, &[re, im])
+}
+
+fn conj_op(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let y = conj(cx.b, x);
+    cx.one(y)
+}
+
+fn angle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let (re, im) = (cx.b.unary(ScalarOp::Real, x), cx.b.unary(ScalarOp::Imag, x));
+    let y = cx.b.binary(ScalarOp::Atan2, im, re);
+    cx.one(y)
+}
+
+fn population_count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let n = cx.b.unary(ScalarOp::Popcnt, x);
+    let y = cx.b.convert(n, DType::U8);
+    cx.one(y)
+}
