@@ -1,0 +1,347 @@
+//! HLO text as tokens.
+//!
+//! Tokens that begin with a digit, `-` or `?` overlap; they are tried in this order: float, dim labels (`b01f_01io->b01f`),
+//! sizes (`3x3`), padding (`0_1x2_3`), integer, `-inf`, `-nan`. A name directly followed by `=` is an attribute's name,
+//! one directly followed by `:` swallows the colon.
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The end of the text.
+    Eof,
+    /// Bytes that begin no token.
+    Error,
+    /// One of `= , : * # + ~ [ ] { } ( ) ?`.
+    Punct(u8),
+    /// `->`.
+    Arrow,
+    /// `<=`.
+    AtMost,
+    /// `...`.
+    Dots,
+    /// `%name` or `name:`.
+    Name,
+    /// `name=`.
+    AttrName,
+    /// `b01f_01io->b01f`.
+    DimLabels,
+    /// `3x3`.
+    Sizes,
+    /// `0_1x2_3_1`.
+    Pad,
+    /// A bare word.
+    Ident,
+    /// A word of the grammar: `true`, `HloModule`, `ROOT`, `replicated` …
+    Keyword,
+    /// `"text"`, escapes not resolved.
+    Str,
+    /// A whole number.
+    Int,
+    /// A number with a point or an exponent.
+    Decimal,
+    /// `f32`, `token` …
+    Type,
+    /// `inf`, `-inf`, `nan`, `-nan`, `nan(0x1)`.
+    Special,
+}
+
+/// One token: its kind and its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Token<'a> {
+    pub kind: Kind,
+    /// Without `%`, `:`, `=` or quotes.
+    pub text: &'a str,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Reads tokens one by one.
+#[derive(Clone, Debug)]
+pub(super) struct Lexer<'a> {
+    pub src: &'a str,
+    pub pos: usize,
+}
+
+const KEYWORDS: &[&str] = &[
+    "true",
+    "false",
+    "HloModule",
+    "ENTRY",
+    "ROOT",
+    "maximal",
+    "replicated",
+    "manual",
+    "unknown",
+    "unreduced",
+    "last_tile_dim_replicate",
+    "shard_as",
+    "shard_like",
+];
+
+fn word_byte(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')
+}
+
+impl<'a> Lexer<'a> {
+    pub fn new(src: &'a str) -> Self {
+        Lexer { src, pos: 0 }
+    }
+    fn at(&self, i: usize) -> u8 {
+        self.src.as_bytes().get(i).copied().unwrap_or(0)
+    }
+    /// Skips spaces and comments; false where a comment does not end.
+    fn skip(&mut self) -> bool {
+        loop {
+            match self.at(self.pos) {
+                b' ' | b'\t' | b'\n' | b'\r' => self.pos += 1,
+                b'/' if self.at(self.pos + 1) == b'/' => {
+                    let rest = &self.src.as_bytes()[self.pos..];
+                    self.pos += rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+                }
+                b'/' if self.at(self.pos + 1) == b'*' => {
+                    match self.src.as_bytes()[self.pos + 2..].windows(2).position(|w| w == b"*/") {
+                        Some(n) => self.pos += n + 4,
+                        None => return false,
+                    }
+                }
+                _ => return true,
+            }
+        }
+    }
+    fn token(&self, kind: Kind, start: usize, inner: (usize, usize)) -> Token<'a> {
+        Token { kind, text: self.src.get(inner.0..inner.1).unwrap_or(""), start, end: self.pos }
+    }
+    /// The next token.
+    pub fn next(&mut self) -> Token<'a> {
+        if !self.skip() {
+            return self.token(Kind::Error, self.pos, (self.pos, self.pos));
+        }
+        let start = self.pos;
+        if start >= self.src.len() {
+            return self.token(Kind::Eof, start, (start, start));
+        }
+        let byte = self.at(start);
+        let kind = match byte {
+            b'-' if self.at(start + 1) == b'>' => self.take(2, Kind::Arrow),
+            b'<' if self.at(start + 1) == b'=' => self.take(2, Kind::AtMost),
+            b'.' if self.src[start..].starts_with("...") => self.take(3, Kind::Dots),
+            b'0'..=b'9' | b'-' | b'?' => self.number(),
+            b'%' => return self.percent(),
+            b'"' => return self.string(),
+            b'A'..=b'Z' | b'a'..=b'z' | b'_' => return self.word(),
+            b'=' | b',' | b':' | b'*' | b'#' | b'+' | b'~' | b'[' | b']' | b'{' | b'}' | b'(' | b')' => {
+                self.take(1, Kind::Punct(byte))
+            }
+            _ => {
+                let n = self.src[start..].chars().next().map_or(1, char::len_utf8);
+                self.take(n, Kind::Error)
+            }
+        };
+        self.token(kind, start, (start, self.pos))
+    }
+    fn take(&mut self, n: usize, kind: Kind) -> Kind {
+        self.pos += n;
+        kind
+    }
+    fn percent(&mut self) -> Token<'a> {
+        let start = self.pos;
+        self.pos += 1;
+        if !(self.at(self.pos).is_ascii_alphabetic() || self.at(self.pos) == b'_') {
+            return self.token(Kind::Error, start, (start, self.pos));
+        }
+        while word_byte(self.at(self.pos)) {
+            self.pos += 1;
+        }
+        self.token(Kind::Name, start, (start + 1, self.pos))
+    }
+    fn string(&mut self) -> Token<'a> {
+        let start = self.pos;
+        let mut i = start + 1;
+        loop {
+            match self.at(i) {
+                b'"' => break,
+                b'\\' if i + 1 < self.src.len() => i += 2,
+                _ if i >= self.src.len() => {
+                    self.pos = start + 1;
+                    return self.token(Kind::Error, start, (start, start + 1));
+                }
+                _ => i += 1,
+            }
+        }
+        self.pos = i + 1;
+        self.token(Kind::Str, start, (start + 1, i))
+    }
+    fn word(&mut self) -> Token<'a> {
+        let start = self.pos;
+        let mut end = start;
+        while word_byte(self.at(end)) {
+            end += 1;
+        }
+        let text = &self.src[start..end];
+        self.pos = end;
+        match self.at(end) {
+            b':' => {
+                self.pos += 1;
+                return self.token(Kind::Name, start, (start, end));
+            }
+            b'=' => {
+                self.pos += 1;
+                return self.token(Kind::AttrName, start, (start, end));
+            }
+            _ => {}
+        }
+        if is_type(text) {
+            return self.token(Kind::Type, start, (start, end));
+        }
+        if text == "inf" || text == "nan" {
+            if text == "nan" {
+                self.pos += nan_payload(&self.src[end..]);
+            }
+            return self.token(Kind::Special, start, (start, self.pos));
+        }
+        if KEYWORDS.contains(&text) {
+            return self.token(Kind::Keyword, start, (start, end));
+        }
+        if let Some(n) = dim_labels(&self.src.as_bytes()[start..]) {
+            self.pos = start + n;
+            return self.token(Kind::DimLabels, start, (start, self.pos));
+        }
+        self.token(Kind::Ident, start, (start, end))
+    }
+    fn number(&mut self) -> Kind {
+        let rest = &self.src.as_bytes()[self.pos..];
+        if let Some(n) = float(rest) {
+            return self.take(n, Kind::Decimal);
+        }
+        if let Some(n) = dim_labels(rest) {
+            return self.take(n, Kind::DimLabels);
+        }
+        if let Some(n) = sizes(rest) {
+            return self.take(n, Kind::Sizes);
+        }
+        if let Some(n) = pads(rest) {
+            return self.take(n, Kind::Pad);
+        }
+        let sign = usize::from(rest[0] == b'-');
+        let n = digits(&rest[sign..]);
+        if n > 0 {
+            return self.take(sign + n, Kind::Int);
+        }
+        if rest.starts_with(b"-inf") {
+            return self.take(4, Kind::Special);
+        }
+        if rest.starts_with(b"-nan") {
+            let n = nan_payload(&self.src[self.pos + 4..]);
+            return self.take(4 + n, Kind::Special);
+        }
+        if rest[0] == b'?' { self.take(1, Kind::Punct(b'?')) } else { self.take(1, Kind::Error) }
+    }
+}
+
+/// Whether `text` is a reserved type name.
+pub(super) fn is_type(text: &str) -> bool {
+    matches!(text, "token" | "opaque" | "s1" | "u1") || crate::tensor::DType::parse(text).is_some()
+}
+
+/// Whether `text` can't stand as a bare name.
+pub(super) fn is_reserved(text: &str) -> bool {
+    is_type(text) || KEYWORDS.contains(&text) || matches!(text, "inf" | "nan")
+}
+
+fn digits(b: &[u8]) -> usize {
+    b.iter().take_while(|c| c.is_ascii_digit()).count()
+}
+
+fn nan_payload(rest: &str) -> usize {
+    let b = rest.as_bytes();
+    if !rest.starts_with("(0x") {
+        return 0;
+    }
+    let n = b[3..].iter().take_while(|c| c.is_ascii_hexdigit()).count();
+    if n > 0 && b.get(3 + n) == Some(&b')') { n + 4 } else { 0 }
+}
+
+/// Digits with a point, an exponent or both.
+fn float(b: &[u8]) -> Option<usize> {
+    let mut i = usize::from(b.first() == Some(&b'-'));
+    let whole = digits(&b[i..]);
+    i += whole;
+    let mut is_float = false;
+    let mut fraction = 0;
+    if b.get(i) == Some(&b'.') {
+        fraction = digits(&b[i + 1..]);
+        if whole + fraction > 0 {
+            is_float = true;
+            i += 1 + fraction;
+        }
+    }
+    if whole + fraction == 0 {
+        return None;
+    }
+    if matches!(b.get(i), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(b.get(i + 1), Some(b'+' | b'-')));
+        let n = digits(b.get(i + 1 + sign..).unwrap_or(&[]));
+        if n > 0 {
+            return Some(i + 1 + sign + n);
+        }
+    }
+    is_float.then_some(i)
+}
+
+fn labels(b: &[u8], letters: &[u8]) -> usize {
+    b.iter().take_while(|c| c.is_ascii_digit() || letters.contains(c)).count()
+}
+
+fn dim_labels(b: &[u8]) -> Option<usize> {
+    let first = labels(b, b"bf?");
+    let kernel = labels(b.get(first + 1..)?, b"io?");
+    let arrow = first + 1 + kernel;
+    if first < 2 || b[first] != b'_' || kernel < 2 || !b.get(arrow..)?.starts_with(b"->") {
+        return None;
+    }
+    let last = labels(&b[arrow + 2..], b"bf?");
+    (last >= 2).then_some(arrow + 2 + last)
+}
+
+fn sizes(b: &[u8]) -> Option<usize> {
+    let mut i = digits(b);
+    let mut many = false;
+    while i > 0 && b.get(i) == Some(&b'x') {
+        match digits(&b[i + 1..]) {
+            0 => break,
+            n => i += 1 + n,
+        }
+        many = true;
+    }
+    many.then_some(i)
+}
+
+fn pads(b: &[u8]) -> Option<usize> {
+    let signed = |b: &[u8]| {
+        let sign = usize::from(b.first() == Some(&b'-'));
+        match digits(&b[sign..]) {
+            0 => None,
+            n => Some(sign + n),
+        }
+    };
+    let one = |b: &[u8]| {
+        let low = signed(b)?;
+        if b.get(low) != Some(&b'_') {
+            return None;
+        }
+        let mut end = low + 1 + signed(&b[low + 1..])?;
+        if b.get(end) == Some(&b'_') {
+            let n = digits(&b[end + 1..]);
+            end += if n > 0 { n + 1 } else { 0 };
+        }
+        Some(end)
+    };
+    let mut i = one(b)?;
+    while b.get(i) == Some(&b'x') {
+        match one(&b[i + 1..]) {
+            Some(n) => i += 1 + n,
+            None => break,
+        }
+    }
+    Some(i)
+}

@@ -1,0 +1,579 @@
+//! Modules, computations, instructions and operands.
+use std::collections::{HashMap, HashSet};
+
+use super::attrs::{Attrs, Value};
+use super::lexer::{Kind, Lexer, Token};
+use super::table;
+use crate::diag::{Code, Diagnostic, Result};
+use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, infer};
+use crate::util::id_vec::IdVec;
+
+/// Operands and computations that are written inside an instruction nest no deeper than this.
+const DEPTH: usize = 64;
+
+/// The computation being read.
+struct Scope {
+    insts: IdVec<InstId, Inst>,
+    names: HashMap<String, InstId>,
+    params: Vec<Option<InstId>>,
+    root: Option<InstId>,
+}
+
+/// The state of one parse.
+pub(super) struct Parser<'a> {
+    pub(super) src: &'a str,
+    lexer: Lexer<'a>,
+    pub(super) tok: Token<'a>,
+    /// Where the token before `tok` ended.
+    pub(super) last_end: usize,
+    pub(super) module: Module,
+    comp_names: HashMap<String, CompId>,
+    taken_names: HashSet<String>,
+    scopes: Vec<Scope>,
+    depth: usize,
+    /// A lone instruction: operands that are not defined become parameters.
+    lone: bool,
+}
+
+/// See [`super::parse`].
+pub(super) fn parse(src: &str) -> Result<Module> {
+    let mut lexer = Lexer::new(src);
+    let tok = lexer.next();
+    let module = Module { name: String::new(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+    let mut p = Parser {
+        src,
+        lexer,
+        tok,
+        last_end: 0,
+        module,
+        comp_names: HashMap::new(),
+        taken_names: HashSet::new(),
+        scopes: Vec::new(),
+        depth: 0,
+        lone: false,
+    };
+    let header = p.is_word("HloModule");
+    if header || p.is_word("ENTRY") || p.peek().kind == Kind::Punct(b'{') {
+        if header {
+            p.header()?;
+        }
+        p.computations()?;
+    } else {
+        p.lone_instruction()?;
+    }
+    if p.module.name.is_empty() {
+        p.module.name = p.module.entry().name.clone();
+    }
+    Ok(p.module)
+}
+
+impl<'a> Parser<'a> {
+    // Tokens.
+
+    pub(super) fn advance(&mut self) {
+        self.last_end = self.tok.end;
+        self.tok = self.lexer.next();
+    }
+    pub(super) fn peek(&self) -> Token<'a> {
+        self.lexer.clone().next()
+    }
+    pub(super) fn is(&self, byte: u8) -> bool {
+        self.tok.kind == Kind::Punct(byte)
+    }
+    pub(super) fn is_word(&self, word: &str) -> bool {
+        matches!(self.tok.kind, Kind::Keyword | Kind::Ident) && self.tok.text == word
+    }
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
+        let found = self.is(byte);
+        if found {
+            self.advance();
+        }
+        found
+    }
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.is_word(word);
+        if found {
+            self.advance();
+        }
+        found
+    }
+    pub(super) fn expect(&mut self, byte: u8, message: &str) -> Result<()> {
+        if self.eat(byte) { Ok(()) } else { self.fail(message) }
+    }
+    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Result<T> {
+        self.fail_as(Code::HloSyntax, message)
+    }
+    pub(super) fn fail_as<T>(&self, code: Code, message: impl Into<String>) -> Result<T> {
+        let before = &self.src.as_bytes()[..self.tok.start.min(self.src.len())];
+        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|&&b| b != b'\n').count() + 1;
+        let mut d = Diagnostic::new(code, message);
+        d.place.line = Some((line, column));
+        Err(d.into())
+    }
+    /// Counts a level of nesting.
+    pub(super) fn enter(&mut self, limit: usize) -> Result<()> {
+        self.depth += 1;
+        if self.depth > limit { self.fail(format!("nested deeper than {limit} levels")) } else { Ok(()) }
+    }
+    pub(super) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+    pub(super) fn int(&mut self) -> Result<i64> {
+        if self.tok.kind != Kind::Int {
+            return self.fail("expects integer");
+        }
+        let value = self.tok.text.parse().or_else(|_| self.fail("expects an integer of 64 bits"))?;
+        self.advance();
+        Ok(value)
+    }
+    pub(super) fn bool(&mut self) -> Result<bool> {
+        let value = match (self.tok.kind, self.tok.text) {
+            (Kind::Keyword, "true") | (Kind::Int, "1") => true,
+            (Kind::Keyword, "false") | (Kind::Int, "0") => false,
+            _ => return self.fail("expects true or false"),
+        };
+        self.advance();
+        Ok(value)
+    }
+    pub(super) fn name(&mut self) -> Result<&'a str> {
+        if !matches!(self.tok.kind, Kind::Name | Kind::Ident) {
+            return self.fail("expects name");
+        }
+        let text = self.tok.text;
+        self.advance();
+        Ok(text)
+    }
+    /// Continues behind byte `end`.
+    pub(super) fn jump(&mut self, end: usize) {
+        self.lexer.pos = end;
+        self.last_end = end;
+        self.tok = self.lexer.next();
+    }
+
+    // Modules and computations.
+
+    fn header(&mut self) -> Result<()> {
+        self.advance();
+        self.module.name = self.name()?.to_string();
+        while self.eat(b',') {
+            self.module_attribute()?;
+        }
+        Ok(())
+    }
+    fn module_attribute(&mut self) -> Result<()> {
+        if self.tok.kind != Kind::AttrName {
+            return self.fail("expects attribute name");
+        }
+        let name = self.tok.text;
+        self.advance();
+        let start = self.tok.start;
+        match name {
+            "is_scheduled" => {
+                self.bool()?;
+            }
+            "replica_count" | "num_partitions" => {
+                self.int()?;
+            }
+            "entry_computation_layout" => drop(self.entry_layout()?),
+            "frontend_attributes" => self.config()?,
+            "input_output_alias" => self.aliasing(true)?,
+            "buffer_donor"
+            | "alias_passthrough_params"
+            | "origin_recovery_table"
+            | "allow_spmd_sharding_propagation_to_parameters"
+            | "allow_spmd_sharding_propagation_to_output" => {
+                if self.is(b'{') {
+                    self.braces()?;
+                } else {
+                    self.bool()?;
+                }
+            }
+            _ => return self.fail(format!("unexpected attribute \"{name}\" of a module")),
+        }
+        if self.module.extra.iter().any(|(n, _)| n == name) {
+            return self.fail(format!("attribute {name} already exists"));
+        }
+        self.module.extra.push((name.to_string(), self.src[start..self.last_end].to_string()));
+        Ok(())
+    }
+    /// `{(f32[2]{0})->f32[]}`.
+    fn entry_layout(&mut self) -> Result<(Vec<Shape>, Shape)> {
+        self.expect(b'{', "expects '{' at the start of an entry computation layout")?;
+        self.expect(b'(', "expects '(' in front of parameter shapes")?;
+        let mut params = Vec::new();
+        while !self.is(b')') {
+            if !params.is_empty() {
+                self.expect(b',', "expects ',' between shapes")?;
+            }
+            params.push(self.shape()?);
+        }
+        self.advance();
+        if self.tok.kind != Kind::Arrow {
+            return self.fail("expects '->'");
+        }
+        self.advance();
+        let result = self.shape()?;
+        self.expect(b'}', "expects '}' at the end of an entry computation layout")?;
+        Ok((params, result))
+    }
+    fn computations(&mut self) -> Result<()> {
+        let mut entry = None;
+        loop {
+            let marked = self.eat_word("ENTRY");
+            let id = self.computation()?;
+            if marked && entry.replace(id).is_some() {
+                return self.fail("expects only one ENTRY");
+            }
+            if self.tok.kind == Kind::Eof {
+                self.module.entry = entry.unwrap_or(id);
+                return Ok(());
+            }
+        }
+    }
+    fn computation(&mut self) -> Result<CompId> {
+        let name = self.name()?;
+        let signature = if self.is(b'(') { Some(self.signature()?) } else { None };
+        let id = self.instructions(name)?;
+        if let Some(result) = signature {
+            let comp = &self.module.comps[id];
+            let root = &comp.insts[comp.root];
+            if !root.shape.same(&result) {
+                return self.fail(format!(
+                    "shape of computation {name}, {result}, is not compatible with that of its root instruction {}, {}",
+                    root.name, root.shape
+                ));
+            }
+        }
+        if self.eat(b',') {
+            if self.tok.kind != Kind::AttrName || self.tok.text != "execution_thread" {
+                return self.fail("expects execution_thread");
+            }
+            self.advance();
+            if self.tok.kind != Kind::Str {
+                return self.fail("expects a string");
+            }
+            self.advance();
+        }
+        if self.comp_names.insert(name.to_string(), id).is_some() {
+            return self.fail(format!("computation already exists: {name}"));
+        }
+        Ok(id)
+    }
+    /// `(a: f32[], b: f32[]) -> f32[]`; the result's shape.
+    fn signature(&mut self) -> Result<Shape> {
+        self.advance();
+        let mut first = true;
+        while !self.is(b')') {
+            if !std::mem::take(&mut first) {
+                self.expect(b',', "expects ',' between parameters")?;
+            }
+            self.name()?;
+            self.shape()?;
+        }
+        self.advance();
+        if self.tok.kind != Kind::Arrow {
+            return self.fail("expects '->' before computation result shape");
+        }
+        self.advance();
+        self.shape()
+    }
+    /// The instructions in braces, as a computation.
+    pub(super) fn instructions(&mut self, name: &str) -> Result<CompId> {
+        self.expect(b'{', "expects '{' at the beginning of instruction list")?;
+        self.enter(DEPTH)?;
+        self.open();
+        loop {
+            self.instruction()?;
+            if self.eat(b'}') {
+                break;
+            }
+        }
+        self.leave();
+        self.close(name)
+    }
+    fn open(&mut self) {
+        self.scopes.push(Scope { insts: IdVec::new(), names: HashMap::new(), params: Vec::new(), root: None });
+    }
+    fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("instructions are read inside of a computation")
+    }
+    fn close(&mut self, name: &str) -> Result<CompId> {
+        let scope = self.scopes.pop().expect("open and close come in pairs");
+        let last = InstId(scope.insts.len() as u32 - 1);
+        let Some(params) = scope.params.into_iter().collect::<Option<Vec<_>>>() else {
+            return self.fail(format!("the parameter numbers of {name} have a gap"));
+        };
+        let mut unique = name.to_string();
+        let mut n = 1;
+        while !self.taken_names.insert(unique.clone()) {
+            unique = format!("{name}.{n}");
+            n += 1;
+        }
+        let comp = Computation { name: unique, insts: scope.insts, params, root: scope.root.unwrap_or(last) };
+        Ok(self.module.comps.push(comp))
+    }
+    /// A computation by name, or its instructions in braces.
+    pub(super) fn computation_ref(&mut self) -> Result<CompId> {
+        if self.is(b'{') {
+            return self.instructions("_");
+        }
+        let start = self.tok;
+        let name = self.name()?;
+        match self.comp_names.get(name) {
+            Some(&id) => Ok(id),
+            None => {
+                self.tok = start;
+                self.fail(format!("computation does not exist: {name}"))
+            }
+        }
+    }
+
+    // Instructions.
+
+    fn lone_instruction(&mut self) -> Result<()> {
+        self.lone = true;
+        self.open();
+        if self.peek().kind == Kind::Punct(b'=') || self.is_word("ROOT") {
+            self.instruction()?;
+        } else {
+            self.rhs(None, None, true)?;
+        }
+        if self.tok.kind != Kind::Eof {
+            return self.fail("expected eof after parsing single instruction");
+        }
+        let scope = self.scope();
+        scope.root = Some(InstId(scope.insts.len() as u32 - 1));
+        self.module.entry = self.close("_")?;
+        Ok(())
+    }
+    fn instruction(&mut self) -> Result<()> {
+        let is_root = self.eat_word("ROOT");
+        let at = self.tok;
+        let name = self.name()?;
+        self.expect(b'=', "expects '=' in instruction")?;
+        let id = self.rhs(Some(name), None, true)?;
+        if is_root && self.scope().root.replace(id).is_some() {
+            self.tok = at;
+            return self.fail("one computation should have only one ROOT");
+        }
+        Ok(())
+    }
+    /// `[shape] opcode(operands), attributes`.
+    fn rhs(&mut self, name: Option<&str>, shape: Option<Shape>, with_attributes: bool) -> Result<InstId> {
+        self.enter(DEPTH)?;
+        let mut shape = match shape {
+            None if self.at_shape() => Some(self.shape()?),
+            shape => shape,
+        };
+        if self.tok.kind != Kind::Ident {
+            return self.fail("expects opcode");
+        }
+        let at = self.tok;
+        let opcode = at.text;
+        let (base, suffix) = match table::attributes(opcode) {
+            Some(_) => (opcode, ""),
+            None => table::sugar(opcode).map_or_else(|| self.fail(format!("unknown opcode: {opcode}")), Ok)?,
+        };
+        self.advance();
+        self.expect(b'(', "expects '(' before operands")?;
+        let mut operands = Vec::new();
+        let mut leaf = None;
+        match opcode {
+            "parameter" => {
+                let number = self.int()?;
+                leaf = Some(Op::Parameter(self.index(number)?));
+            }
+            "constant" => match &shape {
+                Some(shape) => leaf = Some(Op::Constant(self.literal(shape)?)),
+                None => return self.fail("a constant's shape must be written"),
+            },
+            _ => operands = self.operands()?,
+        }
+        self.expect(b')', "expects ')' at the end of operands")?;
+        let mut attrs = if with_attributes { self.attributes(base, suffix)? } else { Attrs::default() };
+        let metadata = attrs.take_metadata();
+        let op = match leaf {
+            Some(op) => op,
+            None => self.op(opcode, &shape, &operands, &mut attrs)?,
+        };
+        if shape.is_none() {
+            let shapes: Vec<&Shape> =
+                operands.iter().map(|&i| &self.scopes[self.scopes.len() - 1].insts[i].shape).collect();
+            let cannot = table::shape_is_written(opcode);
+            match infer::infer(&op, &shapes, &self.module) {
+                Ok(inferred) if !cannot => shape = Some(inferred),
+                Ok(_) => return self.fail(format!("cannot infer shape for opcode: {opcode}")),
+                Err(message) => {
+                    self.tok = at;
+                    return self.fail(message);
+                }
+            }
+        }
+        self.leave();
+        let inst = Inst {
+            name: String::new(),
+            op,
+            operands,
+            shape: shape.unwrap_or(Shape::Opaque),
+            metadata,
+            extra: attrs.into_extra(),
+        };
+        self.add(name, inst, at)
+    }
+    fn add(&mut self, name: Option<&str>, mut inst: Inst, at: Token<'a>) -> Result<InstId> {
+        let number = match inst.op {
+            Op::Parameter(n) => Some(n),
+            _ => None,
+        };
+        let written = name.is_some();
+        let stem = match name {
+            Some(name) => name.to_string(),
+            None => format!("{}.anon", inst.op.name()),
+        };
+        let limit = self.src.len();
+        let scope = self.scopes.last_mut().expect("instructions are read inside of a computation");
+        let mut unique = stem.clone();
+        let mut n = 1;
+        while !written && scope.names.contains_key(&unique) {
+            unique = format!("{stem}.{n}");
+            n += 1;
+        }
+        inst.name = unique.clone();
+        let id = scope.insts.push(inst);
+        let twice = scope.names.insert(unique, id).is_some();
+        let mut duplicate = false;
+        if let Some(number) = number.filter(|&n| n < limit) {
+            if scope.params.len() <= number {
+                scope.params.resize(number + 1, None);
+            }
+            duplicate = scope.params[number].replace(id).is_some();
+        }
+        if twice {
+            self.tok = at;
+            return self.fail(format!("instruction already exists: {stem}"));
+        }
+        match number {
+            Some(number) if duplicate => self.fail(format!("duplicate parameter number {number}")),
+            Some(number) if number >= limit => self.fail(format!("parameter number {number} leaves a gap")),
+            _ => Ok(id),
+        }
+    }
+    fn operands(&mut self) -> Result<Vec<InstId>> {
+        let mut operands = Vec::new();
+        while !self.is(b')') {
+            if !operands.is_empty() {
+                self.expect(b',', "expects ',' between operands")?;
+            }
+            operands.push(self.operand()?);
+        }
+        Ok(operands)
+    }
+    fn operand(&mut self) -> Result<InstId> {
+        let shape = if self.at_shape() { Some(self.shape()?) } else { None };
+        if self.tok.kind == Kind::Ident && self.src[self.tok.end..].starts_with('(') {
+            return self.rhs(None, shape, false);
+        }
+        let at = self.tok;
+        let lone = self.lone && self.scopes.len() == 1;
+        let name = match self.tok.kind {
+            Kind::Name | Kind::Ident => self.name()?,
+            _ if lone && shape.is_some() => "",
+            _ => return self.fail("cannot parse as an instruction name or as a nested instruction"),
+        };
+        match (self.scope().names.get(name).copied(), shape) {
+            (Some(id), Some(shape)) if !self.scope().insts[id].shape.same(&shape) => {
+                let own = self.scope().insts[id].shape.to_string();
+                self.tok = at;
+                self.fail(format!(
+                    "the declared operand shape {shape} is not compatible with the shape of the operand instruction {own}"
+                ))
+            }
+            (Some(id), _) => Ok(id),
+            (None, Some(shape)) if lone => self.implicit_parameter(name, shape),
+            (None, _) => {
+                self.tok = at;
+                self.fail(format!("instruction does not exist: {name}"))
+            }
+        }
+    }
+    fn implicit_parameter(&mut self, name: &str, shape: Shape) -> Result<InstId> {
+        let number = self.scope().params.len();
+        let op = Op::Parameter(number);
+        let inst =
+            Inst { name: String::new(), op, operands: vec![], shape, metadata: Metadata::default(), extra: vec![] };
+        let at = self.tok;
+        self.add(Some(name).filter(|n| !n.is_empty()), inst, at)
+    }
+    /// The shape of an operand.
+    pub(super) fn operand_shape(&self, operands: &[InstId], i: usize) -> Option<&Shape> {
+        let scope = self.scopes.last()?;
+        operands.get(i).and_then(|&id| scope.insts.get(id)).map(|inst| &inst.shape)
+    }
+    /// A number that is not negative.
+    pub(super) fn index(&self, value: i64) -> Result<usize> {
+        usize::try_from(value).or_else(|_| self.fail(format!("{value} is negative")))
+    }
+    fn attributes(&mut self, opcode: &str, suffix: &str) -> Result<Attrs<'a>> {
+        let own = table::attributes(opcode).unwrap_or(&[]);
+        let mut attrs = Attrs::default();
+        while self.eat(b',') {
+            if self.tok.kind != Kind::AttrName {
+                return self.fail("expects attribute name");
+            }
+            let name = self.tok.text;
+            let mine = own.iter().any(|a| a.trim_start_matches('!') == name);
+            let wrapped = !suffix.is_empty() && matches!(name, "async_execution_thread" | "calls");
+            if !mine && !wrapped && !table::COMMON.contains(&name) {
+                return self.fail(format!("unexpected attribute \"{name}\" of {opcode}"));
+            }
+            if attrs.has(name) {
+                return self.fail(format!("attribute {name} already exists"));
+            }
+            self.advance();
+            let start = self.tok.start;
+            let value = self.value(name, opcode)?;
+            attrs.push(name, value, &self.src[start..self.last_end]);
+        }
+        if suffix.is_empty() || suffix == "-start" {
+            let missing = own.iter().filter_map(|a| a.strip_prefix('!')).find(|a| !attrs.has(a));
+            if let Some(missing) = missing {
+                return self.fail(format!("attribute {missing} is expected but not seen"));
+            }
+        }
+        Ok(attrs)
+    }
+    /// One instruction by name, for attributes that refer to it.
+    pub(super) fn defined(&self, name: &str) -> bool {
+        self.scopes.last().is_some_and(|s| s.names.contains_key(name))
+    }
+}
+
+/// The shapes in an `entry_computation_layout` attribute.
+pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
+    let mut lexer = Lexer::new(text);
+    let tok = lexer.next();
+    let module = Module { name: String::new(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+    let mut p = Parser {
+        src: text,
+        lexer,
+        tok,
+        last_end: 0,
+        module,
+        comp_names: HashMap::new(),
+        taken_names: HashSet::new(),
+        scopes: Vec::new(),
+        depth: 0,
+        lone: false,
+    };
+    p.entry_layout()
+}
+
+/// Collects the computations among attribute values.
+pub(super) fn calls(name: &str, value: &Value) -> Vec<(String, CompId)> {
+    match value {
+        Value::Comp(id) => vec![(name.to_string(), *id)],
+        Value::Comps(ids) => ids.iter().map(|&id| (name.to_string(), id)).collect(),
+        _ => vec![],
+    }
+}

@@ -1,0 +1,365 @@
+//! Which attributes an opcode takes in text, and how their values are written.
+
+/// How an attribute's value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `true`, `false`, `0`, `1`.
+    Bool,
+    /// An integer.
+    Int,
+    /// A number.
+    Float,
+    /// `{1,2}`.
+    Ints,
+    /// A computation: its name, or its instructions in braces.
+    Comp,
+    /// `{f, g}`.
+    Comps,
+    /// `{size=3x3 pad=1_1x1_1}`.
+    Window,
+    /// `b01f_01io->b01f`.
+    DimLabels,
+    /// `{[0:2:1], [1:3]}`.
+    Slices,
+    /// `0_1x2_3_1`.
+    Padding,
+    /// A bare word.
+    Word,
+    /// `"text"`.
+    Str,
+    /// A shape.
+    Shape,
+    /// A shape and a literal.
+    Literal,
+    /// `{...}` of any content.
+    Braces,
+    /// `{...}` or a bare word.
+    Sharding,
+    /// `"text"` or a JSON dictionary.
+    Config,
+    /// `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)`.
+    Groups,
+}
+
+/// The form of the attribute `name` wherever it is known.
+pub(super) fn form(name: &str) -> Option<Form> {
+    Some(match name {
+        "is_stable"
+        | "largest"
+        | "lower"
+        | "left_side"
+        | "unit_diagonal"
+        | "indices_are_sorted"
+        | "unique_indices"
+        | "is_host_transfer"
+        | "use_global_device_ids"
+        | "constrain_layout"
+        | "custom_call_has_side_effect"
+        | "is_composite"
+        | "is_reverse"
+        | "is_associative" => Form::Bool,
+        "index"
+        | "k"
+        | "channel_id"
+        | "iota_dimension"
+        | "index_vector_dim"
+        | "feature_index"
+        | "feature_group_count"
+        | "batch_group_count"
+        | "exponent_bits"
+        | "mantissa_bits"
+        | "delta"
+        | "inferred_dimension"
+        | "num_carries"
+        | "cross_program_prefetch_index"
+        | "all_gather_dimension"
+        | "raw_backend_config_size" => Form::Int,
+        "epsilon" => Form::Float,
+        "dimensions"
+        | "dynamic_slice_sizes"
+        | "offset_dims"
+        | "collapsed_slice_dims"
+        | "start_index_map"
+        | "slice_sizes"
+        | "operand_batching_dims"
+        | "start_indices_batching_dims"
+        | "update_window_dims"
+        | "inserted_window_dims"
+        | "scatter_dims_to_operand_dims"
+        | "input_batching_dims"
+        | "scatter_indices_batching_dims"
+        | "lhs_batch_dims"
+        | "rhs_batch_dims"
+        | "lhs_contracting_dims"
+        | "rhs_contracting_dims"
+        | "fft_length"
+        | "lhs_ragged_dims"
+        | "rhs_group_dims" => Form::Ints,
+        "to_apply" | "calls" | "condition" | "body" | "true_computation" | "false_computation" | "select"
+        | "scatter" => Form::Comp,
+        "branch_computations" | "called_computations" => Form::Comps,
+        "window" => Form::Window,
+        "dim_labels" => Form::DimLabels,
+        "slice" => Form::Slices,
+        "padding" => Form::Padding,
+        "direction" | "type" | "kind" | "fft_type" | "transpose_a" | "distribution" | "algorithm" | "mode"
+        | "api_version" | "schedule" | "padding_type" => Form::Word,
+        "custom_call_target" | "infeed_config" | "outfeed_config" | "async_execution_thread" => Form::Str,
+        "outfeed_shape" => Form::Shape,
+        "literal" => Form::Literal,
+        "frontend_attributes"
+        | "statistics"
+        | "parameter_replication"
+        | "control-predecessors"
+        | "origin"
+        | "metadata"
+        | "source_target_pairs"
+        | "operand_layout_constraints"
+        | "output_to_operand_aliasing"
+        | "domain"
+        | "result_accuracy"
+        | "operand_precision"
+        | "sparsity"
+        | "resource" => Form::Braces,
+        "sharding" => Form::Sharding,
+        "backend_config" => Form::Config,
+        "replica_groups" => Form::Groups,
+        _ => return None,
+    })
+}
+
+/// Allowed on every instruction.
+pub(super) const COMMON: &[&str] = &[
+    "sharding",
+    "frontend_attributes",
+    "statistics",
+    "parameter_replication",
+    "control-predecessors",
+    "origin",
+    "metadata",
+    "backend_config",
+];
+
+const DOT: &[&str] = &[
+    "lhs_batch_dims",
+    "lhs_contracting_dims",
+    "rhs_batch_dims",
+    "rhs_contracting_dims",
+    "operand_precision",
+    "algorithm",
+    "sparsity",
+];
+
+/// Attributes of an opcode: a leading `!` marks those that must be there. `None` for an unknown opcode.
+pub(super) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
+    Some(match opcode {
+        "abs"
+        | "negate"
+        | "sign"
+        | "not"
+        | "popcnt"
+        | "count-leading-zeros"
+        | "ceil"
+        | "floor"
+        | "round-nearest-afz"
+        | "round-nearest-even"
+        | "real"
+        | "imag"
+        | "is-finite"
+        | "convert"
+        | "bitcast-convert"
+        | "copy"
+        | "bitcast"
+        | "opt-barrier"
+        | "optimization-barrier"
+        | "add"
+        | "subtract"
+        | "multiply"
+        | "divide"
+        | "remainder"
+        | "maximum"
+        | "minimum"
+        | "power"
+        | "atan2"
+        | "and"
+        | "or"
+        | "xor"
+        | "shift-left"
+        | "shift-right-arithmetic"
+        | "shift-right-logical"
+        | "complex"
+        | "stochastic-convert"
+        | "select"
+        | "clamp"
+        | "dynamic-reshape"
+        | "dynamic-update-slice"
+        | "tuple"
+        | "parameter"
+        | "constant"
+        | "after-all"
+        | "add-dependency"
+        | "partition-id"
+        | "replica-id"
+        | "copy-done"
+        | "all-reduce-done"
+        | "all-gather-done"
+        | "collective-permute-done"
+        | "async-update"
+        | "async-done" => &[],
+        "exponential"
+        | "exponential-minus-one"
+        | "log"
+        | "log-plus-one"
+        | "logistic"
+        | "sqrt"
+        | "rsqrt"
+        | "cbrt"
+        | "tanh"
+        | "sine"
+        | "cosine"
+        | "tan"
+        | "erf"
+        | "acos"
+        | "acosh"
+        | "asin"
+        | "asinh"
+        | "atanh"
+        | "cosh"
+        | "sinh" => &["result_accuracy"],
+        "reduce-precision" => &["!exponent_bits", "!mantissa_bits"],
+        "compare" => &["!direction", "type"],
+        "broadcast" => &["dimensions"],
+        "reshape" => &["inferred_dimension"],
+        "transpose" | "reverse" | "concatenate" | "get-dimension-size" | "set-dimension-size" => &["!dimensions"],
+        "slice" => &["!slice"],
+        "dynamic-slice" => &["!dynamic_slice_sizes"],
+        "pad" => &["!padding"],
+        "iota" => &["!iota_dimension"],
+        "gather" => &[
+            "!offset_dims",
+            "!collapsed_slice_dims",
+            "!start_index_map",
+            "!index_vector_dim",
+            "!slice_sizes",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "indices_are_sorted",
+        ],
+        "scatter" => &[
+            "!update_window_dims",
+            "!inserted_window_dims",
+            "!scatter_dims_to_operand_dims",
+            "!index_vector_dim",
+            "!to_apply",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "indices_are_sorted",
+            "unique_indices",
+        ],
+        "sort" => &["!dimensions", "is_stable", "!to_apply"],
+        "topk" => &["!k", "largest"],
+        "reduce" => &["!dimensions", "!to_apply"],
+        "scan" => &["!dimensions", "!to_apply", "num_carries", "is_reverse", "is_associative"],
+        "reduce-window" => &["window", "!to_apply"],
+        "select-and-scatter" => &["!select", "!scatter", "window"],
+        "map" => &["!to_apply", "dimensions"],
+        "get-tuple-element" => &["!index"],
+        "dot" => DOT,
+        "scaled-dot" => DOT,
+        "ragged-dot" => &[
+            "lhs_batch_dims",
+            "lhs_contracting_dims",
+            "rhs_batch_dims",
+            "rhs_contracting_dims",
+            "operand_precision",
+            "algorithm",
+            "lhs_ragged_dims",
+            "rhs_group_dims",
+        ],
+        "convolution" => {
+            &["window", "!dim_labels", "feature_group_count", "batch_group_count", "operand_precision", "sparsity"]
+        }
+        "fft" => &["!fft_type", "!fft_length"],
+        "cholesky" => &["lower"],
+        "triangular-solve" => &["left_side", "lower", "unit_diagonal", "transpose_a"],
+        "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => &["!epsilon", "!feature_index"],
+        "rng" => &["!distribution"],
+        "rng-bit-generator" => &["!algorithm"],
+        "rng-get-and-update-state" => &["!delta"],
+        "call" => &["!to_apply", "is_composite", "output_to_operand_aliasing"],
+        "fusion" => &["!calls", "!kind", "output_to_operand_aliasing"],
+        "while" => &["!condition", "!body"],
+        "conditional" => &["true_computation", "false_computation", "branch_computations"],
+        "custom-call" => &[
+            "!custom_call_target",
+            "window",
+            "dim_labels",
+            "feature_group_count",
+            "batch_group_count",
+            "operand_layout_constraints",
+            "custom_call_has_side_effect",
+            "to_apply",
+            "called_computations",
+            "output_to_operand_aliasing",
+            "padding_type",
+            "literal",
+            "operand_precision",
+            "schedule",
+            "api_version",
+        ],
+        "domain" => &["!domain"],
+        "infeed" => &["infeed_config"],
+        "outfeed" => &["outfeed_config", "outfeed_shape"],
+        "send" | "recv" => &["channel_id", "is_host_transfer"],
+        "send-done" | "recv-done" => &["channel_id", "is_host_transfer"],
+        "copy-start" => &["cross_program_prefetch_index"],
+        "async-start" => &["!calls", "async_execution_thread"],
+        "all-gather" | "all-gather-start" => {
+            &["!dimensions", "replica_groups", "channel_id", "constrain_layout", "use_global_device_ids"]
+        }
+        "all-reduce" | "all-reduce-start" => {
+            &["!to_apply", "mode", "replica_groups", "channel_id", "constrain_layout", "use_global_device_ids"]
+        }
+        "reduce-scatter" => {
+            &["!to_apply", "!dimensions", "replica_groups", "channel_id", "constrain_layout", "use_global_device_ids"]
+        }
+        "all-to-all" => &["dimensions", "replica_groups", "channel_id", "constrain_layout"],
+        "ragged-all-to-all" => &["replica_groups", "channel_id"],
+        "collective-broadcast" => &["replica_groups", "channel_id"],
+        "collective-permute" | "collective-permute-start" => &["source_target_pairs", "channel_id", "slice_sizes"],
+        _ => return None,
+    })
+}
+
+/// Splits `foo-start`, `foo-update`, `foo-done` of an opcode `foo` that has no form of its own into the opcode and the suffix.
+pub(super) fn sugar(opcode: &str) -> Option<(&str, &str)> {
+    ["-start", "-update", "-done"].iter().find_map(|suffix| {
+        let base = opcode.strip_suffix(suffix)?;
+        attributes(base).map(|_| (base, *suffix))
+    })
+}
+
+/// Whether an instruction of this opcode must have its shape written.
+pub(super) fn shape_is_written(opcode: &str) -> bool {
+    matches!(
+        opcode,
+        "bitcast"
+            | "bitcast-convert"
+            | "constant"
+            | "convert"
+            | "custom-call"
+            | "fusion"
+            | "infeed"
+            | "iota"
+            | "outfeed"
+            | "parameter"
+            | "reduce-precision"
+            | "reshape"
+            | "rng"
+            | "rng-bit-generator"
+            | "rng-get-and-update-state"
+            | "stochastic-convert"
+            | "slice"
+            | "dynamic-slice"
+    )
+}
