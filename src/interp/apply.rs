@@ -39,17 +39,6 @@ pub(super) fn returned_parameter(comp: &Computation) -> Option<usize> {
     parameter(comp, comp.root)
 }
 
-/// The comparison of two parameters that a computation returns.
-pub(super) fn comparison(comp: &Computation) -> Option<(ScalarOp, usize, usize)> {
-    let root = comp.insts.get(comp.root)?;
-    match (&root.op, &root.operands[..]) {
-        (Op::Elementwise(op @ ScalarOp::Compare(..)), [x, y]) => {
-            Some((*op, parameter(comp, *x)?, parameter(comp, *y)?))
-        }
-        _ => None,
-    }
-}
-
 /// The computation applied to element `i` of all of `args`, for each `i`; `args` are vectors of `n` elements.
 pub(super) fn apply(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Result<Vec<Tensor>> {
     if n == 0 {

@@ -1,10 +1,129 @@
 //! Opcodes that are only carried elsewhere: collectives on one device, custom calls, async pairs.
-use super::machine::{Machine, Operands, unsupported};
+use super::machine::{Machine, Operands, invalid, unsupported};
+use super::{shape_ops, sort};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};
+use crate::scalar::eval::convert;
+use crate::tensor::{DType, Tensor};
 
 /// Runs a foreign instruction where its meaning on one device is plain.
-pub(super) fn foreign(_m: &Machine, f: &Foreign, _operands: Operands, _shape: &Shape) -> Result<Literal> {
-    Err(unsupported(format!("opcode `{}` has no meaning in the interpreter", f.opcode)))
+///
+/// Errors: `HloUnsupported` for any other.
+pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
+    match f.opcode.as_str() {
+        "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "all-reduce-start"
+        | "domain" | "all-reduce-done" | "async-update" => identity(operands, shape),
+        "collective-permute" => permute(f, operands, shape),
+        "collective-permute-start" | "all-gather-start" => {
+            let moved = if f.opcode == "all-gather-start" { identity(operands, shape) } else { permute(f, operands, shape) };
+            let input = operands.get(0)?.clone();
+            started(shape, input.clone(), moved.unwrap_or(input))
+        }
+        "copy-start" => started(shape, operands.get(0)?.clone(), operands.get(0)?.clone()),
+        "copy-done" => part(operands.get(0)?, 0),
+        "collective-permute-done" | "all-gather-done" | "async-done" => part(operands.get(0)?, 1),
+        "async-start" => {
+            let callee = f.calls.first().ok_or_else(|| invalid("async-start calls nothing"))?.1;
+            let args: Vec<Literal> = operands.0.iter().map(|&l| l.clone()).collect();
+            let result = m.call(callee, &args)?;
+            started(shape, Literal::Tuple(args), result)
+        }
+        "dynamic-reshape" => match shape {
+            Shape::Array(a) => Ok(Literal::Array(shape_ops::reshape(operands.array(0)?, a)?)),
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque => Err(invalid("dynamic-reshape gives an array")),
+        },
+        "custom-call" => custom_call(f, operands, shape),
+        other => match function(other) {
+            Some(function) => pointwise(operands.array(0)?, function, other),
+            None => Err(unsupported(format!("opcode `{other}` is not interpreted"))),
+        },
+    }
+}
+
+/// An attribute's text, without the quotes.
+fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
+    f.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'))
+}
+
+/// The operands themselves, as one value or as a tuple, whichever is declared.
+fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
+    match shape {
+        Shape::Tuple(parts) if operands.0.len() == parts.len() && !matches!(operands.get(0)?, Literal::Tuple(_)) => {
+            Ok(Literal::Tuple(operands.0.iter().map(|&l| l.clone()).collect()))
+        }
+        _ => operands.get(0).cloned(),
+    }
+}
+
+/// What device 0 receives: its own value if it sends to itself, else zeros.
+fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
+    let pairs: String = attr(f, "source_target_pairs").unwrap_or("").chars().filter(|c| !c.is_whitespace()).collect();
+    if pairs.contains("{0,0}") {
+        return identity(operands, shape);
+    }
+    let zero = |l: &&Literal| match l {
+        Literal::Array(t) => Literal::Array(Tensor::new(t.dtype, t.dims.clone(), vec![0; t.bytes.len()])),
+        Literal::Tuple(_) | Literal::Token => (*l).clone(),
+    };
+    let zeros: Vec<Literal> = operands.0.iter().map(zero).collect();
+    identity(Operands(&zeros.iter().collect::<Vec<_>>()), shape)
+}
+
+/// The value of a started operation: input, result, and zeros for the context.
+fn started(shape: &Shape, input: Literal, result: Literal) -> Result<Literal> {
+    let parts = shape.as_tuple().ok_or_else(|| invalid("a start gives a tuple"))?;
+    let context = parts.iter().skip(2).map(zeros);
+    Ok(Literal::Tuple([input, result].into_iter().chain(context).collect()))
+}
+
+fn zeros(shape: &Shape) -> Literal {
+    match shape {
+        Shape::Array(a) => Literal::Array(Tensor::new(a.dtype, a.dims.clone(), vec![0; a.bytes() as usize])),
+        Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(zeros).collect()),
+        Shape::Token | Shape::Opaque => Literal::Token,
+    }
+}
+
+fn part(value: &Literal, i: usize) -> Result<Literal> {
+    match value {
+        Literal::Tuple(parts) if i < parts.len() => Ok(parts[i].clone()),
+        Literal::Tuple(_) | Literal::Array(_) | Literal::Token => Err(invalid("a done needs the tuple of its start")),
+    }
+}
+
+fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
+    let target = attr(f, "custom_call_target").unwrap_or("");
+    match target {
+        "TopK" => {
+            let values = shape.as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
+            let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid("TopK gives values and indices"))?;
+            sort::top_k(operands.array(0)?, *k, true)
+        }
+        "Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape" | "MoveToHost" | "MoveToDevice"
+        | "annotate_device_placement" | "LayoutConstraint" | "Pin" | "Unpin" => identity(operands, shape),
+        other => Err(unsupported(format!("custom call `{other}` is not interpreted"))),
+    }
+}
+
+/// Functions that newer texts have as opcodes.
+fn function(opcode: &str) -> Option<fn(f64) -> f64> {
+    Some(match opcode {
+        "acos" => f64::acos,
+        "acosh" => f64::acosh,
+        "asin" => f64::asin,
+        "asinh" => libm::asinh,
+        "atanh" => libm::atanh,
+        "cosh" => f64::cosh,
+        "sinh" => f64::sinh,
+        _ => return None,
+    })
+}
+
+fn pointwise(x: &Tensor, f: fn(f64) -> f64, opcode: &str) -> Result<Literal> {
+    if !x.dtype.is_float() {
+        return Err(unsupported(format!("`{opcode}` of {}", x.dtype)));
+    }
+    let values = convert(x, DType::F64).view::<f64>().iter().map(|&v| f(v)).collect();
+    Ok(Literal::Array(convert(&Tensor::from_vec(DType::F64, x.dims.clone(), values), x.dtype)))
 }

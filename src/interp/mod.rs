@@ -150,4 +150,41 @@ mod tests {
         let y = b.add(x, x);
         assert_eq!(constant_value(&b, y), None);
     }
+
+    #[test]
+    fn sorts_pairs_stably() {
+        let mut b = Builder::new("test");
+        b.begin("less");
+        let f = |b: &mut Builder, t| b.parameter(crate::hlo::Shape::array(t, []));
+        let (x, y) = (f(&mut b, DType::F32), f(&mut b, DType::F32));
+        f(&mut b, DType::S32);
+        f(&mut b, DType::S32);
+        let root = b.compare(Direction::Lt, x, y);
+        let comp = b.end(root);
+        let keys = floats(&mut b, &[5], &[3.0, 1.0, 2.0, 1.0, 0.0]);
+        let index = b.iota(DType::S32, &[5], 0);
+        let sorted = b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[keys, index]);
+        let order = b.get_tuple_element(sorted, 1);
+        assert_eq!(constant_value(&b, order).and_then(|t| t.to_i64s()), Some(vec![4, 1, 3, 2, 0]));
+    }
+
+    #[test]
+    fn takes_the_maximum_of_windows() {
+        let t = value(|b| {
+            let x = b.iota(DType::F32, &[4, 4], 1);
+            let low = b.scalar(DType::F32, f64::NEG_INFINITY);
+            let comp = b.scalar_computation(ScalarOp::Maximum, DType::F32);
+            let w = WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() };
+            b.add_inst(Op::ReduceWindow { window: vec![w, w], comp }, &[x, low])
+        });
+        assert_eq!(t.to_vec::<f32>(), [1.0, 3.0, 1.0, 3.0]);
+    }
+
+    #[test]
+    fn philox_gives_the_published_words() {
+        // TensorFlow's StatelessRandomUniformFullIntV2 for key 5, counter [7, 9].
+        let counter = 7u128 | 9u128 << 64;
+        assert_eq!(rng::philox(5, counter), [832693445, 132006561, 1697787879, 1890427150]);
+        assert_eq!(rng::philox(5, counter + 1)[..2], [1417357930, 3930142501]);
+    }
 }

@@ -42,7 +42,7 @@ fn kept(dims: &[u64], axes: &[usize]) -> (Vec<u64>, Vec<i64>) {
 }
 
 /// The type in which elements of `dtype` are folded: sums of floats are kept in doubles.
-fn wide(op: ScalarOp, dtype: DType) -> DType {
+pub(super) fn wide(op: ScalarOp, dtype: DType) -> DType {
     let sum = matches!(op, ScalarOp::Add | ScalarOp::Multiply);
     match dtype.class() {
         DTypeClass::Float if sum || dtype == DType::F64 => DType::F64,

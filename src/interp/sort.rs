@@ -1,8 +1,143 @@
-//! Sorting.
-use super::machine::{Machine, unsupported};
+//! `sort` and `topk`.
+use super::apply::apply;
+use super::machine::{Machine, invalid, one_or_tuple};
+use super::shape_ops::transpose;
+use crate::by_width;
 use crate::diag::Result;
-use crate::hlo::{ArrayShape, CompId, Literal, Shape};
-use crate::hlo::attrs::*;
-use crate::tensor::Tensor;
-pub(super) fn sort(_m: &Machine, _o: &[&Tensor], _d: usize, _c: CompId) -> Result<Literal> { Err(unsupported("sort")) }
-pub(super) fn top_k(_x: &Tensor, _k: u64, _l: bool) -> Result<Literal> { Err(unsupported("topk")) }
+use crate::hlo::{CompId, Literal};
+use crate::scalar::eval;
+use crate::tensor::{DType, DTypeClass, Tensor};
+
+/// One merge of two neighbouring runs.
+struct Merge {
+    left: usize,
+    left_end: usize,
+    right: usize,
+    right_end: usize,
+    out: usize,
+}
+
+/// Operands sorted together along `dim`, equal keys keeping their order.
+///
+/// A bottom-up merge sort that takes one step of all merges of a level at once, so that the comparison runs on vectors;
+/// a comparison that is no order gives some permutation.
+pub(super) fn sort(m: &Machine, operands: &[&Tensor], dim: usize, comp: CompId) -> Result<Literal> {
+    let first = operands.first().ok_or_else(|| invalid("sort needs an operand"))?;
+    if dim >= first.dims.len() || operands.iter().any(|t| t.dims != first.dims) {
+        return Err(invalid(format!("sort along {dim} of {first:?}")));
+    }
+    let rank = first.dims.len();
+    let order: Vec<usize> = (0..rank).filter(|&a| a != dim).chain([dim]).collect();
+    let flat: Vec<Tensor> = operands.iter().map(|t| transpose(t, &order)).collect();
+    let places = merge_sort(m, &flat, first.dims[dim] as usize, comp)?;
+    let mut back = vec![0; rank];
+    for (i, &a) in order.iter().enumerate() {
+        back[a] = i;
+    }
+    let sorted = flat.iter().map(|t| transpose(&take(t, &places).with_dims(t.dims.clone()), &back));
+    Ok(one_or_tuple(sorted.collect()))
+}
+
+fn take(x: &Tensor, places: &[usize]) -> Tensor {
+    by_width!(x.dtype, T => {
+        let src = x.view::<T>();
+        let out: Vec<T> = places.iter().map(|&i| src[i]).collect();
+        Tensor::from_vec(x.dtype, vec![places.len() as u64], out)
+    })
+}
+
+/// The positions of the elements in sorted order, for each line of `n`.
+fn merge_sort(m: &Machine, xs: &[Tensor], n: usize, comp: CompId) -> Result<Vec<usize>> {
+    let total = xs[0].len();
+    let mut places: Vec<usize> = (0..total).collect();
+    let mut width = 1;
+    while width < n {
+        let mut next = places.clone();
+        let mut merges = Vec::new();
+        for line in (0..total).step_by(n) {
+            for start in (0..n).step_by(2 * width).filter(|s| s + width < n) {
+                merges.push(Merge {
+                    left: line + start,
+                    left_end: line + start + width,
+                    right: line + start + width,
+                    right_end: line + (start + 2 * width).min(n),
+                    out: line + start,
+                });
+            }
+        }
+        while !merges.is_empty() {
+            m.charge(merges.len() as u64)?;
+            let heads = |f: fn(&Merge) -> usize| merges.iter().map(|g| places[f(g)]).collect::<Vec<_>>();
+            let (right, left) = (heads(|g| g.right), heads(|g| g.left));
+            let args: Vec<Tensor> = xs.iter().flat_map(|x| [take(x, &right), take(x, &left)]).collect();
+            let before = apply(m, comp, &args, merges.len())?;
+            let before = before.first().filter(|t| t.dtype == DType::Pred);
+            let before = before.ok_or_else(|| invalid("the comparison of sort must return pred"))?;
+            for (g, &right_first) in merges.iter_mut().zip(before.bytes.iter()) {
+                step(g, right_first != 0, &places, &mut next);
+            }
+            merges.retain(|g| g.left < g.left_end && g.right < g.right_end);
+        }
+        places = next;
+        width *= 2;
+    }
+    Ok(places)
+}
+
+/// Moves one head, and the rest of the other run once one is used up.
+fn step(g: &mut Merge, right_first: bool, places: &[usize], next: &mut [usize]) {
+    let head = if right_first { &mut g.right } else { &mut g.left };
+    next[g.out] = places[*head];
+    *head += 1;
+    g.out += 1;
+    if g.left == g.left_end {
+        next[g.out..g.out + g.right_end - g.right].copy_from_slice(&places[g.right..g.right_end]);
+    } else if g.right == g.right_end {
+        next[g.out..g.out + g.left_end - g.left].copy_from_slice(&places[g.left..g.left_end]);
+    }
+}
+
+/// Keys whose order is the total order of the elements.
+fn keys(x: &Tensor) -> Option<Vec<i64>> {
+    match x.dtype.class() {
+        DTypeClass::Float if x.dtype == DType::F64 => {
+            Some(x.view::<f64>().iter().map(|&v| eval::total_key64(v)).collect())
+        }
+        DTypeClass::Float => {
+            let wide = eval::convert(x, DType::F32);
+            Some(wide.view::<f32>().iter().map(|&v| i64::from(eval::total_key32(v))).collect())
+        }
+        DTypeClass::Unsigned if x.dtype == DType::U64 => {
+            Some(x.view::<u64>().iter().map(|&v| (v ^ 1 << 63) as i64).collect())
+        }
+        DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => x.to_i64s(),
+        DTypeClass::Complex => None,
+    }
+}
+
+/// The largest (or smallest) `k` of the last dimension in total order, the lower index first among equals, and their
+/// s32 indices.
+pub(super) fn top_k(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
+    let keys = keys(x).ok_or_else(|| invalid("topk of complex numbers"))?;
+    let n = *x.dims.last().ok_or_else(|| invalid("topk of a scalar"))? as usize;
+    if k as usize > n {
+        return Err(invalid(format!("the top {k} of {n}")));
+    }
+    let (mut places, mut indices) = (Vec::new(), Vec::new());
+    for line in (0..keys.len()).step_by(n.max(1)) {
+        let mut order: Vec<usize> = (0..n).collect();
+        if largest {
+            order.sort_by_key(|&i| std::cmp::Reverse(keys[line + i]));
+        } else {
+            order.sort_by_key(|&i| keys[line + i]);
+        }
+        places.extend(order[..k as usize].iter().map(|i| line + i));
+        indices.extend(order[..k as usize].iter().map(|&i| i as i32));
+    }
+    let mut dims = x.dims.clone();
+    if let Some(last) = dims.last_mut() {
+        *last = k;
+    }
+    let values = take(x, &places).with_dims(dims.clone());
+    Ok(Literal::Tuple(vec![Literal::Array(values), Literal::Array(Tensor::from_vec(DType::S32, dims, indices))]))
+}
