@@ -3,17 +3,25 @@
 //! | format | file here |
 //! |---|---|
 //! | GraphDef, binary | `graph_def.rs` over `wire.rs` |
-//! | GraphDef, text | `text.rs`, which turns text into the binary form |
+//! | GraphDef and others, text | `text.rs`, which turns text into the binary form |
+//! | SavedModel, MetaGraphDef | `saved_model.rs` |
+//! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 mod assemble;
 mod attr_value;
 mod detect;
 mod function_def;
 mod graph_def;
+mod json;
 mod mmap;
 mod node_def;
 pub mod proto;
+mod saved_model;
+mod schema;
 mod source;
 mod tensor_proto;
+mod text;
+mod tfjs;
+mod tfjs_weights;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -21,8 +29,9 @@ mod wire;
 pub use detect::Format;
 pub use source::read_file;
 
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Program;
+use bytes::Bytes;
 use std::path::Path;
 
 /// Reads the program at `path` (`-` is standard input); `format` names a [`Format`] and switches detection off.
@@ -43,13 +52,58 @@ pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
 }
 
 fn load_as(path: &Path, format: Option<Format>) -> Result<Program> {
+    if path.is_dir() {
+        return load_folder(path, format);
+    }
     let bytes = read_file(path)?;
     let format = match format {
         Some(format) => format,
         None => detect::detect(&bytes)?,
     };
+    let folder = path.parent().unwrap_or(Path::new(""));
     match format {
         Format::GraphDef => graph_def::read(&bytes),
-        other => Err(Error::user(Code::UnknownFormat, format!("this is {}, which is not read as a graph", other.name()))),
+        Format::GraphDefText => graph_def::read(&from_text::<proto::tensorflow::GraphDef>(&bytes)?),
+        Format::MetaGraph => saved_model::read_meta_graph(&bytes),
+        Format::MetaGraphText => saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(&bytes)?),
+        Format::SavedModel => saved_model::read(&bytes),
+        Format::SavedModelText => saved_model::read(&from_text::<proto::tensorflow::SavedModel>(&bytes)?),
+        Format::TfJs => tfjs::read(&bytes, folder),
+        Format::HloText => Err(Diagnostic::new(Code::UnknownFormat, "this is HLO text and no TensorFlow graph").help("tfaot hlo reads it").into()),
     }
+}
+
+/// A SavedModel's folder, or that of a TF.js model.
+fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
+    for name in ["saved_model.pb", "saved_model.pbtxt", "model.json"] {
+        let file = path.join(name);
+        if file.is_file() {
+            return load_as(&file, format);
+        }
+    }
+    let told = format!("the folder `{}` has no saved_model.pb, saved_model.pbtxt or model.json", path.display());
+    Err(Error::user(Code::UnknownFormat, told))
+}
+
+fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
+    Ok(Bytes::from(text::encode(text, &schema::Scope::of::<M>())?))
+}
+
+/// Reads tfcompile's configuration, text or binary. Errors: `Io`, `BadEncoding`.
+pub fn load_config(path: &Path) -> Result<proto::tf2xla::Config> {
+    let in_file = |error: Error| {
+        error.map(|mut d| {
+            d.place.file.get_or_insert_with(|| path.display().to_string());
+            d
+        })
+    };
+    read_file(path).and_then(|bytes| parse_config(&bytes)).map_err(in_file)
+}
+
+/// Parses tfcompile's configuration: text, unless it has control characters.
+pub fn parse_config(bytes: &[u8]) -> Result<proto::tf2xla::Config> {
+    let is_text = bytes.iter().all(|&b| b >= 0x20 && b != 0x7f || matches!(b, b'\t' | b'\n' | b'\r'));
+    let encoded = if is_text { from_text::<proto::tf2xla::Config>(bytes)? } else { Bytes::copy_from_slice(bytes) };
+    let parsed = <proto::tf2xla::Config as protobuf::Message>::parse_from_bytes(&encoded);
+    parsed.map_err(|e| Error::user(Code::BadEncoding, format!("the configuration can't be read: {e}")))
 }

@@ -136,3 +136,71 @@ fn formats_are_told_apart() {
     assert_eq!(format(&meta), Some(Format::MetaGraph));
     assert_eq!(format(&[number(1, 1), bytes(2, &meta)].concat()), Some(Format::SavedModel));
 }
+
+fn from_text(text: &str) -> Result<Program> {
+    graph_def::read(&super::from_text::<super::proto::tensorflow::GraphDef>(text.as_bytes())?)
+}
+
+#[test]
+fn text_means_what_binary_means() {
+    let p = from_text(
+        "# a graph\nnode { name: 'a' op: \"Con\" 'st' attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } }\n\
+         float_val: [1.5, -inf] } } } attr < key: 'i' value: < i: -0x10 > >, attr { key: 'l' value { list { i: 1 i: 2 type: [] } } } }\n\
+         node { name: 'b' op: 'Relu' input: 'a' attr { key: 's' value { s: '\\303\\x28\\n' } } experimental_debug_info { x { [a/b] { c: 1 } } } }\n\
+         versions { producer: 5; }",
+    )
+    .unwrap();
+    let a = &p.graph.nodes[NodeId(0)];
+    assert_eq!((&*a.op, a.int("i"), a.ints("l"), p.producer), ("Const", Some(-16), Some(&[1, 2][..]), 5));
+    let Some(Attr::Tensor(t)) = a.attr("value") else { panic!() };
+    assert_eq!(t.to_vec::<f32>(), [1.5, f32::NEG_INFINITY]);
+    let Some(Attr::Str(s)) = p.graph.nodes[NodeId(1)].attr("s") else { panic!() };
+    assert_eq!(&s[..], b"\xc3\x28\n");
+}
+
+#[test]
+fn text_errors_have_a_place() {
+    let deep = format!("node {{ attr {{ key: 'f' value {{ {}", "func { attr { value { ".repeat(100_000));
+    let opaque = format!("node {{ experimental_type {}", "{".repeat(100_000));
+    for (text, line) in [("node { }\n nude { }", (2, 2)), ("node { name: 'a", (1, 16)), (&deep, (1, 0)), (&opaque, (1, 0)), ("node { name: 7 }", (1, 14)), ("version: 1x", (1, 10))] {
+        let Err(Error::User(all)) = from_text(text) else { panic!("{}", &text[..20]) };
+        assert_eq!(all[0].code, Code::BadEncoding);
+        let place = all[0].place.line.unwrap();
+        assert!(line.1 == 0 || place == line, "{place:?} {line:?}");
+    }
+}
+
+#[test]
+fn configs_are_read() {
+    let config = super::parse_config(b"feed { id { node_name: 'x' } shape { dim { size: 2 } } name: 'a' }\nfetch { id { node_name: 'y' output_index: 1 } }").unwrap();
+    assert_eq!((config.feed[0].id.node_name.as_str(), config.fetch[0].id.output_index), ("x", 1));
+    let binary = protobuf::Message::write_to_bytes(&config).unwrap();
+    assert_eq!(super::parse_config(&binary).unwrap(), config);
+    assert!(super::parse_config(b"feed { idd {} }").is_err());
+}
+
+#[test]
+fn tfjs_models_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let weights = [&[0u8, 128][..], &7i32.to_le_bytes()].concat();
+    std::fs::write(folder.path().join("w.bin"), weights).unwrap();
+    let model = r#"{"modelTopology": {"node": [
+        {"name": "q", "op": "Const", "attr": {"dtype": {"type": "DT_FLOAT"}, "value": {"tensor": {"dtype": "DT_FLOAT", "tensorShape": {"dim": [{"size": "2"}]}}}}},
+        {"name": "n", "op": "Const", "attr": {"dtype": {"type": "DT_INT64"}}},
+        {"name": "c", "op": "Conv2D", "input": ["q", "n"], "attr": {"padding": {"s": "U0FNRQ=="}, "data_format": {"s": [78, 72]}, "strides": {"list": {"i": ["1", 2]}}, "e": {"list": {}}}}]},
+      "weightsManifest": [{"paths": ["w.bin"], "weights": [
+        {"name": "q", "shape": [2], "dtype": "float32", "quantization": {"dtype": "uint8", "scale": 0.5, "min": -1}},
+        {"name": "n", "shape": [], "dtype": "int32"}]}],
+      "signature": {"inputs": {}, "outputs": {"o": {"name": "c:0"}}}}"#;
+    let path = folder.path().join("model.json");
+    std::fs::write(&path, model).unwrap();
+    let p = super::load(&path, None).unwrap();
+    let Some(Attr::Tensor(q)) = p.graph.nodes[NodeId(0)].attr("value") else { panic!() };
+    let Some(Attr::Tensor(n)) = p.graph.nodes[NodeId(1)].attr("value") else { panic!() };
+    assert_eq!((q.to_vec::<f32>(), n.to_vec::<i64>()), (vec![-1.0, 63.0], vec![7]));
+    let conv = &p.graph.nodes[NodeId(2)];
+    assert_eq!((conv.str("padding"), conv.str("data_format"), conv.ints("strides")), (Some("SAME"), Some("NH"), Some(&[1, 2][..])));
+    assert_eq!((p.producer, p.signatures[0].outputs[0].1.as_str()), (440, "c:0"));
+    std::fs::write(&path, "[".repeat(200_000)).unwrap();
+    assert_eq!(code(super::load(&path, None)), Code::BadEncoding);
+}

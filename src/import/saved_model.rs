@@ -1,0 +1,96 @@
+//! SavedModel and MetaGraphDef: a GraphDef with signatures.
+use super::graph_def::read_graph;
+use super::proto::tensorflow::{SignatureDef, TensorInfo};
+use super::wire::{Field, Reader};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Program, Signature};
+use bytes::Bytes;
+use protobuf::Message;
+use std::collections::HashMap;
+
+/// The tag of the graph that is served.
+const SERVE: &str = "serve";
+
+/// Reads `saved_model.pb`: the graph with the tag `serve`, or the only one.
+pub fn read(file: &Bytes) -> Result<Program> {
+    let mut reader = Reader::new(file, "SavedModel");
+    let mut graphs = Vec::new();
+    while let Some(field) = reader.next()? {
+        if field.number == 2 {
+            graphs.push(field.message("MetaGraphDef")?);
+        }
+    }
+    let mut tags = Vec::new();
+    for graph in &graphs {
+        tags.push(read_tags(graph.clone())?);
+    }
+    let served = tags.iter().position(|tags| tags.iter().any(|t| *t == SERVE));
+    match served.or(if graphs.len() == 1 { Some(0) } else { None }) {
+        Some(i) => read_meta(graphs.swap_remove(i)),
+        None => {
+            let tags: Vec<String> = tags.iter().map(|t| format!("[{}]", t.join(", "))).collect();
+            let found = if tags.is_empty() { "it holds no graph".to_string() } else { format!("its graphs have the tags {}", tags.join(", ")) };
+            Err(Diagnostic::new(Code::BadGraph, "the SavedModel has no graph to serve").note(found).into())
+        }
+    }
+}
+
+/// Reads a MetaGraphDef file.
+pub fn read_meta_graph(file: &Bytes) -> Result<Program> {
+    read_meta(Reader::new(file, "MetaGraphDef"))
+}
+
+fn read_tags<'a>(mut meta: Reader<'a>) -> Result<Vec<&'a str>> {
+    let mut tags = Vec::new();
+    while let Some(field) = meta.next()? {
+        if field.number != 1 {
+            continue;
+        }
+        let mut info = field.message("MetaInfoDef")?;
+        while let Some(part) = info.next()? {
+            if part.number == 4 {
+                tags.push(part.text()?);
+            }
+        }
+    }
+    Ok(tags)
+}
+
+fn read_meta(mut meta: Reader) -> Result<Program> {
+    let (mut program, mut signatures) = (None, Vec::new());
+    while let Some(field) = meta.next()? {
+        match field.number {
+            2 => program = Some(read_graph(field.message("GraphDef")?)?),
+            5 => signatures.push(read_signature(&field)?),
+            _ => {}
+        }
+    }
+    let mut program = program.ok_or_else(|| Error::user(Code::BadGraph, "the MetaGraphDef has no graph"))?;
+    signatures.sort_by(|a: &Signature, b| a.name.cmp(&b.name));
+    program.signatures = signatures;
+    Ok(program)
+}
+
+fn read_signature(field: &Field) -> Result<Signature> {
+    let mut entry = field.message("SignatureEntry")?;
+    let (mut name, mut signature) = ("", SignatureDef::new());
+    while let Some(part) = entry.next()? {
+        match part.number {
+            1 => name = part.text()?,
+            2 => {
+                let parsed = SignatureDef::parse_from_bytes(part.raw()?);
+                signature = parsed.map_err(|e| Error::user(Code::BadEncoding, format!("a signature can't be read: {e}")))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(Signature { name: name.to_string(), inputs: tensors(&signature.inputs), outputs: tensors(&signature.outputs) })
+}
+
+/// Names with their tensors, sorted: a map has no order of its own. Sparse and composite ones are left out.
+fn tensors(map: &HashMap<String, TensorInfo>) -> Vec<(String, String)> {
+    let named = map.iter().filter(|(_, info)| info.has_name());
+    let mut all: Vec<(String, String)> = named.map(|(name, info)| (name.clone(), info.name().to_string())).collect();
+    all.sort();
+    all
+}

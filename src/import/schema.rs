@@ -1,0 +1,173 @@
+//! The messages of `protos/` as data: what text and JSON look their fields up in, and the wire format that both become.
+use super::wire::{put_bytes, put_number, put_varint};
+use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, RuntimeFieldType, RuntimeType};
+
+/// What holds fields: a message, or one entry of a map.
+#[derive(Clone)]
+pub enum Scope {
+    /// A message.
+    Message(MessageDescriptor),
+    /// `key` and `value`.
+    Entry(RuntimeType, RuntimeType),
+}
+
+/// What a field holds.
+#[derive(Clone)]
+pub enum Kind {
+    /// A signed integer, of 32 bits or not.
+    Signed {
+        /// Whether it has 32 bits.
+        narrow: bool,
+    },
+    /// An unsigned integer, of 32 bits or not.
+    Unsigned {
+        /// Whether it has 32 bits.
+        narrow: bool,
+    },
+    /// A float.
+    F32,
+    /// A double.
+    F64,
+    /// A truth value.
+    Bool,
+    /// UTF-8 text.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// A name or its number.
+    Enum(EnumDescriptor),
+    /// A message.
+    Message(Scope),
+    /// A message that is skipped.
+    Opaque,
+}
+
+/// A field that was looked up.
+#[derive(Clone)]
+pub struct FieldKind {
+    /// Its number.
+    pub number: u32,
+    /// What it holds, or what each item holds.
+    pub kind: Kind,
+    /// Whether it is a list. Maps are lists of entries.
+    pub repeated: bool,
+    /// For a map: the types of key and value.
+    pub map: bool,
+}
+
+impl Scope {
+    /// The message type `M`.
+    pub fn of<M: protobuf::MessageFull>() -> Scope {
+        Scope::Message(M::descriptor())
+    }
+    /// The field called `name`, as in the `.proto` or in protobuf's JSON.
+    pub fn field(&self, name: &str) -> Option<FieldKind> {
+        match self {
+            Scope::Message(message) => message.field_by_name_or_json_name(name).map(|f| field_kind(&f)),
+            Scope::Entry(key, value) => {
+                let (number, held) = match name {
+                    "key" => (1, key),
+                    "value" => (2, value),
+                    _ => return None,
+                };
+                Some(FieldKind { number, kind: kind(held), repeated: false, map: false })
+            }
+        }
+    }
+    /// Its name for errors.
+    pub fn name(&self) -> String {
+        match self {
+            Scope::Message(message) => message.name().to_string(),
+            Scope::Entry(..) => "map entry".to_string(),
+        }
+    }
+}
+
+fn field_kind(field: &FieldDescriptor) -> FieldKind {
+    let number = field.number().unsigned_abs();
+    match field.runtime_field_type() {
+        RuntimeFieldType::Singular(t) => FieldKind { number, kind: kind(&t), repeated: false, map: false },
+        RuntimeFieldType::Repeated(t) => FieldKind { number, kind: kind(&t), repeated: true, map: false },
+        RuntimeFieldType::Map(k, v) => FieldKind { number, kind: Kind::Message(Scope::Entry(k, v)), repeated: true, map: true },
+    }
+}
+
+fn kind(held: &RuntimeType) -> Kind {
+    match held {
+        RuntimeType::I32 => Kind::Signed { narrow: true },
+        RuntimeType::I64 => Kind::Signed { narrow: false },
+        RuntimeType::U32 => Kind::Unsigned { narrow: true },
+        RuntimeType::U64 => Kind::Unsigned { narrow: false },
+        RuntimeType::F32 => Kind::F32,
+        RuntimeType::F64 => Kind::F64,
+        RuntimeType::Bool => Kind::Bool,
+        RuntimeType::String => Kind::Text,
+        RuntimeType::VecU8 => Kind::Bytes,
+        RuntimeType::Enum(e) => Kind::Enum(e.clone()),
+        RuntimeType::Message(m) if m.name() == "Opaque" => Kind::Opaque,
+        RuntimeType::Message(m) => Kind::Message(Scope::Message(m.clone())),
+    }
+}
+
+/// The number of an integer literal (`-12`, `0x1f`, `017`) if `kind` can hold it.
+pub fn integer(kind: &Kind, text: &str) -> Option<u64> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |d| (true, d));
+    let (radix, digits) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
+        [b'0', _, ..] => (8, &digits[1..]),
+        _ => (10, digits),
+    };
+    let size = u64::from_str_radix(digits, radix).ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_hexdigit()))?;
+    let value = if negative { -i128::from(size) } else { i128::from(size) };
+    let fits = match kind {
+        Kind::Signed { narrow: true } | Kind::Enum(_) => i32::try_from(value).is_ok(),
+        Kind::Signed { narrow: false } => i64::try_from(value).is_ok(),
+        Kind::Unsigned { narrow: true } => u32::try_from(value).is_ok(),
+        Kind::Unsigned { narrow: false } => u64::try_from(value).is_ok(),
+        Kind::F32 | Kind::F64 | Kind::Bool | Kind::Text | Kind::Bytes | Kind::Message(_) | Kind::Opaque => false,
+    };
+    fits.then_some(value as u64)
+}
+
+/// Appends one scalar that is spelled `text` (quoted text is given unquoted in `text_bytes`); `None` where it does not fit.
+pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()> {
+    match &field.kind {
+        Kind::Signed { .. } | Kind::Unsigned { .. } => put_number(out, field.number, integer(&field.kind, text)?),
+        Kind::F32 => {
+            put_varint(out, u64::from(field.number) << 3 | 5);
+            out.extend_from_slice(&(float(text)? as f32).to_le_bytes());
+        }
+        Kind::F64 => {
+            put_varint(out, u64::from(field.number) << 3 | 1);
+            out.extend_from_slice(&float(text)?.to_le_bytes());
+        }
+        Kind::Bool => {
+            let value = match text {
+                "true" | "True" | "t" | "1" => 1,
+                "false" | "False" | "f" | "0" => 0,
+                _ => return None,
+            };
+            put_number(out, field.number, value);
+        }
+        Kind::Enum(e) => {
+            let value = e.value_by_name(text).map(|v| v.value() as u64).or_else(|| integer(&field.kind, text))?;
+            put_number(out, field.number, value);
+        }
+        Kind::Text | Kind::Bytes => put_bytes(out, field.number, text.as_bytes()),
+        Kind::Message(_) | Kind::Opaque => return None,
+    }
+    Some(())
+}
+
+fn float(text: &str) -> Option<f64> {
+    let (negative, size) = text.strip_prefix('-').map_or((false, text), |s| (true, s));
+    let size = match size.to_ascii_lowercase().as_str() {
+        "inf" | "infinity" => f64::INFINITY,
+        "nan" => f64::NAN,
+        lower => match lower.strip_suffix('f').unwrap_or(lower) {
+            digits if digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') => digits.parse().ok()?,
+            _ => return None,
+        },
+    };
+    Some(if negative { -size } else { size })
+}
