@@ -1,10 +1,13 @@
 //! `array_ops.cc`.
 use super::OpRow;
 
+mod block;
 mod create;
+pub(in crate::ops) mod gather;
 mod join;
+pub(in crate::ops) mod scatter;
 mod shape;
 mod slice;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[shape::ROWS, slice::ROWS, join::ROWS, create::ROWS];
+pub const ROWS: &[&[OpRow]] = &[shape::ROWS, slice::ROWS, join::ROWS, create::ROWS, gather::ROWS, scatter::ROWS, block::ROWS];

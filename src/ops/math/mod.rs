@@ -5,9 +5,11 @@ mod binary;
 mod cast;
 mod matmul;
 mod reduce;
+mod scan;
+mod segment;
 pub(in crate::ops) mod special;
 mod unary;
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] =
-    &[unary::ROWS, unary::GRADIENTS, binary::ROWS, binary::COMPARISONS, reduce::ROWS, matmul::ROWS, cast::ROWS];
+    &[unary::ROWS, unary::GRADIENTS, binary::ROWS, binary::COMPARISONS, reduce::ROWS, matmul::ROWS, cast::ROWS, scan::ROWS, segment::ROWS];

@@ -1,5 +1,4 @@
 //! Reductions over axes that are known at compile time.
-use super::special::mul_scalar;
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::row::op;
@@ -19,7 +18,6 @@ pub const ROWS: &[OpRow] = &[
     op("EuclideanNorm", "input axes -> output", euclidean_norm).constants(&[1]),
     op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt)).constants(&[1]),
     op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt)).constants(&[1]),
-    op("L2Loss", "t -> output", l2_loss).dtypes("floats"),
 ];
 
 /// The axes of input 1 within the rank of input 0, each once, in order.
@@ -99,17 +97,6 @@ fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.unary(ScalarOp::Sqrt, sum);
     let y = cx.b.convert(y, dtype);
     keep(cx, y, &axes)
-}
-
-fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let x = cx.arg(0)?;
-    let all: Vec<usize> = (0..cx.b.rank(x)).collect();
-    let y = super::special::wide(cx.b, x, |b, x| {
-        let square = b.mul(x, x);
-        let sum = fold_axes(b, square, ScalarOp::Add, 0.0, &all);
-        mul_scalar(b, sum, 0.5)
-    });
-    cx.one(y)
 }
 
 /// The position of the first largest (smallest) element; NaN never wins.

@@ -1,0 +1,148 @@
+//! Blocks of space into the batch and back.
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::PadDim;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("SpaceToBatchND", "input block_shape paddings -> output", |cx| {
+        let block = cx.constant_ints(1)?;
+        space_to_batch(cx, &block, 2)
+    })
+    .constants(&[1, 2]),
+    op("SpaceToBatch", "input paddings -> output", |cx| {
+        let block = block_size(cx)?;
+        space_to_batch(cx, &block, 1)
+    })
+    .constants(&[1]),
+    op("BatchToSpaceND", "input block_shape crops -> output", |cx| {
+        let block = cx.constant_ints(1)?;
+        batch_to_space(cx, &block, 2)
+    })
+    .constants(&[1, 2]),
+    op("BatchToSpace", "input crops -> output", |cx| {
+        let block = block_size(cx)?;
+        batch_to_space(cx, &block, 1)
+    })
+    .constants(&[1]),
+    op("SpaceToDepth", "input -> output", |cx| depth(cx, true)).dtypes("data_format NHWC or NCHW"),
+    op("DepthToSpace", "input -> output", |cx| depth(cx, false)).dtypes("data_format NHWC or NCHW"),
+];
+
+fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
+    let n = cx.required(cx.node.int("block_size"), "block_size")?;
+    Ok(vec![n, n])
+}
+
+/// Block sizes and the pairs of input `at`, one of each a spatial dimension.
+fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<u64>, Vec<(i64, i64)>)> {
+    let pairs = cx.constant_ints(at)?;
+    let fits = pairs.len() == 2 * block.len()
+        && cx.dims(0)?.len() > block.len()
+        && block.iter().all(|&n| (1..=1 << 30).contains(&n))
+        && pairs.iter().all(|&n| (0..=1 << 34).contains(&n));
+    if !fits {
+        return Err(cx.mismatch(format!("blocks {block:?} with {pairs:?} do not fit the rank of the input")));
+    }
+    Ok((block.iter().map(|&n| n as u64).collect(), pairs.chunks_exact(2).map(|p| (p[0], p[1])).collect()))
+}
+
+fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let (block, pads) = blocks(cx, block, at)?;
+    let m = block.len();
+    let mut padding = vec![PadDim::default(); cx.b.rank(x)];
+    for (i, &(low, high)) in pads.iter().enumerate() {
+        padding[i + 1] = PadDim { low, high, interior: 0 };
+    }
+    let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
+    let x = cx.b.pad(x, zero, &padding);
+    let dims = cx.b.dims(x).to_vec();
+    let mut split = vec![dims[0]];
+    for i in 0..m {
+        if dims[i + 1] % block[i] != 0 {
+            return Err(cx.mismatch(format!("{} elements do not divide into blocks of {}", dims[i + 1], block[i])));
+        }
+        split.extend([dims[i + 1] / block[i], block[i]]);
+    }
+    split.extend(&dims[m + 1..]);
+    let x = cx.b.reshape(x, &split);
+    let perm: Vec<usize> =
+        (0..m).map(|i| 2 * i + 2).chain([0]).chain((0..m).map(|i| 2 * i + 1)).chain(2 * m + 1..split.len()).collect();
+    let x = cx.b.transpose(x, &perm);
+    let batch = block.iter().try_fold(dims[0], |n, &b| n.checked_mul(b));
+    let batch = batch.ok_or_else(|| cx.mismatch("the batch overflows"))?;
+    let mut out = vec![batch];
+    out.extend((0..m).map(|i| dims[i + 1] / block[i]));
+    out.extend(&dims[m + 1..]);
+    let y = cx.b.reshape(x, &out);
+    cx.one(y)
+}
+
+fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let (block, crops) = blocks(cx, block, at)?;
+    let (m, dims) = (block.len(), cx.b.dims(x).to_vec());
+    let all = block.iter().try_fold(1u64, |n, &b| n.checked_mul(b)).filter(|&all| dims[0] % all == 0);
+    let Some(all) = all else { return Err(cx.mismatch(format!("a batch of {} for blocks {block:?}", dims[0]))) };
+    let split = [&block[..], &[dims[0] / all], &dims[1..]].concat();
+    let x = cx.b.reshape(x, &split);
+    let perm: Vec<usize> = [m].into_iter().chain((0..m).flat_map(|i| [m + 1 + i, i])).chain(2 * m + 1..split.len()).collect();
+    let x = cx.b.transpose(x, &perm);
+    let mut out = vec![dims[0] / all];
+    for i in 0..m {
+        let n = dims[i + 1].checked_mul(block[i]).ok_or_else(|| cx.mismatch("a size overflows"))?;
+        out.push(n);
+    }
+    out.extend(&dims[m + 1..]);
+    let x = cx.b.reshape(x, &out);
+    let y = cropped(cx, x, &crops)?;
+    cx.one(y)
+}
+
+/// The spatial dimensions without the given elements at both ends.
+fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(i64, i64)]) -> Result<InstId> {
+    for (i, &(low, high)) in crops.iter().enumerate() {
+        let n = cx.b.dims(x)[i + 1];
+        let limit = n.checked_sub(high as u64).filter(|&l| l >= low as u64);
+        let Some(limit) = limit else { return Err(cx.mismatch(format!("crops {low} and {high} of {n} elements"))) };
+        if low > 0 || high > 0 {
+            x = cx.b.slice_axis(x, i + 1, low as u64, limit);
+        }
+    }
+    Ok(x)
+}
+
+/// Blocks of space into the features (`to_depth`) or back; the block's position is the slower part of the features.
+fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
+    let (x, dims, n) = (cx.arg(0)?, cx.dims(0)?, block_size(cx)?[0]);
+    let format = cx.node.str("data_format").unwrap_or("NHWC");
+    let first = match format {
+        "NHWC" => false,
+        "NCHW" => true,
+        _ => return Err(cx.unsupported(format!("data_format {format}; NHWC and NCHW are supported"))),
+    };
+    let n = u64::try_from(n).ok().filter(|n| (2..=1 << 20).contains(n) && dims.len() == 4);
+    let Some(n) = n else { return Err(cx.mismatch("a block of at least 2 and four dimensions are needed")) };
+    let back = [0, 3, 1, 2];
+    let x = if first { cx.b.transpose(x, &[0, 2, 3, 1]) } else { x };
+    let [b, h, w, c] = cx.b.dims(x)[..] else { return Err(cx.mismatch("four dimensions are needed")) };
+    let (split, perm, out) = if to_depth {
+        if h % n != 0 || w % n != 0 {
+            return Err(cx.mismatch(format!("{h} by {w} does not divide into blocks of {n}")));
+        }
+        (vec![b, h / n, n, w / n, n, c], [0, 1, 3, 2, 4, 5], [b, h / n, w / n, n * n * c])
+    } else {
+        if c % (n * n) != 0 {
+            return Err(cx.mismatch(format!("{c} features do not divide into blocks of {n} by {n}")));
+        }
+        (vec![b, h, w, n, n, c / (n * n)], [0, 1, 3, 2, 4, 5], [b, h * n, w * n, c / (n * n)])
+    };
+    let x = cx.b.reshape(x, &split);
+    let x = cx.b.transpose(x, &perm);
+    let x = cx.b.reshape(x, &out);
+    let y = if first { cx.b.transpose(x, &back) } else { x };
+    cx.one(y)
+}

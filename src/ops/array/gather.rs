@@ -1,0 +1,139 @@
+//! Elements at run-time indices. An index out of range is clamped (TensorFlow's CPU kernels refuse it at run time).
+use crate::diag::Result;
+use crate::hlo::attrs::GatherDims;
+use crate::hlo::{InstId, Op};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Gather", "params indices -> output", gather),
+    op("GatherV2", "params indices axis -> output", gather_v2).constants(&[2]),
+    op("GatherNd", "params indices -> output", gather_nd),
+    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence),
+];
+
+fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
+    let y = take_axis(cx, x, indices, 0, 0)?;
+    cx.one(y)
+}
+
+fn gather_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
+    let axis = cx.axis(cx.constant_int(2)?, cx.b.rank(x))?;
+    let batch = cx.node.int("batch_dims").unwrap_or(0);
+    let batch = if batch < 0 { batch + cx.b.rank(indices) as i64 } else { batch };
+    let batch = usize::try_from(batch).ok().filter(|&n| n <= axis && n <= cx.b.rank(indices));
+    let Some(batch) = batch else { return Err(cx.mismatch("batch_dims is beyond the axis or the indices")) };
+    if cx.b.dims(x)[..batch] != cx.b.dims(indices)[..batch] {
+        return Err(cx.mismatch("the batch dimensions differ"));
+    }
+    let y = take_axis(cx, x, indices, axis, batch)?;
+    cx.one(y)
+}
+
+/// `x` with dimension `axis` replaced by the dimensions of `indices` behind the `batch` leading ones, which both share.
+pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, batch: usize) -> Result<InstId> {
+    let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
+    let rank = dims.len();
+    if axis >= rank {
+        return Err(cx.mismatch("a scalar has no elements to gather"));
+    }
+    let out: Vec<u64> = [&dims[..axis], &places[batch..], &dims[axis + 1..]].concat();
+    if dims[axis] == 0 || out.contains(&0) {
+        if !out.contains(&0) {
+            return Err(cx.mismatch("elements of an empty dimension are asked for"));
+        }
+        return Ok(cx.b.full(cx.b.dtype(x), &out, 0.0));
+    }
+    let indices = index_type(cx, indices);
+    let taken = places.len() - batch;
+    let window = (batch..axis).chain(axis + taken..out.len());
+    let mut slice_sizes = dims.clone();
+    slice_sizes[axis] = 1;
+    slice_sizes[..batch].fill(1);
+    let g = GatherDims {
+        offset_dims: window.collect(),
+        collapsed_slice_dims: vec![axis],
+        start_index_map: vec![axis],
+        index_vector_dim: places.len(),
+        operand_batching_dims: (0..batch).collect(),
+        start_indices_batching_dims: (0..batch).collect(),
+        slice_sizes,
+        indices_are_sorted: false,
+    };
+    Ok(cx.b.add_inst(Op::Gather(g), &[x, indices]))
+}
+
+/// Indices of a type that is wide enough to be clamped in.
+fn index_type(cx: &mut LowerCtx, indices: InstId) -> InstId {
+    match cx.b.dtype(indices) {
+        DType::S32 | DType::S64 => indices,
+        _ => cx.b.convert(indices, DType::S64),
+    }
+}
+
+fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
+    let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
+    let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(0)).unwrap_or(usize::MAX);
+    let depth = places.last().and_then(|&d| usize::try_from(d).ok());
+    let Some(depth) = depth.filter(|&d| batch == 0 && d <= dims.len()) else {
+        return Err(cx.mismatch(format!("indices {places:?} into {dims:?}")));
+    };
+    let lead = places.len() - 1;
+    let out = [&places[..lead], &dims[depth..]].concat();
+    if out.contains(&0) {
+        let y = cx.b.full(cx.b.dtype(x), &out, 0.0);
+        return cx.one(y);
+    }
+    if dims[..depth].contains(&0) {
+        return Err(cx.mismatch("elements of an empty array are asked for"));
+    }
+    let indices = index_type(cx, indices);
+    let mut slice_sizes = dims;
+    slice_sizes[..depth].fill(1);
+    let g = GatherDims {
+        offset_dims: (lead..out.len()).collect(),
+        collapsed_slice_dims: (0..depth).collect(),
+        start_index_map: (0..depth).collect(),
+        index_vector_dim: lead,
+        slice_sizes,
+        ..GatherDims::default()
+    };
+    let y = cx.b.add_inst(Op::Gather(g), &[x, indices]);
+    cx.one(y)
+}
+
+/// The first `seq_lengths[b]` elements of each batch entry backwards, the rest as they are.
+fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
+    let dims = cx.b.dims(x).to_vec();
+    let seq = cx.axis(cx.required(cx.node.int("seq_dim"), "seq_dim")?, dims.len())?;
+    let batch = cx.axis(cx.node.int("batch_dim").unwrap_or(0), dims.len())?;
+    if seq == batch || cx.b.dims(lengths) != [dims[batch]] {
+        return Err(cx.mismatch("seq_lengths needs one length a batch entry"));
+    }
+    let places = [dims[batch], dims[seq]];
+    let dtype = cx.b.dtype(lengths);
+    let position = cx.b.iota(dtype, &places, 1);
+    let length = cx.b.broadcast(lengths, &places, &[0]);
+    let inside = cx.b.compare(Direction::Lt, position, length);
+    let one = cx.b.full(dtype, &places, 1.0);
+    let last = cx.b.sub(length, one);
+    let mirrored = cx.b.binary(ScalarOp::Subtract, last, position);
+    let from = cx.b.select(inside, mirrored, position);
+    let order: Vec<usize> =
+        [batch, seq].into_iter().chain((0..dims.len()).filter(|&d| d != batch && d != seq)).collect();
+    let moved = cx.b.transpose(x, &order);
+    let y = take_axis(cx, moved, from, 1, 1)?;
+    let mut back = vec![0; order.len()];
+    for (i, &d) in order.iter().enumerate() {
+        back[d] = i;
+    }
+    let y = cx.b.transpose(y, &back);
+    cx.one(y)
+}

@@ -1,0 +1,129 @@
+//! Elements written to run-time indices; an update outside is dropped (TensorFlow's CPU kernels refuse it).
+use crate::diag::Result;
+use crate::hlo::attrs::ScatterDims;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("ScatterNd", "indices updates shape -> output", scatter_nd).constants(&[2]),
+    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))),
+    op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))),
+    op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract))),
+    op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum))),
+    op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum))),
+    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None)),
+    op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
+        .constants(&[1]),
+    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch),
+    op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch),
+];
+
+/// (old, new) -> the new one, or both combined.
+fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
+    if let Some(op) = op {
+        let op = match (op, dtype) {
+            (ScalarOp::Add | ScalarOp::Maximum, DType::Pred) => ScalarOp::Or,
+            (op, _) => op,
+        };
+        return b.scalar_computation(op, dtype);
+    }
+    b.begin("update");
+    b.parameter(Shape::array(dtype, []));
+    let new = b.parameter(Shape::array(dtype, []));
+    b.end(new)
+}
+
+/// `x` with `updates` (batch dimensions, then the window) combined at `indices`, whose last dimension leads into `x`.
+pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, op: Option<ScalarOp>) -> Result<InstId> {
+    let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
+    let depth = places.last().and_then(|&d| usize::try_from(d).ok()).filter(|&d| d <= dims.len());
+    let Some(depth) = depth else { return Err(cx.mismatch(format!("indices {places:?} into {dims:?}"))) };
+    let lead = places.len() - 1;
+    let want = [&places[..lead], &dims[depth..]].concat();
+    if cx.b.dims(updates) != want && cx.b.rank(updates) != 0 {
+        return Err(cx.mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
+    }
+    let updates = cx.b.broadcast_to(updates, &want);
+    if want.contains(&0) {
+        return Ok(x);
+    }
+    let indices = match cx.b.dtype(indices) {
+        DType::S32 | DType::S64 => indices,
+        _ => cx.b.convert(indices, DType::S64),
+    };
+    let comp = combine(cx.b, cx.b.dtype(x), op);
+    let dims = ScatterDims {
+        update_window_dims: (lead..want.len()).collect(),
+        inserted_window_dims: (0..depth).collect(),
+        scatter_dims_to_operand_dims: (0..depth).collect(),
+        index_vector_dim: lead,
+        ..ScatterDims::default()
+    };
+    Ok(cx.b.add_inst(Op::Scatter { dims, comp }, &[x, indices, updates]))
+}
+
+fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (indices, updates, dims) = (cx.arg(0)?, cx.arg(1)?, super::shape::sizes(cx, 2)?);
+    let zeros = cx.b.full(cx.b.dtype(updates), &dims, 0.0);
+    let y = scatter(cx, zeros, indices, updates, Some(ScalarOp::Add))?;
+    cx.one(y)
+}
+
+fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
+    let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let y = scatter(cx, x, indices, updates, op)?;
+    cx.one(y)
+}
+
+fn sparse_to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (indices, dims, values, fill) = (cx.arg(0)?, super::shape::sizes(cx, 1)?, cx.arg(2)?, cx.arg(3)?);
+    let base = cx.b.broadcast(fill, &dims, &[]);
+    let places = cx.b.dims(indices).to_vec();
+    let indices = match places.len() {
+        0 => cx.b.reshape(indices, &[1, 1]),
+        1 => cx.b.reshape(indices, &[places[0], 1]),
+        _ => indices,
+    };
+    let y = scatter(cx, base, indices, values, None)?;
+    cx.one(y)
+}
+
+/// Rows merged by constant indices: of equal indices the last wins.
+fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let n = cx.args.len() / 2;
+    let mut rows: Vec<Option<InstId>> = Vec::new();
+    let mut row_dims: Option<Vec<u64>> = None;
+    for i in 0..n {
+        let (indices, data) = (cx.constant(i)?, cx.arg(n + i)?);
+        let (places, dims) = (indices.dims.clone(), cx.b.dims(data).to_vec());
+        if dims.len() < places.len() || dims[..places.len()] != places {
+            return Err(cx.mismatch(format!("indices of {places:?} for data of {dims:?}")));
+        }
+        let rest = dims[places.len()..].to_vec();
+        if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
+            return Err(cx.mismatch("the data have rows of different shapes"));
+        }
+        let count = indices.len() as u64;
+        let flat = cx.b.reshape(data, &[&[count][..], &rest].concat());
+        for (row, at) in indices.to_i64s().unwrap_or_default().into_iter().enumerate() {
+            let at = usize::try_from(at).ok().filter(|&a| a < 1 << 20);
+            let Some(at) = at else { return Err(cx.mismatch("an index is negative or beyond 2^20")) };
+            rows.resize(rows.len().max(at + 1), None);
+            rows[at] = Some(cx.b.slice_axis(flat, 0, row as u64, row as u64 + 1));
+        }
+    }
+    let dims = row_dims.unwrap_or_default();
+    let dtype = if n > 0 { cx.dtype(n)? } else { DType::F32 };
+    if rows.is_empty() {
+        let y = cx.b.full(dtype, &[&[0][..], &dims].concat(), 0.0);
+        return cx.one(y);
+    }
+    let one = [&[1][..], &dims].concat();
+    let parts: Vec<InstId> = rows.into_iter().map(|r| r.unwrap_or_else(|| cx.b.full(dtype, &one, 0.0))).collect();
+    let y = cx.b.concatenate(&parts, 0);
+    cx.one(y)
+}

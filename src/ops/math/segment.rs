@@ -1,0 +1,72 @@
+//! Sums and extremes by segment number.
+use crate::diag::Result;
+use crate::ops::array::scatter::scatter;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add)).constants(&[2]),
+    op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
+        .constants(&[2]),
+    op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
+        .constants(&[2]),
+    op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
+        .constants(&[2]),
+    op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add)).constants(&[2]),
+    op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply)).constants(&[2]),
+    op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum)).constants(&[2]),
+    op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum)).constants(&[2]),
+    op("Bincount", "arr size weights -> bins", bincount).constants(&[1]),
+];
+
+/// What an empty segment holds: the neutral element, for extremes the type's finite limit.
+fn neutral(dtype: DType, op: ScalarOp) -> f64 {
+    let limit = match dtype {
+        DType::F32 => f64::from(f32::MAX),
+        DType::F64 => f64::MAX,
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(f32::from_bits(0x7f7f_0000)),
+        _ => f64::INFINITY,
+    };
+    match op {
+        ScalarOp::Multiply => 1.0,
+        ScalarOp::Maximum => -limit,
+        ScalarOp::Minimum => limit,
+        _ => 0.0,
+    }
+}
+
+/// Rows of the data combined at their segment; numbers out of range are dropped.
+fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
+    let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.constant_int(2)?);
+    let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(ids).to_vec());
+    let Some(n) = u64::try_from(n).ok().filter(|&n| n <= 1 << 32) else {
+        return Err(cx.mismatch(format!("{n} segments")));
+    };
+    if dims.len() < places.len() || dims[..places.len()] != places {
+        return Err(cx.mismatch(format!("segment numbers of {places:?} for data of {dims:?}")));
+    }
+    let out = [&[n][..], &dims[places.len()..]].concat();
+    let dtype = cx.b.dtype(data);
+    let base = cx.b.full(dtype, &out, neutral(dtype, op));
+    let ids = cx.b.reshape(ids, &[&places[..], &[1]].concat());
+    let y = scatter(cx, base, ids, data, Some(op))?;
+    cx.one(y)
+}
+
+fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (arr, n, weights) = (cx.arg(0)?, cx.constant_int(1)?, cx.arg(2)?);
+    let Some(n) = u64::try_from(n).ok().filter(|&n| n <= 1 << 32) else {
+        return Err(cx.mismatch(format!("{n} bins")));
+    };
+    let places = cx.b.dims(arr).to_vec();
+    let dtype = cx.b.dtype(weights);
+    let weights = if cx.b.dims(weights) == places { weights } else { cx.b.full(dtype, &places, 1.0) };
+    let base = cx.b.full(dtype, &[n], 0.0);
+    let ids = cx.b.reshape(arr, &[&places[..], &[1]].concat());
+    let y = scatter(cx, base, ids, weights, Some(ScalarOp::Add))?;
+    cx.one(y)
+}
