@@ -53,12 +53,8 @@ fn alone(inst: &Inst, comp: &Computation) -> Computation {
         let name = format!("i{}", insts.len());
         insts.push(Inst { name, op, operands, shape, metadata: Metadata::default(), extra: Vec::new() })
     };
-    let params: Vec<InstId> = inst
-        .operands
-        .iter()
-        .enumerate()
-        .map(|(i, &o)| push(Op::Parameter(i), vec![], comp[o].shape.clone()))
-        .collect();
+    let params: Vec<InstId> =
+        inst.operands.iter().enumerate().map(|(i, &o)| push(Op::Parameter(i), vec![], comp[o].shape.clone())).collect();
     let root = push(inst.op.clone(), params.clone(), inst.shape.clone());
     Computation { name: "folded".to_string(), insts, params, root }
 }
@@ -66,7 +62,8 @@ fn alone(inst: &Inst, comp: &Computation) -> Computation {
 /// Whether the op always ends, has no effect, and is worth a constant.
 fn is_foldable(module: &Module, op: &Op) -> bool {
     let plain = |comp: &CompId| {
-        let body = module.comps.get(*comp).map(|c| c.insts.values().all(|i| i.op.called().is_empty() && is_pure_body(&i.op)));
+        let body =
+            module.comps.get(*comp).map(|c| c.insts.values().all(|i| i.op.called().is_empty() && is_pure_body(&i.op)));
         body == Some(true)
     };
     let refused = matches!(

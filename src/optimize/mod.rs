@@ -6,7 +6,12 @@ mod constant;
 mod cse;
 mod dce;
 mod fold_constants;
+mod inline_calls;
+mod pad_into_window;
 pub mod rewrite;
+mod scale_into_weights;
+mod simplify;
+mod simplify_loops;
 
 use std::time::{Duration, Instant};
 
@@ -28,9 +33,14 @@ pub struct Pass {
 /// Every pass, in the order in which they run.
 #[rustfmt::skip]
 pub const PIPELINE: &[Pass] = &[
-    Pass { name: "dce",            about: "drops instructions and computations that no result needs",   run: dce::dce },
-    Pass { name: "fold-constants", about: "computes what depends on constants only",                     run: fold_constants::fold_constants },
-    Pass { name: "cse",            about: "computes equal things once",                                  run: cse::cse },
+    Pass { name: "dce",                about: "drops instructions and computations that no result needs",        run: dce::dce },
+    Pass { name: "inline-calls",       about: "puts the body of a called computation in place of the call",      run: inline_calls::inline_calls },
+    Pass { name: "simplify",           about: "applies algebraic rules",                                         run: simplify::simplify },
+    Pass { name: "fold-constants",     about: "computes what depends on constants only",                         run: fold_constants::fold_constants },
+    Pass { name: "scale-into-weights", about: "moves scales and offsets per feature into weights and one bias",  run: scale_into_weights::scale_into_weights },
+    Pass { name: "pad-into-window",    about: "makes a pad the padding of the window that reads it",             run: pad_into_window::pad_into_window },
+    Pass { name: "simplify-loops",     about: "takes out of a loop's state what does not change or is not read", run: simplify_loops::simplify_loops },
+    Pass { name: "cse",                about: "computes equal things once",                                      run: cse::cse },
 ];
 
 /// The pipeline runs again while a pass changes something, at most this often.
@@ -92,37 +102,4 @@ fn run_pass(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::hlo::{Builder, Shape};
-    use crate::tensor::DType;
-
-    #[test]
-    fn equal_instructions_and_computations_become_one() {
-        let mut b = Builder::new("m");
-        let x = b.parameter(Shape::array(DType::F32, [4, 3]));
-        let zero = b.scalar(DType::F32, 0.0);
-        let one = b.reduce(x, zero, crate::scalar::ScalarOp::Add, &[1]);
-        let zero = b.scalar(DType::F32, 0.0);
-        let two = b.reduce(x, zero, crate::scalar::ScalarOp::Add, &[1]);
-        let dead = b.add(one, two);
-        b.mul(dead, dead);
-        let root = b.tuple(&[one, two]);
-        let mut module = b.finish(root).expect("the shapes fit");
-        let root_shape = module.entry()[module.entry().root].shape.clone();
-        run(&mut module).expect("the passes succeed");
-        let entry = module.entry();
-        assert_eq!(entry.insts.len(), 4);
-        assert_eq!(module.comps.len(), 2);
-        assert_eq!(entry[entry.root].operands[0], entry[entry.root].operands[1]);
-        assert_eq!(entry[entry.root].shape, root_shape);
-    }
-
-    #[test]
-    fn unknown_passes_are_refused() {
-        let mut b = Builder::new("m");
-        let root = b.scalar(DType::F32, 0.0);
-        let mut module = b.finish(root).expect("the shapes fit");
-        assert!(run_with(&mut module, &["no-such"], |_, _, _, _| {}).is_err());
-    }
-}
+mod tests;

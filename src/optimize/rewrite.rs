@@ -153,6 +153,29 @@ impl<'m> Editor<'m> {
         self.uses.push(0);
         self.comp.insts.push(Inst { name, op, operands: operands.to_vec(), shape, metadata, extra: Vec::new() })
     }
+    /// Adds an instruction of another computation, with operands of this one.
+    pub fn add_copy(&mut self, inst: &Inst, operands: &[InstId]) -> InstId {
+        let id = self.add_shaped(inst.op.clone(), operands, inst.shape.clone());
+        self.comp.insts[id].metadata = inst.metadata.clone();
+        self.comp.insts[id].extra = inst.extra.clone();
+        id
+    }
+    /// Adds a computation to the module, with a name that none has yet.
+    pub fn add_computation(&mut self, mut comp: Computation) -> CompId {
+        compact(&mut comp);
+        let base = comp.name.trim_end_matches(|c: char| c == '.' || c.is_ascii_digit()).to_string();
+        comp.name = format!("{base}.{}", self.module.comps.len());
+        while self.module.comps.values().any(|c| c.name == comp.name) || comp.name == self.comp.name {
+            comp.name.push_str(".1");
+        }
+        self.module.comps.push(comp)
+    }
+    /// Gives `to` the origin and the carried attributes of `from`.
+    pub fn carry(&mut self, from: InstId, to: InstId) {
+        let (metadata, extra) = (self.comp.insts[from].metadata.clone(), self.comp.insts[from].extra.clone());
+        self.comp.insts[to].metadata = metadata;
+        self.comp.insts[to].extra = extra;
+    }
     /// Adds an instruction and infers its shape; an internal error where the operands do not fit.
     pub fn add(&mut self, op: Op, operands: &[InstId]) -> Result<InstId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();
@@ -185,13 +208,27 @@ impl<'m> Editor<'m> {
     pub fn replace(&mut self, old: InstId, new: InstId) -> Result<()> {
         if !self.shape(old).same(self.shape(new)) {
             let (from, to) = (&self.comp.insts[old], &self.comp.insts[new]);
-            let message =
-                format!("{} {} would become {} {}", from.op.name(), from.shape, to.op.name(), to.shape);
+            let message = format!("{} {} would become {} {}", from.op.name(), from.shape, to.op.name(), to.shape);
             return Err(Error::internal("optimize", message));
         }
         self.uses[new.index()] += self.uses[old.index()];
         self.forward[old.index()] = Some(new);
+        self.release(old);
         Ok(())
+    }
+    /// Takes back the uses that a dead instruction makes, and those of what dies with it.
+    fn release(&mut self, dead: InstId) {
+        let mut work = vec![dead];
+        while let Some(id) = work.pop() {
+            for i in 0..self.comp.insts[id].operands.len() {
+                let operand = self.resolve(self.comp.insts[id].operands[i]);
+                let uses = &mut self.uses[operand.index()];
+                *uses = uses.saturating_sub(1);
+                if *uses == 0 {
+                    work.push(operand);
+                }
+            }
+        }
     }
     /// Brings the operands of `id` up to date.
     fn refresh(&mut self, id: InstId) {

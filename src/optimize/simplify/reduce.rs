@@ -1,0 +1,92 @@
+//! Rules whose root is `reduce` or `reduce-window`.
+use crate::diag::Result;
+use crate::hlo::attrs::{SliceDim, WindowDim};
+use crate::hlo::{CompId, InstId, Module, Op};
+use crate::optimize::constant::splat_of;
+use crate::optimize::rewrite::Editor;
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, DTypeClass, Tensor};
+
+/// The op that a computation of two scalars applies, if that is all it does.
+pub fn combiner(module: &Module, comp: CompId) -> Option<ScalarOp> {
+    let comp = module.comps.get(comp)?;
+    let root = &comp[comp.root];
+    let Op::Elementwise(op) = root.op else { return None };
+    let [x, y] = comp.params[..] else { return None };
+    let commutes = matches!(
+        op,
+        ScalarOp::Add
+            | ScalarOp::Multiply
+            | ScalarOp::Maximum
+            | ScalarOp::Minimum
+            | ScalarOp::And
+            | ScalarOp::Or
+            | ScalarOp::Xor
+    );
+    (commutes && (root.operands == [x, y] || root.operands == [y, x])).then_some(op)
+}
+
+/// Whether folding one element `v` into `init` gives `v` (the sign of a zero aside).
+fn is_neutral(op: ScalarOp, init: &Tensor) -> bool {
+    let float = init.dtype.is_float();
+    let value = init.get_f64(0);
+    let (zero, one) = (value == Some(0.0), value == Some(1.0));
+    let is_complex = init.dtype.class() == DTypeClass::Complex;
+    match op {
+        ScalarOp::Add | ScalarOp::Or | ScalarOp::Xor => zero && !is_complex,
+        ScalarOp::Multiply => one && !is_complex,
+        ScalarOp::And => init.dtype == DType::Pred && one,
+        ScalarOp::Maximum if float => value == Some(f64::NEG_INFINITY),
+        ScalarOp::Minimum if float => value == Some(f64::INFINITY),
+        ScalarOp::Maximum => init.dtype == DType::Pred && zero,
+        ScalarOp::Minimum => init.dtype == DType::Pred && one,
+        _ => false,
+    }
+}
+
+/// Whether the fold of `id` (one array, one initial value) starts from nothing.
+fn starts_neutral(editor: &Editor, id: InstId, comp: CompId) -> bool {
+    let [_, init] = editor.operands(id)[..] else { return false };
+    match (combiner(editor.module(), comp), splat_of(editor, init)) {
+        (Some(op), Some(value)) => is_neutral(op, &value),
+        _ => false,
+    }
+}
+
+/// A simpler form of `reduce(x)`.
+pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -> Result<Option<InstId>> {
+    if !starts_neutral(editor, id, comp) {
+        return Ok(None);
+    }
+    let (x, init) = (editor.operand(id, 0), editor.operand(id, 1));
+    let kept: Vec<usize> = dims.iter().copied().filter(|&d| editor.dims(x)[d] != 1).collect();
+    // reduce(x) over dimensions of size 1 = reshape(x)
+    if kept.is_empty() {
+        let sizes = editor.dims(id).to_vec();
+        return Ok(Some(editor.add_reshape(x, &sizes)));
+    }
+    // Dimensions of size 1 are dropped before.
+    if kept.len() < dims.len() {
+        let gone = |d: &usize| dims.contains(d) && !kept.contains(d);
+        let sizes: Vec<u64> = (0..editor.dims(x).len()).filter(|d| !gone(d)).map(|d| editor.dims(x)[d]).collect();
+        let kept = kept.iter().map(|&k| k - (0..k).filter(|d| gone(d)).count()).collect();
+        let squeezed = editor.add_reshape(x, &sizes);
+        return Ok(Some(editor.add(Op::Reduce { dims: kept, comp }, &[squeezed, init])?));
+    }
+    Ok(None)
+}
+
+/// A simpler form of `reduce-window(x)`: windows of one element pick elements.
+pub fn window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: CompId) -> Result<Option<InstId>> {
+    let plain = |w: &WindowDim| w.size == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;
+    if !window.iter().all(plain) || !starts_neutral(editor, id, comp) {
+        return Ok(None);
+    }
+    let x = editor.operand(id, 0);
+    if editor.dims(x) == editor.dims(id) {
+        return Ok(Some(x));
+    }
+    let dims = window.iter().zip(editor.dims(x)).map(|(w, &n)| SliceDim { start: 0, limit: n, stride: w.stride });
+    let dims = dims.collect();
+    Ok(Some(editor.add(Op::Slice(dims), &[x])?))
+}

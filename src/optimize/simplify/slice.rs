@@ -1,0 +1,98 @@
+//! Rules whose root is `slice`, `dynamic-slice` or `dynamic-update-slice`.
+use crate::diag::Result;
+use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::{InstId, Op};
+use crate::optimize::rewrite::Editor;
+
+/// A simpler form of `slice(x)`.
+pub fn simplify(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Option<InstId>> {
+    let x = editor.operand(id, 0);
+    // slice(x) of everything = x
+    if editor.dims(x) == editor.dims(id) {
+        return Ok(Some(x));
+    }
+    match editor.op(x).clone() {
+        // slice(slice(x)) = slice(x)
+        Op::Slice(inner) => {
+            let source = editor.operand(x, 0);
+            let both: Vec<SliceDim> =
+                inner.iter().zip(dims).zip(editor.dims(id)).map(|((a, b), &n)| compose(a, b, n)).collect();
+            Ok(Some(editor.add(Op::Slice(both), &[source])?))
+        }
+        // slice(broadcast(scalar)) = broadcast(scalar)
+        Op::Broadcast(map) if map.is_empty() => {
+            let (source, sizes) = (editor.operand(x, 0), editor.dims(id).to_vec());
+            Ok(Some(editor.add_broadcast(source, &sizes, &[])))
+        }
+        Op::Concatenate(axis) => of_concatenate(editor, x, dims, axis),
+        Op::Pad(pad) => of_pad(editor, x, dims, &pad),
+        _ => Ok(None),
+    }
+}
+
+/// Slice `b` of slice `a`, which keeps `n` elements, at least one.
+fn compose(a: &SliceDim, b: &SliceDim, n: u64) -> SliceDim {
+    let start = a.start + b.start * a.stride;
+    let stride = if n <= 1 { 1 } else { a.stride * b.stride };
+    SliceDim { start, limit: start + (n - 1) * stride + 1, stride }
+}
+
+/// slice(concatenate(a, b)) = slice(a), where only elements of `a` are read.
+fn of_concatenate(editor: &mut Editor, x: InstId, dims: &[SliceDim], axis: usize) -> Result<Option<InstId>> {
+    let mut offset = 0;
+    for part in editor.operands(x).to_vec() {
+        let size = editor.dims(part)[axis];
+        let d = dims[axis];
+        if d.start >= offset && d.limit <= offset + size && d.start < d.limit {
+            let mut inner = dims.to_vec();
+            inner[axis] = SliceDim { start: d.start - offset, limit: d.limit - offset, stride: d.stride };
+            return Ok(Some(editor.add(Op::Slice(inner), &[part])?));
+        }
+        offset += size;
+    }
+    Ok(None)
+}
+
+/// slice(pad(x)) = slice(x), where none of the padding is read.
+fn of_pad(editor: &mut Editor, x: InstId, dims: &[SliceDim], pad: &[PadDim]) -> Result<Option<InstId>> {
+    let source = editor.operand(x, 0);
+    let inside = |((d, p), &n): ((&SliceDim, &PadDim), &u64)| {
+        let low = u64::try_from(p.low).ok()?;
+        let fits = p.interior == 0 && d.start >= low && d.limit <= low + n && d.start < d.limit;
+        fits.then(|| SliceDim { start: d.start - low, limit: d.limit - low, stride: d.stride })
+    };
+    match dims.iter().zip(pad).zip(editor.dims(source)).map(inside).collect::<Option<Vec<_>>>() {
+        Some(inner) => Ok(Some(editor.add(Op::Slice(inner), &[source])?)),
+        None => Ok(None),
+    }
+}
+
+/// The starts in operands `first..`, clamped so that a box of `sizes` fits `whole`, if all are known.
+fn known_starts(editor: &Editor, id: InstId, first: usize, whole: &[u64], sizes: &[u64]) -> Option<Vec<u64>> {
+    let operands = editor.operands(id).get(first..)?;
+    if operands.len() != sizes.len() {
+        return None;
+    }
+    let start = |((&o, &n), &size): ((&InstId, &u64), &u64)| {
+        let room = n.checked_sub(size)?;
+        if room == 0 {
+            return Some(0);
+        }
+        Some(u64::try_from(editor.constant(o)?.get_i64(0)?).unwrap_or(0).min(room))
+    };
+    operands.iter().zip(whole).zip(sizes).map(start).collect()
+}
+
+/// dynamic-slice(x, constants) = slice(x)
+pub fn dynamic_slice(editor: &mut Editor, id: InstId, sizes: &[u64]) -> Result<Option<InstId>> {
+    let x = editor.operand(id, 0);
+    let Some(starts) = known_starts(editor, id, 1, editor.dims(x), sizes) else { return Ok(None) };
+    let dims = starts.iter().zip(sizes).map(|(&start, &n)| SliceDim { start, limit: start + n, stride: 1 }).collect();
+    Ok(Some(editor.add(Op::Slice(dims), &[x])?))
+}
+
+/// dynamic-update-slice(x, update) = update, where it covers all of `x`
+pub fn dynamic_update_slice(editor: &mut Editor, id: InstId) -> Option<InstId> {
+    let update = editor.operand(id, 1);
+    (editor.dims(update) == editor.dims(id)).then_some(update)
+}

@@ -1,0 +1,296 @@
+//! What passes make of small modules, by shape and by value.
+use super::*;
+use crate::hlo::attrs::*;
+use crate::hlo::{Builder, CompId, InstId, Literal, Op, Shape};
+use crate::interp;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+
+/// Small numbers of both signs that do not repeat.
+fn sample(dims: &[u64], seed: usize) -> Tensor {
+    let n: u64 = dims.iter().product();
+    let values: Vec<f32> = (0..n as usize).map(|i| (((i * 7 + seed * 13) % 29) as f32 - 14.0) / 8.0).collect();
+    Tensor::of(dims, &values)
+}
+
+fn param(b: &mut Builder, dims: &[u64]) -> InstId {
+    b.parameter(Shape::array(DType::F32, dims))
+}
+
+fn weight(b: &mut Builder, dims: &[u64], seed: usize) -> InstId {
+    b.constant(sample(dims, seed))
+}
+
+/// The names of the entry's ops, operands first, without parameters.
+fn ops(module: &Module) -> Vec<String> {
+    let insts = module.entry().insts.values();
+    insts.map(|i| i.op.name().to_string()).filter(|n| n != "parameter").collect()
+}
+
+/// What `build` makes, and the same optimised, of the same type.
+fn both(build: impl FnOnce(&mut Builder) -> InstId) -> (Module, Module) {
+    let mut b = Builder::new("m");
+    let root = build(&mut b);
+    let before = b.finish(root).expect("the shapes fit");
+    let mut after = before.clone();
+    run(&mut after).expect("the passes succeed");
+    let shape = |m: &Module| m.entry()[m.entry().root].shape.clone();
+    assert!(shape(&before).same(&shape(&after)), "{} became {}", shape(&before), shape(&after));
+    (before, after)
+}
+
+/// Optimises what `build` makes and checks that type and value stay; returns the result.
+fn optimised(build: impl FnOnce(&mut Builder) -> InstId) -> Module {
+    let (before, after) = both(build);
+    let args: Vec<Literal> = before
+        .entry()
+        .params
+        .iter()
+        .enumerate()
+        .map(|(i, &p)| Literal::Array(sample(&before.entry().array(p).dims, i)))
+        .collect();
+    let value = |m: &Module| interp::evaluate(m, m.entry, &args).expect("the module can be evaluated");
+    for (x, y) in value(&before).leaves().iter().zip(value(&after).leaves()) {
+        assert_eq!((x.dtype, &x.dims), (y.dtype, &y.dims));
+        for i in 0..x.len() {
+            let (p, q) = (x.get_f64(i).unwrap_or(0.0), y.get_f64(i).unwrap_or(0.0));
+            assert!((p - q).abs() <= 1e-4 * p.abs().max(1.0), "element {i}: {p} became {q}");
+        }
+    }
+    after
+}
+
+fn conv_dims(groups: u64, size: u64) -> ConvDims {
+    ConvDims {
+        window: vec![WindowDim { size, ..WindowDim::default() }; 2],
+        input_batch: 0,
+        input_feature: 3,
+        input_spatial: vec![1, 2],
+        kernel_input_feature: 2,
+        kernel_output_feature: 3,
+        kernel_spatial: vec![0, 1],
+        output_batch: 0,
+        output_feature: 3,
+        output_spatial: vec![1, 2],
+        feature_group_count: groups,
+        batch_group_count: 1,
+    }
+}
+
+fn conv(b: &mut Builder, x: InstId, w: InstId, groups: u64) -> InstId {
+    let size = b.dims(w)[0];
+    b.add_inst(Op::Convolution(Box::new(conv_dims(groups, size))), &[x, w])
+}
+
+fn batch_norm(b: &mut Builder, x: InstId, axis: usize) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let c = dims[axis];
+    let variance = b.constant(Tensor::of(&[c], &(0..c).map(|i| 0.5 + i as f32).collect::<Vec<_>>()));
+    let (mean, scale, offset) = (weight(b, &[c], 1), weight(b, &[c], 2), weight(b, &[c], 3));
+    let epsilon = b.full(DType::F32, &[c], 1e-3);
+    let shifted = b.add(variance, epsilon);
+    let root = b.unary(ScalarOp::Rsqrt, shifted);
+    let factor = b.mul(root, scale);
+    let [factor, offset, mean] = [factor, offset, mean].map(|v| b.broadcast(v, &dims, &[axis]));
+    let centred = b.sub(x, mean);
+    let scaled = b.mul(centred, factor);
+    b.add(scaled, offset)
+}
+
+#[test]
+fn equal_instructions_and_computations_become_one() {
+    let module = optimised(|b| {
+        let x = param(b, &[4, 3]);
+        let zero = b.scalar(DType::F32, 0.0);
+        let one = b.reduce(x, zero, ScalarOp::Add, &[1]);
+        let zero = b.scalar(DType::F32, 0.0);
+        let two = b.reduce(x, zero, ScalarOp::Add, &[1]);
+        let dead = b.add(one, two);
+        b.mul(dead, dead);
+        b.tuple(&[one, two])
+    });
+    assert_eq!(ops(&module), ["constant", "reduce", "tuple"]);
+    assert_eq!(module.comps.len(), 2);
+}
+
+#[test]
+fn unknown_passes_are_refused() {
+    let mut b = Builder::new("m");
+    let root = b.scalar(DType::F32, 0.0);
+    let mut module = b.finish(root).expect("the shapes fit");
+    assert!(run_with(&mut module, &["no-such"], |_, _, _, _| {}).is_err());
+}
+
+#[test]
+fn batch_norm_becomes_weights_and_bias() {
+    let module = optimised(|b| {
+        let x = param(b, &[1, 6, 6, 4]);
+        let w = weight(b, &[3, 3, 4, 5], 4);
+        let y = conv(b, x, w, 1);
+        let bias = weight(b, &[5], 5);
+        let y = b.add(y, bias);
+        batch_norm(b, y, 3)
+    });
+    assert_eq!(ops(&module), ["constant", "convolution", "constant", "broadcast", "add"]);
+}
+
+#[test]
+fn batch_norm_of_depthwise_becomes_weights_and_bias() {
+    let module = optimised(|b| {
+        let x = param(b, &[1, 6, 6, 4]);
+        let w = weight(b, &[3, 3, 4, 2], 4);
+        let w = b.reshape(w, &[3, 3, 1, 8]);
+        let y = conv(b, x, w, 4);
+        batch_norm(b, y, 3)
+    });
+    assert_eq!(ops(&module), ["constant", "convolution", "constant", "broadcast", "add"]);
+}
+
+#[test]
+fn batch_norm_of_product_becomes_weights_and_bias() {
+    let module = optimised(|b| {
+        let x = param(b, &[3, 4]);
+        let w = weight(b, &[4, 6], 4);
+        let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
+        let y = b.dot(x, w, dims);
+        let y = b.reshape(y, &[1, 3, 6]);
+        batch_norm(b, y, 2)
+    });
+    assert_eq!(ops(&module), ["constant", "dot", "reshape", "constant", "broadcast", "add"]);
+}
+
+#[test]
+fn scale_of_shared_convolution_stays() {
+    let module = optimised(|b| {
+        let x = param(b, &[1, 6, 6, 4]);
+        let w = weight(b, &[3, 3, 4, 5], 4);
+        let y = conv(b, x, w, 1);
+        let s = weight(b, &[5], 5);
+        let scaled = b.mul(y, s);
+        b.tuple(&[y, scaled])
+    });
+    assert!(ops(&module).contains(&"multiply".to_string()));
+}
+
+#[test]
+fn pad_becomes_padding_of_windows() {
+    let (_, module) = both(|b| {
+        let x = param(b, &[1, 5, 5, 2]);
+        let zero = b.scalar(DType::F32, 0.0);
+        let pads = [(0, 0), (1, 2), (2, 1), (0, 0)].map(|(low, high)| PadDim { low, high, interior: 0 });
+        let padded = b.pad(x, zero, &pads);
+        let w = weight(b, &[3, 3, 2, 2], 4);
+        let y = conv(b, padded, w, 1);
+        let zeros = b.full_like(y, 0.0);
+        let y = b.max(y, zeros);
+        let padded =
+            b.pad(y, zero, &[(0, 0), (1, 1), (1, 1), (0, 0)].map(|(low, high)| PadDim { low, high, interior: 0 }));
+        let comp = b.scalar_computation(ScalarOp::Maximum, DType::F32);
+        let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
+        let wide = WindowDim { size: 3, stride: 2, ..WindowDim::default() };
+        let window = vec![WindowDim::default(), wide, wide, WindowDim::default()];
+        b.add_inst(Op::ReduceWindow { window, comp }, &[padded, lowest])
+    });
+    assert!(!ops(&module).contains(&"pad".to_string()), "{:?}", ops(&module));
+}
+
+#[test]
+fn moves_cancel() {
+    let module = optimised(|b| {
+        let x = param(b, &[2, 3, 4]);
+        let y = b.transpose(x, &[2, 0, 1]);
+        let y = b.unary(ScalarOp::Negate, y);
+        let y = b.unary(ScalarOp::Negate, y);
+        let y = b.transpose(y, &[1, 2, 0]);
+        let y = b.reshape(y, &[24]);
+        let y = b.reshape(y, &[6, 4]);
+        let one = b.full_like(y, 1.0);
+        let y = b.mul(y, one);
+        let y = b.div(y, one);
+        let parts = [b.slice_axis(y, 0, 0, 2), b.slice_axis(y, 0, 2, 6)];
+        b.concatenate(&parts, 0)
+    });
+    assert_eq!(ops(&module), ["reshape"]);
+}
+
+#[test]
+fn broadcasts_move_behind_pointwise_ops() {
+    let module = optimised(|b| {
+        let v = param(b, &[3]);
+        let x = b.broadcast(v, &[2, 3], &[1]);
+        let c = weight(b, &[3], 1);
+        let y = b.mul(x, c);
+        let half = b.full_like(y, 0.5);
+        b.sub(y, half)
+    });
+    assert_eq!(ops(&module), ["constant", "multiply", "constant", "broadcast", "subtract", "broadcast"]);
+}
+
+#[test]
+fn known_choices_are_made() {
+    let module = optimised(|b| {
+        let x = param(b, &[4, 3]);
+        let two = b.scalar(DType::S32, 2.0);
+        let zero = b.scalar(DType::S32, 0.0);
+        let row = b.add_inst(Op::DynamicSlice(vec![1, 3]), &[x, two, zero]);
+        let less = b.compare(Direction::Lt, zero, two);
+        let other = b.unary(ScalarOp::Exp, row);
+        b.select(less, row, other)
+    });
+    assert_eq!(ops(&module), ["slice"]);
+}
+
+/// A loop of three rounds: state (i, x, w, unread) -> (i + 1, x * w, w, unread + x).
+fn a_loop(b: &mut Builder) -> InstId {
+    let vector = Shape::array(DType::F32, [4]);
+    let state = Shape::Tuple(vec![Shape::array(DType::S32, []), vector.clone(), vector.clone(), vector]);
+    b.begin("cond");
+    let s = b.parameter(state.clone());
+    let i = b.get_tuple_element(s, 0);
+    let three = b.scalar(DType::S32, 3.0);
+    let root = b.compare(Direction::Lt, i, three);
+    let cond: CompId = b.end(root);
+    b.begin("body");
+    let s = b.parameter(state);
+    let [i, x, w, unread] = [0, 1, 2, 3].map(|n| b.get_tuple_element(s, n));
+    let one = b.scalar(DType::S32, 1.0);
+    let i = b.add(i, one);
+    let unread = b.add(unread, x);
+    let x = b.mul(x, w);
+    let root = b.tuple(&[i, x, w, unread]);
+    let body = b.end(root);
+    let x = param(b, &[4]);
+    let (i, w) = (b.scalar(DType::S32, 0.0), weight(b, &[4], 3));
+    let init = b.tuple(&[i, x, w, x]);
+    let done = b.add_inst(Op::While { cond, body }, &[init]);
+    let parts = [1, 2].map(|n| b.get_tuple_element(done, n));
+    b.tuple(&parts)
+}
+
+#[test]
+fn loops_carry_what_changes_and_is_read() {
+    let module = optimised(a_loop);
+    let state = module.entry().insts.values().find(|i| matches!(i.op, Op::While { .. })).expect("the loop stays");
+    assert_eq!(state.shape.as_tuple().map(<[Shape]>::len), Some(2));
+    assert_eq!(module.comps.len(), 3);
+}
+
+#[test]
+fn calls_and_known_branches_are_inlined() {
+    let module = optimised(|b| {
+        b.begin("negate");
+        let x = param(b, &[4]);
+        let root = b.unary(ScalarOp::Negate, x);
+        let negate = b.end(root);
+        b.begin("exp");
+        let x = param(b, &[4]);
+        let root = b.unary(ScalarOp::Exp, x);
+        let exp = b.end(root);
+        let x = param(b, &[4]);
+        let y = b.add_inst(Op::Call(negate), &[x]);
+        let second = b.scalar(DType::S32, 7.0);
+        b.add_inst(Op::Conditional(vec![negate, exp]), &[second, y, y])
+    });
+    assert_eq!(ops(&module), ["negate", "exponential"]);
+    assert_eq!(module.comps.len(), 1);
+}
