@@ -146,6 +146,10 @@ fn log_determinant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
+    if n == 0 {
+        let pivots = b.full(b.dtype(a), &dims[..rank - 1], 1.0);
+        return (rhs, pivots);
+    }
     let work = b.concatenate(&[a, rhs], rank - 1);
     let whole = b.dims(work).to_vec();
     let pivots = b.full(b.dtype(a), &dims[..rank - 1], 1.0);
