@@ -248,5 +248,3 @@ fn substitute_index(k: &mut Kernel, x: &Index, var: VarId, with: &Index, memo: &
     sum
 }
 
-/// Extents of a kernel's variables, for callers that simplify.
-pub type Vars = IdVec<VarId, u64>;
