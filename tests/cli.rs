@@ -1,85 +1,84 @@
-//! The promises of the command line: exit codes, JSON, files that are whole or not there.
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+//! The command line as a user meets it: exit codes, JSON forms, messages, and what is left on disk.
+mod common;
 
-fn tfaot(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tfaot")).args(args).output().expect("the binary starts")
+use common::{said, succeed, tfaot};
+use serde_json::Value;
+
+const MLP: &str = "testdata/graphs/mlp/graph.pb";
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-fn graph(name: &str, file: &str) -> String {
-    let path: PathBuf = [env!("CARGO_MANIFEST_DIR"), "testdata", "graphs", name, file].iter().collect();
-    path.display().to_string()
-}
-
-fn json(out: &Output) -> serde_json::Value {
-    serde_json::from_slice(&out.stdout).expect("standard output is one JSON document")
-}
-
-fn is_empty(dir: &Path) -> bool {
-    std::fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
-}
-
-#[test]
-fn wrong_usage_is_two() {
-    for args in
-        [&["frobnicate"][..], &["compile"], &["run", "x", "--engine", "abacus"], &["bench", "x", "--threads", "0"]]
-    {
-        assert_eq!(tfaot(args).status.code(), Some(2), "{args:?}");
-    }
-    assert_eq!(tfaot(&["--help"]).status.code(), Some(0));
+/// Runs with this exit status; gives both streams.
+fn exits(status: i32, args: &[&str]) -> String {
+    let output = tfaot(args);
+    assert_eq!(output.status.code(), Some(status), "tfaot {}\n{}", args.join(" "), said(&output));
+    said(&output)
 }
 
 #[test]
-fn a_missing_file_is_one_with_a_word() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let out = dir.path().join("out");
-    for verb in ["inspect", "check", "compile", "run", "bench", "verify"] {
-        let mut args = vec![verb, "/no/such.pb"];
-        let out = out.display().to_string();
-        if verb == "compile" {
-            args.extend(["-o", &out]);
-        }
-        let said = tfaot(&args);
-        assert_eq!(said.status.code(), Some(1), "{verb}");
-        assert!(String::from_utf8_lossy(&said.stderr).contains("TFA0001"), "{verb}");
-    }
-    assert!(is_empty(&out));
+fn wrong_usage_is_2() {
+    exits(2, &["frobnicate"]);
+    exits(2, &["run"]);
+    exits(2, &["compile", MLP]);
+    exits(2, &["bench", MLP, "--threads", "many"]);
 }
 
 #[test]
-fn check_names_blockers() {
-    let said = tfaot(&["check", &graph("mlp", "graph.pb"), "--json", "--fetch", "nowhere"]);
-    assert_eq!(said.status.code(), Some(1));
-    let document = json(&said);
-    assert_eq!(document["compilable"], false);
-    let blockers = document["blockers"].as_array().expect("a list");
-    assert!(!blockers.is_empty());
-    for key in ["node", "op", "code", "reason"] {
-        assert!(blockers[0][key].is_string(), "{key}");
+fn a_missing_file_is_1_with_a_code() {
+    for verb in ["inspect", "check", "run", "verify"] {
+        assert!(exits(1, &[verb, "no/such/file.pb"]).contains("error[TFA0001]"), "{verb}");
     }
 }
 
 #[test]
-fn ops_and_codes_are_listed() {
-    let document = json(&tfaot(&["ops", "--json"]));
-    assert!(document.as_array().is_some_and(|rows| rows.iter().all(|r| r["op"].is_string())));
-    assert!(String::from_utf8_lossy(&tfaot(&["explain", "TFA0101"]).stdout).contains("unsupported-op"));
-    assert_eq!(tfaot(&["explain", "TFA9999"]).status.code(), Some(1));
+fn a_file_of_another_kind_is_1_with_a_code() {
+    let text = exits(1, &["inspect", "Cargo.toml"]);
+    assert!(text.contains("error[TFA000"), "{text}");
 }
 
 #[test]
-fn hlo_verify_tells_each_file() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let bad = dir.path().join("bad.hlo");
-    std::fs::write(&bad, "HloModule m\nENTRY e { ROOT r = (((").expect("written");
-    let said = tfaot(&["hlo", "verify", "--json", &bad.display().to_string(), "/no/such.hlo"]);
-    assert_eq!(said.status.code(), Some(1));
-    let lines: Vec<serde_json::Value> = said
-        .stdout
-        .split(|&b| b == b'\n')
-        .filter(|l| !l.is_empty())
-        .map(|l| serde_json::from_slice(l).expect("JSON"))
-        .collect();
-    assert_eq!(lines.len(), 2);
-    assert!(lines.iter().all(|l| l["ok"] == false && l["error"].is_string() && l["file"].is_string()));
+fn an_unknown_fetch_is_named_and_nothing_is_written() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let out = scratch.path().join("out");
+    let text = exits(1, &["compile", MLP, "-o", &out.display().to_string(), "--fetch", "nowhere"]);
+    assert!(text.contains("error[TFA0006]") && text.contains("nowhere"), "{text}");
+    let left = std::fs::read_dir(&out).map(|d| d.count()).unwrap_or(0);
+    assert_eq!(left, 0, "a failed compile left files");
+}
+
+#[test]
+fn inspect_tells_inputs_and_outputs() {
+    let facts = json(&succeed(&["inspect", MLP, "--json"]));
+    assert_eq!(facts["inputs"][0]["name"], "x:0");
+    assert_eq!(facts["inputs"][0]["type"], "f32[4,10]");
+    assert!(succeed(&["inspect", MLP]).contains("MatMul"));
+}
+
+#[test]
+fn ops_lists_every_row() {
+    let listed = json(&succeed(&["ops", "--json"]));
+    let names: Vec<&str> = listed.as_array().expect("a list").iter().filter_map(|o| o["op"].as_str()).collect();
+    assert_eq!(names.len(), tfaot::ops::all().count());
+    assert!(tfaot::ops::all().all(|(_, row)| names.contains(&row.name)));
+}
+
+#[test]
+fn explain_knows_every_code() {
+    for row in tfaot::diag::codes::CODES {
+        let by_id = succeed(&["explain", &row.code.id()]);
+        assert!(by_id.contains(row.slug) && by_id.contains(row.about), "{by_id}");
+        assert_eq!(by_id, succeed(&["explain", row.slug]));
+    }
+    exits(1, &["explain", "TFA9999"]);
+}
+
+#[test]
+fn shells_and_manual() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(succeed(&["completions", shell]).contains("tfaot"), "{shell}");
+    }
+    assert!(succeed(&["man"]).contains("tfaot"));
+    assert!(succeed(&["targets"]).contains("x86_64"));
 }

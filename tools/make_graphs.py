@@ -144,7 +144,7 @@ def functions(x):
     return (tf.exp(v), tf.math.log(p), tf.math.log1p(p), tf.math.expm1(v), tf.sin(v), tf.cos(v), tf.tan(x), tf.tanh(v),
             tf.sigmoid(v), tf.math.erf(x), tf.math.rsqrt(p), tf.sqrt(p), tf.pow(p, v), tf.nn.softplus(v),
             tf.nn.softsign(v), tf.nn.selu(v), tf.nn.leaky_relu(v), tf.nn.swish(v), tf.atan2(v, x + 0.3), tf.floor(v),
-            tf.math.squared_difference(v, x), tf.minimum(v, 1.0), tf.asinh(v), tf.math.lgamma(p))
+            tf.math.squared_difference(v, x), tf.minimum(v, 1.0), tf.asinh(v), tf.math.log_sigmoid(v))
 
 
 def feed(name, dtype, shape, seed):

@@ -1,9 +1,7 @@
 //! The noun `graph`: a TensorFlow graph and its function library, as imported.
 mod attr;
-mod outputs;
 mod types;
 
-pub use outputs::output_count;
 pub use attr::{Attr, FuncRef};
 pub use types::{PartialShape, TfType};
 

@@ -2,6 +2,7 @@
 pub mod ctx;
 pub mod row;
 pub mod value;
+mod outputs;
 mod array;
 mod image;
 mod linalg;
@@ -14,6 +15,7 @@ mod spectral;
 mod control_flow;
 
 pub use ctx::LowerCtx;
+pub use outputs::output_count;
 pub use row::{Lower, OpRow};
 pub use value::Value;
 

@@ -3,7 +3,8 @@ use super::names::Names;
 use super::prune::Needed;
 use super::{FeedSpec, Request};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, NodeId, Program, Signature, output_count};
+use crate::graph::{Endpoint, NodeId, Program, Signature};
+use crate::ops::output_count;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashSet;
 

@@ -1,6 +1,7 @@
 //! Tensor names to endpoints, with suggestions for those that are not there.
 use crate::diag::{Code, Diagnostic};
-use crate::graph::{Endpoint, NodeId, Program, output_count};
+use crate::graph::{Endpoint, NodeId, Program};
+use crate::ops::output_count;
 use std::collections::HashMap;
 
 /// Names that are compared letter by letter when one is looked for in vain.

@@ -203,8 +203,9 @@ pub(super) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
         | "copy-done"
         | "all-reduce-done"
         | "all-gather-done"
-        | "collective-permute-done" => &[],
-        "async-update" | "async-done" => &["calls", "async_execution_thread"],
+        | "collective-permute-done"
+        | "async-update"
+        | "async-done" => &[],
         "exponential"
         | "exponential-minus-one"
         | "log"

@@ -1,6 +1,5 @@
 //! How many outputs a node has.
-use super::{Attr, Function, Node};
-use crate::ops;
+use crate::graph::{Attr, Function, Node};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
@@ -18,7 +17,7 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
     if NONE.contains(&&*node.op) {
         return Some(0);
     }
-    let outputs = ops::find(&node.op)?.outputs();
+    let outputs = super::find(&node.op)?.outputs();
     let lists = outputs.iter().filter(|name| name.ends_with('*')).count();
     match lists {
         0 => Some(outputs.len()),

@@ -1,0 +1,43 @@
+//! Whole graphs of `testdata/graphs/` against TensorFlow's stored answers, through the interpreter and as machine code.
+mod common;
+
+use common::{npz, path, said, tfaot, tolerance::departure};
+
+/// Runs `name` with `engine` and compares every output.
+fn check(name: &str, engine: &str) {
+    let folder = path("testdata/graphs").join(name);
+    let file = |inside: &str| folder.join(inside).display().to_string();
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let out = scratch.path().join("out.npz");
+    let want = npz(&folder.join("expect.npz"));
+    let (graph, feeds, result) = (file("graph.pb"), file("feeds.npz"), out.display().to_string());
+    let mut args = vec!["run", &graph, "--inputs", &feeds, "--outputs", &result, "--engine", engine];
+    args.extend(want.keys().flat_map(|key| ["--fetch", key]));
+    let output = tfaot(&args);
+    assert!(output.status.success(), "{name} by {engine}\ntfaot {}\n{}", args.join(" "), said(&output));
+    let got = npz(&out);
+    let wrong: Vec<String> = want
+        .iter()
+        .filter_map(|(key, want)| match got.get(key) {
+            Some(got) => departure(got, want).map(|why| format!("{key}: {why}")),
+            None => Some(format!("{key} is missing")),
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{name} by {engine} departs from TensorFlow:\n{}", wrong.join("\n"));
+}
+
+macro_rules! graphs {
+    ($($name:ident)*) => {
+        mod interpreter { $(#[test] fn $name() { super::check(stringify!($name), "interpreter"); })* }
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+graphs! { attention conv_net functions integers loops mlp norms reductions resize slices }
+
+#[test]
+fn every_folder_is_tested() {
+    for entry in std::fs::read_dir(path("testdata/graphs")).expect("the folder is in the repository").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(NAMES.contains(&name.as_str()), "testdata/graphs/{name} is in no test: add it to `graphs!`");
+    }
+}
