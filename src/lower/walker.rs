@@ -202,6 +202,9 @@ fn unknown_op(node: &Node) -> Error {
         )
         .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
         .into(),
+        "Where" | "Unique" | "UniqueV2" | "UniqueWithCounts" | "UniqueWithCountsV2" | "ListDiff" | "DynamicPartition" => {
+            Error::user(Code::DynamicShape, format!("the size of what {op} returns depends on values at run time"))
+        }
         "VarHandleOp" | "Variable" | "VariableV2" | "VarIsInitializedOp" => variable(op),
         _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
         _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => Diagnostic::new(

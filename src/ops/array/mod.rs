@@ -3,6 +3,8 @@ use super::OpRow;
 
 mod block;
 mod create;
+mod diag;
+mod format;
 pub(in crate::ops) mod gather;
 mod join;
 pub(in crate::ops) mod scatter;
@@ -10,4 +12,4 @@ mod shape;
 mod slice;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[shape::ROWS, slice::ROWS, join::ROWS, create::ROWS, gather::ROWS, scatter::ROWS, block::ROWS];
+pub const ROWS: &[&[OpRow]] = &[shape::ROWS, slice::ROWS, join::ROWS, create::ROWS, gather::ROWS, scatter::ROWS, block::ROWS, diag::ROWS, format::ROWS];

@@ -1,16 +1,17 @@
 //! Running sums and products.
 use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{InstId, Op};
+use crate::hlo::{CompId, InstId, Op, Shape};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::scalar::ScalarOp;
+use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0)).constants(&[1]),
     op("Cumprod", "x axis -> out", |cx| scan(cx, ScalarOp::Multiply, 1.0)).constants(&[1]),
+    op("CumulativeLogsumexp", "x axis -> out", log_sum_exp).constants(&[1]).dtypes("floats"),
 ];
 
 /// A window as long as the axis, padded on one side, so that position `i` sees all up to itself.
@@ -23,12 +24,13 @@ fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     }
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let wide = cx.b.convert(x, work);
-    let y = running(cx, wide, axis, op, neutral);
+    let comp = cx.b.scalar_computation(op, work);
+    let y = running(cx, wide, axis, comp, neutral);
     let y = cx.b.convert(y, dtype);
     cx.one(y)
 }
 
-fn running(cx: &mut LowerCtx, x: InstId, axis: usize, op: ScalarOp, neutral: f64) -> InstId {
+fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
@@ -36,6 +38,44 @@ fn running(cx: &mut LowerCtx, x: InstId, axis: usize, op: ScalarOp, neutral: f64
     window[axis].size = n;
     (window[axis].pad_low, window[axis].pad_high) = if reverse { (near, far) } else { (far, near) };
     let init = cx.b.scalar(cx.b.dtype(x), neutral);
-    let comp = cx.b.scalar_computation(op, cx.b.dtype(x));
     cx.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
+}
+
+/// ln(e^a + e^b + …) of all up to each position; what stands before the first is the least finite number.
+fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
+    let dtype = cx.b.dtype(x);
+    let (work, least) = match dtype {
+        DType::F64 => (dtype, -f64::MAX),
+        DType::F32 => (dtype, -f64::from(f32::MAX)),
+        DType::F16 => (DType::F32, -65504.0),
+        DType::BF16 => (DType::F32, -f64::from(f32::from_bits(0x7f7f_0000))),
+        _ => return Err(cx.unsupported(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
+    };
+    if cx.b.dims(x).contains(&0) {
+        return cx.one(x);
+    }
+    let wide = cx.b.convert(x, work);
+    let comp = log_add_exp(cx, work);
+    let y = running(cx, wide, axis, comp, least);
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// (a, b) -> ln(e^a + e^b) without overflow.
+fn log_add_exp(cx: &mut LowerCtx, dtype: DType) -> CompId {
+    let b = &mut *cx.b;
+    b.begin("log_add_exp");
+    let x = b.parameter(Shape::array(dtype, []));
+    let y = b.parameter(Shape::array(dtype, []));
+    let (high, low) = (b.max(x, y), b.min(x, y));
+    let same = b.compare(Direction::Eq, high, low);
+    let difference = b.sub(low, high);
+    let zero = b.scalar(dtype, 0.0);
+    let difference = b.select(same, zero, difference);
+    let e = b.unary(ScalarOp::Exp, difference);
+    let log = b.unary(ScalarOp::Log1p, e);
+    let sum = b.add(high, log);
+    b.end(sum)
 }

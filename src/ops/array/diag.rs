@@ -1,0 +1,285 @@
+//! Diagonals and bands of matrices. All places are known at compile time, so each op is one gather by a constant table.
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::math::special::compare_scalar;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor, element_count};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Diag", "diagonal -> output", diag),
+    op("DiagPart", "input -> diagonal", diag_part),
+    op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, Band::MAIN, [-1, -1], None)),
+    op("MatrixDiagV2", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
+    op("MatrixDiagV3", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
+    op("MatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, Band::MAIN, None)),
+    op("MatrixDiagPartV2", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
+    op("MatrixDiagPartV3", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
+    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, Band::MAIN)),
+    op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).constants(&[2]),
+    op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).constants(&[2]),
+    op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part),
+];
+
+/// The diagonals `low..=high` (0 is the main one, positive above it), and on which side short ones stand in a row.
+#[derive(Clone, Copy)]
+struct Band {
+    low: i64,
+    high: i64,
+    left_above: bool,
+    left_below: bool,
+}
+
+impl Band {
+    const MAIN: Band = Band { low: 0, high: 0, left_above: true, left_below: true };
+
+    /// The number of diagonals.
+    fn count(&self) -> u64 {
+        (self.high - self.low + 1) as u64
+    }
+    /// The length of diagonal `d` of a matrix.
+    fn length(d: i64, rows: u64, columns: u64) -> i64 {
+        (rows as i64 + d.min(0)).min(columns as i64 - d.max(0)).max(0)
+    }
+    /// The length of the longest one.
+    fn longest(&self, rows: u64, columns: u64) -> u64 {
+        (rows as i64 + self.high.min(0)).min(columns as i64 - self.low.max(0)).max(0) as u64
+    }
+    /// Where diagonal `d` starts in its row of `longest` elements.
+    fn offset(&self, d: i64, rows: u64, columns: u64, longest: u64) -> i64 {
+        let left = (d >= 0 && self.left_above) || (d <= 0 && self.left_below);
+        if left { 0 } else { longest as i64 - Self::length(d, rows, columns) }
+    }
+    /// For each element of the matrix, its place among the packed diagonals.
+    fn unpacking(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
+        let mut table = Vec::with_capacity((rows * columns) as usize);
+        for i in 0..rows as i64 {
+            for j in 0..columns as i64 {
+                let d = j - i;
+                let inside = (self.low..=self.high).contains(&d);
+                let at = || (self.high - d) * longest as i64 + i.min(j) + self.offset(d, rows, columns, longest);
+                table.push(if inside { i32::try_from(at()).ok() } else { None });
+            }
+        }
+        table
+    }
+    /// For each place among the packed diagonals, its element of the matrix.
+    fn packing(&self, rows: u64, columns: u64, longest: u64) -> Vec<Option<i32>> {
+        let mut table = Vec::with_capacity((self.count() * longest) as usize);
+        for d in (self.low..=self.high).rev() {
+            let (length, offset) = (Self::length(d, rows, columns), self.offset(d, rows, columns, longest));
+            for p in 0..longest as i64 {
+                let n = p - offset;
+                let (i, j) = (n - d.min(0), n + d.max(0));
+                let inside = (0..length).contains(&n);
+                table.push(if inside { i32::try_from(i * columns as i64 + j).ok() } else { None });
+            }
+        }
+        table
+    }
+}
+
+/// The band that input `i` and attribute `align` name.
+fn band(cx: &LowerCtx, i: usize) -> Result<Band> {
+    let k = cx.constant_ints(i)?;
+    let (low, high) = match k[..] {
+        [k] => (k, k),
+        [low, high] => (low, high),
+        _ => return Err(cx.mismatch(format!("diagonals {k:?}; one or two numbers are needed"))),
+    };
+    if low > high || low.abs() > 1 << 30 || high.abs() > 1 << 30 {
+        return Err(cx.mismatch(format!("no diagonals from {low} to {high}")));
+    }
+    let v3 = cx.node.op.ends_with("V3");
+    let align = cx.node.str("align").unwrap_or(if v3 { "RIGHT_LEFT" } else { "LEFT_LEFT" });
+    let (above, below) = align.split_once('_').unwrap_or((align, align));
+    Ok(Band { low, high, left_above: above == "LEFT", left_below: below == "LEFT" })
+}
+
+/// The last two sizes and those before them.
+fn matrix(cx: &LowerCtx, dims: &[u64]) -> Result<(Vec<u64>, u64, u64)> {
+    match dims {
+        [batch @ .., rows, columns] => Ok((batch.to_vec(), *rows, *columns)),
+        _ => Err(cx.mismatch(format!("{dims:?} is no matrix"))),
+    }
+}
+
+fn check_table(cx: &LowerCtx, rows: u64, columns: u64) -> Result<()> {
+    match rows.checked_mul(columns) {
+        Some(n) if n <= 1 << 26 => Ok(()),
+        _ => Err(cx.unsupported(format!("a matrix of {rows} by {columns}; up to 2^26 elements are supported"))),
+    }
+}
+
+/// Elements of the flattened last dimension of `x` (`[batch, n]`) at the table's places, where it has one, else `other`.
+fn look_up(cx: &mut LowerCtx, x: InstId, table: &[Option<i32>], other: InstId) -> Result<InstId> {
+    let (batch, n) = (cx.b.dims(x)[0], table.len() as u64);
+    if batch == 0 || n == 0 || cx.b.dims(x)[1] == 0 {
+        return Ok(cx.b.broadcast_to(other, &[batch, n]));
+    }
+    let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
+    let there: Vec<bool> = table.iter().map(Option::is_some).collect();
+    let places = cx.b.constant(Tensor::of(&[n], &places));
+    let found = super::gather::take_axis(cx, x, places, 1, 0)?;
+    if there.iter().all(|&t| t) {
+        return Ok(found);
+    }
+    let there = cx.b.constant(Tensor::preds(&[n], &there));
+    Ok(cx.b.select(there, found, other))
+}
+
+fn padding(cx: &mut LowerCtx, i: Option<usize>, like: InstId) -> Result<InstId> {
+    match i {
+        Some(i) => {
+            let value = cx.arg(i)?;
+            Ok(cx.b.reshape(value, &[]))
+        }
+        None => Ok(cx.b.scalar(cx.b.dtype(like), 0.0)),
+    }
+}
+
+fn flat(cx: &mut LowerCtx, x: InstId, batch: &[u64], n: u64) -> InstId {
+    let count = element_count(batch).unwrap_or(0);
+    cx.b.reshape(x, &[count, n])
+}
+
+fn matrix_diag_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (band, rows, columns) = (band(cx, 1)?, cx.constant_int(2)?, cx.constant_int(3)?);
+    matrix_diag(cx, band, [rows, columns], Some(4))
+}
+
+fn matrix_diag(cx: &mut LowerCtx, band: Band, sizes: [i64; 2], pad: Option<usize>) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let packed = if band.count() > 1 { 2 } else { 1 };
+    if dims.len() < packed || (packed == 2 && dims[dims.len() - 2] != band.count()) {
+        return Err(cx.mismatch(format!("{dims:?} does not hold {} diagonals", band.count())));
+    }
+    let (batch, longest) = (dims[..dims.len() - packed].to_vec(), dims[dims.len() - 1]);
+    let least = [longest as i64 - band.high.min(0), longest as i64 + band.low.max(0)];
+    let [rows, columns] = match sizes {
+        [-1, -1] => [least[0].max(least[1]); 2],
+        [-1, columns] => [least[0], columns],
+        [rows, -1] => [rows, least[1]],
+        both => both,
+    };
+    if rows < least[0] || columns < least[1] || (rows != least[0] && columns != least[1]) {
+        return Err(cx.mismatch(format!("{rows} by {columns} does not fit diagonals of {longest}")));
+    }
+    let (rows, columns) = (rows as u64, columns as u64);
+    check_table(cx, rows, columns)?;
+    let pad = padding(cx, pad, x)?;
+    let x = flat(cx, x, &batch, band.count() * longest);
+    let y = look_up(cx, x, &band.unpacking(rows, columns, longest), pad)?;
+    let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
+    cx.one(y)
+}
+
+fn matrix_diag_part_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let band = band(cx, 1)?;
+    matrix_diag_part(cx, band, Some(2))
+}
+
+fn check_band(cx: &LowerCtx, band: Band, rows: u64, columns: u64) -> Result<()> {
+    let inside = |k: i64| k == 0 || (-(rows as i64) < k && k < columns as i64);
+    if inside(band.low) && inside(band.high) {
+        return Ok(());
+    }
+    Err(cx.mismatch(format!("diagonals {} to {} of {rows} by {columns}", band.low, band.high)))
+}
+
+fn matrix_diag_part(cx: &mut LowerCtx, band: Band, pad: Option<usize>) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let (batch, rows, columns) = matrix(cx, &cx.dims(0)?)?;
+    check_band(cx, band, rows, columns)?;
+    let longest = band.longest(rows, columns);
+    check_table(cx, band.count(), longest)?;
+    let pad = padding(cx, pad, x)?;
+    let x = flat(cx, x, &batch, rows * columns);
+    let y = look_up(cx, x, &band.packing(rows, columns, longest), pad)?;
+    let mut out = batch;
+    if band.count() > 1 {
+        out.push(band.count());
+    }
+    out.push(longest);
+    let y = cx.b.reshape(y, &out);
+    cx.one(y)
+}
+
+fn matrix_set_diag_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let band = band(cx, 2)?;
+    matrix_set_diag(cx, band)
+}
+
+fn matrix_set_diag(cx: &mut LowerCtx, band: Band) -> Result<Vec<Value>> {
+    let (x, diagonal, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
+    let (batch, rows, columns) = matrix(cx, &dims)?;
+    check_band(cx, band, rows, columns)?;
+    check_table(cx, rows, columns)?;
+    let longest = band.longest(rows, columns);
+    let mut want = batch.clone();
+    if band.count() > 1 {
+        want.push(band.count());
+    }
+    want.push(longest);
+    if cx.b.dims(diagonal) != want {
+        return Err(cx.mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.b.dims(diagonal))));
+    }
+    let diagonal = flat(cx, diagonal, &batch, band.count() * longest);
+    let x = flat(cx, x, &batch, rows * columns);
+    let y = look_up(cx, diagonal, &band.unpacking(rows, columns, longest), x)?;
+    let y = cx.b.reshape(y, &dims);
+    cx.one(y)
+}
+
+/// A tensor of twice the rank with the input on its diagonal.
+fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let n = element_count(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    check_table(cx, n, n)?;
+    let pad = padding(cx, None, x)?;
+    let x = cx.b.reshape(x, &[1, n]);
+    let y = look_up(cx, x, &Band::MAIN.unpacking(n, n, n), pad)?;
+    let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
+    cx.one(y)
+}
+
+fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let half = dims.len() / 2;
+    if dims.len() % 2 != 0 || dims[..half] != dims[half..] {
+        return Err(cx.mismatch(format!("{dims:?} has no diagonal")));
+    }
+    let n = element_count(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let pad = padding(cx, None, x)?;
+    let x = cx.b.reshape(x, &[1, n * n]);
+    let y = look_up(cx, x, &Band::MAIN.packing(n, n, n), pad)?;
+    let y = cx.b.reshape(y, &dims[..half]);
+    cx.one(y)
+}
+
+/// Zeros outside of `num_lower` diagonals below and `num_upper` above the main one; a negative number keeps all.
+fn matrix_band_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, lower, upper) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let (_, rows, columns) = matrix(cx, &cx.dims(0)?)?;
+    let dims = [rows, columns];
+    let (i, j) = (cx.b.iota(DType::S64, &dims, 0), cx.b.iota(DType::S64, &dims, 1));
+    let below = cx.b.sub(i, j);
+    let above = cx.b.sub(j, i);
+    let mut kept = None;
+    for (distance, limit) in [(below, lower), (above, upper)] {
+        let limit = cx.b.convert(limit, DType::S64);
+        let limit = cx.b.reshape(limit, &[]);
+        let near = cx.b.compare(Direction::Le, distance, limit);
+        let open = compare_scalar(cx.b, Direction::Lt, limit, 0.0);
+        let side = cx.b.binary(ScalarOp::Or, near, open);
+        kept = Some(kept.map_or(side, |other| cx.b.binary(ScalarOp::And, other, side)));
+    }
+    let zero = cx.b.full_like(x, 0.0);
+    let y = match kept {
+        Some(kept) => cx.b.select(kept, x, zero),
+        None => x,
+    };
+    cx.one(y)
+}

@@ -1,0 +1,69 @@
+//! Small ops on data formats and truth values.
+use crate::diag::Result;
+use crate::ops::math::special::{add_scalar, compare_scalar};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::Direction;
+use crate::tensor::Tensor;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("DataFormatDimMap", "x -> y", dim_map),
+    op("DataFormatVecPermute", "x -> y", vec_permute),
+    op("ToBool", "input -> output", to_bool),
+];
+
+/// For each letter of `dst_format`, its place in `src_format`.
+fn sources(cx: &LowerCtx) -> Result<Vec<usize>> {
+    let (from, to) =
+        (cx.node.str("src_format").unwrap_or("NHWC"), cx.node.str("dst_format").unwrap_or("NCHW"));
+    let places: Option<Vec<usize>> = to.chars().map(|c| from.chars().position(|f| f == c)).collect();
+    match places {
+        Some(places) if from.len() == to.len() => Ok(places),
+        _ => Err(cx.mismatch(format!("{from} is not {to} in another order"))),
+    }
+}
+
+/// A dimension number of the source format as one of the destination's.
+fn dim_map(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, places) = (cx.arg(0)?, sources(cx)?);
+    let behind = add_scalar(cx.b, x, places.len() as f64);
+    let negative = compare_scalar(cx.b, Direction::Lt, x, 0.0);
+    let x = cx.b.select(negative, behind, x);
+    let mut y = cx.b.full_like(x, 0.0);
+    for (to, &from) in places.iter().enumerate() {
+        let here = compare_scalar(cx.b, Direction::Eq, x, from as f64);
+        let value = cx.b.full_like(x, to as f64);
+        y = cx.b.select(here, value, y);
+    }
+    cx.one(y)
+}
+
+/// One entry (or one row) a dimension, in the destination's order; of spatial entries alone, the spatial order.
+fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, mut places) = (cx.arg(0)?, sources(cx)?);
+    let n = cx.b.dims(x).first().copied().unwrap_or(0) as usize;
+    if n + 2 == places.len() {
+        let from = cx.node.str("src_format").unwrap_or("NHWC").to_string();
+        let spatial: Vec<usize> = from.char_indices().filter(|(_, c)| !"NC".contains(*c)).map(|(i, _)| i).collect();
+        places = places.iter().filter_map(|p| spatial.iter().position(|s| s == p)).collect();
+    }
+    if places.len() != n {
+        return Err(cx.mismatch(format!("{n} entries for {} dimensions", places.len())));
+    }
+    let order: Vec<i32> = places.iter().map(|&p| p as i32).collect();
+    let order = cx.b.constant(Tensor::of(&[n as u64], &order));
+    let y = super::gather::take_axis(cx, x, order, 0, 0)?;
+    cx.one(y)
+}
+
+/// A scalar is true where it is not zero, any other array where it has elements.
+fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let y = if dims.is_empty() {
+        compare_scalar(cx.b, Direction::Ne, x, 0.0)
+    } else {
+        cx.b.constant(Tensor::preds(&[], &[!dims.contains(&0)]))
+    };
+    cx.one(y)
+}
