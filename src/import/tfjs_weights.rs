@@ -107,13 +107,18 @@ fn read_strings(count: u64, data: &mut Bytes) -> Result<Attr> {
 }
 
 fn dequantize(raw: &Tensor, dtype: DType, scale: f64, min: f64) -> Result<Tensor> {
-    let value = |i: usize| raw.get_f64(i).unwrap_or(0.0) * scale + min;
-    let values = (0..raw.len()).map(value);
-    let bytes: Vec<u8> = match dtype {
-        DType::F32 => values.flat_map(|v| (v as f32).to_le_bytes()).collect(),
-        DType::S32 => values.flat_map(|v| ((v + 0.5).floor() as i32).to_le_bytes()).collect(),
+    let restored: fn(f64) -> [u8; 4] = match dtype {
+        DType::F32 => |v| (v as f32).to_le_bytes(),
+        DType::S32 => |v| ((v + 0.5).floor() as i32).to_le_bytes(),
         other => return Err(bad(format!("quantised weights of type {other} are not known"))),
     };
+    let restore = |stored: u16| restored(f64::from(stored) * scale + min);
+    let mut bytes = Vec::with_capacity(raw.len() * 4);
+    match raw.dtype {
+        DType::U8 => raw.bytes.iter().for_each(|&b| bytes.extend_from_slice(&restore(b.into()))),
+        DType::U16 => raw.bytes.chunks_exact(2).for_each(|b| bytes.extend_from_slice(&restore(u16::from_le_bytes([b[0], b[1]])))),
+        other => return Err(bad(format!("weights quantised to {other} are not known"))),
+    }
     Ok(Tensor::new(dtype, raw.dims.clone(), bytes))
 }
 
@@ -123,7 +128,13 @@ fn cast(from: &Tensor, to: DType) -> Result<Tensor> {
         return Ok(from.clone());
     }
     let n = from.len();
-    let bytes: Vec<u8> = if to.is_integer() && (from.dtype.is_integer() || from.dtype == DType::Pred) {
+    let bytes: Vec<u8> = if (from.dtype, to) == (DType::F16, DType::F32) {
+        let mut bytes = Vec::with_capacity(n * 4);
+        for half in from.bytes.chunks_exact(2) {
+            bytes.extend_from_slice(&half::f16::from_le_bytes([half[0], half[1]]).to_f32().to_le_bytes());
+        }
+        bytes
+    } else if to.is_integer() && (from.dtype.is_integer() || from.dtype == DType::Pred) {
         (0..n).flat_map(|i| from.get_i64(i).unwrap_or(0).to_le_bytes().into_iter().take(to.bytes())).collect()
     } else if to == DType::Pred && from.dtype.is_integer() {
         (0..n).map(|i| u8::from(from.get_i64(i) != Some(0))).collect()
