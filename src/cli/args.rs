@@ -46,7 +46,7 @@ pub enum HloVerb {
     /// Say of each file whether it is a valid module.
     Verify(HloVerify),
     /// Optimise modules and print them.
-    Opt(HloFiles),
+    Opt(HloOpt),
     /// Evaluate a module with the interpreter.
     Eval(HloCall),
     /// Compile a module and run it here.
@@ -249,6 +249,21 @@ pub struct HloFiles {
     /// HLO text; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct HloOpt {
+    #[command(flatten)]
+    pub files: HloFiles,
+    /// Run these passes once, in this order; without it all run until nothing changes.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub passes: Vec<String>,
+    /// Print the module to standard error after each run of this pass that changed it; `all` is any pass.
+    #[arg(long, value_name = "NAME")]
+    pub print_after: Option<String>,
+    /// Say on standard error what each pass did: runs that changed something, instructions left, time.
+    #[arg(long)]
+    pub stats: bool,
 }
 
 #[derive(Args, Debug)]

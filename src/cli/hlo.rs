@@ -1,21 +1,24 @@
 //! `tfaot hlo`: modules as text.
-use super::args::{HloCall, HloFiles, HloVerb, HloVerify};
+use super::args::{HloCall, HloFiles, HloOpt, HloVerb, HloVerify};
 use super::{Verdict, inputs, npz, out};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Literal, Module, Shape, text, verify};
+use crate::optimize;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
+use indexmap::IndexMap;
 use serde_json::json;
 use std::io::Read;
+use std::time::Duration;
 
 /// Dispatches the verbs of `hlo`.
 pub fn run(verb: HloVerb) -> Result<Verdict> {
     match verb {
         HloVerb::Print(args) => print(&args, |_| Ok(())),
-        HloVerb::Opt(args) => print(&args, |module| {
+        HloVerb::Opt(args) => print(&args.files, |module| {
             verify::verify(module)?;
-            crate::optimize::run(module)
+            optimise(module, &args)
         }),
         HloVerb::Verify(args) => verify_all(&args),
         HloVerb::Eval(args) => eval(&args),
@@ -51,6 +54,33 @@ fn print(args: &HloFiles, change: impl Fn(&mut Module) -> Result<()>) -> Result<
         out::text(&text::print(&module))?;
     }
     Ok(Verdict::Yes)
+}
+
+/// Runs passes and says on standard error what was asked for.
+fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
+    let count = |m: &Module| m.comps.values().map(|c| c.insts.len()).sum::<usize>();
+    let mut rows: IndexMap<String, (usize, usize, Duration)> = IndexMap::new();
+    if let Some(name) = args.print_after.as_deref().filter(|n| *n != "all") {
+        optimize::find(name)?;
+    }
+    let before = count(module);
+    let passes: Vec<&str> = args.passes.iter().map(String::as_str).collect();
+    optimize::run_with(module, &passes, |pass, module, changed, taken| {
+        let row = rows.entry(pass.to_string()).or_default();
+        let changed = changed == optimize::Changed::Yes;
+        *row = (row.0 + usize::from(changed), count(module), row.2 + taken);
+        if changed && args.print_after.as_deref().is_some_and(|name| name == pass || name == "all") {
+            out::note(format_args!("// after {pass}\n{}", text::print(module)));
+        }
+    })?;
+    if args.stats {
+        out::note(format_args!("{before} instructions before, {} after", count(module)));
+        for (pass, (changed, left, taken)) in &rows {
+            let ms = taken.as_secs_f64() * 1e3;
+            out::note(format_args!("{pass:20} changed {changed} times, {left} instructions left, {ms:.1} ms"));
+        }
+    }
+    Ok(())
 }
 
 fn verify_all(args: &HloVerify) -> Result<Verdict> {

@@ -79,7 +79,8 @@ pub fn run_with(
     Ok(())
 }
 
-fn find(name: &str) -> Result<&'static Pass> {
+/// The pass of this name; `Code::BadOption` where there is none.
+pub fn find(name: &str) -> Result<&'static Pass> {
     PIPELINE.iter().find(|p| p.name == name).ok_or_else(|| {
         let names: Vec<&str> = PIPELINE.iter().map(|p| p.name).collect();
         Error::user(Code::BadOption, format!("`{name}` is no pass; there are {}", names.join(", ")))
