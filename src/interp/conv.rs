@@ -2,7 +2,7 @@
 use super::dot::{Ring, accumulator, row_times_strided, with_ring};
 use super::machine::{Machine, invalid};
 use super::shape_ops::transpose;
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, Shape, infer};
 use crate::scalar::eval;
@@ -16,8 +16,11 @@ pub(super) struct Taps {
 }
 
 impl Taps {
-    /// The table for `outputs` positions of window `w` over `n` elements.
-    pub(super) fn new(w: &WindowDim, n: u64, outputs: u64) -> Taps {
+    /// The table for `outputs` positions of window `w` over `n` elements; an error beyond 2^28 entries.
+    pub(super) fn new(w: &WindowDim, n: u64, outputs: u64) -> Result<Taps> {
+        if outputs.saturating_mul(w.size) > 1 << 28 {
+            return Err(Error::user(Code::TooLarge, format!("{outputs} windows of {} elements", w.size)));
+        }
         let size = w.size as usize;
         let mut table = Vec::with_capacity(outputs as usize * size);
         for o in 0..outputs as i64 {
@@ -29,7 +32,7 @@ impl Taps {
                 table.push(if hole || at >= n as i64 { -1 } else { at });
             }
         }
-        Taps { size, table }
+        Ok(Taps { size, table })
     }
     /// The operand positions of output `o`, one a tap.
     pub(super) fn of(&self, o: usize) -> &[i64] {
@@ -52,8 +55,8 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     m.charge(work)?;
     let (x, k) = (eval::convert(&x, sum), eval::convert(&transpose(k, &kernel_order), sum));
     let outputs: Vec<u64> = d.output_spatial.iter().map(|&a| shape.dims[a]).collect();
-    let taps: Vec<Taps> =
-        d.window.iter().zip(&x.dims[1..]).zip(&outputs).map(|((w, &n), &o)| Taps::new(w, n, o)).collect();
+    let taps = d.window.iter().zip(&x.dims[1..]).zip(&outputs).map(|((w, &n), &o)| Taps::new(w, n, o));
+    let taps = taps.collect::<Result<Vec<Taps>>>()?;
     let mut dims = vec![x.dims[0]];
     dims.extend(&outputs);
     dims.push(shape.dims[d.output_feature]);

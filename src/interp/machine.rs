@@ -6,11 +6,11 @@ use std::rc::Rc;
 use super::{apply, control, conv, dot, foreign, gather_scatter, linalg, reduce, rng, shape_ops, sort, window};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, infer};
-use crate::scalar::eval;
+use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{Tensor, element_count};
 
 /// Calls nest at most this deep, so that the stack holds.
-const MAX_DEPTH: u32 = 128;
+const MAX_DEPTH: u32 = 64;
 /// No array may have more bytes.
 const MAX_BYTES: u64 = 1 << 34;
 
@@ -106,6 +106,19 @@ impl<'a> Machine<'a> {
     pub(super) fn comp(&self, id: CompId) -> Result<&'a Computation> {
         self.module.comps.get(id).ok_or_else(|| invalid("a called computation is missing"))
     }
+    /// Checks that arguments have the shapes that the parameters declare.
+    pub(super) fn check_args(&self, id: CompId, args: &[Literal]) -> Result<()> {
+        let comp = self.comp(id)?;
+        for (&p, arg) in comp.params.iter().zip(args) {
+            let shape = &comp[p].shape;
+            let bounded = shape.leaves().iter().any(|a| a.dynamic.contains(&true));
+            if !fits(arg, shape, bounded) {
+                let got = infer::literal_shape(arg);
+                return Err(Error::user(Code::BadInputs, format!("`{}` is {shape}, and its argument {got}", comp[p].name)));
+            }
+        }
+        Ok(())
+    }
     /// Runs a computation of the module.
     pub(super) fn call(&self, id: CompId, args: &[Literal]) -> Result<Literal> {
         let comp = self.comp(id)?;
@@ -164,8 +177,13 @@ impl<'a> Machine<'a> {
             }
         }
         self.charge(work)?;
+        let short = inst.operands.iter().zip(operands.0).any(|(&o, value)| !fits(value, &comp[o].shape, false));
+        if short && !takes_short(&inst.op) {
+            return Err(unsupported("an operand of less than its bound"));
+        }
         let value = self.dispatch(comp, inst, operands, args)?;
-        if fits(&value, &inst.shape) {
+        let may_be_short = short || matches!(inst.op, Op::SetDimensionSize(_) | Op::Parameter(_)) || has_calls(&inst.op);
+        if fits(&value, &inst.shape, may_be_short) {
             return Ok(value);
         }
         let got = infer::literal_shape(&value);
@@ -180,7 +198,7 @@ impl<'a> Machine<'a> {
             Op::Broadcast(map) => of(shape_ops::broadcast(operands.array(0)?, array_shape(inst)?, map)?),
             Op::Reshape => of(shape_ops::reshape(operands.array(0)?, array_shape(inst)?)?),
             Op::Bitcast => {
-                let from = comp.insts.get(inst.operands[0]).map(|i| &i.shape);
+                let from = inst.operands.first().map(|&o| &comp[o].shape);
                 match (operands.get(0)?, from.and_then(Shape::as_array)) {
                     (Literal::Array(x), Some(from)) => of(shape_ops::bitcast(x, from, array_shape(inst)?)?),
                     (other, _) => Ok(other.clone()),
@@ -249,10 +267,10 @@ impl<'a> Machine<'a> {
                 let size = x.dims.get(*axis).ok_or_else(|| invalid(format!("dimension {axis} is beyond the rank")))?;
                 of(Tensor::scalar(*size as i32))
             }
-            Op::SetDimensionSize(axis) => shape_ops::set_dimension_size(operands, *axis),
+            Op::SetDimensionSize(axis) => of(shape_ops::set_dimension_size(operands, *axis)?),
             Op::AfterAll => Ok(Literal::Token),
             Op::PartitionId | Op::ReplicaId => of(Tensor::scalar(0u32)),
-            Op::Elementwise(op) => Ok(Literal::Array(eval::eval(*op, &operands.arrays()?)?)),
+            Op::Elementwise(op) => of(elementwise(*op, &operands.arrays()?)?),
             Op::Foreign(f) => foreign::foreign(self, f, operands, &inst.shape),
         }
     }
@@ -263,15 +281,58 @@ pub(super) fn array_shape(inst: &Inst) -> Result<&ArrayShape> {
     inst.shape.as_array().ok_or_else(|| invalid(format!("`{}` declares {}, not an array", inst.name, inst.shape)))
 }
 
-fn fits(value: &Literal, shape: &Shape) -> bool {
+/// Whether a value has the declared shape; with `short`, or where the shape says so, sizes are only bounds.
+fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
     match (value, shape) {
-        (Literal::Array(t), Shape::Array(a)) => t.dtype == a.dtype && t.dims == a.dims,
+        (Literal::Array(t), Shape::Array(a)) => {
+            let bounded = short && t.dims.len() == a.dims.len() && t.dims.iter().zip(&a.dims).all(|(n, bound)| n <= bound);
+            t.dtype == a.dtype && (t.dims == a.dims || bounded)
+        }
         (Literal::Tuple(parts), Shape::Tuple(shapes)) => {
-            parts.len() == shapes.len() && parts.iter().zip(shapes).all(|(p, s)| fits(p, s))
+            parts.len() == shapes.len() && parts.iter().zip(shapes).all(|(p, s)| fits(p, s, short))
         }
         (Literal::Token, Shape::Token | Shape::Opaque) => true,
         _ => false,
     }
+}
+
+/// Ops that work on actual sizes, whatever bounds are declared.
+fn takes_short(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Elementwise(_)
+            | Op::Broadcast(_)
+            | Op::Transpose(_)
+            | Op::Reverse(_)
+            | Op::Concatenate(_)
+            | Op::Reduce { .. }
+            | Op::Sort { .. }
+            | Op::Dot(_)
+            | Op::Copy
+            | Op::OptimizationBarrier
+            | Op::Tuple
+            | Op::GetTupleElement(_)
+            | Op::GetDimensionSize(_)
+            | Op::SetDimensionSize(_)
+    ) || has_calls(op)
+}
+
+/// Ops whose value is that of a computation.
+fn has_calls(op: &Op) -> bool {
+    matches!(op, Op::Call(_) | Op::Fusion { .. } | Op::While { .. } | Op::Conditional(_))
+}
+
+/// A pointwise op; where actual sizes differ below equal bounds, what all operands have is computed.
+fn elementwise(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
+    let rank = args.iter().map(|t| t.dims.len()).max().unwrap_or(0);
+    let full: Vec<&Tensor> = args.iter().copied().filter(|t| t.dims.len() == rank).collect();
+    if full.windows(2).all(|w| w[0].dims == w[1].dims) {
+        return eval::eval(op, args);
+    }
+    let least: Vec<u64> = (0..rank).filter_map(|i| full.iter().map(|t| t.dims[i]).min()).collect();
+    let cropped = args.iter().map(|&t| if t.dims.len() == rank { shape_ops::crop(t, least.clone()) } else { t.clone() });
+    let cropped: Vec<Tensor> = cropped.collect();
+    eval::eval(op, &cropped.iter().collect::<Vec<_>>())
 }
 
 fn at(error: Error, inst: &Inst) -> Error {

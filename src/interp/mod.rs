@@ -28,7 +28,9 @@ pub use constant::constant_value;
 /// Errors: `HloUnsupported` for opcodes that have no meaning on one device, `HloInvalid` for shapes that contradict each
 /// other, `TooLarge` for arrays beyond 2^34 bytes.
 pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
-    machine::Machine::new(module, u64::MAX).call(comp, args)
+    let machine = machine::Machine::new(module, u64::MAX);
+    machine.check_args(comp, args)?;
+    machine.call(comp, args)
 }
 
 #[cfg(test)]

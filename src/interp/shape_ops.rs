@@ -4,9 +4,9 @@ use super::strided::{copy_box, pick, strides};
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::attrs::{PadDim, SliceDim};
-use crate::hlo::{ArrayShape, Literal};
+use crate::hlo::ArrayShape;
 use crate::scalar::eval;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Tensor, element_count};
 
 /// 0, 1, 2 … along `axis`.
 pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
@@ -19,19 +19,21 @@ pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
 
 /// Operand dimension `i` becomes result dimension `map[i]`.
 pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result<Tensor> {
-    let fits = map.len() == x.dims.len() && map.iter().zip(&x.dims).all(|(&m, d)| shape.dims.get(m) == Some(d));
+    // A dimension whose actual size is below its bound stays so.
+    let fits = map.len() == x.dims.len() && map.iter().zip(&x.dims).all(|(&m, d)| shape.dims.get(m) >= Some(d));
     if !fits {
         return Err(invalid(format!("broadcast of {x:?} to {shape} by {map:?}")));
     }
-    let own = strides(&x.dims);
+    let mut dims = shape.dims.clone();
     let mut steps = vec![0i64; shape.rank()];
-    for (&m, s) in map.iter().zip(own) {
+    for ((&m, s), &d) in map.iter().zip(strides(&x.dims)).zip(&x.dims) {
         steps[m] = s;
+        dims[m] = d;
     }
-    if x.len() as u64 == shape.elements() && map.is_sorted() {
-        return Ok(x.with_dims(shape.dims.clone()));
+    if Some(x.len() as u64) == element_count(&dims) && map.is_sorted() {
+        return Ok(x.with_dims(dims));
     }
-    Ok(pick(x, shape.dims.clone(), 0, &steps))
+    Ok(pick(x, dims, 0, &steps))
 }
 
 /// The same elements with other sizes.
@@ -80,13 +82,12 @@ pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<
 
 /// `bitcast-convert` between widths.
 pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
-    if x.dtype.bits() >= 8 && shape.dtype.bits() >= 8 && x.dtype != DType::Pred && shape.dtype != DType::Pred {
-        if x.bytes.len() as u64 != shape.bytes() {
-            return Err(invalid(format!("bitcast-convert of {x:?} to {shape}")));
-        }
+    let whole_bytes = x.dtype.bits() >= 8 && shape.dtype.bits() >= 8;
+    if whole_bytes && x.bytes.len() as u64 == shape.bytes() {
         return Ok(Tensor::new(shape.dtype, shape.dims.clone(), x.bytes.clone()));
     }
-    // Types below a byte lie unpacked here, one a byte: pack, then unpack with the other width.
+    // Types below a byte lie unpacked here, one a byte: pack, then unpack with the other width. A pred is a byte where the
+    // sizes say so (above), else a bit.
     let width = |t: DType| if t == DType::Pred { 1 } else { t.bits() };
     let (from, to) = (width(x.dtype), width(shape.dtype));
     if (x.len() as u64).checked_mul(u64::from(from)) != shape.elements().checked_mul(u64::from(to)) {
@@ -133,7 +134,7 @@ pub(super) fn reverse(x: &Tensor, axes: &[usize]) -> Tensor {
 pub(super) fn slice(x: &Tensor, dims: &[SliceDim]) -> Tensor {
     let own = strides(&x.dims);
     let start = dims.iter().zip(&own).map(|(d, s)| d.start as i64 * s).sum();
-    let steps: Vec<i64> = dims.iter().zip(&own).map(|(d, s)| d.stride as i64 * s).collect();
+    let steps: Vec<i64> = dims.iter().zip(&own).map(|(d, s)| (d.stride as i64).wrapping_mul(*s)).collect();
     pick(x, dims.iter().map(|d| (d.limit - d.start).div_ceil(d.stride)).collect(), start, &steps)
 }
 
@@ -145,18 +146,25 @@ pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]
     let (own, outer) = (strides(&x.dims), strides(&shape.dims));
     let (mut from, mut to, mut counts, mut steps) = (0i64, 0i64, Vec::new(), Vec::new());
     for (i, d) in dims.iter().enumerate() {
-        let step = d.interior as i64 + 1;
+        let step = i64::try_from(d.interior).unwrap_or(i64::MAX).saturating_add(1);
         // Source element `k` lands on low + k * step, which must be inside the result.
-        let first = if d.low < 0 { (-d.low + step - 1) / step } else { 0 };
-        let room = shape.dims[i] as i64 - 1 - d.low;
+        let first = if d.low < 0 { d.low.unsigned_abs().div_ceil(step as u64) as i64 } else { 0 };
+        let room = (shape.dims[i] as i64 - 1).saturating_sub(d.low);
         let last = if room < 0 { -1 } else { (room / step).min(x.dims[i] as i64 - 1) };
         counts.push((last - first + 1).max(0) as u64);
+        if first > last {
+            continue;
+        }
         from += first * own[i];
-        to += (d.low + first * step) * outer[i];
-        steps.push(step * outer[i]);
+        to += d.low.wrapping_add(first.wrapping_mul(step)) * outer[i];
+        // With one element the step is not taken, however large it is.
+        steps.push(step.wrapping_mul(outer[i]));
     }
     by_width!(x.dtype, T => {
         let mut out = vec![fill.view::<T>()[0]; shape.elements() as usize];
+        if counts.contains(&0) {
+            return Ok(Tensor::from_vec(x.dtype, shape.dims.clone(), out));
+        }
         copy_box(&counts, (&mut out, to, &steps), (&x.view::<T>(), from, &own));
         Ok(Tensor::from_vec(x.dtype, shape.dims.clone(), out))
     })
@@ -168,7 +176,13 @@ pub(super) fn concatenate(parts: &[&Tensor], shape: &ArrayShape, axis: usize) ->
         return Err(invalid("operands of different element types"));
     }
     let chunk = |t: &Tensor| t.dims[axis..].iter().product::<u64>() as usize * t.dtype.bytes();
-    let outer: u64 = shape.dims[..axis].iter().product();
+    let Some(first) = parts.first() else { return Err(invalid("concatenate needs an operand")) };
+    let mut dims = first.dims.clone();
+    dims[axis] = parts.iter().map(|p| p.dims[axis]).sum();
+    if parts.iter().any(|p| (0..dims.len()).any(|i| i != axis && p.dims[i] != dims[i])) {
+        return Err(invalid("operands of different sizes"));
+    }
+    let outer: u64 = dims[..axis].iter().product();
     let mut out = Vec::with_capacity(shape.bytes() as usize);
     for i in 0..outer as usize {
         for part in parts {
@@ -176,7 +190,7 @@ pub(super) fn concatenate(parts: &[&Tensor], shape: &ArrayShape, axis: usize) ->
             out.extend_from_slice(&part.bytes[i * n..(i + 1) * n]);
         }
     }
-    Ok(Tensor::new(shape.dtype, shape.dims.clone(), out))
+    Ok(Tensor::new(shape.dtype, dims, out))
 }
 
 /// The clamped start of a box of `sizes` in `dims`, from scalars or from one vector at operand `at`.
@@ -215,12 +229,22 @@ pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
     })
 }
 
-/// The operand with a dimension bounded: only the full size is a value here.
-pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Literal> {
+/// The operand cut to a run-time size along `axis`: a value of a bounded shape has its actual sizes here.
+pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tensor> {
     let x = operands.array(0)?;
-    let size = operands.integer(1)?;
-    if x.dims.get(axis).copied() == u64::try_from(size).ok() {
-        return Ok(Literal::Array(x.clone()));
+    let size = u64::try_from(operands.integer(1)?).ok();
+    match (x.dims.get(axis), size) {
+        (Some(&n), Some(size)) if size <= n => {
+            let mut dims = x.dims.clone();
+            dims[axis] = size;
+            Ok(crop(x, dims))
+        }
+        (Some(_), Some(_)) => Err(super::machine::unsupported("set-dimension-size to more than the actual size")),
+        _ => Err(invalid(format!("set-dimension-size of dimension {axis} of {x:?}"))),
     }
-    Err(super::machine::unsupported("set-dimension-size to less than the bound"))
+}
+
+/// The first elements along each dimension; `dims` is of the same rank and no larger.
+pub(super) fn crop(x: &Tensor, dims: Vec<u64>) -> Tensor {
+    if dims == x.dims { x.clone() } else { pick(x, dims, 0, &strides(&x.dims)) }
 }

@@ -26,7 +26,7 @@ impl Windows {
         }
         let sizes: Option<Vec<u64>> = window.iter().zip(dims).map(|(w, &n)| w.output_size(n)).collect();
         let sizes = sizes.ok_or_else(|| invalid("a window overflows"))?;
-        let taps = window.iter().zip(dims).zip(&sizes).map(|((w, &n), &o)| Taps::new(w, n, o)).collect();
+        let taps = window.iter().zip(dims).zip(&sizes).map(|((w, &n), &o)| Taps::new(w, n, o)).collect::<Result<_>>()?;
         Ok(Windows { dims: sizes, taps, own: strides(dims) })
     }
     fn len(&self) -> usize {
