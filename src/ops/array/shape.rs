@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
     op("Squeeze", "input -> output", squeeze),
     op("Transpose", "x perm -> y", transpose).constants(&[1]),
     op("ConjugateTranspose", "x perm -> y", transpose).constants(&[1]),
-    op("InvertPermutation", "x -> y", invert_permutation).constants(&[0]),
+    op("InvertPermutation", "x -> y", invert_permutation),
     op("BroadcastTo", "input shape -> output", broadcast_to).constants(&[1]),
     op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).constants(&[0, 1]),
     op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args).constants(&[0, 1]),
@@ -139,7 +139,7 @@ fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let perm = cx.constant_ints(0)?;
+    let Ok(perm) = cx.constant_ints(0) else { return invert_at_run_time(cx) };
     let mut inverse = vec![u64::MAX; perm.len()];
     for (i, &p) in perm.iter().enumerate() {
         let slot = cx.axis(p, perm.len()).ok().filter(|_| p >= 0).filter(|&p| inverse[p] == u64::MAX);
@@ -147,6 +147,18 @@ fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         inverse[slot] = i as u64;
     }
     let y = integers(cx, cx.dtype(0)?, &[perm.len() as u64], &inverse)?;
+    cx.one(y)
+}
+
+/// Position `i` written to place `x[i]`.
+fn invert_at_run_time(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let [n] = dims[..] else { return Err(cx.mismatch("a permutation is a vector")) };
+    let dtype = cx.b.dtype(x);
+    let positions = cx.b.iota(dtype, &[n], 0);
+    let base = cx.b.full(dtype, &[n], 0.0);
+    let places = cx.b.reshape(x, &[n, 1]);
+    let y = super::scatter::scatter(cx, base, places, positions, None)?;
     cx.one(y)
 }
 

@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
     op("Unpack", "value -> output*", unpack),
     op("ReverseV2", "tensor axis -> output", reverse_v2).constants(&[1]),
     op("Reverse", "tensor dims -> output", reverse).constants(&[1]),
-    op("Roll", "input shift axis -> output", roll).constants(&[1, 2]),
+    op("Roll", "input shift axis -> output", roll).constants(&[2]),
 ];
 
 /// A slice whose begin may be known at run time only; its size is fixed.
@@ -313,7 +313,8 @@ fn reverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let (shifts, axes) = (cx.constant_ints(1)?, cx.constant_ints(2)?);
+    let axes = cx.constant_ints(2)?;
+    let Ok(shifts) = cx.constant_ints(1) else { return roll_at_run_time(cx, &axes) };
     if shifts.len() != axes.len() {
         return Err(cx.mismatch("shift and axis have different lengths"));
     }
@@ -325,6 +326,25 @@ fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let (end, start) = (cx.b.slice_axis(x, axis, n - by, n), cx.b.slice_axis(x, axis, 0, n - by));
             x = cx.b.concatenate(&[end, start], axis);
         }
+    }
+    cx.one(x)
+}
+
+/// Each axis gathered from `(position - shift) mod size`.
+fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
+    let (mut x, dims, shifts) = (cx.arg(0)?, cx.dims(0)?, cx.arg(1)?);
+    let shifts = cx.b.reshape(shifts, &[axes.len() as u64]);
+    if dims.contains(&0) {
+        return cx.one(x);
+    }
+    for (i, &axis) in axes.iter().enumerate() {
+        let axis = cx.axis(axis, dims.len())?;
+        let shift = cx.b.slice_axis(shifts, 0, i as u64, i as u64 + 1);
+        let position = cx.b.iota(cx.b.dtype(shift), &[dims[axis]], 0);
+        let from = cx.b.sub(position, shift);
+        let size = cx.b.full_like(from, dims[axis] as f64);
+        let from = crate::ops::math::binary::floor_mod(cx.b, from, size);
+        x = super::gather::take_axis(cx, x, from, axis, 0)?;
     }
     cx.one(x)
 }

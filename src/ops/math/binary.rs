@@ -17,7 +17,7 @@ pub const ROWS: &[OpRow] = &[
     binary("Mul", Builder::mul),
     binary("Div", Builder::div),
     binary("RealDiv", Builder::div),
-    binary("TruncateDiv", Builder::div).dtypes("integers"),
+    binary("TruncateDiv", truncate_div),
     binary("FloorDiv", floor_div),
     binary("FloorMod", floor_mod),
     binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
@@ -99,6 +99,19 @@ pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let one = b.full_like(q, 1.0);
     let down = b.sub(q, one);
     b.select(off, down, q)
+}
+
+/// The quotient rounded towards zero.
+fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+    wide2(b, x, y, |b, x, y| {
+        let q = b.div(x, y);
+        if !b.dtype(q).is_float() {
+            return q;
+        }
+        let (up, down) = (b.unary(ScalarOp::Ceil, q), b.unary(ScalarOp::Floor, q));
+        let negative = compare_scalar(b, Direction::Lt, q, 0.0);
+        b.select(negative, up, down)
+    })
 }
 
 /// The remainder with the divisor's sign.

@@ -110,6 +110,9 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Some(crate::graph::Attr::Floats(bounds)) = cx.node.attr("boundaries") else {
         return Err(cx.unsupported("Bucketize without `boundaries`"));
     };
+    if bounds.windows(2).any(|w| w[0] > w[1]) {
+        return Err(cx.mismatch("the boundaries are not sorted"));
+    }
     let work = if cx.b.dtype(x) == DType::F64 || cx.b.dtype(x).is_integer() { DType::F64 } else { DType::F32 };
     let x = cx.b.convert(x, work);
     let dims = cx.b.dims(x).to_vec();

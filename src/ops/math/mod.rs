@@ -1,8 +1,9 @@
 //! `math_ops.cc` and `bitwise_ops.cc`.
 use super::OpRow;
 
-mod binary;
+pub(in crate::ops) mod binary;
 mod cast;
+mod complex;
 mod matmul;
 mod reduce;
 mod scan;

@@ -1,4 +1,5 @@
 //! Ops of one array, point by point, and their gradients.
+use super::complex;
 use super::special::{self, compare_scalar, mul_scalar, wide};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
@@ -6,6 +7,9 @@ use crate::ops::row::{op, unary};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
+
+/// A function of one array.
+type Formula = fn(&mut Builder, InstId) -> InstId;
 
 /// Functions of one array.
 pub const ROWS: &[OpRow] = &[
@@ -33,14 +37,14 @@ pub const ROWS: &[OpRow] = &[
     op("Tan", "x -> y", |cx| plain(cx, ScalarOp::Tan)),
     op("Erf", "x -> y", |cx| plain(cx, ScalarOp::Erf)).dtypes("floats"),
     op("Erfc", "x -> y", |cx| formula(cx, special::erfc)).dtypes("floats"),
-    op("Asin", "x -> y", |cx| formula(cx, special::asin)).dtypes("floats"),
-    op("Acos", "x -> y", |cx| formula(cx, special::acos)).dtypes("floats"),
-    op("Atan", "x -> y", |cx| formula(cx, special::atan)).dtypes("floats"),
-    op("Asinh", "x -> y", |cx| formula(cx, special::asinh)).dtypes("floats"),
-    op("Acosh", "x -> y", |cx| formula(cx, special::acosh)).dtypes("floats"),
-    op("Atanh", "x -> y", |cx| formula(cx, special::atanh)).dtypes("floats"),
-    op("Sinh", "x -> y", |cx| formula(cx, special::sinh)).dtypes("floats"),
-    op("Cosh", "x -> y", |cx| formula(cx, special::cosh)).dtypes("floats"),
+    op("Asin", "x -> y", |cx| either(cx, special::asin, complex::asin)).dtypes("floats, c64, c128"),
+    op("Acos", "x -> y", |cx| either(cx, special::acos, complex::acos)).dtypes("floats, c64, c128"),
+    op("Atan", "x -> y", |cx| either(cx, special::atan, complex::atan)).dtypes("floats, c64, c128"),
+    op("Asinh", "x -> y", |cx| either(cx, special::asinh, complex::asinh)).dtypes("floats, c64, c128"),
+    op("Acosh", "x -> y", |cx| either(cx, special::acosh, complex::acosh)).dtypes("floats, c64, c128"),
+    op("Atanh", "x -> y", |cx| either(cx, special::atanh, complex::atanh)).dtypes("floats, c64, c128"),
+    op("Sinh", "x -> y", |cx| either(cx, special::sinh, complex::sinh)).dtypes("floats, c64, c128"),
+    op("Cosh", "x -> y", |cx| either(cx, special::cosh, complex::cosh)).dtypes("floats, c64, c128"),
     op("IsFinite", "x -> y", |cx| plain(cx, ScalarOp::IsFinite)).dtypes("floats"),
     unary("IsNan", |b, x| b.compare(Direction::Ne, x, x)).dtypes("floats"),
     unary("IsInf", is_inf).dtypes("floats"),
@@ -97,8 +101,18 @@ fn rounding(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
+/// A formula on floats or another on complex numbers.
+fn either(cx: &mut LowerCtx, real: Formula, complex: Formula) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    if !cx.b.dtype(x).is_complex() {
+        return formula(cx, real);
+    }
+    let y = complex(cx.b, x);
+    cx.one(y)
+}
+
 /// A formula on floats, in f32 at least.
-fn formula(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
+fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     if !cx.b.dtype(x).is_float() {
         return Err(cx.unsupported(format!("{} of {}; floats are supported", cx.node.op, cx.b.dtype(x))));
