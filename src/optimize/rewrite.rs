@@ -269,13 +269,21 @@ pub fn rewrite(
     mut rule: impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
 ) -> Result<Changed> {
     let mut changed = Changed::No;
-    for id in module.reachable() {
+    for id in editable(module) {
         changed = changed.or(rewrite_computation(module, id, &mut rule)?);
     }
     Ok(changed)
 }
 
-/// The same for one computation.
+/// The reachable computations that no foreign instruction calls, callees first: what a foreign instruction wants of its
+/// computations is not known here.
+pub fn editable(module: &Module) -> Vec<CompId> {
+    let insts = module.comps.values().flat_map(|c| c.insts.values());
+    let kept: HashSet<CompId> = insts.filter(|i| matches!(i.op, Op::Foreign(_))).flat_map(|i| i.op.called()).collect();
+    module.reachable().into_iter().filter(|id| !kept.contains(id)).collect()
+}
+
+/// [`rewrite`] for one computation.
 pub fn rewrite_computation(
     module: &mut Module,
     id: CompId,
