@@ -82,3 +82,18 @@ fn shells_and_manual() {
     assert!(succeed(&["man"]).contains("tfaot"));
     assert!(succeed(&["targets"]).contains("x86_64"));
 }
+
+#[test]
+fn a_configuration_names_feeds_and_fetches() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let text =
+        "feed { id { node_name: \"x\" } shape { dim { size: 4 } dim { size: 10 } } name: \"picture\" type: DT_FLOAT }
+fetch { id { node_name: \"Identity\" } name: \"score\" }";
+    std::fs::write(path("c.pbtxt"), text).expect("written");
+    let inputs = MLP.replace("graph.pb", "feeds.npz");
+    let (out, config) = (path("o.npz"), path("c.pbtxt"));
+    exits(0, &["run", MLP, "--engine", "interpreter", "--inputs", &inputs, "--outputs", &out, "--config", &config]);
+    let archive = npyz::npz::NpzArchive::open(&out).expect("an npz");
+    assert_eq!(archive.array_names().collect::<Vec<_>>(), ["Identity:0"]);
+}

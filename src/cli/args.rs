@@ -74,6 +74,9 @@ pub struct GraphArgs {
     /// The signature of a SavedModel.
     #[arg(long)]
     pub signature: Option<String>,
+    /// A tf2xla.Config, text or binary: feeds and fetches with their names in C.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["feeds", "fetches"])]
+    pub config: Option<PathBuf>,
     /// Do not say what was assumed.
     #[arg(long, short)]
     pub quiet: bool,

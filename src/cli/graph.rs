@@ -1,6 +1,6 @@
 //! What the verbs on graphs share: their flags as a request, their answers.
 use super::args::{GraphArgs, TargetArgs};
-use super::{npz, out};
+use super::{config, npz, out};
 use crate::compile::{self, Front};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Literal;
@@ -35,12 +35,21 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     if !problems.is_empty() {
         return Err(Error::User(problems));
     }
-    Ok(Request { feeds, fetches: args.fetches.clone(), dims, signature: args.signature.clone() })
+    let mut fetches = args.fetches.clone();
+    if let Some(path) = &args.config {
+        let config = config::load(path)?;
+        (feeds, fetches) = (config.feeds, config.fetches);
+    }
+    Ok(Request { feeds, fetches, dims, signature: args.signature.clone() })
 }
 
 /// The graph of the flags as HLO; what was assumed goes to standard error.
 pub fn front(args: &GraphArgs) -> Result<Front> {
-    let front = compile::front(&args.graph, args.format.as_deref(), &request(args)?).map_err(|e| in_file(e, args))?;
+    let front = compile::front(&args.graph, args.format.as_deref(), &request(args)?);
+    let mut front = front.map_err(|e| in_file(e, args))?;
+    if let Some(path) = &args.config {
+        config::load(path)?.rename(&mut front.lowered)?;
+    }
     if !args.quiet {
         front.assumptions.iter().for_each(|a| out::note(format_args!("note: {a}")));
     }

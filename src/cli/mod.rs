@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod check;
 mod compile;
+mod config;
 mod explain;
 mod graph;
 mod guard;

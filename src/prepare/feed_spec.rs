@@ -48,6 +48,10 @@ impl FeedSpec {
 pub fn parse_dtype(name: &str) -> Option<DType> {
     const OTHERS: &[(&str, DType)] = &[
         ("bool", DType::Pred),
+        ("int4", DType::S4),
+        ("uint4", DType::U4),
+        ("float8_e5m2", DType::F8E5M2),
+        ("float8_e4m3fn", DType::F8E4M3FN),
         ("int8", DType::S8),
         ("int16", DType::S16),
         ("int32", DType::S32),

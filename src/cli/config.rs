@@ -1,0 +1,98 @@
+//! `--config`: a tf2xla.Config as feeds and fetches, with names for C.
+use super::out;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::TfType;
+use crate::import::{self, proto};
+use crate::lower::Lowered;
+use crate::package::names;
+use crate::prepare::FeedSpec;
+use crate::tensor::TensorInfo;
+use proto::tensorflow::TensorShapeProto;
+use proto::tf2xla::TensorId;
+use std::path::Path;
+
+/// What a configuration says.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// Inputs in order.
+    pub feeds: Vec<FeedSpec>,
+    /// Outputs in order.
+    pub fetches: Vec<String>,
+    /// C names of the inputs; empty where none is given.
+    feed_names: Vec<String>,
+    /// C names of the outputs.
+    fetch_names: Vec<String>,
+}
+
+/// Reads the file. Errors: `Code::Io`, `Code::BadEncoding`, `Code::BadOption` for ids, types and shapes that can't be.
+pub fn load(path: &Path) -> Result<Config> {
+    let file = path.display().to_string();
+    let message = import::load_config(path).map_err(|e| out::in_file(e, &file))?;
+    let mut config = Config::default();
+    for feed in &message.feed {
+        let name = tensor_name(feed.id.as_ref()).map_err(|e| out::in_file(e, &file))?;
+        let dtype = match TfType::from_number(feed.type_.value()) {
+            TfType::Data(t) => Some(t),
+            TfType::Unknown(0) => None,
+            other => {
+                return Err(bad(&file, format!("the feed `{name}` is of {other}, which compiled code can't take")));
+            }
+        };
+        config.feeds.push(FeedSpec { name, dtype, dims: feed.shape.as_ref().and_then(dims) });
+        config.feed_names.push(feed.name.clone());
+    }
+    for fetch in &message.fetch {
+        config.fetches.push(tensor_name(fetch.id.as_ref()).map_err(|e| out::in_file(e, &file))?);
+        config.fetch_names.push(fetch.name.clone());
+    }
+    match message.variable.first() {
+        Some(v) => Err(bad(&file, format!("the variable `{}` can't be kept: freeze it into the graph", v.node_name))),
+        None => Ok(config),
+    }
+}
+
+fn bad(file: &str, message: String) -> Error {
+    out::in_file(Error::user(Code::BadOption, message), file)
+}
+
+fn tensor_name(id: Option<&TensorId>) -> Result<String> {
+    match id.filter(|id| !id.node_name.is_empty()) {
+        Some(id) => Ok(format!("{}:{}", id.node_name, id.output_index)),
+        None => Err(Error::user(Code::BadOption, "a feed or fetch of the configuration has no id")),
+    }
+}
+
+/// The sizes; negative ones are unknown.
+fn dims(shape: &TensorShapeProto) -> Option<Vec<Option<u64>>> {
+    (!shape.unknown_rank).then(|| shape.dim.iter().map(|d| u64::try_from(d.size).ok()).collect())
+}
+
+impl Config {
+    /// Gives arguments and results the names of the configuration.
+    ///
+    /// Errors: `Code::BadOption` for a name that is no C identifier, `Code::NameClash` for one that stands twice.
+    pub fn rename(&self, lowered: &mut Lowered) -> Result<()> {
+        rename(&mut lowered.args, &self.feed_names)?;
+        rename(&mut lowered.results, &self.fetch_names)
+    }
+}
+
+fn rename(infos: &mut [TensorInfo], wanted: &[String]) -> Result<()> {
+    for (i, name) in wanted.iter().take(infos.len()).enumerate().filter(|(_, name)| !name.is_empty()) {
+        if !names::is_identifier(name) {
+            return Err(Diagnostic::new(Code::BadOption, format!("`{name}` can't be a name in C"))
+                .help(format!("for example `{}`", names::identifier(name)))
+                .into());
+        }
+        if let Some(other) = infos.iter().take(wanted.len()).enumerate().find(|(j, o)| *j != i && o.field == *name) {
+            let named = other.0 < i || wanted.get(other.0).is_some_and(|w| w == name);
+            if named {
+                let message = format!("`{}` and `{}` are both called `{name}`", other.1.name, infos[i].name);
+                return Err(Error::user(Code::NameClash, message));
+            }
+        }
+        infos[i].field = name.clone();
+    }
+    names::settle(infos);
+    Ok(())
+}
