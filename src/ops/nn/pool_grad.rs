@@ -36,7 +36,9 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
     let window = pool.windows(&dims)?;
-    check_grad(cx, &dims, &cx.dims(2)?, &window)?;
+    for i in 1..3 {
+        check_grad(cx, &dims, &cx.dims(i)?, &window)?;
+    }
     let (x, grad) = (cx.arg(0)?, cx.arg(2)?);
     let (dtype, source) = (cx.b.dtype(x), cx.b.dtype(grad));
     let work = wide(dtype);
