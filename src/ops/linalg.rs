@@ -159,7 +159,8 @@ fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
     let (cond, body) = (column_loop(b, &shape, n), eliminate_column(b, &shape));
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     let (work, pivots) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
-    let part = |(i, &size): (usize, &u64)| SliceDim { start: if i + 1 == rank { n } else { 0 }, limit: size, stride: 1 };
+    let part =
+        |(i, &size): (usize, &u64)| SliceDim { start: if i + 1 == rank { n } else { 0 }, limit: size, stride: 1 };
     let parts: Vec<_> = whole.iter().enumerate().map(part).collect();
     (b.slice(work, &parts), pivots)
 }

@@ -2,6 +2,8 @@
 //!
 //! Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). As in TensorFlow's CPU kernels each block of
 //! four words makes consecutive elements, and floats take their low mantissa bits from a word.
+mod three_fry;
+
 use super::row::op;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
@@ -41,21 +43,33 @@ enum Source {
 }
 
 /// A generator: its key and counter as scalars u64.
-struct Philox {
+struct Generator {
     key: InstId,
     counter: [InstId; 2],
+    algorithm: Algorithm,
+}
+
+/// Which generator.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    /// Philox4x32-10, with the distributions of TensorFlow's CPU kernels.
+    Philox,
+    /// Threefry2x32-20, which only XLA has, with XLA's distributions (the high bits of a word).
+    ThreeFry,
 }
 
 /// What is to be drawn.
 struct Draw {
     dtype: DType,
+    /// The sizes of the result.
+    dims: Vec<u64>,
     /// The number of elements.
     count: u64,
     /// Where `minval` and `maxval` are among the inputs.
     bounds: usize,
 }
 
-type Distribution = fn(&mut LowerCtx, &Philox, &Draw) -> Result<InstId>;
+type Distribution = fn(&mut LowerCtx, &Generator, &Draw) -> Result<InstId>;
 
 fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result<Vec<Value>> {
     let size = |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
@@ -69,7 +83,7 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
     };
     let integers = cx.node.tf_type("dtype").is_none();
     let dtype = if integers && bounds + 2 == cx.args.len() { cx.dtype(bounds)? } else { cx.attr_dtype("dtype")? };
-    let y = distribution(cx, &philox, &Draw { dtype, count, bounds })?;
+    let y = distribution(cx, &philox, &Draw { dtype, dims: dims.clone(), count, bounds })?;
     let y = cx.b.reshape(y, &dims);
     cx.one(y)
 }
@@ -81,7 +95,7 @@ fn element(b: &mut Builder, x: InstId, i: u64) -> InstId {
 }
 
 /// A vector of two seeds becomes key and counter: one Philox block with a fixed key, fed with the seeds as 64-bit numbers.
-fn from_seed(cx: &mut LowerCtx, input: usize) -> Result<Philox> {
+fn from_seed(cx: &mut LowerCtx, input: usize) -> Result<Generator> {
     let seed = cx.arg(input)?;
     if cx.b.dims(seed) != [2] || !cx.b.dtype(seed).is_integer() {
         return Err(cx.mismatch(format!("the seed must be two integers, not {}", cx.b.shape(seed))));
@@ -98,20 +112,31 @@ fn from_seed(cx: &mut LowerCtx, input: usize) -> Result<Philox> {
     let block = rounds(b, [words[0], words[1], words[2], words[3]], key);
     let key = join(b, block[0], block[1]);
     let high = join(b, block[2], block[3]);
-    Ok(Philox { key, counter: [b.scalar(DType::U64, 0.0), high] })
+    Ok(Generator { key, counter: [b.scalar(DType::U64, 0.0), high], algorithm: Algorithm::Philox })
 }
 
-fn from_key(cx: &mut LowerCtx) -> Result<Philox> {
-    match cx.constant_int(3)? {
-        1 | 3 => {}
-        other => return Err(cx.unsupported(format!("random algorithm {other} is not supported; 1 (Philox) is"))),
-    }
+fn from_key(cx: &mut LowerCtx) -> Result<Generator> {
+    let algorithm = match cx.constant_int(3)? {
+        1 | 3 => Algorithm::Philox,
+        2 => Algorithm::ThreeFry,
+        other => {
+            return Err(
+                cx.unsupported(format!("random algorithm {other} is not supported; 1 (Philox) and 2 (ThreeFry) are"))
+            );
+        }
+    };
     let (key, counter) = (cx.arg(1)?, cx.arg(2)?);
-    if cx.b.dims(key) != [1] || !matches!(cx.b.dims(counter), [n] if *n >= 2) {
+    if cx.b.dims(key) != [1] || !matches!(cx.b.dims(counter), [n] if *n >= 1) {
         return Err(cx.mismatch(format!("key {} and counter {}", cx.b.shape(key), cx.b.shape(counter))));
     }
     let b = &mut *cx.b;
-    Ok(Philox { key: b.reshape(key, &[]), counter: [element(b, counter, 0), element(b, counter, 1)] })
+    let low = element(b, counter, 0);
+    let high = match (algorithm, b.dims(counter)[0]) {
+        (Algorithm::Philox, 2..) => element(b, counter, 1),
+        (Algorithm::ThreeFry, _) => b.scalar(DType::U64, 0.0),
+        (Algorithm::Philox, n) => return Err(cx.mismatch(format!("a counter of {n} elements; Philox needs 2"))),
+    };
+    Ok(Generator { key: b.reshape(key, &[]), counter: [low, high], algorithm })
 }
 
 fn key_counter(cx: &mut LowerCtx, with_algorithm: bool) -> Result<Vec<Value>> {
@@ -171,7 +196,7 @@ fn rounds(b: &mut Builder, mut c: [InstId; 4], mut key: [InstId; 2]) -> [InstId;
 }
 
 /// Four vectors of words: block `i` of each is made with the counter raised by `i`.
-fn blocks(b: &mut Builder, philox: &Philox, count: u64) -> [InstId; 4] {
+fn blocks(b: &mut Builder, philox: &Generator, count: u64) -> [InstId; 4] {
     let dims = [count];
     let i = b.iota(DType::U64, &dims, 0);
     let [low, high] = philox.counter.map(|c| b.broadcast(c, &dims, &[]));
@@ -194,8 +219,12 @@ fn interleave(b: &mut Builder, parts: &[InstId], count: u64) -> InstId {
     b.slice(flat, &[SliceDim { start: 0, limit: count, stride: 1 }])
 }
 
-/// `count` words of 32 or 64 bits.
-fn bits(b: &mut Builder, philox: &Philox, wide: bool, count: u64) -> InstId {
+/// The words of a draw, of 32 or 64 bits.
+fn bits(b: &mut Builder, philox: &Generator, wide: bool, draw: &Draw) -> InstId {
+    let count = draw.count;
+    if philox.algorithm == Algorithm::ThreeFry {
+        return three_fry::bits(b, philox, wide, &draw.dims);
+    }
     if !wide {
         let words = blocks(b, philox, count.div_ceil(4));
         return interleave(b, &words, count);
@@ -228,7 +257,10 @@ fn wrong_type(cx: &LowerCtx, dtype: DType, supported: &str) -> Error {
     cx.unsupported(format!("random numbers of {dtype}; {supported} are supported"))
 }
 
-fn uniform(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
+fn uniform(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
+    if philox.algorithm == Algorithm::ThreeFry {
+        return three_fry::uniform(cx, philox, draw);
+    }
     let digits = match draw.dtype {
         DType::F64 => {
             let words = blocks(cx.b, philox, draw.count.div_ceil(2));
@@ -240,7 +272,7 @@ fn uniform(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
         DType::BF16 => 7,
         other => return Err(wrong_type(cx, other, FLOATS)),
     };
-    let words = bits(cx.b, philox, false, draw.count);
+    let words = bits(cx.b, philox, false, draw);
     let y = unit_f32(cx.b, words, digits);
     Ok(cx.b.convert(y, draw.dtype))
 }
@@ -258,7 +290,10 @@ fn box_muller(b: &mut Builder, first: InstId, second: InstId) -> [InstId; 2] {
     [b.mul(sin, radius), b.mul(cos, radius)]
 }
 
-fn normal(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
+fn normal(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
+    if philox.algorithm == Algorithm::ThreeFry {
+        return three_fry::normal(cx, philox, draw);
+    }
     let b = &mut *cx.b;
     match draw.dtype {
         DType::F64 => {
@@ -277,13 +312,13 @@ fn normal(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
     }
 }
 
-fn full_int(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
+fn full_int(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
     let wide = match draw.dtype {
         DType::S64 | DType::U64 => true,
         DType::S32 | DType::U32 => false,
         other => return Err(wrong_type(cx, other, INTS)),
     };
-    let y = bits(cx.b, philox, wide, draw.count);
+    let y = bits(cx.b, philox, wide, draw);
     Ok(match draw.dtype.is_signed() {
         true => cx.b.unary(ScalarOp::BitcastConvert(draw.dtype), y),
         false => y,
@@ -291,7 +326,7 @@ fn full_int(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
 }
 
 /// Integers from `minval` to before `maxval`: `minval + bits % (maxval - minval)`.
-fn ranged(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
+fn ranged(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
     let wide = match draw.dtype {
         DType::S64 | DType::U64 => DType::U64,
         DType::S32 | DType::U32 => DType::U32,
@@ -304,7 +339,7 @@ fn ranged(cx: &mut LowerCtx, philox: &Philox, draw: &Draw) -> Result<InstId> {
         if draw.dtype.is_signed() { b.unary(ScalarOp::BitcastConvert(wide), x) } else { x }
     });
     let range = b.sub(high, low);
-    let words = bits(b, philox, wide == DType::U64, draw.count);
+    let words = bits(b, philox, wide == DType::U64, draw);
     let rest = b.binary(ScalarOp::Remainder, words, range);
     let y = b.add(rest, low);
     Ok(if draw.dtype.is_signed() { b.unary(ScalarOp::BitcastConvert(draw.dtype), y) } else { y })

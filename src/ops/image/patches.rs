@@ -31,7 +31,9 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         other => return Err(cx.unsupported(format!("padding {other:?} is not supported; SAME and VALID are"))),
     };
     if size[1].saturating_mul(size[2]) > MOST {
-        return Err(cx.unsupported(format!("a window of {} x {}; up to {MOST} elements are supported", size[1], size[2])));
+        return Err(
+            cx.unsupported(format!("a window of {} x {}; up to {MOST} elements are supported", size[1], size[2]))
+        );
     }
     let window = |a: usize| window_dim(dims[a], size[a], stride[a], rate[a], &padding, a);
     let windows = [window(1)?, window(2)?];
@@ -45,8 +47,7 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut parts = Vec::new();
     for row in 0..size[1] {
         for column in 0..size[2] {
-            let mut slices: Vec<SliceDim> =
-                dims.iter().map(|&n| SliceDim { start: 0, limit: n, stride: 1 }).collect();
+            let mut slices: Vec<SliceDim> = dims.iter().map(|&n| SliceDim { start: 0, limit: n, stride: 1 }).collect();
             slices[1] = offsets(&windows[0], dims[1], row)?;
             slices[2] = offsets(&windows[1], dims[2], column)?;
             parts.push(cx.b.slice(x, &slices));

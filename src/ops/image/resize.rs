@@ -97,11 +97,7 @@ impl Args {
             Ok(v) if v > 0 && v <= 1 << 24 => Ok(v),
             _ => Err(Error::user(Code::TooLarge, format!("a size of {v} pixels"))),
         };
-        Ok(Args {
-            sampling: Sampling::parse(cx)?,
-            from: [image[1], image[2]],
-            to: [size(to[0])?, size(to[1])?],
-        })
+        Ok(Args { sampling: Sampling::parse(cx)?, from: [image[1], image[2]], to: [size(to[0])?, size(to[1])?] })
     }
 }
 

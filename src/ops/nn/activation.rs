@@ -145,8 +145,7 @@ fn leaky_relu_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn gelu_exact(b: &mut Builder, x: InstId) -> InstId {
-    let (root, one, half) =
-        (b.full_like(x, std::f64::consts::FRAC_1_SQRT_2), b.full_like(x, 1.0), b.full_like(x, 0.5));
+    let (root, one, half) = (b.full_like(x, std::f64::consts::FRAC_1_SQRT_2), b.full_like(x, 1.0), b.full_like(x, 0.5));
     let scaled = b.mul(x, root);
     let erf = b.unary(ScalarOp::Erf, scaled);
     let (above, below) = (b.add(erf, one), b.mul(x, half));

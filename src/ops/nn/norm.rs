@@ -8,7 +8,8 @@ use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
 
 const INPUTS: &str = "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2";
-const V3: &str = "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
+const V3: &str =
+    "x scale offset mean variance -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
 const EX: &str = "x scale offset mean variance side_input* -> y batch_mean batch_variance reserve_space_1 reserve_space_2 reserve_space_3";
 const GRAD: &str = "y_backprop x scale reserve_space_1 reserve_space_2 -> x_backprop scale_backprop offset_backprop reserve_space_3 reserve_space_4";
 const GRAD_V3: &str = "y_backprop x scale reserve_space_1 reserve_space_2 reserve_space_3 -> x_backprop scale_backprop offset_backprop reserve_space_4 reserve_space_5";
@@ -86,7 +87,9 @@ fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
         let given = cx.dims(i)?;
         let unused = i > 2 && given == [0];
         if given != [dims[axis]] && !unused {
-            return Err(cx.mismatch(format!("input {i} is {given:?}, and dimension {axis} of {dims:?} has the channels")));
+            return Err(
+                cx.mismatch(format!("input {i} is {given:?}, and dimension {axis} of {dims:?} has the channels"))
+            );
         }
     }
     let epsilon = f64::from(cx.node.float("epsilon").unwrap_or(1e-4));

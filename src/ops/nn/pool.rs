@@ -46,10 +46,7 @@ impl Pool {
     /// The windows over an array of these sizes.
     pub fn windows(&self, dims: &[u64]) -> Result<Vec<WindowDim>> {
         if dims.len() != self.ksize.len() {
-            return Err(Error::user(
-                Code::ShapeMismatch,
-                format!("a window {:?} over an array {dims:?}", self.ksize),
-            ));
+            return Err(Error::user(Code::ShapeMismatch, format!("a window {:?} over an array {dims:?}", self.ksize)));
         }
         (0..dims.len()).map(|a| self.args.window(a, dims[a], self.ksize[a])).collect()
     }
@@ -101,9 +98,9 @@ pub fn counts(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim])
     let axes: Vec<usize> = (0..dims.len()).filter(|&a| varies(&per_axis[a])).collect();
     let fixed: u64 = per_axis.iter().filter(|c| !varies(c)).map(|c| c.first().copied().unwrap_or(1)).product();
     let sizes: Vec<u64> = axes.iter().map(|&a| out[a]).collect();
-    let total: u64 = crate::tensor::element_count(&sizes).filter(|&n| n <= 1 << 28).ok_or_else(|| {
-        Error::user(Code::TooLarge, format!("a pool with a result of {out:?}"))
-    })?;
+    let total: u64 = crate::tensor::element_count(&sizes)
+        .filter(|&n| n <= 1 << 28)
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("a pool with a result of {out:?}")))?;
     let mut values = vec![fixed; total as usize];
     let mut repeat = total as usize;
     for &a in &axes {

@@ -59,7 +59,8 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 /// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
 fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 2)?;
-    let size = |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
+    let size =
+        |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
     let dims = cx.constant_ints(0)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
     let window = pool.windows(&dims)?;
     let out = cx.dims(1)?;

@@ -96,7 +96,9 @@ fn loss_of(cx: &mut LowerCtx, x: InstId, labels: InstId, dtype: crate::tensor::D
 fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, labels_dims) = (cx.dims(0)?, cx.dims(1)?);
     if dims.len() != 2 || labels_dims != dims[..1] {
-        return Err(cx.mismatch(format!("logits {dims:?} must be a matrix, and labels {labels_dims:?} one a row of it")));
+        return Err(
+            cx.mismatch(format!("logits {dims:?} must be a matrix, and labels {labels_dims:?} one a row of it"))
+        );
     }
     let (x, labels, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
     let work = wide(dtype);

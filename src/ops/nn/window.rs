@@ -99,14 +99,7 @@ impl Args {
 /// The window of size `k` over `n` elements with TensorFlow's padding rules; an odd element of SAME goes behind.
 ///
 /// Errors: `Code::ShapeMismatch` where the window does not fit.
-pub fn window_dim(
-    n: u64,
-    k: u64,
-    stride: u64,
-    dilation: u64,
-    padding: &Padding,
-    axis: usize,
-) -> Result<WindowDim> {
+pub fn window_dim(n: u64, k: u64, stride: u64, dilation: u64, padding: &Padding, axis: usize) -> Result<WindowDim> {
     let too_large = || Error::user(Code::TooLarge, "a size of a window overflows");
     let signed = |v: u64| i64::try_from(v).map_err(|_| too_large());
     let (n_signed, s) = (signed(n)?, signed(stride)?);

@@ -1,0 +1,126 @@
+//! Threefry2x32-20, and XLA's uniform and normal distributions on it.
+//!
+//! A block of two words fills two neighbours along the first even dimension of the result (of none, the largest, rounded up).
+use super::{Draw, Generator, box_muller, join, split};
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId};
+use crate::ops::LowerCtx;
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, element_count};
+
+const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
+const PARITY: u32 = 0x1BD1_1BDA;
+
+fn rotated(b: &mut Builder, x: InstId, by: u32) -> InstId {
+    let (left, right) = (b.full_like(x, f64::from(by)), b.full_like(x, f64::from(32 - by)));
+    let high = b.elementwise(ScalarOp::ShiftLeft, &[x, left]);
+    let low = b.elementwise(ScalarOp::ShiftRightLogical, &[x, right]);
+    b.elementwise(ScalarOp::Or, &[high, low])
+}
+
+/// Two vectors of words: block `i` is made with the counter raised by `i`.
+fn blocks(b: &mut Builder, generator: &Generator, count: u64) -> [InstId; 2] {
+    let dims = [count];
+    let i = b.iota(DType::U64, &dims, 0);
+    let counter = b.broadcast(generator.counter[0], &dims, &[]);
+    let counter = b.add(counter, i);
+    let mut x = split(b, counter);
+    let key = b.broadcast(generator.key, &dims, &[]);
+    let key = split(b, key);
+    let parity = b.full_like(key[0], f64::from(PARITY));
+    let mixed = b.elementwise(ScalarOp::Xor, &[key[0], key[1]]);
+    let key = [key[0], key[1], b.elementwise(ScalarOp::Xor, &[mixed, parity])];
+    x = [b.add(x[0], key[0]), b.add(x[1], key[1])];
+    for group in 0..5 {
+        for by in ROTATIONS[group % 2] {
+            let sum = b.add(x[0], x[1]);
+            let turned = rotated(b, x[1], by);
+            x = [sum, b.elementwise(ScalarOp::Xor, &[turned, sum])];
+        }
+        let number = b.full_like(x[1], (group + 1) as f64);
+        let second = b.add(x[1], key[(group + 2) % 3]);
+        x = [b.add(x[0], key[(group + 1) % 3]), b.add(second, number)];
+    }
+    x
+}
+
+/// The axis along which the two words of a block lie, and the sizes with that axis rounded up to even.
+fn pair_axis(dims: &[u64]) -> (usize, Vec<u64>) {
+    if dims.is_empty() {
+        return (0, vec![2]);
+    }
+    let even = dims.iter().position(|&d| d % 2 == 0);
+    let largest = (0..dims.len()).rev().max_by_key(|&a| dims[a]).unwrap_or(0);
+    let axis = even.unwrap_or(largest);
+    let mut rounded = dims.to_vec();
+    rounded[axis] = rounded[axis].next_multiple_of(2);
+    (axis, rounded)
+}
+
+/// Joins the two parts of each block along the axis of pairs; the result is flat.
+fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[u64]) -> InstId {
+    let dims = if dims.is_empty() { &[1][..] } else { dims };
+    let (axis, rounded) = pair_axis(dims);
+    let mut half = rounded.clone();
+    half[axis] /= 2;
+    half.insert(axis + 1, 1);
+    let parts = parts.map(|p| b.reshape(p, &half));
+    let joined = b.concatenate(&parts, axis + 1);
+    let whole = b.reshape(joined, &rounded);
+    let cut = b.slice_axis(whole, axis, 0, dims[axis]);
+    b.reshape(cut, &[dims.iter().product()])
+}
+
+/// The number of blocks of two words for a result of these sizes.
+fn pair_count(dims: &[u64]) -> u64 {
+    let dims = if dims.is_empty() { &[1][..] } else { dims };
+    element_count(&pair_axis(dims).1).unwrap_or(0) / 2
+}
+
+/// The words of a result of these sizes, flat, of 32 or 64 bits.
+pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[u64]) -> InstId {
+    if wide {
+        let x = blocks(b, generator, element_count(dims).unwrap_or(0));
+        return join(b, x[0], x[1]);
+    }
+    let x = blocks(b, generator, pair_count(dims));
+    paired(b, x, dims)
+}
+
+/// The high bits of words as a float of `dtype` in 0..1.
+fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
+    let digits = if dtype == DType::F64 { 52 } else { 23 };
+    let shift = b.full_like(words, f64::from(b.dtype(words).bits() - digits));
+    let mantissa = b.elementwise(ScalarOp::ShiftRightLogical, &[words, shift]);
+    let fraction = b.convert(mantissa, dtype);
+    let scale = b.full_like(fraction, 2f64.powi(-(digits as i32)));
+    b.mul(fraction, scale)
+}
+
+fn check(cx: &LowerCtx, dtype: DType) -> Result<()> {
+    match dtype {
+        DType::F32 | DType::F64 => Ok(()),
+        other => Err(cx.unsupported(format!("ThreeFry random numbers of {other}; f32 and f64 are supported"))),
+    }
+}
+
+/// Uniform in 0..1.
+pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+    check(cx, draw.dtype)?;
+    let words = bits(cx.b, generator, draw.dtype == DType::F64, &draw.dims);
+    Ok(unit(cx.b, words, draw.dtype))
+}
+
+/// Normal with mean 0 and deviation 1, f32: Box and Muller's transform of the two words of each block.
+pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+    if draw.dtype != DType::F32 {
+        return Err(cx.unsupported(format!("ThreeFry normal numbers of {}; f32 is supported", draw.dtype)));
+    }
+    if draw.dims.len() > 1 && draw.dims.iter().all(|d| d % 2 == 1) {
+        return Err(cx.unsupported("ThreeFry normal numbers of odd sizes only; vectors and an even size are supported"));
+    }
+    let words = blocks(cx.b, generator, pair_count(&draw.dims));
+    let [first, second] = words.map(|w| unit(cx.b, w, DType::F32));
+    let pair = box_muller(cx.b, first, second);
+    Ok(paired(cx.b, pair, &draw.dims))
+}
