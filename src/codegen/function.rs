@@ -393,7 +393,7 @@ impl<'a> Function<'a> {
     fn varies(&self, id: ExprId) -> bool {
         let Some((lane, _)) = self.lane else { return false };
         match &self.kernel.exprs[id] {
-            Expr::Const(..) | Expr::Fold(..) => false,
+            Expr::Const(..) | Expr::Fold(..) | Expr::Lane(..) => false,
             Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => x.depends_on(lane, &|e| self.varies(e)),
             Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a)),
             Expr::Reg(r, _) => self.kernel.regs[*r].lanes > 1,
@@ -446,6 +446,16 @@ impl<'a> Function<'a> {
                 let info = kernel.regs[*reg];
                 let slot = self.slot(*reg, at)?;
                 self.ins(&format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)), info.dtype, info.lanes)
+            }
+            Expr::Lane(reg, at, lane) => {
+                let info = kernel.regs[*reg];
+                let slot = self.slot(*reg, at)?;
+                let whole = self.ins(
+                    &format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)),
+                    info.dtype,
+                    info.lanes,
+                );
+                self.lane_of(&whole, *lane)
             }
             Expr::Fold(op, reg, at) => self.fold(*op, *reg, at)?,
         };

@@ -111,7 +111,10 @@ impl std::fmt::Display for ArrayShape {
         for (i, d) in self.dims.iter().enumerate() {
             let comma = if i > 0 { "," } else { "" };
             let bound = if self.dynamic.get(i) == Some(&true) { "<=" } else { "" };
-            write!(f, "{comma}{bound}{d}")?;
+            match *d {
+                u64::MAX => write!(f, "{comma}?")?,
+                d => write!(f, "{comma}{bound}{d}")?,
+            }
         }
         f.write_str("]")?;
         if let Some(layout) = self.layout.as_ref().filter(|l| !l.minor_to_major.is_empty() || !l.properties.is_empty())

@@ -53,6 +53,19 @@ impl Index {
             *terms.entry(atom.clone()).or_insert(0) += c;
         }
         Index { terms: terms.into_iter().filter(|t| t.1 != 0).collect(), constant: self.constant + other.constant }
+            .joined()
+    }
+    /// `(x / n)·c·n + (x % n)·c` is `x·c`.
+    fn joined(self) -> Index {
+        for (atom, c) in &self.terms {
+            let Atom::Rem(x, n) = atom else { continue };
+            let whole = Atom::Div(x.clone(), *n);
+            if self.terms.iter().any(|(a, d)| *a == whole && *d == c * n) {
+                let rest: Vec<_> = self.terms.iter().filter(|(a, _)| a != atom && *a != whole).cloned().collect();
+                return Index { terms: rest, constant: self.constant }.add(&x.scale(*c));
+            }
+        }
+        self
     }
     /// Plus a constant.
     pub fn offset(&self, by: i64) -> Index {
@@ -122,7 +135,7 @@ impl Index {
         Index::atom(Atom::Rem(Box::new(if low >= 0 { rest } else { self.clone() }), n))
     }
     /// Limited to `low..=high`.
-    pub fn clamp(&self, low: i64, high: i64, extents: &Extents) -> Index {
+    pub fn limit(&self, low: i64, high: i64, extents: &Extents) -> Index {
         let (a, b) = self.range(extents);
         if a >= low && b <= high {
             return self.clone();

@@ -123,6 +123,8 @@ pub enum Expr {
     Within(Index, i64, i64),
     /// A register.
     Reg(RegId, Index),
+    /// One lane of a register; both numbers are constants once loops are unrolled.
+    Lane(RegId, Index, u64),
     /// All lanes of a register combined by an associative op, in a fixed tree.
     Fold(ScalarOp, RegId, Index),
 }

@@ -104,6 +104,7 @@ fn expr(k: &Kernel, id: ExprId) -> String {
         Expr::Number(x, t) => format!("{t}({})", index(k, x)),
         Expr::Within(x, a, b) => format!("within({}, {a}, {b})", index(k, x)),
         Expr::Reg(r, at) => format!("r{}[{}]", r.0, index(k, at)),
+        Expr::Lane(r, at, lane) => format!("r{}[{}].{lane}", r.0, index(k, at)),
         Expr::Fold(op, r, at) => format!("fold {} r{}[{}]", op.name(), r.0, index(k, at)),
     }
 }

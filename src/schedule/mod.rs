@@ -1,10 +1,288 @@
-//! HLO to kernels: which loops, which tiles, which memory.
-use crate::diag::{Error, Result};
-use crate::kernel::Program;
+//! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
+mod fuse;
+mod memory_plan;
+mod nest;
+mod weights;
+
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
+use crate::kernel::{BufId, Buffer, Expr, Kernel, KernelId, Place, Program, Step, Stmt};
 use crate::lower::Lowered;
 use crate::target::Target;
+use crate::tensor::{DType, Tensor};
+use fuse::{Fate, Plan};
+use memory_plan::Uses;
+use std::collections::HashMap;
+use weights::Weights;
 
 /// Schedules an optimised module.
-pub fn build(_lowered: &Lowered, _name: &str, _source: &str, _target: &Target) -> Result<Program> {
-    Err(Error::internal("schedule", "not written"))
+pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
+    let program = Program {
+        name: name.to_string(),
+        source: source.to_string(),
+        args: lowered.args.clone(),
+        results: lowered.results.clone(),
+        ..Program::default()
+    };
+    let module = &lowered.module;
+    let mut s = Scheduler { module, target, program, weights: Weights::default(), uses: Uses::default(), depth: 0 };
+    let mut args = Vec::new();
+    for (i, t) in lowered.args.iter().enumerate() {
+        let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
+        args.push(Value {
+            leaves: vec![s.program.buffers.push(Buffer { dtype: t.dtype, elements, place: Place::Arg(i) })],
+        });
+    }
+    let mut steps = Vec::new();
+    let root = s.computation(module.entry, args, &mut steps)?;
+    s.results(&root, &mut steps)?;
+    s.program.steps = steps;
+    s.program.weights_bytes = s.weights.bytes();
+    s.program.weights = std::mem::take(&mut s.weights).finish();
+    let uses = std::mem::take(&mut s.uses);
+    memory_plan::plan(&mut s.program, &uses)?;
+    s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
+    Ok(s.program)
+}
+
+/// An HLO value in memory: one buffer an array, tuples flattened.
+#[derive(Clone, Debug, Default)]
+struct Value {
+    leaves: Vec<BufId>,
+}
+
+/// One computation while its kernels are made.
+struct Scope<'a> {
+    comp: &'a Computation,
+    plan: Plan,
+    values: HashMap<InstId, Value>,
+}
+
+struct Scheduler<'a> {
+    module: &'a Module,
+    target: &'a Target,
+    program: Program,
+    weights: Weights,
+    uses: Uses,
+    depth: usize,
+}
+
+fn refuse(comp: &Computation, id: InstId, why: &str) -> Error {
+    let inst = &comp[id];
+    let error =
+        Error::user(Code::HloUnsupported, format!("native code has no `{}` of {}{why}", inst.op.name(), inst.shape));
+    if inst.metadata.op_name.is_empty() {
+        return error;
+    }
+    error.map(|d| d.at_node(&inst.metadata.op_name, &inst.metadata.op_type))
+}
+
+impl<'a> Scheduler<'a> {
+    fn buffer(&mut self, dtype: DType, elements: u64) -> BufId {
+        self.program.buffers.push(Buffer { dtype, elements, place: Place::Workspace(0) })
+    }
+
+    fn fresh(&mut self, shape: &Shape) -> Value {
+        let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
+        Value { leaves }
+    }
+
+    fn literal(&mut self, literal: &Literal) -> Value {
+        Value { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect() }
+    }
+
+    fn constant(&mut self, t: &Tensor) -> BufId {
+        let place = Place::Weights(self.weights.add(&t.bytes));
+        self.program.buffers.push(Buffer { dtype: t.dtype, elements: t.len() as u64, place })
+    }
+
+    /// Adds a kernel and its launch.
+    fn launch(&mut self, kernel: Kernel, steps: &mut Vec<Step>) {
+        let mut touched: Vec<BufId> =
+            kernel.exprs.values().filter_map(|e| if let Expr::Load(b, _) = e { Some(*b) } else { None }).collect();
+        stores(&kernel.body, &mut touched);
+        self.uses.launch(touched);
+        let id: KernelId = self.program.kernels.push(kernel);
+        steps.push(Step::Launch(id));
+    }
+
+    fn computation(&mut self, id: CompId, params: Vec<Value>, steps: &mut Vec<Step>) -> Result<Value> {
+        self.depth += 1;
+        if self.depth > 64 {
+            return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
+        }
+        let comp = &self.module.comps[id];
+        let mut scope = Scope { comp, plan: fuse::plan(comp), values: HashMap::new() };
+        for (&p, value) in comp.params.iter().zip(params) {
+            scope.values.insert(p, value);
+        }
+        for inst in comp.post_order() {
+            self.instruction(&mut scope, inst, steps)?;
+        }
+        self.depth -= 1;
+        scope.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+    }
+
+    fn value(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Value> {
+        if let Some(v) = scope.values.get(&id) {
+            return Ok(v.clone());
+        }
+        if let Op::Constant(literal) = &scope.comp[id].op {
+            let value = self.literal(literal);
+            scope.values.insert(id, value.clone());
+            return Ok(value);
+        }
+        Err(Error::internal("schedule", format!("{} is read and has no buffer", scope.comp[id].name)))
+    }
+
+    fn instruction(&mut self, scope: &mut Scope<'a>, id: InstId, steps: &mut Vec<Step>) -> Result<()> {
+        if scope.values.contains_key(&id) || scope.plan.fate[id] != Fate::Materialised {
+            return Ok(());
+        }
+        let comp = scope.comp;
+        let inst = &comp[id];
+        let value = match &inst.op {
+            Op::Constant(_) if id != comp.root => return Ok(()),
+            Op::Constant(literal) => self.literal(literal),
+            Op::Tuple => {
+                let mut leaves = Vec::new();
+                for &o in &inst.operands {
+                    leaves.extend(self.value(scope, o)?.leaves);
+                }
+                Value { leaves }
+            }
+            Op::GetTupleElement(index) => {
+                let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
+                let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
+                let count = parts[*index].leaves().len();
+                let whole = self.value(scope, inst.operands[0])?;
+                Value { leaves: whole.leaves[before..before + count].to_vec() }
+            }
+            Op::Call(callee) => {
+                let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
+                self.computation(*callee, args, steps)?
+            }
+            Op::While { cond, body } => self.while_loop(scope, id, *cond, *body, steps)?,
+            Op::Conditional(branches) => self.conditional(scope, id, branches, steps)?,
+            Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
+            _ => {
+                let out = self.fresh(&inst.shape);
+                self.kernels(scope, id, &out, steps)?;
+                out
+            }
+        };
+        scope.values.insert(id, value);
+        Ok(())
+    }
+
+    /// State lives in buffers of its own; each round's results are copied back.
+    fn while_loop(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        cond: CompId,
+        body: CompId,
+        steps: &mut Vec<Step>,
+    ) -> Result<Value> {
+        let init = self.value(scope, scope.comp[id].operands[0])?;
+        let state = self.fresh(&scope.comp[id].shape);
+        for (&from, &to) in init.leaves.iter().zip(&state.leaves) {
+            self.copy(from, to, steps);
+        }
+        let start = self.uses.clock;
+        let mut cond_steps = Vec::new();
+        let pred = self.computation(cond, vec![state.clone()], &mut cond_steps)?;
+        let pred = *pred.leaves.first().ok_or_else(|| refuse(scope.comp, id, ""))?;
+        self.uses.launch([pred]);
+        let mut body_steps = Vec::new();
+        let next = self.computation(body, vec![state.clone()], &mut body_steps)?;
+        // A result that is another part of the old state is saved before anything is overwritten.
+        let mut sources = next.leaves.clone();
+        for (i, source) in sources.iter_mut().enumerate() {
+            if *source != state.leaves[i] && state.leaves.contains(source) {
+                let (dtype, elements) = (self.program.buffers[*source].dtype, self.program.buffers[*source].elements);
+                let saved = self.buffer(dtype, elements);
+                self.copy(*source, saved, &mut body_steps);
+                *source = saved;
+            }
+        }
+        for (&from, &to) in sources.iter().zip(&state.leaves) {
+            if from != to {
+                self.copy(from, to, &mut body_steps);
+            }
+        }
+        self.uses.launch(state.leaves.iter().copied());
+        self.uses.close_loop(start);
+        steps.push(Step::While { cond: cond_steps, pred, body: body_steps });
+        Ok(state)
+    }
+
+    fn conditional(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        branches: &[CompId],
+        steps: &mut Vec<Step>,
+    ) -> Result<Value> {
+        let operands = scope.comp[id].operands.clone();
+        let selector = self.value(scope, operands[0])?;
+        let selector = *selector.leaves.first().ok_or_else(|| refuse(scope.comp, id, ""))?;
+        let out = self.fresh(&scope.comp[id].shape);
+        let start = self.uses.clock;
+        self.uses.launch([selector]);
+        let mut all = Vec::new();
+        for (i, &branch) in branches.iter().enumerate() {
+            let arg = self.value(scope, operands[i + 1])?;
+            let mut branch_steps = Vec::new();
+            let result = self.computation(branch, vec![arg], &mut branch_steps)?;
+            for (&from, &to) in result.leaves.iter().zip(&out.leaves) {
+                self.copy(from, to, &mut branch_steps);
+            }
+            all.push(branch_steps);
+        }
+        self.uses.launch(
+            operands[1..].iter().filter_map(|o| scope.values.get(o)).flat_map(|v| v.leaves.clone()).collect::<Vec<_>>(),
+        );
+        self.uses.close_loop(start);
+        self.uses.launch(out.leaves.iter().copied());
+        steps.push(Step::Branch { selector, branches: all });
+        Ok(out)
+    }
+
+    fn copy(&mut self, from: BufId, to: BufId, steps: &mut Vec<Step>) {
+        let elements = self.program.buffers[from].elements;
+        let kernel = nest::copy(from, to, elements, self.lanes(self.program.buffers[from].dtype));
+        self.launch(kernel, steps);
+    }
+
+    fn lanes(&self, dtype: DType) -> u64 {
+        self.target.lanes(dtype.bytes() as u64)
+    }
+
+    /// The root's leaves become the caller's results: in place where they are intermediate buffers, else copied.
+    fn results(&mut self, root: &Value, steps: &mut Vec<Step>) -> Result<()> {
+        if root.leaves.len() != self.program.results.len() {
+            return Err(Error::internal("schedule", "the root does not fit the results"));
+        }
+        for (i, &leaf) in root.leaves.iter().enumerate() {
+            if matches!(self.program.buffers[leaf].place, Place::Workspace(_)) {
+                self.program.buffers[leaf].place = Place::Result(i);
+                continue;
+            }
+            let (dtype, elements) = (self.program.buffers[leaf].dtype, self.program.buffers[leaf].elements);
+            let out = self.program.buffers.push(Buffer { dtype, elements, place: Place::Result(i) });
+            self.copy(leaf, out, steps);
+        }
+        Ok(())
+    }
+}
+
+fn stores(all: &[Stmt], out: &mut Vec<BufId>) {
+    for s in all {
+        match s {
+            Stmt::Store { buf, .. } => out.push(*buf),
+            Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => stores(body, out),
+            Stmt::Set { .. } => {}
+        }
+    }
 }

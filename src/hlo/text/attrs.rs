@@ -95,6 +95,10 @@ impl<'a> Parser<'a> {
         if name == "control-predecessors" {
             return self.predecessors();
         }
+        if name == "slice_sizes" && opcode.starts_with("collective") {
+            self.braces()?;
+            return Ok(Value::Text);
+        }
         let Some(form) = table::form(name) else { return self.fail(format!("unexpected attribute \"{name}\"")) };
         Ok(match form {
             Form::Bool => Value::Bool(self.bool()?),
@@ -121,8 +125,7 @@ impl<'a> Parser<'a> {
                 Value::Text
             }
             Form::Literal => {
-                let shape = self.shape()?;
-                self.literal(&shape)?;
+                self.shaped_literal()?;
                 Value::Text
             }
             Form::Braces if name == "frontend_attributes" => {
@@ -151,6 +154,24 @@ impl<'a> Parser<'a> {
                 Value::Text
             }
         })
+    }
+    /// `s32[2] {1, 2}`, or several in parentheses.
+    fn shaped_literal(&mut self) -> Result<()> {
+        if !self.is(b'(') {
+            let shape = self.shape()?;
+            self.literal(&shape)?;
+            return Ok(());
+        }
+        self.enter(128)?;
+        self.advance();
+        while !self.is(b')') {
+            self.shaped_literal()?;
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.leave();
+        self.expect(b')', "expects ')' at the end of a literal")
     }
     fn text_value(&mut self) -> Result<Value> {
         if self.tok.kind != Kind::Str {
@@ -242,6 +263,7 @@ impl<'a> Parser<'a> {
                 _ => return self.fail("expects a value in metadata"),
             }
             self.advance();
+            self.eat(b',');
         }
         self.advance();
         Ok(Value::Metadata(found))

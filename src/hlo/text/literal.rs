@@ -81,6 +81,12 @@ impl<'a> Parser<'a> {
                     self.advance();
                 }
                 _ => {
+                    // XLA takes a lone number for an array of one element.
+                    let lone = depth == 0 && size == width as u64 && self.tok.kind != Kind::Eof;
+                    if lone {
+                        self.element(shape.dtype, &mut bytes)?;
+                        break;
+                    }
                     if depth != rank {
                         return match self.tok.kind {
                             Kind::Int | Kind::Decimal | Kind::Special | Kind::Keyword | Kind::Punct(b'(') => {
@@ -138,6 +144,8 @@ impl<'a> Parser<'a> {
         let (low, high) = match dtype.class() {
             DTypeClass::Pred => (0, 1),
             DTypeClass::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+            // XLA reads 64 bits of either sign.
+            _ if bits == 64 => (i128::from(i64::MIN), i128::from(u64::MAX)),
             _ => (0, (1i128 << bits) - 1),
         };
         if value < low || value > high {

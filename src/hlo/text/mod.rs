@@ -10,6 +10,8 @@ mod printer;
 mod shape;
 mod table;
 
+pub(crate) use parser::parse_entry_layout;
+
 use super::Module;
 use crate::diag::Result;
 

@@ -14,6 +14,9 @@ pub(super) fn print(module: &Module) -> String {
     let names = unique_names(module.comps.values().map(|c| c.name.as_str()));
     let names: IdVec<CompId, String> = names.into_iter().collect();
     let mut out = format!("HloModule {}", sanitised(&module.name));
+    if is_reserved(&sanitised(&module.name)) {
+        out.push('_');
+    }
     for (name, value) in &module.extra {
         let _ = write!(out, ", {name}={value}");
     }
@@ -68,15 +71,12 @@ fn depth_first(n: usize, children: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
     out
 }
 
-/// A name of letters, digits, `_`, `-` and `.` that begins with a letter or `_` and is no word of the grammar.
+/// A name of letters, digits, `_`, `-` and `.` that begins with a letter or `_`.
 fn sanitised(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let mut out: String = name.chars().map(keep).collect();
     if !out.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         out.insert(0, '_');
-    }
-    if is_reserved(&out) {
-        out.push('_');
     }
     out
 }
@@ -531,7 +531,9 @@ fn float(dtype: DType, bits: u64) -> String {
             nan_or(v, bits, 7, format!("{:?}", v as f32))
         }
         _ => {
+            // Multiplying by -1 need not turn a NaN's sign.
             let v = small_float::decode(dtype, bits as u8);
+            let v = if v.is_nan() { f64::NAN.copysign(if bits & 0x80 != 0 { -1.0 } else { 1.0 }) } else { v };
             let mantissa = match dtype {
                 DType::F8E5M2 => 2,
                 DType::F8E4M3 => 3,

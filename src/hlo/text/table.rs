@@ -203,9 +203,8 @@ pub(super) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
         | "copy-done"
         | "all-reduce-done"
         | "all-gather-done"
-        | "collective-permute-done"
-        | "async-update"
-        | "async-done" => &[],
+        | "collective-permute-done" => &[],
+        "async-update" | "async-done" => &["calls", "async_execution_thread"],
         "exponential"
         | "exponential-minus-one"
         | "log"

@@ -1,0 +1,195 @@
+//! Rule 8: called computations fit their callers.
+use super::{Check, array};
+use crate::hlo::{CompId, Computation, Inst, Module, Op, Shape};
+use crate::tensor::DType;
+
+fn params_are(comp: &Computation, want: &[&Shape]) -> Check {
+    if comp.params.len() != want.len() {
+        return Err(format!(
+            "expected computation {} to have {} parameters, has {}",
+            comp.name,
+            want.len(),
+            comp.params.len()
+        ));
+    }
+    for (i, (&p, shape)) in comp.params.iter().zip(want).enumerate() {
+        let own = &comp.insts[p].shape;
+        if !own.same(shape) {
+            return Err(format!("parameter {i} of {} is {own}, and the caller gives {shape}", comp.name));
+        }
+    }
+    Ok(())
+}
+
+fn root(comp: &Computation) -> &Shape {
+    &comp.insts[comp.root].shape
+}
+
+fn returns(comp: &Computation, want: &Shape) -> Check {
+    let own = root(comp);
+    if own.same(want) { Ok(()) } else { Err(format!("computation {} returns {own}, not {want}", comp.name)) }
+}
+
+fn one_or_tuple(mut shapes: Vec<Shape>) -> Shape {
+    if shapes.len() == 1 { shapes.remove(0) } else { Shape::Tuple(shapes) }
+}
+
+fn scalars(shapes: &[&Shape]) -> Result<Vec<Shape>, String> {
+    (0..shapes.len()).map(|i| array(shapes, i).map(|a| Shape::array(a.dtype, []))).collect()
+}
+
+/// A folding function (acc.., value..) -> acc, and the result it implies with sizes from `with_dims`.
+fn fold(module: &Module, comp: CompId, inputs: &[&Shape], inits: Option<&[&Shape]>) -> Result<Vec<DType>, String> {
+    let comp = &module.comps[comp];
+    let n = inputs.len();
+    if comp.params.len() != 2 * n {
+        return Err(format!(
+            "expected computation {} to have {} parameters, has {}",
+            comp.name,
+            2 * n,
+            comp.params.len()
+        ));
+    }
+    let parts: Vec<&Shape> = match root(comp) {
+        Shape::Tuple(parts) => parts.iter().collect(),
+        one => vec![one],
+    };
+    if parts.len() != n {
+        return Err(format!("computation {} returns {} values for {n}", comp.name, parts.len()));
+    }
+    let mut types = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        let acc = part.as_array().filter(|a| a.rank() == 0).ok_or("a folding computation returns no scalar")?;
+        let first = &comp.insts[comp.params[i]].shape;
+        let second = &comp.insts[comp.params[n + i]].shape;
+        let value = array(inputs, i)?;
+        if !first.same(part) {
+            return Err(format!("parameter {i} of {} is {first}, and it returns {part}", comp.name));
+        }
+        if !second.same(&Shape::array(value.dtype, [])) {
+            return Err(format!("parameter {} of {} is {second} for elements of {value}", n + i, comp.name));
+        }
+        if inits.is_some_and(|inits| !inits[i].same(part)) {
+            return Err(format!("initial value {i} does not fit {}", comp.name));
+        }
+        types.push(acc.dtype);
+    }
+    Ok(types)
+}
+
+/// Gives each array of `shape` the element type in its place.
+fn retyped(shape: Shape, types: &[DType]) -> Shape {
+    match shape {
+        Shape::Array(mut a) => {
+            a.dtype = types.first().copied().unwrap_or(a.dtype);
+            Shape::Array(a)
+        }
+        Shape::Tuple(parts) => Shape::Tuple(
+            parts.into_iter().enumerate().map(|(i, p)| retyped(p, types.get(i..).unwrap_or(&[]))).collect(),
+        ),
+        other => other,
+    }
+}
+
+fn result_is(inst: &Inst, want: &Shape) -> Check {
+    if inst.shape.same(want) {
+        return Ok(());
+    }
+    Err(format!("expected instruction to have shape equal to {want}, actual shape is {}", inst.shape))
+}
+
+/// Checks what `inst` calls.
+pub(super) fn check(module: &Module, inst: &Inst, shapes: &[&Shape]) -> Check {
+    let n = shapes.len() / 2;
+    let comp = |id: &CompId| &module.comps[*id];
+    let infer = || crate::hlo::infer::infer(&inst.op, shapes, module);
+    match &inst.op {
+        Op::Call(c) => {
+            params_are(comp(c), shapes)?;
+            returns(comp(c), &inst.shape)
+        }
+        Op::Fusion { comp: c, .. } => {
+            params_are(comp(c), shapes)?;
+            returns(comp(c), &inst.shape)
+        }
+        Op::While { cond, body } => {
+            params_are(comp(cond), shapes)?;
+            params_are(comp(body), shapes)?;
+            returns(comp(cond), &Shape::array(DType::Pred, []))?;
+            returns(comp(body), &inst.shape)
+        }
+        Op::Conditional(branches) => {
+            let selector = array(shapes, 0)?;
+            if selector.rank() != 0 || !matches!(selector.dtype, DType::Pred | DType::S32) {
+                return Err(format!("the selector is {selector}, neither pred[] nor s32[]"));
+            }
+            if branches.is_empty() || branches.len() + 1 != shapes.len() {
+                return Err(format!("{} branches for {} operands", branches.len(), shapes.len()));
+            }
+            if selector.dtype == DType::Pred && branches.len() != 2 {
+                return Err("a pred chooses between two branches".to_string());
+            }
+            for (branch, &shape) in branches.iter().zip(&shapes[1..]) {
+                params_are(comp(branch), &[shape])?;
+                returns(comp(branch), &inst.shape)?;
+            }
+            Ok(())
+        }
+        Op::Map { comp: c, dims } => {
+            let first = array(shapes, 0)?;
+            if dims.iter().enumerate().any(|(i, &d)| i != d) || (!dims.is_empty() && dims.len() != first.rank()) {
+                return Err(format!("dimensions {dims:?} of a map over {first}"));
+            }
+            if (1..shapes.len()).any(|i| array(shapes, i).is_ok_and(|a| a.dims != first.dims)) {
+                return Err("operands of a map differ in their dimensions".to_string());
+            }
+            let want = scalars(shapes)?;
+            params_are(comp(c), &want.iter().collect::<Vec<_>>())?;
+            let out =
+                root(comp(c)).as_array().filter(|a| a.rank() == 0).ok_or("a map's computation returns no scalar")?;
+            result_is(inst, &Shape::array(out.dtype, first.dims.clone()))
+        }
+        Op::Reduce { comp: c, .. } => {
+            same_dims(&shapes[..n])?;
+            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]))?;
+            result_is(inst, &retyped(infer()?, &types))
+        }
+        Op::ReduceWindow { comp: c, .. } => {
+            same_dims(&shapes[..n])?;
+            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]))?;
+            result_is(inst, &retyped(infer()?, &types))
+        }
+        Op::Scatter { comp: c, .. } => {
+            let types = fold(module, *c, &shapes[n + 1..], None)?;
+            let operands: Vec<Shape> = shapes[..n].iter().map(|s| (*s).clone()).collect();
+            if operands.iter().zip(&types).any(|(s, t)| s.as_array().is_none_or(|a| a.dtype != *t)) {
+                return Err("the updates' computation does not return the operands' types".to_string());
+            }
+            result_is(inst, &one_or_tuple(operands))
+        }
+        Op::SelectAndScatter { select, scatter, .. } => {
+            let scalar = Shape::array(array(shapes, 0)?.dtype, []);
+            params_are(comp(select), &[&scalar, &scalar])?;
+            returns(comp(select), &Shape::array(DType::Pred, []))?;
+            params_are(comp(scatter), &[&scalar, &scalar])?;
+            returns(comp(scatter), &scalar)
+        }
+        Op::Sort { comp: c, .. } => {
+            let want: Vec<Shape> = scalars(shapes)?.into_iter().flat_map(|s| [s.clone(), s]).collect();
+            params_are(comp(c), &want.iter().collect::<Vec<_>>())?;
+            returns(comp(c), &Shape::array(DType::Pred, []))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn same_dims(shapes: &[&Shape]) -> Check {
+    let first = array(shapes, 0)?;
+    for i in 1..shapes.len() {
+        let other = array(shapes, i)?;
+        if other.dims != first.dims {
+            return Err(format!("{other} and {first} differ in their dimensions"));
+        }
+    }
+    Ok(())
+}

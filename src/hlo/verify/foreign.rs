@@ -1,0 +1,254 @@
+//! Rules 3, 5, 9 and 10 for opcodes that are only carried.
+use super::{Check, array};
+use crate::hlo::attrs::Foreign;
+use crate::hlo::{Computation, Inst, Module, Op, Shape};
+
+fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
+    f.attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
+}
+
+fn number(module: &Module, name: &str) -> u64 {
+    let text = module.extra.iter().find(|(n, _)| n == name);
+    text.and_then(|(_, v)| v.parse().ok()).unwrap_or(1)
+}
+
+/// `{{0,1},{2,3}}` as lists; `None` for other forms.
+fn groups(text: &str) -> Option<Vec<Vec<i64>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut out = Vec::new();
+    for part in inner.split('}') {
+        let part = part.trim().trim_start_matches(',').trim();
+        if part.is_empty() {
+            continue;
+        }
+        let items = part.strip_prefix('{')?.split(',').map(str::trim).filter(|s| !s.is_empty());
+        out.push(items.map(|s| s.parse().ok()).collect::<Option<Vec<i64>>>()?);
+    }
+    Some(out)
+}
+
+/// Checks the frame of an opcode that is only carried.
+pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
+    if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none() {
+        return Err("cannot have use_global_device_ids=true without channel_id".to_string());
+    }
+    count(f, shapes.len())?;
+    let group_size = collective_groups(module, f)?;
+    match f.opcode.as_str() {
+        "all-gather" => sharded(f, shapes, &inst.shape, group_size, false),
+        "reduce-scatter" => sharded(f, shapes, &inst.shape, group_size, true),
+        "all-reduce" | "all-reduce-start" | "collective-broadcast" => all_of(inst, shapes),
+        "all-to-all" => all_to_all(f, shapes, group_size),
+        "collective-permute" | "collective-permute-start" => permute(f, inst, shapes),
+        "ragged-all-to-all" => ragged(shapes),
+        "copy-start" => {
+            let want =
+                |s: &Shape| Shape::Tuple(vec![s.clone(), s.clone(), Shape::array(crate::tensor::DType::U32, [])]);
+            result_is(inst, &want(shapes[0]))
+        }
+        "copy-done" => match shapes[0].as_tuple() {
+            Some([first, ..]) => result_is(inst, first),
+            _ => Err("the operand of a copy-done is no copy-start".to_string()),
+        },
+        "stochastic-convert" => stochastic(inst, shapes),
+        "domain" => result_is(inst, shapes[0]),
+        "async-start" | "async-update" | "async-done" => wrapped(module, f, inst),
+        _ => Ok(()),
+    }
+}
+
+fn count(f: &Foreign, n: usize) -> Check {
+    let want = match f.opcode.as_str() {
+        "rng-get-and-update-state" => 0,
+        "domain"
+        | "copy-start"
+        | "copy-done"
+        | "infeed"
+        | "recv"
+        | "recv-done"
+        | "send-done"
+        | "async-done"
+        | "async-update"
+        | "all-reduce-done"
+        | "all-gather-done"
+        | "collective-permute-done" => 1,
+        "stochastic-convert" | "send" | "outfeed" => 2,
+        "ragged-dot" => 3,
+        "scaled-dot" => 4,
+        "ragged-all-to-all" => 6,
+        "dynamic-reshape" | "all-gather" | "reduce-scatter" | "all-reduce" | "all-to-all" | "collective-permute"
+            if n >= 1 =>
+        {
+            n
+        }
+        "collective-permute-start" if n >= 1 => n,
+        "dynamic-reshape" | "all-gather" | "reduce-scatter" | "all-reduce" | "collective-permute" => 1,
+        _ => n,
+    };
+    if want == n { Ok(()) } else { Err(format!("{} takes {want} operands, not {n}", f.opcode)) }
+}
+
+fn result_is(inst: &Inst, want: &Shape) -> Check {
+    if inst.shape.same(want) {
+        return Ok(());
+    }
+    Err(format!("expected instruction to have shape equal to {want}, actual shape is {}", inst.shape))
+}
+
+fn all_of(inst: &Inst, shapes: &[&Shape]) -> Check {
+    match shapes {
+        [one] => result_is(inst, one),
+        many => result_is(inst, &Shape::Tuple(many.iter().map(|s| (*s).clone()).collect())),
+    }
+}
+
+/// Rule 9; the number of devices in a group where it is known.
+fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String> {
+    let Some(text) = attr(f, "replica_groups") else { return Ok(None) };
+    let Some(groups) = groups(text) else { return Ok(None) };
+    let channel = attr(f, "channel_id").is_some();
+    let global = attr(f, "use_global_device_ids") == Some("true");
+    let factor = if channel && !global { number(module, "num_partitions") } else { 1 };
+    let Some(first) = groups.first() else { return Ok(None) };
+    let uniform = matches!(f.opcode.as_str(), "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all");
+    if uniform && groups.iter().any(|g| g.len() != first.len()) {
+        return Err("replica groups expected to be of uniform size".to_string());
+    }
+    let mut all: Vec<i64> = groups.iter().flatten().copied().collect();
+    all.sort_unstable();
+    if all.windows(2).any(|w| w[0] == w[1]) {
+        return Err("a device stands in two replica groups".to_string());
+    }
+    Ok(Some(first.len() as u64 * factor))
+}
+
+fn sharded(f: &Foreign, shapes: &[&Shape], own: &Shape, group: Option<u64>, scatter: bool) -> Check {
+    let dim: Option<usize> = attr(f, "dimensions").and_then(|t| t.trim_matches(['{', '}']).trim().parse().ok());
+    let Some(dim) = dim else { return Err("expects one dimension".to_string()) };
+    let results: Vec<&Shape> = match own {
+        Shape::Tuple(parts) if shapes.len() > 1 || parts.len() == 1 => parts.iter().collect(),
+        one => vec![one],
+    };
+    if results.len() != shapes.len() {
+        return Err(format!("{} results for {} operands", results.len(), shapes.len()));
+    }
+    for (i, result) in results.iter().enumerate() {
+        let x = array(shapes, i)?;
+        let Some(y) = result.as_array() else { return Err("the result is not an array".to_string()) };
+        let (small, large) = if scatter { (y, x) } else { (x, y) };
+        let others = small.rank() == large.rank()
+            && dim < small.rank()
+            && small.dtype == large.dtype
+            && (0..small.rank()).all(|d| d == dim || small.dims[d] == large.dims[d]);
+        if !others {
+            return Err(format!("{x} and {y} differ in more than dimension {dim}"));
+        }
+        if small.dims[dim] == 0 {
+            continue;
+        }
+        let shards = large.dims[dim] / small.dims[dim];
+        if large.dims[dim] % small.dims[dim] != 0 || group.is_some_and(|g| g != 1 && g != shards) {
+            return Err(format!("{x} to {y} makes {shards} shards in groups of {}", group.unwrap_or(1)));
+        }
+    }
+    Ok(())
+}
+
+fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> Check {
+    let split = attr(f, "dimensions").is_some();
+    if shapes.windows(2).any(|w| !split && !w[0].same(w[1])) {
+        return Err("all-to-all has operands with different shapes".to_string());
+    }
+    match group {
+        Some(g) if !split && g != shapes.len() as u64 => Err(format!("{} operands in groups of {g}", shapes.len())),
+        _ => Ok(()),
+    }
+}
+
+fn permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
+    let pairs = attr(f, "source_target_pairs").and_then(groups).unwrap_or_default();
+    let most = if shapes.len() >= 4 && shapes[0].as_array().is_some() { 2 } else { 1 };
+    for side in 0..2 {
+        let mut ends: Vec<i64> = pairs.iter().filter_map(|p| p.get(side).copied()).collect();
+        ends.sort_unstable();
+        if most == 1 && ends.windows(2).any(|w| w[0] == w[1]) {
+            return Err("a device is a source or a target twice in source_target_pairs".to_string());
+        }
+    }
+    if inst.op.name() == "collective-permute" && shapes.len() == 1 {
+        array(shapes, 0)?;
+        return result_is(inst, shapes[0]);
+    }
+    Ok(())
+}
+
+fn ragged(shapes: &[&Shape]) -> Check {
+    for i in 2..shapes.len() {
+        let a = array(shapes, i)?;
+        if a.rank() == 0 || a.rank() > 2 || array(shapes, 2)?.dims != a.dims {
+            return Err(format!("ragged-all-to-all operand {i} is {a}"));
+        }
+    }
+    Ok(())
+}
+
+fn stochastic(inst: &Inst, shapes: &[&Shape]) -> Check {
+    let (x, random) = (array(shapes, 0)?, array(shapes, 1)?);
+    let unsigned = random.dtype.class() == crate::tensor::DTypeClass::Unsigned;
+    let out = inst.shape.as_array().ok_or("the result is not an array")?;
+    if !unsigned || random.dtype.bits() != x.dtype.bits() || random.dims != x.dims || out.dims != x.dims {
+        return Err(format!("a stochastic conversion of {x} by {random} to {out}"));
+    }
+    Ok(())
+}
+
+/// A wrapped computation holds parameters and one instruction.
+fn wrapped(module: &Module, f: &Foreign, inst: &Inst) -> Check {
+    let _ = inst;
+    for (_, id) in &f.calls {
+        let comp = &module.comps[*id];
+        let extra = comp.insts.iter().any(|(i, inst)| i != comp.root && !matches!(inst.op, Op::Parameter(_)));
+        if extra {
+            return Err(format!(
+                "asynchronous computation {} expected to contain only the root and parameter instructions",
+                comp.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Rule 10; the name of the instruction that is alone, and why.
+pub(super) fn pairs(comp: &Computation) -> Result<(), (String, String)> {
+    for (id, inst) in comp.insts.iter() {
+        let opcode = inst.op.name();
+        let end = match opcode {
+            "copy-start" => "copy-done",
+            "all-reduce-start" => "all-reduce-done",
+            "all-gather-start" => "all-gather-done",
+            "collective-permute-start" => "collective-permute-done",
+            _ => "",
+        };
+        if !end.is_empty() {
+            let users = comp.insts.values().filter(|u| u.operands.contains(&id)).count();
+            if users != 1 {
+                return Err((
+                    inst.name.clone(),
+                    format!("the {opcode} instruction requires one consumer, found {users}"),
+                ));
+            }
+        }
+        let start = match opcode {
+            "copy-done" => "copy-start",
+            "collective-permute-done" => "collective-permute-start",
+            "all-reduce-done" => "all-reduce-start",
+            "all-gather-done" => "all-gather-start",
+            _ => continue,
+        };
+        let found = inst.operands.first().map_or("", |&o| comp.insts[o].op.name());
+        if found != start {
+            return Err((inst.name.clone(), format!("the operand of a {opcode} needs to be {start}, found {found}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! The rules that every module keeps, numbered.
+//!
+//! 1. Ids are in range; the entry, each root and each parameter exist; parameter `n` of a computation is `params[n]`.
+//! 2. No instruction is its own operand through others, no computation calls itself.
+//! 3. An opcode has its number of operands.
+//! 4. Sizes are fixed or bounded, and the bytes of an array can be counted in 64 bits.
+//! 5. A shape is the one that its operands imply, but for layouts and dynamic bounds; where nothing implies it, it fits them.
+//! 6. Axes are in range and in no list twice; index operands are integers.
+//! 7. Operands of one opcode do not mix floats of different widths, unless the opcode is made for that.
+//! 8. A called computation has the parameters and the result that its caller gives and takes.
+//! 9. Collectives name groups of equal sizes that fit their shapes, and no device twice.
+//! 10. Asynchronous pairs are whole: a start has one user, its end.
+//! 11. The entry's layout has the shapes of its parameters and its root.
+//!
+//! Source: XLA's hlo_verifier and shape_inference.
+mod calls;
+mod foreign;
+mod indexing;
+
+use super::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape, infer};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, element_count};
+
+/// What a check says of one instruction.
+type Check = Result<(), String>;
+
+/// Checks every rule; what it accepts, no later step panics on.
+///
+/// Errors: `Code::HloInvalid` with the instruction's name.
+pub fn verify(module: &Module) -> Result<()> {
+    // Rule 1
+    if module.comps.get(module.entry).is_none() {
+        return Err(Diagnostic::new(Code::HloInvalid, "the entry computation is missing").into());
+    }
+    for (_, comp) in module.comps.iter() {
+        frame(module, comp)
+            .map_err(|m| Diagnostic::new(Code::HloInvalid, format!("computation `{}`: {m}", comp.name)))?;
+    }
+    acyclic(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
+    for comp in module.comps.values() {
+        let fused_users = is_fused(module, comp).then(|| users_of_all(comp));
+        for (id, inst) in comp.insts.iter() {
+            let blame = |m: String| Diagnostic::new(Code::HloInvalid, m).at_node(&inst.name, inst.op.name());
+            instruction(module, comp, inst).map_err(blame)?;
+            let unused = fused_users.as_ref().is_some_and(|u| u[id.0 as usize] == 0);
+            if unused && id != comp.root && !matches!(inst.op, Op::Parameter(_)) {
+                return Err(blame("an instruction of a fusion has no users".to_string()).into());
+            }
+        }
+        foreign::pairs(comp).map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "async"))?;
+    }
+    entry_layout(module)
+}
+
+fn is_fused(module: &Module, comp: &Computation) -> bool {
+    let fused = |id: &CompId| std::ptr::eq(&module.comps[*id], comp);
+    comp.insts.len() > 1
+        && module
+            .comps
+            .values()
+            .any(|c| c.insts.values().any(|i| matches!(&i.op, Op::Fusion { comp, .. } if fused(comp))))
+}
+
+fn users_of_all(comp: &Computation) -> Vec<u32> {
+    let mut users = vec![0; comp.insts.len()];
+    for inst in comp.insts.values() {
+        for o in &inst.operands {
+            users[o.0 as usize] += 1;
+        }
+    }
+    users
+}
+
+fn frame(module: &Module, comp: &Computation) -> Check {
+    if comp.insts.get(comp.root).is_none() {
+        return Err("the root is missing".to_string());
+    }
+    for inst in comp.insts.values() {
+        if inst.operands.iter().any(|&o| comp.insts.get(o).is_none()) {
+            return Err(format!("an operand of `{}` is missing", inst.name));
+        }
+        if inst.op.called().iter().any(|&c| module.comps.get(c).is_none()) {
+            return Err(format!("a computation that `{}` calls is missing", inst.name));
+        }
+    }
+    for (n, &param) in comp.params.iter().enumerate() {
+        if !comp.insts.get(param).is_some_and(|p| matches!(p.op, Op::Parameter(m) if m == n)) {
+            return Err(format!("parameter {n} is missing"));
+        }
+    }
+    let all = comp.insts.values().filter(|i| matches!(i.op, Op::Parameter(_))).count();
+    if all == comp.params.len() { Ok(()) } else { Err("a parameter number is given twice".to_string()) }
+}
+
+/// Rule 2.
+fn acyclic(module: &Module) -> Check {
+    let callees = |i: usize| -> Vec<usize> {
+        let insts = module.comps[CompId(i as u32)].insts.values();
+        insts.flat_map(|inst| inst.op.called()).map(|c| c.0 as usize).collect()
+    };
+    if has_cycle(module.comps.len(), callees) {
+        return Err("a computation calls itself".to_string());
+    }
+    for comp in module.comps.values() {
+        let operands = |i: usize| comp.insts[InstId(i as u32)].operands.iter().map(|o| o.0 as usize).collect();
+        if has_cycle(comp.insts.len(), operands) {
+            return Err(format!("computation `{}`: an instruction is its own operand", comp.name));
+        }
+    }
+    Ok(())
+}
+
+fn has_cycle(n: usize, next: impl Fn(usize) -> Vec<usize>) -> bool {
+    // 0: not seen, 1: open, 2: done
+    let mut state = vec![0u8; n];
+    for start in 0..n {
+        if state[start] != 0 {
+            continue;
+        }
+        state[start] = 1;
+        let mut stack = vec![(start, next(start))];
+        while let Some((node, rest)) = stack.last_mut() {
+            match rest.pop() {
+                Some(child) if state[child] == 1 => return true,
+                Some(child) if state[child] == 0 => {
+                    state[child] = 1;
+                    stack.push((child, next(child)));
+                }
+                Some(_) => {}
+                None => {
+                    state[*node] = 2;
+                    stack.pop();
+                }
+            }
+        }
+    }
+    false
+}
+
+fn instruction(module: &Module, comp: &Computation, inst: &Inst) -> Check {
+    let shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp.insts[o].shape).collect();
+    for leaf in inst.shape.leaves() {
+        sizes(leaf)?;
+    }
+    operand_count(&inst.op, shapes.len())?;
+    precision(&inst.op, &shapes)?;
+    match &inst.op {
+        Op::Foreign(f) => foreign::check(module, f, inst, &shapes)?,
+        op => {
+            written(op, inst, &shapes)?;
+            indexing::check(op, inst, &shapes)?;
+        }
+    }
+    calls::check(module, inst, &shapes)
+}
+
+/// Rule 4.
+fn sizes(shape: &ArrayShape) -> Check {
+    if shape.dims.contains(&u64::MAX) {
+        return Err(format!("unbounded dynamic sizes are not allowed: {shape}"));
+    }
+    let bytes = element_count(&shape.dims).and_then(|n| n.checked_mul(shape.dtype.bytes() as u64));
+    if bytes.is_none_or(|b| b > i64::MAX as u64) {
+        return Err(format!("{shape} is too large"));
+    }
+    let odd = shape.layout.as_ref().is_some_and(|l| l.properties.contains("E(")) && shape.dtype.bits() >= 8;
+    if odd && shape.dtype != DType::Pred {
+        return Err(format!("{shape} has a custom element size, which only types below a byte may have"));
+    }
+    Ok(())
+}
+
+/// Rule 3.
+fn operand_count(op: &Op, n: usize) -> Check {
+    let want = match op {
+        Op::Parameter(_) | Op::Constant(_) | Op::Iota(_) | Op::PartitionId | Op::ReplicaId => 0,
+        Op::Elementwise(op) => op.arity(),
+        Op::Broadcast(_)
+        | Op::Reshape
+        | Op::Bitcast
+        | Op::Copy
+        | Op::OptimizationBarrier
+        | Op::BitcastConvertWidth
+        | Op::Transpose(_)
+        | Op::Reverse(_)
+        | Op::Slice(_)
+        | Op::TopK { .. }
+        | Op::GetTupleElement(_)
+        | Op::While { .. }
+        | Op::Fft { .. }
+        | Op::Cholesky { .. }
+        | Op::RngBitGenerator { .. }
+        | Op::GetDimensionSize(_) => 1,
+        Op::Pad(_)
+        | Op::Gather(_)
+        | Op::Dot(_)
+        | Op::Convolution(_)
+        | Op::TriangularSolve { .. }
+        | Op::Rng { .. }
+        | Op::SetDimensionSize(_)
+        | Op::AddDependency => 2,
+        Op::BatchNormTraining { .. } | Op::SelectAndScatter { .. } => 3,
+        Op::BatchNormInference { .. } | Op::BatchNormGrad { .. } => 5,
+        Op::Reduce { .. } | Op::ReduceWindow { .. } if n >= 2 && n % 2 == 0 => n,
+        Op::Scatter { .. } if n >= 3 && n % 2 == 1 => n,
+        Op::DynamicSlice(_) | Op::Concatenate(_) | Op::Sort { .. } | Op::Map { .. } | Op::Conditional(_) if n >= 1 => n,
+        Op::DynamicUpdateSlice if n >= 2 => n,
+        Op::Tuple | Op::Call(_) | Op::Fusion { .. } | Op::AfterAll | Op::Foreign(_) => n,
+        _ => return Err(format!("{n} operands are not what {} takes", op.name())),
+    };
+    if want == n { Ok(()) } else { Err(format!("{} takes {want} operands, not {n}", op.name())) }
+}
+
+/// Rule 7.
+fn precision(op: &Op, shapes: &[&Shape]) -> Check {
+    let free = matches!(
+        op,
+        Op::Tuple
+            | Op::GetTupleElement(_)
+            | Op::While { .. }
+            | Op::Conditional(_)
+            | Op::Call(_)
+            | Op::Fusion { .. }
+            | Op::Sort { .. }
+            | Op::Dot(_)
+            | Op::Convolution(_)
+            | Op::OptimizationBarrier
+            | Op::AddDependency
+            | Op::AfterAll
+            | Op::Foreign(_)
+            | Op::Elementwise(ScalarOp::ReducePrecision { .. } | ScalarOp::Convert(_))
+    );
+    let floats: Vec<DType> = match free {
+        true => return Ok(()),
+        false => shapes.iter().flat_map(|s| s.leaves()).map(|a| a.dtype).filter(|t| t.is_float()).collect(),
+    };
+    match floats.windows(2).find(|w| w[0] != w[1]) {
+        Some(w) => Err(format!("floats of different precisions: {} and {}", w[0], w[1])),
+        None => Ok(()),
+    }
+}
+
+/// Rule 5.
+fn written(op: &Op, inst: &Inst, shapes: &[&Shape]) -> Check {
+    let own = &inst.shape;
+    let expected = match op {
+        // Their computations say what comes out: rule 8.
+        Op::Reduce { .. }
+        | Op::ReduceWindow { .. }
+        | Op::Scatter { .. }
+        | Op::Map { .. }
+        | Op::Call(_)
+        | Op::Conditional(_)
+        | Op::Fusion { .. } => return Ok(()),
+        Op::Parameter(_) => return Ok(()),
+        Op::Iota(axis) => {
+            let a = own.as_array().ok_or("iota does not support non-array result")?;
+            return if *axis < a.rank() { Ok(()) } else { Err("the iota dimension is beyond the rank".to_string()) };
+        }
+        Op::Broadcast(dims) => return broadcast(array(shapes, 0)?, own, dims),
+        Op::Reshape | Op::Bitcast | Op::BitcastConvertWidth => return same_content(op, array(shapes, 0)?, own),
+        Op::Rng { normal } => return rng(*normal, own, shapes),
+        Op::RngBitGenerator { .. } => return rng_bits(own, shapes),
+        Op::Dot(_) | Op::Convolution(_) => {
+            let (x, y) = (array(shapes, 0)?, array(shapes, 1)?);
+            let out = own.as_array().ok_or("the result is not an array")?;
+            // The written element type is the type of accumulation: only the sizes are implied.
+            let as_out = |a: &ArrayShape| Shape::Array(ArrayShape { dtype: out.dtype, ..a.clone() });
+            let narrower =
+                |a: &ArrayShape| !a.dtype.is_float() && !a.dtype.is_complex() && out.dtype.bits() < a.dtype.bits();
+            if narrower(x) || narrower(y) {
+                return Err(format!("{out} is narrower than its operands"));
+            }
+            infer::infer(op, &[&as_out(x), &as_out(y)], &EMPTY)?
+        }
+        _ => infer::infer(op, shapes, &EMPTY)?,
+    };
+    if expected.same(own) {
+        Ok(())
+    } else {
+        Err(format!("expected instruction to have shape equal to {expected}, actual shape is {own}"))
+    }
+}
+
+/// For ops whose shape does not depend on computations.
+static EMPTY: std::sync::LazyLock<Module> = std::sync::LazyLock::new(|| Module {
+    name: String::new(),
+    comps: Default::default(),
+    entry: CompId(0),
+    extra: Vec::new(),
+});
+
+fn array<'a>(shapes: &[&'a Shape], i: usize) -> Result<&'a ArrayShape, String> {
+    let shape = shapes.get(i).ok_or_else(|| format!("operand {i} is missing"))?;
+    shape.as_array().ok_or_else(|| format!("expected array argument for operand {i}, but got {shape}"))
+}
+
+fn broadcast(x: &ArrayShape, own: &Shape, dims: &[usize]) -> Check {
+    let out = own.as_array().ok_or("the result is not an array")?;
+    let mut seen = vec![false; out.rank()];
+    let fits = dims.len() == x.rank()
+        && x.dtype == out.dtype
+        && dims.iter().zip(&x.dims).all(|(&d, n)| out.dims.get(d) == Some(n) && !std::mem::replace(&mut seen[d], true));
+    if fits { Ok(()) } else { Err(format!("{x} does not broadcast to {out} by {dims:?}")) }
+}
+
+fn same_content(op: &Op, x: &ArrayShape, own: &Shape) -> Check {
+    let out = own.as_array().ok_or("the result is not an array")?;
+    let bits =
+        |a: &ArrayShape| a.elements() as u128 * u128::from(if a.dtype == DType::Pred { 1 } else { a.dtype.bits() });
+    let fits = match op {
+        Op::Reshape => x.dtype == out.dtype && x.elements() == out.elements(),
+        Op::BitcastConvertWidth => {
+            let (long, short) = if x.rank() > out.rank() { (x, out) } else { (out, x) };
+            let complex = x.dtype.is_complex() != out.dtype.is_complex();
+            bits(x) == bits(out) && long.rank() == short.rank() + 1 && long.dims.starts_with(&short.dims) && !complex
+        }
+        _ => x.bytes() == out.bytes(),
+    };
+    if fits { Ok(()) } else { Err(format!("{} of {x} to {out}", op.name())) }
+}
+
+fn rng(normal: bool, own: &Shape, shapes: &[&Shape]) -> Check {
+    let out = own.as_array().ok_or("the result is not an array")?;
+    for i in 0..2 {
+        let x = array(shapes, i)?;
+        if x.rank() != 0 || x.dtype != out.dtype {
+            return Err(format!("operand {i} of rng is {x}, not a scalar of {}", out.dtype));
+        }
+    }
+    if normal && !out.dtype.is_float() { Err("rng_normal makes floats".to_string()) } else { Ok(()) }
+}
+
+fn rng_bits(own: &Shape, shapes: &[&Shape]) -> Check {
+    let state = array(shapes, 0)?;
+    match own {
+        Shape::Array(_) => Ok(()),
+        Shape::Tuple(parts) => match &parts[..] {
+            [Shape::Array(first), Shape::Array(_)] if first.same(state) => Ok(()),
+            _ => Err(format!("{own} is not the state {state} and bits")),
+        },
+        Shape::Token | Shape::Opaque => Err(format!("{own} is not the state and bits")),
+    }
+}
+
+/// Rule 11.
+fn entry_layout(module: &Module) -> Result<()> {
+    let Some((_, text)) = module.extra.iter().find(|(n, _)| n == "entry_computation_layout") else { return Ok(()) };
+    let (params, result) = super::text::parse_entry_layout(text)?;
+    let entry = module.entry();
+    let own: Vec<&Shape> = entry.params.iter().map(|&p| &entry.insts[p].shape).collect();
+    let fits = own.len() == params.len()
+        && own.iter().zip(&params).all(|(a, b)| a.same(b))
+        && entry.insts[entry.root].shape.same(&result);
+    match fits {
+        true => Ok(()),
+        false => {
+            Err(Diagnostic::new(Code::HloInvalid, "entry_computation_layout differs from the entry's shapes").into())
+        }
+    }
+}

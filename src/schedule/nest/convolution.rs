@@ -1,0 +1,281 @@
+//! `convolution`: the operand is padded and dilated into a buffer where it must be; then it is a contraction over strides,
+//! a group at a time, or, with one channel a group, sums of products channel by channel in lanes.
+use super::contraction::{Axis, Contraction};
+use super::element::Elements;
+use super::{each, label};
+use crate::diag::{Error, Result};
+use crate::hlo::attrs::ConvDims;
+use crate::hlo::{ArrayShape, InstId, Op};
+use crate::kernel::index::{linear, reshape};
+use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::{Scheduler, Scope, Value, refuse};
+
+/// Most groups that become a contraction each.
+const MOST_GROUPS: u64 = 64;
+
+impl<'a> Scheduler<'a> {
+    /// `id` is the convolution itself or its epilogue.
+    pub(super) fn convolution(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        anchor: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let inst = &comp[anchor];
+        let Op::Convolution(d) = &inst.op else { return Err(refuse(comp, id, "")) };
+        let kernel = comp.array(inst.operands[1]).clone();
+        let result = comp.array(anchor).clone();
+        if d.batch_group_count != 1 {
+            return Err(refuse(comp, id, " with batch groups"));
+        }
+        if result.dtype != kernel.dtype {
+            return Err(refuse(comp, id, " with another result type"));
+        }
+        if result.elements() == 0 {
+            return Ok(());
+        }
+        let (left, input) = self.padded(scope, id, inst.operands[0], d, steps)?;
+        let group = d.feature_group_count;
+        let per_group = kernel.dims[d.kernel_output_feature] / group.max(1);
+        let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
+        let by_channel = group > 1
+            && per_group == 1
+            && kernel.dims[d.kernel_input_feature] == 1
+            && minor(d.input_feature, &input)
+            && minor(d.kernel_output_feature, &kernel)
+            && minor(d.output_feature, &result);
+        if by_channel {
+            return self.depthwise(scope, (id, anchor), d, left, &input, out, steps);
+        }
+        if group > MOST_GROUPS {
+            return Err(refuse(
+                comp,
+                id,
+                &format!(" in {group} groups of several channels each (at most {MOST_GROUPS})"),
+            ));
+        }
+        let (xs, ks) = (input.strides(), kernel.strides());
+        let right = self.right(scope, inst.operands[1])?;
+        let mut rows = vec![Axis { extent: input.dims[d.input_batch], a: xs[d.input_batch] as i64, b: 0 }];
+        let mut sum = Vec::new();
+        let mut b0 = 0i64;
+        for (i, w) in d.window.iter().enumerate() {
+            let (x, k) = (xs[d.input_spatial[i]] as i64, ks[d.kernel_spatial[i]] as i64);
+            rows.push(Axis { extent: result.dims[d.output_spatial[i]], a: x * w.stride as i64, b: 0 });
+            let step = if w.reversal { -k } else { k };
+            b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 };
+            sum.push(Axis { extent: w.size, a: x * w.rhs_dilate as i64, b: step });
+        }
+        let features = kernel.dims[d.kernel_input_feature];
+        sum.push(Axis { extent: features, a: xs[d.input_feature] as i64, b: ks[d.kernel_input_feature] as i64 });
+        let row_dims: Vec<u64> = rows.iter().map(|x| x.extent).collect();
+        let total: u64 = row_dims.iter().product();
+        let rank = result.rank();
+        let place = |k: &Kernel, _: &Index, r: &Index, c: &Index| {
+            let mut at = vec![Index::default(); rank];
+            let row = reshape(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
+            at[d.output_batch] = row[0].clone();
+            for (i, &axis) in d.output_spatial.iter().enumerate() {
+                at[axis] = row[i + 1].clone();
+            }
+            at[d.output_feature] = c.clone();
+            at
+        };
+        for g in 0..group {
+            let c = Contraction {
+                dtype: kernel.dtype,
+                left,
+                right: right.clone(),
+                a0: (g * features) as i64 * xs[d.input_feature] as i64,
+                b0: b0 + (g * per_group) as i64 * ks[d.kernel_output_feature] as i64,
+                batch: vec![],
+                rows: rows.clone(),
+                columns: vec![Axis { extent: per_group, a: 0, b: ks[d.kernel_output_feature] as i64 }],
+                sum: sum.clone(),
+                first_column: g * per_group,
+            };
+            self.contraction(scope, (id, anchor), &c, &place, out, steps)?;
+        }
+        Ok(())
+    }
+
+    /// The operand with its padding and base dilation written out, or itself where there is none.
+    fn padded(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        d: &ConvDims,
+        steps: &mut Vec<Step>,
+    ) -> Result<(BufId, ArrayShape)> {
+        let shape = scope.comp.array(operand).clone();
+        let value = self.value(scope, operand)?;
+        let from = *value.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        if d.window.iter().all(|w| w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1) {
+            return Ok((from, ArrayShape::new(shape.dtype, shape.dims)));
+        }
+        let mut dims = shape.dims.clone();
+        for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+            let spread = (dims[axis].max(1) - 1) * w.lhs_dilate + 1;
+            let size = spread as i64 + w.pad_low + w.pad_high;
+            dims[axis] =
+                u64::try_from(size).map_err(|_| refuse(scope.comp, id, " with padding that removes everything"))?;
+        }
+        let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
+        let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let mut source = at.clone();
+        let mut inside = None;
+        for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+            let span = (shape.dims[axis].max(1) - 1) as i64 * w.lhs_dilate as i64;
+            let moved = at[axis].offset(-w.pad_low);
+            let held = moved.limit(0, span, &k.vars);
+            let mut tests = Vec::new();
+            if held != moved {
+                tests.push(k.expr(Expr::Within(moved, 0, span + 1)));
+            }
+            if w.lhs_dilate > 1 {
+                let rest = held.rem(w.lhs_dilate as i64, &k.vars);
+                tests.push(k.expr(Expr::Within(rest, 0, 1)));
+            }
+            for t in tests {
+                inside = Some(inside.map_or(t, |a| k.op(ScalarOp::And, &[a, t], crate::tensor::DType::Pred)));
+            }
+            source[axis] = held.div(w.lhs_dilate as i64, &k.vars);
+        }
+        let mut x = k.expr(Expr::Load(from, linear(&source, &shape.dims)));
+        if let Some(inside) = inside {
+            let zero = super::number(&mut k, shape.dtype, 0.0);
+            x = k.op(ScalarOp::Select, &[inside, x, zero], shape.dtype);
+        }
+        let to = self.buffer(shape.dtype, dims.iter().product());
+        super::pointwise::nest(
+            &mut k,
+            &vars,
+            &[Stmt::Store { buf: to, index: linear(&at, &dims), value: x }],
+            self.lanes(shape.dtype),
+        );
+        self.launch(k, steps);
+        Ok((to, ArrayShape::new(shape.dtype, dims)))
+    }
+
+    /// One channel a group: lanes are channels, a tile of pixels along the last spatial axis stays in registers.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn depthwise(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        left: BufId,
+        input: &ArrayShape,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let weights_id = comp[anchor].operands[1];
+        let kernel = comp.array(weights_id).clone();
+        let result = comp.array(anchor).clone();
+        let weights = self.value(scope, weights_id)?;
+        let weights = *weights.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let (xs, ks) = (input.strides(), kernel.strides());
+        let channels = result.dims[d.output_feature];
+        let last = d.window.len().wrapping_sub(1);
+        let wide = d.output_spatial.last().map_or(1, |&a| result.dims[a]);
+        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let most = if self.target.vector_registers >= 32 { 8 } else { 4 };
+        let high = (1..=wide.min(most))
+            .rev()
+            .find(|h| wide % h == 0)
+            .filter(|&h| h * 2 >= wide.min(most))
+            .unwrap_or(wide.min(most));
+        let mut row_parts = vec![(0, wide / high, high)];
+        if wide % high > 0 {
+            row_parts.push((wide / high * high, 1, wide % high));
+        }
+        let (mut done, mut width) = (0, self.lanes(kernel.dtype));
+        while done < channels {
+            let blocks = (channels - done) / width;
+            if blocks > 0 {
+                for &(first, tiles, high) in &row_parts {
+                    let mut e = Elements::new(id, label(comp, id));
+                    let n = e.k.var(input.dims[d.input_batch]);
+                    let outer: Vec<VarId> =
+                        d.output_spatial.iter().rev().skip(1).rev().map(|&a| e.k.var(result.dims[a])).collect();
+                    let (t, block, lane) = (e.k.var(tiles), e.k.var(blocks), e.k.var(width));
+                    let channel = Index::var(block).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
+                    let acc = e.k.reg(kernel.dtype, width, high);
+                    let tap = e.k.reg(kernel.dtype, width, 1);
+                    let zero = super::number(&mut e.k, kernel.dtype, 0.0);
+                    let constant = |i: u64| Index::constant(i as i64);
+                    let mut body: Vec<Stmt> =
+                        (0..high).map(|r| Stmt::Set { reg: acc, at: constant(r), value: zero }).collect();
+                    // Window loops: all unrolled where there are few taps.
+                    let taps: u64 = d.window.iter().map(|w| w.size).product();
+                    let kind = if taps <= 49 { LoopKind::Unroll } else { LoopKind::Seq };
+                    let loops: Vec<VarId> = d.window.iter().map(|w| e.k.var(w.size)).collect();
+                    let mut x = Index::var(n).scale(xs[d.input_batch] as i64).add(&channel);
+                    let mut k = channel.scale(ks[d.kernel_output_feature] as i64);
+                    let pixel = |r: u64| Index::var(t).scale(high as i64).offset((first + r) as i64);
+                    for (i, w) in d.window.iter().enumerate() {
+                        let step = xs[d.input_spatial[i]] as i64;
+                        let moved = Index::var(loops[i]);
+                        x = x.add(&moved.scale(step * w.rhs_dilate as i64));
+                        if i != last {
+                            x = x.add(&Index::var(outer[i]).scale(step * w.stride as i64));
+                        }
+                        let tap = if w.reversal { moved.scale(-1).offset(w.size as i64 - 1) } else { moved };
+                        k = k.add(&tap.scale(ks[d.kernel_spatial[i]] as i64));
+                    }
+                    let value = e.k.expr(Expr::Load(weights, k));
+                    let mut inside = vec![Stmt::Set { reg: tap, at: constant(0), value }];
+                    for r in 0..high {
+                        let mut at = x.clone();
+                        if let Some(w) = d.window.last() {
+                            at = at.add(&pixel(r).scale(xs[d.input_spatial[last]] as i64 * w.stride as i64));
+                        }
+                        let (a, b) = (e.k.expr(Expr::Load(left, at)), e.k.expr(Expr::Reg(tap, constant(0))));
+                        let old = e.k.expr(Expr::Reg(acc, constant(r)));
+                        let value = e.k.op(ScalarOp::Fma, &[a, b, old], kernel.dtype);
+                        inside.push(Stmt::Set { reg: acc, at: constant(r), value });
+                    }
+                    for &v in loops.iter().rev() {
+                        inside = vec![each(v, kind, inside)];
+                    }
+                    body.extend(inside);
+                    for r in 0..high {
+                        let mut at = vec![Index::default(); result.rank()];
+                        at[d.output_batch] = Index::var(n);
+                        for (i, &axis) in d.output_spatial.iter().enumerate() {
+                            at[axis] = if i == last { pixel(r) } else { Index::var(outer[i]) };
+                        }
+                        at[d.output_feature] = channel.clone();
+                        e.forget();
+                        let value = e.k.expr(Expr::Reg(acc, constant(r)));
+                        e.fixed.insert(anchor, value);
+                        let value = self.element(scope, &mut e, id, &at)?;
+                        body.push(Stmt::Store { buf, index: linear(&at, &result.dims), value });
+                    }
+                    let mut inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, body)])];
+                    let mut loops: Vec<VarId> = [n].into_iter().chain(outer).chain([t]).collect();
+                    let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
+                    let chunk = loops.remove(chunk);
+                    for &v in loops.iter().rev() {
+                        inside = vec![each(v, LoopKind::Seq, inside)];
+                    }
+                    e.k.chunks = Some(chunk);
+                    e.k.body = inside;
+                    e.k.flops =
+                        2 * taps * result.elements() / channels.max(1) * width * blocks * (tiles * high) / wide.max(1);
+                    self.launch(e.k, steps);
+                }
+                done += blocks * width;
+            }
+            width = (width / 2).max(1);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,244 @@
+//! One element of an instruction as an expression: inlined producers are followed down to buffers.
+use crate::diag::{Error, Result};
+use crate::hlo::{CompId, InstId, Literal, Op};
+use crate::kernel::index::{linear, reshape};
+use crate::kernel::{Atom, Expr, ExprId, Index, Kernel};
+use crate::scalar::ScalarOp;
+use crate::schedule::{Scheduler, Scope, refuse};
+use crate::tensor::DType;
+use std::collections::HashMap;
+
+/// A kernel under construction, and the elements that it already has.
+pub struct Elements {
+    /// The kernel.
+    pub k: Kernel,
+    /// The instruction that the kernel ends in.
+    pub root: InstId,
+    /// Elements that are registers: the anchor's.
+    pub fixed: HashMap<InstId, ExprId>,
+    memo: HashMap<(InstId, Vec<Index>), ExprId>,
+    depth: usize,
+}
+
+impl Elements {
+    /// Nothing yet.
+    pub fn new(root: InstId, label: String) -> Self {
+        let k = Kernel { label, ..Kernel::default() };
+        Elements { k, root, fixed: HashMap::new(), memo: HashMap::new(), depth: 0 }
+    }
+    /// Forgets elements, as when registers get new values.
+    pub fn forget(&mut self) {
+        self.memo.clear();
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// Element `at` of `id`.
+    pub(super) fn element(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        id: InstId,
+        at: &[Index],
+    ) -> Result<ExprId> {
+        if let Some(&x) = e.fixed.get(&id) {
+            return Ok(x);
+        }
+        let key = (id, at.to_vec());
+        if let Some(&x) = e.memo.get(&key) {
+            return Ok(x);
+        }
+        e.depth += 1;
+        if e.depth > 400 {
+            return Err(Error::internal("schedule", "a kernel's expression is deeper than 400"));
+        }
+        let inlined = id == e.root || scope.plan.fate[id] != crate::schedule::fuse::Fate::Materialised;
+        let x = match &scope.comp[id].op {
+            Op::Constant(Literal::Array(t)) if t.dims.is_empty() && t.dtype.bytes() <= 8 => {
+                let mut bits = [0u8; 8];
+                bits[..t.bytes.len()].copy_from_slice(&t.bytes);
+                e.k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
+            }
+            _ if !inlined => self.load(scope, e, id, at)?,
+            _ => self.inlined(scope, e, id, at)?,
+        };
+        e.depth -= 1;
+        e.memo.insert(key, x);
+        Ok(x)
+    }
+
+    /// Element `at` of what is in memory.
+    fn load(&mut self, scope: &mut Scope<'a>, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let value = self.value(scope, id)?;
+        let (Some(&buf), Some(shape)) = (value.leaves.first(), scope.comp[id].shape.as_array()) else {
+            return Err(refuse(scope.comp, id, " inside a kernel"));
+        };
+        let index = linear(at, &shape.dims);
+        Ok(e.k.expr(Expr::Load(buf, index)))
+    }
+
+    fn inlined(&mut self, scope: &mut Scope<'a>, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let comp = scope.comp;
+        let inst = &comp[id];
+        let dims = |i: usize| comp.array(inst.operands[i]).dims.clone();
+        match &inst.op {
+            Op::Elementwise(op) => {
+                let mut args = Vec::new();
+                for (i, &o) in inst.operands.iter().enumerate() {
+                    let scalar = dims(i).is_empty();
+                    args.push(self.element(scope, e, o, if scalar { &[] } else { at })?);
+                }
+                Ok(e.k.op(*op, &args, comp.array(id).dtype))
+            }
+            Op::Broadcast(map) => {
+                let sizes = dims(0);
+                let from: Vec<Index> = map
+                    .iter()
+                    .zip(&sizes)
+                    .map(|(&d, &n)| if n == 1 { Index::constant(0) } else { at[d].clone() })
+                    .collect();
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            Op::Reshape | Op::Bitcast => {
+                let from = reshape(at, &comp.array(id).dims, &dims(0), &e.k.vars);
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            Op::Copy | Op::OptimizationBarrier => self.element(scope, e, inst.operands[0], at),
+            Op::Transpose(perm) => {
+                let mut from = vec![Index::default(); at.len()];
+                for (i, &p) in perm.iter().enumerate() {
+                    from[p] = at[i].clone();
+                }
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            Op::Reverse(axes) => {
+                let sizes = dims(0);
+                let flip = |(d, x): (usize, &Index)| {
+                    if axes.contains(&d) { x.scale(-1).offset(sizes[d] as i64 - 1) } else { x.clone() }
+                };
+                let from: Vec<Index> = at.iter().enumerate().map(flip).collect();
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            Op::Slice(slices) => {
+                let from: Vec<Index> =
+                    at.iter().zip(slices).map(|(x, s)| x.scale(s.stride as i64).offset(s.start as i64)).collect();
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            Op::Iota(axis) => Ok(e.k.expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
+            Op::Pad(pads) => {
+                let sizes = dims(0);
+                let mut inside: Option<ExprId> = None;
+                let mut from = Vec::new();
+                for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
+                    let step = p.interior as i64 + 1;
+                    let span = (n as i64 - 1).max(0) * step;
+                    let moved = x.offset(-p.low);
+                    let (low, high) = moved.range(&e.k.vars);
+                    if low < 0 || high > span || n == 0 {
+                        let within = e.k.expr(Expr::Within(moved.clone(), 0, if n == 0 { 0 } else { span + 1 }));
+                        inside = Some(self.both(e, inside, within));
+                    }
+                    let held = moved.limit(0, span, &e.k.vars);
+                    if step > 1 {
+                        let rest = held.rem(step, &e.k.vars);
+                        let on = e.k.expr(Expr::Within(rest, 0, 1));
+                        inside = Some(self.both(e, inside, on));
+                    }
+                    from.push(held.div(step, &e.k.vars));
+                }
+                let fill = self.element(scope, e, inst.operands[1], &[])?;
+                if sizes.contains(&0) {
+                    return Ok(fill);
+                }
+                let x = self.element(scope, e, inst.operands[0], &from)?;
+                let dtype = comp.array(id).dtype;
+                Ok(inside.map_or(x, |inside| e.k.op(ScalarOp::Select, &[inside, x, fill], dtype)))
+            }
+            Op::DynamicSlice(window) => {
+                let sizes = dims(0);
+                let mut from = Vec::new();
+                for (d, x) in at.iter().enumerate() {
+                    let start = self.element(scope, e, inst.operands[d + 1], &[])?;
+                    let start = self.start(e, start, sizes[d] as i64 - window[d] as i64);
+                    from.push(x.add(&start));
+                }
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            Op::Gather(g) => {
+                let (sizes, index_dims) = (dims(0), dims(1));
+                let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
+                let mut window = g.offset_dims.iter().map(|&d| at[d].clone());
+                let dropped = |a: &usize| g.collapsed_slice_dims.contains(a) || g.operand_batching_dims.contains(a);
+                let mut from: Vec<Index> = (0..sizes.len())
+                    .map(|a| if dropped(&a) { Index::constant(0) } else { window.next().unwrap_or_default() })
+                    .collect();
+                for (component, &axis) in g.start_index_map.iter().enumerate() {
+                    let mut place: Vec<Index> = Vec::new();
+                    let mut rest = batch.iter();
+                    for d in 0..index_dims.len() {
+                        let x = if d == g.index_vector_dim {
+                            Some(Index::constant(component as i64))
+                        } else {
+                            rest.next().map(|x| (*x).clone())
+                        };
+                        place.push(x.unwrap_or_default());
+                    }
+                    let start = self.element(scope, e, inst.operands[1], &place)?;
+                    let start = self.start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
+                    from[axis] = from[axis].add(&start);
+                }
+                for (&axis, &d) in g.operand_batching_dims.iter().zip(&g.start_indices_batching_dims) {
+                    let before = (0..d).filter(|&i| i != g.index_vector_dim).count();
+                    from[axis] = batch.get(before).map(|x| (*x).clone()).unwrap_or_default();
+                }
+                self.element(scope, e, inst.operands[0], &from)
+            }
+            _ => Err(refuse(comp, id, " inside a kernel")),
+        }
+    }
+
+    fn both(&mut self, e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
+        a.map_or(b, |a| e.k.op(ScalarOp::And, &[a, b], DType::Pred))
+    }
+
+    /// A run-time start, limited so that the window fits.
+    pub(super) fn start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
+        if let Expr::Const(t, bits) = &e.k.exprs[start] {
+            let shift = 64 - t.bits().min(64);
+            let value = if t.is_signed() { (*bits as i64) << shift >> shift } else { *bits as i64 };
+            return Index::constant(value.clamp(0, last.max(0)));
+        }
+        Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(start))), 0, last.max(0)))
+    }
+
+    /// A computation of scalars, applied to expressions.
+    pub(super) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+        let comp = &self.module.comps[id];
+        let mut values: HashMap<InstId, Vec<ExprId>> = HashMap::new();
+        for inst in comp.post_order() {
+            let i = &comp[inst];
+            let of = |k: usize| values.get(&i.operands[k]).and_then(|v| v.first()).copied();
+            let missing = || refuse(comp, inst, " inside a scalar computation");
+            let value = match &i.op {
+                Op::Parameter(n) => vec![*args.get(*n).ok_or_else(missing)?],
+                Op::Constant(Literal::Array(t)) if t.len() == 1 && t.dtype.bytes() <= 8 => {
+                    let mut bits = [0u8; 8];
+                    bits[..t.bytes.len()].copy_from_slice(&t.bytes);
+                    vec![e.k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))]
+                }
+                Op::Elementwise(op) => {
+                    let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
+                    vec![e.k.op(*op, &operands, comp.array(inst).dtype)]
+                }
+                Op::Reshape | Op::Broadcast(_) | Op::Copy => vec![of(0).ok_or_else(missing)?],
+                Op::Tuple => (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?,
+                Op::GetTupleElement(k) => {
+                    vec![*values.get(&i.operands[0]).and_then(|v| v.get(*k)).ok_or_else(missing)?]
+                }
+                _ => return Err(missing()),
+            };
+            values.insert(inst, value);
+        }
+        values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "a scalar computation has no result"))
+    }
+}

@@ -1,0 +1,250 @@
+//! Pointwise loops: dimensions that lie together become one, the innermost runs in vectors.
+use super::element::Elements;
+use super::{each, label};
+use crate::diag::{Error, Result};
+use crate::hlo::InstId;
+use crate::kernel::index::linear;
+use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::{Scheduler, Scope, Value};
+use crate::util::id_vec::IdVec;
+use std::collections::HashMap;
+
+impl<'a> Scheduler<'a> {
+    /// One loop nest over the elements of `id`.
+    pub(super) fn pointwise(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let dims = scope.comp.array(id).dims.clone();
+        self.fill(scope, id, id, &dims.clone(), |at| linear(at, &dims), out, steps)
+    }
+
+    /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
+    #[expect(clippy::too_many_arguments, reason = "one caller a family, all of them different")]
+    fn fill(
+        &mut self,
+        scope: &mut Scope<'a>,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        place: impl Fn(&[Index]) -> Index,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(root, label(scope.comp, root));
+        let vars: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
+        let at: Vec<Index> =
+            vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) }).collect();
+        let value = self.element(scope, &mut e, from, &at)?;
+        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let index = place(&at);
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        e.k.flops = dims.iter().product();
+        nest(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Each operand is written into its part.
+    pub(super) fn concatenate(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        axis: usize,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let whole = scope.comp.array(id).dims.clone();
+        let mut before = 0i64;
+        for &o in &scope.comp[id].operands {
+            let dims = scope.comp.array(o).dims.clone();
+            let place = |at: &[Index]| {
+                let mut at = at.to_vec();
+                at[axis] = at[axis].offset(before);
+                linear(&at, &whole)
+            };
+            self.fill(scope, id, o, &dims, place, out, steps)?;
+            before += dims[axis] as i64;
+        }
+        Ok(())
+    }
+
+    /// The operand is copied, then the update is written over it.
+    pub(super) fn dynamic_update_slice(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let operands = scope.comp[id].operands.clone();
+        let (whole, part) = (scope.comp.array(id).dims.clone(), scope.comp.array(operands[1]).dims.clone());
+        self.fill(scope, id, operands[0], &whole.clone(), |at| linear(at, &whole), out, steps)?;
+        if part.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let vars: Vec<VarId> = part.iter().map(|&n| e.k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let value = self.element(scope, &mut e, operands[1], &at)?;
+        let mut to = Vec::new();
+        for (d, x) in at.iter().enumerate() {
+            let start = self.element(scope, &mut e, operands[d + 2], &[])?;
+            let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
+            to.push(x.add(&start));
+        }
+        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}
+
+/// Makes `body`, written over `vars` (outermost first), the body of the kernel.
+pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
+    let mut body = body.to_vec();
+    let mut vars: Vec<VarId> = vars.iter().copied().filter(|&v| k.vars[v] != 1).collect();
+    collapse(k, &mut vars, &mut body);
+    let Some(inner) = vars.pop() else {
+        k.body = body;
+        return;
+    };
+    let n = k.vars[inner];
+    // Vectors of the whole width, then of half … down to single elements for what is left.
+    let (mut done, mut width) = (0, lanes.max(1));
+    let mut parts = Vec::new();
+    let alone = vars.is_empty();
+    while done < n {
+        let count = (n - done) / width;
+        if count > 0 {
+            let (tile, lane) = (k.var(count), k.var(width));
+            let at = Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
+            let inside = substitute_all(k, &body, inner, &at);
+            parts.push((tile, each(lane, LoopKind::Vector, inside), count));
+            done += count * width;
+        }
+        width = (width / 2).max(1);
+    }
+    if alone {
+        // The first part, the widest, is what chunks are made of; the rest runs with the last chunk.
+        let mut parts = parts.into_iter();
+        let Some((tile, first, count)) = parts.next() else { return };
+        k.chunks = Some(tile);
+        k.body = vec![first];
+        let rest: Vec<Stmt> = parts.map(|(tile, s, _)| each(tile, LoopKind::Seq, vec![s])).collect();
+        if !rest.is_empty() {
+            let last = k.expr(Expr::Within(Index::var(tile), count as i64 - 1, count as i64));
+            k.body.push(Stmt::If { cond: last, body: rest });
+        }
+        return;
+    }
+    let mut inside: Vec<Stmt> = parts.into_iter().map(|(tile, s, _)| each(tile, LoopKind::Seq, vec![s])).collect();
+    for &v in vars.iter().skip(1).rev() {
+        inside = vec![each(v, LoopKind::Seq, inside)];
+    }
+    k.chunks = vars.first().copied();
+    k.body = inside;
+}
+
+/// Neighbouring loops become one where every index steps through both without a gap.
+fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
+    let mut d = vars.len();
+    while d >= 2 {
+        d -= 1;
+        let (outer, inner) = (vars[d - 1], vars[d]);
+        let n = k.vars[inner] as i64;
+        let fits = |x: &Index| {
+            let inside = |x: &Index, v| x.depends_on(v, &|_| true);
+            let nonlinear = x.terms.iter().any(|(atom, _)| match atom {
+                Atom::Var(_) => false,
+                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => inside(y, outer) || inside(y, inner),
+                Atom::Value(_) => true,
+            });
+            let of = |v: VarId| x.terms.iter().find(|t| t.0 == Atom::Var(v)).map_or(0, |t| t.1);
+            !nonlinear && of(outer) == of(inner) * n
+        };
+        let exprs_fit = k.exprs.values().all(|e| match e {
+            Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => fits(x),
+            Expr::Reg(_, x) | Expr::Fold(_, _, x) | Expr::Lane(_, x, _) => fits(x),
+            Expr::Const(..) | Expr::Op(..) => true,
+        });
+        let body_fits = body.iter().all(|s| matches!(s, Stmt::Store { index, .. } if fits(index)));
+        if !exprs_fit || !body_fits {
+            continue;
+        }
+        let drop = |x: &mut Index| x.terms.retain(|t| t.0 != Atom::Var(outer));
+        for e in k.exprs.values_mut() {
+            if let Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) = e {
+                drop(x);
+            }
+        }
+        for s in body.iter_mut() {
+            if let Stmt::Store { index, .. } = s {
+                drop(index);
+            }
+        }
+        k.vars[inner] *= k.vars[outer];
+        vars.remove(d - 1);
+    }
+}
+
+/// Copies of statements with `var` replaced.
+fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
+    let mut memo = HashMap::new();
+    body.iter()
+        .map(|s| match s {
+            Stmt::Store { buf, index, value } => Stmt::Store {
+                buf: *buf,
+                index: substitute_index(k, index, var, with, &mut memo),
+                value: substitute(k, *value, var, with, &mut memo),
+            },
+            other => other.clone(),
+        })
+        .collect()
+}
+
+fn substitute(k: &mut Kernel, id: ExprId, var: VarId, with: &Index, memo: &mut HashMap<ExprId, ExprId>) -> ExprId {
+    if let Some(&done) = memo.get(&id) {
+        return done;
+    }
+    let new = match k.exprs[id].clone() {
+        Expr::Load(b, x) => Expr::Load(b, substitute_index(k, &x, var, with, memo)),
+        Expr::Number(x, t) => Expr::Number(substitute_index(k, &x, var, with, memo), t),
+        Expr::Within(x, a, b) => Expr::Within(substitute_index(k, &x, var, with, memo), a, b),
+        Expr::Op(op, args, t) => Expr::Op(op, args.iter().map(|&a| substitute(k, a, var, with, memo)).collect(), t),
+        same @ (Expr::Const(..) | Expr::Reg(..) | Expr::Lane(..) | Expr::Fold(..)) => same,
+    };
+    let new = if new == k.exprs[id] { id } else { k.expr(new) };
+    memo.insert(id, new);
+    new
+}
+
+fn substitute_index(k: &mut Kernel, x: &Index, var: VarId, with: &Index, memo: &mut HashMap<ExprId, ExprId>) -> Index {
+    let mut sum = Index::constant(x.constant);
+    for (atom, c) in &x.terms {
+        let term = match atom {
+            Atom::Var(v) if *v == var => with.clone(),
+            Atom::Var(_) => Index::atom(atom.clone()),
+            Atom::Div(y, n) => {
+                let y = substitute_index(k, y, var, with, memo);
+                y.div(*n, &k.vars)
+            }
+            Atom::Rem(y, n) => {
+                let y = substitute_index(k, y, var, with, memo);
+                y.rem(*n, &k.vars)
+            }
+            Atom::Clamp(y, a, b) => Index::atom(Atom::Clamp(Box::new(substitute_index(k, y, var, with, memo)), *a, *b)),
+            Atom::Value(e) => Index::atom(Atom::Value(substitute(k, *e, var, with, memo))),
+        };
+        sum = sum.add(&term.scale(*c));
+    }
+    sum
+}
+

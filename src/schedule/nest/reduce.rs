@@ -1,0 +1,307 @@
+//! Reductions and windows: registers over the folded loops, then the epilogue.
+use super::element::Elements;
+use super::{each, label, simple_fold};
+use crate::diag::{Error, Result};
+use crate::hlo::{CompId, InstId, Op};
+use crate::kernel::index::linear;
+use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::{Scheduler, Scope, Value, refuse};
+
+/// What is folded into one element.
+struct Folded<'c> {
+    anchor: InstId,
+    comp: CompId,
+    /// Inputs, then initial values.
+    inputs: Vec<InstId>,
+    inits: Vec<InstId>,
+    op: &'c Op,
+}
+
+impl<'a> Scheduler<'a> {
+    /// `id` is the anchor itself or its epilogue.
+    pub(super) fn reduce(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        anchor: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let inst = &comp[anchor];
+        let called = inst.op.called();
+        let half = inst.operands.len() / 2;
+        let folded = Folded {
+            anchor,
+            comp: *called.first().ok_or_else(|| refuse(comp, id, ""))?,
+            inputs: inst.operands[..half].to_vec(),
+            inits: inst.operands[half..].to_vec(),
+            op: &inst.op,
+        };
+        let dims = match &comp[id].shape {
+            crate::hlo::Shape::Array(a) => a.dims.clone(),
+            shape => shape.leaves().first().map(|a| a.dims.clone()).unwrap_or_default(),
+        };
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let input_dims = comp.array(folded.inputs[0]).dims.clone();
+        let minor_folded = match folded.op {
+            Op::Reduce { dims: axes, .. } => axes.contains(&(input_dims.len().wrapping_sub(1))),
+            _ => false,
+        };
+        let across = minor_folded && half == 1 && simple_fold(&self.module.comps[folded.comp]).is_some();
+        let minor = dims.last().copied().unwrap_or(1);
+        let windowed_minor = matches!(folded.op, Op::ReduceWindow { window, .. } if window.last().is_some_and(|w| w.size > 1 || w.stride > 1));
+        let wide = !minor_folded && !windowed_minor && !dims.is_empty();
+        let lanes = self.lanes(comp.array(folded.inputs[0]).dtype);
+        // The innermost kept dimension in vectors, what is left over in narrower ones, each in a kernel of its own.
+        let (mut done, mut width) = (0, if wide { lanes } else { 1 });
+        while done < minor {
+            let count = (minor - done) / width;
+            if count > 0 {
+                self.reduce_part(scope, id, &folded, &dims, (done, count, width), across.then_some(lanes), out, steps)?;
+                done += count * width;
+            }
+            width = (width / 2).max(1);
+        }
+        Ok(())
+    }
+
+    /// Elements `first..first + count·width` of the innermost dimension.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn reduce_part(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        f: &Folded,
+        dims: &[u64],
+        (first, count, width): (u64, u64, u64),
+        across: Option<u64>,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let mut e = Elements::new(id, label(comp, id));
+        let outer: Vec<VarId> = dims.iter().rev().skip(1).rev().map(|&n| e.k.var(n)).collect();
+        let (tile, lane) = (e.k.var(count), e.k.var(width));
+        let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
+        if !dims.is_empty() {
+            at.push(Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(first as i64));
+        }
+        let regs: Vec<RegId> = f.inputs.iter().map(|&i| e.k.reg(comp.array(i).dtype, width, 1)).collect();
+        let zero = Index::constant(0);
+        let mut body = Vec::new();
+        for (&reg, &init) in regs.iter().zip(&f.inits) {
+            let value = self.element(scope, &mut e, init, &[])?;
+            body.push(Stmt::Set { reg, at: zero.clone(), value });
+        }
+        match (across, f.op) {
+            (Some(lanes), Op::Reduce { dims: axes, .. }) => {
+                body.extend(self.fold_across(scope, &mut e, f, axes, &at, regs[0], lanes)?)
+            }
+            _ => body.push(self.fold_each(scope, &mut e, f, &at, &regs)?),
+        }
+        e.forget();
+        let values: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, zero.clone()))).collect();
+        e.fixed.insert(f.anchor, values[0]);
+        if id == f.anchor {
+            for (&value, &buf) in values.iter().zip(&out.leaves) {
+                body.push(Stmt::Store { buf, index: linear(&at, dims), value });
+            }
+        } else {
+            let value = self.element(scope, &mut e, id, &at)?;
+            let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+            body.push(Stmt::Store { buf, index: linear(&at, dims), value });
+        }
+        let mut inside = vec![each(lane, LoopKind::Vector, body)];
+        let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
+        let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
+        let chunk = loops.remove(chunk);
+        for &v in loops.iter().rev() {
+            inside = vec![each(v, LoopKind::Seq, inside)];
+        }
+        e.k.chunks = Some(chunk);
+        e.k.body = inside;
+        let total: u64 = comp.array(f.inputs[0]).elements();
+        e.k.flops = total;
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// One element after another, by the computation itself; windows skip what lies outside.
+    fn fold_each(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        f: &Folded,
+        at: &[Index],
+        regs: &[RegId],
+    ) -> Result<Stmt> {
+        let dims = scope.comp.array(f.inputs[0]).dims.clone();
+        let mut loops = Vec::new();
+        let mut from = Vec::new();
+        let mut inside: Option<ExprId> = None;
+        match f.op {
+            Op::Reduce { dims: axes, .. } => {
+                let mut kept = at.iter();
+                for (d, &n) in dims.iter().enumerate() {
+                    if axes.contains(&d) {
+                        let v = e.k.var(n);
+                        loops.push(v);
+                        from.push(Index::var(v));
+                    } else {
+                        from.push(kept.next().cloned().unwrap_or_default());
+                    }
+                }
+            }
+            Op::ReduceWindow { window, .. } => {
+                for ((w, x), &n) in window.iter().zip(at).zip(&dims) {
+                    if w.lhs_dilate != 1 || w.reversal {
+                        return Err(refuse(scope.comp, f.anchor, " with base dilation"));
+                    }
+                    let mut i = x.scale(w.stride as i64).offset(-w.pad_low);
+                    if w.size > 1 {
+                        let v = e.k.var(w.size);
+                        loops.push(v);
+                        i = i.add(&Index::var(v).scale(w.rhs_dilate as i64));
+                    }
+                    let (low, high) = i.range(&e.k.vars);
+                    if low < 0 || high >= n as i64 {
+                        let within = e.k.expr(Expr::Within(i.clone(), 0, n as i64));
+                        inside = Some(
+                            inside.map_or(within, |a| e.k.op(ScalarOp::And, &[a, within], crate::tensor::DType::Pred)),
+                        );
+                    }
+                    from.push(i.limit(0, n.max(1) as i64 - 1, &e.k.vars));
+                }
+            }
+            _ => return Err(refuse(scope.comp, f.anchor, "")),
+        }
+        let zero = Index::constant(0);
+        let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, zero.clone()))).collect();
+        for &input in &f.inputs {
+            args.push(self.element(scope, e, input, &from)?);
+        }
+        let results = self.apply(e, f.comp, &args)?;
+        // All results are computed before any register changes.
+        let hold: Vec<RegId> = if regs.len() > 1 {
+            regs.iter()
+                .map(|&r| {
+                    let info = e.k.regs[r];
+                    e.k.reg(info.dtype, info.lanes, 1)
+                })
+                .collect()
+        } else {
+            vec![]
+        };
+        let mut body = Vec::new();
+        for (i, (&reg, &new)) in regs.iter().zip(&results).enumerate() {
+            let value = match inside {
+                Some(inside) => {
+                    let dtype = e.k.regs[reg].dtype;
+                    e.k.op(ScalarOp::Select, &[inside, new, args[i]], dtype)
+                }
+                None => new,
+            };
+            body.push(Stmt::Set { reg: hold.get(i).copied().unwrap_or(reg), at: zero.clone(), value });
+        }
+        for (i, &h) in hold.iter().enumerate() {
+            let value = e.k.expr(Expr::Reg(h, zero.clone()));
+            body.push(Stmt::Set { reg: regs[i], at: zero.clone(), value });
+        }
+        for &v in loops.iter().rev() {
+            body = vec![each(v, LoopKind::Seq, body)];
+        }
+        Ok(each(e.k.vars.push(1), LoopKind::Unroll, body))
+    }
+
+    /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn fold_across(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        f: &Folded,
+        axes: &[usize],
+        at: &[Index],
+        reg: RegId,
+        lanes: u64,
+    ) -> Result<Vec<Stmt>> {
+        let dims = scope.comp.array(f.inputs[0]).dims.clone();
+        let op = simple_fold(&self.module.comps[f.comp]).ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
+        let dtype = e.k.regs[reg].dtype;
+        let last = dims.len() - 1;
+        let (n, zero) = (dims[last], Index::constant(0));
+        let mut loops = Vec::new();
+        let mut kept = at.iter();
+        let mut from: Vec<Index> = Vec::new();
+        for (d, &size) in dims.iter().enumerate() {
+            if d == last {
+                from.push(Index::default());
+            } else if axes.contains(&d) {
+                let v = e.k.var(size);
+                loops.push(v);
+                from.push(Index::var(v));
+            } else {
+                from.push(kept.next().cloned().unwrap_or_default());
+            }
+        }
+        let whole = n / lanes;
+        let mut body = Vec::new();
+        if whole > 0 {
+            let (tile, lane) = (e.k.var(whole), e.k.var(lanes));
+            let acc = e.k.reg(dtype, lanes, 1);
+            // The first vector starts the sum, so that no neutral element is needed.
+            let neutral = super::number(&mut e.k, dtype, neutral_value(op));
+            let start = match (op, dtype.is_float()) {
+                (ScalarOp::Maximum, _) | (ScalarOp::Minimum, _) | (ScalarOp::And, _) | (ScalarOp::Or, _) => {
+                    let mut first = from.clone();
+                    for (d, x) in first.iter_mut().enumerate() {
+                        if axes.contains(&d) {
+                            *x = Index::constant(0);
+                        }
+                    }
+                    first[last] = Index::var(lane);
+                    self.element(scope, e, f.inputs[0], &first)?
+                }
+                _ => neutral,
+            };
+            let mut place = from.clone();
+            place[last] = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
+            let x = self.element(scope, e, f.inputs[0], &place)?;
+            let old = e.k.expr(Expr::Reg(acc, zero.clone()));
+            let new = e.k.op(op, &[old, x], dtype);
+            let mut inside =
+                vec![each(tile, LoopKind::Seq, vec![Stmt::Set { reg: acc, at: zero.clone(), value: new }])];
+            for &v in loops.iter().rev() {
+                inside = vec![each(v, LoopKind::Seq, inside)];
+            }
+            inside.insert(0, Stmt::Set { reg: acc, at: zero.clone(), value: start });
+            body.push(each(lane, LoopKind::Vector, inside));
+            let all = e.k.expr(Expr::Fold(op, acc, zero.clone()));
+            let old = e.k.expr(Expr::Reg(reg, zero.clone()));
+            let value = e.k.op(op, &[old, all], dtype);
+            body.push(Stmt::Set { reg, at: zero.clone(), value });
+        }
+        if n % lanes > 0 {
+            let tail = e.k.var(n % lanes);
+            let mut place = from;
+            place[last] = Index::var(tail).offset((whole * lanes) as i64);
+            let x = self.element(scope, e, f.inputs[0], &place)?;
+            let old = e.k.expr(Expr::Reg(reg, zero.clone()));
+            let value = e.k.op(op, &[old, x], dtype);
+            let mut inside = vec![each(tail, LoopKind::Seq, vec![Stmt::Set { reg, at: zero, value }])];
+            for &v in loops.iter().rev() {
+                inside = vec![each(v, LoopKind::Seq, inside)];
+            }
+            body.extend(inside);
+        }
+        Ok(body)
+    }
+}
+
+fn neutral_value(op: ScalarOp) -> f64 {
+    if op == ScalarOp::Multiply { 1.0 } else { 0.0 }
+}
