@@ -83,19 +83,24 @@ impl Module {
     }
     /// The computations that the entry reaches, callees before callers.
     pub fn reachable(&self) -> Vec<CompId> {
-        fn visit(module: &Module, id: CompId, seen: &mut Vec<bool>, out: &mut Vec<CompId>) {
-            if std::mem::replace(&mut seen[id.0 as usize], true) {
-                return;
-            }
-            for inst in module.comps[id].insts.values() {
-                for callee in inst.op.called() {
-                    visit(module, callee, seen, out);
+        let callees = |id: CompId| -> Vec<CompId> {
+            let called = self.comps[id].insts.values().flat_map(|inst| inst.op.called());
+            called.collect::<Vec<_>>().into_iter().rev().collect()
+        };
+        let (mut seen, mut out) = (vec![false; self.comps.len()], Vec::new());
+        seen[self.entry.0 as usize] = true;
+        // A stack of its own: a text may hold a chain of calls of any length.
+        let mut stack = vec![(self.entry, callees(self.entry))];
+        while let Some((id, rest)) = stack.last_mut() {
+            match rest.pop() {
+                Some(callee) if std::mem::replace(&mut seen[callee.0 as usize], true) => {}
+                Some(callee) => stack.push((callee, callees(callee))),
+                None => {
+                    out.push(*id);
+                    stack.pop();
                 }
             }
-            out.push(id);
         }
-        let mut out = Vec::new();
-        visit(self, self.entry, &mut vec![false; self.comps.len()], &mut out);
         out
     }
 }

@@ -136,6 +136,10 @@ impl<'a> Parser<'a> {
                 self.aliasing(false)?;
                 Value::Text
             }
+            Form::Braces if name == "result_accuracy" => {
+                self.accuracy()?;
+                Value::Text
+            }
             Form::Braces => {
                 self.braces()?;
                 Value::Text
@@ -285,6 +289,36 @@ impl<'a> Parser<'a> {
         self.advance();
         Ok(Value::Text)
     }
+    /// `{mode=highest}` or `{tolerance={atol=.. rtol=.. ulps=..}}`.
+    fn accuracy(&mut self) -> Result<()> {
+        self.expect(b'{', "expects '{' at the start of result_accuracy")?;
+        if self.tok.kind != Kind::AttrName {
+            return self.fail("expects attribute name");
+        }
+        let name = self.tok.text;
+        self.advance();
+        match name {
+            "tolerance" => self.braces()?,
+            "mode" if matches!(self.tok.text.to_ascii_lowercase().as_str(), "default" | "highest") => self.advance(),
+            _ => return self.fail("expects ResultAccuracy type"),
+        }
+        self.expect(b'}', "expects '}' at the end of result_accuracy")
+    }
+    /// `{ (0, {1}), (2, {}) }`: parameters and places in their shapes.
+    pub(super) fn donors(&mut self) -> Result<()> {
+        self.expect(b'{', "expects '{' at the start of buffer_donor")?;
+        while !self.is(b'}') {
+            self.expect(b'(', "expects '('")?;
+            self.int()?;
+            self.expect(b',', "expects ','")?;
+            self.shape_index()?;
+            self.expect(b')', "expects ')'")?;
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        self.expect(b'}', "expects '}' at the end of buffer_donor")
+    }
     /// Skips `{...}`.
     pub(super) fn braces(&mut self) -> Result<()> {
         if !self.is(b'{') {
@@ -339,10 +373,10 @@ impl<'a> Parser<'a> {
     /// `{}`, `{0, 1}`: a place in a shape.
     fn shape_index(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of ShapeIndex")?;
-        while self.tok.kind == Kind::Int {
+        if !self.is(b'}') {
             self.int()?;
-            if !self.eat(b',') {
-                break;
+            while self.eat(b',') {
+                self.int()?;
             }
         }
         self.expect(b'}', "expects '}' at the end of ShapeIndex")
@@ -377,6 +411,9 @@ impl<'a> Parser<'a> {
         let start = self.tok.start;
         self.balanced()?;
         let text = &self.src[start..self.last_end];
+        if text.contains("device=-") {
+            return self.fail("a device of a sharding is negative");
+        }
         let mut rest = text;
         while let Some(i) = rest.find("devices=") {
             rest = &rest[i + "devices=".len()..];

@@ -81,10 +81,9 @@ impl<'a> Parser<'a> {
                     self.advance();
                 }
                 _ => {
-                    // XLA takes a lone number for an array of one element.
-                    let lone = depth == 0 && size == width as u64 && self.tok.kind != Kind::Eof;
-                    if lone {
-                        self.element(shape.dtype, &mut bytes)?;
+                    // A lone number fills the array.
+                    if depth == 0 && rank > 0 {
+                        bytes = self.splat(shape.dtype, size)?;
                         break;
                     }
                     if depth != rank {
@@ -112,6 +111,15 @@ impl<'a> Parser<'a> {
             return self.fail("the constant lacks elements");
         }
         Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
+    }
+
+    fn splat(&mut self, dtype: DType, size: u64) -> Result<Vec<u8>> {
+        if size > ELIDED_LIMIT {
+            return self.fail_as(Code::TooLarge, format!("a constant of {size} bytes from one number"));
+        }
+        let mut one = Vec::new();
+        self.element(dtype, &mut one)?;
+        Ok(one.repeat(size as usize / dtype.bytes()))
     }
 
     fn element(&mut self, dtype: DType, out: &mut Vec<u8>) -> Result<()> {

@@ -15,6 +15,11 @@ pub(crate) use parser::parse_entry_layout;
 use super::Module;
 use crate::diag::Result;
 
+/// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode that has no such form of its own.
+pub(crate) fn is_sugar(opcode: &str) -> bool {
+    table::attributes(opcode).is_none() && table::sugar(opcode).is_some()
+}
+
 /// Reads a module, a single computation or a single instruction of XLA's text; errors carry line and column.
 ///
 /// Errors: `Code::HloSyntax`, `Code::TooLarge` for an elided constant beyond 2^28 bytes.
@@ -25,4 +30,62 @@ pub fn parse(text: &str) -> Result<Module> {
 /// The module in XLA's text: callees first, each computation in the order of its arena where operands stand before users.
 pub fn print(module: &Module) -> String {
     printer::print(module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::verify::verify;
+
+    const WHILE: &str = "HloModule m, entry_computation_layout={(s32[])->s32[]}
+body { p = s32[] parameter(0)
+  one = s32[] constant(1)
+  ROOT r = add(p, one), metadata={op_type=\"AddV2\" op_name=\"a \\\"b\\\"\"} }
+cond { p = s32[] parameter(0)
+  ROOT r = pred[] compare(p, s32[] negate(p)), direction=LT }
+ENTRY e { p = s32[] parameter(0)
+  ROOT w = s32[] while(p), condition=cond, body=body }";
+
+    #[test]
+    fn print_is_read_back() {
+        let module = parse(WHILE).expect("parses");
+        verify(&module).expect("is valid");
+        assert_eq!(parse(&print(&module)).expect("parses again"), module);
+    }
+
+    #[test]
+    fn errors_have_a_line() {
+        let error = parse("HloModule m\nENTRY e {\n a=f32[2] parameter(0) }").expect_err("`a=` is an attribute's name");
+        let d = error.into_diagnostics();
+        assert_eq!(d[0].place.line, Some((3, 2)));
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error() {
+        for unit in ["(", "{", "negate(", "f32[2]{1:T(", "b("] {
+            let text = format!("HloModule m\nENTRY e {{ a = f32[2] add({}", unit.repeat(100_000));
+            assert!(parse(&text).is_err());
+            assert!(parse(&format!("HloModule m, entry_computation_layout={{{}", unit.repeat(100_000))).is_err());
+            assert!(parse(&format!("ENTRY e {{ a = f32[2] constant({}", unit.repeat(100_000))).is_err());
+            assert!(
+                parse(&format!(
+                    "ENTRY e {{ a = f32[2] custom-call(), custom_call_target=\"a\", literal={}",
+                    unit.repeat(100_000)
+                ))
+                .is_err()
+            );
+        }
+    }
+
+    #[test]
+    fn huge_constants_are_refused() {
+        assert!(parse("ENTRY e { c = f32[1000000,1000000] constant({...}) }").is_err());
+        assert!(parse("ENTRY e { c = f32[1000000,1000000] constant(1) }").is_err());
+    }
+
+    #[test]
+    fn wrong_shapes_are_invalid() {
+        let module = parse("ENTRY e { a = f32[2] parameter(0)\n b = s32[2] parameter(1)\n ROOT c = f32[2] add(a, b) }");
+        assert!(verify(&module.expect("parses")).is_err());
+    }
 }

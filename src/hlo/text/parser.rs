@@ -178,8 +178,8 @@ impl<'a> Parser<'a> {
             "entry_computation_layout" => drop(self.entry_layout()?),
             "frontend_attributes" => self.config()?,
             "input_output_alias" => self.aliasing(true)?,
-            "buffer_donor"
-            | "alias_passthrough_params"
+            "buffer_donor" => self.donors()?,
+            "alias_passthrough_params"
             | "origin_recovery_table"
             | "allow_spmd_sharding_propagation_to_parameters"
             | "allow_spmd_sharding_propagation_to_output" => {

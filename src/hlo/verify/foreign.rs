@@ -27,9 +27,15 @@ fn groups(text: &str) -> Option<Vec<Vec<i64>>> {
     Some(out)
 }
 
+/// The second size of `[groups,size]<=[n]`.
+fn iota_group_size(text: &str) -> Option<u64> {
+    let (_, size) = text.trim().strip_prefix('[')?.split_once(']')?.0.split_once(',')?;
+    size.trim().parse().ok()
+}
+
 /// Checks the frame of an opcode that is only carried.
 pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
-    if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none() {
+    if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none_or(|c| c == "0") {
         return Err("cannot have use_global_device_ids=true without channel_id".to_string());
     }
     count(f, shapes.len())?;
@@ -37,7 +43,13 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
     match f.opcode.as_str() {
         "all-gather" => sharded(f, shapes, &inst.shape, group_size, false),
         "reduce-scatter" => sharded(f, shapes, &inst.shape, group_size, true),
+        // A start gives its result, or its operand and its result.
+        "all-reduce-start" if inst.shape.as_tuple().is_some() && shapes.len() == 1 => Ok(()),
         "all-reduce" | "all-reduce-start" | "collective-broadcast" => all_of(inst, shapes),
+        "infeed" if inst.shape.as_tuple().is_none_or(<[Shape]>::is_empty) => {
+            Err("infeed must have a non-empty tuple shape".to_string())
+        }
+        "custom-call" => layout_constraints(f, shapes),
         "all-to-all" => all_to_all(f, shapes, group_size),
         "collective-permute" | "collective-permute-start" => permute(f, inst, shapes),
         "ragged-all-to-all" => ragged(shapes),
@@ -52,7 +64,12 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
         },
         "stochastic-convert" => stochastic(inst, shapes),
         "domain" => result_is(inst, shapes[0]),
-        "async-start" | "async-update" | "async-done" => wrapped(module, f, inst),
+        "async-start" => wrapped(module, f, inst, shapes),
+        opcode if opcode.ends_with("-update") => match shapes {
+            [one] => result_is(inst, one),
+            _ => Err(format!("{opcode} takes one operand")),
+        },
+        opcode if opcode.ends_with("-start") && crate::hlo::text::is_sugar(opcode) => async_shape(&inst.shape),
         _ => Ok(()),
     }
 }
@@ -105,7 +122,7 @@ fn all_of(inst: &Inst, shapes: &[&Shape]) -> Check {
 /// Rule 9; the number of devices in a group where it is known.
 fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String> {
     let Some(text) = attr(f, "replica_groups") else { return Ok(None) };
-    let Some(groups) = groups(text) else { return Ok(None) };
+    let Some(groups) = groups(text) else { return Ok(iota_group_size(text)) };
     let channel = attr(f, "channel_id").is_some();
     let global = attr(f, "use_global_device_ids") == Some("true");
     let factor = if channel && !global { number(module, "num_partitions") } else { 1 };
@@ -202,9 +219,39 @@ fn stochastic(inst: &Inst, shapes: &[&Shape]) -> Check {
     Ok(())
 }
 
+/// `operand_layout_constraints` has a compatible shape for each operand.
+fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> Check {
+    let Some(text) = attr(f, "operand_layout_constraints") else { return Ok(()) };
+    let inner = text.trim().trim_start_matches('{');
+    let inner = inner.strip_suffix('}').unwrap_or(inner);
+    let Ok((wanted, _)) = crate::hlo::text::parse_entry_layout(&format!("{{({inner})->f32[]}}")) else {
+        return Err("operand_layout_constraints are no shapes".to_string());
+    };
+    let fits = wanted.len() == shapes.len() && wanted.iter().zip(shapes).all(|(a, b)| a.same(b));
+    if fits { Ok(()) } else { Err("operand layout constraints do not fit the operands".to_string()) }
+}
+
+fn async_shape(shape: &Shape) -> Check {
+    match shape.as_tuple() {
+        Some([Shape::Tuple(_), _, ..]) => Ok(()),
+        _ => Err(format!("an async start has a shape ((operands), result, state), not {shape}")),
+    }
+}
+
 /// A wrapped computation holds parameters and one instruction.
-fn wrapped(module: &Module, f: &Foreign, inst: &Inst) -> Check {
-    let _ = inst;
+fn wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
+    async_shape(&inst.shape)?;
+    let Some([Shape::Tuple(given), result, ..]) = inst.shape.as_tuple() else { return Ok(()) };
+    if given.len() != shapes.len() || given.iter().zip(shapes).any(|(a, b)| !a.same(b)) {
+        return Err("an async start has a tuple of its operands' shapes first".to_string());
+    }
+    for (_, id) in &f.calls {
+        let comp = &module.comps[*id];
+        let params = comp.params.iter().zip(given).all(|(&p, s)| comp.insts[p].shape.same(s));
+        if comp.params.len() != given.len() || !params || !comp.insts[comp.root].shape.same(result) {
+            return Err(format!("async-start's shape does not match computation {}", comp.name));
+        }
+    }
     for (_, id) in &f.calls {
         let comp = &module.comps[*id];
         let extra = comp.insts.iter().any(|(i, inst)| i != comp.root && !matches!(inst.op, Op::Parameter(_)));
@@ -218,10 +265,29 @@ fn wrapped(module: &Module, f: &Foreign, inst: &Inst) -> Check {
     Ok(())
 }
 
+/// `foo-update` and `foo-done` continue a `foo-start`.
+fn wrapper_chain(comp: &Computation, inst: &Inst) -> Check {
+    let opcode = inst.op.name();
+    if !crate::hlo::text::is_sugar(opcode) || opcode.ends_with("-start") {
+        return Ok(());
+    }
+    let base = opcode.rsplit_once('-').map_or("", |p| p.0);
+    let before = inst.operands.first().map_or("", |&o| comp.insts[o].op.name());
+    let from = before.strip_suffix("-start").or_else(|| before.strip_suffix("-update"));
+    match from {
+        Some(from) if from == base || from == "async" => Ok(()),
+        _ => Err(format!("{opcode} expects a {base}-start, but got {before}")),
+    }
+}
+
 /// Rule 10; the name of the instruction that is alone, and why.
 pub(super) fn pairs(comp: &Computation) -> Result<(), (String, String)> {
     for (id, inst) in comp.insts.iter() {
         let opcode = inst.op.name();
+        wrapper_chain(comp, inst).map_err(|m| (inst.name.clone(), m))?;
+        if opcode == "async-start" && !comp.insts.values().any(|u| u.operands.contains(&id)) {
+            return Err((inst.name.clone(), "async start has no matching async done".to_string()));
+        }
         let end = match opcode {
             "copy-start" => "copy-done",
             "all-reduce-start" => "all-reduce-done",

@@ -38,8 +38,9 @@ pub fn verify(module: &Module) -> Result<()> {
             .map_err(|m| Diagnostic::new(Code::HloInvalid, format!("computation `{}`: {m}", comp.name)))?;
     }
     acyclic(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
-    for comp in module.comps.values() {
-        let fused_users = is_fused(module, comp).then(|| users_of_all(comp));
+    let fused = fused(module);
+    for (comp_id, comp) in module.comps.iter() {
+        let fused_users = fused[comp_id.0 as usize].then(|| users_of_all(comp));
         for (id, inst) in comp.insts.iter() {
             let blame = |m: String| Diagnostic::new(Code::HloInvalid, m).at_node(&inst.name, inst.op.name());
             instruction(module, comp, inst).map_err(blame)?;
@@ -53,13 +54,15 @@ pub fn verify(module: &Module) -> Result<()> {
     entry_layout(module)
 }
 
-fn is_fused(module: &Module, comp: &Computation) -> bool {
-    let fused = |id: &CompId| std::ptr::eq(&module.comps[*id], comp);
-    comp.insts.len() > 1
-        && module
-            .comps
-            .values()
-            .any(|c| c.insts.values().any(|i| matches!(&i.op, Op::Fusion { comp, .. } if fused(comp))))
+/// Which computations are the body of a fusion.
+fn fused(module: &Module) -> Vec<bool> {
+    let mut out = vec![false; module.comps.len()];
+    for inst in module.comps.values().flat_map(|c| c.insts.values()) {
+        if let Op::Fusion { comp, .. } = inst.op {
+            out[comp.0 as usize] = true;
+        }
+    }
+    out
 }
 
 fn users_of_all(comp: &Computation) -> Vec<u32> {
@@ -223,6 +226,7 @@ fn precision(op: &Op, shapes: &[&Shape]) -> Check {
             | Op::Call(_)
             | Op::Fusion { .. }
             | Op::Sort { .. }
+            | Op::ReduceWindow { .. }
             | Op::Dot(_)
             | Op::Convolution(_)
             | Op::OptimizationBarrier
@@ -261,7 +265,7 @@ fn written(op: &Op, inst: &Inst, shapes: &[&Shape]) -> Check {
         Op::Broadcast(dims) => return broadcast(array(shapes, 0)?, own, dims),
         Op::Reshape | Op::Bitcast | Op::BitcastConvertWidth => return same_content(op, array(shapes, 0)?, own),
         Op::Rng { normal } => return rng(*normal, own, shapes),
-        Op::RngBitGenerator { .. } => return rng_bits(own, shapes),
+        Op::RngBitGenerator { algorithm } => return rng_bits(algorithm, own, shapes),
         Op::Dot(_) | Op::Convolution(_) => {
             let (x, y) = (array(shapes, 0)?, array(shapes, 1)?);
             let out = own.as_array().ok_or("the result is not an array")?;
@@ -307,8 +311,7 @@ fn broadcast(x: &ArrayShape, own: &Shape, dims: &[usize]) -> Check {
 
 fn same_content(op: &Op, x: &ArrayShape, own: &Shape) -> Check {
     let out = own.as_array().ok_or("the result is not an array")?;
-    let bits =
-        |a: &ArrayShape| a.elements() as u128 * u128::from(if a.dtype == DType::Pred { 1 } else { a.dtype.bits() });
+    let bits = |a: &ArrayShape| a.elements() as u128 * u128::from(a.dtype.bits());
     let fits = match op {
         Op::Reshape => x.dtype == out.dtype && x.elements() == out.elements(),
         Op::BitcastConvertWidth => {
@@ -332,8 +335,11 @@ fn rng(normal: bool, own: &Shape, shapes: &[&Shape]) -> Check {
     if normal && !out.dtype.is_float() { Err("rng_normal makes floats".to_string()) } else { Ok(()) }
 }
 
-fn rng_bits(own: &Shape, shapes: &[&Shape]) -> Check {
+fn rng_bits(algorithm: &str, own: &Shape, shapes: &[&Shape]) -> Check {
     let state = array(shapes, 0)?;
+    if algorithm != "rng_default" && !matches!(state.dims[..], [2 | 3]) {
+        return Err(format!("the state of {algorithm} is {state}, not u64[2] or u64[3]"));
+    }
     match own {
         Shape::Array(_) => Ok(()),
         Shape::Tuple(parts) => match &parts[..] {
