@@ -334,6 +334,8 @@ impl<'a> Function<'a> {
                     }
                     Binding::Lane => continue,
                     Binding::Name(name) => name,
+                    // A loop of one iteration need not be there.
+                    Binding::Unbound if self.kernel.vars[*v] == 1 => continue,
                     Binding::Unbound => {
                         return Err(Error::internal("codegen", format!("v{} is used outside its loop", v.0)));
                     }
