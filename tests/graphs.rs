@@ -26,6 +26,26 @@ fn check(name: &str, engine: &str) {
     assert!(wrong.is_empty(), "{name} by {engine} departs from TensorFlow:\n{}", wrong.join("\n"));
 }
 
+/// Graphs that compile to machine code today; the others are refused with a reason, see ROADMAP.md.
+mod native {
+    #[test]
+    fn conv_net() {
+        super::check("conv_net", "native");
+    }
+    #[test]
+    fn norms() {
+        super::check("norms", "native");
+    }
+    #[test]
+    fn reductions() {
+        super::check("reductions", "native");
+    }
+    #[test]
+    fn slices() {
+        super::check("slices", "native");
+    }
+}
+
 macro_rules! graphs {
     ($($name:ident)*) => {
         mod interpreter { $(#[test] fn $name() { super::check(stringify!($name), "interpreter"); })* }
