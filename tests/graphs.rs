@@ -29,8 +29,16 @@ fn check(name: &str, engine: &str) {
 /// Graphs that compile to machine code today; the others are refused with a reason, see ROADMAP.md.
 mod native {
     #[test]
+    fn attention() {
+        super::check("attention", "native");
+    }
+    #[test]
     fn conv_net() {
         super::check("conv_net", "native");
+    }
+    #[test]
+    fn loops() {
+        super::check("loops", "native");
     }
     #[test]
     fn norms() {
@@ -39,6 +47,10 @@ mod native {
     #[test]
     fn reductions() {
         super::check("reductions", "native");
+    }
+    #[test]
+    fn resize() {
+        super::check("resize", "native");
     }
     #[test]
     fn slices() {
