@@ -26,7 +26,10 @@ enum Input<'a> {
 impl<'a> Assembler<'a> {
     /// Adds a node. Errors: `BadGraph` for an empty name, an empty op, or a name that is taken.
     pub fn add(&mut self, raw: RawNode<'a>) -> Result<NodeId> {
-        let id = NodeId(u32::try_from(self.nodes.len()).map_err(|_| Error::user(Code::TooLarge, "a graph has more than 2^32 nodes"))?);
+        let id = NodeId(
+            u32::try_from(self.nodes.len())
+                .map_err(|_| Error::user(Code::TooLarge, "a graph has more than 2^32 nodes"))?,
+        );
         let bad = |what: &str| Diagnostic::new(Code::BadGraph, what).at_node(raw.name, &raw.op);
         if raw.name.is_empty() {
             return Err(bad("a node has no name").into());
@@ -40,7 +43,14 @@ impl<'a> Assembler<'a> {
         self.inputs.extend_from_slice(&raw.inputs);
         self.ends.push(self.inputs.len());
         let RawNode { name, op, device, attrs, .. } = raw;
-        Ok(self.nodes.push(Node { name: name.into(), op, device, inputs: [].into(), controls: [].into(), attrs: attrs.into() }))
+        Ok(self.nodes.push(Node {
+            name: name.into(),
+            op,
+            device,
+            inputs: [].into(),
+            controls: [].into(),
+            attrs: attrs.into(),
+        }))
     }
     /// The node called `name`.
     pub fn find(&self, name: &str) -> Option<NodeId> {
@@ -74,7 +84,13 @@ impl<'a> Assembler<'a> {
             Input::Control(name) => Err(Error::user(Code::BadGraph, format!("`^{name}` is no tensor"))),
         }
     }
-    fn endpoint(&self, input: &str, name: &str, rest: &str, port: &impl Fn(&Node, &str) -> Option<u32>) -> Result<Endpoint> {
+    fn endpoint(
+        &self,
+        input: &str,
+        name: &str,
+        rest: &str,
+        port: &impl Fn(&Node, &str) -> Option<u32>,
+    ) -> Result<Endpoint> {
         let node = self.known(name)?;
         let port = if rest.is_empty() { Some(0) } else { port(&self.nodes[node], rest) };
         let port = port.filter(|&p| p < MOST_PORTS);

@@ -81,7 +81,8 @@ pub fn read_entry<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Resul
         match field.number {
             1 => key = field.text()?,
             2 => {
-                let in_attr = |e: Error| e.map(|d| if key.is_empty() { d } else { d.note(format!("in the attribute `{key}`")) });
+                let in_attr =
+                    |e: Error| e.map(|d| if key.is_empty() { d } else { d.note(format!("in the attribute `{key}`")) });
                 attr = read_attr(field.message("AttrValue")?, names).map_err(in_attr)?;
             }
             _ => {}

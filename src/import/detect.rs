@@ -45,7 +45,9 @@ impl Format {
         let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
         found.ok_or_else(|| {
             let names: Vec<&str> = NAMES.iter().map(|(n, _)| *n).collect();
-            Diagnostic::new(Code::UnknownFormat, format!("there is no format `{name}`")).help(format!("formats are {}", names.join(", "))).into()
+            Diagnostic::new(Code::UnknownFormat, format!("there is no format `{name}`"))
+                .help(format!("formats are {}", names.join(", ")))
+                .into()
         })
     }
 }
@@ -112,7 +114,13 @@ fn detect_binary(bytes: &Bytes) -> Format {
         }
     }
     match first {
-        Some(part) if graph => if is_node(part) { Format::GraphDef } else { Format::MetaGraph },
+        Some(part) if graph => {
+            if is_node(part) {
+                Format::GraphDef
+            } else {
+                Format::MetaGraph
+            }
+        }
         Some(_) => Format::GraphDef,
         None if graph && meta => Format::MetaGraph,
         None => Format::GraphDef,
@@ -125,7 +133,8 @@ fn is_node(part: &[u8]) -> bool {
     let mut reader = Reader::new(&whole, "file");
     while let Ok(Some(field)) = reader.next() {
         if let (2, Value::Bytes(op)) = (field.number, field.value) {
-            return !op.is_empty() && op.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'>' | b'.' | b'-' | b'/'));
+            return !op.is_empty()
+                && op.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'>' | b'.' | b'-' | b'/'));
         }
     }
     false

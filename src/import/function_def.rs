@@ -155,7 +155,8 @@ fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results
     let mut rets = Vec::new();
     for result in &f.results {
         let told = f.rets.get(result.name).copied();
-        let told = told.ok_or_else(|| Error::user(Code::BadFunction, format!("the result `{}` is not computed", result.name)))?;
+        let told = told
+            .ok_or_else(|| Error::user(Code::BadFunction, format!("the result `{}` is not computed", result.name)))?;
         rets.push(nodes.endpoint_of(told, port)?);
     }
     let ret_names = f.results.iter().map(|r| r.name.into()).collect();
@@ -163,9 +164,18 @@ fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results
 }
 
 /// Arguments that stand for lists are refused: only functions of TensorFlow 1's gradients have them.
-fn add_arg<'a>(nodes: &mut Assembler<'a>, names: &mut Interner<'a>, f: &RawFunction<'a>, i: usize, arg: &ArgDef<'a>) -> Result<NodeId> {
+fn add_arg<'a>(
+    nodes: &mut Assembler<'a>,
+    names: &mut Interner<'a>,
+    f: &RawFunction<'a>,
+    i: usize,
+    arg: &ArgDef<'a>,
+) -> Result<NodeId> {
     if !arg.number_attr.is_empty() || !arg.type_list_attr.is_empty() {
-        return Err(Error::user(Code::BadFunction, format!("the argument `{}` is a list, and only single tensors are read", arg.name)));
+        return Err(Error::user(
+            Code::BadFunction,
+            format!("the argument `{}` is a list, and only single tensors are read", arg.name),
+        ));
     }
     let dtype = match f.attrs.iter().find(|(name, _)| !arg.type_attr.is_empty() && **name == *arg.type_attr) {
         Some((_, Attr::Type(t))) => *t,

@@ -44,7 +44,9 @@ fn one_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) ->
             let Kind::Message(scope) = &field.kind else { return Err(Vec::new()) };
             for (key, value) in entries {
                 let mut inner = Vec::new();
-                let (Some(key_field), Some(value_field)) = (scope.field("key"), scope.field("value")) else { return Err(Vec::new()) };
+                let (Some(key_field), Some(value_field)) = (scope.field("key"), scope.field("value")) else {
+                    return Err(Vec::new());
+                };
                 put_scalar(&mut inner, &key_field, key).ok_or_else(|| vec![key.clone()])?;
                 one_field(value, &value_field, depth + 1, &mut inner).map_err(|mut path| {
                     path.push(key.clone());
@@ -54,14 +56,12 @@ fn one_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) ->
             }
             Ok(())
         }
-        Value::Array(items) if field.repeated => {
-            items.iter().enumerate().try_for_each(|(i, item)| {
-                item_field(item, field, depth, out).map_err(|mut path| {
-                    path.push(i.to_string());
-                    path
-                })
+        Value::Array(items) if field.repeated => items.iter().enumerate().try_for_each(|(i, item)| {
+            item_field(item, field, depth, out).map_err(|mut path| {
+                path.push(i.to_string());
+                path
             })
-        }
+        }),
         value => item_field(value, field, depth, out),
     }
 }
@@ -98,6 +98,18 @@ fn whole(number: &serde_json::Number) -> String {
 
 /// Standard or URL-safe base64, padded or not.
 fn base64_bytes(text: &str) -> Option<Vec<u8>> {
-    let standard: String = text.trim_end_matches('=').chars().map(|c| if c == '-' { '+' } else if c == '_' { '/' } else { c }).collect();
+    let standard: String = text
+        .trim_end_matches('=')
+        .chars()
+        .map(|c| {
+            if c == '-' {
+                '+'
+            } else if c == '_' {
+                '/'
+            } else {
+                c
+            }
+        })
+        .collect();
     base64::engine::general_purpose::STANDARD_NO_PAD.decode(standard).ok()
 }

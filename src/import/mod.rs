@@ -69,7 +69,9 @@ fn load_as(path: &Path, format: Option<Format>) -> Result<Program> {
         Format::SavedModel => saved_model::read(&bytes),
         Format::SavedModelText => saved_model::read(&from_text::<proto::tensorflow::SavedModel>(&bytes)?),
         Format::TfJs => tfjs::read(&bytes, folder),
-        Format::HloText => Err(Diagnostic::new(Code::UnknownFormat, "this is HLO text and no TensorFlow graph").help("tfaot hlo reads it").into()),
+        Format::HloText => Err(Diagnostic::new(Code::UnknownFormat, "this is HLO text and no TensorFlow graph")
+            .help("tfaot hlo reads it")
+            .into()),
     }
 }
 

@@ -29,7 +29,11 @@ pub fn read(file: &Bytes) -> Result<Program> {
         Some(i) => read_meta(graphs.swap_remove(i)),
         None => {
             let tags: Vec<String> = tags.iter().map(|t| format!("[{}]", t.join(", "))).collect();
-            let found = if tags.is_empty() { "it holds no graph".to_string() } else { format!("its graphs have the tags {}", tags.join(", ")) };
+            let found = if tags.is_empty() {
+                "it holds no graph".to_string()
+            } else {
+                format!("its graphs have the tags {}", tags.join(", "))
+            };
             Err(Diagnostic::new(Code::BadGraph, "the SavedModel has no graph to serve").note(found).into())
         }
     }
@@ -79,7 +83,8 @@ fn read_signature(field: &Field) -> Result<Signature> {
             1 => name = part.text()?,
             2 => {
                 let parsed = SignatureDef::parse_from_bytes(part.raw()?);
-                signature = parsed.map_err(|e| Error::user(Code::BadEncoding, format!("a signature can't be read: {e}")))?;
+                signature =
+                    parsed.map_err(|e| Error::user(Code::BadEncoding, format!("a signature can't be read: {e}")))?;
             }
             _ => {}
         }

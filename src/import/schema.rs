@@ -88,7 +88,9 @@ fn field_kind(field: &FieldDescriptor) -> FieldKind {
     match field.runtime_field_type() {
         RuntimeFieldType::Singular(t) => FieldKind { number, kind: kind(&t), repeated: false, map: false },
         RuntimeFieldType::Repeated(t) => FieldKind { number, kind: kind(&t), repeated: true, map: false },
-        RuntimeFieldType::Map(k, v) => FieldKind { number, kind: Kind::Message(Scope::Entry(k, v)), repeated: true, map: true },
+        RuntimeFieldType::Map(k, v) => {
+            FieldKind { number, kind: Kind::Message(Scope::Entry(k, v)), repeated: true, map: true }
+        }
     }
 }
 
@@ -117,7 +119,8 @@ pub fn integer(kind: &Kind, text: &str) -> Option<u64> {
         [b'0', _, ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    let size = u64::from_str_radix(digits, radix).ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_hexdigit()))?;
+    let size =
+        u64::from_str_radix(digits, radix).ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_hexdigit()))?;
     let value = if negative { -i128::from(size) } else { i128::from(size) };
     let fits = match kind {
         Kind::Signed { narrow: true } | Kind::Enum(_) => i32::try_from(value).is_ok(),

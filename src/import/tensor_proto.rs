@@ -37,7 +37,9 @@ fn split(mut reader: Reader) -> Result<Parts> {
             1 => parts.dtype = TfType::from_number(field.int32()?),
             2 => {
                 let shape = read_shape(field.message("TensorShapeProto")?)?;
-                parts.dims = shape.fixed().ok_or_else(|| Error::user(Code::BadGraph, "the shape of a tensor is not fully known"))?;
+                parts.dims = shape
+                    .fixed()
+                    .ok_or_else(|| Error::user(Code::BadGraph, "the shape of a tensor is not fully known"))?;
             }
             4 => parts.content = Some(field).filter(|_| !matches!(field.raw(), Ok([]))),
             5..=18 => parts.values.push(field),
@@ -49,7 +51,8 @@ fn split(mut reader: Reader) -> Result<Parts> {
 
 fn numbers(dtype: DType, parts: Parts) -> Result<Tensor> {
     let want = element_count(&parts.dims).and_then(|n| n.checked_mul(dtype.bytes() as u64));
-    let want = want.ok_or_else(|| Error::user(Code::TooLarge, format!("a tensor of sizes {:?} has too many bytes", parts.dims)))?;
+    let want = want
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("a tensor of sizes {:?} has too many bytes", parts.dims)))?;
     let bytes = match parts.content {
         Some(content) => content.shared()?,
         None => typed_values(dtype, &parts.values, want)?,
@@ -74,7 +77,15 @@ fn field_of(dtype: DType) -> Option<u32> {
     Some(match dtype {
         DType::F32 => 5,
         DType::F64 => 6,
-        DType::S2 | DType::S4 | DType::S8 | DType::S16 | DType::S32 | DType::U2 | DType::U4 | DType::U8 | DType::U16 => 7,
+        DType::S2
+        | DType::S4
+        | DType::S8
+        | DType::S16
+        | DType::S32
+        | DType::U2
+        | DType::U4
+        | DType::U8
+        | DType::U16 => 7,
         DType::C64 => 9,
         DType::S64 => 10,
         DType::Pred => 11,
@@ -105,7 +116,10 @@ fn typed_values(dtype: DType, fields: &[Field], want: u64) -> Result<Bytes> {
         return Ok(Bytes::from(out));
     }
     if want > MOST_SPLAT || out.try_reserve_exact((want - have) as usize).is_err() {
-        return Err(Error::user(Code::TooLarge, format!("a constant of {want} bytes is given by {have} bytes of values")));
+        return Err(Error::user(
+            Code::TooLarge,
+            format!("a constant of {want} bytes is given by {have} bytes of values"),
+        ));
     }
     let last = out.len().checked_sub(width).map_or(vec![0; width], |at| out[at..].to_vec());
     if last.iter().all(|&b| b == last[0]) {
@@ -124,7 +138,9 @@ fn strings(parts: Parts) -> Result<Attr> {
         all.push(field.shared()?);
     }
     let want = element_count(&parts.dims).filter(|&n| n <= MOST_SPLAT / 64);
-    let want = want.ok_or_else(|| Error::user(Code::TooLarge, format!("a tensor of {:?} strings is too large", parts.dims)))? as usize;
+    let want = want
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("a tensor of {:?} strings is too large", parts.dims)))?
+        as usize;
     if all.len() > want {
         return Err(Error::user(Code::BadGraph, format!("a tensor of {want} strings has {}", all.len())));
     }

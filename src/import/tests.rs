@@ -62,7 +62,12 @@ fn code(result: Result<Program>) -> Code {
 
 #[test]
 fn edges_become_ids() {
-    let p = read(&[node("b", "AddV2", &["a", "a:1", "^c"], &[]), node("a", "Split", &[], &[]), node("c", "NoOp", &[], &[])]).unwrap();
+    let p = read(&[
+        node("b", "AddV2", &["a", "a:1", "^c"], &[]),
+        node("a", "Split", &[], &[]),
+        node("c", "NoOp", &[], &[]),
+    ])
+    .unwrap();
     let b = &p.graph.nodes[NodeId(0)];
     assert_eq!(&*b.inputs, [Endpoint { node: NodeId(1), port: 0 }, Endpoint { node: NodeId(1), port: 1 }]);
     assert_eq!(&*b.controls, [NodeId(2)]);
@@ -83,7 +88,9 @@ fn broken_graphs_are_refused() {
 #[test]
 fn values_are_repeated_and_content_is_shared() {
     let one = 1f32.to_le_bytes();
-    let p = read(&[node("a", "Const", &[], &[floats(&[4], 5, &one)]), node("b", "Const", &[], &[floats(&[1], 4, &one)])]).unwrap();
+    let p =
+        read(&[node("a", "Const", &[], &[floats(&[4], 5, &one)]), node("b", "Const", &[], &[floats(&[1], 4, &one)])])
+            .unwrap();
     for (id, n) in [(NodeId(0), 4), (NodeId(1), 1)] {
         let Some(Attr::Tensor(t)) = p.graph.nodes[id].attr("value") else { panic!() };
         assert_eq!(t.to_vec::<f32>(), vec![1.0; n]);
@@ -162,7 +169,14 @@ fn text_means_what_binary_means() {
 fn text_errors_have_a_place() {
     let deep = format!("node {{ attr {{ key: 'f' value {{ {}", "func { attr { value { ".repeat(100_000));
     let opaque = format!("node {{ experimental_type {}", "{".repeat(100_000));
-    for (text, line) in [("node { }\n nude { }", (2, 2)), ("node { name: 'a", (1, 16)), (&deep, (1, 0)), (&opaque, (1, 0)), ("node { name: 7 }", (1, 14)), ("version: 1x", (1, 10))] {
+    for (text, line) in [
+        ("node { }\n nude { }", (2, 2)),
+        ("node { name: 'a", (1, 16)),
+        (&deep, (1, 0)),
+        (&opaque, (1, 0)),
+        ("node { name: 7 }", (1, 14)),
+        ("version: 1x", (1, 10)),
+    ] {
         let Err(Error::User(all)) = from_text(text) else { panic!("{}", &text[..20]) };
         assert_eq!(all[0].code, Code::BadEncoding);
         let place = all[0].place.line.unwrap();
@@ -199,7 +213,10 @@ fn tfjs_models_are_read() {
     let Some(Attr::Tensor(n)) = p.graph.nodes[NodeId(1)].attr("value") else { panic!() };
     assert_eq!((q.to_vec::<f32>(), n.to_vec::<i64>()), (vec![-1.0, 63.0], vec![7]));
     let conv = &p.graph.nodes[NodeId(2)];
-    assert_eq!((conv.str("padding"), conv.str("data_format"), conv.ints("strides")), (Some("SAME"), Some("NH"), Some(&[1, 2][..])));
+    assert_eq!(
+        (conv.str("padding"), conv.str("data_format"), conv.ints("strides")),
+        (Some("SAME"), Some("NH"), Some(&[1, 2][..]))
+    );
     assert_eq!((p.producer, p.signatures[0].outputs[0].1.as_str()), (440, "c:0"));
     std::fs::write(&path, "[".repeat(200_000)).unwrap();
     assert_eq!(code(super::load(&path, None)), Code::BadEncoding);

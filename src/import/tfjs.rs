@@ -19,8 +19,14 @@ pub fn read(file: &Bytes, folder: &Path) -> Result<Program> {
     let mut model: Value = serde_json::from_slice(file).map_err(|e| bad_json(&e))?;
     let mut topology = model.get_mut("modelTopology").map(Value::take).unwrap_or_default();
     if topology.get("node").is_none() {
-        let what = if topology.get("model_config").is_some() { "this is a TF.js layers model" } else { "this JSON is no TF.js graph model" };
-        return Err(Diagnostic::new(Code::UnknownFormat, what).help("convert it with tensorflowjs_converter to a tfjs_graph_model").into());
+        let what = if topology.get("model_config").is_some() {
+            "this is a TF.js layers model"
+        } else {
+            "this JSON is no TF.js graph model"
+        };
+        return Err(Diagnostic::new(Code::UnknownFormat, what)
+            .help("convert it with tensorflowjs_converter to a tfjs_graph_model")
+            .into());
     }
     let weights = read_weights(model.get("weightsManifest").unwrap_or(&Value::Null), folder)?;
     forget_values(&mut topology, &weights);

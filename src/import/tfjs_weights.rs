@@ -55,7 +55,8 @@ fn read_weight(weight: &Value, data: &mut Bytes) -> Result<Attr> {
     let dims = weight.get("shape").and_then(Value::as_array).ok_or_else(|| bad("the shape is missing"))?;
     let dims: Option<Vec<u64>> = dims.iter().map(Value::as_u64).collect();
     let dims = dims.ok_or_else(|| bad("the shape has a size that is no natural number"))?;
-    let count = element_count(&dims).ok_or_else(|| Error::user(Code::TooLarge, format!("the shape {dims:?} is too large")))?;
+    let count =
+        element_count(&dims).ok_or_else(|| Error::user(Code::TooLarge, format!("the shape {dims:?} is too large")))?;
     let dtype = text(weight, "dtype");
     if dtype == "string" {
         return read_strings(count, data);
@@ -69,7 +70,9 @@ fn read_weight(weight: &Value, data: &mut Bytes) -> Result<Attr> {
     if stored == DType::F16 {
         return Ok(Attr::Tensor(Box::new(cast(&raw, dtype)?)));
     }
-    let number = |key: &str| quantization.get(key).and_then(Value::as_f64).ok_or_else(|| bad(format!("the quantization has no `{key}`")));
+    let number = |key: &str| {
+        quantization.get(key).and_then(Value::as_f64).ok_or_else(|| bad(format!("the quantization has no `{key}`")))
+    };
     dequantize(&raw, dtype, number("scale")?, number("min")?).map(|t| Attr::Tensor(Box::new(t)))
 }
 
@@ -92,7 +95,8 @@ fn json_dtype(name: &str) -> Result<DType> {
 }
 
 fn take(data: &mut Bytes, count: u64, dtype: DType) -> Result<Bytes> {
-    let want = count.checked_mul(dtype.bytes() as u64).and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= data.len());
+    let want =
+        count.checked_mul(dtype.bytes() as u64).and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= data.len());
     want.map(|n| data.split_to(n)).ok_or_else(|| bad("the weight shards are too short"))
 }
 
@@ -116,7 +120,9 @@ fn dequantize(raw: &Tensor, dtype: DType, scale: f64, min: f64) -> Result<Tensor
     let mut bytes = Vec::with_capacity(raw.len() * 4);
     match raw.dtype {
         DType::U8 => raw.bytes.iter().for_each(|&b| bytes.extend_from_slice(&restore(b.into()))),
-        DType::U16 => raw.bytes.chunks_exact(2).for_each(|b| bytes.extend_from_slice(&restore(u16::from_le_bytes([b[0], b[1]])))),
+        DType::U16 => {
+            raw.bytes.chunks_exact(2).for_each(|b| bytes.extend_from_slice(&restore(u16::from_le_bytes([b[0], b[1]]))))
+        }
         other => return Err(bad(format!("weights quantised to {other} are not known"))),
     }
     Ok(Tensor::new(dtype, raw.dims.clone(), bytes))

@@ -25,7 +25,13 @@ pub(super) fn simple_op(comp: &Computation) -> Option<ScalarOp> {
     let numbers: Option<Vec<usize>> = root.operands.iter().map(|&o| parameter(comp, o)).collect();
     let commutes = matches!(
         op,
-        ScalarOp::Add | ScalarOp::Multiply | ScalarOp::Maximum | ScalarOp::Minimum | ScalarOp::And | ScalarOp::Or | ScalarOp::Xor
+        ScalarOp::Add
+            | ScalarOp::Multiply
+            | ScalarOp::Maximum
+            | ScalarOp::Minimum
+            | ScalarOp::And
+            | ScalarOp::Or
+            | ScalarOp::Xor
     );
     match numbers?[..] {
         [0, 1] => Some(op),

@@ -53,14 +53,38 @@ pub(super) fn accumulator(dtype: DType) -> DType {
 macro_rules! with_ring {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            DType::S32 => { type $T = i32; $body }
-            DType::U32 => { type $T = u32; $body }
-            DType::S64 => { type $T = i64; $body }
-            DType::U64 => { type $T = u64; $body }
-            DType::F64 => { type $T = f64; $body }
-            DType::C64 => { type $T = num_complex::Complex<f32>; $body }
-            DType::C128 => { type $T = num_complex::Complex<f64>; $body }
-            _ => { type $T = f32; $body }
+            DType::S32 => {
+                type $T = i32;
+                $body
+            }
+            DType::U32 => {
+                type $T = u32;
+                $body
+            }
+            DType::S64 => {
+                type $T = i64;
+                $body
+            }
+            DType::U64 => {
+                type $T = u64;
+                $body
+            }
+            DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            DType::C64 => {
+                type $T = num_complex::Complex<f32>;
+                $body
+            }
+            DType::C128 => {
+                type $T = num_complex::Complex<f64>;
+                $body
+            }
+            _ => {
+                type $T = f32;
+                $body
+            }
         }
     };
 }
@@ -79,8 +103,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let size = |t: &Tensor, axes: &[usize]| axes.iter().map(|&a| t.dims[a]).product::<u64>() as usize;
     let x_free = free(x, &d.lhs_batch, &d.lhs_contracting);
     let y_free = free(y, &d.rhs_batch, &d.rhs_contracting);
-    let (b, rows, k, n) =
-        (size(x, &d.lhs_batch), size(x, &x_free), size(x, &d.lhs_contracting), size(y, &y_free));
+    let (b, rows, k, n) = (size(x, &d.lhs_batch), size(x, &x_free), size(x, &d.lhs_contracting), size(y, &y_free));
     m.charge((b as u64).saturating_mul(rows as u64).saturating_mul(k as u64).saturating_mul(n as u64))?;
     let xs = eval::convert(&transpose(x, &[&d.lhs_batch[..], &x_free, &d.lhs_contracting].concat()), sum);
     let by_rows = n >= 8;

@@ -12,11 +12,19 @@ use crate::tensor::{DType, Tensor};
 /// Errors: `HloUnsupported` for any other.
 pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
     match f.opcode.as_str() {
-        "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "all-reduce-start"
-        | "domain" | "all-reduce-done" | "async-update" => identity(operands, shape),
+        "all-reduce"
+        | "all-gather"
+        | "reduce-scatter"
+        | "all-to-all"
+        | "collective-broadcast"
+        | "all-reduce-start"
+        | "domain"
+        | "all-reduce-done"
+        | "async-update" => identity(operands, shape),
         "collective-permute" => permute(f, operands, shape),
         "collective-permute-start" | "all-gather-start" => {
-            let moved = if f.opcode == "all-gather-start" { identity(operands, shape) } else { permute(f, operands, shape) };
+            let moved =
+                if f.opcode == "all-gather-start" { identity(operands, shape) } else { permute(f, operands, shape) };
             let input = operands.get(0)?.clone();
             started(shape, input.clone(), moved.unwrap_or(input))
         }
@@ -100,8 +108,15 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
             let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid("TopK gives values and indices"))?;
             sort::top_k(operands.array(0)?, *k, true)
         }
-        "Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape" | "MoveToHost" | "MoveToDevice"
-        | "annotate_device_placement" | "LayoutConstraint" | "Pin" | "Unpin" => identity(operands, shape),
+        "Sharding"
+        | "SPMDFullToShardShape"
+        | "SPMDShardToFullShape"
+        | "MoveToHost"
+        | "MoveToDevice"
+        | "annotate_device_placement"
+        | "LayoutConstraint"
+        | "Pin"
+        | "Unpin" => identity(operands, shape),
         other => Err(unsupported(format!("custom call `{other}` is not interpreted"))),
     }
 }

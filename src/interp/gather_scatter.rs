@@ -22,7 +22,14 @@ struct Indices<'a> {
 }
 
 impl<'a> Indices<'a> {
-    fn new(t: &'a Tensor, vector_axis: usize, map: &'a [usize], operand_batch: &[usize], batch: &[usize], rank: usize) -> Result<Self> {
+    fn new(
+        t: &'a Tensor,
+        vector_axis: usize,
+        map: &'a [usize],
+        operand_batch: &[usize],
+        batch: &[usize],
+        rank: usize,
+    ) -> Result<Self> {
         let components = if vector_axis == t.dims.len() { Some(1) } else { t.dims.get(vector_axis).copied() };
         let fits = components == Some(map.len() as u64)
             && operand_batch.len() == batch.len()
@@ -93,8 +100,7 @@ pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &Array
     if (0..rank).any(|a| dropped(a) && d.slice_sizes[a] > 1) {
         return Err(invalid("a dropped dimension of gather has a slice of more than one element"));
     }
-    let batch: Vec<i64> =
-        (0..shape.rank()).filter(|a| !d.offset_dims.contains(a)).map(|a| out_steps[a]).collect();
+    let batch: Vec<i64> = (0..shape.rank()).filter(|a| !d.offset_dims.contains(a)).map(|a| out_steps[a]).collect();
     if shape.elements() == 0 {
         return Ok(Tensor::new(x.dtype, shape.dims.clone(), Vec::new()));
     }

@@ -41,7 +41,8 @@ pub(super) fn fft(x: &Tensor, kind: FftKind, length: &[u64], shape: &ArrayShape)
         }
         FftKind::Irfft => {
             (lead..last).for_each(|a| along(&mut values, &dims, a, true));
-            let whole = |line: &[C]| (0..n).map(|k| if k <= n / 2 { line[k] } else { line[n - k].conj() }).collect::<Vec<_>>();
+            let whole =
+                |line: &[C]| (0..n).map(|k| if k <= n / 2 { line[k] } else { line[n - k].conj() }).collect::<Vec<_>>();
             values = values.chunks_exact(n / 2 + 1).flat_map(whole).collect();
             dims[last] = n as u64;
             along(&mut values, &dims, last, true);
@@ -156,7 +157,10 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
     let n = square(a)?;
     let rank = b.dims.len();
     let side = if form.left_side { rank.wrapping_sub(2) } else { rank.wrapping_sub(1) };
-    let fits = rank == a.dims.len() && a.dtype == b.dtype && b.dims[..rank - 2] == a.dims[..rank - 2] && b.dims[side] as usize == n;
+    let fits = rank == a.dims.len()
+        && a.dtype == b.dtype
+        && b.dims[..rank - 2] == a.dims[..rank - 2]
+        && b.dims[side] as usize == n;
     if !fits {
         return Err(invalid(format!("triangular-solve of {a:?} and {b:?}")));
     }

@@ -100,7 +100,11 @@ impl<'a> Machine<'a> {
             return Ok(());
         }
         self.budget.set(left.saturating_sub(work));
-        if work > left { Err(Error::user(Code::TooLarge, "the value takes too much work to compute here")) } else { Ok(()) }
+        if work > left {
+            Err(Error::user(Code::TooLarge, "the value takes too much work to compute here"))
+        } else {
+            Ok(())
+        }
     }
     /// The computation of `id`.
     pub(super) fn comp(&self, id: CompId) -> Result<&'a Computation> {
@@ -114,7 +118,10 @@ impl<'a> Machine<'a> {
             let bounded = shape.leaves().iter().any(|a| a.dynamic.contains(&true));
             if !fits(arg, shape, bounded) {
                 let got = infer::literal_shape(arg);
-                return Err(Error::user(Code::BadInputs, format!("`{}` is {shape}, and its argument {got}", comp[p].name)));
+                return Err(Error::user(
+                    Code::BadInputs,
+                    format!("`{}` is {shape}, and its argument {got}", comp[p].name),
+                ));
             }
         }
         Ok(())
@@ -182,7 +189,8 @@ impl<'a> Machine<'a> {
             return Err(unsupported("an operand of less than its bound"));
         }
         let value = self.dispatch(comp, inst, operands, args)?;
-        let may_be_short = short || matches!(inst.op, Op::SetDimensionSize(_) | Op::Parameter(_)) || has_calls(&inst.op);
+        let may_be_short =
+            short || matches!(inst.op, Op::SetDimensionSize(_) | Op::Parameter(_)) || has_calls(&inst.op);
         if fits(&value, &inst.shape, may_be_short) {
             return Ok(value);
         }
@@ -285,7 +293,8 @@ pub(super) fn array_shape(inst: &Inst) -> Result<&ArrayShape> {
 fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
     match (value, shape) {
         (Literal::Array(t), Shape::Array(a)) => {
-            let bounded = short && t.dims.len() == a.dims.len() && t.dims.iter().zip(&a.dims).all(|(n, bound)| n <= bound);
+            let bounded =
+                short && t.dims.len() == a.dims.len() && t.dims.iter().zip(&a.dims).all(|(n, bound)| n <= bound);
             t.dtype == a.dtype && (t.dims == a.dims || bounded)
         }
         (Literal::Tuple(parts), Shape::Tuple(shapes)) => {
@@ -330,7 +339,8 @@ fn elementwise(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
         return eval::eval(op, args);
     }
     let least: Vec<u64> = (0..rank).filter_map(|i| full.iter().map(|t| t.dims[i]).min()).collect();
-    let cropped = args.iter().map(|&t| if t.dims.len() == rank { shape_ops::crop(t, least.clone()) } else { t.clone() });
+    let cropped =
+        args.iter().map(|&t| if t.dims.len() == rank { shape_ops::crop(t, least.clone()) } else { t.clone() });
     let cropped: Vec<Tensor> = cropped.collect();
     eval::eval(op, &cropped.iter().collect::<Vec<_>>())
 }

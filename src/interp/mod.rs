@@ -70,7 +70,8 @@ mod tests {
             let x = b.iota(DType::F32, &[2, 3], 1);
             let x = b.transpose(x, &[1, 0]);
             let zero = b.scalar(DType::F32, -1.0);
-            let x = b.pad(x, zero, &[PadDim { low: -1, high: 1, interior: 1 }, PadDim { low: 0, high: -1, interior: 0 }]);
+            let x =
+                b.pad(x, zero, &[PadDim { low: -1, high: 1, interior: 1 }, PadDim { low: 0, high: -1, interior: 0 }]);
             b.add_inst(Op::Reverse(vec![0]), &[x])
         });
         assert_eq!(t.dims, [5, 1]);
@@ -95,7 +96,8 @@ mod tests {
         let mut b = Builder::new("test");
         b.begin("argmax");
         let f = |b: &mut Builder, t| b.parameter(crate::hlo::Shape::array(t, []));
-        let (av, ai, bv, bi) = (f(&mut b, DType::F32), f(&mut b, DType::S32), f(&mut b, DType::F32), f(&mut b, DType::S32));
+        let (av, ai, bv, bi) =
+            (f(&mut b, DType::F32), f(&mut b, DType::S32), f(&mut b, DType::F32), f(&mut b, DType::S32));
         let keep = b.compare(Direction::Ge, av, bv);
         let (v, i) = (b.select(keep, av, bv), b.select(keep, ai, bi));
         let root = b.tuple(&[v, i]);

@@ -146,11 +146,13 @@ fn general(m: &Machine, xs: &[&Tensor], inits: &[&Tensor], axes: &[usize], comp:
     // Folded dimensions first, in increasing order, so that a step is a contiguous slice.
     let mut sorted = axes.to_vec();
     sorted.sort_unstable();
-    let order: Vec<usize> = if sorted == axes { order } else { sorted.iter().copied().chain(order[axes.len()..].iter().copied()).collect() };
-    let flat: Vec<Tensor> = xs
-        .iter()
-        .map(|x| super::shape_ops::transpose(x, &order).with_dims(vec![steps * out_len]))
-        .collect();
+    let order: Vec<usize> = if sorted == axes {
+        order
+    } else {
+        sorted.iter().copied().chain(order[axes.len()..].iter().copied()).collect()
+    };
+    let flat: Vec<Tensor> =
+        xs.iter().map(|x| super::shape_ops::transpose(x, &order).with_dims(vec![steps * out_len])).collect();
     let mut acc: Vec<Tensor> = inits.iter().map(|t| pick(t, vec![out_len], 0, &[0])).collect();
     if out_len > 0 {
         if steps <= SEQUENTIAL {
@@ -184,7 +186,9 @@ fn part(x: &Tensor, start: u64, n: u64) -> Tensor {
 fn tree(m: &Machine, comp: CompId, mut xs: Vec<Tensor>, mut steps: u64, n: u64) -> Result<Vec<Tensor>> {
     while steps > 1 {
         let pairs = steps / 2;
-        let every = |x: &Tensor, from: u64| pick(x, vec![pairs, n], (from * n) as i64, &[2 * n as i64, 1]).with_dims(vec![pairs * n]);
+        let every = |x: &Tensor, from: u64| {
+            pick(x, vec![pairs, n], (from * n) as i64, &[2 * n as i64, 1]).with_dims(vec![pairs * n])
+        };
         let (left, right): (Vec<_>, Vec<_>) = xs.iter().map(|x| (every(x, 0), every(x, 1))).unzip();
         let rest: Option<Vec<Tensor>> =
             (steps % 2 == 1).then(|| xs.iter().map(|x| part(x, (steps - 1) * n, n)).collect());

@@ -79,8 +79,7 @@ fn philox_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor)> 
     let counter = u128::from(state[1]) | u128::from(state.get(2).copied().unwrap_or(0)) << 64;
     let n = shape.elements();
     let blocks = if shape.dtype.bytes() == 8 { n.div_ceil(2) } else { n.div_ceil(4) };
-    let words: Vec<u32> =
-        (0..blocks).flat_map(|i| philox(state[0], counter.wrapping_add(u128::from(i)))).collect();
+    let words: Vec<u32> = (0..blocks).flat_map(|i| philox(state[0], counter.wrapping_add(u128::from(i)))).collect();
     let next = counter.wrapping_add(u128::from(blocks));
     let mut new = vec![state[0], next as u64];
     if state.len() == 3 {

@@ -3,8 +3,8 @@ use super::machine::{Operands, invalid};
 use super::strided::{copy_box, pick, strides};
 use crate::by_width;
 use crate::diag::Result;
-use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::hlo::ArrayShape;
+use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor, element_count};
 

@@ -12,12 +12,7 @@ pub(super) fn strides(dims: &[u64]) -> Vec<i64> {
 }
 
 /// Calls `row` with the `N` offsets of the first element of each row, rows being along the last dimension.
-pub(super) fn rows<const N: usize>(
-    dims: &[u64],
-    start: [i64; N],
-    strides: [&[i64]; N],
-    mut row: impl FnMut([i64; N]),
-) {
+pub(super) fn rows<const N: usize>(dims: &[u64], start: [i64; N], strides: [&[i64]; N], mut row: impl FnMut([i64; N])) {
     if dims.contains(&0) {
         return;
     }

@@ -26,7 +26,8 @@ impl Windows {
         }
         let sizes: Option<Vec<u64>> = window.iter().zip(dims).map(|(w, &n)| w.output_size(n)).collect();
         let sizes = sizes.ok_or_else(|| invalid("a window overflows"))?;
-        let taps = window.iter().zip(dims).zip(&sizes).map(|((w, &n), &o)| Taps::new(w, n, o)).collect::<Result<_>>()?;
+        let taps =
+            window.iter().zip(dims).zip(&sizes).map(|((w, &n), &o)| Taps::new(w, n, o)).collect::<Result<_>>()?;
         Ok(Windows { dims: sizes, taps, own: strides(dims) })
     }
     fn len(&self) -> usize {
@@ -155,7 +156,11 @@ pub(super) fn select_and_scatter(
         let keep = apply(m, select, &[take(x, &held), take(x, &candidates)], held.len())?;
         let keep = keep.first().filter(|k| k.dtype == DType::Pred);
         let keep = keep.ok_or_else(|| invalid("the selection must return pred"))?;
-        to.iter().zip(from).filter(|(t, _)| best[**t].is_none()).map(|(&t, &f)| (t, f)).collect::<Vec<_>>()
+        to.iter()
+            .zip(from)
+            .filter(|(t, _)| best[**t].is_none())
+            .map(|(&t, &f)| (t, f))
+            .collect::<Vec<_>>()
             .into_iter()
             .for_each(|(t, f)| best[t] = Some(f));
         for ((t, f), &keep) in known.iter().zip(keep.bytes.iter()) {

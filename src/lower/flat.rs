@@ -2,7 +2,7 @@
 use super::walker::Walker;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::{InstId, Op, Literal, Shape};
+use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
 use crate::ops::value::ListValue;
@@ -96,9 +96,8 @@ impl Walker<'_> {
     }
 
     fn conform(&mut self, value: &Value, form: &Form, what: &str) -> Result<Option<InstId>> {
-        let differs = |found: String| {
-            Err(Error::user(Code::DynamicShape, format!("{what} has no fixed shape: {found}")))
-        };
+        let differs =
+            |found: String| Err(Error::user(Code::DynamicShape, format!("{what} has no fixed shape: {found}")));
         match (form, value) {
             (Form::Constant(_) | Form::Unavailable(_), _) => Ok(None),
             (Form::Array(want), Value::Array(id)) => {
@@ -107,9 +106,15 @@ impl Walker<'_> {
             }
             (Form::List(want), Value::List(list)) => {
                 let found = self.b.shape(list.buffer);
-                if found.same(want) { Ok(Some(list.buffer)) } else { differs(format!("it is a list {want} and {found}")) }
+                if found.same(want) {
+                    Ok(Some(list.buffer))
+                } else {
+                    differs(format!("it is a list {want} and {found}"))
+                }
             }
-            (Form::List(Shape::Array(want)), Value::UnshapedList { length, .. }) if want.dims.first() == Some(length) => {
+            (Form::List(Shape::Array(want)), Value::UnshapedList { length, .. })
+                if want.dims.first() == Some(length) =>
+            {
                 let (dtype, dims) = (want.dtype, want.dims.clone());
                 Ok(Some(self.b.full(dtype, &dims, 0.0)))
             }

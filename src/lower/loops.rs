@@ -16,7 +16,10 @@ impl Walker<'_> {
         let (c, f) = (self.function(&cond.name)?, self.function(&body.name)?);
         let n = args.len();
         if c.args.len() != n || c.rets.len() != 1 || f.args.len() != n || f.rets.len() != n {
-            return Err(Error::user(Code::BadFunction, format!("the condition or body of a loop over {n} variables has another signature")));
+            return Err(Error::user(
+                Code::BadFunction,
+                format!("the condition or body of a loop over {n} variables has another signature"),
+            ));
         }
         let fixed = invariant(f);
         let constants: Vec<Option<_>> =

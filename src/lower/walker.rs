@@ -108,10 +108,9 @@ impl<'p> Walker<'p> {
             Value::UnshapedList { .. } | Value::Unavailable(_) => return Ok(()),
         };
         match self.b.shape(id).as_array() {
-            Some(a) if a.bytes() > MAX_BYTES => Err(Error::user(
-                Code::TooLarge,
-                format!("the result {a} has more than 2^34 bytes"),
-            )),
+            Some(a) if a.bytes() > MAX_BYTES => {
+                Err(Error::user(Code::TooLarge, format!("the result {a} has more than 2^34 bytes")))
+            }
             _ => Ok(()),
         }
     }
@@ -190,29 +189,30 @@ fn unknown_op(node: &Node) -> Error {
     let has = |parts: &[&str]| parts.iter().any(|p| op.contains(p));
     match op {
         "Switch" | "RefSwitch" | "Merge" | "RefMerge" | "Enter" | "RefEnter" | "Exit" | "RefExit" | "NextIteration"
-        | "RefNextIteration" | "LoopCond" => Diagnostic::new(
-            Code::ControlFlowV1,
-            format!("{op} is control flow v1, which is not compiled"),
-        )
-        .help("export with control flow v2 (If and While functions), as TensorFlow 2 does by default")
-        .into(),
-        "Placeholder" | "PlaceholderV2" | "_Arg" => Diagnostic::new(
-            Code::BadInputs,
-            format!("the placeholder `{}` is needed and not fed", node.name),
-        )
-        .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
-        .into(),
-        "Where" | "Unique" | "UniqueV2" | "UniqueWithCounts" | "UniqueWithCountsV2" | "ListDiff" | "DynamicPartition" => {
+        | "RefNextIteration" | "LoopCond" => {
+            Diagnostic::new(Code::ControlFlowV1, format!("{op} is control flow v1, which is not compiled"))
+                .help("export with control flow v2 (If and While functions), as TensorFlow 2 does by default")
+                .into()
+        }
+        "Placeholder" | "PlaceholderV2" | "_Arg" => {
+            Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))
+                .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
+                .into()
+        }
+        "Where" | "Unique" | "UniqueV2" | "UniqueWithCounts" | "UniqueWithCountsV2" | "ListDiff"
+        | "DynamicPartition" => {
             Error::user(Code::DynamicShape, format!("the size of what {op} returns depends on values at run time"))
         }
         "VarHandleOp" | "Variable" | "VariableV2" | "VarIsInitializedOp" => variable(op),
         _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
-        _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => Diagnostic::new(
-            Code::UnsupportedType,
-            format!("{op} works on strings or tables, which compiled code can't hold"),
-        )
-        .help("feed what is computed from it")
-        .into(),
+        _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => {
+            Diagnostic::new(
+                Code::UnsupportedType,
+                format!("{op} works on strings or tables, which compiled code can't hold"),
+            )
+            .help("feed what is computed from it")
+            .into()
+        }
         _ => Error::user(Code::UnsupportedOp, format!("{op} has no lowering")),
     }
 }

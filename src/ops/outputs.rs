@@ -5,8 +5,20 @@ use std::sync::Arc;
 
 /// Ops without outputs that have no row.
 const NONE: &[&str] = &[
-    "NoOp", "Assert", "ControlTrigger", "_Retval", "PrintV2", "SaveV2", "Save", "AssignVariableOp", "AssignAddVariableOp",
-    "AssignSubVariableOp", "InitializeTableV2", "InitializeTableFromTextFileV2", "LookupTableImportV2", "Abort",
+    "NoOp",
+    "Assert",
+    "ControlTrigger",
+    "_Retval",
+    "PrintV2",
+    "SaveV2",
+    "Save",
+    "AssignVariableOp",
+    "AssignAddVariableOp",
+    "AssignSubVariableOp",
+    "InitializeTableV2",
+    "InitializeTableFromTextFileV2",
+    "LookupTableImportV2",
+    "Abort",
 ];
 
 /// The number of outputs of `node`, counting lists one by one; `None` where neither the op's row nor the attributes tell.

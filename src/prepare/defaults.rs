@@ -22,13 +22,22 @@ pub fn spelled(program: &Program, at: Endpoint) -> String {
 }
 
 /// The signature to use, if any. One that names missing tensors is passed over unless the user asked for it.
-pub fn signature<'a>(program: &'a Program, names: &Names, request: &Request, told: &mut Vec<String>) -> Result<Option<&'a Signature>> {
+pub fn signature<'a>(
+    program: &'a Program,
+    names: &Names,
+    request: &Request,
+    told: &mut Vec<String>,
+) -> Result<Option<&'a Signature>> {
     let all = &program.signatures;
     if let Some(wanted) = &request.signature {
         let found = all.iter().find(|s| s.name == *wanted);
         return found.map(Some).ok_or_else(|| {
             let known: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-            let known = if known.is_empty() { "the model has none".to_string() } else { format!("there are {}", known.join(", ")) };
+            let known = if known.is_empty() {
+                "the model has none".to_string()
+            } else {
+                format!("there are {}", known.join(", "))
+            };
             Diagnostic::new(Code::BadOption, format!("there is no signature `{wanted}`")).help(known).into()
         });
     }
@@ -36,7 +45,8 @@ pub fn signature<'a>(program: &'a Program, names: &Names, request: &Request, tol
         return Ok(None);
     }
     let usable = |s: &&Signature| {
-        !s.outputs.is_empty() && s.inputs.iter().chain(&s.outputs).all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok())
+        !s.outputs.is_empty()
+            && s.inputs.iter().chain(&s.outputs).all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok())
     };
     let chosen = all.iter().find(|s| s.name == "serving_default").filter(usable).or_else(|| all.iter().find(usable));
     if let Some(signature) = chosen {
@@ -74,10 +84,17 @@ pub fn fetches(
 }
 
 /// The feeds that the user or the signature names.
-pub fn feeds(names: &Names, request: &Request, signature: Option<&Signature>, told: &mut Vec<String>) -> Result<Vec<Asked>> {
+pub fn feeds(
+    names: &Names,
+    request: &Request,
+    signature: Option<&Signature>,
+    told: &mut Vec<String>,
+) -> Result<Vec<Asked>> {
     let mut specs = request.feeds.clone();
     if let (true, Some(signature)) = (specs.is_empty(), signature) {
-        specs.extend(signature.inputs.iter().map(|(_, tensor)| FeedSpec { name: tensor.clone(), ..FeedSpec::default() }));
+        specs.extend(
+            signature.inputs.iter().map(|(_, tensor)| FeedSpec { name: tensor.clone(), ..FeedSpec::default() }),
+        );
         told.push(format!("fed are the inputs of the signature `{}`", signature.name));
     }
     let ends = collect(specs.iter().map(|spec| names.endpoint("feed", &spec.name)))?;
@@ -91,7 +108,13 @@ pub fn feeds(names: &Names, request: &Request, signature: Option<&Signature>, to
 }
 
 /// Adds the Placeholders that are needed and not fed.
-pub fn add_placeholders(program: &Program, mut asked: Vec<Asked>, needed: &Needed, request: &Request, told: &mut Vec<String>) -> Vec<Asked> {
+pub fn add_placeholders(
+    program: &Program,
+    mut asked: Vec<Asked>,
+    needed: &Needed,
+    request: &Request,
+    told: &mut Vec<String>,
+) -> Vec<Asked> {
     let mut added = Vec::new();
     for (id, node) in program.graph.nodes.iter() {
         if needed.nodes[id] && matches!(&*node.op, "Placeholder" | "PlaceholderV2") {
@@ -101,7 +124,11 @@ pub fn add_placeholders(program: &Program, mut asked: Vec<Asked>, needed: &Neede
         }
     }
     if !added.is_empty() {
-        let why = if request.feeds.is_empty() { "Placeholders are fed" } else { "Placeholders that the fetches need are fed too" };
+        let why = if request.feeds.is_empty() {
+            "Placeholders are fed"
+        } else {
+            "Placeholders that the fetches need are fed too"
+        };
         told.push(format!("{why}: {}", added.join(", ")));
     }
     asked
@@ -121,7 +148,8 @@ fn sinks(program: &Program) -> Vec<Endpoint> {
         let n = output_count(&graph.nodes[id], &program.functions).unwrap_or(1);
         (0..n as u32).map(move |port| Endpoint { node: id, port })
     };
-    let plain = |id: &NodeId| matches!(&*graph.nodes[*id].op, "Const" | "Placeholder" | "PlaceholderV2" | "VarHandleOp");
+    let plain =
+        |id: &NodeId| matches!(&*graph.nodes[*id].op, "Const" | "Placeholder" | "PlaceholderV2" | "VarHandleOp");
     let unused: Vec<NodeId> = (0..graph.nodes.len()).map(NodeId::from_index).filter(|&id| !used[id]).collect();
     let found: Vec<Endpoint> = unused.iter().filter(|id| !plain(id)).flat_map(|&id| outputs(id)).collect();
     if found.is_empty() { unused.into_iter().flat_map(outputs).collect() } else { found }

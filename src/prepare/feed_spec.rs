@@ -32,7 +32,8 @@ impl FeedSpec {
             })?);
         }
         if let Some(dims) = dims {
-            let inner = dims.strip_suffix(']').ok_or_else(|| bad(format!("the sizes of `{text}` do not end in `]`")))?;
+            let inner =
+                dims.strip_suffix(']').ok_or_else(|| bad(format!("the sizes of `{text}` do not end in `]`")))?;
             let parse = |d: &str| match d.trim() {
                 "?" => Ok(None),
                 d => d.parse().map(Some).map_err(|_| bad(format!("`{d}` is no size"))),

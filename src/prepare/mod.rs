@@ -82,7 +82,8 @@ fn refuse_cycles(program: &Program) -> Result<()> {
             .at_node(&node.name, &node.op),
         None => {
             let node = &program.graph.nodes[on_cycle];
-            Diagnostic::new(Code::BadGraph, format!("`{}` is on a cycle or depends on one", node.name)).at_node(&node.name, &node.op)
+            Diagnostic::new(Code::BadGraph, format!("`{}` is on a cycle or depends on one", node.name))
+                .at_node(&node.name, &node.op)
         }
     };
     Err(diagnostic.into())

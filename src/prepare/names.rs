@@ -28,7 +28,11 @@ impl<'a> Names<'a> {
         let Some(&node) = self.ids.get(name) else {
             let near = self.nearest(name);
             let diagnostic = unknown("is not in the graph".to_string());
-            return Err(if near.is_empty() { diagnostic } else { diagnostic.help(format!("did you mean {}?", near.join(", "))) });
+            return Err(if near.is_empty() {
+                diagnostic
+            } else {
+                diagnostic.help(format!("did you mean {}?", near.join(", ")))
+            });
         };
         let Some(port) = port else { return Err(unknown("has no output number after `:`".to_string())) };
         match output_count(&self.program.graph.nodes[node], &self.program.functions) {

@@ -34,14 +34,21 @@ pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)]) ->
 }
 
 /// The program with the needed nodes in their order, and a Placeholder for each feed.
-pub fn cut(program: Program, needed: &Needed, feeds: Vec<Feed>, fetches: Vec<(String, Endpoint)>, assumptions: Vec<String>) -> Prepared {
+pub fn cut(
+    program: Program,
+    needed: &Needed,
+    feeds: Vec<Feed>,
+    fetches: Vec<(String, Endpoint)>,
+    assumptions: Vec<String>,
+) -> Prepared {
     let mut cutter = Cutter::new(&program, &feeds);
     let fed_nodes: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
     // New ids first: edges may point forward.
     for feed in &feeds {
         cutter.add_feed(&program.graph, feed, needed);
     }
-    let computed = |id: NodeId| needed.nodes[id] && !(fed_nodes.contains(&id) && is_placeholder(&program.graph.nodes[id]));
+    let computed =
+        |id: NodeId| needed.nodes[id] && !(fed_nodes.contains(&id) && is_placeholder(&program.graph.nodes[id]));
     let kept: Vec<NodeId> = program.graph.nodes.ids().filter(|&id| computed(id)).collect();
     for (i, &id) in kept.iter().enumerate() {
         cutter.new_ids[id] = Some(NodeId((feeds.len() + i) as u32));
@@ -52,7 +59,10 @@ pub fn cut(program: Program, needed: &Needed, feeds: Vec<Feed>, fetches: Vec<(St
             cutter.keep(node);
         }
     }
-    let placed = feeds.into_iter().enumerate().map(|(i, feed)| Feed { at: Endpoint { node: NodeId(i as u32), port: 0 }, ..feed });
+    let placed = feeds
+        .into_iter()
+        .enumerate()
+        .map(|(i, feed)| Feed { at: Endpoint { node: NodeId(i as u32), port: 0 }, ..feed });
     let fetches = fetches.into_iter().map(|(name, at)| (name, cutter.moved(at))).collect();
     let feeds = placed.collect();
     let mut program = Program { source, graph: Graph { nodes: cutter.out }, functions, signatures, producer };
@@ -74,7 +84,11 @@ struct Cutter {
 
 impl Cutter {
     fn new(program: &Program, feeds: &[Feed]) -> Self {
-        let taken = if feeds.is_empty() { HashSet::new() } else { program.graph.nodes.values().map(|n| n.name.clone()).collect() };
+        let taken = if feeds.is_empty() {
+            HashSet::new()
+        } else {
+            program.graph.nodes.values().map(|n| n.name.clone()).collect()
+        };
         Cutter {
             out: IdVec::new(),
             new_ids: program.graph.nodes.ids().map(|_| None).collect(),
@@ -86,7 +100,11 @@ impl Cutter {
     fn add_feed(&mut self, graph: &Graph, feed: &Feed, needed: &Needed) {
         let old = &graph.nodes[feed.at.node];
         let stays = needed.nodes[feed.at.node] && !is_placeholder(old);
-        let name = if feed.at.port == 0 && !stays { old.name.clone() } else { self.fresh(&format!("{}_{}", old.name, feed.at.port)) };
+        let name = if feed.at.port == 0 && !stays {
+            old.name.clone()
+        } else {
+            self.fresh(&format!("{}_{}", old.name, feed.at.port))
+        };
         let id = self.out.push(placeholder(name, &feed.info));
         self.fed.insert(feed.at, id);
     }
@@ -113,7 +131,9 @@ impl Cutter {
     fn moved(&self, at: Endpoint) -> Endpoint {
         match self.fed.get(&at) {
             Some(&node) => Endpoint { node, port: 0 },
-            None => Endpoint { node: self.new_ids[at.node].expect("the walk reached what kept nodes use"), port: at.port },
+            None => {
+                Endpoint { node: self.new_ids[at.node].expect("the walk reached what kept nodes use"), port: at.port }
+            }
         }
     }
 }
@@ -121,7 +141,14 @@ impl Cutter {
 fn placeholder(name: Box<str>, info: &TensorInfo) -> Node {
     let shape = PartialShape(Some(info.dims.iter().copied().map(Some).collect()));
     let attrs = [(Arc::from("dtype"), Attr::Type(TfType::Data(info.dtype))), (Arc::from("shape"), Attr::Shape(shape))];
-    Node { name, op: "Placeholder".into(), device: "".into(), inputs: [].into(), controls: [].into(), attrs: attrs.into() }
+    Node {
+        name,
+        op: "Placeholder".into(),
+        device: "".into(),
+        inputs: [].into(),
+        controls: [].into(),
+        attrs: attrs.into(),
+    }
 }
 
 /// Drops the functions that no kept node reaches.

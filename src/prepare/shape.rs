@@ -13,7 +13,12 @@ const MOST_BYTES: u64 = 1 << 34;
 const SCALAR_IS_UNKNOWN: std::ops::RangeInclusive<i32> = 1..=21;
 
 /// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
-pub fn infos(program: &Program, asked: &[Asked], bound: &[(String, u64)], told: &mut Vec<String>) -> Result<Vec<Feed>, Error> {
+pub fn infos(
+    program: &Program,
+    asked: &[Asked],
+    bound: &[(String, u64)],
+    told: &mut Vec<String>,
+) -> Result<Vec<Feed>, Error> {
     let names: Vec<String> = asked.iter().map(|a| spelled(program, a.at)).collect();
     let mut bindings = Bindings { bound, used: vec![false; bound.len()] };
     let (mut feeds, mut bad) = (Vec::new(), Vec::new());
@@ -21,18 +26,25 @@ pub fn infos(program: &Program, asked: &[Asked], bound: &[(String, u64)], told: 
         let dtype = dtype(program, asked, name);
         let dims = dims(program, asked, name, &mut bindings, told);
         match (dtype, dims) {
-            (Ok(dtype), Ok(dims)) => feeds.push(Feed { at: asked.at, info: TensorInfo { name: name.clone(), field, dtype, dims } }),
+            (Ok(dtype), Ok(dims)) => {
+                feeds.push(Feed { at: asked.at, info: TensorInfo { name: name.clone(), field, dtype, dims } })
+            }
             (Err(d), Ok(_)) | (Ok(_), Err(d)) => bad.push(d),
             (Err(d), Err(e)) => bad.extend([d, e]),
         }
     }
     for (i, (name, _)) in bound.iter().enumerate() {
         if !bindings.used[i] {
-            bad.push(Diagnostic::new(Code::BadOption, format!("`--dim {name}` binds no unknown dimension")).help(DIM_HELP));
+            bad.push(
+                Diagnostic::new(Code::BadOption, format!("`--dim {name}` binds no unknown dimension")).help(DIM_HELP),
+            );
         }
     }
     bad.extend(feeds.iter().filter(|f| f.info.bytes() > MOST_BYTES).map(|f| {
-        Diagnostic::new(Code::TooLarge, format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.name, f.info.spelled()))
+        Diagnostic::new(
+            Code::TooLarge,
+            format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.name, f.info.spelled()),
+        )
     }));
     if bad.is_empty() { Ok(feeds) } else { Err(Error::User(bad)) }
 }
@@ -52,9 +64,12 @@ fn dtype(program: &Program, asked: &Asked, name: &str) -> Result<DType, Diagnost
     };
     match node.tf_type(attr) {
         Some(TfType::Data(dtype)) => Ok(dtype),
-        Some(other) => Err(Diagnostic::new(Code::UnsupportedType, format!("the feed `{name}` is of type {other}, which compiled code can't hold"))
-            .help("feed the tensors that are computed from it")
-            .at_node(&node.name, &node.op)),
+        Some(other) => Err(Diagnostic::new(
+            Code::UnsupportedType,
+            format!("the feed `{name}` is of type {other}, which compiled code can't hold"),
+        )
+        .help("feed the tensors that are computed from it")
+        .at_node(&node.name, &node.op)),
         None => Err(Diagnostic::new(Code::BadOption, format!("the type of the feed `{name}` is not known"))
             .help(format!("give it: --feed {name}=f32[1,8]"))
             .at_node(&node.name, &node.op)),
@@ -79,11 +94,19 @@ fn graph_shape(program: &Program, asked: &Asked) -> PartialShape {
     }
 }
 
-fn dims(program: &Program, asked: &Asked, name: &str, bindings: &mut Bindings, told: &mut Vec<String>) -> Result<Vec<u64>, Diagnostic> {
+fn dims(
+    program: &Program,
+    asked: &Asked,
+    name: &str,
+    bindings: &mut Bindings,
+    told: &mut Vec<String>,
+) -> Result<Vec<u64>, Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
     let known = graph_shape(program, asked).0;
     let shape = match (&asked.spec.dims, known) {
-        (Some(given), Some(known)) if given.len() == known.len() => given.iter().zip(known).map(|(g, k)| g.or(k)).collect(),
+        (Some(given), Some(known)) if given.len() == known.len() => {
+            given.iter().zip(known).map(|(g, k)| g.or(k)).collect()
+        }
         (Some(given), _) => given.clone(),
         (None, Some(known)) => known,
         (None, None) => {
@@ -94,9 +117,16 @@ fn dims(program: &Program, asked: &Asked, name: &str, bindings: &mut Bindings, t
     };
     let unknown = |at: &[usize]| {
         let at: Vec<String> = at.iter().map(usize::to_string).collect();
-        Diagnostic::new(Code::UnknownDim, format!("dimension {} of the feed `{name}` {} is not known", at.join(", "), PartialShape(Some(shape.clone()))))
-            .help(DIM_HELP)
-            .at_node(&node.name, &node.op)
+        Diagnostic::new(
+            Code::UnknownDim,
+            format!(
+                "dimension {} of the feed `{name}` {} is not known",
+                at.join(", "),
+                PartialShape(Some(shape.clone()))
+            ),
+        )
+        .help(DIM_HELP)
+        .at_node(&node.name, &node.op)
     };
     let (mut out, mut missing) = (Vec::new(), Vec::new());
     for (i, dim) in shape.iter().enumerate() {
@@ -122,11 +152,10 @@ impl Bindings<'_> {
     /// The value for dimension `i` of a feed; the most exact binding wins.
     fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<u64> {
         let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];
-        let forms: [&dyn Fn(&str) -> bool; 3] = [
-            &|name| exact.iter().any(|e| e == name),
-            &|name| name == node || name == tensor,
-            &|name| name == "batch" && i == 0,
-        ];
+        let forms: [&dyn Fn(&str) -> bool; 3] =
+            [&|name| exact.iter().any(|e| e == name), &|name| name == node || name == tensor, &|name| {
+                name == "batch" && i == 0
+            }];
         let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
         self.used[at] = true;
         Some(self.bound[at].1)

@@ -9,7 +9,10 @@ fn node(name: &str, op: &str, inputs: &[(u32, u32)]) -> Node {
 }
 
 fn placeholder(name: &str, dims: &[Option<u64>]) -> Node {
-    let attrs = [("dtype".into(), Attr::Type(TfType::Data(DType::F32))), ("shape".into(), Attr::Shape(PartialShape(Some(dims.to_vec()))))];
+    let attrs = [
+        ("dtype".into(), Attr::Type(TfType::Data(DType::F32))),
+        ("shape".into(), Attr::Shape(PartialShape(Some(dims.to_vec())))),
+    ];
     Node { attrs: attrs.into(), ..node(name, "Placeholder", &[]) }
 }
 
@@ -46,7 +49,11 @@ fn defaults_are_placeholders_and_sinks() {
 
 #[test]
 fn pruning_stops_at_feeds() {
-    let request = Request { feeds: vec![FeedSpec::parse("y=f32[2,2]").unwrap()], fetches: vec!["z".into()], ..Request::default() };
+    let request = Request {
+        feeds: vec![FeedSpec::parse("y=f32[2,2]").unwrap()],
+        fetches: vec!["z".into()],
+        ..Request::default()
+    };
     let p = prepare(model(), &request).unwrap();
     let names: Vec<&str> = p.program.graph.nodes.values().map(|n| &*n.name).collect();
     assert_eq!(names, ["y", "z"]);
@@ -95,7 +102,10 @@ fn long_chains_are_walked() {
 #[test]
 fn feed_specs_are_parsed() {
     let full = FeedSpec::parse("a/b:1=bf16[1,?,3]").unwrap();
-    assert_eq!((full.name.as_str(), full.dtype, full.dims), ("a/b:1", Some(DType::BF16), Some(vec![Some(1), None, Some(3)])));
+    assert_eq!(
+        (full.name.as_str(), full.dtype, full.dims),
+        ("a/b:1", Some(DType::BF16), Some(vec![Some(1), None, Some(3)]))
+    );
     assert_eq!(FeedSpec::parse("a=f32[]").unwrap().dims, Some(vec![]));
     assert_eq!(FeedSpec::parse("a=int32").unwrap().dtype, Some(DType::S32));
     for bad in ["", "=f32", "a=f33", "a=f32[1", "a=f32[x]", "a=f32[-1]"] {

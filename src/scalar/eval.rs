@@ -108,11 +108,26 @@ fn map2<T: Pod, R>(a: &Tensor, b: &Tensor, f: impl Fn(T, T) -> R) -> Vec<R> {
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bytes() {
-            1 => { type $T = u8; $body }
-            2 => { type $T = u16; $body }
-            4 => { type $T = u32; $body }
-            8 => { type $T = u64; $body }
-            _ => { type $T = u128; $body }
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            8 => {
+                type $T = u64;
+                $body
+            }
+            _ => {
+                type $T = u128;
+                $body
+            }
         }
     };
 }

@@ -89,7 +89,8 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let Some(all) = all else { return Err(cx.mismatch(format!("a batch of {} for blocks {block:?}", dims[0]))) };
     let split = [&block[..], &[dims[0] / all], &dims[1..]].concat();
     let x = cx.b.reshape(x, &split);
-    let perm: Vec<usize> = [m].into_iter().chain((0..m).flat_map(|i| [m + 1 + i, i])).chain(2 * m + 1..split.len()).collect();
+    let perm: Vec<usize> =
+        [m].into_iter().chain((0..m).flat_map(|i| [m + 1 + i, i])).chain(2 * m + 1..split.len()).collect();
     let x = cx.b.transpose(x, &perm);
     let mut out = vec![dims[0] / all];
     for i in 0..m {

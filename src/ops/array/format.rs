@@ -15,8 +15,7 @@ pub const ROWS: &[OpRow] = &[
 
 /// For each letter of `dst_format`, its place in `src_format`.
 fn sources(cx: &LowerCtx) -> Result<Vec<usize>> {
-    let (from, to) =
-        (cx.node.str("src_format").unwrap_or("NHWC"), cx.node.str("dst_format").unwrap_or("NCHW"));
+    let (from, to) = (cx.node.str("src_format").unwrap_or("NHWC"), cx.node.str("dst_format").unwrap_or("NCHW"));
     let places: Option<Vec<usize>> = to.chars().map(|c| from.chars().position(|f| f == c)).collect();
     match places {
         Some(places) if from.len() == to.len() => Ok(places),

@@ -12,4 +12,14 @@ mod shape;
 mod slice;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[shape::ROWS, slice::ROWS, join::ROWS, create::ROWS, gather::ROWS, scatter::ROWS, block::ROWS, diag::ROWS, format::ROWS];
+pub const ROWS: &[&[OpRow]] = &[
+    shape::ROWS,
+    slice::ROWS,
+    join::ROWS,
+    create::ROWS,
+    gather::ROWS,
+    scatter::ROWS,
+    block::ROWS,
+    diag::ROWS,
+    format::ROWS,
+];

@@ -168,8 +168,7 @@ fn sum_out(b: &mut Builder, operand: Labelled, keep: impl Fn(char) -> bool) -> L
 /// A shared dimension of size 1 against a larger one: the one is dropped, which broadcasts it.
 fn match_ones(b: &mut Builder, mut x: Labelled, mut y: Labelled) -> (Labelled, Labelled) {
     for label in x.labels.clone() {
-        let (Some(i), Some(j)) =
-            (x.labels.iter().position(|&l| l == label), y.labels.iter().position(|&l| l == label))
+        let (Some(i), Some(j)) = (x.labels.iter().position(|&l| l == label), y.labels.iter().position(|&l| l == label))
         else {
             continue;
         };

@@ -12,5 +12,14 @@ pub(in crate::ops) mod special;
 mod unary;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] =
-    &[unary::ROWS, unary::GRADIENTS, binary::ROWS, binary::COMPARISONS, reduce::ROWS, matmul::ROWS, cast::ROWS, scan::ROWS, segment::ROWS];
+pub const ROWS: &[&[OpRow]] = &[
+    unary::ROWS,
+    unary::GRADIENTS,
+    binary::ROWS,
+    binary::COMPARISONS,
+    reduce::ROWS,
+    matmul::ROWS,
+    cast::ROWS,
+    scan::ROWS,
+    segment::ROWS,
+];

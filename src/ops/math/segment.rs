@@ -8,7 +8,8 @@ use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add)).constants(&[2]),
+    op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
+        .constants(&[2]),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
         .constants(&[2]),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
@@ -16,7 +17,8 @@ pub const ROWS: &[OpRow] = &[
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
         .constants(&[2]),
     op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add)).constants(&[2]),
-    op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply)).constants(&[2]),
+    op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
+        .constants(&[2]),
     op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum)).constants(&[2]),
     op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum)).constants(&[2]),
     op("Bincount", "arr size weights -> bins", bincount).constants(&[1]),

@@ -61,28 +61,36 @@ pub const ROWS: &[OpRow] = &[
 
 /// Gradients: of the result (or the input) and the incoming gradient.
 pub const GRADIENTS: &[OpRow] = &[
-    op("SigmoidGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
-        let one = b.full_like(y, 1.0);
-        let rest = b.sub(one, y);
-        let slope = b.mul(y, rest);
-        b.mul(dy, slope)
-    })),
-    op("TanhGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
-        let one = b.full_like(y, 1.0);
-        let square = b.mul(y, y);
-        let slope = b.sub(one, square);
-        b.mul(dy, slope)
-    })),
-    op("SqrtGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
-        let half = mul_scalar(b, dy, 0.5);
-        b.div(half, y)
-    })),
-    op("RsqrtGrad", "y dy -> z", |cx| gradient(cx, |b, y, dy| {
-        let square = b.mul(y, y);
-        let cube = b.mul(square, y);
-        let half = mul_scalar(b, dy, -0.5);
-        b.mul(half, cube)
-    })),
+    op("SigmoidGrad", "y dy -> z", |cx| {
+        gradient(cx, |b, y, dy| {
+            let one = b.full_like(y, 1.0);
+            let rest = b.sub(one, y);
+            let slope = b.mul(y, rest);
+            b.mul(dy, slope)
+        })
+    }),
+    op("TanhGrad", "y dy -> z", |cx| {
+        gradient(cx, |b, y, dy| {
+            let one = b.full_like(y, 1.0);
+            let square = b.mul(y, y);
+            let slope = b.sub(one, square);
+            b.mul(dy, slope)
+        })
+    }),
+    op("SqrtGrad", "y dy -> z", |cx| {
+        gradient(cx, |b, y, dy| {
+            let half = mul_scalar(b, dy, 0.5);
+            b.div(half, y)
+        })
+    }),
+    op("RsqrtGrad", "y dy -> z", |cx| {
+        gradient(cx, |b, y, dy| {
+            let square = b.mul(y, y);
+            let cube = b.mul(square, y);
+            let half = mul_scalar(b, dy, -0.5);
+            b.mul(half, cube)
+        })
+    }),
     op("ReciprocalGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)),
     op("InvGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)),
 ];

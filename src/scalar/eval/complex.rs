@@ -74,11 +74,8 @@ fn expm1(x: C) -> C {
 }
 
 fn log1p(x: C) -> C {
-    let re = if x.norm() < 0.5 {
-        0.5 * (2.0 * x.re + x.re * x.re + x.im * x.im).ln_1p()
-    } else {
-        (C::ONE + x).norm().ln()
-    };
+    let re =
+        if x.norm() < 0.5 { 0.5 * (2.0 * x.re + x.re * x.re + x.im * x.im).ln_1p() } else { (C::ONE + x).norm().ln() };
     C::new(re, x.im.atan2(1.0 + x.re))
 }
 

@@ -6,7 +6,6 @@ use crate::hlo::InstId;
 use crate::kernel::index::linear;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
 impl<'a> Scheduler<'a> {
@@ -247,4 +246,3 @@ fn substitute_index(k: &mut Kernel, x: &Index, var: VarId, with: &Index, memo: &
     }
     sum
 }
-
