@@ -37,6 +37,10 @@ mod native {
         super::check("conv_net", "native");
     }
     #[test]
+    fn functions() {
+        super::check("functions", "native");
+    }
+    #[test]
     fn loops() {
         super::check("loops", "native");
     }

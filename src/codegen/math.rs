@@ -431,3 +431,41 @@ pub fn power(f: &mut Function, x: &Val, y: &Val) -> Result<Val> {
     let trivial = arith(f, &no_power, &unit, ["", "", "or"]);
     Ok(select(f, &trivial, &one, &r))
 }
+
+/// The angle of (y, x) in f64: the argument is halved twice by tan(a/2) = t/(1+√(1+t²)), then the odd series to t²⁷.
+pub fn atan2(f: &mut Function, y: &Val, x: &Val) -> Result<Val> {
+    if y.dtype == DType::F32 {
+        let (a, b) = (convert(f, y, DType::F64)?, convert(f, x, DType::F64)?);
+        let r = atan2(f, &a, &b)?;
+        return convert(f, &r, DType::F32);
+    }
+    let (zero, one) = (float_constant(f, x, 0.0), float_constant(f, x, 1.0));
+    let (ay, ax) = (call(f, "fabs", &[y]), call(f, "fabs", &[x]));
+    let steep = fcmp(f, "ogt", &ay, &ax);
+    let (top, bottom) = (select(f, &steep, &ax, &ay), select(f, &steep, &ay, &ax));
+    let ratio = div(f, &top, &bottom);
+    // 0/0 counts as 0, inf/inf as 1; NaN stays.
+    let equal = fcmp(f, "oeq", &ay, &ax);
+    let nothing = fcmp(f, "oeq", &bottom, &zero);
+    let unit = select(f, &nothing, &zero, &one);
+    let mut t = select(f, &equal, &unit, &ratio);
+    for _ in 0..2 {
+        let square = fma(f, &t, &t, &one);
+        let root = call(f, "sqrt", &[&square]);
+        let below = add(f, &one, &root);
+        t = div(f, &t, &below);
+    }
+    let square = mul(f, &t, &t);
+    let series: Vec<f64> = (0..14).map(|k| 4.0 * if k % 2 == 0 { 1.0 } else { -1.0 } / f64::from(2 * k + 1)).collect();
+    let p = polynomial(f, &square, &series);
+    let angle = mul(f, &t, &p);
+    let (quarter, half) =
+        (float_constant(f, x, std::f64::consts::FRAC_PI_2), float_constant(f, x, std::f64::consts::PI));
+    let other = sub(f, &quarter, &angle);
+    let angle = select(f, &steep, &other, &angle);
+    let sign = call(f, "copysign", &[&one, x]);
+    let left = fcmp(f, "olt", &sign, &zero);
+    let other = sub(f, &half, &angle);
+    let angle = select(f, &left, &other, &angle);
+    Ok(call(f, "copysign", &[&angle, y]))
+}

@@ -27,6 +27,7 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val], dtype: DType) -> Resul
         ScalarOp::Maximum => extreme(f, x, &y()?, true),
         ScalarOp::Minimum => extreme(f, x, &y()?, false),
         ScalarOp::Power if float => math::power(f, x, &y()?)?,
+        ScalarOp::Atan2 if float => math::atan2(f, x, &y()?)?,
         ScalarOp::ShiftLeft => shift(f, "shl", x, &y()?),
         ScalarOp::ShiftRightLogical => shift(f, "lshr", x, &y()?),
         ScalarOp::ShiftRightArithmetic => shift(f, "ashr", x, &y()?),
