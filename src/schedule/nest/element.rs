@@ -55,9 +55,7 @@ impl<'a> Scheduler<'a> {
         let inlined = id == e.root || scope.plan.fate[id] != crate::schedule::fuse::Fate::Materialised;
         let x = match &scope.comp[id].op {
             Op::Constant(Literal::Array(t)) if t.dims.is_empty() && t.dtype.bytes() <= 8 => {
-                let mut bits = [0u8; 8];
-                bits[..t.bytes.len()].copy_from_slice(&t.bytes);
-                e.k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
+                super::constant(&mut e.k, t)
             }
             _ if !inlined => self.load(scope, e, id, at)?,
             _ => self.inlined(scope, e, id, at)?,
@@ -222,9 +220,7 @@ impl<'a> Scheduler<'a> {
             let value = match &i.op {
                 Op::Parameter(n) => vec![*args.get(*n).ok_or_else(missing)?],
                 Op::Constant(Literal::Array(t)) if t.len() == 1 && t.dtype.bytes() <= 8 => {
-                    let mut bits = [0u8; 8];
-                    bits[..t.bytes.len()].copy_from_slice(&t.bytes);
-                    vec![e.k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))]
+                    vec![super::constant(&mut e.k, t)]
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;

@@ -69,11 +69,15 @@ pub(super) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel 
 
 /// A constant of an element type with a small whole value.
 fn number(k: &mut Kernel, dtype: DType, value: f64) -> crate::kernel::ExprId {
-    let t = crate::tensor::Tensor::scalar_of(dtype, value);
+    constant(k, &crate::tensor::Tensor::scalar_of(dtype, value))
+}
+
+/// The first element of `t`, of at most eight bytes, as an expression.
+fn constant(k: &mut Kernel, t: &crate::tensor::Tensor) -> crate::kernel::ExprId {
     let mut bits = [0u8; 8];
-    let n = t.bytes.len().min(8);
+    let n = t.dtype.bytes().min(t.bytes.len()).min(8);
     bits[..n].copy_from_slice(&t.bytes[..n]);
-    k.expr(Expr::Const(dtype, u64::from_le_bytes(bits)))
+    k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
 }
 
 /// `for var { body }`.
