@@ -51,6 +51,13 @@ struct Value {
     leaves: Vec<BufId>,
 }
 
+impl Value {
+    /// The buffer of an array.
+    fn only(&self) -> Result<BufId> {
+        self.leaves.first().copied().ok_or_else(|| Error::internal("schedule", "an array has no buffer"))
+    }
+}
+
 /// One computation while its kernels are made.
 struct Scope<'a> {
     comp: &'a Computation,

@@ -386,7 +386,7 @@ impl<'a> Scheduler<'a> {
             inside = vec![each(v, LoopKind::Seq, inside)];
         }
         body.extend(inside);
-        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let buf = out.only()?;
         let dims = scope.comp.array(id).dims.clone();
         let mut store = |s: &mut Self, e: &mut Elements, value, row: &Index, column: &Index| -> Result<Stmt> {
             e.forget();

@@ -3,7 +3,7 @@
 use super::contraction::{Axis, Contraction};
 use super::element::Elements;
 use super::{each, label};
-use crate::diag::{Error, Result};
+use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, InstId, Op};
 use crate::kernel::index::{linear, reshape};
@@ -114,7 +114,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<(BufId, ArrayShape)> {
         let shape = scope.comp.array(operand).clone();
         let value = self.value(scope, operand)?;
-        let from = *value.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let from = value.only()?;
         if d.window.iter().all(|w| w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1) {
             return Ok((from, ArrayShape::new(shape.dtype, shape.dims)));
         }
@@ -180,12 +180,12 @@ impl<'a> Scheduler<'a> {
         let kernel = comp.array(weights_id).clone();
         let result = comp.array(anchor).clone();
         let weights = self.value(scope, weights_id)?;
-        let weights = *weights.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let weights = weights.only()?;
         let (xs, ks) = (input.strides(), kernel.strides());
         let channels = result.dims[d.output_feature];
         let last = d.window.len().wrapping_sub(1);
         let wide = d.output_spatial.last().map_or(1, |&a| result.dims[a]);
-        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let buf = out.only()?;
         let most = if self.target.vector_registers >= 32 { 8 } else { 4 };
         let high = (1..=wide.min(most))
             .rev()

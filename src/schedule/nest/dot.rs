@@ -54,7 +54,7 @@ impl<'a> Scheduler<'a> {
         };
         let left = self.value(scope, inst.operands[0])?;
         let right = self.right(scope, inst.operands[1])?;
-        let left = *left.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let left = left.only()?;
         let c = Contraction {
             dtype: x.dtype,
             left,

@@ -1,7 +1,7 @@
 //! Pointwise loops: dimensions that lie together become one, the innermost runs in vectors.
 use super::element::Elements;
 use super::{each, label};
-use crate::diag::{Error, Result};
+use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::linear;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
@@ -41,7 +41,7 @@ impl<'a> Scheduler<'a> {
         let at: Vec<Index> =
             vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) }).collect();
         let value = self.element(scope, &mut e, from, &at)?;
-        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let buf = out.only()?;
         let index = place(&at);
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         e.k.flops = dims.iter().product();
@@ -98,7 +98,7 @@ impl<'a> Scheduler<'a> {
             let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
             to.push(x.add(&start));
         }
-        let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+        let buf = out.only()?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
         self.launch(e.k, steps);

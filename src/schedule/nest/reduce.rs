@@ -1,7 +1,7 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
 use super::element::Elements;
 use super::{each, label, simple_fold};
-use crate::diag::{Error, Result};
+use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::index::linear;
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
@@ -112,7 +112,7 @@ impl<'a> Scheduler<'a> {
             }
         } else {
             let value = self.element(scope, &mut e, id, &at)?;
-            let buf = *out.leaves.first().ok_or_else(|| Error::internal("schedule", "no buffer"))?;
+            let buf = out.only()?;
             body.push(Stmt::Store { buf, index: linear(&at, dims), value });
         }
         let mut inside = vec![each(lane, LoopKind::Vector, body)];
