@@ -326,7 +326,7 @@ fn convolution(x: &ArrayShape, k: &ArrayShape, d: &ConvDims) -> Inferred {
             k.dims[d.kernel_input_feature]
         ));
     }
-    if outputs % groups != 0 || outputs % batches != 0 || x.dims[d.input_batch] % batches != 0 {
+    if outputs % groups != 0 || outputs % batches != 0 || !x.dims[d.input_batch].is_multiple_of(batches) {
         return Err("features or batch do not divide into the groups".to_string());
     }
     for (w, &a) in d.window.iter().zip(&d.kernel_spatial) {

@@ -1,5 +1,5 @@
 //! The generated messages of `protos/`. Included here and nowhere else.
-#![allow(missing_docs, reason = "generated code")]
+#![allow(missing_docs, clippy::all, clippy::unwrap_used, clippy::iter_over_hash_type, reason = "generated code")]
 
 mod generated {
     include!(concat!(env!("OUT_DIR"), "/protos/mod.rs"));

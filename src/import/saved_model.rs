@@ -24,7 +24,7 @@ pub fn read(file: &Bytes) -> Result<Program> {
     for graph in &graphs {
         tags.push(read_tags(graph.clone())?);
     }
-    let served = tags.iter().position(|tags| tags.iter().any(|t| *t == SERVE));
+    let served = tags.iter().position(|tags| tags.contains(&SERVE));
     match served.or(if graphs.len() == 1 { Some(0) } else { None }) {
         Some(i) => read_meta(graphs.swap_remove(i)),
         None => {

@@ -45,7 +45,7 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
     let op = crate::hlo::Op::Convolution(Box::new(d.clone()));
     let inferred = infer::infer(&op, &[&array(x), &array(k)], m.module).map_err(invalid)?;
-    if !inferred.as_array().is_some_and(|a| a.dims == shape.dims) {
+    if inferred.as_array().is_none_or(|a| a.dims != shape.dims) {
         return Err(invalid(format!("{shape} is declared where {inferred} follows")));
     }
     let sum = accumulator(shape.dtype);

@@ -119,7 +119,7 @@ pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &Array
 /// Updates combined into operands; windows that do not fit are skipped.
 pub(super) fn scatter(m: &Machine, operands: &[&Tensor], d: &ScatterDims, comp: CompId) -> Result<Literal> {
     let n = operands.len() / 2;
-    if operands.len() % 2 == 0 || n == 0 {
+    if operands.len().is_multiple_of(2) || n == 0 {
         return Err(invalid("scatter needs n operands, indices and n updates"));
     }
     let (xs, indices, updates) = (&operands[..n], operands[n], &operands[n + 1..]);

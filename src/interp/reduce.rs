@@ -20,7 +20,10 @@ pub(super) fn reduce(m: &Machine, operands: &[&Tensor], axes: &[usize], comp: Co
     let n = operands.len() / 2;
     let (xs, inits) = operands.split_at(n);
     let first = xs.first().ok_or_else(|| invalid("reduce needs an operand"))?;
-    if operands.len() % 2 != 0 || xs.iter().any(|x| x.dims != first.dims) || inits.iter().any(|t| t.len() != 1) {
+    if !operands.len().is_multiple_of(2)
+        || xs.iter().any(|x| x.dims != first.dims)
+        || inits.iter().any(|t| t.len() != 1)
+    {
         return Err(invalid("reduce needs n arrays of equal sizes and n scalars"));
     }
     m.charge(xs.iter().map(|x| x.len() as u64).sum())?;

@@ -103,7 +103,10 @@ pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowD
     let n = operands.len() / 2;
     let (xs, inits) = operands.split_at(n);
     let first = xs.first().ok_or_else(|| invalid("reduce-window needs an operand"))?;
-    if operands.len() % 2 != 0 || xs.iter().any(|x| x.dims != first.dims) || inits.iter().any(|t| t.len() != 1) {
+    if !operands.len().is_multiple_of(2)
+        || xs.iter().any(|x| x.dims != first.dims)
+        || inits.iter().any(|t| t.len() != 1)
+    {
         return Err(invalid("reduce-window needs n arrays of equal sizes and n scalars"));
     }
     let windows = Windows::new(&first.dims, window)?;

@@ -174,10 +174,10 @@ fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> 
     }
     let mut node = node.clone();
     for (_, value) in &mut node.attrs {
-        if let Attr::Placeholder(name) = value {
-            if let Some(bound) = attrs.iter().find(|a| *a.0 == **name) {
-                *value = bound.1.clone();
-            }
+        if let Attr::Placeholder(name) = value
+            && let Some(bound) = attrs.iter().find(|a| *a.0 == **name)
+        {
+            *value = bound.1.clone();
         }
     }
     Cow::Owned(node)

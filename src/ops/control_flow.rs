@@ -64,12 +64,12 @@ fn nothing(_cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn ensure_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    if let Some(Attr::Shape(shape)) = cx.node.attr("shape") {
-        if let Some(want) = &shape.0 {
-            let fits = want.len() == dims.len() && want.iter().zip(&dims).all(|(w, d)| w.is_none_or(|w| w == *d));
-            if !fits {
-                return Err(cx.mismatch(format!("the input has the shape {dims:?}, not {shape}")));
-            }
+    if let Some(Attr::Shape(shape)) = cx.node.attr("shape")
+        && let Some(want) = &shape.0
+    {
+        let fits = want.len() == dims.len() && want.iter().zip(&dims).all(|(w, d)| w.is_none_or(|w| w == *d));
+        if !fits {
+            return Err(cx.mismatch(format!("the input has the shape {dims:?}, not {shape}")));
         }
     }
     cx.one(x)

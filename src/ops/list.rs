@@ -149,10 +149,10 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// The list in input 0; an unshaped one gets the shape of input `i`, as all its elements are zeros of that shape.
 fn shaped(cx: &mut LowerCtx, i: usize) -> Result<InstId> {
-    if let Value::UnshapedList { length, dtype } = cx.args[0] {
-        if let Some(dims) = fixed_shape(cx, i) {
-            return Ok(cx.b.full(dtype, &[&[length][..], &dims].concat(), 0.0));
-        }
+    if let Value::UnshapedList { length, dtype } = cx.args[0]
+        && let Some(dims) = fixed_shape(cx, i)
+    {
+        return Ok(cx.b.full(dtype, &[&[length][..], &dims].concat(), 0.0));
     }
     list(cx, 0)
 }

@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         let (mut out, mut next) = (String::new(), 0);
         while !self.is(b'}') {
             let text = self.tok.text;
-            let Some(place) = ORDER.iter().position(|&o| o == text && text != "").filter(|&p| p >= next) else {
+            let Some(place) = ORDER.iter().position(|&o| o == text && !text.is_empty()).filter(|&p| p >= next) else {
                 return self.fail("expects layout to end with '}'");
             };
             next = place + 1;

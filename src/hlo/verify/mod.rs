@@ -205,7 +205,7 @@ fn operand_count(op: &Op, n: usize) -> Check {
         | Op::AddDependency => 2,
         Op::BatchNormTraining { .. } | Op::SelectAndScatter { .. } => 3,
         Op::BatchNormInference { .. } | Op::BatchNormGrad { .. } => 5,
-        Op::Reduce { .. } | Op::ReduceWindow { .. } if n >= 2 && n % 2 == 0 => n,
+        Op::Reduce { .. } | Op::ReduceWindow { .. } if n >= 2 && n.is_multiple_of(2) => n,
         Op::Scatter { .. } if n >= 3 && n % 2 == 1 => n,
         Op::DynamicSlice(_) | Op::Concatenate(_) | Op::Sort { .. } | Op::Map { .. } | Op::Conditional(_) if n >= 1 => n,
         Op::DynamicUpdateSlice if n >= 2 => n,

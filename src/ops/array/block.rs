@@ -62,7 +62,7 @@ fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let dims = cx.b.dims(x).to_vec();
     let mut split = vec![dims[0]];
     for i in 0..m {
-        if dims[i + 1] % block[i] != 0 {
+        if !dims[i + 1].is_multiple_of(block[i]) {
             return Err(cx.mismatch(format!("{} elements do not divide into blocks of {}", dims[i + 1], block[i])));
         }
         split.extend([dims[i + 1] / block[i], block[i]]);

@@ -48,7 +48,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         ((span.abs() + delta.abs() - 1) / delta.abs()) as f64
     };
-    if !(count <= (1u64 << 32) as f64) {
+    if count.is_nan() || count > (1u64 << 32) as f64 {
         return Err(crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements"));
     }
     let steps = cx.b.iota(dtype, &[count as u64], 0);

@@ -52,7 +52,7 @@ pub fn group_count(features: u64, kernel_in: u64, outputs: u64) -> Result<u64> {
     if features == kernel_in {
         return Ok(1);
     }
-    if kernel_in == 0 || features % kernel_in != 0 || outputs % (features / kernel_in) != 0 {
+    if kernel_in == 0 || !features.is_multiple_of(kernel_in) || !outputs.is_multiple_of(features / kernel_in) {
         return Err(Error::user(
             Code::ShapeMismatch,
             format!("{features} features do not divide into groups for a filter of {kernel_in} in and {outputs} out"),

@@ -230,7 +230,7 @@ impl<'a> Scheduler<'a> {
                     let left = (n % panel).div_ceil(lanes);
                     let column = |v: u64| tiles as f64 * cost(rows, v) + if high > 0 { cost(high, v) } else { 0.0 };
                     // A last vector that is not full is stored element by element.
-                    let ragged = if n % lanes > 0 { 0.15 * width as f64 } else { 0.0 };
+                    let ragged = if !n.is_multiple_of(lanes) { 0.15 * width as f64 } else { 0.0 };
                     let total =
                         (n / panel) as f64 * column(vectors) + if left > 0 { column(left) } else { 0.0 } + ragged;
                     if total < best.0 {

@@ -164,7 +164,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// One channel a group: lanes are channels, a tile of pixels along the last spatial axis stays in registers.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn depthwise(
         &mut self,
         scope: &mut Scope<'a>,
@@ -189,11 +188,11 @@ impl<'a> Scheduler<'a> {
         let most = if self.target.vector_registers >= 32 { 8 } else { 4 };
         let high = (1..=wide.min(most))
             .rev()
-            .find(|h| wide % h == 0)
+            .find(|h| wide.is_multiple_of(*h))
             .filter(|&h| h * 2 >= wide.min(most))
             .unwrap_or(wide.min(most));
         let mut row_parts = vec![(0, wide / high, high)];
-        if wide % high > 0 {
+        if !wide.is_multiple_of(high) {
             row_parts.push((wide / high * high, 1, wide % high));
         }
         let (mut done, mut width) = (0, self.lanes(kernel.dtype));

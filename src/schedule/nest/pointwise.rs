@@ -22,7 +22,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
-    #[expect(clippy::too_many_arguments, reason = "one caller a family, all of them different")]
     fn fill(
         &mut self,
         scope: &mut Scope<'a>,

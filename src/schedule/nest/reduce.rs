@@ -218,7 +218,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn fold_across(
         &mut self,
         scope: &mut Scope<'a>,
