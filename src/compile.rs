@@ -1,5 +1,5 @@
 //! The straight line from a file to an object.
-use crate::codegen::{self, Object};
+use crate::codegen::{self, Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
 use crate::kernel;
@@ -52,9 +52,9 @@ pub fn plan(mut lowered: Lowered, name: &str, source: &str, target: &Target) -> 
 }
 
 /// HLO to machine code.
-pub fn build(lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<Built> {
+pub fn build(lowered: Lowered, name: &str, source: &str, target: &Target, launches: Launches) -> Result<Built> {
     let (module, program) = plan(lowered, name, source, target)?;
-    let object = codegen::compile(&program, target)?;
+    let object = codegen::compile(&program, target, launches)?;
     Ok(Built { module, program, object })
 }
 

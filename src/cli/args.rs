@@ -233,6 +233,9 @@ pub struct BenchArgs {
     /// Time to measure for.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
+    /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s and share of this machine's peak.
+    #[arg(long)]
+    pub profile: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,9 @@
 //! `tfaot bench`: the time of a call of compiled code.
 use super::args::BenchArgs;
 use super::native::Session;
+use super::profile;
 use super::{Verdict, graph, inputs, out};
+use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::Result;
 use serde_json::json;
@@ -15,11 +17,17 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let front = graph::front(&args.graph)?;
     let keys = graph::result_keys(&args.graph, &front.lowered);
     let infos = front.lowered.args.clone();
-    let built = compile::build(front.lowered, &name, &name, &target).map_err(|e| graph::in_file(e, &args.graph))?;
+    let launches = if args.profile { Launches::Observed } else { Launches::Direct };
+    let built =
+        compile::build(front.lowered, &name, &name, &target, launches).map_err(|e| graph::in_file(e, &args.graph))?;
     let compile_s = start.elapsed().as_secs_f64();
     let values = inputs::load(args.inputs.as_deref(), &infos)?;
     let mut session = Session::new(&built, &target, &values, args.threads.into())?;
     drop(values);
+    if args.profile {
+        profile::run(&built, &target, &mut session, args)?;
+        return Ok(Verdict::Yes);
+    }
     let times = measure(&mut session, args)?;
     let milliseconds = |t: Duration| t.as_secs_f64() * 1e3;
     let (min_ms, median_ms) = (milliseconds(times[0]), milliseconds(times[times.len() / 2]));

@@ -1,7 +1,7 @@
 //! `tfaot compile`: a graph to files.
 use super::args::{CompileArgs, Emit};
 use super::{Verdict, graph, out};
-use crate::codegen::{self, Text};
+use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Built};
 use crate::diag::Result;
 use crate::package::{archive, files, header, metadata, shared};
@@ -14,7 +14,8 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
     let front = graph::front(&args.graph)?;
     let source = compile::source_name(&args.graph.graph);
-    let built = compile::build(front.lowered, &name, &source, &target).map_err(|e| graph::in_file(e, &args.graph))?;
+    let built = compile::build(front.lowered, &name, &source, &target, Launches::Direct)
+        .map_err(|e| graph::in_file(e, &args.graph))?;
     let mut emit = args.emit.clone();
     emit.sort();
     emit.dedup();

@@ -2,10 +2,13 @@
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
+use crate::kernel::Program;
 use crate::package::shared;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
+use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
+use std::time::{Duration, Instant};
 
 use super::pool::Pool;
 
@@ -93,7 +96,7 @@ pub struct Session {
     workspace: Buffer,
     pool: Option<Pool>,
     // dropped last: `info` points into it
-    _library: libloading::Library,
+    library: libloading::Library,
 }
 
 /// The bytes up to which memory is aligned: the widest vector.
@@ -126,7 +129,7 @@ impl Session {
             result_buffers,
             workspace: Buffer::new(program.workspace_bytes as usize, ALIGN)?,
             pool: if threads > 1 { Some(Pool::new(threads)?) } else { None },
-            _library: library,
+            library,
         })
     }
 
@@ -137,7 +140,10 @@ impl Session {
             num_threads: pool.threads() as i32,
             parallel_for,
         });
-        let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.start(executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
+    }
+
+    fn start(&mut self, executor: *const Executor) -> Result<()> {
         // SAFETY: `agree` made sure that `run` is there and takes this many pointers to memory of these sizes; the
         // buffers, the pool and the library live in `self`.
         let code = unsafe {
@@ -150,6 +156,26 @@ impl Session {
             )
         };
         if code == 0 { Ok(()) } else { Err(Error::internal("run", format!("the compiled code returned {code}"))) }
+    }
+
+    /// One call of an object made with [`crate::codegen::Launches::Observed`]; adds the time of each launch to `times`, by kernel.
+    ///
+    /// Errors: an internal error where the object has no table of kernels, or returns a code.
+    pub fn call_observed(&mut self, program: &Program, times: &mut [Duration]) -> Result<()> {
+        let symbol = format!("{}_kernels", program.name);
+        // SAFETY: such an object defines the symbol, an array of as many pointers as the program has kernels.
+        let table: &[*const c_void] = unsafe {
+            let first: libloading::Symbol<*const *const c_void> =
+                self.library.get(symbol.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
+            std::slice::from_raw_parts(*first, program.kernels.len())
+        };
+        let ids = table.iter().enumerate().map(|(i, &at)| (at, i)).collect();
+        let shared = program.kernels.values().map(|k| k.is_shared()).collect();
+        let mut observer = Observer { pool: self.pool.as_ref(), ids, shared, times };
+        let num_threads = self.pool.as_ref().map_or(1, Pool::threads) as i32;
+        let executor =
+            Executor { this: std::ptr::from_mut(&mut observer).cast(), num_threads, parallel_for: observed_for };
+        self.start(&executor)
     }
 
     /// The results of the last call.
@@ -177,7 +203,7 @@ fn load(object: &[u8], name: &str, target: &Target) -> Result<libloading::Librar
 }
 
 /// Checks the counts and sizes in the object against the program that it was made of.
-fn agree(info: *const CModelInfo, program: &crate::kernel::Program) -> Result<()> {
+fn agree(info: *const CModelInfo, program: &Program) -> Result<()> {
     let wrong = |what: &str| Err(Error::internal("load", format!("the object's metadata have another {what}")));
     if info.is_null() {
         return wrong("address than any");
@@ -229,6 +255,32 @@ unsafe extern "C" fn parallel_for(this: *mut c_void, n: i64, task: Task, data: *
     pool.run(n, &|begin, end| closure.call(begin, end));
 }
 
+/// What a profiled call's executor knows.
+struct Observer<'a> {
+    pool: Option<&'a Pool>,
+    ids: HashMap<*const c_void, usize>,
+    shared: Vec<bool>,
+    times: &'a mut [Duration],
+}
+
+/// Runs and times one launch, on as many threads as it would have had.
+unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *mut c_void) {
+    // SAFETY: `this` is the observer that `call_observed` lends to one call, which launches one kernel after another.
+    let observer = unsafe { &mut *this.cast::<Observer<'_>>() };
+    let id = observer.ids.get(&(task as *const c_void)).copied();
+    let closure = Closure { task, data };
+    let start = Instant::now();
+    match observer.pool {
+        Some(pool) if id.is_some_and(|id| observer.shared[id]) => {
+            pool.run(n, &|begin, end| closure.call(begin, end));
+        }
+        _ => closure.call(0, n),
+    }
+    if let Some(slot) = id.and_then(|id| observer.times.get_mut(id)) {
+        *slot += start.elapsed();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,8 +288,8 @@ mod tests {
     #[test]
     fn a_model_without_work_loads_and_runs() {
         let target = Target::resolve(None, None, None).expect("this machine");
-        let program = crate::kernel::Program { name: "empty".into(), ..Default::default() };
-        let object = crate::codegen::compile(&program, &target).expect("compiles");
+        let program = Program { name: "empty".into(), ..Default::default() };
+        let object = crate::codegen::compile(&program, &target, crate::codegen::Launches::Direct).expect("compiles");
         let module = crate::hlo::Builder::new("m").module().clone();
         let built = Built { module, program, object };
         for threads in [1, 3] {

@@ -2,6 +2,7 @@
 use super::args::{Engine, RunArgs};
 use super::native::Session;
 use super::{Verdict, graph, inputs};
+use crate::codegen::Launches;
 use crate::diag::Result;
 use crate::lower::Lowered;
 use crate::target::Target;
@@ -32,7 +33,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
 
 /// The results of compiled code.
 pub fn native(lowered: Lowered, name: &str, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
-    let built = compile::build(lowered, name, name, target)?;
+    let built = compile::build(lowered, name, name, target, Launches::Direct)?;
     let mut session = Session::new(&built, target, args, threads)?;
     session.call()?;
     Ok(session.results())

@@ -31,12 +31,21 @@ pub enum Text {
     Assembly,
 }
 
+/// How the driver starts kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launches {
+    /// Kernels with enough work through the executor, the others at once.
+    Direct,
+    /// Every kernel through the executor; a table `NAME_kernels` of their addresses tells which is which.
+    Observed,
+}
+
 /// Undefined symbols that an object may have.
 const ALLOWED: &[&str] = &["memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"];
 
 /// Compiles `program`; symbols carry `program.name`.
-pub fn compile(program: &Program, target: &Target) -> Result<Object> {
-    let text = module::emit(program, target)?;
+pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
+    let text = module::emit(program, target, launches)?;
     let mut bytes = llvm::object(&text, target)?;
     let at = {
         let file = object::File::parse(&*bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
@@ -69,7 +78,7 @@ pub fn compile(program: &Program, target: &Target) -> Result<Object> {
 
 /// The same as text, without weights.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
-    let text = module::emit(program, target)?;
+    let text = module::emit(program, target, Launches::Direct)?;
     match what {
         Text::LlvmIr => Ok(text),
         Text::LlvmIrOptimized => llvm::optimized(&text, target),

@@ -1,4 +1,5 @@
 //! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
+use super::Launches;
 use super::function::Function;
 use crate::diag::Result;
 use crate::kernel::{BufId, KernelId, Place, Program, Step};
@@ -10,7 +11,7 @@ use std::fmt::Write;
 pub const E_CPU: u32 = 1;
 
 /// The text of `program` for `target`; constants stay zero, to be patched in the object.
-pub fn emit(program: &Program, target: &Target) -> Result<String> {
+pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<String> {
     let name = &program.name;
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     let _ = writeln!(
@@ -24,7 +25,11 @@ pub fn emit(program: &Program, target: &Target) -> Result<String> {
         out += &Function::emit(program, kernel, &format!("{name}_k{}", id.0), target)?;
     }
     supported(&mut out, name, target);
-    Driver { program, out: String::new(), next: 0 }.finish(&mut out, target);
+    if launches == Launches::Observed {
+        let all: Vec<String> = program.kernels.ids().map(|id| format!("ptr @{name}_k{}", id.0)).collect();
+        let _ = writeln!(out, "@{name}_kernels = constant [{} x ptr] [{}]", all.len(), all.join(", "));
+    }
+    Driver { program, launches, out: String::new(), next: 0 }.finish(&mut out, target);
     let _ = writeln!(
         out,
         "attributes #0 = {{ nounwind \"target-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #1 = {{ nounwind \"no-builtins\" }}",
@@ -138,6 +143,7 @@ fn supported(out: &mut String, name: &str, target: &Target) {
 
 struct Driver<'a> {
     program: &'a Program,
+    launches: Launches,
     out: String,
     next: usize,
 }
@@ -152,9 +158,13 @@ impl Driver<'_> {
                 "  %ok = call i32 @{name}_supported()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %go, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n"
             ),
         };
+        let fewest = match self.launches {
+            Launches::Direct => 1,
+            Launches::Observed => 0,
+        };
         let _ = write!(
             out,
-            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #1 {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, 1\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
+            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #1 {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
              define i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #1 {{\nentry:\n  %closure = alloca [3 x ptr]\n{test}go:\n  store ptr %args, ptr %closure\n  %c1 = getelementptr i8, ptr %closure, i64 8\n  store ptr %results, ptr %c1\n  %c2 = getelementptr i8, ptr %closure, i64 16\n  store ptr %workspace, ptr %c2\n{}  ret i32 0\n}}\n",
             self.out
         );
@@ -209,8 +219,7 @@ impl Driver<'_> {
         let kernel = &self.program.kernels[id];
         let n = kernel.chunks.map_or(1, |v| kernel.vars[v]);
         let name = &self.program.name;
-        // A kernel of little work is not worth a hand-over to other threads.
-        let exec = if kernel.flops < 20_000 { "null" } else { "%exec" };
+        let exec = if kernel.is_shared() || self.launches == Launches::Observed { "%exec" } else { "null" };
         let _ =
             writeln!(self.out, "  call void @{name}_launch(ptr {exec}, ptr @{name}_k{}, ptr %closure, i64 {n})", id.0);
     }

@@ -210,6 +210,23 @@ pub struct Program {
 }
 
 impl Kernel {
+    /// Whether its chunks are offered to other threads: a kernel of little work is not worth the hand-over.
+    pub fn is_shared(&self) -> bool {
+        self.flops >= 20_000 && self.count() > 1
+    }
+    /// The number of its chunks.
+    pub fn count(&self) -> u64 {
+        self.chunks.map_or(1, |v| self.vars[v])
+    }
+    /// The buffers that it reads or writes, each once.
+    pub fn buffers(&self) -> Vec<BufId> {
+        let loads = self.exprs.values().filter_map(|e| if let Expr::Load(b, _) = e { Some(*b) } else { None });
+        let mut all: Vec<BufId> = loads.collect();
+        stores(&self.body, &mut all);
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
     /// A new loop variable.
     pub fn var(&mut self, extent: u64) -> VarId {
         self.vars.push(extent)
@@ -225,5 +242,15 @@ impl Kernel {
     /// A new register array.
     pub fn reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {
         self.regs.push(Reg { dtype, lanes, count })
+    }
+}
+
+fn stores(all: &[Stmt], out: &mut Vec<BufId>) {
+    for s in all {
+        match s {
+            Stmt::Store { buf, .. } => out.push(*buf),
+            Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => stores(body, out),
+            Stmt::Set { .. } => {}
+        }
     }
 }

@@ -6,7 +6,7 @@ mod weights;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
-use crate::kernel::{BufId, Buffer, Expr, Kernel, KernelId, Place, Program, Step, Stmt};
+use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Program, Step};
 use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
@@ -105,10 +105,7 @@ impl<'a> Scheduler<'a> {
 
     /// Adds a kernel and its launch.
     fn launch(&mut self, kernel: Kernel, steps: &mut Vec<Step>) {
-        let mut touched: Vec<BufId> =
-            kernel.exprs.values().filter_map(|e| if let Expr::Load(b, _) = e { Some(*b) } else { None }).collect();
-        stores(&kernel.body, &mut touched);
-        self.uses.launch(touched);
+        self.uses.launch(kernel.buffers());
         let id: KernelId = self.program.kernels.push(kernel);
         steps.push(Step::Launch(id));
     }
@@ -281,15 +278,5 @@ impl<'a> Scheduler<'a> {
             self.copy(leaf, out, steps);
         }
         Ok(())
-    }
-}
-
-fn stores(all: &[Stmt], out: &mut Vec<BufId>) {
-    for s in all {
-        match s {
-            Stmt::Store { buf, .. } => out.push(*buf),
-            Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => stores(body, out),
-            Stmt::Set { .. } => {}
-        }
     }
 }
