@@ -3,11 +3,15 @@
 //! A [`Program`] is a list of [`Kernel`]s and the [`Step`]s that launch them. A kernel is one function of a range of chunks
 //! (its outermost loop, which an executor may split); inside are loops of constant extent, stores, and registers.
 //! Expressions live in an arena of the kernel and are shared; indices are sums of [`Atom`]s (see [`index`]).
+mod eval;
 pub mod index;
 mod text;
+mod verify;
 
+pub use eval::evaluate;
 pub use index::{Atom, Index};
 pub use text::print;
+pub use verify::verify;
 
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, TensorInfo};

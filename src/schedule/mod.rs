@@ -42,6 +42,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     let uses = std::mem::take(&mut s.uses);
     memory_plan::plan(&mut s.program, &uses)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
+    crate::kernel::verify(&s.program)?;
     Ok(s.program)
 }
 

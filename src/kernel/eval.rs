@@ -1,0 +1,321 @@
+//! Runs a program on tensors, plainly: the meaning of every statement, against which schedules and machine code are tested.
+//!
+//! Memory is what machine code gets: arguments, results, constants and one workspace at the offsets of the plan, so that two
+//! buffers that share bytes by mistake show. Results and workspace start as all ones (NaN, -1).
+use super::{
+    Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Reg, RegId, Step, Stmt, VarId,
+};
+use crate::diag::{Error, Result};
+use crate::scalar::eval as scalar;
+use crate::tensor::{DType, Tensor};
+use crate::util::id_vec::{Id, IdVec};
+use std::collections::HashMap;
+
+/// The results of a call of `program`.
+///
+/// Shapes and types: as `program.args` and `program.results` say. Errors: internal, where arguments do not fit, where a
+/// statement breaks a rule of the verifier, or after `most` statements.
+pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Tensor>> {
+    let fits = |(have, want): (&Tensor, &crate::tensor::TensorInfo)| have.dtype == want.dtype && have.dims == want.dims;
+    if args.len() != program.args.len() || !args.iter().zip(&program.args).all(fits) {
+        return Err(fault("the arguments do not fit the program"));
+    }
+    let mut weights = vec![0; program.weights_bytes as usize];
+    for (at, bytes) in &program.weights {
+        weights[*at as usize..*at as usize + bytes.len()].copy_from_slice(bytes);
+    }
+    let mut machine = Machine {
+        program,
+        args: args.iter().map(|t| t.bytes.to_vec()).collect(),
+        results: program.results.iter().map(|t| vec![0xff; t.bytes() as usize]).collect(),
+        weights,
+        workspace: vec![0xff; program.workspace_bytes as usize],
+        left: most,
+    };
+    machine.steps(&program.steps)?;
+    let results = machine.results.into_iter().zip(&program.results);
+    Ok(results.map(|(bytes, info)| Tensor::new(info.dtype, info.dims.clone(), bytes)).collect())
+}
+
+fn fault(message: impl Into<String>) -> Error {
+    Error::internal("kernel evaluator", message)
+}
+
+struct Machine<'a> {
+    program: &'a Program,
+    args: Vec<Vec<u8>>,
+    results: Vec<Vec<u8>>,
+    weights: Vec<u8>,
+    workspace: Vec<u8>,
+    left: u64,
+}
+
+impl Machine<'_> {
+    fn steps(&mut self, all: &[Step]) -> Result<()> {
+        for step in all {
+            match step {
+                Step::Launch(k) => self.launch(*k)?,
+                Step::While { cond, pred, body } => loop {
+                    self.charge()?;
+                    self.steps(cond)?;
+                    if self.read(*pred, 0)?.get_i64(0) != Some(1) {
+                        break;
+                    }
+                    self.steps(body)?;
+                },
+                Step::Branch { selector, branches } => {
+                    let x = self.read(*selector, 0)?;
+                    let last = branches.len().saturating_sub(1) as i64;
+                    let number = x.get_i64(0).unwrap_or(last);
+                    let number = if x.dtype == DType::Pred { 1 - number } else { number };
+                    let taken = if (0..=last).contains(&number) { number } else { last };
+                    if let Some(branch) = branches.get(taken as usize) {
+                        self.steps(branch)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn charge(&mut self) -> Result<()> {
+        self.left = self.left.checked_sub(1).ok_or_else(|| fault("too many statements"))?;
+        Ok(())
+    }
+
+    fn launch(&mut self, id: KernelId) -> Result<()> {
+        let kernel = &self.program.kernels[id];
+        let filled = |r: &Reg| vec![ones(r.dtype, r.lanes); r.count as usize];
+        let mut frame = Frame {
+            kernel,
+            vars: vec![0; kernel.vars.len()],
+            lane: None,
+            regs: kernel.regs.values().map(filled).collect(),
+            memo: HashMap::new(),
+        };
+        match kernel.chunks {
+            Some(var) => self.each(&mut frame, var, &kernel.body),
+            None => self.stmts(&mut frame, &kernel.body),
+        }
+        .map_err(|e| match e {
+            Error::Internal { step, message } => {
+                Error::internal(step, format!("k{} `{}`: {message}", id.0, kernel.label))
+            }
+            user => user,
+        })
+    }
+
+    fn each(&mut self, f: &mut Frame, var: VarId, body: &[Stmt]) -> Result<()> {
+        for i in 0..f.kernel.vars[var] {
+            f.vars[var.index()] = i as i64;
+            self.stmts(f, body)?;
+        }
+        f.vars[var.index()] = 0;
+        Ok(())
+    }
+
+    fn stmts(&mut self, f: &mut Frame, all: &[Stmt]) -> Result<()> {
+        all.iter().try_for_each(|s| self.stmt(f, s))
+    }
+
+    fn stmt(&mut self, f: &mut Frame, stmt: &Stmt) -> Result<()> {
+        self.charge()?;
+        f.memo.clear();
+        match stmt {
+            Stmt::For { var, kind: LoopKind::Vector, body } if f.kernel.vars[*var] != 1 => {
+                f.lane = Some((*var, f.kernel.vars[*var]));
+                self.stmts(f, body)?;
+                f.lane = None;
+                Ok(())
+            }
+            Stmt::For { var, kind: LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector, body } => {
+                self.each(f, *var, body)
+            }
+            Stmt::Store { buf, index, value } => {
+                let value = self.eval(f, *value)?;
+                for lane in 0..f.lanes() {
+                    let at = self.at(f, index, lane)?;
+                    self.write(*buf, at, &one_of(&value, lane))?;
+                }
+                Ok(())
+            }
+            Stmt::Set { reg, at, value } => {
+                let value = self.eval(f, *value)?;
+                let at = self.at(f, at, 0)?;
+                let lanes = f.kernel.regs[*reg].lanes;
+                let slot = f.slot(*reg, at)?;
+                *slot = if value.len() as u64 == lanes { value } else { spread(&value, lanes) };
+                Ok(())
+            }
+            Stmt::If { cond, body } => {
+                if self.holds(f, *cond)? {
+                    self.stmts(f, body)?;
+                }
+                Ok(())
+            }
+            Stmt::While { cond, body } => {
+                while self.holds(f, *cond)? {
+                    self.charge()?;
+                    self.stmts(f, body)?;
+                    f.memo.clear();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn holds(&mut self, f: &mut Frame, cond: ExprId) -> Result<bool> {
+        Ok(self.eval(f, cond)?.get_i64(0) == Some(1))
+    }
+
+    /// The value of an expression: one element, or one a lane.
+    fn eval(&mut self, f: &mut Frame, id: ExprId) -> Result<Tensor> {
+        if let Some(value) = f.memo.get(&id) {
+            return Ok(value.clone());
+        }
+        let kernel = f.kernel;
+        let value = match &kernel.exprs[id] {
+            Expr::Const(dtype, bits) => Tensor::new(*dtype, vec![1], bits.to_le_bytes()[..dtype.bytes()].to_vec()),
+            Expr::Load(buf, x) => {
+                let lanes = f.lanes();
+                let parts = (0..lanes).map(|l| self.at(f, x, l).and_then(|at| self.read(*buf, at)));
+                joined(&parts.collect::<Result<Vec<_>>>()?)
+            }
+            Expr::Op(op, args, dtype) => {
+                let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;
+                let lanes = values.iter().map(Tensor::len).max().unwrap_or(1) as u64;
+                let values: Vec<Tensor> = values.iter().map(|v| spread(v, lanes)).collect();
+                let out = scalar::eval(*op, &values.iter().collect::<Vec<_>>())?;
+                if out.dtype != *dtype {
+                    return Err(fault(format!("{} gives {} instead of {dtype}", op.name(), out.dtype)));
+                }
+                out
+            }
+            Expr::Number(x, dtype) => {
+                let all = (0..f.lanes()).map(|l| self.at(f, x, l)).collect::<Result<Vec<_>>>()?;
+                scalar::convert(&Tensor::of(&[all.len() as u64], &all), *dtype)
+            }
+            Expr::Within(x, low, high) => {
+                let all = (0..f.lanes()).map(|l| Ok((*low..*high).contains(&self.at(f, x, l)?)));
+                let all = all.collect::<Result<Vec<_>>>()?;
+                Tensor::preds(&[all.len() as u64], &all)
+            }
+            Expr::Reg(r, at) => {
+                let at = self.at(f, at, 0)?;
+                f.slot(*r, at)?.clone()
+            }
+            Expr::Lane(r, at, lane) => {
+                let at = self.at(f, at, 0)?;
+                one_of(f.slot(*r, at)?, *lane)
+            }
+            Expr::Fold(op, r, at) => {
+                let at = self.at(f, at, 0)?;
+                let mut x = f.slot(*r, at)?.clone();
+                while x.len() > 1 {
+                    let half = x.bytes.len() / 2;
+                    let n = x.len() as u64 / 2;
+                    let low = Tensor::new(x.dtype, vec![n], x.bytes.slice(..half));
+                    let high = Tensor::new(x.dtype, vec![n], x.bytes.slice(half..));
+                    x = scalar::eval(*op, &[&low, &high])?;
+                }
+                x
+            }
+        };
+        f.memo.insert(id, value.clone());
+        Ok(value)
+    }
+
+    /// An index at one lane.
+    fn at(&mut self, f: &mut Frame, x: &Index, lane: u64) -> Result<i64> {
+        let mut sum = x.constant;
+        for (atom, c) in &x.terms {
+            let value = match atom {
+                Atom::Var(v) if f.lane.is_some_and(|l| l.0 == *v) => lane as i64,
+                Atom::Var(v) => f.vars[v.index()],
+                Atom::Div(y, n) => self.at(f, y, lane)?.div_euclid(*n),
+                Atom::Rem(y, n) => self.at(f, y, lane)?.rem_euclid(*n),
+                Atom::Clamp(y, low, high) => self.at(f, y, lane)?.clamp(*low, *high),
+                Atom::Value(e) => {
+                    let value = one_of(&self.eval(f, *e)?, lane);
+                    value.get_i64(0).ok_or_else(|| fault(format!("{} is no index", value.dtype)))?
+                }
+            };
+            sum += value * c;
+        }
+        Ok(sum)
+    }
+
+    fn memory(&mut self, buf: BufId, at: i64) -> Result<&mut [u8]> {
+        let buffer = &self.program.buffers[buf];
+        let size = buffer.dtype.bytes();
+        let outside = || fault(format!("element {at} of b{} of {} elements", buf.0, buffer.elements));
+        let element = u64::try_from(at).ok().filter(|&at| at < buffer.elements).ok_or_else(outside)? as usize;
+        let (all, from) = match buffer.place {
+            Place::Arg(i) => (self.args.get_mut(i), 0),
+            Place::Result(i) => (self.results.get_mut(i), 0),
+            Place::Weights(at) => (Some(&mut self.weights), at as usize),
+            Place::Workspace(at) => (Some(&mut self.workspace), at as usize),
+        };
+        let from = from + element * size;
+        all.and_then(|all| all.get_mut(from..from + size)).ok_or_else(outside)
+    }
+
+    fn read(&mut self, buf: BufId, at: i64) -> Result<Tensor> {
+        let dtype = self.program.buffers[buf].dtype;
+        Ok(Tensor::new(dtype, vec![1], self.memory(buf, at)?.to_vec()))
+    }
+
+    fn write(&mut self, buf: BufId, at: i64, value: &Tensor) -> Result<()> {
+        if matches!(self.program.buffers[buf].place, Place::Arg(_) | Place::Weights(_)) {
+            return Err(fault(format!("b{} is written to", buf.0)));
+        }
+        self.memory(buf, at)?.copy_from_slice(&value.bytes);
+        Ok(())
+    }
+}
+
+/// The registers and variables of a kernel while it runs.
+struct Frame<'a> {
+    kernel: &'a Kernel,
+    vars: Vec<i64>,
+    /// The open vector loop and its lanes.
+    lane: Option<(VarId, u64)>,
+    regs: IdVec<RegId, Vec<Tensor>>,
+    /// Values within one statement.
+    memo: HashMap<ExprId, Tensor>,
+}
+
+impl Frame<'_> {
+    fn lanes(&self) -> u64 {
+        self.lane.map_or(1, |l| l.1)
+    }
+    fn slot(&mut self, reg: RegId, at: i64) -> Result<&mut Tensor> {
+        let slot = usize::try_from(at).ok().and_then(|at| self.regs[reg].get_mut(at));
+        slot.ok_or_else(|| fault(format!("r{}[{at}]", reg.0)))
+    }
+}
+
+fn ones(dtype: DType, lanes: u64) -> Tensor {
+    Tensor::new(dtype, vec![lanes], vec![0xff; lanes as usize * dtype.bytes()])
+}
+
+/// One lane; a value of one element is the same in all.
+fn one_of(x: &Tensor, lane: u64) -> Tensor {
+    let size = x.dtype.bytes();
+    let from = if x.len() == 1 { 0 } else { lane as usize * size };
+    Tensor::new(x.dtype, vec![1], x.bytes.slice(from..from + size))
+}
+
+fn joined(parts: &[Tensor]) -> Tensor {
+    match parts {
+        [one] => one.clone(),
+        _ => {
+            let bytes: Vec<u8> = parts.iter().flat_map(|p| p.bytes.iter().copied()).collect();
+            Tensor::new(parts[0].dtype, vec![parts.len() as u64], bytes)
+        }
+    }
+}
+
+fn spread(x: &Tensor, lanes: u64) -> Tensor {
+    if x.len() as u64 == lanes { x.clone() } else { joined(&vec![one_of(x, 0); lanes as usize]) }
+}

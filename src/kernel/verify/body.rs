@@ -1,0 +1,320 @@
+//! Rules of one kernel: k1 to k8.
+use super::Fault;
+use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+use crate::util::id_vec::Id;
+
+/// Checks one kernel.
+pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
+    let mut c = Check {
+        program,
+        kernel,
+        types: Vec::with_capacity(kernel.exprs.len()),
+        sound: vec![false; kernel.exprs.len()],
+        open: vec![None; kernel.vars.len()],
+        lane: None,
+        seen: vec![0; kernel.exprs.len()],
+        round: 0,
+    };
+    for (id, expr) in kernel.exprs.iter() {
+        c.earlier(id, expr)?;
+        let dtype = c.type_of(expr)?;
+        c.types.push(dtype);
+    }
+    match kernel.chunks {
+        Some(var) => c.body_of(var, LoopKind::Seq, &kernel.body),
+        None => c.stmts(&kernel.body),
+    }
+}
+
+struct Check<'a> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+    types: Vec<DType>,
+    /// Expressions whose own indices are known to be in bounds.
+    sound: Vec<bool>,
+    /// The open loops, by variable.
+    open: Vec<Option<LoopKind>>,
+    lane: Option<(VarId, u64)>,
+    /// The last round that visited each expression: one round a statement.
+    seen: Vec<usize>,
+    round: usize,
+}
+
+impl<'a> Check<'a> {
+    /// k1.
+    fn earlier(&self, id: ExprId, expr: &Expr) -> Result<(), Fault> {
+        let mut bad = None;
+        for_operands(expr, &mut |e| {
+            if e >= id {
+                bad = Some(e);
+            }
+        });
+        if let Some(e) = bad {
+            return Err(format!("k1: expression {} reads {}, which is made later", id.0, e.0));
+        }
+        let reg = |r: RegId| r.index() < self.kernel.regs.len();
+        let there = match expr {
+            Expr::Load(b, _) => b.index() < self.program.buffers.len(),
+            Expr::Reg(r, _) | Expr::Lane(r, _, _) | Expr::Fold(_, r, _) => reg(*r),
+            Expr::Const(..) | Expr::Op(..) | Expr::Number(..) | Expr::Within(..) => true,
+        };
+        if there { Ok(()) } else { Err(format!("k1: expression {} reads what is not there", id.0)) }
+    }
+
+    /// k4.
+    fn type_of(&self, expr: &Expr) -> Result<DType, Fault> {
+        let reg = |r: RegId| self.kernel.regs[r].dtype;
+        Ok(match expr {
+            Expr::Const(t, _) | Expr::Number(_, t) => *t,
+            Expr::Load(b, _) => self.program.buffers[*b].dtype,
+            Expr::Within(..) => DType::Pred,
+            Expr::Reg(r, _) | Expr::Lane(r, _, _) | Expr::Fold(_, r, _) => reg(*r),
+            Expr::Op(op, args, dtype) => {
+                let types: Vec<DType> = args.iter().map(|a| self.types[a.index()]).collect();
+                let alike = if *op == ScalarOp::Select { types.get(1..).unwrap_or_default() } else { &types };
+                let select = *op != ScalarOp::Select || types.first() == Some(&DType::Pred);
+                let fits = types.len() == op.arity() && alike.windows(2).all(|w| w[0] == w[1]) && select;
+                if !fits || op.result(&types) != *dtype {
+                    return Err(format!("k4: {} of {types:?} gives {dtype}", op.name()));
+                }
+                *dtype
+            }
+        })
+    }
+
+    fn stmts(&mut self, all: &[Stmt]) -> Result<(), Fault> {
+        all.iter().try_for_each(|s| self.stmt(s))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Fault> {
+        self.round += 1;
+        match stmt {
+            Stmt::For { var, kind, body } => self.body_of(*var, *kind, body),
+            Stmt::Store { buf, index, value } => {
+                self.value(*value)?;
+                self.index(index)?;
+                self.bounds(*buf, index)?;
+                if matches!(self.program.buffers[*buf].place, Place::Arg(_) | Place::Weights(_)) {
+                    return Err(format!("k8: b{} is stored to", buf.0));
+                }
+                self.same(self.program.buffers[*buf].dtype, *value, &format!("b{}", buf.0))
+            }
+            Stmt::Set { reg, at, value } => {
+                self.value(*value)?;
+                self.register(*reg, at)?;
+                let info = self.kernel.regs[*reg];
+                if info.lanes == 1 && self.varies(*value) {
+                    return Err(format!("k7: r{} has one lane and gets a vector", reg.0));
+                }
+                self.same(info.dtype, *value, &format!("r{}", reg.0))
+            }
+            Stmt::If { cond, body } | Stmt::While { cond, body } => {
+                self.value(*cond)?;
+                if self.types[cond.index()] != DType::Pred || self.varies(*cond) {
+                    return Err("k5: a condition is no `pred` of one lane".to_string());
+                }
+                self.stmts(body)
+            }
+        }
+    }
+
+    fn body_of(&mut self, var: VarId, kind: LoopKind, body: &[Stmt]) -> Result<(), Fault> {
+        if self.open[var.index()].is_some() {
+            return Err(format!("k2: a loop over v{} stands inside itself", var.0));
+        }
+        let lanes = self.kernel.vars[var];
+        let vector = kind == LoopKind::Vector && lanes > 1;
+        if vector && self.lane.is_some() {
+            return Err(format!("k7: the vector loop over v{} stands inside another", var.0));
+        }
+        self.open[var.index()] = Some(kind);
+        if vector {
+            self.lane = Some((var, lanes));
+        }
+        self.stmts(body)?;
+        self.open[var.index()] = None;
+        if vector {
+            self.lane = None;
+        }
+        Ok(())
+    }
+
+    fn same(&self, want: DType, value: ExprId, place: &str) -> Result<(), Fault> {
+        let got = self.types[value.index()];
+        if got == want { Ok(()) } else { Err(format!("k4: {place} of {want} gets {got}")) }
+    }
+
+    /// Everything below `id`.
+    fn value(&mut self, id: ExprId) -> Result<(), Fault> {
+        if self.seen[id.index()] == self.round {
+            return Ok(());
+        }
+        self.seen[id.index()] = self.round;
+        let kernel = self.kernel;
+        match &kernel.exprs[id] {
+            Expr::Const(..) => {}
+            Expr::Op(_, args, _) => args.iter().try_for_each(|&a| self.value(a))?,
+            Expr::Load(buf, x) => {
+                self.index(x)?;
+                if !self.sound[id.index()] {
+                    self.bounds(*buf, x)?;
+                    self.sound[id.index()] = true;
+                }
+            }
+            Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x)?,
+            Expr::Reg(r, at) => {
+                self.register(*r, at)?;
+                let lanes = kernel.regs[*r].lanes;
+                if lanes > 1 && self.lane.map(|l| l.1) != Some(lanes) {
+                    return Err(format!("k7: r{} of {lanes} lanes is read whole outside such a loop", r.0));
+                }
+            }
+            Expr::Lane(r, at, lane) => {
+                self.register(*r, at)?;
+                if *lane >= kernel.regs[*r].lanes {
+                    return Err(format!("k6: lane {lane} of r{}", r.0));
+                }
+            }
+            Expr::Fold(_, r, at) => self.register(*r, at)?,
+        }
+        Ok(())
+    }
+
+    /// k2 and k5 for the parts of an index.
+    fn index(&mut self, x: &Index) -> Result<(), Fault> {
+        for (atom, _) in &x.terms {
+            match atom {
+                Atom::Var(v) if self.open[v.index()].is_none() && self.kernel.vars[*v] != 1 => {
+                    return Err(format!("k2: v{} is read outside its loop", v.0));
+                }
+                Atom::Var(_) => {}
+                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => self.index(y)?,
+                Atom::Value(e) => {
+                    self.value(*e)?;
+                    let integer = self.types[e.index()].is_integer() || self.types[e.index()] == DType::Pred;
+                    if !integer {
+                        return Err(format!("k5: {} is no number for an index", self.types[e.index()]));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// k3, by the bounds of the sum; where these are too wide for terms that hang together, value by value.
+    fn bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
+        let elements = i64::try_from(self.program.buffers[buf].elements).unwrap_or(i64::MAX);
+        let inside = |(low, high): (i64, i64)| low >= 0 && high < elements;
+        if inside(x.range(&self.kernel.vars)) || exact(x, self.kernel).is_some_and(inside) {
+            return Ok(());
+        }
+        let (low, high) = x.range(&self.kernel.vars);
+        Err(format!("k3: {x:?} of b{} lies in {low}..={high} of {elements}", buf.0))
+    }
+
+    /// k6.
+    fn register(&mut self, reg: RegId, at: &Index) -> Result<(), Fault> {
+        self.index(at)?;
+        let constant = |v: VarId| match self.open[v.index()] {
+            Some(LoopKind::Unroll) => true,
+            Some(LoopKind::Seq) => false,
+            Some(LoopKind::Vector) | None => self.kernel.vars[v] == 1,
+        };
+        let (low, high) = at.range(&self.kernel.vars);
+        if !at.terms.iter().all(|(a, _)| matches!(a, Atom::Var(v) if constant(*v))) {
+            return Err(format!("k6: r{} at {at:?}", reg.0));
+        }
+        if low < 0 || high >= self.kernel.regs[reg].count as i64 {
+            return Err(format!("k6: r{} has no {low}..={high}", reg.0));
+        }
+        Ok(())
+    }
+
+    /// Whether a value differs from lane to lane here.
+    fn varies(&self, id: ExprId) -> bool {
+        let Some((lane, _)) = self.lane else { return false };
+        match &self.kernel.exprs[id] {
+            Expr::Const(..) | Expr::Fold(..) | Expr::Lane(..) => false,
+            Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => x.depends_on(lane, &|e| self.varies(e)),
+            Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a)),
+            Expr::Reg(r, _) => self.kernel.regs[*r].lanes > 1,
+        }
+    }
+}
+
+/// Calls `f` for every expression that `expr` reads directly.
+pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
+    match expr {
+        Expr::Const(..) => {}
+        Expr::Op(_, args, _) => args.iter().for_each(|&a| f(a)),
+        Expr::Load(_, x)
+        | Expr::Number(x, _)
+        | Expr::Within(x, _, _)
+        | Expr::Reg(_, x)
+        | Expr::Lane(_, x, _)
+        | Expr::Fold(_, _, x) => for_values(x, f),
+    }
+}
+
+/// Calls `f` for every run-time number of an index.
+pub fn for_values(x: &Index, f: &mut impl FnMut(ExprId)) {
+    for (atom, _) in &x.terms {
+        match atom {
+            Atom::Var(_) => {}
+            Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => for_values(y, f),
+            Atom::Value(e) => f(*e),
+        }
+    }
+}
+
+/// Most values of all variables of an index together that are tried.
+const MOST_TRIES: u64 = 1 << 16;
+
+/// The least and greatest value of an index, by trying all values of its variables; `None` where there are too many or
+/// where it has run-time numbers.
+fn exact(x: &Index, kernel: &Kernel) -> Option<(i64, i64)> {
+    let mut vars = Vec::new();
+    variables(x, &mut vars)?;
+    vars.sort_unstable();
+    vars.dedup();
+    let total = vars.iter().try_fold(1u64, |n, &v| n.checked_mul(kernel.vars[v].max(1)))?;
+    if total > MOST_TRIES {
+        return None;
+    }
+    let (mut low, mut high) = (i64::MAX, i64::MIN);
+    for mut i in 0..total {
+        let mut at = Vec::with_capacity(vars.len());
+        for &v in &vars {
+            let n = kernel.vars[v].max(1);
+            at.push((v, (i % n) as i64));
+            i /= n;
+        }
+        let value = value_at(x, &at);
+        (low, high) = (low.min(value), high.max(value));
+    }
+    Some((low, high))
+}
+
+fn variables(x: &Index, out: &mut Vec<VarId>) -> Option<()> {
+    for (atom, _) in &x.terms {
+        match atom {
+            Atom::Var(v) => out.push(*v),
+            Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => variables(y, out)?,
+            Atom::Value(_) => return None,
+        }
+    }
+    Some(())
+}
+
+fn value_at(x: &Index, at: &[(VarId, i64)]) -> i64 {
+    let of = |atom: &Atom| match atom {
+        Atom::Var(v) => at.iter().find(|p| p.0 == *v).map_or(0, |p| p.1),
+        Atom::Div(y, n) => value_at(y, at).div_euclid(*n),
+        Atom::Rem(y, n) => value_at(y, at).rem_euclid(*n),
+        Atom::Clamp(y, a, b) => value_at(y, at).clamp(*a, *b),
+        Atom::Value(_) => 0,
+    };
+    x.constant + x.terms.iter().map(|(atom, c)| of(atom) * c).sum::<i64>()
+}

@@ -1,0 +1,195 @@
+//! Rules of the steps: k9 and k10. Which buffers hold values is followed through launches, branches and loops; a store to
+//! memory that another buffer shares makes that one undefined.
+use super::{Fault, bytes};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt};
+use crate::util::id_vec::Id;
+use std::collections::BTreeSet;
+
+/// Loads and stores of a kernel.
+#[derive(Clone, Debug, Default)]
+struct Touched<'k> {
+    /// Buffers that are loaded before the kernel itself stores to them.
+    outside: BTreeSet<BufId>,
+    /// Every load.
+    loads: Vec<(BufId, &'k Index)>,
+    /// Every store.
+    stores: Vec<(BufId, &'k Index)>,
+}
+
+/// Follows all steps.
+pub fn check(program: &Program) -> Result<(), Fault> {
+    let mut f = Flow { program, kernels: program.kernels.values().map(touched).collect(), shared: shared(program) };
+    for k in 0..f.kernels.len() {
+        f.in_place(KernelId::from_index(k))?;
+    }
+    let given = |b: &BufId| matches!(program.buffers[*b].place, Place::Arg(_) | Place::Weights(_));
+    let mut defined: BTreeSet<BufId> = program.buffers.ids().filter(given).collect();
+    f.steps(&program.steps, &mut defined)?;
+    let missing = |b: &BufId| matches!(program.buffers[*b].place, Place::Result(_)) && bytes(program, *b) > 0;
+    match program.buffers.ids().find(|b| missing(b) && !defined.contains(b)) {
+        Some(b) => Err(format!("k9: the result b{} is never written", b.0)),
+        None => Ok(()),
+    }
+}
+
+/// The buffers that share memory with each buffer.
+fn shared(program: &Program) -> Vec<Vec<BufId>> {
+    let span = |b: BufId| match program.buffers[b].place {
+        Place::Workspace(at) if bytes(program, b) > 0 => Some((at, at + bytes(program, b))),
+        _ => None,
+    };
+    let result = |b: BufId| match program.buffers[b].place {
+        Place::Result(i) => Some(i),
+        _ => None,
+    };
+    let mut all: Vec<(u64, u64, BufId)> =
+        program.buffers.ids().filter_map(|b| span(b).map(|(from, to)| (from, to, b))).collect();
+    all.sort_unstable();
+    let mut out = vec![Vec::new(); program.buffers.len()];
+    for (i, &(_, to, a)) in all.iter().enumerate() {
+        for &(_, _, b) in all[i + 1..].iter().take_while(|x| x.0 < to) {
+            out[a.index()].push(b);
+            out[b.index()].push(a);
+        }
+    }
+    for a in program.buffers.ids().filter(|&a| result(a).is_some()) {
+        out[a.index()] = program.buffers.ids().filter(|&b| b != a && result(b) == result(a)).collect();
+    }
+    out
+}
+
+struct Flow<'a> {
+    program: &'a Program,
+    kernels: Vec<Touched<'a>>,
+    shared: Vec<Vec<BufId>>,
+}
+
+impl Flow<'_> {
+    fn steps(&mut self, all: &[Step], defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
+        for step in all {
+            match step {
+                Step::Launch(k) => self.launch(*k, defined)?,
+                Step::While { cond, pred, body } => {
+                    // What holds before every round is what holds before the first and after any: it only shrinks.
+                    let mut rounds = 0;
+                    loop {
+                        let before = defined.clone();
+                        self.steps(cond, defined)?;
+                        self.needs(*pred, defined)?;
+                        let after_cond = defined.clone();
+                        self.steps(body, defined)?;
+                        let kept: BTreeSet<BufId> = defined.intersection(&before).copied().collect();
+                        *defined = after_cond;
+                        if kept == before || rounds > 64 {
+                            break;
+                        }
+                        (*defined, rounds) = (kept, rounds + 1);
+                    }
+                }
+                Step::Branch { selector, branches } => {
+                    self.needs(*selector, defined)?;
+                    let mut joined: Option<BTreeSet<BufId>> = None;
+                    for branch in branches {
+                        let mut after = defined.clone();
+                        self.steps(branch, &mut after)?;
+                        joined = Some(joined.map_or(after.clone(), |j| j.intersection(&after).copied().collect()));
+                    }
+                    *defined = joined.unwrap_or_else(|| defined.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn needs(&self, buf: BufId, defined: &BTreeSet<BufId>) -> Result<(), Fault> {
+        if defined.contains(&buf) {
+            return Ok(());
+        }
+        Err(format!("k9: b{} is read and holds nothing", buf.0))
+    }
+
+    fn launch(&mut self, id: KernelId, defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
+        let touched = &self.kernels[id.index()];
+        for &b in &touched.outside {
+            self.needs(b, defined).map_err(|why| format!("{why} by k{}", id.0))?;
+        }
+        for (b, _) in &touched.stores {
+            for other in &self.shared[b.index()] {
+                defined.remove(other);
+            }
+        }
+        defined.extend(touched.stores.iter().map(|s| s.0));
+        Ok(())
+    }
+
+    /// k10.
+    fn in_place(&self, id: KernelId) -> Result<(), Fault> {
+        let touched = &self.kernels[id.index()];
+        let written: BTreeSet<BufId> = touched.stores.iter().map(|s| s.0).collect();
+        for &w in &written {
+            let partners = self.shared[w.index()].iter().filter(|p| touched.outside.contains(p));
+            for &p in partners {
+                let (a, b) = (&self.program.buffers[w], &self.program.buffers[p]);
+                let onto = a.place == b.place && a.dtype == b.dtype;
+                let at: BTreeSet<&Index> = touched.stores.iter().filter(|s| s.0 == w).map(|s| s.1).collect();
+                let same = touched.loads.iter().filter(|l| l.0 == p).all(|l| at.contains(l.1));
+                if !onto || !same {
+                    return Err(format!("k10: k{} reads b{} while it writes b{} over it", id.0, p.0, w.0));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The loads and stores of `kernel` in the order of its text.
+fn touched(kernel: &Kernel) -> Touched<'_> {
+    let mut walk =
+        Walk { kernel, out: Touched::default(), stored: BTreeSet::new(), seen: vec![false; kernel.exprs.len()] };
+    walk.stmts(&kernel.body);
+    walk.out
+}
+
+struct Walk<'k> {
+    kernel: &'k Kernel,
+    out: Touched<'k>,
+    stored: BTreeSet<BufId>,
+    seen: Vec<bool>,
+}
+
+impl<'k> Walk<'k> {
+    fn stmts(&mut self, all: &'k [Stmt]) {
+        for s in all {
+            match s {
+                Stmt::Store { buf, index, value } => {
+                    let mut from = vec![*value];
+                    super::body::for_values(index, &mut |e| from.push(e));
+                    self.read(from);
+                    self.out.stores.push((*buf, index));
+                    self.stored.insert(*buf);
+                }
+                Stmt::Set { value, .. } => self.read(vec![*value]),
+                Stmt::If { cond, body } | Stmt::While { cond, body } => {
+                    self.read(vec![*cond]);
+                    self.stmts(body);
+                }
+                Stmt::For { body, .. } => self.stmts(body),
+            }
+        }
+    }
+
+    fn read(&mut self, mut open: Vec<ExprId>) {
+        while let Some(e) = open.pop() {
+            if std::mem::replace(&mut self.seen[e.index()], true) {
+                continue;
+            }
+            if let Expr::Load(b, x) = &self.kernel.exprs[e] {
+                self.out.loads.push((*b, x));
+                if !self.stored.contains(b) {
+                    self.out.outside.insert(*b);
+                }
+            }
+            super::body::for_operands(&self.kernel.exprs[e], &mut |e| open.push(e));
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What a program must be before it becomes machine code; checked on every compile. A failure is always our bug.
+//!
+//! | rule | what holds |
+//! |---|---|
+//! | k1 | an expression reads only expressions that were made before it, and only registers and buffers that are there |
+//! | k2 | a variable is read inside its own loop (or has one value); no loop opens a variable that is open |
+//! | k3 | every index of a load or store stays inside its buffer for all values of the loop variables |
+//! | k4 | operands of an op have one type and its result the stated one; stores and registers get values of their type |
+//! | k5 | conditions are `pred`, numbers in indices are integers, and both are the same in all lanes |
+//! | k6 | the number of a register is constant once loops are unrolled and within its array; so is a lane |
+//! | k7 | vector loops do not nest, and a register of several lanes is read whole only in a vector loop as wide |
+//! | k8 | arguments and constants are never stored to; places lie inside the constants and the workspace |
+//! | k9 | memory is defined before it is read, on every path through the steps, and not overwritten by another buffer between |
+//! | k10 | a launch reads a buffer that it overwrites through another one only element for element |
+mod body;
+mod flow;
+
+use super::{Place, Program};
+use crate::diag::{Error, Result};
+
+/// Checks every rule.
+///
+/// Errors: internal, with the rule's number and the kernel's.
+pub fn verify(program: &Program) -> Result<()> {
+    places(program)?;
+    for (id, kernel) in program.kernels.iter() {
+        body::check(program, kernel).map_err(|why| fault(&format!("k{} `{}`", id.0, kernel.label), &why))?;
+    }
+    flow::check(program).map_err(|why| fault("steps", &why))
+}
+
+/// What is wrong: the rule and the offence.
+type Fault = String;
+
+fn fault(place: &str, why: &Fault) -> Error {
+    Error::internal("kernel verifier", format!("{place}: {why}"))
+}
+
+/// Bytes of a buffer in its place.
+fn bytes(program: &Program, buf: super::BufId) -> u64 {
+    program.buffers[buf].elements.saturating_mul(program.buffers[buf].dtype.bytes() as u64)
+}
+
+/// k8: every buffer lies inside its place.
+fn places(program: &Program) -> Result<()> {
+    for (id, buffer) in program.buffers.iter() {
+        let size = bytes(program, id);
+        let given = |info: Option<&crate::tensor::TensorInfo>| info.map_or(0, crate::tensor::TensorInfo::bytes);
+        let (from, most) = match buffer.place {
+            Place::Arg(i) => (0, given(program.args.get(i))),
+            Place::Result(i) => (0, given(program.results.get(i))),
+            Place::Weights(at) => (at, program.weights_bytes),
+            Place::Workspace(at) => (at, program.workspace_bytes),
+        };
+        // what no kernel touches has no place of its own
+        let idle = matches!(buffer.place, Place::Workspace(0));
+        if from.saturating_add(size) > most && !idle {
+            return Err(fault(&format!("b{}", id.0), &format!("k8: {size} bytes at {from} of {most}")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! Kernels, run plainly, against the interpreter of the HLO that they come from: graphs of `testdata/graphs/`, cases in HLO
+//! text, and random modules.
+mod common;
+
+use common::{npz, path, random::Random, tolerance::departure};
+use tfaot::compile;
+use tfaot::hlo::{Literal, text};
+use tfaot::lower::Lowered;
+use tfaot::prepare::Request;
+use tfaot::target::Target;
+use tfaot::tensor::{DType, Tensor};
+
+/// Statements that one program may take; the largest of the graphs takes a tenth.
+const MOST: u64 = 200_000_000;
+
+/// The targets whose lanes and registers shape the loops differently.
+fn targets() -> Vec<Target> {
+    let of = |triple: &str, cpu: &str| Target::resolve(Some(triple), Some(cpu), None).expect("a known processor");
+    vec![of("x86_64-unknown-linux-gnu", "x86-64-v4"), of("x86_64-unknown-linux-gnu", "x86-64-v3")]
+}
+
+/// Optimises, schedules, runs both ways and compares; gives what departs.
+fn compare(lowered: &Lowered, args: &[Tensor], target: &Target) -> Option<String> {
+    let (module, program) = match compile::plan(lowered.clone(), "t", "t", target) {
+        Ok(planned) => planned,
+        Err(e) => return Some(format!("no kernels: {e:?}")),
+    };
+    let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
+    let want = tfaot::interp::evaluate(&module, module.entry, &literals).expect("the interpreter runs it");
+    let got = match tfaot::kernel::evaluate(&program, args, MOST) {
+        Ok(got) => got,
+        Err(e) => return Some(format!("the kernels fail: {e:?}")),
+    };
+    let want = want.leaves();
+    got.iter().zip(&want).enumerate().find_map(|(i, (g, w))| departure(g, w).map(|why| format!("result {i}: {why}")))
+}
+
+fn check_text(hlo: &str) {
+    let module = text::parse(hlo).expect("sound HLO text");
+    tfaot::hlo::verify::verify(&module).expect("sound HLO");
+    let lowered = compile::wrap(module).expect("arrays in and out");
+    let mut random = Random::new(7);
+    let args: Vec<Tensor> = lowered.args.iter().map(|a| random.tensor(a.dtype, &a.dims)).collect();
+    for target in targets() {
+        if let Some(why) = compare(&lowered, &args, &target) {
+            panic!("{} on\n{hlo}\n{why}", target.cpu);
+        }
+    }
+}
+
+fn check_graph(name: &str) {
+    let folder = path("testdata/graphs").join(name);
+    let request = Request { fetches: npz(&folder.join("expect.npz")).into_keys().collect(), ..Request::default() };
+    let front = compile::front(&folder.join("graph.pb"), None, &request).expect("the graph lowers");
+    let feeds = npz(&folder.join("feeds.npz"));
+    let args: Vec<Tensor> = front
+        .lowered
+        .args
+        .iter()
+        .map(|a| feeds.get(&a.name).or_else(|| feeds.get(a.name.trim_end_matches(":0"))).expect("a feed").clone())
+        .collect();
+    if let Some(why) = compare(&front.lowered, &args, &targets()[0]) {
+        panic!("{name}: {why}");
+    }
+}
+
+macro_rules! graphs {
+    ($($name:ident)*) => { mod graph { $(#[test] fn $name() { super::check_graph(stringify!($name)); })* } };
+}
+graphs! { attention functions loops norms reductions resize slices }
+
+#[test]
+fn softmax_after_a_layer() {
+    check_text(
+        "HloModule m\nadd { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n\
+         max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b) }\n\
+         ENTRY e {\n x = f32[5,33] parameter(0)\n w = f32[33,21] parameter(1)\n b = f32[21] parameter(2)\n\
+         d = f32[5,21] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n\
+         bb = f32[5,21] broadcast(b), dimensions={1}\n s = f32[5,21] add(d, bb)\n\
+         zero = f32[] constant(0)\n zeros = f32[5,21] broadcast(zero), dimensions={}\n y = f32[5,21] maximum(s, zeros)\n\
+         low = f32[] constant(-inf)\n m = f32[5] reduce(y, low), dimensions={1}, to_apply=max\n\
+         mb = f32[5,21] broadcast(m), dimensions={0}\n c = f32[5,21] subtract(y, mb)\n ex = f32[5,21] exponential(c)\n\
+         t = f32[5] reduce(ex, zero), dimensions={1}, to_apply=add\n tb = f32[5,21] broadcast(t), dimensions={0}\n\
+         ROOT p = f32[5,21] divide(ex, tb) }\n",
+    );
+}
+
+#[test]
+fn random_modules() {
+    for seed in 0..60 {
+        check_text(&common::random::module(seed));
+    }
+}
+
+#[test]
+fn arguments_must_fit() {
+    let module = text::parse("HloModule m\nENTRY e { ROOT x = f32[4] parameter(0) }\n").expect("HLO");
+    let lowered = compile::wrap(module).expect("an array");
+    let (_, program) = compile::plan(lowered, "t", "t", &targets()[0]).expect("kernels");
+    let wrong = Tensor::new(DType::F32, vec![3], vec![0; 12]);
+    assert!(tfaot::kernel::evaluate(&program, &[wrong], MOST).is_err());
+}
