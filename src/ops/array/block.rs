@@ -5,6 +5,9 @@ use crate::hlo::attrs::PadDim;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 
+/// What `data_format` may be.
+const FORMATS: &str = "data_format NHWC, NCHW or NCHW_VECT_C";
+
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("SpaceToBatchND", "input block_shape paddings -> output", |cx| {
@@ -27,8 +30,8 @@ pub const ROWS: &[OpRow] = &[
         batch_to_space(cx, &block, 1)
     })
     .constants(&[1]),
-    op("SpaceToDepth", "input -> output", |cx| depth(cx, true)).dtypes("data_format NHWC or NCHW"),
-    op("DepthToSpace", "input -> output", |cx| depth(cx, false)).dtypes("data_format NHWC or NCHW"),
+    op("SpaceToDepth", "input -> output", |cx| depth(cx, true)).dtypes(FORMATS),
+    op("DepthToSpace", "input -> output", |cx| depth(cx, false)).dtypes(FORMATS),
 ];
 
 fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
@@ -118,17 +121,12 @@ fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(i64, i64)]) -> Result<Ins
 
 /// Blocks of space into the features (`to_depth`) or back; the block's position is the slower part of the features.
 fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
-    let (x, dims, n) = (cx.arg(0)?, cx.dims(0)?, block_size(cx)?[0]);
-    let format = cx.node.str("data_format").unwrap_or("NHWC");
-    let first = match format {
-        "NHWC" => false,
-        "NCHW" => true,
-        _ => return Err(cx.unsupported(format!("data_format {format}; NHWC and NCHW are supported"))),
+    let (x, n) = (cx.arg(0)?, block_size(cx)?[0]);
+    let Some(n) = u64::try_from(n).ok().filter(|n| (2..=1 << 20).contains(n)) else {
+        return Err(cx.mismatch(format!("a block of {n}, where at least 2 is needed")));
     };
-    let n = u64::try_from(n).ok().filter(|n| (2..=1 << 20).contains(n) && dims.len() == 4);
-    let Some(n) = n else { return Err(cx.mismatch("a block of at least 2 and four dimensions are needed")) };
-    let back = [0, 3, 1, 2];
-    let x = if first { cx.b.transpose(x, &[0, 2, 3, 1]) } else { x };
+    let format = Format::of(cx)?;
+    let x = format.features_last(cx, x)?;
     let [b, h, w, c] = cx.b.dims(x)[..] else { return Err(cx.mismatch("four dimensions are needed")) };
     let (split, perm, out) = if to_depth {
         if h % n != 0 || w % n != 0 {
@@ -144,6 +142,53 @@ fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
     let x = cx.b.reshape(x, &split);
     let x = cx.b.transpose(x, &perm);
     let x = cx.b.reshape(x, &out);
-    let y = if first { cx.b.transpose(x, &back) } else { x };
+    let y = format.back(cx, x);
     cx.one(y)
+}
+
+/// Where the features stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    /// Last.
+    Nhwc,
+    /// Second.
+    Nchw,
+    /// Second, and each four of them last.
+    NchwVectC,
+}
+
+impl Format {
+    fn of(cx: &LowerCtx) -> Result<Format> {
+        match cx.node.str("data_format").unwrap_or("NHWC") {
+            "NHWC" => Ok(Format::Nhwc),
+            "NCHW" => Ok(Format::Nchw),
+            "NCHW_VECT_C" => Ok(Format::NchwVectC),
+            other => Err(cx.unsupported(format!("data_format {other}; {FORMATS} are supported"))),
+        }
+    }
+
+    /// The array as `[batch, rows, columns, features]`.
+    fn features_last(self, cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
+        match (self, cx.b.dims(x)) {
+            (Format::Nhwc, [_, _, _, _]) => Ok(x),
+            (Format::Nchw, [_, _, _, _]) => Ok(cx.b.transpose(x, &[0, 2, 3, 1])),
+            (Format::NchwVectC, &[b, c, h, w, 4]) => {
+                let x = cx.b.transpose(x, &[0, 2, 3, 1, 4]);
+                Ok(cx.b.reshape(x, &[b, h, w, 4 * c]))
+            }
+            (_, dims) => Err(cx.mismatch(format!("an array {dims:?} is not of this data_format"))),
+        }
+    }
+
+    /// The reverse of `features_last`, where the features divide by four if the format asks for it.
+    fn back(self, cx: &mut LowerCtx, x: InstId) -> InstId {
+        match (self, cx.b.dims(x)) {
+            (Format::Nhwc, _) => x,
+            (Format::NchwVectC, &[b, h, w, c]) => {
+                let x = cx.b.reshape(x, &[b, h, w, c / 4, 4]);
+                cx.b.transpose(x, &[0, 3, 1, 2, 4])
+            }
+            (Format::Nchw | Format::NchwVectC, _) => cx.b.transpose(x, &[0, 3, 1, 2]),
+        }
+    }
 }

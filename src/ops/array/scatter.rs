@@ -44,6 +44,9 @@ pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, o
     let Some(depth) = depth else { return Err(cx.mismatch(format!("indices {places:?} into {dims:?}"))) };
     let lead = places.len() - 1;
     let want = [&places[..lead], &dims[depth..]].concat();
+    if dims.contains(&0) && !(places.contains(&0) && cx.b.dims(updates).contains(&0)) {
+        return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
+    }
     if cx.b.dims(updates) != want && cx.b.rank(updates) != 0 {
         return Err(cx.mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
     }

@@ -4,6 +4,7 @@ use super::unary::conj;
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::row::{binary, op};
+use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -66,8 +67,8 @@ pub const COMPARISONS: &[OpRow] = &[
 ];
 
 fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(value @ (Value::List(_) | Value::UnshapedList { .. })) = cx.args.first() {
-        return if cx.args.len() == 1 { Ok(vec![value.clone()]) } else { Err(cx.unsupported("a sum of lists")) };
+    if let Some(Value::List(_) | Value::UnshapedList { .. }) = cx.args.first() {
+        return add_lists(cx);
     }
     let mut parts = cx.arg_range(0, cx.args.len())?.into_iter();
     let Some(mut sum) = parts.next() else { return Err(cx.mismatch("AddN needs an input")) };
@@ -78,6 +79,27 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         sum = cx.b.add(sum, part);
     }
     cx.one(sum)
+}
+
+/// The sum of lists of one length and element shape; a list without a shape holds zeros.
+fn add_lists(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut sum = cx.args[0].clone();
+    for i in 1..cx.args.len() {
+        sum = match (sum, cx.args[i].clone()) {
+            (Value::List(a), Value::List(b)) if cx.b.shape(a.buffer).same(cx.b.shape(b.buffer)) => {
+                Value::List(ListValue { buffer: cx.b.add(a.buffer, b.buffer) })
+            }
+            (Value::List(list), Value::UnshapedList { length, .. })
+            | (Value::UnshapedList { length, .. }, Value::List(list))
+                if cx.b.dims(list.buffer).first() == Some(&length) =>
+            {
+                Value::List(list)
+            }
+            (a @ Value::UnshapedList { .. }, b) if a == b => a,
+            _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
+        };
+    }
+    Ok(vec![sum])
 }
 
 /// Integers: the quotient rounded down; floats: floor(x / y).
@@ -192,6 +214,9 @@ fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
 
 fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
+    if cx.b.dims(x) != cx.b.dims(y) {
+        return Err(cx.mismatch(format!("{} and {} must have one shape", cx.b.shape(x), cx.b.shape(y))));
+    }
     let tolerance = f64::from(cx.node.float("tolerance").unwrap_or(1e-5));
     let d = cx.b.sub(x, y);
     let a = cx.b.unary(ScalarOp::Abs, d);

@@ -1,7 +1,7 @@
 //! Choosing and converting.
 use super::special::compare_scalar;
 use crate::diag::Result;
-use crate::graph::TfType;
+use crate::graph::{Attr, TfType};
 use crate::hlo::{Builder, InstId};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -107,8 +107,10 @@ fn clip_by_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    let Some(crate::graph::Attr::Floats(bounds)) = cx.node.attr("boundaries") else {
-        return Err(cx.unsupported("Bucketize without `boundaries`"));
+    let bounds: &[f32] = match cx.node.attr("boundaries") {
+        Some(Attr::Floats(bounds)) => bounds,
+        Some(Attr::EmptyList) => &[],
+        _ => return Err(cx.unsupported("Bucketize without `boundaries`")),
     };
     if bounds.windows(2).any(|w| w[0] > w[1]) {
         return Err(cx.mismatch("the boundaries are not sorted"));
@@ -117,7 +119,7 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.b.convert(x, work);
     let dims = cx.b.dims(x).to_vec();
     let mut count = cx.b.full(DType::S32, &dims, 0.0);
-    for &bound in bounds.iter() {
+    for &bound in bounds {
         let above = compare_scalar(cx.b, Direction::Ge, x, f64::from(bound));
         let one = cx.b.convert(above, DType::S32);
         count = cx.b.add(count, one);

@@ -14,10 +14,18 @@ pub const ROWS: &[OpRow] = &[
     op("CumulativeLogsumexp", "x axis -> out", log_sum_exp).constants(&[1]).dtypes("floats"),
 ];
 
+/// The axis along which to scan, which must be a scalar.
+fn scan_axis(cx: &LowerCtx) -> Result<usize> {
+    let dims = cx.dims(1)?;
+    if !dims.is_empty() {
+        return Err(cx.mismatch(format!("the axis of a scan must be a scalar, not of the shape {dims:?}")));
+    }
+    cx.axis(cx.constant_int(1)?, cx.dims(0)?.len())
+}
+
 /// A window as long as the axis, padded on one side, so that position `i` sees all up to itself.
 fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
-    let x = cx.arg(0)?;
-    let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
+    let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
     if cx.b.dims(x).contains(&0) {
         return cx.one(x);
@@ -41,16 +49,13 @@ fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64
     cx.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
 
-/// ln(e^a + e^b + …) of all up to each position; what stands before the first is the least finite number.
+/// ln(e^a + e^b + …) of all up to each position; the sum of nothing is 0, whose logarithm is -inf.
 fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let x = cx.arg(0)?;
-    let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
+    let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
-    let (work, least) = match dtype {
-        DType::F64 => (dtype, -f64::MAX),
-        DType::F32 => (dtype, -f64::from(f32::MAX)),
-        DType::F16 => (DType::F32, -65504.0),
-        DType::BF16 => (DType::F32, -f64::from(f32::from_bits(0x7f7f_0000))),
+    let work = match dtype {
+        DType::F64 | DType::F32 => dtype,
+        DType::F16 | DType::BF16 => DType::F32,
         _ => return Err(cx.unsupported(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
     };
     if cx.b.dims(x).contains(&0) {
@@ -58,7 +63,7 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let wide = cx.b.convert(x, work);
     let comp = log_add_exp(cx, work);
-    let y = running(cx, wide, axis, comp, least);
+    let y = running(cx, wide, axis, comp, f64::NEG_INFINITY);
     let y = cx.b.convert(y, dtype);
     cx.one(y)
 }

@@ -66,7 +66,11 @@ fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let places = cx.b.dims(arr).to_vec();
     let dtype = cx.b.dtype(weights);
-    let weights = if cx.b.dims(weights) == places { weights } else { cx.b.full(dtype, &places, 1.0) };
+    let weights = match cx.b.dims(weights) {
+        dims if dims == places => weights,
+        dims if dims.contains(&0) => cx.b.full(dtype, &places, 1.0),
+        dims => return Err(cx.mismatch(format!("weights of {dims:?} for numbers of {places:?}"))),
+    };
     let base = cx.b.full(dtype, &[n], 0.0);
     let ids = cx.b.reshape(arr, &[&places[..], &[1]].concat());
     let y = scatter(cx, base, ids, weights, Some(ScalarOp::Add))?;

@@ -72,7 +72,7 @@ pub fn asinh(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// `magnitude` with the sign of `x`, keeping -0 and NaN of `x`.
-fn copy_sign(b: &mut Builder, magnitude: InstId, x: InstId) -> InstId {
+pub fn copy_sign(b: &mut Builder, magnitude: InstId, x: InstId) -> InstId {
     let minus = b.unary(ScalarOp::Negate, magnitude);
     let negative = compare_scalar(b, Direction::Lt, x, 0.0);
     let zero = compare_scalar(b, Direction::Eq, x, 0.0);

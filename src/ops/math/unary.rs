@@ -4,6 +4,7 @@ use super::special::{self, compare_scalar, mul_scalar, wide};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::row::{op, unary};
+use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -55,14 +56,14 @@ pub const ROWS: &[OpRow] = &[
     op("Imag", "input -> output", |cx| plain(cx, ScalarOp::Imag)),
     op("Conj", "input -> output", conj_op),
     op("Angle", "input -> output", angle).dtypes("c64, c128"),
-    unary("ZerosLike", |b, x| b.full_like(x, 0.0)),
+    op("ZerosLike", "x -> y", zeros_like).dtypes("any, also lists"),
     unary("OnesLike", |b, x| b.full_like(x, 1.0)),
 ];
 
 /// Gradients: of the result (or the input) and the incoming gradient.
 pub const GRADIENTS: &[OpRow] = &[
     op("SigmoidGrad", "y dy -> z", |cx| {
-        gradient(cx, |b, y, dy| {
+        holomorphic(cx, |b, y, dy| {
             let one = b.full_like(y, 1.0);
             let rest = b.sub(one, y);
             let slope = b.mul(y, rest);
@@ -70,7 +71,7 @@ pub const GRADIENTS: &[OpRow] = &[
         })
     }),
     op("TanhGrad", "y dy -> z", |cx| {
-        gradient(cx, |b, y, dy| {
+        holomorphic(cx, |b, y, dy| {
             let one = b.full_like(y, 1.0);
             let square = b.mul(y, y);
             let slope = b.sub(one, square);
@@ -129,6 +130,14 @@ fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
+/// A gradient of the result as it is: these two kernels do not conjugate complex numbers.
+fn holomorphic(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
+    let (y, dy) = (cx.arg(0)?, cx.arg(1)?);
+    let z = special::wide2(cx.b, y, dy, f);
+    cx.one(z)
+}
+
+/// A gradient of the result's complex conjugate.
 fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (mut y, dy) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.dtype(y).is_complex() {
@@ -136,6 +145,21 @@ fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) ->
     }
     let z = special::wide2(cx.b, y, dy, f);
     cx.one(z)
+}
+
+/// Zeros; of a list, a list of as many zeros.
+fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let id = match cx.args.first() {
+        Some(Value::List(list)) => list.buffer,
+        Some(value @ Value::UnshapedList { .. }) => return Ok(vec![value.clone()]),
+        _ => {
+            let x = cx.arg(0)?;
+            let y = cx.b.full_like(x, 0.0);
+            return cx.one(y);
+        }
+    };
+    let buffer = cx.b.full_like(id, 0.0);
+    Ok(vec![Value::List(ListValue { buffer })])
 }
 
 fn reciprocal(b: &mut Builder, x: InstId) -> InstId {

@@ -41,6 +41,9 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, 2, 1)?;
     let dims = cx.dims(0)?;
     let window = pool.windows(&dims)?;
+    if pool.ksize[0] != 1 || pool.ksize[3] != 1 {
+        return Err(cx.unsupported(format!("a window {:?}; one over rows and columns is supported", pool.ksize)));
+    }
     let index_type = match cx.node.tf_type("Targmax") {
         Some(TfType::Data(t)) => t,
         _ => DType::S64,

@@ -93,6 +93,11 @@ fn sign(x: C) -> C {
     if norm == 0.0 || norm.is_nan() { x } else { x / norm }
 }
 
+/// 1 / sqrt(x); at zero the division of C's Annex G, which gives an infinite real part.
+fn rsqrt(x: C) -> C {
+    if x == C::ZERO { C::new(f64::INFINITY, f64::NAN) } else { x.sqrt().inv() }
+}
+
 fn exp(x: C) -> C {
     if x.im == 0.0 { C::new(x.re.exp(), x.im) } else { x.exp() }
 }
@@ -107,7 +112,7 @@ fn unary(op: ScalarOp) -> Option<fn(C) -> C> {
         ScalarOp::Log1p => log1p,
         ScalarOp::Logistic => |x| (C::ONE + exp(-x)).inv(),
         ScalarOp::Sqrt => |x| x.sqrt(),
-        ScalarOp::Rsqrt => |x| x.sqrt().inv(),
+        ScalarOp::Rsqrt => rsqrt,
         ScalarOp::Tanh => tanh,
         ScalarOp::Sin => |x| x.sin(),
         ScalarOp::Cos => |x| x.cos(),
