@@ -195,7 +195,8 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    fn both(&mut self, e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
+    /// Both conditions, where there is one already.
+    pub(super) fn both(&mut self, e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
         a.map_or(b, |a| e.k.op(ScalarOp::And, &[a, b], DType::Pred))
     }
 
@@ -207,6 +208,16 @@ impl<'a> Scheduler<'a> {
             return Index::constant(value.clamp(0, last.max(0)));
         }
         Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(start))), 0, last.max(0)))
+    }
+
+    /// An index that is known at run time as `s64`; a `u64` beyond that is as large as can be.
+    pub(super) fn whole(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
+        let mut x = x;
+        if dtype == DType::U64 {
+            let most = e.k.expr(Expr::Const(DType::U64, i64::MAX as u64));
+            x = e.k.op(ScalarOp::Minimum, &[x, most], DType::U64);
+        }
+        if dtype == DType::S64 { x } else { e.k.op(ScalarOp::Convert(DType::S64), &[x], DType::S64) }
     }
 
     /// A computation of scalars, applied to expressions.

@@ -5,6 +5,11 @@ mod dot;
 mod element;
 mod pointwise;
 mod reduce;
+mod scatter;
+mod select_and_scatter;
+mod sequential;
+mod sort;
+mod window;
 
 use super::{Scheduler, Scope, Value, refuse};
 use crate::diag::Result;
@@ -29,6 +34,10 @@ impl<'a> Scheduler<'a> {
             Op::Convolution(_) => self.convolution(scope, id, anchor, out, steps),
             Op::Reduce { .. } | Op::ReduceWindow { .. } => self.reduce(scope, id, anchor, out, steps),
             Op::Concatenate(axis) => self.concatenate(scope, id, *axis, out, steps),
+            Op::Scatter { .. } => self.scatter(scope, id, out, steps),
+            Op::SelectAndScatter { .. } => self.select_and_scatter(scope, id, out, steps),
+            Op::Sort { .. } => self.sort(scope, id, out, steps),
+            Op::TopK { .. } => self.top_k(scope, id, out, steps),
             Op::DynamicUpdateSlice => self.dynamic_update_slice(scope, id, out, steps),
             Op::Elementwise(_)
             | Op::Broadcast(_)

@@ -21,8 +21,31 @@ impl<'a> Scheduler<'a> {
         self.fill(scope, id, id, &dims.clone(), |at| linear(at, &dims), out, steps)
     }
 
+    /// The scalar `from` in every element of an array of `dims`.
+    pub(super) fn splat(
+        &mut self,
+        scope: &mut Scope<'a>,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(root, label(scope.comp, root));
+        let buf = out.only()?;
+        let all = e.k.var(dims.iter().product());
+        let value = self.element(scope, &mut e, from, &[])?;
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        nest(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
     /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
-    fn fill(
+    pub(super) fn fill(
         &mut self,
         scope: &mut Scope<'a>,
         root: InstId,
@@ -114,41 +137,52 @@ pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
         k.body = body;
         return;
     };
-    let n = k.vars[inner];
-    // Vectors of the whole width, then of half … down to single elements for what is left.
-    let (mut done, mut width) = (0, lanes.max(1));
-    let mut parts = Vec::new();
-    let alone = vars.is_empty();
-    while done < n {
-        let count = (n - done) / width;
-        if count > 0 {
-            let (tile, lane) = (k.var(count), k.var(width));
-            let at = Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
-            let inside = substitute_all(k, &body, inner, &at);
-            parts.push((tile, each(lane, LoopKind::Vector, inside), count));
-            done += count * width;
-        }
-        width = (width / 2).max(1);
-    }
-    if alone {
+    let parts = vectors(k, &body, inner, lanes);
+    if vars.is_empty() {
         // The first part, the widest, is what chunks are made of; the rest runs with the last chunk.
         let mut parts = parts.into_iter();
-        let Some((tile, first, count)) = parts.next() else { return };
+        let Some((tile, first)) = parts.next() else { return };
         k.chunks = Some(tile);
         k.body = vec![first];
-        let rest: Vec<Stmt> = parts.map(|(tile, s, _)| each(tile, LoopKind::Seq, vec![s])).collect();
+        let rest: Vec<Stmt> = parts.map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
         if !rest.is_empty() {
-            let last = k.expr(Expr::Within(Index::var(tile), count as i64 - 1, count as i64));
+            let count = k.vars[tile] as i64;
+            let last = k.expr(Expr::Within(Index::var(tile), count - 1, count));
             k.body.push(Stmt::If { cond: last, body: rest });
         }
         return;
     }
-    let mut inside: Vec<Stmt> = parts.into_iter().map(|(tile, s, _)| each(tile, LoopKind::Seq, vec![s])).collect();
+    let mut inside: Vec<Stmt> = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
     for &v in vars.iter().skip(1).rev() {
         inside = vec![each(v, LoopKind::Seq, inside)];
     }
     k.chunks = vars.first().copied();
     k.body = inside;
+}
+
+/// Stores for all of `var`, as loops over vectors.
+pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<Stmt> {
+    vectors(k, body, var, lanes).into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect()
+}
+
+/// Loop variables and what to repeat over them: vectors of the whole width, then of half … down to single elements for what
+/// is left.
+fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
+    let n = k.vars[inner];
+    let (mut done, mut width) = (0, lanes.max(1));
+    let mut parts = Vec::new();
+    while done < n {
+        let count = (n - done) / width;
+        if count > 0 {
+            let (tile, lane) = (k.var(count), k.var(width));
+            let at = Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
+            let inside = substitute_all(k, body, inner, &at);
+            parts.push((tile, each(lane, LoopKind::Vector, inside)));
+            done += count * width;
+        }
+        width = (width / 2).max(1);
+    }
+    parts
 }
 
 /// Neighbouring loops become one where every index steps through both without a gap.

@@ -156,27 +156,7 @@ impl<'a> Scheduler<'a> {
                     }
                 }
             }
-            Op::ReduceWindow { window, .. } => {
-                for ((w, x), &n) in window.iter().zip(at).zip(&dims) {
-                    if w.lhs_dilate != 1 || w.reversal {
-                        return Err(refuse(scope.comp, f.anchor, " with base dilation"));
-                    }
-                    let mut i = x.scale(w.stride as i64).offset(-w.pad_low);
-                    if w.size > 1 {
-                        let v = e.k.var(w.size);
-                        loops.push(v);
-                        i = i.add(&Index::var(v).scale(w.rhs_dilate as i64));
-                    }
-                    let (low, high) = i.range(&e.k.vars);
-                    if low < 0 || high >= n as i64 {
-                        let within = e.k.expr(Expr::Within(i.clone(), 0, n as i64));
-                        inside = Some(
-                            inside.map_or(within, |a| e.k.op(ScalarOp::And, &[a, within], crate::tensor::DType::Pred)),
-                        );
-                    }
-                    from.push(i.limit(0, n.max(1) as i64 - 1, &e.k.vars));
-                }
-            }
+            Op::ReduceWindow { window, .. } => (loops, from, inside) = super::window::taps(&mut e.k, window, &dims, at),
             _ => return Err(refuse(scope.comp, f.anchor, "")),
         }
         let zero = Index::constant(0);
