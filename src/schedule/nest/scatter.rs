@@ -113,10 +113,10 @@ impl<'a> Scheduler<'a> {
             let start = self.whole(e, start, scope.comp.array(indices).dtype);
             let held = Local::new(&mut e.k, DType::S64);
             body.push(held.set(start));
-            let room = dims[axis] as i64 - sizes[axis] as i64 + 1;
-            let inside = e.k.expr(Expr::Within(held.index(), 0, room.max(0)));
+            let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);
+            let inside = e.k.expr(Expr::Within(held.index(), 0, last + 1));
             fits = Some(self.both(e, fits, inside));
-            to[axis] = to[axis].add(&held.index());
+            to[axis] = to[axis].add(&held.index().limit(0, last, &e.k.vars));
         }
         Ok((body, fits, to))
     }

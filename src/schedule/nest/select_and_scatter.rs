@@ -55,12 +55,13 @@ impl<'a> Scheduler<'a> {
         for &v in taps.iter().rev() {
             tap = vec![super::each(v, LoopKind::Seq, tap)];
         }
-        let old = e.k.expr(Expr::Load(buf, place.index()));
+        let index = place.index().limit(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
+        let old = e.k.expr(Expr::Load(buf, index.clone()));
         let new = self.element(scope, &mut e, source, &at)?;
         let value = self.apply(&mut e, *scatter, &[old, new])?[0];
         let mut body = vec![found.set(no)];
         body.extend(tap);
-        body.push(Stmt::If { cond: found.value, body: vec![Stmt::Store { buf, index: place.index(), value }] });
+        body.push(Stmt::If { cond: found.value, body: vec![Stmt::Store { buf, index, value }] });
         // Windows that share elements run one after another; the other dimensions are apart.
         let (free, shared): (Vec<usize>, Vec<usize>) = (0..vars.len()).partition(|&d| apart(&window[d]));
         for &d in shared.iter().rev() {

@@ -4,11 +4,11 @@
 //! which neither goes first the one that stood in front stays in front. A comparison that is no order gives some permutation.
 use super::element::Elements;
 use super::label;
-use super::sequential::{Local, both, less, nested, number};
+use super::sequential::{Local, both, count, less, nested, number};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 use crate::tensor::DType;
@@ -57,22 +57,22 @@ impl Lines {
         at.insert(self.axis, i.clone());
         at
     }
-    /// Its place in memory.
-    fn place(&self, vars: &[VarId], i: &Index) -> Index {
-        linear(&self.at(vars, i), &self.dims)
+    /// Its place in memory; beyond the line that of the line's end, for loads whose value is not used there.
+    fn place(&self, k: &Kernel, vars: &[VarId], i: &Index) -> Index {
+        linear(&self.at(vars, &self.held(k, i)), &self.dims)
     }
-    /// `i` limited to the line, for loads whose value is not used beyond it.
+    /// `i` limited to the line.
     fn held(&self, k: &Kernel, i: &Index) -> Index {
         i.limit(0, self.length() as i64 - 1, &k.vars)
     }
     /// Elements `i` of `buffers`.
     fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
-        let index = self.place(vars, &self.held(k, i));
+        let index = self.place(k, vars, i);
         buffers.iter().map(|&b| k.expr(Expr::Load(b, index.clone()))).collect()
     }
     /// Elements `i` of `buffers` become `values`.
-    fn store(&self, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
-        let index = self.place(vars, i);
+    fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
+        let index = self.place(k, vars, i);
         buffers.iter().zip(values).map(|(&buf, &value)| Stmt::Store { buf, index: index.clone(), value }).collect()
     }
 }
@@ -112,7 +112,7 @@ impl<'a> Scheduler<'a> {
         }
         let (mut vars, place) = (first.vars(&mut kernel), kernel.var(k));
         let values = lines.load(&mut kernel, &whole, &vars, &Index::var(place));
-        let body = first.store(&out.leaves, &vars, &Index::var(place), &values);
+        let body = first.store(&kernel, &out.leaves, &vars, &Index::var(place), &values);
         vars.push(place);
         nested(&mut kernel, &vars, body);
         self.launch(kernel, steps);
@@ -206,13 +206,15 @@ impl<'a> Scheduler<'a> {
         let start = Index::var(block).scale(RUN as i64);
         let end = lines.held(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
         let (next, last) = (Local::new(&mut e.k, DType::S64), number(&mut e.k, &end));
-        let at = lines.at(&vars, &next.index());
-        let new = self.keys(scope, &mut e, keys, &at, &next.index())?;
-        let mut body = vec![];
+        // The first element stands; each further one is inserted.
+        let first = self.keys(scope, &mut e, keys, &lines.at(&vars, &start), &start)?;
+        let mut all = lines.store(&e.k, to, &vars, &start, &first);
+        let i = lines.held(&e.k, &next.index());
+        let new = self.keys(scope, &mut e, keys, &lines.at(&vars, &i), &i)?;
         let held: Vec<Local> = to.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
-        body.extend(held.iter().zip(&new).map(|(x, &value)| x.set(value)));
+        let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
         body.extend(self.insert(&mut e, order, lines, (&vars, to), &held, (&next.index(), &start))?);
-        let all = Vec::from(super::sequential::count(&mut e.k, next, &start, last, body));
+        all.extend(count(&mut e.k, next, &start.offset(1), last, body));
         vars.push(block);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
         nested(&mut e.k, &vars, all);
@@ -236,10 +238,10 @@ impl<'a> Scheduler<'a> {
         let first = self.goes_first(e, order, &values, &before)?;
         let behind = e.k.expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
         let cond = both(&mut e.k, behind, first);
-        let mut body = lines.store(to, vars, &place.index(), &before);
+        let mut body = lines.store(&e.k, to, vars, &place.index(), &before);
         body.push(place.step(&mut e.k, -1));
         let mut all = vec![place.assign(&mut e.k, slot), Stmt::While { cond, body }];
-        all.extend(lines.store(to, vars, &place.index(), &values));
+        all.extend(lines.store(&e.k, to, vars, &place.index(), &values));
         Ok(all)
     }
 
@@ -275,7 +277,7 @@ impl<'a> Scheduler<'a> {
         let chosen = e.k.op(ScalarOp::Select, &[is_right, right.value, left.value], DType::S64);
         let values = lines.load(&mut e.k, from, &vars, &source.index());
         let mut round = vec![take_right.set(flag), source.set(chosen)];
-        round.extend(lines.store(to, &vars, &out.index(), &values));
+        round.extend(lines.store(&e.k, to, &vars, &out.index(), &values));
         round.push(right.assign(&mut e.k, &right.index().add(&take_right.index())));
         round.push(left.assign(&mut e.k, &left.index().add(&take_right.index().scale(-1)).offset(1)));
         round.push(out.step(&mut e.k, 1));
@@ -283,7 +285,7 @@ impl<'a> Scheduler<'a> {
         body.push(Stmt::While { cond, body: round });
         // Of one run something is left.
         for (run, values, cond) in [(left, b, more_left), (right, a, more_right)] {
-            let mut rest = lines.store(to, &vars, &out.index(), &values);
+            let mut rest = lines.store(&e.k, to, &vars, &out.index(), &values);
             rest.push(run.step(&mut e.k, 1));
             rest.push(out.step(&mut e.k, 1));
             body.push(Stmt::While { cond, body: rest });
@@ -312,23 +314,27 @@ impl<'a> Scheduler<'a> {
         }
         let mut e = Elements::new(id, label(scope.comp, id));
         let vars = lines.vars(&mut e.k);
-        let i = e.k.var(lines.length());
-        let at = lines.at(&vars, &Index::var(i));
-        let new = self.keys(scope, &mut e, &Keys::WithPosition(operand), &at, &Index::var(i))?;
+        let zero = Index::constant(0);
+        let first = self.keys(scope, &mut e, &Keys::WithPosition(operand), &lines.at(&vars, &zero), &zero)?;
+        let mut all = best.store(&e.k, &out.leaves, &vars, &zero, &first);
+        let var = e.k.var(lines.length() - 1);
+        let i = Index::var(var).offset(1);
+        let new = self.keys(scope, &mut e, &Keys::WithPosition(operand), &lines.at(&vars, &i), &i)?;
         let held: Vec<Local> =
             out.leaves.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
         let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
         let last = best.load(&mut e.k, &out.leaves, &vars, &Index::constant(k as i64 - 1));
         let beats = self.goes_first(&mut e, order, &[held[0].value], &last)?;
-        let room = e.k.expr(Expr::Within(Index::var(i), 0, k as i64));
+        let room = e.k.expr(Expr::Within(i.clone(), 0, k as i64));
         let cond = e.k.op(ScalarOp::Or, &[room, beats], DType::Pred);
-        let slot = best.held(&e.k, &Index::var(i));
-        let zero = Index::constant(0);
+        let slot = best.held(&e.k, &i);
         let insert = self.insert(&mut e, order, &best, (&vars, &out.leaves), &held, (&slot, &zero))?;
         body.push(Stmt::If { cond, body: insert });
         e.k.flops = lines.dims.iter().product::<u64>() * 2;
-        let scan = vec![super::each(i, crate::kernel::LoopKind::Seq, body)];
-        nested(&mut e.k, &vars, scan);
+        if lines.length() > 1 {
+            all.push(super::each(var, LoopKind::Seq, body));
+        }
+        nested(&mut e.k, &vars, all);
         self.launch(e.k, steps);
         Ok(())
     }
