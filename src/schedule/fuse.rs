@@ -165,6 +165,10 @@ fn decide(comp: &Computation, p: &Plan, pure: &[bool], size: &[usize], id: InstI
     if !inlineable(&inst.op) || uses.contains(&Use::Memory) {
         return Fate::Materialised;
     }
+    // Loops of its own write it right into the concatenation, and may follow a contraction.
+    if matches!(inst.op, Op::Elementwise(_)) && readers.iter().any(|&u| matches!(comp[u].op, Op::Concatenate(_))) {
+        return Fate::Materialised;
+    }
     let once = readers.len() == 1 && uses.iter().all(|u| *u == Use::Once);
     match root {
         Some(r) if (once || all_pure) && size[r.index()] < LARGEST_GROUP => Fate::Inlined(Some(r)),

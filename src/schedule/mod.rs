@@ -1,16 +1,19 @@
 //! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
 mod fuse;
+mod layout;
 mod memory_plan;
 mod nest;
 mod weights;
 
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
+use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Program, Step};
 use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
+use crate::util::id_vec::IdVec;
 use fuse::{Fate, Plan};
+use layout::{Layout, Spot};
 use memory_plan::Uses;
 use std::collections::HashMap;
 use weights::Weights;
@@ -31,6 +34,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
         args.push(Value {
             leaves: vec![s.program.buffers.push(Buffer { dtype: t.dtype, elements, place: Place::Arg(i) })],
+            layout: None,
         });
     }
     let mut steps = Vec::new();
@@ -50,12 +54,25 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
 #[derive(Clone, Debug, Default)]
 struct Value {
     leaves: Vec<BufId>,
+    /// Where an array's elements lie when it is not dense.
+    layout: Option<Layout>,
 }
 
 impl Value {
-    /// The buffer of an array.
+    /// The buffer of a dense array.
     fn only(&self) -> Result<BufId> {
+        match self.layout {
+            None => self.buffer(),
+            Some(_) => Err(Error::internal("schedule", "an array is read as if it were dense")),
+        }
+    }
+    /// The buffer of an array.
+    fn buffer(&self) -> Result<BufId> {
         self.leaves.first().copied().ok_or_else(|| Error::internal("schedule", "an array has no buffer"))
+    }
+    /// Where an array of `dims` has its elements.
+    fn layout(&self, dims: &[u64]) -> Layout {
+        self.layout.clone().unwrap_or_else(|| Layout::dense(dims))
     }
 }
 
@@ -63,7 +80,12 @@ impl Value {
 struct Scope<'a> {
     comp: &'a Computation,
     plan: Plan,
+    spots: IdVec<InstId, Spot>,
     values: HashMap<InstId, Value>,
+    /// Concatenations that have memory before their turn comes, because a part is written into it.
+    placed: HashMap<InstId, Value>,
+    /// Copies with margins of values that have none.
+    padded: HashMap<InstId, Value>,
 }
 
 struct Scheduler<'a> {
@@ -92,11 +114,40 @@ impl<'a> Scheduler<'a> {
 
     fn fresh(&mut self, shape: &Shape) -> Value {
         let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
-        Value { leaves }
+        Value { leaves, layout: None }
+    }
+
+    /// Memory for the array that loops of this computation make, where its readers want it.
+    fn place(&mut self, scope: &mut Scope<'a>, id: InstId, steps: &mut Vec<Step>) -> Result<Value> {
+        if let Some(value) = scope.placed.remove(&id) {
+            return Ok(value);
+        }
+        let comp = scope.comp;
+        match scope.spots[id].clone() {
+            Spot::Margin { low, high, made: true } => self.with_margin(comp.array(id), &low, &high, steps),
+            Spot::Dense | Spot::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
+            Spot::Part { whole, axis, before } => {
+                let value = self.place(scope, whole, steps)?;
+                let layout = value.layout(&comp.array(whole).dims).part(axis, before);
+                scope.placed.insert(whole, value.clone());
+                Ok(Value { layout: Some(layout), ..value })
+            }
+        }
+    }
+
+    /// Memory for an array with zeros around it, which are written at once.
+    fn with_margin(&mut self, shape: &ArrayShape, low: &[u64], high: &[u64], steps: &mut Vec<Step>) -> Result<Value> {
+        let whole: Vec<u64> = shape.dims.iter().zip(low).zip(high).map(|((n, a), b)| n + a + b).collect();
+        let elements = crate::tensor::element_count(&whole)
+            .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
+        let buf = self.buffer(shape.dtype, elements);
+        let kernel = nest::margin(buf, shape, low, high, self.lanes(shape.dtype));
+        self.launch(kernel, steps);
+        Ok(Value { leaves: vec![buf], layout: Some(Layout::with_margin(&shape.dims, low, high)) })
     }
 
     fn literal(&mut self, literal: &Literal) -> Value {
-        Value { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect() }
+        Value { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect(), layout: None }
     }
 
     fn constant(&mut self, t: &Tensor) -> BufId {
@@ -117,7 +168,10 @@ impl<'a> Scheduler<'a> {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
         }
         let comp = &self.module.comps[id];
-        let mut scope = Scope { comp, plan: fuse::plan(comp), values: HashMap::new() };
+        let plan = fuse::plan(comp);
+        let spots = layout::spots(comp, &plan);
+        let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut scope = Scope { comp, plan, spots, values, placed, padded };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }
@@ -154,14 +208,14 @@ impl<'a> Scheduler<'a> {
                 for &o in &inst.operands {
                     leaves.extend(self.value(scope, o)?.leaves);
                 }
-                Value { leaves }
+                Value { leaves, layout: None }
             }
             Op::GetTupleElement(index) => {
                 let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
                 let count = parts[*index].leaves().len();
                 let whole = self.value(scope, inst.operands[0])?;
-                Value { leaves: whole.leaves[before..before + count].to_vec() }
+                Value { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
             }
             Op::Call(callee) => {
                 let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
@@ -171,7 +225,7 @@ impl<'a> Scheduler<'a> {
             Op::Conditional(branches) => self.conditional(scope, id, branches, steps)?,
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             _ => {
-                let out = self.fresh(&inst.shape);
+                let out = self.place(scope, id, steps)?;
                 self.kernels(scope, id, &out, steps)?;
                 out
             }

@@ -386,14 +386,14 @@ impl<'a> Scheduler<'a> {
             inside = vec![each(v, LoopKind::Seq, inside)];
         }
         body.extend(inside);
-        let buf = out.only()?;
-        let dims = scope.comp.array(id).dims.clone();
+        let buf = out.buffer()?;
+        let layout = out.layout(&scope.comp.array(id).dims);
         let mut store = |s: &mut Self, e: &mut Elements, value, row: &Index, column: &Index| -> Result<Stmt> {
             e.forget();
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
             let value = s.element(scope, e, id, &at)?;
-            Ok(Stmt::Store { buf, index: linear(&at, &dims), value })
+            Ok(Stmt::Store { buf, index: layout.at(&at), value })
         };
         let mut ragged = Vec::new();
         for r in 0..part.high {

@@ -3,12 +3,13 @@
 use super::contraction::{Axis, Contraction};
 use super::element::Elements;
 use super::{each, label};
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, InstId, Op};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::layout::{Layout, Spot};
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 
 /// Most groups that become a contraction each.
@@ -38,7 +39,8 @@ impl<'a> Scheduler<'a> {
         if result.elements() == 0 {
             return Ok(());
         }
-        let (left, input) = self.padded(scope, id, inst.operands[0], d, steps)?;
+        let input = comp.array(inst.operands[0]).clone();
+        let (left, at) = self.padded(scope, id, inst.operands[0], d, steps)?;
         let group = d.feature_group_count;
         let per_group = kernel.dims[d.kernel_output_feature] / group.max(1);
         let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
@@ -49,7 +51,7 @@ impl<'a> Scheduler<'a> {
             && minor(d.kernel_output_feature, &kernel)
             && minor(d.output_feature, &result);
         if by_channel {
-            return self.depthwise(scope, (id, anchor), d, left, &input, out, steps);
+            return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
         }
         if group > MOST_GROUPS {
             return Err(refuse(
@@ -58,20 +60,20 @@ impl<'a> Scheduler<'a> {
                 &format!(" in {group} groups of several channels each (at most {MOST_GROUPS})"),
             ));
         }
-        let (xs, ks) = (input.strides(), kernel.strides());
+        let (xs, ks) = (&at.strides, kernel.strides());
         let right = self.right(scope, inst.operands[1])?;
-        let mut rows = vec![Axis { extent: input.dims[d.input_batch], a: xs[d.input_batch] as i64, b: 0 }];
+        let mut rows = vec![Axis { extent: input.dims[d.input_batch], a: xs[d.input_batch], b: 0 }];
         let mut sum = Vec::new();
         let mut b0 = 0i64;
         for (i, w) in d.window.iter().enumerate() {
-            let (x, k) = (xs[d.input_spatial[i]] as i64, ks[d.kernel_spatial[i]] as i64);
+            let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]] as i64);
             rows.push(Axis { extent: result.dims[d.output_spatial[i]], a: x * w.stride as i64, b: 0 });
             let step = if w.reversal { -k } else { k };
             b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 };
             sum.push(Axis { extent: w.size, a: x * w.rhs_dilate as i64, b: step });
         }
         let features = kernel.dims[d.kernel_input_feature];
-        sum.push(Axis { extent: features, a: xs[d.input_feature] as i64, b: ks[d.kernel_input_feature] as i64 });
+        sum.push(Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 });
         let row_dims: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let total: u64 = row_dims.iter().product();
         let rank = result.rank();
@@ -90,7 +92,7 @@ impl<'a> Scheduler<'a> {
                 dtype: kernel.dtype,
                 left,
                 right: right.clone(),
-                a0: (g * features) as i64 * xs[d.input_feature] as i64,
+                a0: at.origin + (g * features) as i64 * xs[d.input_feature],
                 b0: b0 + (g * per_group) as i64 * ks[d.kernel_output_feature] as i64,
                 batch: vec![],
                 rows: rows.clone(),
@@ -103,7 +105,7 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// The operand with its padding and base dilation written out, or itself where there is none.
+    /// The operand with its padding and base dilation in memory, and where the first window begins there.
     fn padded(
         &mut self,
         scope: &mut Scope<'a>,
@@ -111,13 +113,77 @@ impl<'a> Scheduler<'a> {
         operand: InstId,
         d: &ConvDims,
         steps: &mut Vec<Step>,
-    ) -> Result<(BufId, ArrayShape)> {
+    ) -> Result<(BufId, Layout)> {
+        let shape = scope.comp.array(operand).clone();
+        let dilated = d.window.iter().any(|w| w.lhs_dilate != 1);
+        let value = if dilated {
+            self.dilated(scope, id, operand, d, steps)?
+        } else {
+            self.with_room(scope, id, operand, d, steps)?
+        };
+        let mut layout = value.layout(&shape.dims);
+        if !dilated {
+            for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+                layout.origin -= w.pad_low * layout.strides[axis];
+            }
+        }
+        Ok((value.buffer()?, layout))
+    }
+
+    /// The operand where it has enough zeros around it, or a copy that has.
+    fn with_room(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        d: &ConvDims,
+        steps: &mut Vec<Step>,
+    ) -> Result<Value> {
         let shape = scope.comp.array(operand).clone();
         let value = self.value(scope, operand)?;
-        let from = value.only()?;
-        if d.window.iter().all(|w| w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1) {
-            return Ok((from, ArrayShape::new(shape.dtype, shape.dims)));
+        let from = value.layout(&shape.dims);
+        let fits = |layout: &Layout| {
+            d.window
+                .iter()
+                .zip(&d.input_spatial)
+                .all(|(w, &axis)| w.pad_low <= layout.low[axis] as i64 && w.pad_high <= layout.high[axis] as i64)
+        };
+        if fits(&from) {
+            return Ok(value);
         }
+        if let Some(copy) = scope.padded.get(&operand) {
+            return Ok(copy.clone());
+        }
+        let Spot::Margin { low, high, .. } = scope.spots[operand].clone() else {
+            return Err(Error::internal("schedule", "a padded window has no margin"));
+        };
+        let copy = self.with_margin(&shape, &low, &high, steps)?;
+        let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
+        let vars: Vec<VarId> = shape.dims.iter().map(|&n| k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let x = k.expr(Expr::Load(value.buffer()?, from.at(&at)));
+        let index = copy.layout(&shape.dims).at(&at);
+        let store = Stmt::Store { buf: copy.buffer()?, index, value: x };
+        super::pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        if shape.elements() > 0 {
+            self.launch(k, steps);
+        }
+        scope.padded.insert(operand, copy.clone());
+        Ok(copy)
+    }
+
+    /// A copy with base dilation and padding written out.
+    fn dilated(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        d: &ConvDims,
+        steps: &mut Vec<Step>,
+    ) -> Result<Value> {
+        let shape = scope.comp.array(operand).clone();
+        let value = self.value(scope, operand)?;
+        let from = value.layout(&shape.dims);
         let mut dims = shape.dims.clone();
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
             let spread = (dims[axis].max(1) - 1) * w.lhs_dilate + 1;
@@ -147,20 +213,16 @@ impl<'a> Scheduler<'a> {
             }
             source[axis] = held.div(w.lhs_dilate as i64, &k.vars);
         }
-        let mut x = k.expr(Expr::Load(from, linear(&source, &shape.dims)));
+        let mut x = k.expr(Expr::Load(value.buffer()?, from.at(&source)));
         if let Some(inside) = inside {
             let zero = super::number(&mut k, shape.dtype, 0.0);
             x = k.op(ScalarOp::Select, &[inside, x, zero], shape.dtype);
         }
         let to = self.buffer(shape.dtype, dims.iter().product());
-        super::pointwise::nest(
-            &mut k,
-            &vars,
-            &[Stmt::Store { buf: to, index: linear(&at, &dims), value: x }],
-            self.lanes(shape.dtype),
-        );
+        let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
+        super::pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         self.launch(k, steps);
-        Ok((to, ArrayShape::new(shape.dtype, dims)))
+        Ok(Value { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
     }
 
     /// One channel a group: lanes are channels, a tile of pixels along the last spatial axis stays in registers.
@@ -169,8 +231,7 @@ impl<'a> Scheduler<'a> {
         scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         d: &ConvDims,
-        left: BufId,
-        input: &ArrayShape,
+        (left, input): (BufId, &Layout),
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
@@ -180,11 +241,11 @@ impl<'a> Scheduler<'a> {
         let result = comp.array(anchor).clone();
         let weights = self.value(scope, weights_id)?;
         let weights = weights.only()?;
-        let (xs, ks) = (input.strides(), kernel.strides());
+        let (xs, ks) = (&input.strides, kernel.strides());
         let channels = result.dims[d.output_feature];
         let last = d.window.len().wrapping_sub(1);
         let wide = d.output_spatial.last().map_or(1, |&a| result.dims[a]);
-        let buf = out.only()?;
+        let (buf, to) = (out.buffer()?, out.layout(&result.dims));
         let most = if self.target.vector_registers >= 32 { 8 } else { 4 };
         let high = (1..=wide.min(most))
             .rev()
@@ -201,7 +262,7 @@ impl<'a> Scheduler<'a> {
             if blocks > 0 {
                 for &(first, tiles, high) in &row_parts {
                     let mut e = Elements::new(id, label(comp, id));
-                    let n = e.k.var(input.dims[d.input_batch]);
+                    let n = e.k.var(result.dims[d.output_batch]);
                     let outer: Vec<VarId> =
                         d.output_spatial.iter().rev().skip(1).rev().map(|&a| e.k.var(result.dims[a])).collect();
                     let (t, block, lane) = (e.k.var(tiles), e.k.var(blocks), e.k.var(width));
@@ -216,11 +277,11 @@ impl<'a> Scheduler<'a> {
                     let taps: u64 = d.window.iter().map(|w| w.size).product();
                     let kind = if taps <= 49 { LoopKind::Unroll } else { LoopKind::Seq };
                     let loops: Vec<VarId> = d.window.iter().map(|w| e.k.var(w.size)).collect();
-                    let mut x = Index::var(n).scale(xs[d.input_batch] as i64).add(&channel);
+                    let mut x = Index::var(n).scale(xs[d.input_batch]).add(&channel).offset(input.origin);
                     let mut k = channel.scale(ks[d.kernel_output_feature] as i64);
                     let pixel = |r: u64| Index::var(t).scale(high as i64).offset((first + r) as i64);
                     for (i, w) in d.window.iter().enumerate() {
-                        let step = xs[d.input_spatial[i]] as i64;
+                        let step = xs[d.input_spatial[i]];
                         let moved = Index::var(loops[i]);
                         x = x.add(&moved.scale(step * w.rhs_dilate as i64));
                         if i != last {
@@ -234,7 +295,7 @@ impl<'a> Scheduler<'a> {
                     for r in 0..high {
                         let mut at = x.clone();
                         if let Some(w) = d.window.last() {
-                            at = at.add(&pixel(r).scale(xs[d.input_spatial[last]] as i64 * w.stride as i64));
+                            at = at.add(&pixel(r).scale(xs[d.input_spatial[last]] * w.stride as i64));
                         }
                         let (a, b) = (e.k.expr(Expr::Load(left, at)), e.k.expr(Expr::Reg(tap, constant(0))));
                         let old = e.k.expr(Expr::Reg(acc, constant(r)));
@@ -256,7 +317,7 @@ impl<'a> Scheduler<'a> {
                         let value = e.k.expr(Expr::Reg(acc, constant(r)));
                         e.fixed.insert(anchor, value);
                         let value = self.element(scope, &mut e, id, &at)?;
-                        body.push(Stmt::Store { buf, index: linear(&at, &result.dims), value });
+                        body.push(Stmt::Store { buf, index: to.at(&at), value });
                     }
                     let mut inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, body)])];
                     let mut loops: Vec<VarId> = [n].into_iter().chain(outer).chain([t]).collect();

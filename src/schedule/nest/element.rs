@@ -1,7 +1,7 @@
 //! One element of an instruction as an expression: inlined producers are followed down to buffers.
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, InstId, Literal, Op};
-use crate::kernel::index::{linear, reshape};
+use crate::kernel::index::reshape;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel};
 use crate::scalar::ScalarOp;
 use crate::schedule::{Scheduler, Scope, refuse};
@@ -71,7 +71,7 @@ impl<'a> Scheduler<'a> {
         let (Some(&buf), Some(shape)) = (value.leaves.first(), scope.comp[id].shape.as_array()) else {
             return Err(refuse(scope.comp, id, " inside a kernel"));
         };
-        let index = linear(at, &shape.dims);
+        let index = value.layout(&shape.dims).at(at);
         Ok(e.k.expr(Expr::Load(buf, index)))
     }
 

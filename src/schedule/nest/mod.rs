@@ -13,7 +13,7 @@ mod window;
 
 use super::{Scheduler, Scope, Value, refuse};
 use crate::diag::Result;
-use crate::hlo::{Computation, InstId, Op};
+use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -73,6 +73,50 @@ pub(super) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel 
     let v = k.var(elements);
     let value = k.expr(Expr::Load(from, Index::var(v)));
     pointwise::nest(&mut k, &[v], &[Stmt::Store { buf: to, index: Index::var(v), value }], lanes);
+    k
+}
+
+/// A kernel that writes zeros around an array of `shape` that has `low` and `high` elements of margin along each axis.
+pub(super) fn margin(buf: BufId, shape: &ArrayShape, low: &[u64], high: &[u64], lanes: u64) -> Kernel {
+    let mut k = Kernel { label: "margin".to_string(), ..Kernel::default() };
+    let whole: Vec<u64> = (0..shape.rank()).map(|d| low[d] + shape.dims[d] + high[d]).collect();
+    let zero = number(&mut k, shape.dtype, 0.0);
+    let mut body = Vec::new();
+    for d in 0..shape.rank() {
+        // Axes before this one have had their margins: only their inside is left.
+        for (first, count) in [(0, low[d]), (low[d] + shape.dims[d], high[d])] {
+            let dims: Vec<u64> = (0..shape.rank())
+                .map(|i| match i.cmp(&d) {
+                    std::cmp::Ordering::Less => shape.dims[i],
+                    std::cmp::Ordering::Equal => count,
+                    std::cmp::Ordering::Greater => whole[i],
+                })
+                .collect();
+            if dims.contains(&0) {
+                continue;
+            }
+            let vars: Vec<crate::kernel::VarId> = dims.iter().map(|&n| k.var(n)).collect();
+            let at: Vec<Index> = vars
+                .iter()
+                .enumerate()
+                .map(|(i, &v)| {
+                    Index::var(v).offset(match i.cmp(&d) {
+                        std::cmp::Ordering::Less => low[i] as i64,
+                        std::cmp::Ordering::Equal => first as i64,
+                        std::cmp::Ordering::Greater => 0,
+                    })
+                })
+                .collect();
+            let index = crate::kernel::index::linear(&at, &whole);
+            pointwise::nest(&mut k, &vars, &[Stmt::Store { buf, index, value: zero }], lanes);
+            let inside = std::mem::take(&mut k.body);
+            match k.chunks.take() {
+                Some(v) => body.push(each(v, LoopKind::Seq, inside)),
+                None => body.extend(inside),
+            }
+        }
+    }
+    k.body = body;
     k
 }
 

@@ -5,6 +5,7 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::linear;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::layout::Spot;
 use crate::schedule::{Scheduler, Scope, Value};
 use std::collections::HashMap;
 
@@ -18,7 +19,8 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let dims = scope.comp.array(id).dims.clone();
-        self.fill(scope, id, id, &dims.clone(), |at| linear(at, &dims), out, steps)
+        let layout = out.layout(&dims);
+        self.fill(scope, id, id, &dims, |at| layout.at(at), out, steps)
     }
 
     /// The scalar `from` in every element of an array of `dims`.
@@ -63,7 +65,7 @@ impl<'a> Scheduler<'a> {
         let at: Vec<Index> =
             vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) }).collect();
         let value = self.element(scope, &mut e, from, &at)?;
-        let buf = out.only()?;
+        let buf = out.buffer()?;
         let index = place(&at);
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         e.k.flops = dims.iter().product();
@@ -72,7 +74,7 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// Each operand is written into its part.
+    /// Each operand is written into its part, but for those that were made there.
     pub(super) fn concatenate(
         &mut self,
         scope: &mut Scope<'a>,
@@ -81,17 +83,16 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let whole = scope.comp.array(id).dims.clone();
-        let mut before = 0i64;
+        let layout = out.layout(&scope.comp.array(id).dims);
+        let mut before = 0;
         for &o in &scope.comp[id].operands {
             let dims = scope.comp.array(o).dims.clone();
-            let place = |at: &[Index]| {
-                let mut at = at.to_vec();
-                at[axis] = at[axis].offset(before);
-                linear(&at, &whole)
-            };
-            self.fill(scope, id, o, &dims, place, out, steps)?;
-            before += dims[axis] as i64;
+            let part = layout.part(axis, before);
+            before += dims[axis];
+            if matches!(scope.spots[o], Spot::Part { whole, .. } if whole == id) {
+                continue;
+            }
+            self.fill(scope, id, o, &dims, |at| part.at(at), out, steps)?;
         }
         Ok(())
     }

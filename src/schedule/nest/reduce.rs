@@ -3,7 +3,6 @@ use super::element::Elements;
 use super::{each, label, simple_fold};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::index::linear;
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
@@ -107,13 +106,14 @@ impl<'a> Scheduler<'a> {
         let values: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, zero.clone()))).collect();
         e.fixed.insert(f.anchor, values[0]);
         if id == f.anchor {
+            let index = out.layout(dims).at(&at);
             for (&value, &buf) in values.iter().zip(&out.leaves) {
-                body.push(Stmt::Store { buf, index: linear(&at, dims), value });
+                body.push(Stmt::Store { buf, index: index.clone(), value });
             }
         } else {
             let value = self.element(scope, &mut e, id, &at)?;
-            let buf = out.only()?;
-            body.push(Stmt::Store { buf, index: linear(&at, dims), value });
+            let buf = out.buffer()?;
+            body.push(Stmt::Store { buf, index: out.layout(dims).at(&at), value });
         }
         let mut inside = vec![each(lane, LoopKind::Vector, body)];
         let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();

@@ -1,0 +1,152 @@
+//! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
+//! concatenation that they are a part of, so that padding and concatenating copy nothing.
+use super::fuse::{Fate, Plan};
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::Index;
+use crate::util::id_vec::IdVec;
+
+/// The place of each element of an array in its buffer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layout {
+    /// The first element.
+    pub origin: i64,
+    /// How far a step along each axis goes, in elements.
+    pub strides: Vec<i64>,
+    /// Zeros before the first element along each axis, in elements of that axis.
+    pub low: Vec<u64>,
+    /// Zeros after the last element.
+    pub high: Vec<u64>,
+}
+
+impl Layout {
+    /// Row-major, without gaps.
+    pub fn dense(dims: &[u64]) -> Layout {
+        Layout::with_margin(dims, &vec![0; dims.len()], &vec![0; dims.len()])
+    }
+
+    /// Row-major, with `low` and `high` elements around along each axis.
+    pub fn with_margin(dims: &[u64], low: &[u64], high: &[u64]) -> Layout {
+        let mut strides = vec![0; dims.len()];
+        let (mut stride, mut origin) = (1i64, 0);
+        for d in (0..dims.len()).rev() {
+            strides[d] = stride;
+            origin += low[d] as i64 * stride;
+            stride *= (low[d] + dims[d] + high[d]) as i64;
+        }
+        Layout { origin, strides, low: low.to_vec(), high: high.to_vec() }
+    }
+
+    /// The part that starts at element `before` of `axis`; what lies around it is not zero.
+    pub fn part(&self, axis: usize, before: u64) -> Layout {
+        let none = vec![0; self.strides.len()];
+        Layout {
+            origin: self.origin + before as i64 * self.strides[axis],
+            strides: self.strides.clone(),
+            low: none.clone(),
+            high: none,
+        }
+    }
+
+    /// The place of element `at`.
+    pub fn at(&self, at: &[Index]) -> Index {
+        let zero = Index::constant(self.origin);
+        at.iter().zip(&self.strides).fold(zero, |sum, (x, &stride)| sum.add(&x.scale(stride)))
+    }
+}
+
+/// Where a value of a computation goes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spot {
+    /// Into a buffer of its own, dense.
+    Dense,
+    /// Into a buffer of its own, with zeros around.
+    Margin {
+        /// Before the first element, along each axis.
+        low: Vec<u64>,
+        /// After the last.
+        high: Vec<u64>,
+        /// Whether the loops that make it write it there; if not, windows read a copy.
+        made: bool,
+    },
+    /// Into the value of this concatenation.
+    Part {
+        /// The concatenation.
+        whole: InstId,
+        /// Its axis.
+        axis: usize,
+        /// The part's first element along that axis.
+        before: u64,
+    },
+}
+
+/// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
+/// loops of this computation (a parameter) may have one too: it is copied when the window comes.
+pub fn spots(comp: &Computation, plan: &Plan) -> IdVec<InstId, Spot> {
+    let users = comp.users();
+    let mut spots: IdVec<InstId, Spot> = comp.insts.ids().map(|_| Spot::Dense).collect();
+    for &id in &comp.post_order() {
+        if let Op::Convolution(d) = &comp[id].op {
+            let operand = comp[id].operands[0];
+            if d.window.iter().any(|w| w.lhs_dilate != 1) || d.window.iter().all(|w| w.pad_low <= 0 && w.pad_high <= 0)
+            {
+                continue;
+            }
+            let rank = comp.array(operand).rank();
+            let (mut low, mut high) = match &spots[operand] {
+                Spot::Margin { low, high, .. } => (low.clone(), high.clone()),
+                Spot::Dense | Spot::Part { .. } => (vec![0; rank], vec![0; rank]),
+            };
+            for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+                low[axis] = low[axis].max(w.pad_low.max(0) as u64);
+                high[axis] = high[axis].max(w.pad_high.max(0) as u64);
+            }
+            let made = is_placeable(comp, plan, &users[operand], operand);
+            spots[operand] = Spot::Margin { low, high, made };
+        }
+    }
+    for &id in comp.post_order().iter().rev() {
+        let Op::Concatenate(axis) = comp[id].op else { continue };
+        let mut before = 0;
+        for &operand in &comp[id].operands {
+            let alone = comp[id].operands.iter().filter(|o| **o == operand).count() == 1;
+            if alone && spots[operand] == Spot::Dense && is_placeable(comp, plan, &users[operand], operand) {
+                spots[operand] = Spot::Part { whole: id, axis, before };
+            }
+            before += comp.array(operand).dims[axis];
+        }
+    }
+    spots
+}
+
+/// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.
+fn is_placeable(comp: &Computation, plan: &Plan, users: &[InstId], id: InstId) -> bool {
+    let by_loops = |op: &Op| {
+        matches!(
+            op,
+            Op::Elementwise(_)
+                | Op::Broadcast(_)
+                | Op::Reshape
+                | Op::Bitcast
+                | Op::Copy
+                | Op::Transpose(_)
+                | Op::Slice(_)
+                | Op::Reverse(_)
+                | Op::Pad(_)
+                | Op::DynamicSlice(_)
+                | Op::Gather(_)
+                | Op::Concatenate(_)
+        )
+    };
+    let anchor = plan.anchor[id].unwrap_or(id);
+    let made = by_loops(&comp[anchor].op) || matches!(comp[anchor].op, Op::Convolution(_) | Op::ReduceWindow { .. });
+    made && id != comp.root
+        && plan.fate[id] == Fate::Materialised
+        && comp[id].shape.as_array().is_some_and(|a| a.elements() > 0)
+        && users.iter().all(|&u| {
+            let op = &comp[u].op;
+            let first = comp[u].operands.first() == Some(&id) && comp[u].operands[1..].iter().all(|o| *o != id);
+            matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. })
+                || by_loops(op)
+                || (first && matches!(op, Op::Convolution(_)))
+        })
+}
