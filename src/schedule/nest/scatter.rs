@@ -26,7 +26,7 @@ impl<'a> Scheduler<'a> {
         let (operands, indices, updates) = (&comp[id].operands[..n], comp[id].operands[n], &comp[id].operands[n + 1..]);
         let dims = comp.array(operands[0]).dims.clone();
         for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
-            let leaf = Value { leaves: vec![leaf] };
+            let leaf = Value { leaves: vec![leaf], layout: None };
             self.fill(scope, id, operand, &dims, |at| linear(at, &dims), &leaf, steps)?;
         }
         let update_dims = comp.array(updates[0]).dims.clone();
