@@ -3,8 +3,10 @@ mod contraction;
 mod convolution;
 mod dot;
 mod element;
+mod linalg;
 mod pointwise;
 mod reduce;
+mod scan;
 mod scatter;
 mod select_and_scatter;
 mod sequential;
@@ -32,10 +34,16 @@ impl<'a> Scheduler<'a> {
         match &comp[anchor].op {
             Op::Dot(_) => self.dot(scope, id, anchor, out, steps),
             Op::Convolution(_) => self.convolution(scope, id, anchor, out, steps),
-            Op::Reduce { .. } | Op::ReduceWindow { .. } => self.reduce(scope, id, anchor, out, steps),
+            Op::ReduceWindow { .. } => match self.as_scan(scope, anchor) {
+                Some(scan) => self.scan(scope, id, (anchor, scan), out, steps),
+                None => self.reduce(scope, id, anchor, out, steps),
+            },
+            Op::Reduce { .. } => self.reduce(scope, id, anchor, out, steps),
             Op::Concatenate(axis) => self.concatenate(scope, id, *axis, out, steps),
             Op::Scatter { .. } => self.scatter(scope, id, out, steps),
             Op::SelectAndScatter { .. } => self.select_and_scatter(scope, id, out, steps),
+            Op::Cholesky { .. } => self.cholesky(scope, id, out, steps),
+            Op::TriangularSolve { .. } => self.triangular_solve(scope, id, out, steps),
             Op::Sort { .. } => self.sort(scope, id, out, steps),
             Op::TopK { .. } => self.top_k(scope, id, out, steps),
             Op::DynamicUpdateSlice => self.dynamic_update_slice(scope, id, out, steps),
