@@ -1,5 +1,5 @@
 //! `convolution`: operands brought to `[batch, spatial.., features]` and `[spatial.., in, out]`, then one typed loop.
-use super::dot::{Ring, accumulator, row_times_strided, with_ring};
+use super::dot::{Ring, factor, row_times_strided, with_ring};
 use super::machine::{Machine, invalid};
 use super::shape_ops::transpose;
 use crate::diag::{Code, Error, Result};
@@ -40,7 +40,7 @@ impl Taps {
     }
 }
 
-/// Convolution; the element type is that of `shape`, f16 and bf16 are summed in f32.
+/// Convolution; the element type is that of `shape`.
 pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
     let op = crate::hlo::Op::Convolution(Box::new(d.clone()));
@@ -48,21 +48,21 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     if inferred.as_array().is_none_or(|a| a.dims != shape.dims) {
         return Err(invalid(format!("{shape} is declared where {inferred} follows")));
     }
-    let sum = accumulator(shape.dtype);
+    let factor = factor(shape.dtype);
     let (x, groups) = features_last(x, d);
     let kernel_order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
     let work = shape.elements().saturating_mul(k.len() as u64 / k.dims[d.kernel_output_feature].max(1));
     m.charge(work)?;
-    let (x, k) = (eval::convert(&x, sum), eval::convert(&transpose(k, &kernel_order), sum));
+    let (x, k) = (eval::convert(&x, factor), eval::convert(&transpose(k, &kernel_order), factor));
     let outputs: Vec<u64> = d.output_spatial.iter().map(|&a| shape.dims[a]).collect();
     let taps = d.window.iter().zip(&x.dims[1..]).zip(&outputs).map(|((w, &n), &o)| Taps::new(w, n, o));
     let taps = taps.collect::<Result<Vec<Taps>>>()?;
     let mut dims = vec![x.dims[0]];
     dims.extend(&outputs);
     dims.push(shape.dims[d.output_feature]);
-    let out = with_ring!(sum, T => {
+    let out = with_ring!(factor, T => {
         let out = typed::<T>(&x, &k, &taps, &dims, groups);
-        Tensor::from_vec(sum, dims, out)
+        Tensor::from_vec(<T as Ring>::SUM, dims, out)
     });
     // From [batch, spatial.., features] to the order of the labels.
     let mut back = vec![0; shape.rank()];
@@ -94,7 +94,7 @@ fn features_last(x: &Tensor, d: &ConvDims) -> (Tensor, usize) {
     (moved.with_dims(dims), groups as usize)
 }
 
-fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: usize) -> Vec<T> {
+fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: usize) -> Vec<T::Sum> {
     let (src, kernel) = (x.view::<T>(), k.view::<T>());
     let features = *x.dims.last().unwrap_or(&1) as usize;
     let (ins, outs) = (features / groups.max(1), *dims.last().unwrap_or(&1) as usize);
@@ -122,7 +122,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
                 let from = batch * batch_step + at;
                 let row = &src[from..from + features];
                 let matrix = &kernel[t * ins * outs..(t + 1) * ins * outs];
-                grouped(acc, row, matrix, groups, ins, outs_a_group);
+                grouped::<T>(acc, row, matrix, groups, ins, outs_a_group);
             }
             advance(&mut tap, taps);
         }
@@ -131,17 +131,17 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
 }
 
 /// One tap: each group's features through its part of the kernel.
-fn grouped<T: Ring>(acc: &mut [T], row: &[T], matrix: &[T], groups: usize, ins: usize, outs_a_group: usize) {
+fn grouped<T: Ring>(acc: &mut [T::Sum], row: &[T], matrix: &[T], groups: usize, ins: usize, outs_a_group: usize) {
     let outs = acc.len();
     if ins == 1 && outs_a_group == 1 {
         for ((a, &v), &w) in acc.iter_mut().zip(row).zip(matrix) {
-            *a = a.plus(v, w);
+            *a = T::plus(*a, v, w);
         }
         return;
     }
     for g in 0..groups {
         let own = &mut acc[g * outs_a_group..(g + 1) * outs_a_group];
-        row_times_strided(own, &row[g * ins..(g + 1) * ins], &matrix[g * outs_a_group..], outs);
+        row_times_strided::<T>(own, &row[g * ins..(g + 1) * ins], &matrix[g * outs_a_group..], outs);
     }
 }
 

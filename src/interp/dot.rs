@@ -14,32 +14,47 @@ use crate::tensor::{DType, DTypeClass, Tensor};
 
 /// What a product needs of its elements.
 pub(super) trait Ring: Pod + Send {
+    /// The sum of products. Floats are summed in doubles: the result is right to its last digit whatever the order, where a
+    /// sum in floats of a few hundred terms is off by more than that of a processor's vectors.
+    type Sum: Pod + Send;
+    /// The type of `Sum`.
+    const SUM: DType;
     /// The neutral element of the sum.
-    const ZERO: Self;
-    /// `self + x * y`.
-    fn plus(self, x: Self, y: Self) -> Self;
-    /// `self + x`.
-    fn sum(self, x: Self) -> Self;
+    const ZERO: Self::Sum;
+    /// `sum + x * y`.
+    fn plus(sum: Self::Sum, x: Self, y: Self) -> Self::Sum;
+    /// `a + b`.
+    fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
 }
 
 macro_rules! rings {
-    ($($int:ident)*; $($float:ty = $zero:expr),*) => {
+    ($($int:ident $dtype:ident),*; $($float:ty => $wide:ty, $wide_dtype:ident, $zero:expr, $widen:expr);* $(;)?) => {
         $(impl Ring for $int {
+            type Sum = $int;
+            const SUM: DType = DType::$dtype;
             const ZERO: $int = 0;
-            fn plus(self, x: $int, y: $int) -> $int { self.wrapping_add(x.wrapping_mul(y)) }
-            fn sum(self, x: $int) -> $int { self.wrapping_add(x) }
+            fn plus(sum: $int, x: $int, y: $int) -> $int { sum.wrapping_add(x.wrapping_mul(y)) }
+            fn add(a: $int, b: $int) -> $int { a.wrapping_add(b) }
         })*
         $(impl Ring for $float {
-            const ZERO: $float = $zero;
-            fn plus(self, x: $float, y: $float) -> $float { self + x * y }
-            fn sum(self, x: $float) -> $float { self + x }
+            type Sum = $wide;
+            const SUM: DType = DType::$wide_dtype;
+            const ZERO: $wide = $zero;
+            fn plus(sum: $wide, x: $float, y: $float) -> $wide { sum + ($widen)(x) * ($widen)(y) }
+            fn add(a: $wide, b: $wide) -> $wide { a + b }
         })*
     };
 }
-rings! { i32 i64 u32 u64; f32 = 0.0, f64 = 0.0, Complex<f32> = Complex::new(0.0, 0.0), Complex<f64> = Complex::new(0.0, 0.0) }
+rings! {
+    i32 S32, i64 S64, u32 U32, u64 U64;
+    f32 => f64, F64, 0.0, f64::from;
+    f64 => f64, F64, 0.0, |x: f64| x;
+    Complex<f32> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f32>| Complex::new(f64::from(x.re), f64::from(x.im));
+    Complex<f64> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f64>| x;
+}
 
-/// The type in which products of results of `dtype` are summed.
-pub(super) fn accumulator(dtype: DType) -> DType {
+/// The type in which results of `dtype` take their operands.
+pub(super) fn factor(dtype: DType) -> DType {
     match dtype.class() {
         DTypeClass::Pred => DType::S32,
         DTypeClass::Signed if dtype.bits() < 32 => DType::S32,
@@ -49,7 +64,7 @@ pub(super) fn accumulator(dtype: DType) -> DType {
     }
 }
 
-/// Runs `$body` with `$T` the Rust type of an accumulator.
+/// Runs `$body` with `$T` the Rust type of a factor.
 macro_rules! with_ring {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -90,13 +105,13 @@ macro_rules! with_ring {
 }
 pub(super) use with_ring;
 
-/// Batched matrix product; the element type is that of `shape`, f16 and bf16 are summed in f32.
+/// Batched matrix product; the element type is that of `shape`.
 pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
     let inferred = infer::infer(&crate::hlo::Op::Dot(d.clone()), &[&array(x), &array(y)], m.module).map_err(invalid)?;
     // Actual sizes may be below the declared bounds; the machine compares them.
     let Some(shape) = inferred.as_array() else { return Err(invalid(format!("{shape} is declared for dot"))) };
-    let sum = accumulator(shape.dtype);
+    let work = factor(shape.dtype);
     let free = |t: &Tensor, batch: &[usize], contracted: &[usize]| -> Vec<usize> {
         (0..t.dims.len()).filter(|i| !batch.contains(i) && !contracted.contains(i)).collect()
     };
@@ -105,15 +120,15 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let y_free = free(y, &d.rhs_batch, &d.rhs_contracting);
     let (b, rows, k, n) = (size(x, &d.lhs_batch), size(x, &x_free), size(x, &d.lhs_contracting), size(y, &y_free));
     m.charge((b as u64).saturating_mul(rows as u64).saturating_mul(k as u64).saturating_mul(n as u64))?;
-    let xs = eval::convert(&transpose(x, &[&d.lhs_batch[..], &x_free, &d.lhs_contracting].concat()), sum);
+    let xs = eval::convert(&transpose(x, &[&d.lhs_batch[..], &x_free, &d.lhs_contracting].concat()), work);
     let by_rows = n >= 8;
     let y_order = if by_rows {
         [&d.rhs_batch[..], &d.rhs_contracting, &y_free].concat()
     } else {
         [&d.rhs_batch[..], &y_free, &d.rhs_contracting].concat()
     };
-    let ys = eval::convert(&transpose(y, &y_order), sum);
-    let out = with_ring!(sum, T => {
+    let ys = eval::convert(&transpose(y, &y_order), work);
+    let out = with_ring!(work, T => {
         let (xs, ys) = (xs.view::<T>(), ys.view::<T>());
         let mut out = vec![<T as Ring>::ZERO; b * rows * n];
         for i in 0..b * rows {
@@ -121,14 +136,14 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
             let (x_row, y_matrix) = (&xs[span(i, k)], &ys[span(batch, k * n)]);
             let out_row = &mut out[span(i, n)];
             if by_rows {
-                row_times_strided(out_row, x_row, y_matrix, n);
+                row_times_strided::<T>(out_row, x_row, y_matrix, n);
             } else {
                 for (j, o) in out_row.iter_mut().enumerate() {
-                    *o = inner_product(x_row, &y_matrix[span(j, k)]);
+                    *o = inner_product::<T>(x_row, &y_matrix[span(j, k)]);
                 }
             }
         }
-        Tensor::from_vec(sum, shape.dims.clone(), out)
+        Tensor::from_vec(<T as Ring>::SUM, shape.dims.clone(), out)
     });
     Ok(eval::convert(&out, shape.dtype))
 }
@@ -138,23 +153,23 @@ fn span(i: usize, n: usize) -> Range<usize> {
 }
 
 /// Σ xᵢ yᵢ in eight partial sums.
-fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T {
+fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T::Sum {
     let mut parts = [T::ZERO; 8];
     let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
-    let mut total = xs.remainder().iter().zip(ys.remainder()).fold(T::ZERO, |s, (&a, &b)| s.plus(a, b));
+    let mut total = xs.remainder().iter().zip(ys.remainder()).fold(T::ZERO, |s, (&a, &b)| T::plus(s, a, b));
     for (a, b) in xs.zip(ys) {
         for i in 0..8 {
-            parts[i] = parts[i].plus(a[i], b[i]);
+            parts[i] = T::plus(parts[i], a[i], b[i]);
         }
     }
     for p in parts {
-        total = total.sum(p);
+        total = T::add(total, p);
     }
     total
 }
 
 /// `out += x · matrix`, the matrix having rows of `n` elements that lie `stride >= n` apart.
-pub(super) fn row_times_strided<T: Ring>(out: &mut [T], x: &[T], matrix: &[T], stride: usize) {
+pub(super) fn row_times_strided<T: Ring>(out: &mut [T::Sum], x: &[T], matrix: &[T], stride: usize) {
     let n = out.len();
     let mut k = 0;
     while k + 4 <= x.len() {
@@ -162,13 +177,13 @@ pub(super) fn row_times_strided<T: Ring>(out: &mut [T], x: &[T], matrix: &[T], s
         let (r0, r1, r2, r3) = (row(0), row(1), row(2), row(3));
         let (x0, x1, x2, x3) = (x[k], x[k + 1], x[k + 2], x[k + 3]);
         for ((((o, &a), &b), &c), &d) in out.iter_mut().zip(r0).zip(r1).zip(r2).zip(r3) {
-            *o = o.plus(x0, a).plus(x1, b).plus(x2, c).plus(x3, d);
+            *o = T::plus(T::plus(T::plus(T::plus(*o, x0, a), x1, b), x2, c), x3, d);
         }
         k += 4;
     }
     for (i, &v) in x.iter().enumerate().skip(k) {
         for (o, &a) in out.iter_mut().zip(&matrix[i * stride..i * stride + n]) {
-            *o = o.plus(v, a);
+            *o = T::plus(*o, v, a);
         }
     }
 }
