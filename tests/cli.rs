@@ -23,13 +23,51 @@ fn wrong_usage_is_2() {
     exits(2, &["run"]);
     exits(2, &["compile", MLP]);
     exits(2, &["bench", MLP, "--threads", "many"]);
+    exits(2, &["bench", MLP, "--threads", "0"]);
+    exits(2, &["run", MLP, "--engine", "abacus"]);
+    exits(0, &["--help"]);
 }
 
 #[test]
 fn a_missing_file_is_1_with_a_code() {
-    for verb in ["inspect", "check", "run", "verify"] {
+    for verb in ["inspect", "check", "run", "bench", "verify"] {
         assert!(exits(1, &[verb, "no/such/file.pb"]).contains("error[TFA0001]"), "{verb}");
     }
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let out = scratch.path().join("out");
+    exits(1, &["compile", "no/such/file.pb", "-o", &out.display().to_string()]);
+    assert_eq!(count(&out), 0, "a failed compile left files");
+}
+
+/// Files in a folder that may not be there.
+fn count(folder: &std::path::Path) -> usize {
+    std::fs::read_dir(folder).map_or(0, |entries| entries.count())
+}
+
+#[test]
+fn check_names_blockers() {
+    let output = tfaot(&["check", MLP, "--json", "--fetch", "nowhere"]);
+    assert_eq!(output.status.code(), Some(1));
+    let verdict = json(&String::from_utf8_lossy(&output.stdout));
+    assert_eq!(verdict["compilable"], false);
+    let blockers = verdict["blockers"].as_array().expect("a list");
+    assert!(!blockers.is_empty());
+    for key in ["node", "op", "code", "reason"] {
+        assert!(blockers[0][key].is_string(), "{key}");
+    }
+}
+
+#[test]
+fn hlo_verify_tells_each_file() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let bad = scratch.path().join("bad.hlo");
+    std::fs::write(&bad, "HloModule m\nENTRY e { ROOT r = (((").expect("written");
+    let output = tfaot(&["hlo", "verify", "--json", &bad.display().to_string(), "no/such.hlo"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Value> = text.lines().filter(|l| !l.is_empty()).map(json).collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|l| l["ok"] == false && l["error"].is_string() && l["file"].is_string()));
 }
 
 #[test]
@@ -44,8 +82,7 @@ fn an_unknown_fetch_is_named_and_nothing_is_written() {
     let out = scratch.path().join("out");
     let text = exits(1, &["compile", MLP, "-o", &out.display().to_string(), "--fetch", "nowhere"]);
     assert!(text.contains("error[TFA0006]") && text.contains("nowhere"), "{text}");
-    let left = std::fs::read_dir(&out).map(|d| d.count()).unwrap_or(0);
-    assert_eq!(left, 0, "a failed compile left files");
+    assert_eq!(count(&out), 0, "a failed compile left files");
 }
 
 #[test]

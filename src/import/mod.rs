@@ -55,20 +55,23 @@ fn load_as(path: &Path, format: Option<Format>) -> Result<Program> {
     if path.is_dir() {
         return load_folder(path, format);
     }
-    let bytes = read_file(path)?;
+    parse(&read_file(path)?, format, path.parent().unwrap_or(Path::new("")))
+}
+
+/// Reads the program in `bytes`; what a TF.js model names is read from `folder`. Errors: those of [`load`].
+pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Program> {
     let format = match format {
         Some(format) => format,
-        None => detect::detect(&bytes)?,
+        None => detect::detect(bytes)?,
     };
-    let folder = path.parent().unwrap_or(Path::new(""));
     match format {
-        Format::GraphDef => graph_def::read(&bytes),
-        Format::GraphDefText => graph_def::read(&from_text::<proto::tensorflow::GraphDef>(&bytes)?),
-        Format::MetaGraph => saved_model::read_meta_graph(&bytes),
-        Format::MetaGraphText => saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(&bytes)?),
-        Format::SavedModel => saved_model::read(&bytes),
-        Format::SavedModelText => saved_model::read(&from_text::<proto::tensorflow::SavedModel>(&bytes)?),
-        Format::TfJs => tfjs::read(&bytes, folder),
+        Format::GraphDef => graph_def::read(bytes),
+        Format::GraphDefText => graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?),
+        Format::MetaGraph => saved_model::read_meta_graph(bytes),
+        Format::MetaGraphText => saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(bytes)?),
+        Format::SavedModel => saved_model::read(bytes),
+        Format::SavedModelText => saved_model::read(&from_text::<proto::tensorflow::SavedModel>(bytes)?),
+        Format::TfJs => tfjs::read(bytes, folder),
         Format::HloText => Err(Diagnostic::new(Code::UnknownFormat, "this is HLO text and no TensorFlow graph")
             .help("tfaot hlo reads it")
             .into()),

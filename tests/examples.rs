@@ -1,0 +1,72 @@
+//! Every command of the documentation, run as it is written, and its C text compiled.
+//!
+//! A folder has `model.pb`, `in.npz` and `out.npz` (the graph `conv_net` and TensorFlow's answers): the names that the pages use.
+mod common;
+
+use common::{path, program};
+use std::path::Path;
+use std::process::Command;
+
+/// Pages whose `sh` blocks are run.
+const PAGES: &[&str] = &["README.md"];
+
+/// The blocks of `page` in language `language`.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(path(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
+    let fence = format!("```{language}\n");
+    text.split(fence.as_str()).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_string).collect()
+}
+
+fn scene() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for (from, to) in [("graph.pb", "model.pb"), ("feeds.npz", "in.npz"), ("expect.npz", "out.npz")] {
+        std::fs::copy(path("testdata/graphs/conv_net").join(from), folder.path().join(to)).expect("copied");
+    }
+    folder
+}
+
+/// Runs a line of a page in `folder`; `tfaot` is the binary of this build.
+fn shell(line: &str, folder: &Path) {
+    let binary = Path::new(env!("CARGO_BIN_EXE_tfaot")).parent().expect("it is in a folder");
+    let search = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("sh").args(["-ec", line]).current_dir(folder).env("PATH", search).output();
+    let output = output.expect("there is a shell");
+    assert!(output.status.success(), "{line}\n{}", common::said(&output));
+}
+
+#[test]
+fn every_command_runs() {
+    for page in PAGES {
+        let folder = scene();
+        let lines: Vec<String> = blocks(page, "sh").iter().flat_map(|b| b.lines().map(str::to_string)).collect();
+        let ours: Vec<&String> = lines.iter().filter(|l| l.starts_with("tfaot ")).collect();
+        assert!(!ours.is_empty(), "{page} has no commands");
+        for line in ours {
+            shell(line, folder.path());
+        }
+    }
+}
+
+/// The other commands are scripts of this repository.
+#[test]
+fn every_script_is_there() {
+    for page in PAGES {
+        for line in blocks(page, "sh").iter().flat_map(|b| b.lines()).filter(|l| l.starts_with("tools/")) {
+            let script = line.split_whitespace().next().unwrap_or_default();
+            assert!(path(script).is_file(), "{page}: {script} is not there");
+        }
+    }
+}
+
+#[test]
+fn the_c_of_the_readme_compiles() {
+    let Some(cc) = program(&["gcc", "clang-22"]) else { return };
+    let folder = scene();
+    shell("tfaot compile model.pb -o .", folder.path());
+    let [text] = &blocks("README.md", "c")[..] else { panic!("one C block is expected") };
+    std::fs::write(folder.path().join("use.c"), text).expect("written");
+    let output =
+        Command::new(cc).args(["-std=c11", "-Wall", "-Werror", "-c", "use.c"]).current_dir(folder.path()).output();
+    let output = output.expect("the compiler starts");
+    assert!(output.status.success(), "{}", common::said(&output));
+}

@@ -1,0 +1,186 @@
+//! What a C or C++ programmer meets: objects that need nothing, headers that every compiler takes, silent sanitizers, the same
+//! bytes again, many models and many threads in one program, and AArch64 under an emulator.
+mod common;
+
+use common::{npz, path, program, succeed, tolerance::departure};
+use object::{Object, ObjectSymbol};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tfaot::tensor::Tensor;
+
+const STRICT: &[&str] = &["-Wall", "-Wextra", "-Werror", "-pedantic"];
+const GRAPHS: &[&str] = &["conv_net", "attention", "loops"];
+
+fn graph(name: &str, file: &str) -> PathBuf {
+    path("testdata/graphs").join(name).join(file)
+}
+
+/// Compiles graph `name` as model `model` into `out`.
+fn compile(name: &str, model: &str, out: &Path, more: &[&str]) {
+    let fetches: Vec<String> = npz(&graph(name, "expect.npz")).into_keys().collect();
+    let (file, out) = (graph(name, "graph.pb").display().to_string(), out.display().to_string());
+    let mut args = vec!["compile", &file, "-o", &out, "--name", model];
+    args.extend(fetches.iter().flat_map(|f| ["--fetch", f.as_str()]));
+    args.extend(more);
+    succeed(&args);
+}
+
+fn ran(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let said = common::said(&output);
+    assert!(output.status.success(), "{command:?}\n{said}");
+    said
+}
+
+fn bytes_file(name: &str) -> String {
+    name.replace('/', "_")
+}
+
+/// Builds the driver with `compiler`, runs it (under `runner`, if any) and compares with TensorFlow's answers.
+fn drive(name: &str, folder: &Path, compiler: &[&str], runner: Option<&[&str]>) {
+    for (key, value) in npz(&graph(name, "feeds.npz")) {
+        std::fs::write(folder.join(format!("in.{}", bytes_file(&key))), &value.bytes).expect("written");
+    }
+    let program = folder.join("driver");
+    let mut build = Command::new(compiler[0]);
+    build.args(&compiler[1..]).args(["-DHEADER=\"m.h\"", "-DINFO=m_info", "-I"]).arg(folder);
+    build.arg(path("tests/objects/driver.c"));
+    if compiler.contains(&"c++") {
+        build.args(["-x", "none"]);
+    }
+    ran(build.arg(folder.join("m.o")).arg("-o").arg(&program));
+    let mut run = match runner {
+        Some(runner) => {
+            let mut run = Command::new(runner[0]);
+            run.args(&runner[1..]).arg(&program);
+            run
+        }
+        None => Command::new(&program),
+    };
+    ran(run.arg(folder));
+    for (key, want) in npz(&graph(name, "expect.npz")) {
+        let bytes = std::fs::read(folder.join(format!("out.{}", bytes_file(&key)))).expect("the driver wrote it");
+        let got = Tensor::new(want.dtype, want.dims.clone(), bytes);
+        if let Some(why) = departure(&got, &want) {
+            panic!("{name} {key} by {compiler:?}: {why}");
+        }
+    }
+}
+
+fn each_graph(compiler: &[&str]) {
+    for name in GRAPHS {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        compile(name, "m", folder.path(), &[]);
+        drive(name, folder.path(), compiler, None);
+    }
+}
+
+#[test]
+fn gcc_takes_c99() {
+    let Some(gcc) = program(&["gcc"]) else { return };
+    each_graph(&[&[gcc, "-std=c99"], STRICT].concat());
+}
+
+#[test]
+fn gcc_takes_cpp17() {
+    let Some(gcc) = program(&["g++"]) else { return };
+    each_graph(&[&[gcc, "-x", "c++", "-std=c++17"], STRICT].concat());
+}
+
+#[test]
+fn clang_takes_c99() {
+    let Some(clang) = program(&["clang-22", "clang"]) else { return };
+    each_graph(&[&[clang, "-std=c99", "-Wconversion", "-Wshadow"], STRICT].concat());
+}
+
+#[test]
+fn sanitizers_are_silent() {
+    let Some(clang) = program(&["clang-22", "clang"]) else { return };
+    each_graph(&[clang, "-std=c99", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+}
+
+#[test]
+fn nothing_is_undefined_but_memory() {
+    for name in GRAPHS {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        compile(name, "m", folder.path(), &[]);
+        let bytes = std::fs::read(folder.path().join("m.o")).expect("it was written");
+        let file = object::File::parse(&*bytes).expect("an object");
+        for symbol in file.symbols().filter(|s| s.is_undefined()) {
+            let known = ["", "memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"];
+            let symbol = symbol.name().expect("text");
+            assert!(known.contains(&symbol), "{name} needs {symbol}");
+        }
+    }
+}
+
+#[test]
+fn bytes_repeat() {
+    let (one, two) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    for name in GRAPHS {
+        compile(name, "m", one.path(), &[]);
+        compile(name, "m", two.path(), &[]);
+        for file in ["m.o", "m.h"] {
+            let read = |folder: &Path| std::fs::read(folder.join(file)).expect("it was written");
+            assert!(read(one.path()) == read(two.path()), "{name}: {file} differs");
+        }
+    }
+}
+
+/// Two models in one program, eight threads with a workspace each, executors of one to eight threads: under ThreadSanitizer.
+#[test]
+fn threads_share_nothing() {
+    let Some(clang) = program(&["clang-22", "clang"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    compile("conv_net", "one", folder.path(), &[]);
+    compile("norms", "two", folder.path(), &[]);
+    let program = folder.path().join("threads");
+    let mut build = Command::new(clang);
+    build.args(["-std=gnu99", "-g", "-O1", "-fsanitize=thread", "-pthread", "-DONE=one_info", "-DTWO=two_info", "-I"]);
+    build.arg(folder.path()).arg(path("tests/objects/threads.c"));
+    ran(build.args(["one.o", "two.o"].map(|o| folder.path().join(o))).arg("-o").arg(&program));
+    // ThreadSanitizer's memory map fails on kernels with much address randomisation
+    let mut run = Command::new("setarch");
+    assert_eq!(ran(run.args(["-R"]).arg(&program)).trim(), "the same bytes every time");
+}
+
+#[test]
+fn aarch64_runs_under_an_emulator() {
+    let Some(gcc) = program(&["aarch64-linux-gnu-gcc"]) else { return };
+    let Some(qemu) = program(&["qemu-aarch64"]) else { return };
+    for name in GRAPHS {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        compile(name, "m", folder.path(), &["--target", "aarch64-unknown-linux-gnu"]);
+        drive(
+            name,
+            folder.path(),
+            &[&[gcc, "-std=c99"], STRICT].concat(),
+            Some(&[qemu, "-L", "/usr/aarch64-linux-gnu"]),
+        );
+    }
+}
+
+/// The oldest x86-64 has no AVX: its code must run on every newer one.
+#[test]
+fn the_baseline_runs() {
+    let Some(gcc) = program(&["gcc"]).filter(|_| cfg!(target_arch = "x86_64")) else { return };
+    for cpu in ["x86-64", "haswell"] {
+        if cpu == "haswell" && !avx2() {
+            eprintln!("SKIPPED: this processor has no AVX2");
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        compile("conv_net", "m", folder.path(), &["--cpu", cpu]);
+        drive("conv_net", folder.path(), &[gcc, "-std=c99"], None);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx2() -> bool {
+    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn avx2() -> bool {
+    false
+}

@@ -1,0 +1,59 @@
+/* Calls one model on files: driver FOLDER reads FOLDER/in.NAME and writes FOLDER/out.NAME for each argument and result.
+   Built with -DHEADER="m.h" -DINFO=m_info. C99 and C++17. */
+#include HEADER
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void die(const char *what, const char *which) {
+  fprintf(stderr, "driver: %s %s\n", what, which);
+  exit(1);
+}
+
+/* FOLDER/KIND.NAME with a slash of a TensorFlow name spelt as an underscore. */
+static FILE *file_of(const char *folder, const char *kind, const char *name, const char *mode) {
+  char path[4096];
+  size_t at = (size_t)snprintf(path, sizeof path, "%s/%s.", folder, kind);
+  FILE *file;
+  for (; *name && at + 1 < sizeof path; ++name) path[at++] = *name == '/' ? '_' : *name;
+  path[at] = 0;
+  file = fopen(path, mode);
+  if (!file) die("can't open", path);
+  return file;
+}
+
+/* Memory of just this size, so that a sanitizer sees the first byte beyond it. */
+static void *memory(size_t bytes) {
+  void *p = malloc(bytes ? bytes : 1);
+  if (!p) die("no memory", "");
+  return p;
+}
+
+int main(int argc, char **argv) {
+  const tfaot_model_info *info = INFO();
+  void *pointers[64];
+  void **args = pointers, **results = pointers + info->arg_count;
+  char *block, *workspace;
+  uint32_t i;
+  int status;
+  if (argc != 2 || info->arg_count + info->result_count > 64 || info->abi_version != 1) die("usage:", argv[0]);
+  for (i = 0; i < info->arg_count; ++i) {
+    FILE *file = file_of(argv[1], "in", info->args[i].name, "rb");
+    args[i] = memory(info->args[i].bytes);
+    if (fread(args[i], 1, info->args[i].bytes, file) != info->args[i].bytes) die("too short:", info->args[i].name);
+    fclose(file);
+  }
+  for (i = 0; i < info->result_count; ++i) results[i] = memory(info->results[i].bytes);
+  block = (char *)memory(info->workspace_bytes + info->workspace_align);
+  workspace = block + (info->workspace_align - (uintptr_t)block % info->workspace_align) % info->workspace_align;
+  status = info->run(args, results, workspace, NULL);
+  if (status) die("the call failed", "");
+  for (i = 0; i < info->result_count; ++i) {
+    FILE *file = file_of(argv[1], "out", info->results[i].name, "wb");
+    if (fwrite(results[i], 1, info->results[i].bytes, file) != info->results[i].bytes) die("can't write", info->results[i].name);
+    fclose(file);
+  }
+  for (i = 0; i < info->arg_count + info->result_count; ++i) free(pointers[i]);
+  free(block);
+  return 0;
+}
