@@ -26,45 +26,10 @@ fn check(name: &str, engine: &str) {
     assert!(wrong.is_empty(), "{name} by {engine} departs from TensorFlow:\n{}", wrong.join("\n"));
 }
 
-/// Graphs that compile to machine code today; the others are refused with a reason, see ROADMAP.md.
-mod native {
-    #[test]
-    fn attention() {
-        super::check("attention", "native");
-    }
-    #[test]
-    fn conv_net() {
-        super::check("conv_net", "native");
-    }
-    #[test]
-    fn functions() {
-        super::check("functions", "native");
-    }
-    #[test]
-    fn loops() {
-        super::check("loops", "native");
-    }
-    #[test]
-    fn norms() {
-        super::check("norms", "native");
-    }
-    #[test]
-    fn reductions() {
-        super::check("reductions", "native");
-    }
-    #[test]
-    fn resize() {
-        super::check("resize", "native");
-    }
-    #[test]
-    fn slices() {
-        super::check("slices", "native");
-    }
-}
-
 macro_rules! graphs {
     ($($name:ident)*) => {
         mod interpreter { $(#[test] fn $name() { super::check(stringify!($name), "interpreter"); })* }
+        mod native { $(#[test] fn $name() { super::check(stringify!($name), "native"); })* }
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }

@@ -1,22 +1,12 @@
 //! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
-use super::scalar;
-use crate::diag::{Code, Error, Result};
+use super::value::{self, Val, value_type};
+use super::{convert, scalar};
+use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
 use crate::target::Target;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
-
-/// A value in the text: a name or a constant, and its type.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Val {
-    /// `%t3`, `0x3FF0000000000000`, `splat (float 1.0)` …
-    pub text: String,
-    /// The element type; `pred` is `i1`.
-    pub dtype: DType,
-    /// Lanes; 1 is a scalar.
-    pub lanes: u64,
-}
 
 /// What a loop variable is at this point.
 #[derive(Clone, Debug)]
@@ -47,40 +37,6 @@ pub struct Function<'a> {
     base_text: String,
 }
 
-/// LLVM's type of an element.
-pub fn scalar_type(dtype: DType) -> Option<&'static str> {
-    Some(match dtype {
-        DType::Pred => "i1",
-        DType::S8 | DType::U8 => "i8",
-        DType::S16 | DType::U16 => "i16",
-        DType::S32 | DType::U32 => "i32",
-        DType::S64 | DType::U64 => "i64",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        _ => return None,
-    })
-}
-
-/// LLVM's type of a value.
-pub fn value_type(dtype: DType, lanes: u64) -> String {
-    let scalar = scalar_type(dtype).unwrap_or("i8");
-    if lanes == 1 { scalar.to_string() } else { format!("<{lanes} x {scalar}>") }
-}
-
-/// A constant of an element type, as LLVM writes it.
-pub fn constant_text(dtype: DType, bits: u64) -> String {
-    match dtype {
-        DType::Pred => if bits & 1 == 1 { "true" } else { "false" }.to_string(),
-        DType::F32 => format!("0x{:016X}", f64::from(f32::from_bits(bits as u32)).to_bits()),
-        DType::F64 => format!("0x{bits:016X}"),
-        t if t.is_signed() => {
-            let shift = 64 - t.bits();
-            format!("{}", (bits as i64) << shift >> shift)
-        }
-        _ => bits.to_string(),
-    }
-}
-
 impl<'a> Function<'a> {
     /// The text of kernel `kernel`, called `name`.
     pub fn emit(program: &'a Program, kernel: &'a Kernel, name: &str, target: &'a Target) -> Result<String> {
@@ -97,7 +53,7 @@ impl<'a> Function<'a> {
             bases: HashMap::new(),
             base_text: String::new(),
         };
-        f.registers()?;
+        f.registers();
         match kernel.chunks {
             Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,
             None => f.stmts(&kernel.body)?,
@@ -108,21 +64,12 @@ impl<'a> Function<'a> {
         ))
     }
 
-    fn registers(&mut self) -> Result<()> {
+    fn registers(&mut self) {
         for (id, reg) in self.kernel.regs.iter() {
             for at in 0..reg.count {
-                let ty = self.type_of(reg.dtype, reg.lanes)?;
-                self.allocas += &format!("  %r{}.{at} = alloca {ty}\n", id.0);
+                self.allocas += &format!("  %r{}.{at} = alloca {}\n", id.0, value_type(reg.dtype, reg.lanes));
             }
         }
-        Ok(())
-    }
-
-    fn type_of(&self, dtype: DType, lanes: u64) -> Result<String> {
-        if scalar_type(dtype).is_none() {
-            return Err(unsupported(dtype));
-        }
-        Ok(value_type(dtype, lanes))
     }
 
     fn fresh(&mut self) -> String {
@@ -150,10 +97,33 @@ impl<'a> Function<'a> {
 
     /// A constant in every lane.
     pub fn constant(&self, dtype: DType, bits: u64, lanes: u64) -> Val {
-        let one = constant_text(dtype, bits);
-        let scalar = scalar_type(dtype).unwrap_or("i8");
-        let text = if lanes == 1 { one } else { format!("splat ({scalar} {one})") };
-        Val { text, dtype, lanes }
+        value::constant(dtype, bits, lanes)
+    }
+
+    /// The real and the imaginary part of a complex value.
+    pub fn parts(&mut self, x: &Val) -> (Val, Val) {
+        let (ty, part) = (x.ty(), x.dtype.real_part());
+        let re = self.ins(&format!("extractvalue {ty} {}, 0", x.text), part, x.lanes);
+        let im = self.ins(&format!("extractvalue {ty} {}, 1", x.text), part, x.lanes);
+        (re, im)
+    }
+
+    /// A complex value of its parts.
+    pub fn join(&mut self, re: &Val, im: &Val) -> Val {
+        let dtype = if re.dtype == DType::F64 { DType::C128 } else { DType::C64 };
+        let (ty, part) = (value_type(dtype, re.lanes), re.ty());
+        let half = self.ins(&format!("insertvalue {ty} poison, {part} {}, 0", re.text), dtype, re.lanes);
+        self.ins(&format!("insertvalue {ty} {}, {part} {}, 1", half.text, im.text), dtype, re.lanes)
+    }
+
+    /// What `make` does to values that are not complex, done to both parts of those that are.
+    fn by_part(&mut self, all: &[Val], make: &mut dyn FnMut(&mut Self, &[Val]) -> Val) -> Val {
+        if !all.iter().any(|v| v.dtype.is_complex()) {
+            return make(self, all);
+        }
+        let (re, im): (Vec<Val>, Vec<Val>) = all.iter().map(|v| self.parts(v)).unzip();
+        let (re, im) = (make(self, &re), make(self, &im));
+        self.join(&re, &im)
     }
 
     /// `x` with this many lanes.
@@ -161,17 +131,78 @@ impl<'a> Function<'a> {
         if x.lanes == lanes {
             return x.clone();
         }
-        let scalar = scalar_type(x.dtype).unwrap_or("i8");
-        if !x.text.starts_with('%') {
-            return Val { text: format!("splat ({scalar} {})", x.text), dtype: x.dtype, lanes };
+        self.by_part(std::slice::from_ref(x), &mut |f, x| {
+            let (x, dtype) = (&x[0], x[0].dtype);
+            if x.is_constant() {
+                return Val { text: format!("splat ({} {})", x.ty(), x.text), dtype, lanes };
+            }
+            let vector = value_type(dtype, lanes);
+            let one = f.ins(&format!("insertelement {vector} poison, {} {}, i64 0", x.ty(), x.text), dtype, lanes);
+            let zeros = format!("<{lanes} x i32> zeroinitializer");
+            f.ins(&format!("shufflevector {vector} {}, {vector} poison, {zeros}", one.text), dtype, lanes)
+        })
+    }
+
+    /// The lanes `picks` of a vector.
+    fn shuffle(&mut self, x: &Val, picks: &[u64]) -> Val {
+        self.by_part(std::slice::from_ref(x), &mut |f, x| {
+            let (x, ty, lanes) = (&x[0], x[0].ty(), picks.len() as u64);
+            if let [lane] = picks {
+                return f.ins(&format!("extractelement {ty} {}, i64 {lane}", x.text), x.dtype, 1);
+            }
+            let mask: Vec<String> = picks.iter().map(|i| format!("i32 {i}")).collect();
+            let mask = format!("<{lanes} x i32> <{}>", mask.join(", "));
+            f.ins(&format!("shufflevector {ty} {}, {ty} poison, {mask}", x.text), x.dtype, lanes)
+        })
+    }
+
+    /// A vector of single values.
+    pub fn gather(&mut self, lanes: &[Val]) -> Val {
+        if let [one] = lanes {
+            return one.clone();
         }
-        let vector = value_type(x.dtype, lanes);
-        let one = self.ins(&format!("insertelement {vector} poison, {scalar} {}, i64 0", x.text), x.dtype, lanes);
-        self.ins(
-            &format!("shufflevector {vector} {}, {vector} poison, <{lanes} x i32> zeroinitializer", one.text),
-            x.dtype,
-            lanes,
-        )
+        self.by_part(lanes, &mut |f, lanes| {
+            let (dtype, count) = (lanes[0].dtype, lanes.len() as u64);
+            let vector = value_type(dtype, count);
+            let mut all = Val { text: "poison".to_string(), dtype, lanes: count };
+            for (i, one) in lanes.iter().enumerate() {
+                let rhs = format!("insertelement {vector} {}, {} {}, i64 {i}", all.text, one.ty(), one.text);
+                all = f.ins(&rhs, dtype, count);
+            }
+            all
+        })
+    }
+
+    /// `values`, replaced in the lanes where `cond` holds by those that `make` computes, which runs only where a lane needs it.
+    pub fn rarely(&mut self, cond: &Val, values: &[Val], make: impl FnOnce(&mut Self) -> Vec<Val>) -> Vec<Val> {
+        let mut slots = Vec::new();
+        for v in values {
+            let slot = self.fresh();
+            self.allocas += &format!("  {slot} = alloca {}\n", v.ty());
+            self.line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
+            slots.push(slot);
+        }
+        let any = if cond.lanes == 1 {
+            cond.clone()
+        } else {
+            let ty = cond.ty();
+            self.ins(&format!("call i1 @llvm.vector.reduce.or.v{}i1({ty} {})", cond.lanes, cond.text), DType::Pred, 1)
+        };
+        let (slow, join) = (self.label(), self.label());
+        self.line(&format!("br i1 {}, label %{slow}, label %{join}", any.text));
+        self.body += &format!("{slow}:\n");
+        let made = make(self);
+        for ((new, old), slot) in made.iter().zip(values).zip(&slots) {
+            let mixed = scalar::select(self, cond, new, old);
+            self.line(&format!("store {} {}, ptr {slot}", mixed.ty(), mixed.text));
+        }
+        self.line(&format!("br label %{join}"));
+        self.body += &format!("{join}:\n");
+        values
+            .iter()
+            .zip(&slots)
+            .map(|(v, slot)| self.ins(&format!("load {}, ptr {slot}", v.ty()), v.dtype, v.lanes))
+            .collect()
     }
 
     fn stmts(&mut self, all: &[Stmt]) -> Result<()> {
@@ -211,7 +242,7 @@ impl<'a> Function<'a> {
                 let info = self.kernel.regs[*reg];
                 let value = self.widen(&value, info.lanes);
                 let slot = self.slot(*reg, at)?;
-                self.line(&format!("store {} {}, ptr {slot}", value_type(info.dtype, info.lanes), value.text));
+                self.line(&format!("store {} {}, ptr {slot}", value.ty(), value.text));
                 Ok(())
             }
             Stmt::If { cond, body } => {
@@ -369,7 +400,7 @@ impl<'a> Function<'a> {
                     if value.lanes != 1 {
                         return Err(Error::internal("codegen", "an index differs from lane to lane"));
                     }
-                    scalar::convert(self, &value, DType::S64)?.text
+                    convert::convert(self, &value, DType::S64).text
                 }
             };
             let scaled = if *c == 1 { term } else { self.ins(&format!("mul nsw i64 {term}, {c}"), DType::S64, 1).text };
@@ -414,10 +445,7 @@ impl<'a> Function<'a> {
         }
         let kernel = self.kernel;
         let value = match &kernel.exprs[id] {
-            Expr::Const(t, bits) => {
-                self.type_of(*t, 1)?;
-                self.constant(*t, *bits, 1)
-            }
+            Expr::Const(t, bits) => self.constant(*t, *bits, 1),
             Expr::Load(buf, index) => self.load(*buf, index)?,
             Expr::Op(op, args, dtype) => {
                 let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
@@ -429,7 +457,7 @@ impl<'a> Function<'a> {
             }
             Expr::Number(index, dtype) => {
                 let number = self.number(index)?;
-                scalar::convert(self, &number, *dtype)?
+                convert::convert(self, &number, *dtype)
             }
             Expr::Within(index, low, high) => {
                 let x = self.number(index)?;
@@ -483,50 +511,56 @@ impl<'a> Function<'a> {
                     lanes,
                 ))
             }
-            (None, Some(_)) => self.each_lane(DType::S64, |f| Ok(scalar(f.whole(index)?))),
+            (None, Some(_)) => self.each_lane(|f| Ok(scalar(f.whole(index)?))),
         }
     }
 
     /// A vector made lane by lane; `make` sees the lane variable as a constant.
-    fn each_lane(&mut self, dtype: DType, mut make: impl FnMut(&mut Self) -> Result<Val>) -> Result<Val> {
+    fn each_lane(&mut self, mut make: impl FnMut(&mut Self) -> Result<Val>) -> Result<Val> {
         let Some((var, lanes)) = self.lane.take() else { return make(self) };
         let memo = std::mem::take(&mut self.memo);
-        let vector = self.type_of(dtype, lanes)?;
-        let mut all = Val { text: "poison".to_string(), dtype, lanes };
+        let mut all = Vec::new();
         for l in 0..lanes {
             self.bindings[var.index()] = Binding::Constant(l as i64);
             self.memo.clear();
-            let one = make(self)?;
-            let ty = value_type(dtype, 1);
-            all = self.ins(&format!("insertelement {vector} {}, {ty} {}, i64 {l}", all.text, one.text), dtype, lanes);
+            all.push(make(self)?);
         }
         self.bindings[var.index()] = Binding::Lane;
         self.lane = Some((var, lanes));
         self.memo = memo;
-        Ok(all)
+        Ok(self.gather(&all))
     }
 
     fn load(&mut self, buf: BufId, index: &Index) -> Result<Val> {
-        let dtype = self.program.buffers[buf].dtype;
-        self.type_of(dtype, 1)?;
         match (self.coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => self.load_at(buf, index, 1),
             (Some(1), Some((_, lanes))) => self.load_at(buf, index, lanes),
-            (_, Some(_)) => self.each_lane(dtype, |f| f.load_at(buf, index, 1)),
+            (_, Some(_)) => self.each_lane(|f| f.load_at(buf, index, 1)),
         }
     }
 
     fn load_at(&mut self, buf: BufId, index: &Index, lanes: u64) -> Result<Val> {
         let dtype = self.program.buffers[buf].dtype;
         let at = self.address(buf, index)?;
-        let align = dtype.bytes();
-        if dtype == DType::Pred {
-            let byte = value_type(DType::U8, lanes);
-            let raw = self.ins(&format!("load {byte}, ptr {at}, align 1"), DType::U8, lanes);
-            let zero = self.constant(DType::U8, 0, lanes);
-            return Ok(self.ins(&format!("icmp ne {byte} {}, {}", raw.text, zero.text), DType::Pred, lanes));
+        if dtype.is_complex() {
+            let part = dtype.real_part();
+            let both = value_type(part, 2 * lanes);
+            let pairs = self.ins(&format!("load {both}, ptr {at}, align {}", part.bytes()), part, 2 * lanes);
+            let pick = |odd: u64| (0..lanes).map(|i| 2 * i + odd).collect::<Vec<_>>();
+            let (re, im) = (self.shuffle(&pairs, &pick(0)), self.shuffle(&pairs, &pick(1)));
+            return Ok(self.join(&re, &im));
         }
-        Ok(self.ins(&format!("load {}, ptr {at}, align {align}", value_type(dtype, lanes)), dtype, lanes))
+        let stored = stored_as(dtype);
+        let load = format!("load {}, ptr {at}, align {}", value_type(stored, lanes), dtype.bytes());
+        let raw = self.ins(&load, stored, lanes);
+        if dtype == DType::Pred {
+            let zero = self.constant(stored, 0, lanes);
+            return Ok(self.ins(&format!("icmp ne {} {}, {}", raw.ty(), raw.text, zero.text), dtype, lanes));
+        }
+        if stored == dtype {
+            return Ok(raw);
+        }
+        Ok(self.ins(&format!("trunc {} {} to {}", raw.ty(), raw.text, value_type(dtype, lanes)), dtype, lanes))
     }
 
     fn store(&mut self, buf: BufId, index: &Index, value: ExprId) -> Result<()> {
@@ -554,59 +588,57 @@ impl<'a> Function<'a> {
     }
 
     /// One lane of a value.
-    fn lane_of(&mut self, value: &Val, lane: u64) -> Val {
-        if value.lanes == 1 {
-            return value.clone();
-        }
-        let ty = value_type(value.dtype, value.lanes);
-        self.ins(&format!("extractelement {ty} {}, i64 {lane}", value.text), value.dtype, 1)
+    pub fn lane_of(&mut self, value: &Val, lane: u64) -> Val {
+        if value.lanes == 1 { value.clone() } else { self.shuffle(value, &[lane]) }
     }
 
     fn store_at(&mut self, buf: BufId, index: &Index, value: &Val) -> Result<()> {
         let at = self.address(buf, index)?;
-        let mut value = value.clone();
-        if value.dtype == DType::Pred {
-            let (from, to) = (value_type(DType::Pred, value.lanes), value_type(DType::U8, value.lanes));
-            value = self.ins(&format!("zext {from} {} to {to}", value.text), DType::U8, value.lanes);
+        let (dtype, lanes) = (value.dtype, value.lanes);
+        if dtype.is_complex() {
+            let (re, im) = self.parts(value);
+            let pairs = if lanes == 1 {
+                self.gather(&[re, im])
+            } else {
+                let mask: Vec<String> = (0..2 * lanes).map(|i| format!("i32 {}", i / 2 + i % 2 * lanes)).collect();
+                let mask = format!("<{} x i32> <{}>", 2 * lanes, mask.join(", "));
+                let rhs = format!("shufflevector {} {}, {} {}, {mask}", re.ty(), re.text, im.ty(), im.text);
+                self.ins(&rhs, re.dtype, 2 * lanes)
+            };
+            let align = pairs.dtype.bytes();
+            self.line(&format!("store {} {}, ptr {at}, align {align}", pairs.ty(), pairs.text));
+            return Ok(());
         }
-        let align = value.dtype.bytes();
-        self.line(&format!("store {} {}, ptr {at}, align {align}", value_type(value.dtype, value.lanes), value.text));
+        let stored = stored_as(dtype);
+        let mut value = value.clone();
+        if stored != dtype {
+            let extend = if dtype.is_signed() { "sext" } else { "zext" };
+            let rhs = format!("{extend} {} {} to {}", value.ty(), value.text, value_type(stored, lanes));
+            value = self.ins(&rhs, stored, lanes);
+        }
+        self.line(&format!("store {} {}, ptr {at}, align {}", value.ty(), value.text, dtype.bytes()));
         Ok(())
     }
 
     fn fold(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {
         let info = self.kernel.regs[reg];
         let slot = self.slot(reg, at)?;
-        let mut x =
-            self.ins(&format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)), info.dtype, info.lanes);
+        let ty = value_type(info.dtype, info.lanes);
+        let mut x = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
         while x.lanes > 1 {
-            let (ty, half) = (value_type(x.dtype, x.lanes), x.lanes / 2);
-            let pick = |from: u64| {
-                let lanes: Vec<String> = (from..from + half).map(|i| format!("i32 {i}")).collect();
-                format!("shufflevector {ty} {}, {ty} poison, <{half} x i32> <{}>", x.text, lanes.join(", "))
-            };
-            let (low, high) = (pick(0), pick(half));
-            let (dtype, single) = (x.dtype, half == 1);
-            let mut parts = Vec::new();
-            for text in [low, high] {
-                let part = self.ins(&text, dtype, half);
-                let part = if single {
-                    self.ins(&format!("extractelement <1 x {}> {}, i64 0", value_type(dtype, 1), part.text), dtype, 1)
-                } else {
-                    part
-                };
-                parts.push(part);
-            }
+            let half = x.lanes / 2;
+            let parts = [0, half].map(|from| {
+                let picks: Vec<u64> = (from..from + half).collect();
+                self.shuffle(&x, &picks)
+            });
+            let dtype = x.dtype;
             x = scalar::emit(self, op, &parts, dtype)?;
         }
         Ok(x)
     }
 }
 
-/// The native code can't hold this element type yet.
-pub fn unsupported(dtype: DType) -> Error {
-    Error::user(
-        Code::HloUnsupported,
-        format!("native code has no arithmetic on {dtype} yet; pred, s8 to s64, u8 to u64, f32 and f64 are supported"),
-    )
+/// The type of memory that holds an element: a byte for those below it.
+fn stored_as(dtype: DType) -> DType {
+    if dtype == DType::Pred || dtype.bits() < 8 { DType::U8 } else { dtype }
 }

@@ -1,10 +1,16 @@
 //! Kernels to machine code: LLVM text by our own small emitter, LLVM for registers and instructions, and the weights
 //! written into the finished object beside LLVM (100 MB of constants take it minutes).
+mod complex;
+mod convert;
+mod float;
 mod function;
+mod integer;
 mod llvm;
 mod math;
 mod module;
 mod scalar;
+mod small_float;
+mod value;
 
 pub use module::E_CPU;
 

@@ -1,6 +1,7 @@
 //! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
 use super::function::Function;
+use super::math;
 use crate::diag::Result;
 use crate::kernel::{BufId, KernelId, Place, Program, Step};
 use crate::target::{Level, Target};
@@ -24,6 +25,7 @@ pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<St
     for (id, kernel) in program.kernels.iter() {
         out += &Function::emit(program, kernel, &format!("{name}_k{}", id.0), target)?;
     }
+    out += &math::helpers(&out);
     supported(&mut out, name, target);
     if launches == Launches::Observed {
         let all: Vec<String> = program.kernels.ids().map(|id| format!("ptr @{name}_k{}", id.0)).collect();

@@ -1,5 +1,5 @@
 //! `convolution`: operands brought to `[batch, spatial.., features]` and `[spatial.., in, out]`, then one typed loop.
-use super::dot::{Ring, factor, row_times_strided, with_ring};
+use super::dot::{Ring, row_times_strided, with_ring};
 use super::machine::{Machine, invalid};
 use super::shape_ops::transpose;
 use crate::diag::{Code, Error, Result};
@@ -48,7 +48,7 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     if inferred.as_array().is_none_or(|a| a.dims != shape.dims) {
         return Err(invalid(format!("{shape} is declared where {inferred} follows")));
     }
-    let factor = factor(shape.dtype);
+    let factor = shape.dtype.accumulator();
     let (x, groups) = features_last(x, d);
     let kernel_order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
     let work = shape.elements().saturating_mul(k.len() as u64 / k.dims[d.kernel_output_feature].max(1));

@@ -10,7 +10,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, Shape, infer};
 use crate::scalar::eval;
-use crate::tensor::{DType, DTypeClass, Tensor};
+use crate::tensor::{DType, Tensor};
 
 /// What a product needs of its elements.
 pub(super) trait Ring: Pod + Send {
@@ -51,17 +51,6 @@ rings! {
     f64 => f64, F64, 0.0, |x: f64| x;
     Complex<f32> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f32>| Complex::new(f64::from(x.re), f64::from(x.im));
     Complex<f64> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f64>| x;
-}
-
-/// The type in which results of `dtype` take their operands.
-pub(super) fn factor(dtype: DType) -> DType {
-    match dtype.class() {
-        DTypeClass::Pred => DType::S32,
-        DTypeClass::Signed if dtype.bits() < 32 => DType::S32,
-        DTypeClass::Unsigned if dtype.bits() < 32 => DType::U32,
-        DTypeClass::Float if dtype != DType::F64 => DType::F32,
-        _ => dtype,
-    }
 }
 
 /// Runs `$body` with `$T` the Rust type of a factor.
@@ -111,7 +100,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let inferred = infer::infer(&crate::hlo::Op::Dot(d.clone()), &[&array(x), &array(y)], m.module).map_err(invalid)?;
     // Actual sizes may be below the declared bounds; the machine compares them.
     let Some(shape) = inferred.as_array() else { return Err(invalid(format!("{shape} is declared for dot"))) };
-    let work = factor(shape.dtype);
+    let work = shape.dtype.accumulator();
     let free = |t: &Tensor, batch: &[usize], contracted: &[usize]| -> Vec<usize> {
         (0..t.dims.len()).filter(|i| !batch.contains(i) && !contracted.contains(i)).collect()
     };

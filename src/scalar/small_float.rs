@@ -1,18 +1,24 @@
 //! Floats of one byte or less: decoding is exact, encoding rounds to nearest even.
 use crate::tensor::DType;
 
-/// Field widths and special values of a small float type.
-struct Format {
-    exponent_bits: u32,
-    mantissa_bits: u32,
-    bias: i32,
-    signed: bool,
-    special: Special,
+/// Field widths and special values of a float type below 32 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// Exponent bits.
+    pub exponent_bits: u32,
+    /// Mantissa bits that are stored.
+    pub mantissa_bits: u32,
+    /// What is added to the exponent before it is stored.
+    pub bias: i32,
+    /// Whether there is a sign bit.
+    pub signed: bool,
+    /// Which codes are not numbers.
+    pub special: Special,
 }
 
 /// Which codes are not numbers.
-#[derive(PartialEq)]
-enum Special {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
     /// The top exponent holds infinities and NaN.
     Ieee,
     /// No infinities; all ones is NaN (of either sign).
@@ -23,15 +29,14 @@ enum Special {
     None,
 }
 
-fn format(dtype: DType) -> Format {
-    let f = |exponent_bits, mantissa_bits, bias, special| Format {
-        exponent_bits,
-        mantissa_bits,
-        bias,
-        signed: true,
-        special,
+/// The format of `dtype`; `None` for what is no float below 32 bits.
+pub fn format(dtype: DType) -> Option<Format> {
+    let f = |exponent_bits, mantissa_bits, bias, special| {
+        Some(Format { exponent_bits, mantissa_bits, bias, signed: true, special })
     };
     match dtype {
+        DType::F16 => f(5, 10, 15, Special::Ieee),
+        DType::BF16 => f(8, 7, 127, Special::Ieee),
         DType::F8E5M2 => f(5, 2, 15, Special::Ieee),
         DType::F8E4M3 => f(4, 3, 7, Special::Ieee),
         DType::F8E3M4 => f(3, 4, 3, Special::Ieee),
@@ -40,16 +45,40 @@ fn format(dtype: DType) -> Format {
         DType::F8E5M2FNUZ => f(5, 2, 16, Special::NegativeZero),
         DType::F8E4M3FNUZ => f(4, 3, 8, Special::NegativeZero),
         DType::F8E8M0FNU => {
-            Format { exponent_bits: 8, mantissa_bits: 0, bias: 127, signed: false, special: Special::AllOnes }
+            Some(Format { exponent_bits: 8, mantissa_bits: 0, bias: 127, signed: false, special: Special::AllOnes })
         }
         DType::F4E2M1FN => f(2, 1, 1, Special::None),
-        other => unreachable!("{other} is not a small float"),
+        DType::Pred
+        | DType::S2
+        | DType::S4
+        | DType::S8
+        | DType::S16
+        | DType::S32
+        | DType::S64
+        | DType::U2
+        | DType::U4
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::F32
+        | DType::F64
+        | DType::C64
+        | DType::C128 => None,
+    }
+}
+
+/// The format of a type that [`decode`] and [`encode`] are for.
+fn byte_format(dtype: DType) -> Format {
+    match format(dtype) {
+        Some(f) if dtype.bits() <= 8 => f,
+        _ => unreachable!("{dtype} is no float of a byte"),
     }
 }
 
 /// The value of `code`.
 pub fn decode(dtype: DType, code: u8) -> f64 {
-    let f = format(dtype);
+    let f = byte_format(dtype);
     let width = f.exponent_bits + f.mantissa_bits;
     let magnitude = u32::from(code) & ((1 << width) - 1);
     let negative = f.signed && code >> width & 1 == 1;
@@ -71,7 +100,7 @@ pub fn decode(dtype: DType, code: u8) -> f64 {
 
 /// The code nearest to `value`: ties to even, overflow to infinity, or to NaN or the largest where there is none.
 pub fn encode(dtype: DType, value: f64) -> u8 {
-    let f = format(dtype);
+    let f = byte_format(dtype);
     let width = f.exponent_bits + f.mantissa_bits;
     let sign = if value.is_sign_negative() && f.signed { 1u8 << width } else { 0 };
     let all_ones = ((1u32 << width) - 1) as u8;

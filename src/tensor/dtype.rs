@@ -97,6 +97,19 @@ impl DType {
             other => other,
         }
     }
+    /// The type whose arithmetic is used on this one: f32's for floats below 32 bits, which are rounded afterwards.
+    pub fn computed(self) -> DType {
+        if self.is_float() && self.bits() < 32 { DType::F32 } else { self }
+    }
+    /// The type in which products are summed whose result is of this type.
+    pub fn accumulator(self) -> DType {
+        match self.class() {
+            DTypeClass::Pred => DType::S32,
+            DTypeClass::Signed if self.bits() < 32 => DType::S32,
+            DTypeClass::Unsigned if self.bits() < 32 => DType::U32,
+            DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Complex => self.computed(),
+        }
+    }
     /// The type that XLA calls `name`.
     pub fn parse(name: &str) -> Option<DType> {
         DTYPES.iter().copied().find(|t| t.name() == name)

@@ -1,7 +1,7 @@
 //! The micro-kernel of matrix products and convolutions: a tile of rows by vectors of columns stays in registers while the
 //! contracted loops run; the right side is packed into panels that are read strictly forward; the epilogue follows at once.
 use super::element::Elements;
-use super::{each, label};
+use super::{convert, each, label};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::kernel::index::{linear, reshape};
@@ -34,7 +34,7 @@ pub enum Right {
 /// `out[batch, rows, columns] = Σ a·b`.
 #[derive(Clone, Debug)]
 pub struct Contraction {
-    /// The element type.
+    /// The element type of the result.
     pub dtype: DType,
     /// The left side.
     pub left: BufId,
@@ -97,12 +97,12 @@ impl<'a> Scheduler<'a> {
         let rows = if rows.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { rows };
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
-        let tile = self.tile(c.dtype, width, n);
+        let tile = self.tile(c.dtype.accumulator(), width, n);
         let panel = tile.vectors * tile.lanes;
         let panels = n.div_ceil(panel);
         let batch = product(&c.batch);
         let packed = self.pack(c, &sum, panel, panels, steps)?;
-        let bytes = k * n * c.dtype.bytes() as u64;
+        let bytes = k * n * self.program.buffers[packed.0].dtype.bytes() as u64;
         let by_panel = (bytes > 512 << 10 || product(&rows) < 2 * tile.rows) && n / panel >= 2;
         // Whole panels, then the last narrower one; whole tiles of rows, then the remainder.
         let full = n / panel;
@@ -255,7 +255,11 @@ impl<'a> Scheduler<'a> {
         let (n, k) = (product(&c.columns), product(sum));
         let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
         let batch = if own { product(&c.batch) } else { 1 };
-        let size = c.dtype.bytes();
+        let dtype = match &c.right {
+            Right::Constant(t) => t.dtype,
+            Right::Buffer(from) => self.program.buffers[*from].dtype,
+        };
+        let size = dtype.bytes();
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         let offsets = |axes: &[Axis], mut i: u64| {
@@ -284,10 +288,10 @@ impl<'a> Scheduler<'a> {
                 }
                 let at = self.weights.add(&Bytes::from(bytes));
                 let place = crate::kernel::Place::Weights(at);
-                Ok((self.program.buffers.push(crate::kernel::Buffer { dtype: c.dtype, elements: total, place }), own))
+                Ok((self.program.buffers.push(crate::kernel::Buffer { dtype, elements: total, place }), own))
             }
             Right::Buffer(from) => {
-                let to = self.buffer(c.dtype, total);
+                let to = self.buffer(dtype, total);
                 let mut kern = Kernel { label: "pack".to_string(), ..Kernel::default() };
                 let dims = [batch, panels, k, panel];
                 let vars: Vec<VarId> = dims.iter().map(|&d| kern.var(d)).collect();
@@ -306,10 +310,10 @@ impl<'a> Scheduler<'a> {
                 let mut value = kern.expr(Expr::Load(*from, source));
                 if n % panel > 0 {
                     let inside = kern.expr(Expr::Within(column, 0, n as i64));
-                    let zero = super::number(&mut kern, c.dtype, 0.0);
-                    value = kern.op(ScalarOp::Select, &[inside, value, zero], c.dtype);
+                    let zero = super::number(&mut kern, dtype, 0.0);
+                    value = kern.op(ScalarOp::Select, &[inside, value, zero], dtype);
                 }
-                let lanes = self.lanes(c.dtype);
+                let lanes = self.lanes(dtype);
                 super::pointwise::nest(
                     &mut kern,
                     &vars,
@@ -336,7 +340,7 @@ impl<'a> Scheduler<'a> {
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let vectors = part.columns.div_ceil(part.lanes);
-        let (dtype, lanes) = (c.dtype, part.lanes);
+        let (dtype, lanes) = (c.dtype.accumulator(), part.lanes);
         let lane = e.k.var(lanes);
         let acc = e.k.reg(dtype, lanes, part.high * vectors);
         let right = e.k.reg(dtype, lanes, vectors);
@@ -368,10 +372,12 @@ impl<'a> Scheduler<'a> {
                     .add(&Index::var(lane))
                     .offset((v * lanes) as i64);
                 let value = e.k.expr(Expr::Load(part.packed, at));
+                let value = convert(&mut e.k, value, self.program.buffers[part.packed].dtype, dtype);
                 inside.push(Stmt::Set { reg: right, at: constant(v), value });
             }
             for r in 0..part.high {
                 let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + r as i64 * part.step)));
+                let value = convert(&mut e.k, value, self.program.buffers[c.left].dtype, dtype);
                 inside.push(Stmt::Set { reg: left, at: constant(0), value });
                 let x = e.k.expr(Expr::Reg(left, constant(0)));
                 for v in 0..vectors {
@@ -390,6 +396,7 @@ impl<'a> Scheduler<'a> {
         let layout = out.layout(&scope.comp.array(id).dims);
         let mut store = |s: &mut Self, e: &mut Elements, value, row: &Index, column: &Index| -> Result<Stmt> {
             e.forget();
+            let value = convert(&mut e.k, value, dtype, c.dtype);
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
             let value = s.element(scope, e, id, &at)?;

@@ -2,7 +2,7 @@
 //! a group at a time, or, with one channel a group, sums of products channel by channel in lanes.
 use super::contraction::{Axis, Contraction};
 use super::element::Elements;
-use super::{each, label};
+use super::{convert, each, label};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, InstId, Op};
@@ -32,9 +32,6 @@ impl<'a> Scheduler<'a> {
         let result = comp.array(anchor).clone();
         if d.batch_group_count != 1 {
             return Err(refuse(comp, id, " with batch groups"));
-        }
-        if result.dtype != kernel.dtype {
-            return Err(refuse(comp, id, " with another result type"));
         }
         if result.elements() == 0 {
             return Ok(());
@@ -89,7 +86,7 @@ impl<'a> Scheduler<'a> {
         };
         for g in 0..group {
             let c = Contraction {
-                dtype: kernel.dtype,
+                dtype: result.dtype,
                 left,
                 right: right.clone(),
                 a0: at.origin + (g * features) as i64 * xs[d.input_feature],
@@ -256,7 +253,8 @@ impl<'a> Scheduler<'a> {
         if !wide.is_multiple_of(high) {
             row_parts.push((wide / high * high, 1, wide % high));
         }
-        let (mut done, mut width) = (0, self.lanes(kernel.dtype));
+        let (held, dtype) = (self.program.buffers[left].dtype, result.dtype.accumulator());
+        let (mut done, mut width) = (0, self.lanes(dtype));
         while done < channels {
             let blocks = (channels - done) / width;
             if blocks > 0 {
@@ -267,9 +265,9 @@ impl<'a> Scheduler<'a> {
                         d.output_spatial.iter().rev().skip(1).rev().map(|&a| e.k.var(result.dims[a])).collect();
                     let (t, block, lane) = (e.k.var(tiles), e.k.var(blocks), e.k.var(width));
                     let channel = Index::var(block).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
-                    let acc = e.k.reg(kernel.dtype, width, high);
-                    let tap = e.k.reg(kernel.dtype, width, 1);
-                    let zero = super::number(&mut e.k, kernel.dtype, 0.0);
+                    let acc = e.k.reg(dtype, width, high);
+                    let tap = e.k.reg(dtype, width, 1);
+                    let zero = super::number(&mut e.k, dtype, 0.0);
                     let constant = |i: u64| Index::constant(i as i64);
                     let mut body: Vec<Stmt> =
                         (0..high).map(|r| Stmt::Set { reg: acc, at: constant(r), value: zero }).collect();
@@ -291,15 +289,18 @@ impl<'a> Scheduler<'a> {
                         k = k.add(&tap.scale(ks[d.kernel_spatial[i]] as i64));
                     }
                     let value = e.k.expr(Expr::Load(weights, k));
+                    let value = convert(&mut e.k, value, kernel.dtype, dtype);
                     let mut inside = vec![Stmt::Set { reg: tap, at: constant(0), value }];
                     for r in 0..high {
                         let mut at = x.clone();
                         if let Some(w) = d.window.last() {
                             at = at.add(&pixel(r).scale(xs[d.input_spatial[last]] * w.stride as i64));
                         }
-                        let (a, b) = (e.k.expr(Expr::Load(left, at)), e.k.expr(Expr::Reg(tap, constant(0))));
+                        let a = e.k.expr(Expr::Load(left, at));
+                        let a = convert(&mut e.k, a, held, dtype);
+                        let b = e.k.expr(Expr::Reg(tap, constant(0)));
                         let old = e.k.expr(Expr::Reg(acc, constant(r)));
-                        let value = e.k.op(ScalarOp::Fma, &[a, b, old], kernel.dtype);
+                        let value = e.k.op(ScalarOp::Fma, &[a, b, old], dtype);
                         inside.push(Stmt::Set { reg: acc, at: constant(r), value });
                     }
                     for &v in loops.iter().rev() {
@@ -315,6 +316,7 @@ impl<'a> Scheduler<'a> {
                         at[d.output_feature] = channel.clone();
                         e.forget();
                         let value = e.k.expr(Expr::Reg(acc, constant(r)));
+                        let value = convert(&mut e.k, value, dtype, result.dtype);
                         e.fixed.insert(anchor, value);
                         let value = self.element(scope, &mut e, id, &at)?;
                         body.push(Stmt::Store { buf, index: to.at(&at), value });

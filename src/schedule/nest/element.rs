@@ -54,9 +54,7 @@ impl<'a> Scheduler<'a> {
         }
         let inlined = id == e.root || scope.plan.fate[id] != crate::schedule::fuse::Fate::Materialised;
         let x = match &scope.comp[id].op {
-            Op::Constant(Literal::Array(t)) if t.dims.is_empty() && t.dtype.bytes() <= 8 => {
-                super::constant(&mut e.k, t)
-            }
+            Op::Constant(Literal::Array(t)) if t.dims.is_empty() => super::constant(&mut e.k, t),
             _ if !inlined => self.load(scope, e, id, at)?,
             _ => self.inlined(scope, e, id, at)?,
         };
@@ -230,7 +228,7 @@ impl<'a> Scheduler<'a> {
             let missing = || refuse(comp, inst, " inside a scalar computation");
             let value = match &i.op {
                 Op::Parameter(n) => vec![*args.get(*n).ok_or_else(missing)?],
-                Op::Constant(Literal::Array(t)) if t.len() == 1 && t.dtype.bytes() <= 8 => {
+                Op::Constant(Literal::Array(t)) if t.len() == 1 => {
                     vec![super::constant(&mut e.k, t)]
                 }
                 Op::Elementwise(op) => {

@@ -133,8 +133,18 @@ fn number(k: &mut Kernel, dtype: DType, value: f64) -> crate::kernel::ExprId {
     constant(k, &crate::tensor::Tensor::scalar_of(dtype, value))
 }
 
-/// The first element of `t`, of at most eight bytes, as an expression.
+/// `x`, of type `from`, as another type.
+fn convert(k: &mut Kernel, x: crate::kernel::ExprId, from: DType, to: DType) -> crate::kernel::ExprId {
+    if from == to { x } else { k.op(ScalarOp::Convert(to), &[x], to) }
+}
+
+/// The first element of `t` as an expression.
 fn constant(k: &mut Kernel, t: &crate::tensor::Tensor) -> crate::kernel::ExprId {
+    if t.dtype == DType::C128 && t.bytes.len() >= 16 {
+        let part = |from: usize| crate::tensor::Tensor::new(DType::F64, vec![], t.bytes.slice(from..from + 8));
+        let (re, im) = (constant(k, &part(0)), constant(k, &part(8)));
+        return k.op(ScalarOp::Complex, &[re, im], t.dtype);
+    }
     let mut bits = [0u8; 8];
     let n = t.dtype.bytes().min(t.bytes.len()).min(8);
     bits[..n].copy_from_slice(&t.bytes[..n]);

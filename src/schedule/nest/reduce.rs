@@ -1,11 +1,12 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
 use super::element::Elements;
-use super::{each, label, simple_fold};
+use super::{convert, each, label, simple_fold};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
+use crate::tensor::DType;
 
 /// What is folded into one element.
 struct Folded<'c> {
@@ -15,6 +16,15 @@ struct Folded<'c> {
     inputs: Vec<InstId>,
     inits: Vec<InstId>,
     op: &'c Op,
+    /// The op that the computation applies, where it is one that is known to be associative.
+    simple: Option<ScalarOp>,
+}
+
+impl Folded<'_> {
+    /// The type of the registers that hold partial results of `dtype`: sums of small floats are kept in f32.
+    fn held(&self, dtype: DType) -> DType {
+        if self.simple.is_some() { dtype.computed() } else { dtype }
+    }
 }
 
 impl<'a> Scheduler<'a> {
@@ -31,12 +41,15 @@ impl<'a> Scheduler<'a> {
         let inst = &comp[anchor];
         let called = inst.op.called();
         let half = inst.operands.len() / 2;
+        let called = *called.first().ok_or_else(|| refuse(comp, id, ""))?;
+        let simple = simple_fold(&self.module.comps[called]).filter(|_| half == 1);
         let folded = Folded {
             anchor,
-            comp: *called.first().ok_or_else(|| refuse(comp, id, ""))?,
+            comp: called,
             inputs: inst.operands[..half].to_vec(),
             inits: inst.operands[half..].to_vec(),
             op: &inst.op,
+            simple,
         };
         let dims = match &comp[id].shape {
             crate::hlo::Shape::Array(a) => a.dims.clone(),
@@ -50,7 +63,7 @@ impl<'a> Scheduler<'a> {
             Op::Reduce { dims: axes, .. } => axes.contains(&(input_dims.len().wrapping_sub(1))),
             _ => false,
         };
-        let across = minor_folded && half == 1 && simple_fold(&self.module.comps[folded.comp]).is_some();
+        let across = minor_folded && simple.is_some();
         let minor = dims.last().copied().unwrap_or(1);
         let windowed_minor = matches!(folded.op, Op::ReduceWindow { window, .. } if window.last().is_some_and(|w| w.size > 1 || w.stride > 1));
         let wide = !minor_folded && !windowed_minor && !dims.is_empty();
@@ -89,11 +102,13 @@ impl<'a> Scheduler<'a> {
         if !dims.is_empty() {
             at.push(Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(first as i64));
         }
-        let regs: Vec<RegId> = f.inputs.iter().map(|&i| e.k.reg(comp.array(i).dtype, width, 1)).collect();
+        let regs: Vec<RegId> = f.inputs.iter().map(|&i| e.k.reg(f.held(comp.array(i).dtype), width, 1)).collect();
         let zero = Index::constant(0);
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(&f.inits) {
             let value = self.element(scope, &mut e, init, &[])?;
+            let held = e.k.regs[reg].dtype;
+            let value = convert(&mut e.k, value, comp.array(init).dtype, held);
             body.push(Stmt::Set { reg, at: zero.clone(), value });
         }
         match (across, f.op) {
@@ -103,7 +118,15 @@ impl<'a> Scheduler<'a> {
             _ => body.push(self.fold_each(scope, &mut e, f, &at, &regs)?),
         }
         e.forget();
-        let values: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, zero.clone()))).collect();
+        let values: Vec<ExprId> = regs
+            .iter()
+            .zip(&f.inputs)
+            .map(|(&r, &input)| {
+                let value = e.k.expr(Expr::Reg(r, zero.clone()));
+                let (held, dtype) = (e.k.regs[r].dtype, comp.array(input).dtype);
+                convert(&mut e.k, value, held, dtype)
+            })
+            .collect();
         e.fixed.insert(f.anchor, values[0]);
         if id == f.anchor {
             let index = out.layout(dims).at(&at);
@@ -161,10 +184,18 @@ impl<'a> Scheduler<'a> {
         }
         let zero = Index::constant(0);
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, zero.clone()))).collect();
-        for &input in &f.inputs {
-            args.push(self.element(scope, e, input, &from)?);
+        for (&input, &reg) in f.inputs.iter().zip(regs) {
+            let value = self.element(scope, e, input, &from)?;
+            let held = e.k.regs[reg].dtype;
+            args.push(convert(&mut e.k, value, scope.comp.array(input).dtype, held));
         }
-        let results = self.apply(e, f.comp, &args)?;
+        let results = match f.simple {
+            Some(op) => {
+                let held = e.k.regs[regs[0]].dtype;
+                vec![e.k.op(op, &args, held)]
+            }
+            None => self.apply(e, f.comp, &args)?,
+        };
         // All results are computed before any register changes.
         let hold: Vec<RegId> = if regs.len() > 1 {
             regs.iter()
@@ -209,7 +240,8 @@ impl<'a> Scheduler<'a> {
         lanes: u64,
     ) -> Result<Vec<Stmt>> {
         let dims = scope.comp.array(f.inputs[0]).dims.clone();
-        let op = simple_fold(&self.module.comps[f.comp]).ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
+        let op = f.simple.ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
+        let narrow = scope.comp.array(f.inputs[0]).dtype;
         let dtype = e.k.regs[reg].dtype;
         let last = dims.len() - 1;
         let (n, zero) = (dims[last], Index::constant(0));
@@ -243,13 +275,15 @@ impl<'a> Scheduler<'a> {
                         }
                     }
                     first[last] = Index::var(lane);
-                    self.element(scope, e, f.inputs[0], &first)?
+                    let x = self.element(scope, e, f.inputs[0], &first)?;
+                    convert(&mut e.k, x, narrow, dtype)
                 }
                 _ => neutral,
             };
             let mut place = from.clone();
             place[last] = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
             let x = self.element(scope, e, f.inputs[0], &place)?;
+            let x = convert(&mut e.k, x, narrow, dtype);
             let old = e.k.expr(Expr::Reg(acc, zero.clone()));
             let new = e.k.op(op, &[old, x], dtype);
             let mut inside =
@@ -269,6 +303,7 @@ impl<'a> Scheduler<'a> {
             let mut place = from;
             place[last] = Index::var(tail).offset((whole * lanes) as i64);
             let x = self.element(scope, e, f.inputs[0], &place)?;
+            let x = convert(&mut e.k, x, narrow, dtype);
             let old = e.k.expr(Expr::Reg(reg, zero.clone()));
             let value = e.k.op(op, &[old, x], dtype);
             let mut inside = vec![each(tail, LoopKind::Seq, vec![Stmt::Set { reg, at: zero, value }])];

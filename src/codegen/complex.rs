@@ -1,0 +1,326 @@
+//! Scalar ops on complex numbers, on their parts. Sums and products are in the type itself; quotients and functions are
+//! computed in c128 and rounded.
+use super::convert::convert;
+use super::float::{self, number};
+use super::function::Function;
+use super::math::{
+    add, atan2_f64, cos_f64, div, exp_f64, expm1_f64, log_f64, magnitude, mul, negated, signed_as, sin_f64, sub,
+};
+use super::scalar::{fcmp, no_meaning, select, two};
+use super::value::Val;
+use crate::diag::Result;
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// A complex number in parts.
+#[derive(Clone)]
+struct C {
+    re: Val,
+    im: Val,
+}
+
+/// `op` on complex numbers. Errors: where it has no meaning on them.
+pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+    let x = parts(f, &args[0]);
+    let dtype = args[0].dtype;
+    let out = match (op, args) {
+        (ScalarOp::Real, _) => return Ok(x.re),
+        (ScalarOp::Imag, _) => return Ok(x.im),
+        (ScalarOp::IsFinite, _) => {
+            let re = float::emit(f, op, &[x.re])?;
+            let im = float::emit(f, op, &[x.im])?;
+            return Ok(two(f, "and", &re, &im));
+        }
+        (ScalarOp::Abs, _) => {
+            let wide = widened(f, &x);
+            let size = norm(f, &wide);
+            return Ok(convert(f, &size, dtype.real_part()));
+        }
+        (ScalarOp::Negate, _) => C { re: negated(f, &x.re), im: negated(f, &x.im) },
+        (ScalarOp::Add, [_, y]) => {
+            let y = parts(f, y);
+            C { re: add(f, &x.re, &y.re), im: add(f, &x.im, &y.im) }
+        }
+        (ScalarOp::Subtract, [_, y]) => {
+            let y = parts(f, y);
+            C { re: sub(f, &x.re, &y.re), im: sub(f, &x.im, &y.im) }
+        }
+        (ScalarOp::Multiply, [_, y]) => {
+            let y = parts(f, y);
+            product(f, &x, &y)
+        }
+        (ScalarOp::Fma, [_, y, z]) => {
+            let (y, z) = (parts(f, y), parts(f, z));
+            let p = product(f, &x, &y);
+            C { re: add(f, &p.re, &z.re), im: add(f, &p.im, &z.im) }
+        }
+        (ScalarOp::Divide | ScalarOp::Power | ScalarOp::Atan2, [_, y]) => {
+            let y = parts(f, y);
+            let (x, y) = (widened(f, &x), widened(f, &y));
+            match op {
+                ScalarOp::Divide => quotient(f, &x, &y),
+                ScalarOp::Power => power(f, &x, &y),
+                _ => angle(f, &x, &y),
+            }
+        }
+        _ => {
+            let wide = widened(f, &x);
+            function(f, op, &wide).ok_or_else(|| no_meaning(op, dtype))?
+        }
+    };
+    let whole = f.join(&out.re, &out.im);
+    Ok(convert(f, &whole, dtype))
+}
+
+/// Equal or not; complex numbers have no order.
+pub fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
+    let (relation, both) = match direction {
+        Direction::Eq => ("oeq", "and"),
+        Direction::Ne => ("une", "or"),
+        Direction::Ge | Direction::Gt | Direction::Le | Direction::Lt => {
+            return Err(no_meaning(ScalarOp::Compare(direction, kind), x.dtype));
+        }
+    };
+    let (x, y) = (parts(f, x), parts(f, y));
+    let (re, im) = (fcmp(f, relation, &x.re, &y.re), fcmp(f, relation, &x.im, &y.im));
+    Ok(two(f, both, &re, &im))
+}
+
+fn parts(f: &mut Function, x: &Val) -> C {
+    let (re, im) = f.parts(x);
+    C { re, im }
+}
+
+fn widened(f: &mut Function, x: &C) -> C {
+    C { re: convert(f, &x.re, DType::F64), im: convert(f, &x.im, DType::F64) }
+}
+
+fn chosen(f: &mut Function, cond: &Val, x: &C, y: &C) -> C {
+    C { re: select(f, cond, &x.re, &y.re), im: select(f, cond, &x.im, &y.im) }
+}
+
+fn product(f: &mut Function, x: &C, y: &C) -> C {
+    let (a, b) = (mul(f, &x.re, &y.re), mul(f, &x.im, &y.im));
+    let (c, d) = (mul(f, &x.re, &y.im), mul(f, &x.im, &y.re));
+    C { re: sub(f, &a, &b), im: add(f, &c, &d) }
+}
+
+/// The smaller and the larger of |re| and |im|.
+fn sizes(f: &mut Function, x: &C) -> (Val, Val) {
+    let (a, b) = (magnitude(f, &x.re), magnitude(f, &x.im));
+    let over = fcmp(f, "ogt", &a, &b);
+    (select(f, &over, &b, &a), select(f, &over, &a, &b))
+}
+
+/// x·conj(y) / |y|², with y scaled by its larger part so that the square neither overflows nor vanishes.
+fn quotient(f: &mut Function, x: &C, y: &C) -> C {
+    let (_, size) = sizes(f, y);
+    // A divisor of 0 or of infinite size is not scaled, so that IEEE's rules hold.
+    let (one, zero) = (number(&size, 1.0), number(&size, 0.0));
+    let positive = fcmp(f, "ogt", &size, &zero);
+    let finite = fcmp(f, "olt", &size, &number(&size, f64::INFINITY));
+    let usual = two(f, "and", &positive, &finite);
+    let size = select(f, &usual, &size, &one);
+    let y = C { re: div(f, &y.re, &size), im: div(f, &y.im, &size) };
+    let x = C { re: div(f, &x.re, &size), im: div(f, &x.im, &size) };
+    let (a, b) = (mul(f, &y.re, &y.re), mul(f, &y.im, &y.im));
+    let below = add(f, &a, &b);
+    let conjugate = C { re: y.re.clone(), im: negated(f, &y.im) };
+    let above = product(f, &x, &conjugate);
+    C { re: div(f, &above.re, &below), im: div(f, &above.im, &below) }
+}
+
+/// |x|, infinite where a part is.
+fn norm(f: &mut Function, x: &C) -> Val {
+    let (low, high) = sizes(f, x);
+    let ratio = div(f, &low, &high);
+    let square = mul(f, &ratio, &ratio);
+    let sum = add(f, &square, &number(&low, 1.0));
+    let root = super::scalar::call(f, "sqrt", &[&sum]);
+    let size = mul(f, &high, &root);
+    // 0/0 and inf/inf: the sum of the parts is right for both.
+    let sum = add(f, &low, &high);
+    let zero = fcmp(f, "oeq", &high, &number(&low, 0.0));
+    let endless = fcmp(f, "oeq", &sum, &number(&low, f64::INFINITY));
+    let plain = two(f, "or", &zero, &endless);
+    let size = select(f, &plain, &sum, &size);
+    let (a, b) = (magnitude(f, &x.re), magnitude(f, &x.im));
+    let infinite = number(&low, f64::INFINITY);
+    let (a, b) = (fcmp(f, "oeq", &a, &infinite), fcmp(f, "oeq", &b, &infinite));
+    let either = two(f, "or", &a, &b);
+    select(f, &either, &infinite, &size)
+}
+
+fn log(f: &mut Function, x: &C) -> C {
+    let size = norm(f, x);
+    C { re: log_f64(f, &size), im: atan2_f64(f, &x.im, &x.re) }
+}
+
+fn exp(f: &mut Function, x: &C) -> C {
+    let size = exp_f64(f, &x.re);
+    let (c, s) = (cos_f64(f, &x.im), sin_f64(f, &x.im));
+    let whole = C { re: mul(f, &size, &c), im: mul(f, &size, &s) };
+    // A real number stays one, also where e^x is infinite.
+    let real = fcmp(f, "oeq", &x.im, &number(&x.im, 0.0));
+    let plain = C { re: size, im: x.im.clone() };
+    chosen(f, &real, &plain, &whole)
+}
+
+/// Half of |x| and |re x| summed, its root, and half of im over it.
+fn sqrt(f: &mut Function, x: &C) -> C {
+    let half = number(&x.re, 0.5);
+    let size = norm(f, x);
+    let re = magnitude(f, &x.re);
+    let (a, b) = (mul(f, &size, &half), mul(f, &re, &half));
+    let sum = add(f, &a, &b);
+    let root = super::scalar::call(f, "sqrt", &[&sum]);
+    let other = mul(f, &x.im, &half);
+    let other = div(f, &other, &root);
+    let size_of_other = magnitude(f, &other);
+    let left = C { re: size_of_other, im: signed_as(f, &root, &x.im) };
+    let right = C { re: root.clone(), im: other };
+    let negative = fcmp(f, "olt", &x.re, &number(&x.re, 0.0));
+    let whole = chosen(f, &negative, &left, &right);
+    let zero = fcmp(f, "oeq", &root, &number(&x.re, 0.0));
+    chosen(f, &zero, &C { re: root, im: x.im.clone() }, &whole)
+}
+
+/// cosh and sinh of a real number.
+fn hyperbolic(f: &mut Function, x: &Val) -> (Val, Val) {
+    let (one, half) = (number(x, 1.0), number(x, 0.5));
+    let size = magnitude(f, x);
+    let e = exp_f64(f, &size);
+    let inverse = div(f, &one, &e);
+    let sum = add(f, &e, &inverse);
+    let cosh = mul(f, &sum, &half);
+    let minus = expm1_f64(f, &size);
+    let under = add(f, &minus, &one);
+    let other = div(f, &minus, &under);
+    let sum = add(f, &minus, &other);
+    let sinh = mul(f, &sum, &half);
+    let endless = fcmp(f, "oeq", &minus, &number(x, f64::INFINITY));
+    let sinh = select(f, &endless, &minus, &sinh);
+    (cosh, signed_as(f, &sinh, x))
+}
+
+/// (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); ±1 for a beyond 20.
+fn tanh(f: &mut Function, x: &C) -> C {
+    let size = magnitude(f, &x.re);
+    let far = fcmp(f, "ogt", &size, &number(&size, 20.0));
+    let held = select(f, &far, &number(&size, 0.0), &x.re);
+    let (a, b) = (add(f, &held, &held), add(f, &x.im, &x.im));
+    let ((cosh, sinh), cos, sin) = (hyperbolic(f, &a), cos_f64(f, &b), sin_f64(f, &b));
+    let below = add(f, &cosh, &cos);
+    let near = C { re: div(f, &sinh, &below), im: div(f, &sin, &below) };
+    let one = number(&size, 1.0);
+    let zero = number(&size, 0.0);
+    let ends = C { re: signed_as(f, &one, &x.re), im: signed_as(f, &zero, &sin) };
+    chosen(f, &far, &ends, &near)
+}
+
+fn inverse(f: &mut Function, x: &C) -> C {
+    let one = C { re: number(&x.re, 1.0), im: number(&x.re, 0.0) };
+    quotient(f, &one, x)
+}
+
+/// i·x.
+fn turned(f: &mut Function, x: &C) -> C {
+    C { re: negated(f, &x.im), im: x.re.clone() }
+}
+
+fn function(f: &mut Function, op: ScalarOp, x: &C) -> Option<C> {
+    Some(match op {
+        ScalarOp::Exp => exp(f, x),
+        ScalarOp::Log => log(f, x),
+        ScalarOp::Sqrt => sqrt(f, x),
+        ScalarOp::Rsqrt => {
+            let root = sqrt(f, x);
+            inverse(f, &root)
+        }
+        ScalarOp::Sign => {
+            let size = norm(f, x);
+            let unit = C { re: div(f, &x.re, &size), im: div(f, &x.im, &size) };
+            let zero = fcmp(f, "ueq", &size, &number(&size, 0.0));
+            chosen(f, &zero, x, &unit)
+        }
+        ScalarOp::Expm1 => {
+            // expm1(a)·cos b - 2·sin²(b/2) keeps digits near 0.
+            let half = mul(f, &x.im, &number(&x.im, 0.5));
+            let half = sin_f64(f, &half);
+            let square = mul(f, &half, &half);
+            let twice = add(f, &square, &square);
+            let (size, c) = (expm1_f64(f, &x.re), cos_f64(f, &x.im));
+            let re = mul(f, &size, &c);
+            let (e, s) = (exp_f64(f, &x.re), sin_f64(f, &x.im));
+            C { re: sub(f, &re, &twice), im: mul(f, &e, &s) }
+        }
+        ScalarOp::Log1p => log1p(f, x),
+        ScalarOp::Logistic => {
+            let minus = C { re: negated(f, &x.re), im: negated(f, &x.im) };
+            let e = exp(f, &minus);
+            let below = C { re: add(f, &e.re, &number(&e.re, 1.0)), im: e.im };
+            inverse(f, &below)
+        }
+        ScalarOp::Tanh => tanh(f, x),
+        ScalarOp::Tan => {
+            let t = turned(f, x);
+            let t = tanh(f, &t);
+            C { im: negated(f, &t.re), re: t.im }
+        }
+        ScalarOp::Sin => {
+            let ((cosh, sinh), s, c) = (hyperbolic(f, &x.im), sin_f64(f, &x.re), cos_f64(f, &x.re));
+            C { re: mul(f, &s, &cosh), im: mul(f, &c, &sinh) }
+        }
+        ScalarOp::Cos => {
+            let ((cosh, sinh), s, c) = (hyperbolic(f, &x.im), sin_f64(f, &x.re), cos_f64(f, &x.re));
+            let im = mul(f, &s, &sinh);
+            C { re: mul(f, &c, &cosh), im: negated(f, &im) }
+        }
+        _ => return None,
+    })
+}
+
+/// ½·log1p(2a + a² + b²) near 0, ln|1 + x| elsewhere.
+fn log1p(f: &mut Function, x: &C) -> C {
+    let one = number(&x.re, 1.0);
+    let (a, b) = (mul(f, &x.re, &x.re), mul(f, &x.im, &x.im));
+    let (squares, twice) = (add(f, &a, &b), add(f, &x.re, &x.re));
+    let inner = add(f, &twice, &squares);
+    let near = super::math::log1p_f64(f, &inner);
+    let near = mul(f, &near, &number(&near, 0.5));
+    let moved = C { re: add(f, &x.re, &one), im: x.im.clone() };
+    let size = norm(f, &moved);
+    let far = log_f64(f, &size);
+    let small = fcmp(f, "olt", &squares, &number(&squares, 0.25));
+    C { re: select(f, &small, &near, &far), im: atan2_f64(f, &x.im, &moved.re) }
+}
+
+/// e^(y·ln x); 1 for y = 0, 0 for x = 0 and a positive real y.
+fn power(f: &mut Function, x: &C, y: &C) -> C {
+    let (zero, one) = (number(&x.re, 0.0), number(&x.re, 1.0));
+    let l = log(f, x);
+    let p = product(f, &l, y);
+    let r = exp(f, &p);
+    let mut is_zero = |v: &C| {
+        let (a, b) = (fcmp(f, "oeq", &v.re, &zero), fcmp(f, "oeq", &v.im, &zero));
+        two(f, "and", &a, &b)
+    };
+    let (x_zero, y_zero) = (is_zero(x), is_zero(y));
+    let (positive, real) = (fcmp(f, "ogt", &y.re, &zero), fcmp(f, "oeq", &y.im, &zero));
+    let vanishes = two(f, "and", &positive, &real);
+    let vanishes = two(f, "and", &vanishes, &x_zero);
+    let r = chosen(f, &vanishes, &C { re: zero.clone(), im: zero.clone() }, &r);
+    chosen(f, &y_zero, &C { re: one, im: zero }, &r)
+}
+
+/// -i·ln((x + i·y) / √(x² + y²)).
+fn angle(f: &mut Function, y: &C, x: &C) -> C {
+    let (xx, yy) = (product(f, x, x), product(f, y, y));
+    let below = C { re: add(f, &xx.re, &yy.re), im: add(f, &xx.im, &yy.im) };
+    let below = sqrt(f, &below);
+    let up = turned(f, y);
+    let above = C { re: add(f, &x.re, &up.re), im: add(f, &x.im, &up.im) };
+    let ratio = quotient(f, &above, &below);
+    let l = log(f, &ratio);
+    C { re: l.im.clone(), im: negated(f, &l.re) }
+}

@@ -1,0 +1,92 @@
+//! `convert`: every type to every type.
+use super::float::number;
+use super::function::Function;
+use super::scalar::{bits, fcmp, icmp, reinterpret, suffix, two};
+use super::small_float;
+use super::value::{Val, value_type};
+use crate::tensor::{DType, DTypeClass};
+
+/// A value of another type: see [`crate::scalar::ScalarOp::Convert`].
+pub fn convert(f: &mut Function, x: &Val, to: DType) -> Val {
+    if x.dtype == to {
+        return x.clone();
+    }
+    if to.is_complex() {
+        let part = to.real_part();
+        let (re, im) = if x.dtype.is_complex() {
+            let (re, im) = f.parts(x);
+            (convert(f, &re, part), convert(f, &im, part))
+        } else {
+            let re = convert(f, x, part);
+            let im = number(&re, 0.0);
+            (re, im)
+        };
+        return f.join(&re, &im);
+    }
+    if x.dtype.is_complex() {
+        let (re, im) = f.parts(x);
+        if to == DType::Pred {
+            let (re, im) = (convert(f, &re, to), convert(f, &im, to));
+            return two(f, "or", &re, &im);
+        }
+        return convert(f, &re, to);
+    }
+    if x.dtype.computed() != x.dtype {
+        let wide = small_float::decode(f, x);
+        return convert(f, &wide, to);
+    }
+    if to.computed() != to {
+        let exact = exact_enough(f, x);
+        return small_float::encode(f, &exact, to);
+    }
+    plain(f, x, to)
+}
+
+/// An f32 that rounds to a float below 32 bits as `x` itself does: from f64 it is rounded to odd, which keeps halves apart.
+fn exact_enough(f: &mut Function, x: &Val) -> Val {
+    let narrow = matches!(x.dtype.class(), DTypeClass::Pred) || x.dtype.is_integer() && x.dtype.bits() <= 16;
+    if x.dtype == DType::F32 || narrow {
+        return convert(f, x, DType::F32);
+    }
+    let wide = convert(f, x, DType::F64);
+    let near = convert(f, &wide, DType::F32);
+    let back = convert(f, &near, DType::F64);
+    let (wide_size, back_size) = (super::scalar::call(f, "fabs", &[&wide]), super::scalar::call(f, "fabs", &[&back]));
+    let over = fcmp(f, "ogt", &back_size, &wide_size);
+    let inexact = fcmp(f, "one", &back, &wide);
+    let word = reinterpret(f, &near, DType::U32);
+    let over = convert(f, &over, DType::U32);
+    let truncated = two(f, "sub", &word, &over);
+    let odd = convert(f, &inexact, DType::U32);
+    let odd = two(f, "or", &truncated, &odd);
+    reinterpret(f, &odd, DType::F32)
+}
+
+/// Between truth values, integers, f32 and f64.
+fn plain(f: &mut Function, x: &Val, to: DType) -> Val {
+    let (a, b) = (x.ty(), value_type(to, x.lanes));
+    let text = match (x.dtype.class(), to.class()) {
+        (DTypeClass::Float, DTypeClass::Pred) => return fcmp(f, "une", x, &number(x, 0.0)),
+        (_, DTypeClass::Pred) => return icmp(f, "ne", x, &bits(x, 0)),
+        (DTypeClass::Float, DTypeClass::Float) => {
+            format!("{} {a} {} to {b}", if to == DType::F64 { "fpext" } else { "fptrunc" }, x.text)
+        }
+        (DTypeClass::Float, class) => {
+            let kind = if class == DTypeClass::Signed { "s" } else { "u" };
+            let like = Val { dtype: to, ..x.clone() };
+            format!("call {b} @llvm.fpto{kind}i.sat.{}.{}({a} {})", suffix(&like), suffix(x), x.text)
+        }
+        (DTypeClass::Signed, DTypeClass::Float) => format!("sitofp {a} {} to {b}", x.text),
+        (_, DTypeClass::Float) => format!("uitofp {a} {} to {b}", x.text),
+        (from, _) => {
+            let width = if x.dtype == DType::Pred { 1 } else { x.dtype.bits() };
+            match to.bits().cmp(&width) {
+                std::cmp::Ordering::Equal => return Val { dtype: to, ..x.clone() },
+                std::cmp::Ordering::Less => format!("trunc {a} {} to {b}", x.text),
+                std::cmp::Ordering::Greater if from == DTypeClass::Signed => format!("sext {a} {} to {b}", x.text),
+                std::cmp::Ordering::Greater => format!("zext {a} {} to {b}", x.text),
+            }
+        }
+    };
+    f.ins(&text, to, x.lanes)
+}

@@ -1,0 +1,177 @@
+//! Scalar ops on f32 and f64: what is an instruction or a few of them; functions are in [`super::math`].
+use super::function::Function;
+use super::math;
+use super::scalar::{bits, call, fcmp, icmp, no_meaning, reinterpret, select, two};
+use super::value::Val;
+use crate::diag::Result;
+use crate::scalar::ScalarOp;
+use crate::target::Level;
+use crate::tensor::DType;
+
+/// `op` on f32 or f64.
+pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+    let x = &args[0];
+    Ok(match (op, args) {
+        (ScalarOp::Add, [_, y]) => two(f, "fadd", x, y),
+        (ScalarOp::Subtract, [_, y]) => two(f, "fsub", x, y),
+        (ScalarOp::Multiply, [_, y]) => two(f, "fmul", x, y),
+        (ScalarOp::Divide, [_, y]) => two(f, "fdiv", x, y),
+        (ScalarOp::Remainder, [_, y]) => math::remainder(f, x, y),
+        (ScalarOp::Maximum, [_, y]) => extreme(f, x, y, "ogt"),
+        (ScalarOp::Minimum, [_, y]) => extreme(f, x, y, "olt"),
+        (ScalarOp::Power, [_, y]) => math::power(f, x, y),
+        (ScalarOp::Atan2, [_, y]) => math::atan2(f, x, y),
+        (ScalarOp::Complex, [_, y]) => f.join(x, y),
+        (ScalarOp::Fma, [_, y, z]) => fma(f, x, y, z),
+        (ScalarOp::Abs, _) => call(f, "fabs", &[x]),
+        (ScalarOp::Negate, _) => f.ins(&format!("fneg {} {}", x.ty(), x.text), x.dtype, x.lanes),
+        (ScalarOp::Real, _) => x.clone(),
+        (ScalarOp::Imag, _) => number(x, 0.0),
+        (ScalarOp::Sign, _) => sign(f, x),
+        (ScalarOp::IsFinite, _) => {
+            let magnitude = call(f, "fabs", &[x]);
+            fcmp(f, "one", &magnitude, &number(x, f64::INFINITY))
+        }
+        (ScalarOp::Sqrt, _) => call(f, "sqrt", &[x]),
+        (ScalarOp::Rsqrt, _) => {
+            let root = call(f, "sqrt", &[x]);
+            two(f, "fdiv", &number(x, 1.0), &root)
+        }
+        (ScalarOp::Floor | ScalarOp::Ceil | ScalarOp::RoundNearestEven | ScalarOp::RoundNearestAfz, _) => {
+            round(f, op, x)
+        }
+        (ScalarOp::ReducePrecision { exponent_bits, mantissa_bits }, _) => {
+            reduce_precision(f, x, exponent_bits, mantissa_bits)
+        }
+        (
+            ScalarOp::Exp
+            | ScalarOp::Expm1
+            | ScalarOp::Log
+            | ScalarOp::Log1p
+            | ScalarOp::Logistic
+            | ScalarOp::Tanh
+            | ScalarOp::Sin
+            | ScalarOp::Cos
+            | ScalarOp::Tan
+            | ScalarOp::Erf
+            | ScalarOp::Cbrt,
+            _,
+        ) => math::unary(f, op, x)?,
+        _ => return Err(no_meaning(op, x.dtype)),
+    })
+}
+
+/// A constant of `like`'s float type and lanes.
+pub fn number(like: &Val, value: f64) -> Val {
+    bits(like, if like.dtype == DType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() })
+}
+
+/// x·y + z: one rounding where the target has the instruction, two elsewhere (never a library call).
+pub fn fma(f: &mut Function, x: &Val, y: &Val, z: &Val) -> Val {
+    if f.target.fma {
+        return call(f, "fma", &[x, y, z]);
+    }
+    let product = two(f, "fmul", x, y);
+    two(f, "fadd", &product, z)
+}
+
+/// The larger or smaller: NaN if either is, the first of equal ones. x86's instruction gives its second operand where
+/// neither is larger, so NaN tests are left out beside a constant; a constant zero in front may give the zero behind it.
+fn extreme(f: &mut Function, x: &Val, y: &Val, relation: &str) -> Val {
+    if x.is_constant() && !may_be_nan(x) {
+        let wins = fcmp(f, relation, x, y);
+        return select(f, &wins, x, y);
+    }
+    let wins = fcmp(f, relation, y, x);
+    let best = select(f, &wins, y, x);
+    if y.is_constant() && !may_be_nan(y) {
+        return best;
+    }
+    let nan = fcmp(f, "uno", y, y);
+    select(f, &nan, y, &best)
+}
+
+/// Whether a constant's text could be a NaN's.
+fn may_be_nan(x: &Val) -> bool {
+    let hex = x.text.rsplit("0x").next().unwrap_or("").trim_end_matches(')');
+    u64::from_str_radix(hex, 16).is_ok_and(|bits| f64::from_bits(bits).is_nan())
+}
+
+fn sign(f: &mut Function, x: &Val) -> Val {
+    let unit = call(f, "copysign", &[&number(x, 1.0), x]);
+    let moves = fcmp(f, "one", x, &number(x, 0.0));
+    select(f, &moves, &unit, x)
+}
+
+/// Rounding to a whole number. SSE2 has no instruction for it: there, adding and taking away 2^23 (2^52) rounds to even.
+pub fn round(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
+    if op == ScalarOp::RoundNearestAfz {
+        // Away from zero at halves: truncate |x| + the largest number below a half.
+        let magnitude = call(f, "fabs", &[x]);
+        let half = if x.dtype == DType::F32 { f64::from(0.5f32.next_down()) } else { 0.5f64.next_down() };
+        let sum = two(f, "fadd", &magnitude, &number(x, half));
+        let whole = round(f, ScalarOp::Floor, &sum);
+        return call(f, "copysign", &[&whole, x]);
+    }
+    if f.target.level() != Level::Sse2 {
+        let name = match op {
+            ScalarOp::Floor => "floor",
+            ScalarOp::Ceil => "ceil",
+            _ => "roundeven",
+        };
+        return call(f, name, &[x]);
+    }
+    let big = number(x, if x.dtype == DType::F32 { 8_388_608.0 } else { 4_503_599_627_370_496.0 });
+    let magnitude = call(f, "fabs", &[x]);
+    let up = two(f, "fadd", &magnitude, &big);
+    let even = two(f, "fsub", &up, &big);
+    let even = call(f, "copysign", &[&even, x]);
+    let one = number(x, 1.0);
+    let rounded = match op {
+        ScalarOp::Floor => {
+            let above = fcmp(f, "ogt", &even, x);
+            let less = two(f, "fsub", &even, &one);
+            select(f, &above, &less, &even)
+        }
+        ScalarOp::Ceil => {
+            let below = fcmp(f, "olt", &even, x);
+            let more = two(f, "fadd", &even, &one);
+            select(f, &below, &more, &even)
+        }
+        _ => even,
+    };
+    let rounded = call(f, "copysign", &[&rounded, x]);
+    let small = fcmp(f, "olt", &magnitude, &big);
+    select(f, &small, &rounded, x)
+}
+
+/// Fewer exponent and mantissa bits, to nearest even; what is below the smallest normal number becomes 0.
+fn reduce_precision(f: &mut Function, x: &Val, exponent_bits: u32, mantissa_bits: u32) -> Val {
+    let (int, exponent, mantissa) = if x.dtype == DType::F32 { (DType::U32, 8, 23) } else { (DType::U64, 11, 52) };
+    let word = reinterpret(f, x, int);
+    let infinity = reinterpret(f, &number(x, f64::INFINITY), int);
+    let sign = two(f, "and", &word, &bits(&word, 1 << (exponent + mantissa)));
+    let endless = two(f, "or", &sign, &infinity);
+    let mut out = word.clone();
+    if mantissa_bits < mantissa {
+        let dropped = u64::from(mantissa - mantissa_bits);
+        let last = two(f, "lshr", &word, &bits(&word, dropped));
+        let last = two(f, "and", &last, &bits(&word, 1));
+        let up = two(f, "add", &last, &bits(&word, (1 << (dropped - 1)) - 1));
+        out = two(f, "add", &word, &up);
+        out = two(f, "and", &out, &bits(&word, super::value::all_ones(int) << dropped));
+    }
+    if exponent_bits < exponent {
+        let bias = (1u64 << (exponent - 1)) - 1;
+        let reduced = (1u64 << (exponent_bits.max(1) - 1)) - 1;
+        let field = two(f, "and", &out, &infinity);
+        let over = icmp(f, "ugt", &field, &bits(&field, (bias + reduced) << mantissa));
+        let under = icmp(f, "ule", &field, &bits(&field, (bias - reduced) << mantissa));
+        out = select(f, &over, &endless, &out);
+        out = select(f, &under, &sign, &out);
+    }
+    let nan = fcmp(f, "uno", x, x);
+    let kept = if mantissa_bits > 0 { &word } else { &endless };
+    let out = select(f, &nan, kept, &out);
+    reinterpret(f, &out, x.dtype)
+}

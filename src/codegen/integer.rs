@@ -1,0 +1,144 @@
+//! Scalar ops on integers of all widths and on truth values.
+use super::function::Function;
+use super::scalar::{bits, call, icmp, no_meaning, ones, select, suffix, two};
+use super::value::Val;
+use crate::diag::Result;
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// `op` on integers or `pred`, see [`ScalarOp`] for division by zero, wide shifts and the like.
+pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+    let x = &args[0];
+    if x.dtype == DType::Pred {
+        return truth(f, op, args);
+    }
+    Ok(match (op, args) {
+        (ScalarOp::Add, [_, y]) => two(f, "add", x, y),
+        (ScalarOp::Subtract, [_, y]) => two(f, "sub", x, y),
+        (ScalarOp::Multiply, [_, y]) => two(f, "mul", x, y),
+        (ScalarOp::And, [_, y]) => two(f, "and", x, y),
+        (ScalarOp::Or, [_, y]) => two(f, "or", x, y),
+        (ScalarOp::Xor, [_, y]) => two(f, "xor", x, y),
+        (ScalarOp::Divide, [_, y]) => divide(f, x, y),
+        (ScalarOp::Remainder, [_, y]) => remainder(f, x, y),
+        (ScalarOp::Maximum, [_, y]) => extreme(f, x, y, "gt"),
+        (ScalarOp::Minimum, [_, y]) => extreme(f, x, y, "lt"),
+        (ScalarOp::Power, [_, y]) => power(f, x, y),
+        (ScalarOp::ShiftLeft, [_, y]) => shift(f, "shl", x, y),
+        (ScalarOp::ShiftRightLogical, [_, y]) => shift(f, "lshr", x, y),
+        (ScalarOp::ShiftRightArithmetic, [_, y]) => shift(f, "ashr", x, y),
+        (ScalarOp::Fma, [_, y, z]) => {
+            let product = two(f, "mul", x, y);
+            two(f, "add", &product, z)
+        }
+        (ScalarOp::Abs, _) if x.dtype.is_signed() => flagged(f, "abs", x),
+        (ScalarOp::Abs | ScalarOp::Real, _) => x.clone(),
+        (ScalarOp::Negate, _) => two(f, "sub", &bits(x, 0), x),
+        (ScalarOp::Not, _) => two(f, "xor", x, &ones(x)),
+        (ScalarOp::Sign, _) => sign(f, x),
+        (ScalarOp::Popcnt, _) => call(f, "ctpop", &[x]),
+        (ScalarOp::CountLeadingZeros, _) => flagged(f, "ctlz", x),
+        _ => return Err(no_meaning(op, x.dtype)),
+    })
+}
+
+fn truth(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
+    let x = &args[0];
+    Ok(match (op, args) {
+        (ScalarOp::Add | ScalarOp::Or | ScalarOp::Maximum, [_, y]) => two(f, "or", x, y),
+        (ScalarOp::Multiply | ScalarOp::And | ScalarOp::Minimum, [_, y]) => two(f, "and", x, y),
+        (ScalarOp::Xor | ScalarOp::Subtract, [_, y]) => two(f, "xor", x, y),
+        (ScalarOp::Fma, [_, y, z]) => {
+            let product = two(f, "and", x, y);
+            two(f, "or", &product, z)
+        }
+        (ScalarOp::Not, _) => two(f, "xor", x, &ones(x)),
+        (ScalarOp::Abs | ScalarOp::Real | ScalarOp::Sign | ScalarOp::Popcnt, _) => x.clone(),
+        _ => return Err(no_meaning(op, x.dtype)),
+    })
+}
+
+/// An intrinsic with a flag for inputs that have no result; it is off, so that they have one.
+fn flagged(f: &mut Function, name: &str, x: &Val) -> Val {
+    let ty = x.ty();
+    f.ins(&format!("call {ty} @llvm.{name}.{}({ty} {}, i1 false)", suffix(x), x.text), x.dtype, x.lanes)
+}
+
+/// The divisor with what the processor can't divide by replaced by 1; and where it was 0 and, signed, -1.
+fn safe_divisor(f: &mut Function, y: &Val) -> (Val, Val, Option<Val>) {
+    let by_zero = icmp(f, "eq", y, &bits(y, 0));
+    if !y.dtype.is_signed() {
+        return (select(f, &by_zero, &bits(y, 1), y), by_zero, None);
+    }
+    let by_minus = icmp(f, "eq", y, &ones(y));
+    let odd = two(f, "or", &by_zero, &by_minus);
+    (select(f, &odd, &bits(y, 1), y), by_zero, Some(by_minus))
+}
+
+fn divide(f: &mut Function, x: &Val, y: &Val) -> Val {
+    let (safe, by_zero, by_minus) = safe_divisor(f, y);
+    let mut q = two(f, if x.dtype.is_signed() { "sdiv" } else { "udiv" }, x, &safe);
+    if let Some(by_minus) = by_minus {
+        let negated = two(f, "sub", &bits(x, 0), x);
+        q = select(f, &by_minus, &negated, &q);
+    }
+    select(f, &by_zero, &ones(x), &q)
+}
+
+fn remainder(f: &mut Function, x: &Val, y: &Val) -> Val {
+    let (safe, by_zero, _) = safe_divisor(f, y);
+    let r = two(f, if x.dtype.is_signed() { "srem" } else { "urem" }, x, &safe);
+    select(f, &by_zero, x, &r)
+}
+
+fn shift(f: &mut Function, name: &str, x: &Val, by: &Val) -> Val {
+    // The width itself may be no number of the type (2 as s2): the last possible amount is.
+    let last = bits(x, u64::from(x.dtype.bits() - 1));
+    let fits = icmp(f, "ule", by, &last);
+    let amount = select(f, &fits, by, &last);
+    let shifted = two(f, name, x, &amount);
+    if name == "ashr" { shifted } else { select(f, &fits, &shifted, &bits(x, 0)) }
+}
+
+fn extreme(f: &mut Function, x: &Val, y: &Val, relation: &str) -> Val {
+    let wins = icmp(f, &format!("{}{relation}", if x.dtype.is_signed() { "s" } else { "u" }), x, y);
+    select(f, &wins, x, y)
+}
+
+fn sign(f: &mut Function, x: &Val) -> Val {
+    let nothing = icmp(f, "eq", x, &bits(x, 0));
+    let unit = if x.dtype.is_signed() {
+        let below = icmp(f, "slt", x, &bits(x, 0));
+        select(f, &below, &ones(x), &bits(x, 1))
+    } else {
+        bits(x, 1)
+    };
+    select(f, &nothing, &bits(x, 0), &unit)
+}
+
+/// Square and multiply over all bits of the exponent; a negative one gives 1 for 1, ±1 for -1, else 0.
+fn power(f: &mut Function, x: &Val, y: &Val) -> Val {
+    let (zero, one) = (bits(x, 0), bits(x, 1));
+    let (mut out, mut square) = (one.clone(), x.clone());
+    let last = x.dtype.bits() - u32::from(x.dtype.is_signed());
+    for i in 0..last {
+        let bit = two(f, "and", y, &bits(y, 1 << i));
+        let set = icmp(f, "ne", &bit, &zero);
+        let product = two(f, "mul", &out, &square);
+        out = select(f, &set, &product, &out);
+        if i + 1 < last {
+            square = two(f, "mul", &square, &square);
+        }
+    }
+    if !x.dtype.is_signed() {
+        return out;
+    }
+    let odd = two(f, "and", y, &one);
+    let odd = icmp(f, "ne", &odd, &zero);
+    let alternating = select(f, &odd, &ones(x), &one);
+    let (is_one, is_minus) = (icmp(f, "eq", x, &one), icmp(f, "eq", x, &ones(x)));
+    let inverse = select(f, &is_minus, &alternating, &zero);
+    let inverse = select(f, &is_one, &one, &inverse);
+    let negative = icmp(f, "slt", y, &zero);
+    select(f, &negative, &inverse, &out)
+}

@@ -1,0 +1,109 @@
+//! Sines, cosines and the angle of a point.
+use super::super::float::{fma, number, round};
+use super::super::function::Function;
+use super::super::scalar::{bits, call, fcmp, icmp, select, two};
+use super::super::value::Val;
+use super::slow::Slow;
+use super::{add, div, integer, magnitude, mul, negated, polynomial, signed_as, sub};
+use crate::scalar::ScalarOp;
+
+/// π/2 in three parts: 33, 33 and 53 bits.
+const QUARTERS: [f64; 3] = [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
+
+/// sin x.
+pub fn sin_f64(f: &mut Function, x: &Val) -> Val {
+    let y = trig(f, x, 0);
+    let nothing = fcmp(f, "oeq", x, &number(x, 0.0));
+    select(f, &nothing, x, &y)
+}
+
+/// cos x.
+pub fn cos_f64(f: &mut Function, x: &Val) -> Val {
+    trig(f, x, 1)
+}
+
+/// x = n·π/2 + r. The parts of π/2 are exact enough up to 2^27 (2^20 where products are rounded); beyond, and that is
+/// rare, each lane asks [`Slow::Quadrant`].
+fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
+    let n = mul(f, x, &number(x, std::f64::consts::FRAC_2_PI));
+    let n = round(f, ScalarOp::RoundNearestEven, &n);
+    let mut r = x.clone();
+    for part in QUARTERS {
+        r = fma(f, &n, &number(x, -part), &r);
+    }
+    let size = magnitude(f, x);
+    let far = fcmp(f, "ogt", &size, &number(x, if f.target.fma { 134_217_728.0 } else { 1_048_576.0 }));
+    let finite = fcmp(f, "olt", &size, &number(x, f64::INFINITY));
+    let far = two(f, "and", &far, &finite);
+    let both = f.rarely(&far, &[n, r], |f| {
+        let lanes: Vec<(Val, Val)> = (0..x.lanes)
+            .map(|l| {
+                let one = f.lane_of(x, l);
+                let n = Slow::Quadrant.call(f, &[&one]);
+                let r = Slow::Rest.call(f, &[&one]);
+                (n, r)
+            })
+            .collect();
+        let (n, r): (Vec<Val>, Vec<Val>) = lanes.into_iter().unzip();
+        vec![f.gather(&n), f.gather(&r)]
+    });
+    let [n, r] = [0, 1].map(|i| both[i].clone());
+    (n, r)
+}
+
+/// sin (phase 0) or cos (phase 1) of x = n·π/2 + r.
+fn trig(f: &mut Function, x: &Val, phase: u64) -> Val {
+    let (n, r) = reduce(f, x);
+    let square = mul(f, &r, &r);
+    let mut sine = vec![1.0];
+    let mut cosine = vec![1.0];
+    for k in 1..=9 {
+        let k = f64::from(2 * k);
+        sine.push(-sine[sine.len() - 1] / (k * (k + 1.0)));
+        cosine.push(-cosine[cosine.len() - 1] / (k * (k - 1.0)));
+    }
+    let s = polynomial(f, &square, &sine);
+    let s = mul(f, &r, &s);
+    let c = polynomial(f, &square, &cosine);
+    let quadrant = integer(f, &n);
+    let quadrant = two(f, "add", &quadrant, &bits(&quadrant, phase));
+    let zero = bits(&quadrant, 0);
+    let odd = two(f, "and", &quadrant, &bits(&quadrant, 1));
+    let odd = icmp(f, "ne", &odd, &zero);
+    let y = select(f, &odd, &c, &s);
+    let far = two(f, "and", &quadrant, &bits(&quadrant, 2));
+    let far = icmp(f, "ne", &far, &zero);
+    let minus = negated(f, &y);
+    select(f, &far, &minus, &y)
+}
+
+/// The angle of (y, x): the argument is halved twice by tan(a/2) = t/(1+√(1+t²)), then the odd series to t²⁷.
+pub fn atan2_f64(f: &mut Function, y: &Val, x: &Val) -> Val {
+    let (zero, one) = (number(x, 0.0), number(x, 1.0));
+    let (ay, ax) = (magnitude(f, y), magnitude(f, x));
+    let steep = fcmp(f, "ogt", &ay, &ax);
+    let (top, bottom) = (select(f, &steep, &ax, &ay), select(f, &steep, &ay, &ax));
+    let ratio = div(f, &top, &bottom);
+    // 0/0 counts as 0, inf/inf as 1; NaN stays.
+    let equal = fcmp(f, "oeq", &ay, &ax);
+    let nothing = fcmp(f, "oeq", &bottom, &zero);
+    let unit = select(f, &nothing, &zero, &one);
+    let mut t = select(f, &equal, &unit, &ratio);
+    for _ in 0..2 {
+        let square = fma(f, &t, &t, &one);
+        let root = call(f, "sqrt", &[&square]);
+        let below = add(f, &one, &root);
+        t = div(f, &t, &below);
+    }
+    let square = mul(f, &t, &t);
+    let series: Vec<f64> = (0..14).map(|k| 4.0 * if k % 2 == 0 { 1.0 } else { -1.0 } / f64::from(2 * k + 1)).collect();
+    let p = polynomial(f, &square, &series);
+    let angle = mul(f, &t, &p);
+    let other = sub(f, &number(x, std::f64::consts::FRAC_PI_2), &angle);
+    let angle = select(f, &steep, &other, &angle);
+    let sign = signed_as(f, &one, x);
+    let left = fcmp(f, "olt", &sign, &zero);
+    let other = sub(f, &number(x, std::f64::consts::PI), &angle);
+    let angle = select(f, &left, &other, &angle);
+    signed_as(f, &angle, y)
+}

@@ -1,0 +1,117 @@
+//! e^x and what is made of it: n and r with x = n·ln2 + r, a polynomial in r, then 2^n.
+use super::super::float::{fma, number, round};
+use super::super::function::Function;
+use super::super::scalar::{fcmp, select};
+use super::super::value::Val;
+use super::{add, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sub};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// (e^r - 1 - r) / r² for |r| <= ln2/2, rising powers.
+const EXP_F32: [f64; 5] = [0.499_999_94, 0.166_665_2, 0.041_668_396, 0.008_368_797, 0.001_381_443_3];
+
+/// n and r with x = n·ln2 + r, n whole, |r| <= ln2/2.
+pub fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
+    // ln2 in two parts, the first with zeros at the end, so that n times it is exact.
+    let (high, low) = if x.dtype == DType::F32 {
+        (0.693_145_75, 1.428_606_8e-6)
+    } else {
+        (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10)
+    };
+    let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
+    let n = round(f, ScalarOp::RoundNearestEven, &scaled);
+    let r = fma(f, &n, &number(x, -high), x);
+    let r = fma(f, &n, &number(x, -low), &r);
+    (n, r)
+}
+
+/// e^r - 1 for a reduced r.
+fn core(f: &mut Function, r: &Val) -> Val {
+    let p = if r.dtype == DType::F32 {
+        polynomial(f, r, &EXP_F32)
+    } else {
+        let mut term = 1.0;
+        let taylor = (1..=14).map(|k| {
+            term /= f64::from(k);
+            term
+        });
+        polynomial(f, r, &taylor.skip(1).collect::<Vec<f64>>())
+    };
+    let square = mul(f, r, r);
+    fma(f, &square, &p, r)
+}
+
+/// e^x of a finite x whose result is finite or 0, times 1 + `more`.
+pub fn exp_finite(f: &mut Function, x: &Val, more: Option<&Val>) -> Val {
+    let (n, mut r) = reduce(f, x);
+    if let Some(more) = more {
+        r = add(f, &r, more);
+    }
+    let q = core(f, &r);
+    let (a, b, _) = powers_of_two(f, &n);
+    let y = fma(f, &a, &q, &a);
+    mul(f, &y, &b)
+}
+
+fn exp(f: &mut Function, x: &Val) -> Val {
+    let (low, high) = range(x);
+    let limited = limit(f, x, low, high);
+    let y = exp_finite(f, &limited, None);
+    keep_nan(f, x, &y)
+}
+
+/// Where e^x is 0 below and infinite above.
+pub fn range(x: &Val) -> (f64, f64) {
+    if x.dtype == DType::F32 { (-104.0, 89.0) } else { (-746.0, 710.0) }
+}
+
+/// e^x.
+pub fn exp_f32(f: &mut Function, x: &Val) -> Val {
+    exp(f, x)
+}
+
+/// e^x.
+pub fn exp_f64(f: &mut Function, x: &Val) -> Val {
+    exp(f, x)
+}
+
+/// 1 / (1 + e^-x).
+pub fn logistic(f: &mut Function, x: &Val) -> Val {
+    let minus = negated(f, x);
+    let e = exp(f, &minus);
+    let one = number(x, 1.0);
+    let below = add(f, &one, &e);
+    div(f, &one, &below)
+}
+
+/// e^x - 1 with the error relative to the result: 2^n·(1 + q) - 1, as a·(b·q + (b - 1/a)) with 2^n = a·b.
+fn expm1_finite(f: &mut Function, x: &Val) -> Val {
+    let (n, r) = reduce(f, x);
+    let q = core(f, &r);
+    let (a, b, inverse) = powers_of_two(f, &n);
+    let base = sub(f, &b, &inverse);
+    let inner = fma(f, &b, &q, &base);
+    mul(f, &a, &inner)
+}
+
+/// e^x - 1.
+pub fn expm1_f64(f: &mut Function, x: &Val) -> Val {
+    let limited = limit(f, x, -60.0, 710.0);
+    let y = expm1_finite(f, &limited);
+    let y = signed_as(f, &y, x);
+    let over = fcmp(f, "ogt", x, &number(x, 709.782_712_893_384));
+    let y = select(f, &over, &number(x, f64::INFINITY), &y);
+    keep_nan(f, x, &y)
+}
+
+/// tanh x = (e^2x - 1) / (e^2x + 1).
+pub fn tanh(f: &mut Function, x: &Val) -> Val {
+    let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };
+    let limited = limit(f, x, -bound, bound);
+    let twice = add(f, &limited, &limited);
+    let e = expm1_finite(f, &twice);
+    let below = add(f, &e, &number(x, 2.0));
+    let y = div(f, &e, &below);
+    let y = signed_as(f, &y, x);
+    keep_nan(f, x, &y)
+}

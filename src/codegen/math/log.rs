@@ -1,0 +1,183 @@
+//! Logarithms, and powers as e^(y·ln x).
+use super::super::convert::convert;
+use super::super::float::{fma, number, round};
+use super::super::function::Function;
+use super::super::scalar::{bits, fcmp, reinterpret, select, two};
+use super::super::value::Val;
+use super::exp::{exp_f64, exp_finite, range};
+use super::{add, div, exact_product, keep_nan, limit, magnitude, mul, polynomial, signed_as, sub};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// ln2 in two parts, the first with zeros at the end, so that a whole number below 2^20 times it is exact.
+const LN2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
+
+/// x = 2^k·m, m in [√½, √2), for a positive finite x.
+fn split(f: &mut Function, x: &Val) -> (Val, Val) {
+    // Denormals are scaled up by 2^54 first.
+    let denormal = fcmp(f, "olt", x, &number(x, f64::MIN_POSITIVE));
+    let scaled = mul(f, x, &number(x, 18_014_398_509_481_984.0));
+    let v = select(f, &denormal, &scaled, x);
+    let shift = select(f, &denormal, &number(x, -54.0), &number(x, 0.0));
+    let word = reinterpret(f, &v, DType::S64);
+    // Bits of √½ taken away: the exponent field then counts from [√½, √2).
+    let moved = two(f, "sub", &word, &bits(&word, 0x3FE6_A09E_667F_3BCD));
+    let k = two(f, "ashr", &moved, &bits(&word, 52));
+    let exponent = two(f, "shl", &k, &bits(&word, 52));
+    let mantissa = two(f, "sub", &word, &exponent);
+    let m = reinterpret(f, &mantissa, DType::F64);
+    // The exponent fits into 32 bits, which more processors convert in vectors.
+    let k = convert(f, &k, DType::S32);
+    let k = convert(f, &k, DType::F64);
+    (add(f, &k, &shift), m)
+}
+
+/// 2/3 + 2/5·s² + …: what follows 2s in ln((1 + s)/(1 - s)), over s³.
+fn atanh_tail(f: &mut Function, square: &Val) -> Val {
+    let series: Vec<f64> = (1..=11).map(|i| 2.0 / f64::from(2 * i + 1)).collect();
+    polynomial(f, square, &series)
+}
+
+/// ln x = k·ln2 + 2·atanh((m-1)/(m+1)).
+pub fn log_f64(f: &mut Function, x: &Val) -> Val {
+    let (k, m) = split(f, x);
+    let one = number(x, 1.0);
+    let (above, below) = (sub(f, &m, &one), add(f, &m, &one));
+    let s = div(f, &above, &below);
+    let square = mul(f, &s, &s);
+    let p = atanh_tail(f, &square);
+    let cube = mul(f, &s, &square);
+    let twice = add(f, &s, &s);
+    let log = fma(f, &cube, &p, &twice);
+    let log = fma(f, &k, &number(x, LN2[1]), &log);
+    let log = fma(f, &k, &number(x, LN2[0]), &log);
+    ends(f, x, &log)
+}
+
+/// `log` with what x = 0, infinity, NaN and below 0 give.
+fn ends(f: &mut Function, x: &Val, log: &Val) -> Val {
+    let at_end = fcmp(f, "oeq", x, &number(x, f64::INFINITY));
+    let y = select(f, &at_end, x, log);
+    let nothing = fcmp(f, "oeq", x, &number(x, 0.0));
+    let y = select(f, &nothing, &number(x, f64::NEG_INFINITY), &y);
+    let below = fcmp(f, "ult", x, &number(x, 0.0));
+    select(f, &below, &number(x, f64::NAN), &y)
+}
+
+/// ln(1 + x) = ln u · x / (u - 1) with u = 1 + x rounded (Kahan).
+pub fn log1p_f64(f: &mut Function, x: &Val) -> Val {
+    let one = number(x, 1.0);
+    let u = add(f, x, &one);
+    let log = log_f64(f, &u);
+    let step = sub(f, &u, &one);
+    let ratio = div(f, x, &step);
+    let y = mul(f, &log, &ratio);
+    let exact = fcmp(f, "oeq", &u, &one);
+    let y = select(f, &exact, x, &y);
+    let at_end = fcmp(f, "oeq", x, &number(x, f64::INFINITY));
+    select(f, &at_end, x, &y)
+}
+
+/// e^(ln|x|/3), then one step of Newton's method.
+pub fn cbrt_f64(f: &mut Function, x: &Val) -> Val {
+    let size = magnitude(f, x);
+    let log = log_f64(f, &size);
+    let third = number(x, 1.0 / 3.0);
+    let log = mul(f, &log, &third);
+    let root = exp_f64(f, &log);
+    let square = mul(f, &root, &root);
+    let better = div(f, &size, &square);
+    let step = sub(f, &better, &root);
+    let y = fma(f, &step, &third, &root);
+    let y = signed_as(f, &y, x);
+    // 0, infinities and NaN are their own roots.
+    let moves = fcmp(f, "one", x, &number(x, 0.0));
+    let finite = fcmp(f, "olt", &size, &number(x, f64::INFINITY));
+    let both = two(f, "and", &moves, &finite);
+    select(f, &both, &y, x)
+}
+
+/// ln x of a positive x as a sum of two doubles, the second below the first's last bit: about 60 bits.
+fn log_pair(f: &mut Function, x: &Val) -> (Val, Val) {
+    let (k, m) = split(f, x);
+    let two_ = number(x, 2.0);
+    let above = sub(f, &m, &number(x, 1.0));
+    let below = add(f, &above, &two_);
+    let rounded = sub(f, &below, &two_);
+    let lost = sub(f, &above, &rounded);
+    let s = div(f, &above, &below);
+    // above - s·(below + lost), over below: what the quotient lacks.
+    let (product, rest) = exact_product(f, &s, &below);
+    let left = sub(f, &above, &product);
+    let left = sub(f, &left, &rest);
+    let more = mul(f, &s, &lost);
+    let left = sub(f, &left, &more);
+    let s_low = div(f, &left, &below);
+    let square = mul(f, &s, &s);
+    let p = atanh_tail(f, &square);
+    let cube = mul(f, &s, &square);
+    let tail = mul(f, &cube, &p);
+    let twice = add(f, &s_low, &s_low);
+    let tail = add(f, &tail, &twice);
+    let tail = fma(f, &k, &number(x, LN2[1]), &tail);
+    let (a, b) = (mul(f, &k, &number(x, LN2[0])), add(f, &s, &s));
+    // k·ln2 is 0 or larger than 2s: a + b and what was lost, exactly.
+    let sum = add(f, &a, &b);
+    let back = sub(f, &sum, &a);
+    let lost = sub(f, &b, &back);
+    let low = add(f, &lost, &tail);
+    let high = add(f, &sum, &low);
+    let back = sub(f, &high, &sum);
+    let low = sub(f, &low, &back);
+    (high, low)
+}
+
+/// x^y as C's `pow`: e^(y·ln|x|), with the sign of an odd whole y. `coarse` is enough for f32.
+pub fn power(f: &mut Function, x: &Val, y: &Val, coarse: bool) -> Val {
+    let size = magnitude(f, x);
+    let positive = if coarse {
+        let log = log_f64(f, &size);
+        let product = mul(f, y, &log);
+        exp_f64(f, &product)
+    } else {
+        // Beyond 2^64 an exponent gives 0, 1 or infinity for every other x than 1.
+        let bound = 18_446_744_073_709_551_616.0;
+        let held = limit(f, y, -bound, bound);
+        let (high, low) = log_pair(f, &size);
+        let high = ends(f, &size, &high);
+        let (product, rest) = exact_product(f, &held, &high);
+        let rest = fma(f, &held, &low, &rest);
+        let (lowest, highest) = range(x);
+        let inside = limit(f, &product, lowest, highest);
+        let same = fcmp(f, "oeq", &inside, &product);
+        let rest = select(f, &same, &rest, &number(x, 0.0));
+        let e = exp_finite(f, &inside, Some(&rest));
+        let e = keep_nan(f, &product, &e);
+        keep_nan(f, y, &e)
+    };
+    let whole = round(f, ScalarOp::Floor, y);
+    let is_whole = fcmp(f, "oeq", &whole, y);
+    let halved = mul(f, y, &number(x, 0.5));
+    let half_whole = round(f, ScalarOp::Floor, &halved);
+    let uneven = fcmp(f, "une", &half_whole, &halved);
+    let odd = two(f, "and", &is_whole, &uneven);
+    let signed = signed_as(f, &positive, x);
+    let r = select(f, &odd, &signed, &positive);
+    // A finite number below 0 has no power that is not whole.
+    let below = fcmp(f, "olt", x, &number(x, 0.0));
+    let finite = fcmp(f, "ogt", x, &number(x, f64::NEG_INFINITY));
+    let broken = fcmp(f, "one", &whole, y);
+    let outside = two(f, "and", &below, &broken);
+    let outside = two(f, "and", &outside, &finite);
+    let r = select(f, &outside, &number(x, f64::NAN), &r);
+    let no_power = fcmp(f, "oeq", y, &number(x, 0.0));
+    let unit = fcmp(f, "oeq", x, &number(x, 1.0));
+    let trivial = two(f, "or", &no_power, &unit);
+    let r = select(f, &trivial, &number(x, 1.0), &r);
+    // (-1)^±infinity is 1.
+    let unit = fcmp(f, "oeq", &size, &number(x, 1.0));
+    let size_of_y = magnitude(f, y);
+    let endless = fcmp(f, "oeq", &size_of_y, &number(x, f64::INFINITY));
+    let both = two(f, "and", &unit, &endless);
+    select(f, &both, &number(x, 1.0), &r)
+}

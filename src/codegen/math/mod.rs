@@ -1,0 +1,181 @@
+//! Elementary functions over vectors, of our own: no library.
+//!
+//! f32 `exp`, `logistic`, `tanh`, `erf` work in f32 (bounds: 1.1, 2.5, 2.5, 2.4 ulp; coefficients are minimax fits over the
+//! reduced range). The other f32 functions are the f64 ones, rounded. f64 works on reduced arguments with Taylor, atanh
+//! and Chebyshev series to the order where the remainder is below 2^-53 of the result. Bounds in f64: `exp`, `expm1`,
+//! `log`, `log1p`, `sin`, `cos`, `cbrt`, `erf`, `atan2` 4 ulp, `tanh`, `logistic`, `tan` 6 ulp, `power` 12 ulp; `remainder`
+//! is exact. Rare arguments (a remainder of numbers far apart, sines of huge ones) take functions of [`slow`].
+mod angle;
+mod erf;
+mod exp;
+mod log;
+mod remainder;
+mod slow;
+
+use super::float::{fma, number};
+use super::function::Function;
+use super::scalar::{bits, call, fcmp, no_meaning, reinterpret, select, two};
+use super::value::Val;
+use crate::diag::Result;
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+pub use angle::{atan2_f64, cos_f64, sin_f64};
+pub use exp::{exp_f64, expm1_f64};
+pub use log::{log_f64, log1p_f64};
+pub use remainder::remainder;
+pub use slow::helpers;
+
+/// A unary function of f32 or f64. Errors: internal, where `op` is none.
+pub fn unary(f: &mut Function, op: ScalarOp, x: &Val) -> Result<Val> {
+    if x.dtype == DType::F32 {
+        match op {
+            ScalarOp::Exp => return Ok(exp::exp_f32(f, x)),
+            ScalarOp::Logistic => return Ok(exp::logistic(f, x)),
+            ScalarOp::Tanh => return Ok(exp::tanh(f, x)),
+            ScalarOp::Erf => return Ok(erf::erf_f32(f, x)),
+            _ => {
+                let wide = super::convert::convert(f, x, DType::F64);
+                let y = unary(f, op, &wide)?;
+                return Ok(super::convert::convert(f, &y, DType::F32));
+            }
+        }
+    }
+    Ok(match op {
+        ScalarOp::Exp => exp_f64(f, x),
+        ScalarOp::Expm1 => expm1_f64(f, x),
+        ScalarOp::Logistic => exp::logistic(f, x),
+        ScalarOp::Tanh => exp::tanh(f, x),
+        ScalarOp::Erf => erf::erf_f64(f, x),
+        ScalarOp::Log => log_f64(f, x),
+        ScalarOp::Log1p => log::log1p_f64(f, x),
+        ScalarOp::Cbrt => log::cbrt_f64(f, x),
+        ScalarOp::Sin => sin_f64(f, x),
+        ScalarOp::Cos => cos_f64(f, x),
+        ScalarOp::Tan => {
+            let (s, c) = (sin_f64(f, x), cos_f64(f, x));
+            div(f, &s, &c)
+        }
+        _ => return Err(no_meaning(op, x.dtype)),
+    })
+}
+
+/// x^y of f32 or f64 as C's `pow`.
+pub fn power(f: &mut Function, x: &Val, y: &Val) -> Val {
+    in_f64(f, x, y, log::power)
+}
+
+/// The angle of (y, x), f32 or f64.
+pub fn atan2(f: &mut Function, y: &Val, x: &Val) -> Val {
+    in_f64(f, y, x, |f, y, x, _| atan2_f64(f, y, x))
+}
+
+/// A function of doubles, which is told whether f32's precision is enough.
+fn in_f64(f: &mut Function, x: &Val, y: &Val, make: fn(&mut Function, &Val, &Val, bool) -> Val) -> Val {
+    if x.dtype == DType::F64 {
+        return make(f, x, y, false);
+    }
+    let (a, b) = (super::convert::convert(f, x, DType::F64), super::convert::convert(f, y, DType::F64));
+    let r = make(f, &a, &b, true);
+    super::convert::convert(f, &r, x.dtype)
+}
+
+pub(super) fn add(f: &mut Function, x: &Val, y: &Val) -> Val {
+    two(f, "fadd", x, y)
+}
+pub(super) fn sub(f: &mut Function, x: &Val, y: &Val) -> Val {
+    two(f, "fsub", x, y)
+}
+pub(super) fn mul(f: &mut Function, x: &Val, y: &Val) -> Val {
+    two(f, "fmul", x, y)
+}
+pub(super) fn div(f: &mut Function, x: &Val, y: &Val) -> Val {
+    two(f, "fdiv", x, y)
+}
+pub(super) fn negated(f: &mut Function, x: &Val) -> Val {
+    f.ins(&format!("fneg {} {}", x.ty(), x.text), x.dtype, x.lanes)
+}
+pub(super) fn magnitude(f: &mut Function, x: &Val) -> Val {
+    call(f, "fabs", &[x])
+}
+pub(super) fn signed_as(f: &mut Function, x: &Val, sign: &Val) -> Val {
+    call(f, "copysign", &[x, sign])
+}
+
+/// `coefficients[0] + coefficients[1]·x + …`
+fn polynomial(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
+    let mut sum = number(x, coefficients.last().copied().unwrap_or(0.0));
+    for &c in coefficients.iter().rev().skip(1) {
+        sum = fma(f, &sum, x, &number(x, c));
+    }
+    sum
+}
+
+/// x limited to `low..=high`; NaN becomes `low`.
+fn limit(f: &mut Function, x: &Val, low: f64, high: f64) -> Val {
+    let (low, high) = (number(x, low), number(x, high));
+    let above = fcmp(f, "ogt", x, &low);
+    let x = select(f, &above, x, &low);
+    let below = fcmp(f, "olt", &x, &high);
+    select(f, &below, &x, &high)
+}
+
+/// `y`, but `x` where `x` is NaN.
+fn keep_nan(f: &mut Function, x: &Val, y: &Val) -> Val {
+    let nan = fcmp(f, "uno", x, x);
+    select(f, &nan, x, y)
+}
+
+/// x·y as a product and what was rounded away: by multiply-add, or by halves of 26 bits (Dekker) where there is none.
+fn exact_product(f: &mut Function, x: &Val, y: &Val) -> (Val, Val) {
+    let p = mul(f, x, y);
+    if f.target.fma {
+        let minus = negated(f, &p);
+        let rest = fma(f, x, y, &minus);
+        return (p, rest);
+    }
+    let mut halves = |x: &Val| {
+        let word = reinterpret(f, x, DType::U64);
+        let high = two(f, "and", &word, &bits(&word, u64::MAX << 27));
+        let high = reinterpret(f, &high, DType::F64);
+        let low = sub(f, x, &high);
+        (high, low)
+    };
+    let ((xh, xl), (yh, yl)) = (halves(x), halves(y));
+    let mut rest = negated(f, &p);
+    for (a, b) in [(&xh, &yh), (&xh, &yl), (&xl, &yh), (&xl, &yl)] {
+        let part = mul(f, a, b);
+        rest = add(f, &rest, &part);
+    }
+    (p, rest)
+}
+
+/// 2^n of a whole number `n` in -2046..=2046, as two factors so that neither overflows nor is denormal; and the first
+/// one's inverse.
+fn powers_of_two(f: &mut Function, n: &Val) -> (Val, Val, Val) {
+    let (bias, mantissa) = if n.dtype == DType::F32 { (127, 23) } else { (1023, 52) };
+    let whole = integer(f, n);
+    let half = two(f, "ashr", &whole, &bits(&whole, 1));
+    let rest = two(f, "sub", &whole, &half);
+    let zero = bits(&whole, 0);
+    let inverse = two(f, "sub", &zero, &half);
+    let mut power = |part: &Val| {
+        let biased = two(f, "add", part, &bits(part, bias));
+        let word = two(f, "shl", &biased, &bits(part, mantissa));
+        reinterpret(f, &word, n.dtype)
+    };
+    (power(&half), power(&rest), power(&inverse))
+}
+
+/// A whole number below 2^31 (f32) or 2^51 (f64) as an integer of its width: the low bits of n + 1.5·2^52, as few
+/// processors convert f64 to s64 in vectors. What is no such number gives some integer where `n` is f64.
+fn integer(f: &mut Function, n: &Val) -> Val {
+    if n.dtype == DType::F32 {
+        let to = super::value::value_type(DType::S32, n.lanes);
+        return f.ins(&format!("fptosi {} {} to {to}", n.ty(), n.text), DType::S32, n.lanes);
+    }
+    let magic = number(n, 6_755_399_441_055_744.0);
+    let sum = add(f, n, &magic);
+    let word = reinterpret(f, &sum, DType::S64);
+    two(f, "sub", &word, &bits(&word, 6_755_399_441_055_744.0f64.to_bits()))
+}

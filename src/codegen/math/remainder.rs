@@ -1,0 +1,57 @@
+//! The remainder of truncated division, exact.
+use super::super::convert::convert;
+use super::super::float::{fma, number, round};
+use super::super::function::Function;
+use super::super::scalar::{fcmp, select, two};
+use super::super::value::Val;
+use super::slow::Slow;
+use super::{add, div, magnitude, negated, signed_as};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The remainder with the dividend's sign: |x| - ⌊|x/y|⌋·|y| while that is exact, else by long division.
+pub fn remainder(f: &mut Function, x: &Val, y: &Val) -> Val {
+    // Without multiply-add the product of two f32 is exact up to a quotient of 2^29, that of two f64 never.
+    let most = match (f.target.fma, x.dtype == DType::F32) {
+        (true, _) => 4_503_599_627_370_496.0,
+        (false, true) => 536_870_912.0,
+        (false, false) => 1.0,
+    };
+    if x.dtype == DType::F32 {
+        let (a, b) = (convert(f, x, DType::F64), convert(f, y, DType::F64));
+        let r = in_f64(f, &a, &b, most);
+        return convert(f, &r, DType::F32);
+    }
+    in_f64(f, x, y, most)
+}
+
+fn in_f64(f: &mut Function, x: &Val, y: &Val, most: f64) -> Val {
+    let (ax, ay) = (magnitude(f, x), magnitude(f, y));
+    let q = div(f, &ax, &ay);
+    let whole = round(f, ScalarOp::Floor, &q);
+    let minus = negated(f, &whole);
+    let r = fma(f, &minus, &ay, &ax);
+    // The quotient may have been rounded up to a whole number.
+    let below = fcmp(f, "olt", &r, &number(x, 0.0));
+    let more = add(f, &r, &ay);
+    let r = select(f, &below, &more, &r);
+    let infinite = number(x, f64::INFINITY);
+    let finite = fcmp(f, "olt", &ax, &infinite);
+    let endless = fcmp(f, "oeq", &ay, &infinite);
+    let both = two(f, "and", &finite, &endless);
+    let r = select(f, &both, &ax, &r);
+    let far = fcmp(f, "oge", &q, &number(x, most));
+    let divides = fcmp(f, "one", &ay, &number(x, 0.0));
+    let far = two(f, "and", &far, &divides);
+    let far = two(f, "and", &far, &finite);
+    let r = f.rarely(&far, &[r], |f| {
+        let lanes: Vec<Val> = (0..x.lanes)
+            .map(|l| {
+                let (a, b) = (f.lane_of(&ax, l), f.lane_of(&ay, l));
+                Slow::Remainder.call(f, &[&a, &b])
+            })
+            .collect();
+        vec![f.gather(&lanes)]
+    });
+    signed_as(f, &r[0], x)
+}

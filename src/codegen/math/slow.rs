@@ -1,0 +1,200 @@
+//! Functions of single doubles for arguments that vectors can't do: called lane by lane, and rarely.
+use super::super::function::Function;
+use super::super::value::Val;
+use crate::tensor::DType;
+use std::fmt::Write;
+
+/// A function in the module's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slow {
+    /// The remainder of two numbers that are not negative, by long division, 11 bits a step.
+    Remainder,
+    /// The whole number of quarter turns in an angle, modulo 4, as a double.
+    Quadrant,
+    /// What is left of the angle, at most an eighth turn.
+    Rest,
+}
+
+impl Slow {
+    fn name(self) -> &'static str {
+        match self {
+            Slow::Remainder => "@tfaot.remainder",
+            Slow::Quadrant => "@tfaot.quadrant",
+            Slow::Rest => "@tfaot.rest",
+        }
+    }
+    /// A call on single values.
+    pub fn call(self, f: &mut Function, args: &[&Val]) -> Val {
+        let list: Vec<String> = args.iter().map(|a| format!("double {}", a.text)).collect();
+        f.ins(&format!("call double {}({})", self.name(), list.join(", ")), DType::F64, 1)
+    }
+}
+
+/// The definitions of those functions that `text` calls.
+pub fn helpers(text: &str) -> String {
+    let mut out = String::new();
+    if text.contains(Slow::Remainder.name()) {
+        out += REMAINDER;
+    }
+    let (quadrant, rest) = (text.contains(Slow::Quadrant.name()), text.contains(Slow::Rest.name()));
+    if quadrant || rest {
+        let words: Vec<String> = TWO_OVER_PI.iter().map(|w| format!("i64 {w}")).collect();
+        let _ = writeln!(
+            out,
+            "@tfaot.two_over_pi = private unnamed_addr constant [{} x i64] [{}]\n{TURNS}",
+            words.len(),
+            words.join(", ")
+        );
+    }
+    out
+}
+
+/// x and y as whole numbers of 53 bits times powers of two; x's is divided with zeros brought down 11 at a time.
+const REMAINDER: &str = "define internal double @tfaot.remainder(double %x, double %y) #1 {
+entry:
+  %xb = bitcast double %x to i64
+  %yb = bitcast double %y to i64
+  %less = icmp ult i64 %xb, %yb
+  br i1 %less, label %itself, label %divide
+itself:
+  ret double %x
+divide:
+  %xe0 = lshr i64 %xb, 52
+  %ye0 = lshr i64 %yb, 52
+  %xm0 = and i64 %xb, 4503599627370495
+  %ym0 = and i64 %yb, 4503599627370495
+  %xn = icmp ne i64 %xe0, 0
+  %yn = icmp ne i64 %ye0, 0
+  %xm1 = or i64 %xm0, 4503599627370496
+  %ym1 = or i64 %ym0, 4503599627370496
+  %xm = select i1 %xn, i64 %xm1, i64 %xm0
+  %ym = select i1 %yn, i64 %ym1, i64 %ym0
+  %xe = select i1 %xn, i64 %xe0, i64 1
+  %ye = select i1 %yn, i64 %ye0, i64 1
+  %first = urem i64 %xm, %ym
+  %zeros = sub i64 %xe, %ye
+  br label %head
+head:
+  %r = phi i64 [ %first, %divide ], [ %next, %step ]
+  %left = phi i64 [ %zeros, %divide ], [ %fewer, %step ]
+  %more = icmp sgt i64 %left, 0
+  br i1 %more, label %step, label %done
+step:
+  %few = icmp slt i64 %left, 11
+  %by = select i1 %few, i64 %left, i64 11
+  %moved = shl i64 %r, %by
+  %next = urem i64 %moved, %ym
+  %fewer = sub i64 %left, %by
+  br label %head
+done:
+  %count = uitofp i64 %r to double
+  %k = sub i64 %ye, 1075
+  %k1 = ashr i64 %k, 1
+  %k2 = sub i64 %k, %k1
+  %b1 = add i64 %k1, 1023
+  %b2 = add i64 %k2, 1023
+  %p1 = shl i64 %b1, 52
+  %p2 = shl i64 %b2, 52
+  %f1 = bitcast i64 %p1 to double
+  %f2 = bitcast i64 %p2 to double
+  %part = fmul double %count, %f1
+  %out = fmul double %part, %f2
+  ret double %out
+}
+";
+
+/// The mantissa times 192 bits of 2/π, from the first that matters modulo 4 (Payne and Hanek). Of the product's 192 lowest
+/// bits the upper two are the quadrant, those below the fraction; rounded to nearest, the fraction times π/2 is the rest.
+const TURNS: &str = "define internal i128 @tfaot.turns(double %x) #1 {
+  %b = bitcast double %x to i64
+  %e0 = lshr i64 %b, 52
+  %e = and i64 %e0, 2047
+  %m0 = and i64 %b, 4503599627370495
+  %m = or i64 %m0, 4503599627370496
+  %at = sub i64 %e, 1013
+  %word = lshr i64 %at, 6
+  %bit = and i64 %at, 63
+  %p0 = getelementptr i64, ptr @tfaot.two_over_pi, i64 %word
+  %p1 = getelementptr i64, ptr %p0, i64 1
+  %p2 = getelementptr i64, ptr %p0, i64 2
+  %p3 = getelementptr i64, ptr %p0, i64 3
+  %t0 = load i64, ptr %p0
+  %t1 = load i64, ptr %p1
+  %t2 = load i64, ptr %p2
+  %t3 = load i64, ptr %p3
+  %w0 = call i64 @llvm.fshl.i64(i64 %t0, i64 %t1, i64 %bit)
+  %w1 = call i64 @llvm.fshl.i64(i64 %t1, i64 %t2, i64 %bit)
+  %w2 = call i64 @llvm.fshl.i64(i64 %t2, i64 %t3, i64 %bit)
+  %mm = zext i64 %m to i128
+  %x1 = zext i64 %w1 to i128
+  %x2 = zext i64 %w2 to i128
+  %low = mul i128 %mm, %x2
+  %carry = lshr i128 %low, 64
+  %mid = mul i128 %mm, %x1
+  %sum = add i128 %mid, %carry
+  %high = mul i64 %m, %w0
+  %high1 = zext i64 %high to i128
+  %high2 = shl i128 %high1, 64
+  %all = add i128 %high2, %sum
+  %negative = icmp slt i64 %b, 0
+  %minus = sub i128 0, %all
+  %signed = select i1 %negative, i128 %minus, i128 %all
+  ret i128 %signed
+}
+define internal double @tfaot.quadrant(double %x) #1 {
+  %t = call i128 @tfaot.turns(double %x)
+  %near = add i128 %t, 42535295865117307932921825928971026432
+  %q = lshr i128 %near, 126
+  %n = trunc i128 %q to i64
+  %d = uitofp i64 %n to double
+  ret double %d
+}
+define internal double @tfaot.rest(double %x) #1 {
+  %t = call i128 @tfaot.turns(double %x)
+  %up = shl i128 %t, 2
+  %negative = icmp slt i128 %up, 0
+  %minus = sub i128 0, %up
+  %size = select i1 %negative, i128 %minus, i128 %up
+  %zeros = call i128 @llvm.ctlz.i128(i128 %size, i1 false)
+  %few = and i128 %zeros, 127
+  %moved = shl i128 %size, %few
+  %top0 = lshr i128 %moved, 64
+  %top = trunc i128 %top0 to i64
+  %count = uitofp i64 %top to double
+  %shift = trunc i128 %few to i64
+  %exponent = sub i64 959, %shift
+  %power = shl i64 %exponent, 52
+  %scale = bitcast i64 %power to double
+  %turn = fmul double %count, %scale
+  %rest = fmul double %turn, 0x3FF921FB54442D18
+  %other = fneg double %rest
+  %out = select i1 %negative, double %other, double %rest
+  ret double %out
+}
+";
+
+/// 64 zeros, then the bits of 2/π after the point.
+const TWO_OVER_PI: [u64; 22] = [
+    0x0000000000000000,
+    0xA2F9836E4E441529,
+    0xFC2757D1F534DDC0,
+    0xDB6295993C439041,
+    0xFE5163ABDEBBC561,
+    0xB7246E3A424DD2E0,
+    0x06492EEA09D1921C,
+    0xFE1DEB1CB129A73E,
+    0xE88235F52EBB4484,
+    0xE99C7026B45F7E41,
+    0x3991D639835339F4,
+    0x9C845F8BBDF9283B,
+    0x1FF897FFDE05980F,
+    0xEF2F118B5A0A6D1F,
+    0x6D367ECF27CB09B7,
+    0x4F463F669E5FEA2D,
+    0x7527BAC7EBE5F17B,
+    0x3D0739F78A5292EA,
+    0x6BFB5FB11F8D5D08,
+    0x56033046FC7B6BAB,
+    0xF0CFBC209AF4361D,
+    0xA9E391615EE61B08,
+];
