@@ -8,4 +8,10 @@ fn main() {
         .include("protos")
         .inputs(["protos/tensorflow.proto", "protos/tf2xla.proto"])
         .run_from_script();
+    protobuf_codegen::Codegen::new()
+        .pure()
+        .cargo_out_dir("protos_hlo")
+        .include("protos")
+        .inputs(["protos/xla_data.proto", "protos/hlo.proto"])
+        .run_from_script();
 }

@@ -42,7 +42,7 @@ pub enum Verb {
 #[derive(Subcommand, Debug)]
 pub enum HloVerb {
     /// Read modules and print them in canonical form.
-    Print(HloFiles),
+    Print(HloPrint),
     /// Say of each file whether it is a valid module.
     Verify(HloVerify),
     /// Optimise modules and print them.
@@ -252,15 +252,36 @@ pub struct TargetsArgs {
 
 #[derive(Args, Debug)]
 pub struct HloFiles {
-    /// HLO text; `-` is standard input.
+    /// HLO text or an HloProto; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
+}
+
+/// How a module is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HloFormat {
+    /// XLA's text.
+    Text,
+    /// An HloProto.
+    Proto,
+}
+
+#[derive(Args, Debug)]
+pub struct HloPrint {
+    #[command(flatten)]
+    pub files: HloFiles,
+    /// How modules are written.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: HloFormat,
 }
 
 #[derive(Args, Debug)]
 pub struct HloOpt {
     #[command(flatten)]
     pub files: HloFiles,
+    /// How modules are written.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: HloFormat,
     /// Run these passes once, in this order; without it all run until nothing changes.
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub passes: Vec<String>,
@@ -283,7 +304,7 @@ pub struct HloVerify {
 
 #[derive(Args, Debug)]
 pub struct HloCall {
-    /// HLO text; `-` is standard input.
+    /// HLO text or an HloProto; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub file: String,
     /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.

@@ -1,9 +1,9 @@
-//! `tfaot hlo`: modules as text.
-use super::args::{HloCall, HloFiles, HloOpt, HloVerb, HloVerify};
+//! `tfaot hlo`: modules as text or messages.
+use super::args::{HloCall, HloFiles, HloFormat, HloOpt, HloVerb, HloVerify};
 use super::{Verdict, inputs, npz, out};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Literal, Module, Shape, text, verify};
+use crate::hlo::{Literal, Module, Shape, proto, text, verify};
 use crate::optimize;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Dispatches the verbs of `hlo`.
 pub fn run(verb: HloVerb) -> Result<Verdict> {
     match verb {
-        HloVerb::Print(args) => print(&args, |_| Ok(())),
-        HloVerb::Opt(args) => print(&args.files, |module| {
+        HloVerb::Print(args) => print(&args.files, args.format, |_| Ok(())),
+        HloVerb::Opt(args) => print(&args.files, args.format, |module| {
             verify::verify(module)?;
             optimise(module, &args)
         }),
@@ -34,10 +34,18 @@ fn load(file: &str) -> Result<Module> {
         path => std::fs::read(path).map(|all| bytes = all),
     };
     read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
+    decode(bytes).map_err(|e| out::in_file(e, file))
+}
+
+/// The module of a file's bytes: what they are is seen from themselves.
+fn decode(bytes: Vec<u8>) -> Result<Module> {
+    if proto::is_message(&bytes) {
+        return proto::decode(&bytes);
+    }
     let source = String::from_utf8(bytes).map_err(|e| {
         Error::user(Code::HloSyntax, format!("the text is not UTF-8: byte {}", e.utf8_error().valid_up_to()))
-    });
-    source.and_then(|s| text::parse(&s)).map_err(|e| out::in_file(e, file))
+    })?;
+    text::parse(&source)
 }
 
 /// The same, verified.
@@ -47,11 +55,14 @@ fn load_sound(file: &str) -> Result<Module> {
     Ok(module)
 }
 
-fn print(args: &HloFiles, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
+fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
     for file in &args.files {
         let mut module = load(file)?;
         change(&mut module).map_err(|e| out::in_file(e, file))?;
-        out::text(&text::print(&module))?;
+        match format {
+            HloFormat::Text => out::text(&text::print(&module))?,
+            HloFormat::Proto => out::bytes(&proto::encode(&module).map_err(|e| out::in_file(e, file))?)?,
+        }
     }
     Ok(Verdict::Yes)
 }

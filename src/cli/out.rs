@@ -6,8 +6,13 @@ use std::io::Write;
 ///
 /// Errors: `Code::Io` when it can't be written, unless its reader went away.
 pub fn text(text: &str) -> Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// The same for what is no text.
+pub fn bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Error::user(Code::Io, format!("standard output could not be written: {e}")))
         }

@@ -7,6 +7,7 @@ pub mod attrs;
 mod builder;
 pub mod infer;
 mod op;
+pub mod proto;
 mod shape;
 pub mod text;
 pub mod verify;

@@ -5,12 +5,17 @@
 mod attrs;
 mod lexer;
 mod literal;
+pub(in crate::hlo) mod op_from_attrs;
 mod parser;
 mod printer;
 mod shape;
-mod table;
+pub(in crate::hlo) mod table;
 
 pub(crate) use parser::parse_entry_layout;
+pub(in crate::hlo) use parser::{parse_dim_labels, parse_literal, parse_shapes, parse_window};
+pub(in crate::hlo) use printer::{
+    callees_first, dim_labels as print_dim_labels, operands_first, window_text as print_window,
+};
 
 use super::Module;
 use crate::diag::Result;
@@ -30,6 +35,13 @@ pub fn parse(text: &str) -> Result<Module> {
 /// The module in XLA's text: callees first, each computation in the order of its arena where operands stand before users.
 pub fn print(module: &Module) -> String {
     printer::print(module)
+}
+
+/// A constant as text, without its shape.
+pub(in crate::hlo) fn print_literal(value: &super::Literal) -> String {
+    let mut out = String::new();
+    printer::literal(value, &mut out);
+    out
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Modules, computations, instructions and operands.
 use std::collections::{HashMap, HashSet};
 
-use super::attrs::{Attrs, Value};
 use super::lexer::{Kind, Lexer, Token};
+use super::op_from_attrs::{self, Attrs, Value};
 use super::table;
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, infer};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
 use crate::util::id_vec::IdVec;
 
 /// Operands and computations that are written inside an instruction nest no deeper than this.
@@ -37,21 +38,7 @@ pub(super) struct Parser<'a> {
 
 /// See [`super::parse`].
 pub(super) fn parse(src: &str) -> Result<Module> {
-    let mut lexer = Lexer::new(src);
-    let tok = lexer.next();
-    let module = Module { name: String::new(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
-    let mut p = Parser {
-        src,
-        lexer,
-        tok,
-        last_end: 0,
-        module,
-        comp_names: HashMap::new(),
-        taken_names: HashSet::new(),
-        scopes: Vec::new(),
-        depth: 0,
-        lone: false,
-    };
+    let mut p = Parser::over(src);
     let header = p.is_word("HloModule");
     if header || p.is_word("ENTRY") || p.peek().kind == Kind::Punct(b'{') {
         if header {
@@ -395,7 +382,11 @@ impl<'a> Parser<'a> {
         let metadata = attrs.take_metadata();
         let op = match leaf {
             Some(op) => op,
-            None => self.op(opcode, &shape, &operands, &mut attrs)?,
+            None => {
+                let scope = &self.scopes[self.scopes.len() - 1].insts;
+                let shapes: Vec<&Shape> = operands.iter().map(|&i| &scope[i].shape).collect();
+                op_from_attrs::op(opcode, &shape, &shapes, &mut attrs).or_else(|message| self.fail(message))?
+            }
         };
         if shape.is_none() {
             let shapes: Vec<&Shape> =
@@ -505,13 +496,8 @@ impl<'a> Parser<'a> {
         let at = self.tok;
         self.add(Some(name).filter(|n| !n.is_empty()), inst, at)
     }
-    /// The shape of an operand.
-    pub(super) fn operand_shape(&self, operands: &[InstId], i: usize) -> Option<&Shape> {
-        let scope = self.scopes.last()?;
-        operands.get(i).and_then(|&id| scope.insts.get(id)).map(|inst| &inst.shape)
-    }
     /// A number that is not negative.
-    pub(super) fn index(&self, value: i64) -> Result<usize> {
+    fn index(&self, value: i64) -> Result<usize> {
         usize::try_from(value).or_else(|_| self.fail(format!("{value} is negative")))
     }
     fn attributes(&mut self, opcode: &str, suffix: &str) -> Result<Attrs<'a>> {
@@ -549,24 +535,61 @@ impl<'a> Parser<'a> {
     }
 }
 
+impl<'a> Parser<'a> {
+    /// At the start of `src`, in no computation yet.
+    fn over(src: &'a str) -> Self {
+        let mut lexer = Lexer::new(src);
+        let tok = lexer.next();
+        let module = Module { name: String::new(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+        Parser {
+            src,
+            lexer,
+            tok,
+            last_end: 0,
+            module,
+            comp_names: HashMap::new(),
+            taken_names: HashSet::new(),
+            scopes: Vec::new(),
+            depth: 0,
+            lone: false,
+        }
+    }
+}
+
 /// The shapes in an `entry_computation_layout` attribute.
 pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
-    let mut lexer = Lexer::new(text);
-    let tok = lexer.next();
-    let module = Module { name: String::new(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
-    let mut p = Parser {
-        src: text,
-        lexer,
-        tok,
-        last_end: 0,
-        module,
-        comp_names: HashMap::new(),
-        taken_names: HashSet::new(),
-        scopes: Vec::new(),
-        depth: 0,
-        lone: false,
-    };
-    p.entry_layout()
+    Parser::over(text).entry_layout()
+}
+
+/// Shapes with commas between them.
+pub(in crate::hlo) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
+    let mut p = Parser::over(text);
+    let mut out = Vec::new();
+    while p.tok.kind != Kind::Eof {
+        if !out.is_empty() {
+            p.expect(b',', "expects ',' between shapes")?;
+        }
+        out.push(p.shape()?);
+    }
+    Ok(out)
+}
+
+/// `s32[2] {1, 2}`.
+pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
+    let mut p = Parser::over(text);
+    let shape = p.shape()?;
+    Ok((p.literal(&shape)?, shape))
+}
+
+/// `{size=3x3 pad=1_1x1_1}`.
+pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
+    Parser::over(text).window()
+}
+
+/// `b01f_01io->b01f`: the axes, without window or groups.
+pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
+    let p = Parser::over(text);
+    op_from_attrs::dim_labels(text.trim()).or_else(|message| p.fail(message))
 }
 
 /// Collects the computations among attribute values.

@@ -28,7 +28,7 @@ pub(super) fn print(module: &Module) -> String {
 }
 
 /// All computations, each behind those that it calls.
-fn callees_first(module: &Module) -> Vec<CompId> {
+pub(in crate::hlo) fn callees_first(module: &Module) -> Vec<CompId> {
     depth_first(module.comps.len(), |i| {
         module.comps[CompId::from_index(i)].insts.values().flat_map(|inst| inst.op.called()).map(Id::index).collect()
     })
@@ -38,7 +38,7 @@ fn callees_first(module: &Module) -> Vec<CompId> {
 }
 
 /// All instructions, dead ones too, each behind its operands.
-fn operands_first(comp: &Computation) -> Vec<InstId> {
+pub(in crate::hlo) fn operands_first(comp: &Computation) -> Vec<InstId> {
     let operands = |i: usize| comp.insts[InstId::from_index(i)].operands.iter().map(|o| o.index()).collect();
     depth_first(comp.insts.len(), operands).into_iter().map(InstId::from_index).collect()
 }
@@ -360,7 +360,7 @@ fn pad_dim(d: &PadDim) -> String {
     if d.interior == 0 { format!("{}_{}", d.low, d.high) } else { format!("{}_{}_{}", d.low, d.high, d.interior) }
 }
 
-fn window_text(window: &[WindowDim]) -> String {
+pub(in crate::hlo) fn window_text(window: &[WindowDim]) -> String {
     let each = |f: &dyn Fn(&WindowDim) -> String| window.iter().map(f).collect::<Vec<_>>().join("x");
     if window.is_empty() {
         return "{}".to_string();
@@ -423,7 +423,8 @@ fn scatter(d: &ScatterDims, comp: String) -> Pairs {
     out
 }
 
-fn convolution(d: &ConvDims) -> Pairs {
+/// `b01f_01io->b01f`.
+pub(in crate::hlo) fn dim_labels(d: &ConvDims) -> String {
     let labels = |a: (usize, char), b: (usize, char), spatial: &[usize]| {
         let rank = [a.0, b.0].iter().chain(spatial).max().map_or(0, |m| m + 1);
         let mut text = vec!['?'; rank];
@@ -434,17 +435,20 @@ fn convolution(d: &ConvDims) -> Pairs {
         }
         text.into_iter().collect::<String>()
     };
-    let dim_labels = format!(
+    format!(
         "{}_{}->{}",
         labels((d.input_batch, 'b'), (d.input_feature, 'f'), &d.input_spatial),
         labels((d.kernel_input_feature, 'i'), (d.kernel_output_feature, 'o'), &d.kernel_spatial),
         labels((d.output_batch, 'b'), (d.output_feature, 'f'), &d.output_spatial)
-    );
+    )
+}
+
+fn convolution(d: &ConvDims) -> Pairs {
     let mut out = Vec::new();
     if !d.window.is_empty() {
         out.push(("window".to_string(), window_text(&d.window)));
     }
-    out.push(("dim_labels".to_string(), dim_labels));
+    out.push(("dim_labels".to_string(), dim_labels(d)));
     if d.feature_group_count != 1 {
         out.push(("feature_group_count".to_string(), d.feature_group_count.to_string()));
     }
@@ -454,7 +458,7 @@ fn convolution(d: &ConvDims) -> Pairs {
     out
 }
 
-fn literal(value: &Literal, out: &mut String) {
+pub(super) fn literal(value: &Literal, out: &mut String) {
     match value {
         Literal::Array(t) => array(t, 0, 0, out),
         Literal::Tuple(parts) => {

@@ -129,7 +129,7 @@ pub(super) fn form(name: &str) -> Option<Form> {
 }
 
 /// Allowed on every instruction.
-pub(super) const COMMON: &[&str] = &[
+pub(in crate::hlo) const COMMON: &[&str] = &[
     "sharding",
     "frontend_attributes",
     "statistics",
@@ -151,7 +151,7 @@ const DOT: &[&str] = &[
 ];
 
 /// Attributes of an opcode: a leading `!` marks those that must be there. `None` for an unknown opcode.
-pub(super) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
+pub(in crate::hlo) fn attributes(opcode: &str) -> Option<&'static [&'static str]> {
     Some(match opcode {
         "abs"
         | "negate"

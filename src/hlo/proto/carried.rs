@@ -1,0 +1,461 @@
+//! Attributes that instructions only carry, as the fields of a message, both ways.
+use std::collections::HashMap;
+
+use protobuf::MessageField;
+
+use super::generated::hlo::HloInstructionProto;
+use super::generated::xla_data::{
+    CollectiveDeviceListProto, DotDimensionNumbers, FrontendAttributes, IotaReplicaGroupListProto, OpSharding,
+    OutputOperandAliasing, ParameterReplication, RaggedDotDimensionNumbers, ReplicaGroup, ResultAccuracy, SourceTarget,
+    result_accuracy,
+};
+use super::scan::{Scan, escape};
+use super::{dims, literal, shape, sharding};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::text;
+
+/// Words of XLA's `PrecisionConfig.Precision`, by number.
+const PRECISIONS: &[&str] = &["default", "high", "highest"];
+/// Words of XLA's `PrecisionConfig.Algorithm`, by number.
+const ALGORITHMS: &[&str] = &[
+    "unset",
+    "dot_any_f8_any_f8_f32",
+    "dot_any_f8_any_f8_f32_fast_accum",
+    "dot_f16_f16_f16",
+    "dot_f16_f16_f32",
+    "dot_bf16_bf16_bf16",
+    "dot_bf16_bf16_f32",
+    "dot_bf16_bf16_f32_x3",
+    "dot_bf16_bf16_f32_x6",
+    "dot_tf32_tf32_f32",
+    "dot_tf32_tf32_f32_x3",
+    "dot_f32_f32_f32",
+    "dot_f64_f64_f64",
+    "dot_bf16_bf16_f32_x9",
+];
+const SCHEDULES: &[&str] = &["SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
+const PADDINGS: &[&str] = &["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"];
+const API_VERSIONS: &[&str] = &[
+    "API_VERSION_UNSPECIFIED",
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+];
+
+fn number(words: &[&str], text: &str) -> Result<i32> {
+    let found = words.iter().position(|w| *w == text.trim());
+    found
+        .map(|i| i as i32)
+        .ok_or_else(|| Error::user(Code::HloUnsupported, format!("`{text}` is none of {}", words.join(", "))))
+}
+
+fn word<'a>(words: &[&'a str], number: i32) -> Option<&'a str> {
+    usize::try_from(number).ok().and_then(|i| words.get(i).copied())
+}
+
+fn flag(text: &str) -> bool {
+    matches!(text.trim(), "true" | "1")
+}
+
+fn int(text: &str) -> Result<i64> {
+    Scan::new(text).int()
+}
+
+/// Puts attribute `name`, written as `value`, into its field; `ids` has the instructions of the computation by name.
+///
+/// Errors: `Code::HloUnsupported` for attributes whose messages are not written.
+pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -> Result<()> {
+    match name {
+        "sharding" => p.sharding = MessageField::some(sharding::write(value)?),
+        "frontend_attributes" => p.frontend_attributes = MessageField::some(frontend(value)?),
+        "parameter_replication" => {
+            let all: Vec<bool> = value.trim_matches(['{', '}', ' ']).split(',').map(flag).collect();
+            let replication = ParameterReplication { replicated_at_leaf_buffers: all, ..Default::default() };
+            p.parameter_replication = MessageField::some(replication);
+        }
+        "control-predecessors" => {
+            for part in value.trim_matches(['{', '}', ' ']).split(',') {
+                let part = part.trim().trim_start_matches('%');
+                let id = ids.get(part).ok_or_else(|| Scan::new(value).wrong("instructions"))?;
+                p.control_predecessor_ids.push(*id);
+            }
+        }
+        "backend_config" if value.starts_with('"') => p.backend_config = Scan::new(value).quoted()?,
+        "backend_config" => p.backend_config = value.as_bytes().to_vec(),
+        "operand_precision" => {
+            let words = value.trim_matches(['{', '}', ' ']).split(',').filter(|w| !w.trim().is_empty());
+            let all = words.map(|w| number(PRECISIONS, w)).collect::<Result<_>>()?;
+            p.precision_config.mut_or_insert_default().operand_precision = all;
+        }
+        "algorithm" => p.precision_config.mut_or_insert_default().algorithm = number(ALGORITHMS, value)?,
+        "result_accuracy" => p.result_accuracy = MessageField::some(accuracy(value)?),
+        "is_composite" => p.is_composite = flag(value),
+        "output_to_operand_aliasing" => p.output_operand_aliasing = aliasing(value)?,
+        "inferred_dimension" => p.dimensions = vec![int(value)?],
+        "replica_groups" => replica_groups(value, p)?,
+        "source_target_pairs" => {
+            for pair in lists(value)? {
+                let [source, target] = pair[..] else { return Err(Scan::new(value).wrong("pairs")) };
+                p.source_target_pairs.push(SourceTarget { source, target, ..Default::default() });
+            }
+        }
+        "channel_id" => p.channel_id = int(value)?,
+        "use_global_device_ids" => p.use_global_device_ids = flag(value),
+        "constrain_layout" => p.constrain_layout = flag(value),
+        "is_host_transfer" => p.is_host_transfer = flag(value),
+        "custom_call_target" => p.custom_call_target = string(value)?,
+        "custom_call_has_side_effect" => p.custom_call_has_side_effect = flag(value),
+        "api_version" => p.custom_call_api_version = number(API_VERSIONS, value)?,
+        "schedule" => p.custom_call_schedule = number(SCHEDULES, value)?,
+        "padding_type" => p.padding_type = number(PADDINGS, value)?,
+        "operand_layout_constraints" => {
+            p.constrain_layout = true;
+            let shapes = text::parse_shapes(inner(value))?;
+            p.operand_shapes_with_layout = shapes.iter().map(shape::write).collect::<Result<_>>()?;
+        }
+        "literal" => {
+            let (value, shape) = text::parse_literal(value)?;
+            p.literal = MessageField::some(literal::write(&value, &shape)?);
+        }
+        "window" => p.window = MessageField::some(dims::write_window(&text::parse_window(value)?)),
+        "dim_labels" => {
+            let labels = text::parse_dim_labels(value)?;
+            p.convolution_dimension_numbers = MessageField::some(dims::write_convolution(&labels));
+        }
+        "feature_group_count" => p.feature_group_count = int(value)?,
+        "batch_group_count" => p.batch_group_count = int(value)?,
+        "infeed_config" => p.infeed_config = Scan::new(value).quoted()?,
+        "outfeed_config" => p.outfeed_config = Scan::new(value).quoted()?,
+        "outfeed_shape" => {
+            let shapes = text::parse_shapes(value)?;
+            p.outfeed_shape = MessageField::from_option(shapes.first().map(shape::write).transpose()?);
+        }
+        "delta" => p.delta = int(value)?,
+        "dimensions" => p.dimensions = Scan::new(value).ints('{', '}')?,
+        "num_carries" => p.num_carries = int(value)?,
+        "is_reverse" => p.is_reverse = flag(value),
+        "is_associative" => p.is_associative = if flag(value) { 1 } else { 2 },
+        "async_execution_thread" => p.async_execution_thread = string(value)?,
+        "cross_program_prefetch_index" => p.cross_program_prefetch_index = Some(int(value)? as i32),
+        "domain" => domain(value, p)?,
+        "lhs_batch_dims" => dot(p).lhs_batch_dimensions = Scan::new(value).ints('{', '}')?,
+        "rhs_batch_dims" => dot(p).rhs_batch_dimensions = Scan::new(value).ints('{', '}')?,
+        "lhs_contracting_dims" => dot(p).lhs_contracting_dimensions = Scan::new(value).ints('{', '}')?,
+        "rhs_contracting_dims" => dot(p).rhs_contracting_dimensions = Scan::new(value).ints('{', '}')?,
+        "lhs_ragged_dims" => ragged(p).lhs_ragged_dimensions = Scan::new(value).ints('{', '}')?,
+        "rhs_group_dims" => ragged(p).rhs_group_dimensions = Scan::new(value).ints('{', '}')?,
+        _ => {
+            let told = format!("the attribute {name}={value} is not written to messages");
+            return Err(Error::user(Code::HloUnsupported, told));
+        }
+    }
+    Ok(())
+}
+
+fn inner(value: &str) -> &str {
+    let value = value.trim();
+    value.strip_prefix('{').and_then(|v| v.strip_suffix('}')).unwrap_or(value)
+}
+
+fn string(value: &str) -> Result<String> {
+    let bytes = Scan::new(value).quoted()?;
+    String::from_utf8(bytes).map_err(|_| Error::user(Code::HloSyntax, format!("{value} is not UTF-8")))
+}
+
+fn ragged(p: &mut HloInstructionProto) -> &mut RaggedDotDimensionNumbers {
+    p.ragged_dot_dimension_numbers.mut_or_insert_default()
+}
+
+fn dot(p: &mut HloInstructionProto) -> &mut DotDimensionNumbers {
+    match p.opcode.as_str() {
+        "ragged-dot" => ragged(p).dot_dimension_numbers.mut_or_insert_default(),
+        _ => p.dot_dimension_numbers.mut_or_insert_default(),
+    }
+}
+
+/// `{key="value",other="..."}`.
+pub(super) fn frontend(value: &str) -> Result<FrontendAttributes> {
+    let mut out = FrontendAttributes::new();
+    let mut s = Scan::new(value);
+    s.expect('{')?;
+    while !s.eat('}') {
+        let key = if s.at('"') { String::from_utf8_lossy(&s.quoted()?).into_owned() } else { s.word().to_string() };
+        s.expect('=')?;
+        let bytes = if s.at('{') { s.braces()?.as_bytes().to_vec() } else { s.quoted()? };
+        out.map.insert(key, String::from_utf8_lossy(&bytes).into_owned());
+        s.eat(',');
+    }
+    Ok(out)
+}
+
+/// The text of frontend attributes, by key.
+pub(super) fn frontend_text(p: &FrontendAttributes) -> String {
+    let mut keys: Vec<&String> = p.map.keys().collect();
+    keys.sort();
+    let parts = keys.into_iter().map(|k| {
+        let value = &p.map[k];
+        if value.starts_with('{') { format!("{k}={value}") } else { format!("{k}=\"{}\"", escape(value.as_bytes())) }
+    });
+    format!("{{{}}}", parts.collect::<Vec<_>>().join(","))
+}
+
+fn accuracy(value: &str) -> Result<ResultAccuracy> {
+    let mut s = Scan::new(value);
+    s.expect('{')?;
+    if s.eat_text("mode=") {
+        let mode = i32::from(s.word().eq_ignore_ascii_case("highest"));
+        return Ok(ResultAccuracy { specs: Some(result_accuracy::Specs::Mode(mode)), ..Default::default() });
+    }
+    let mut t = result_accuracy::Tolerance::new();
+    if !s.eat_text("tolerance={") {
+        return Err(s.wrong("a tolerance"));
+    }
+    while !s.eat('}') {
+        let name = s.word();
+        s.expect('=')?;
+        let text = s.number();
+        let number: f64 = text.parse().map_err(|_| s.wrong("a number"))?;
+        match name {
+            "atol" => t.atol = number,
+            "rtol" => t.rtol = number,
+            "ulps" => t.ulps = number as i64,
+            _ => return Err(s.wrong("atol, rtol or ulps")),
+        }
+        s.eat(',');
+    }
+    Ok(ResultAccuracy { specs: Some(result_accuracy::Specs::Tolerance(t)), ..Default::default() })
+}
+
+/// `{{0}: (1, {}), {}: (0, {1})}`.
+fn aliasing(value: &str) -> Result<Vec<OutputOperandAliasing>> {
+    let mut s = Scan::new(value);
+    s.expect('{')?;
+    let mut out = Vec::new();
+    while !s.eat('}') {
+        let output_shape_index = s.ints('{', '}')?;
+        s.expect(':')?;
+        s.expect('(')?;
+        let operand_index = s.int()?;
+        s.expect(',')?;
+        let operand_shape_index = s.ints('{', '}')?;
+        s.expect(')')?;
+        s.eat(',');
+        out.push(OutputOperandAliasing {
+            output_shape_index,
+            operand_index,
+            operand_shape_index,
+            ..Default::default()
+        });
+    }
+    Ok(out)
+}
+
+/// `{{0,1},{2,3}}`.
+fn lists(value: &str) -> Result<Vec<Vec<i64>>> {
+    let mut s = Scan::new(value);
+    s.expect('{')?;
+    let mut out = Vec::new();
+    while !s.eat('}') {
+        out.push(s.ints('{', '}')?);
+        s.eat(',');
+    }
+    Ok(out)
+}
+
+/// `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)`.
+fn replica_groups(value: &str, p: &mut HloInstructionProto) -> Result<()> {
+    let mut s = Scan::new(value);
+    if !s.at('[') {
+        let groups = lists(value)?.into_iter().map(|replica_ids| ReplicaGroup { replica_ids, ..Default::default() });
+        let list = CollectiveDeviceListProto { replica_groups: groups.collect(), ..Default::default() };
+        p.collective_device_list = MessageField::some(list);
+        return Ok(());
+    }
+    let mut iota = IotaReplicaGroupListProto::new();
+    let [groups, size] = s.ints('[', ']')?[..] else { return Err(s.wrong("two sizes")) };
+    (iota.num_replica_groups, iota.num_devices_per_group) = (groups, size);
+    if !s.eat_text("<=") {
+        return Err(s.wrong("`<=`"));
+    }
+    iota.iota_reshape_dims = s.ints('[', ']')?;
+    iota.iota_transpose_perm = match s.eat('T') {
+        true => s.ints('(', ')')?.into_iter().map(|d| d as i32).collect(),
+        false => (0..iota.iota_reshape_dims.len() as i32).collect(),
+    };
+    p.iota_collective_device_list = MessageField::some(iota);
+    Ok(())
+}
+
+/// `{kind="sharding", entry={manual}, exit={replicated}}`.
+fn domain(value: &str, p: &mut HloInstructionProto) -> Result<()> {
+    let mut s = Scan::new(value);
+    s.expect('{')?;
+    while !s.eat('}') {
+        match s.word() {
+            "kind" => {
+                s.expect('=')?;
+                s.quoted()?;
+            }
+            "entry" => {
+                s.expect('=')?;
+                p.domain_entry_sharding = MessageField::some(sharding::write(s.braces()?)?);
+            }
+            "exit" => {
+                s.expect('=')?;
+                p.domain_exit_sharding = MessageField::some(sharding::write(s.braces()?)?);
+            }
+            _ => return Err(s.wrong("kind, entry or exit")),
+        }
+        s.eat(',');
+    }
+    Ok(())
+}
+
+fn braces(v: &[i64]) -> String {
+    format!("{{{}}}", v.iter().map(i64::to_string).collect::<Vec<_>>().join(","))
+}
+
+/// The text of attribute `name` as the message has it; `None` where it has its default and need not be written.
+pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &str>) -> Result<Option<String>> {
+    let quoted = |bytes: &[u8]| format!("\"{}\"", escape(bytes));
+    let text_of = |s: &OpSharding| sharding::read(s);
+    let dot = match p.opcode.as_str() {
+        "ragged-dot" => p.ragged_dot_dimension_numbers.as_ref().and_then(|r| r.dot_dimension_numbers.as_ref()),
+        _ => p.dot_dimension_numbers.as_ref(),
+    };
+    let listed = |v: &[i64]| (!v.is_empty()).then(|| braces(v));
+    Ok(match name {
+        "sharding" => p.sharding.as_ref().map(text_of),
+        "frontend_attributes" => p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()).map(frontend_text),
+        "parameter_replication" => p.parameter_replication.as_ref().map(|r| {
+            let all: Vec<String> = r.replicated_at_leaf_buffers.iter().map(bool::to_string).collect();
+            format!("{{{}}}", all.join(","))
+        }),
+        "control-predecessors" if !p.control_predecessor_ids.is_empty() => {
+            let one = |id: &i64| names.get(id).map(|n| format!("%{n}"));
+            let all: Option<Vec<String>> = p.control_predecessor_ids.iter().map(one).collect();
+            let all = all.ok_or_else(|| Error::user(Code::BadEncoding, "a control predecessor does not exist"))?;
+            Some(format!("{{{}}}", all.join(", ")))
+        }
+        "backend_config" if p.backend_config.starts_with(b"{") => {
+            Some(String::from_utf8_lossy(&p.backend_config).into_owned())
+        }
+        "backend_config" => Some(&p.backend_config).filter(|c| !c.is_empty()).map(|c| quoted(c)),
+        "operand_precision" => {
+            let all = p.precision_config.as_ref().map_or(&[][..], |c| &c.operand_precision);
+            let words: Option<Vec<&str>> = all.iter().map(|&n| word(PRECISIONS, n)).collect();
+            words.filter(|_| all.iter().any(|&n| n != 0)).map(|w| format!("{{{}}}", w.join(",")))
+        }
+        "algorithm" => {
+            let number = p.precision_config.as_ref().map_or(0, |c| c.algorithm);
+            word(ALGORITHMS, number).filter(|_| number != 0).map(str::to_string)
+        }
+        "result_accuracy" => p.result_accuracy.as_ref().and_then(accuracy_text),
+        "output_to_operand_aliasing" if !p.output_operand_aliasing.is_empty() => {
+            let one = |a: &OutputOperandAliasing| {
+                let (out, operand) = (braces(&a.output_shape_index), braces(&a.operand_shape_index));
+                format!("{out}: ({}, {operand})", a.operand_index)
+            };
+            Some(format!("{{{}}}", p.output_operand_aliasing.iter().map(one).collect::<Vec<_>>().join(", ")))
+        }
+        "replica_groups" => groups_text(p),
+        "source_target_pairs" if !p.source_target_pairs.is_empty() => {
+            let pairs = p.source_target_pairs.iter().map(|x| format!("{{{},{}}}", x.source, x.target));
+            Some(format!("{{{}}}", pairs.collect::<Vec<_>>().join(",")))
+        }
+        "channel_id" => (p.channel_id != 0).then(|| p.channel_id.to_string()),
+        "use_global_device_ids" => p.use_global_device_ids.then(|| "true".to_string()),
+        "is_composite" => p.is_composite.then(|| "true".to_string()),
+        "constrain_layout" => p.constrain_layout.then(|| "true".to_string()),
+        "is_host_transfer" => p.is_host_transfer.then(|| "true".to_string()),
+        "custom_call_target" => Some(quoted(p.custom_call_target.as_bytes())),
+        "custom_call_has_side_effect" => p.custom_call_has_side_effect.then(|| "true".to_string()),
+        "api_version" => {
+            word(API_VERSIONS, p.custom_call_api_version).filter(|_| p.custom_call_api_version > 1).map(str::to_string)
+        }
+        "schedule" => {
+            word(SCHEDULES, p.custom_call_schedule).filter(|_| p.custom_call_schedule != 0).map(str::to_string)
+        }
+        "padding_type" => word(PADDINGS, p.padding_type).filter(|_| p.padding_type != 0).map(str::to_string),
+        "operand_layout_constraints" if p.constrain_layout => {
+            let shapes = p.operand_shapes_with_layout.iter().map(|s| shape::read(s).map(|s| s.to_string()));
+            Some(format!("{{{}}}", shapes.collect::<Result<Vec<_>>>()?.join(", ")))
+        }
+        "literal" => match p.literal.as_ref() {
+            Some(l) => {
+                let shape = l.shape.as_ref().map(shape::read).transpose()?;
+                let shape = shape.map_or_else(String::new, |s| s.to_string());
+                Some(format!("{shape} {}", text::print_literal(&literal::read(l)?)))
+            }
+            None => None,
+        },
+        "window" => match p.window.as_ref().filter(|w| !w.dimensions.is_empty()) {
+            Some(w) => Some(text::print_window(&dims::read_window(w)?)),
+            None => None,
+        },
+        "dim_labels" => match p.convolution_dimension_numbers.as_ref() {
+            Some(d) => Some(text::print_dim_labels(&dims::read_convolution(d)?)),
+            None => None,
+        },
+        "feature_group_count" => (p.feature_group_count > 1).then(|| p.feature_group_count.to_string()),
+        "batch_group_count" => (p.batch_group_count > 1).then(|| p.batch_group_count.to_string()),
+        "infeed_config" => Some(&p.infeed_config).filter(|c| !c.is_empty()).map(|c| quoted(c)),
+        "outfeed_config" => Some(&p.outfeed_config).filter(|c| !c.is_empty()).map(|c| quoted(c)),
+        "outfeed_shape" => p.outfeed_shape.as_ref().map(|s| shape::read(s).map(|s| s.to_string())).transpose()?,
+        "delta" => Some(p.delta.to_string()),
+        "dimensions" => listed(&p.dimensions),
+        "num_carries" => (p.num_carries != 0).then(|| p.num_carries.to_string()),
+        "is_reverse" => p.is_reverse.then(|| "true".to_string()),
+        "is_associative" => (p.is_associative != 0).then(|| (p.is_associative == 1).to_string()),
+        "async_execution_thread" => {
+            let thread = &p.async_execution_thread;
+            (!thread.is_empty() && thread != "main").then(|| quoted(thread.as_bytes()))
+        }
+        "cross_program_prefetch_index" => p.cross_program_prefetch_index.map(|i| i.to_string()),
+        "domain" => {
+            let part = |s: &MessageField<OpSharding>| s.as_ref().map_or_else(|| "{}".to_string(), sharding::read);
+            let (entry, exit) = (part(&p.domain_entry_sharding), part(&p.domain_exit_sharding));
+            Some(format!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"))
+        }
+        "lhs_batch_dims" => dot.and_then(|d| listed(&d.lhs_batch_dimensions)),
+        "rhs_batch_dims" => dot.and_then(|d| listed(&d.rhs_batch_dimensions)),
+        "lhs_contracting_dims" => dot.and_then(|d| listed(&d.lhs_contracting_dimensions)),
+        "rhs_contracting_dims" => dot.and_then(|d| listed(&d.rhs_contracting_dimensions)),
+        "lhs_ragged_dims" => p.ragged_dot_dimension_numbers.as_ref().and_then(|d| listed(&d.lhs_ragged_dimensions)),
+        "rhs_group_dims" => p.ragged_dot_dimension_numbers.as_ref().and_then(|d| listed(&d.rhs_group_dimensions)),
+        _ => None,
+    })
+}
+
+fn accuracy_text(p: &ResultAccuracy) -> Option<String> {
+    match p.specs.as_ref()? {
+        result_accuracy::Specs::Mode(0) => None,
+        result_accuracy::Specs::Mode(_) => Some("{mode=highest}".to_string()),
+        result_accuracy::Specs::Tolerance(t) => {
+            Some(format!("{{tolerance={{atol={:?}, rtol={:?}, ulps={}}}}}", t.atol, t.rtol, t.ulps))
+        }
+    }
+}
+
+fn groups_text(p: &HloInstructionProto) -> Option<String> {
+    let list = p.collective_device_list.as_ref();
+    let iota = p.iota_collective_device_list.as_ref();
+    if let Some(i) = iota.or_else(|| list.and_then(|l| l.iota_replica_group_list.as_ref())) {
+        let reshape: Vec<String> = i.iota_reshape_dims.iter().map(i64::to_string).collect();
+        let plain = i.iota_transpose_perm.iter().enumerate().all(|(at, &d)| at as i32 == d);
+        let perm: Vec<String> = i.iota_transpose_perm.iter().map(i32::to_string).collect();
+        let turned = if plain { String::new() } else { format!("T({})", perm.join(",")) };
+        return Some(format!(
+            "[{},{}]<=[{}]{turned}",
+            i.num_replica_groups,
+            i.num_devices_per_group,
+            reshape.join(",")
+        ));
+    }
+    let groups = list.map_or(&p.replica_groups, |l| &l.replica_groups);
+    if list.is_none() && groups.is_empty() {
+        return None;
+    }
+    Some(format!("{{{}}}", groups.iter().map(|g| braces(&g.replica_ids)).collect::<Vec<_>>().join(",")))
+}

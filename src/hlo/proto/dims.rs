@@ -1,0 +1,89 @@
+//! Windows and the axes of convolutions as messages, both ways.
+use super::generated::xla_data::{ConvolutionDimensionNumbers, Window, WindowDimension};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+
+/// More axes than any convolution's labels can name.
+const MAX_RANK: usize = 12;
+
+pub(super) fn write_window(window: &[WindowDim]) -> Window {
+    let one = |w: &WindowDim| WindowDimension {
+        size: w.size as i64,
+        stride: w.stride as i64,
+        padding_low: w.pad_low,
+        padding_high: w.pad_high,
+        window_dilation: w.rhs_dilate as i64,
+        base_dilation: w.lhs_dilate as i64,
+        window_reversal: w.reversal,
+        ..Default::default()
+    };
+    Window { dimensions: window.iter().map(one).collect(), ..Default::default() }
+}
+
+pub(super) fn read_window(p: &Window) -> Result<Vec<WindowDim>> {
+    let size =
+        |v: i64| u64::try_from(v).map_err(|_| Error::user(Code::BadEncoding, format!("a window has a size {v}")));
+    let one = |w: &WindowDimension| {
+        Ok(WindowDim {
+            size: size(w.size)?,
+            stride: size(w.stride)?,
+            pad_low: w.padding_low,
+            pad_high: w.padding_high,
+            lhs_dilate: size(w.base_dilation)?,
+            rhs_dilate: size(w.window_dilation)?,
+            reversal: w.window_reversal,
+        })
+    };
+    p.dimensions.iter().map(one).collect()
+}
+
+pub(super) fn write_convolution(d: &ConvDims) -> ConvolutionDimensionNumbers {
+    let list = |v: &[usize]| v.iter().map(|&a| a as i64).collect();
+    ConvolutionDimensionNumbers {
+        input_batch_dimension: d.input_batch as i64,
+        input_feature_dimension: d.input_feature as i64,
+        input_spatial_dimensions: list(&d.input_spatial),
+        kernel_input_feature_dimension: d.kernel_input_feature as i64,
+        kernel_output_feature_dimension: d.kernel_output_feature as i64,
+        kernel_spatial_dimensions: list(&d.kernel_spatial),
+        output_batch_dimension: d.output_batch as i64,
+        output_feature_dimension: d.output_feature as i64,
+        output_spatial_dimensions: list(&d.output_spatial),
+        ..Default::default()
+    }
+}
+
+/// The axes alone: no window, groups of one. Errors: `Code::BadEncoding` for axes that are no permutation.
+pub(super) fn read_convolution(p: &ConvolutionDimensionNumbers) -> Result<ConvDims> {
+    let (input_batch, input_feature, input_spatial) =
+        axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?;
+    let (kernel_input_feature, kernel_output_feature, kernel_spatial) =
+        axes(p.kernel_input_feature_dimension, p.kernel_output_feature_dimension, &p.kernel_spatial_dimensions)?;
+    let (output_batch, output_feature, output_spatial) =
+        axes(p.output_batch_dimension, p.output_feature_dimension, &p.output_spatial_dimensions)?;
+    Ok(ConvDims {
+        window: Vec::new(),
+        input_batch,
+        input_feature,
+        input_spatial,
+        kernel_input_feature,
+        kernel_output_feature,
+        kernel_spatial,
+        output_batch,
+        output_feature,
+        output_spatial,
+        feature_group_count: 1,
+        batch_group_count: 1,
+    })
+}
+
+fn axes(first: i64, second: i64, spatial: &[i64]) -> Result<(usize, usize, Vec<usize>)> {
+    let all: Vec<i64> = [first, second].into_iter().chain(spatial.iter().copied()).collect();
+    let mut sorted = all.clone();
+    sorted.sort_unstable();
+    let distinct = sorted.windows(2).all(|w| w[0] != w[1]);
+    if !distinct || sorted[0] < 0 || sorted.last().is_some_and(|&d| d >= MAX_RANK as i64) {
+        return Err(Error::user(Code::BadEncoding, format!("{all:?} are no axes of a convolution")));
+    }
+    Ok((first as usize, second as usize, spatial.iter().map(|&d| d as usize).collect()))
+}

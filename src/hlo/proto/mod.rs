@@ -1,0 +1,87 @@
+//! Modules as messages: XLA's HloProto and HloModuleProto, both ways.
+//!
+//! What a message says, [`decode`] judges no more than [`super::text::parse`] judges a text: [`super::verify`] does. Instructions
+//! are named uniquely in the whole module, as XLA wants it. Attributes of the header that belong to a compilation and not to its
+//! module (`replica_count`, `num_partitions`, ...) have no place in a message. A layout that nobody wrote is not written, but for
+//! constants and the program's shape, where XLA insists on one.
+mod carried;
+mod dims;
+mod generated;
+mod literal;
+mod read;
+mod read_op;
+mod scan;
+mod shape;
+mod sharding;
+mod write;
+mod write_op;
+
+use protobuf::{Message, MessageField};
+
+use super::Module;
+use crate::diag::{Code, Error, Result};
+use generated::hlo::{HloModuleProto, HloProto};
+
+/// The bytes of an HloProto.
+///
+/// Errors: `Code::HloUnsupported` for attributes, opcodes and layouts that only text has.
+pub fn encode(module: &Module) -> Result<Vec<u8>> {
+    let proto = HloProto { hlo_module: MessageField::some(write::module(module)?), ..Default::default() };
+    proto.write_to_bytes().map_err(|e| Error::internal("encode a module", e.to_string()))
+}
+
+/// The module of an HloProto or an HloModuleProto.
+///
+/// Errors: `Code::BadEncoding` for bytes that are neither, ids that name nothing, and sizes that do not fit;
+/// `Code::HloUnsupported` for element types that are not known.
+pub fn decode(bytes: &[u8]) -> Result<Module> {
+    if !is_whole(bytes) {
+        return Err(Error::user(Code::BadEncoding, "this is no HloProto, or it is cut short"));
+    }
+    let wrapped = HloProto::parse_from_bytes(bytes).ok().and_then(|p| p.hlo_module.into_option());
+    let proto = match wrapped.filter(|m| !m.computations.is_empty()) {
+        Some(module) => module,
+        None => HloModuleProto::parse_from_bytes(bytes)
+            .map_err(|e| Error::user(Code::BadEncoding, format!("this is no HloProto: {e}")))?,
+    };
+    read::module(&proto)
+}
+
+/// Whether the outermost fields end where the bytes end: the reader of messages takes a cut one where a field ends.
+fn is_whole(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    let varint = |rest: &mut &[u8]| {
+        let mut value = 0u64;
+        for shift in (0..64).step_by(7) {
+            let (&byte, tail) = rest.split_first()?;
+            *rest = tail;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    };
+    while !rest.is_empty() {
+        let length = match varint(&mut rest).map(|tag| tag & 7) {
+            Some(0) => varint(&mut rest).map(|_| 0),
+            Some(1) => Some(8),
+            Some(2) => varint(&mut rest),
+            Some(5) => Some(4),
+            _ => None,
+        };
+        match length.and_then(|n| usize::try_from(n).ok()).and_then(|n| rest.get(n..)) {
+            Some(tail) => rest = tail,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Whether `bytes` are a message and not text: a message holds control characters from its first fields on.
+pub fn is_message(bytes: &[u8]) -> bool {
+    bytes.iter().take(4096).any(|&b| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c))
+}
+
+#[cfg(test)]
+mod tests;

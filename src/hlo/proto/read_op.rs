@@ -1,0 +1,200 @@
+//! The op of a message: its fields as attribute values, from which [`op_from_attrs`] makes the op.
+use std::collections::HashMap;
+
+use super::generated::hlo::HloInstructionProto;
+use super::read::bad;
+use super::{carried, dims, literal};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::text::op_from_attrs::{self, Attrs, Value};
+use crate::hlo::text::{self, table};
+use crate::hlo::{CompId, Op, Shape};
+use crate::tensor::DType;
+
+type Extra = Vec<(String, String)>;
+
+/// The op of `p` and the attributes that are only carried.
+pub(super) fn read(
+    p: &HloInstructionProto,
+    shape: &Option<Shape>,
+    operands: &[&Shape],
+    calls: &[CompId],
+    names: &HashMap<i64, &str>,
+) -> Result<(Op, Extra)> {
+    let opcode = p.opcode.as_str();
+    let Some(own) = table::attributes(opcode) else {
+        return Err(Error::user(Code::HloUnsupported, format!("`{opcode}` is no opcode")));
+    };
+    let mut attrs = Attrs::default();
+    let selector = operands.first().and_then(|s| s.as_array());
+    let by_pred = selector.is_some_and(|a| a.dtype == DType::Pred);
+    let mut calls = Calls { rest: calls, by_pred };
+    for name in own.iter().map(|n| n.trim_start_matches('!')).chain(table::COMMON.iter().copied()) {
+        match value(name, p, &mut calls)? {
+            Some(value) => {
+                let source = carried::read(name, p, names)?.unwrap_or_default();
+                attrs.push(name, value, source);
+            }
+            None => {
+                if let Some(source) = carried::read(name, p, names)? {
+                    attrs.push(name, Value::Text, source);
+                }
+            }
+        }
+    }
+    if !calls.rest.is_empty() {
+        return Err(bad(format!("{opcode} calls {} computations too many", calls.rest.len())));
+    }
+    let op = match opcode {
+        "parameter" => {
+            let number = usize::try_from(p.parameter_number);
+            Op::Parameter(number.map_err(|_| bad(format!("the parameter number {}", p.parameter_number)))?)
+        }
+        "constant" => constant(p, shape)?,
+        _ => op_from_attrs::op(opcode, shape, operands, &mut attrs).map_err(bad)?,
+    };
+    Ok((op, attrs.into_extra()))
+}
+
+fn constant(p: &HloInstructionProto, shape: &Option<Shape>) -> Result<Op> {
+    let message = p.literal.as_ref().ok_or_else(|| bad("a constant has no literal"))?;
+    let written = message.shape.as_ref().map(super::shape::read).transpose()?;
+    match (written, shape) {
+        (Some(a), Some(b)) if a.same(b) => Ok(Op::Constant(literal::read(message)?)),
+        _ => Err(bad("a constant's literal has another shape")),
+    }
+}
+
+/// The called computations that no attribute took yet.
+struct Calls<'a> {
+    rest: &'a [CompId],
+    /// Whether a conditional has a branch for true and one for false, not branches by number.
+    by_pred: bool,
+}
+
+impl Calls<'_> {
+    fn next(&mut self) -> Option<CompId> {
+        let (&first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(first)
+    }
+}
+
+/// The value of attribute `name` if the op or the verifier reads it; `None` where it is only carried or missing.
+fn value(name: &str, p: &HloInstructionProto, calls: &mut Calls) -> Result<Option<Value>> {
+    let opcode = p.opcode.as_str();
+    let word = |w: &str| Some(Value::Word(w.to_string()));
+    let ints = |v: &[i64]| Some(Value::Ints(v.to_vec()));
+    let gather = p.gather_dimension_numbers.as_ref();
+    let scatter = p.scatter_dimension_numbers.as_ref();
+    let dot = p.dot_dimension_numbers.as_ref();
+    Ok(match name {
+        // XLA's message has the body of a loop first, its text the condition.
+        "condition" => calls.rest.get(1).map(|&c| Value::Comp(c)),
+        "body" => {
+            let body = calls.next();
+            calls.next();
+            body.map(Value::Comp)
+        }
+        "to_apply" if opcode == "custom-call" => None,
+        "to_apply" | "calls" | "select" | "scatter" => calls.next().map(Value::Comp),
+        "true_computation" | "false_computation" if !calls.by_pred => None,
+        "true_computation" | "false_computation" => calls.next().map(Value::Comp),
+        "branch_computations" | "called_computations" if !calls.rest.is_empty() => {
+            Some(Value::Comps(std::mem::take(&mut calls.rest).to_vec()))
+        }
+        "direction" => word(&p.comparison_direction),
+        "type" => word(&p.comparison_type),
+        "exponent_bits" => Some(Value::Int(p.exponent_bits.into())),
+        "mantissa_bits" => Some(Value::Int(p.mantissa_bits.into())),
+        "iota_dimension" => Some(Value::Int(*p.dimensions.first().ok_or_else(|| bad("iota has no dimension"))?)),
+        "dimensions" if carries_dimensions(opcode) => None,
+        "dimensions" => ints(&p.dimensions),
+        "slice" => Some(Value::Slices(slices(p)?)),
+        "padding" => Some(Value::Pads(pads(p)?)),
+        "dynamic_slice_sizes" => ints(&p.dynamic_slice_sizes),
+        "offset_dims" => gather.and_then(|d| ints(&d.offset_dims)),
+        "collapsed_slice_dims" => gather.and_then(|d| ints(&d.collapsed_slice_dims)),
+        "start_index_map" => gather.and_then(|d| ints(&d.start_index_map)),
+        "operand_batching_dims" => gather.and_then(|d| ints(&d.operand_batching_dims)),
+        "start_indices_batching_dims" => gather.and_then(|d| ints(&d.start_indices_batching_dims)),
+        "index_vector_dim" => {
+            let from_scatter = scatter.map(|d| d.index_vector_dim);
+            gather.map(|d| d.index_vector_dim).or(from_scatter).map(Value::Int)
+        }
+        "slice_sizes" if opcode == "gather" => ints(&p.gather_slice_sizes),
+        "update_window_dims" => scatter.and_then(|d| ints(&d.update_window_dims)),
+        "inserted_window_dims" => scatter.and_then(|d| ints(&d.inserted_window_dims)),
+        "scatter_dims_to_operand_dims" => scatter.and_then(|d| ints(&d.scatter_dims_to_operand_dims)),
+        "input_batching_dims" => scatter.and_then(|d| ints(&d.input_batching_dims)),
+        "scatter_indices_batching_dims" => scatter.and_then(|d| ints(&d.scatter_indices_batching_dims)),
+        "indices_are_sorted" => Some(Value::Bool(p.indices_are_sorted)),
+        "unique_indices" => Some(Value::Bool(p.unique_indices)),
+        "is_stable" => Some(Value::Bool(p.is_stable)),
+        "k" => Some(Value::Int(p.k)),
+        "largest" => Some(Value::Bool(p.largest)),
+        "index" => Some(Value::Int(p.tuple_index)),
+        "lhs_batch_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.lhs_batch_dimensions)),
+        "rhs_batch_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.rhs_batch_dimensions)),
+        "lhs_contracting_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.lhs_contracting_dimensions)),
+        "rhs_contracting_dims" if opcode == "dot" => dot.and_then(|d| ints(&d.rhs_contracting_dimensions)),
+        "window" if opcode != "custom-call" => p.window.as_ref().map(dims::read_window).transpose()?.map(Value::Window),
+        "dim_labels" if opcode == "convolution" => {
+            let labels = p.convolution_dimension_numbers.as_ref().map(dims::read_convolution).transpose()?;
+            labels.map(|d| Value::Labels(text::print_dim_labels(&d)))
+        }
+        // Files of old versions leave a count of one out.
+        "feature_group_count" if opcode == "convolution" => Some(Value::Int(p.feature_group_count.max(1))),
+        "batch_group_count" if opcode == "convolution" => Some(Value::Int(p.batch_group_count.max(1))),
+        "fft_type" => {
+            let words = ["FFT", "IFFT", "RFFT", "IRFFT"];
+            let found = usize::try_from(p.fft_type).ok().and_then(|i| words.get(i));
+            word(found.ok_or_else(|| bad(format!("the fft type {}", p.fft_type)))?)
+        }
+        "fft_length" => ints(&p.fft_length),
+        "lower" if opcode == "cholesky" => Some(Value::Bool(p.cholesky_options.as_ref().is_some_and(|o| o.lower))),
+        "lower" => Some(Value::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.lower))),
+        "left_side" => Some(Value::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.left_side))),
+        "unit_diagonal" => Some(Value::Bool(p.triangular_solve_options.as_ref().is_some_and(|o| o.unit_diagonal))),
+        "transpose_a" => match p.triangular_solve_options.as_ref().map_or(1, |o| o.transpose_a) {
+            2 => word("TRANSPOSE"),
+            3 => word("ADJOINT"),
+            _ => word("NO_TRANSPOSE"),
+        },
+        "epsilon" => Some(Value::Float(p.epsilon.into())),
+        "feature_index" => Some(Value::Int(p.feature_index)),
+        "distribution" => match p.distribution {
+            1 => word("rng_uniform"),
+            2 => word("rng_normal"),
+            other => return Err(bad(format!("the distribution {other}"))),
+        },
+        "algorithm" if opcode == "rng-bit-generator" => match p.rng_algorithm {
+            0 => word("rng_default"),
+            1 => word("rng_three_fry"),
+            2 => word("rng_philox"),
+            other => return Err(bad(format!("the algorithm {other}"))),
+        },
+        "kind" => word(&p.fusion_kind),
+        _ => None,
+    })
+}
+
+/// Whether the dimensions of this opcode stay text.
+fn carries_dimensions(opcode: &str) -> bool {
+    matches!(opcode, "all-to-all" | "all-gather" | "all-gather-start" | "reduce-scatter" | "scan")
+}
+
+fn slices(p: &HloInstructionProto) -> Result<Vec<SliceDim>> {
+    let size = |v: i64| u64::try_from(v).map_err(|_| bad(format!("a slice from or to {v}")));
+    let all = p.slice_dimensions.iter();
+    all.map(|d| Ok(SliceDim { start: size(d.start)?, limit: size(d.limit)?, stride: size(d.stride)? })).collect()
+}
+
+fn pads(p: &HloInstructionProto) -> Result<Vec<PadDim>> {
+    let all = p.padding_config.as_ref().map_or(&[][..], |c| &c.dimensions);
+    let one = |d: &super::generated::xla_data::padding_config::PaddingConfigDimension| {
+        let interior = u64::try_from(d.interior_padding).map_err(|_| bad("an interior padding is negative"))?;
+        Ok(PadDim { low: d.edge_padding_low, high: d.edge_padding_high, interior })
+    };
+    all.iter().map(one).collect()
+}

@@ -1,0 +1,137 @@
+//! Shardings as messages, both ways. They are only carried: their text is read here and nowhere else.
+use super::generated::xla_data::OpSharding;
+use super::scan::Scan;
+use crate::diag::{Code, Error, Result};
+
+/// Words of XLA's `OpSharding.Type`, by number; tuples and tiles have a form of their own.
+const TYPES: &[(&str, i32)] = &[("replicated", 0), ("manual", 4), ("unknown", 5), ("unreduced", 6)];
+const MAXIMAL: i32 = 1;
+const TUPLE: i32 = 2;
+const OTHER: i32 = 3;
+
+fn unsupported(what: &str) -> Error {
+    Error::user(Code::HloUnsupported, format!("{what} in a sharding is not written to messages"))
+}
+
+/// `{replicated}`, `{devices=[2,2]<=[4]T(1,0) last_tile_dim_replicate}`, `{{manual}, {maximal device=1}}`.
+pub(super) fn write(text: &str) -> Result<OpSharding> {
+    let mut s = Scan::new(text);
+    let sharding = one(&mut s)?;
+    if s.at_end() { Ok(sharding) } else { Err(s.wrong("the end of a sharding")) }
+}
+
+fn one(s: &mut Scan) -> Result<OpSharding> {
+    s.expect('{')?;
+    if !s.at('{') && !s.at('}') {
+        return parts(s);
+    }
+    let mut p = OpSharding { type_: TUPLE, ..Default::default() };
+    while !s.eat('}') {
+        s.expect('{')?;
+        p.tuple_shardings.push(parts(s)?);
+        s.eat(',');
+    }
+    Ok(p)
+}
+
+/// The words of one sharding, behind its `{`.
+fn parts(s: &mut Scan) -> Result<OpSharding> {
+    let mut p = OpSharding::new();
+    while !s.eat('}') {
+        match s.word() {
+            "maximal" => p.type_ = MAXIMAL,
+            "device" => {
+                s.expect('=')?;
+                p.tile_assignment_dimensions = vec![1];
+                p.tile_assignment_devices = vec![s.int()?];
+            }
+            "devices" => devices(s, &mut p)?,
+            "last_tile_dim_replicate" => p.replicate_on_last_tile_dim = true,
+            "last_tile_dims" => last_tile_dims(s, &mut p)?,
+            word @ ("shard_as" | "shard_like") => {
+                p.is_shard_group = true;
+                p.shard_group_type = i32::from(word == "shard_like");
+                p.shard_group_id = s.int()?;
+            }
+            word => match TYPES.iter().find(|t| t.0 == word) {
+                Some(kind) => p.type_ = kind.1,
+                None => return Err(unsupported(&format!("`{word}`"))),
+            },
+        }
+    }
+    Ok(p)
+}
+
+fn last_tile_dims(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
+    s.expect('=')?;
+    s.expect('{')?;
+    while !s.eat('}') {
+        let word = s.word();
+        let kind = TYPES.iter().find(|t| t.0 == word).ok_or_else(|| s.wrong("a sharding's type"))?;
+        p.last_tile_dims.push(kind.1);
+        s.eat(',');
+    }
+    Ok(())
+}
+
+/// `=[2,2]0,1,2,3` or `=[2,2]<=[4]T(1,0)`.
+fn devices(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
+    p.type_ = OTHER;
+    s.expect('=')?;
+    p.tile_assignment_dimensions = s.ints('[', ']')?;
+    if s.eat_text("<=") {
+        p.iota_reshape_dims = s.ints('[', ']')?;
+        if s.eat_text("T(") {
+            while !s.eat(')') {
+                p.iota_transpose_perm.push(s.int()? as i32);
+                s.eat(',');
+            }
+        } else {
+            p.iota_transpose_perm = (0..p.iota_reshape_dims.len() as i32).collect();
+        }
+        return Ok(());
+    }
+    while s.at_int() {
+        p.tile_assignment_devices.push(s.int()?);
+        s.eat(',');
+    }
+    Ok(())
+}
+
+/// The text of a message.
+pub(super) fn read(p: &OpSharding) -> String {
+    if p.type_ == TUPLE {
+        let parts: Vec<String> = p.tuple_shardings.iter().map(read).collect();
+        return format!("{{{}}}", parts.join(", "));
+    }
+    let list = |v: &[i64]| v.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    let word = |number: i32| TYPES.iter().find(|t| t.1 == number).map_or("unknown", |t| t.0);
+    let mut out = match p.type_ {
+        MAXIMAL => format!("{{maximal device={}", list(&p.tile_assignment_devices)),
+        OTHER => {
+            let tiles = list(&p.tile_assignment_dimensions);
+            let devices = if p.iota_reshape_dims.is_empty() {
+                list(&p.tile_assignment_devices)
+            } else {
+                let plain = p.iota_transpose_perm.iter().enumerate().all(|(i, &d)| d == i as i32);
+                let perm: Vec<String> = p.iota_transpose_perm.iter().map(i32::to_string).collect();
+                let turned = if plain { String::new() } else { format!("T({})", perm.join(",")) };
+                format!("<=[{}]{turned}", list(&p.iota_reshape_dims))
+            };
+            format!("{{devices=[{tiles}]{devices}")
+        }
+        number => format!("{{{}", word(number)),
+    };
+    if p.replicate_on_last_tile_dim {
+        out += " last_tile_dim_replicate";
+    }
+    if !p.last_tile_dims.is_empty() {
+        let kinds: Vec<&str> = p.last_tile_dims.iter().map(|&t| word(t)).collect();
+        out += &format!(" last_tile_dims={{{}}}", kinds.join(", "));
+    }
+    if p.is_shard_group {
+        let kind = if p.shard_group_type == 1 { "shard_like" } else { "shard_as" };
+        out += &format!(" {kind} {}", p.shard_group_id);
+    }
+    out + "}"
+}
