@@ -13,6 +13,7 @@ const ROOMS: &[(&str, u32)] = &[
     ("hlo", 3),
     ("kernel", 3),
     ("interp", 4),
+    ("opdef", 4),
     ("optimize", 5),
     ("ops", 5),
     ("import", 6),

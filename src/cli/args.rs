@@ -22,6 +22,8 @@ pub enum Verb {
     Check(CheckArgs),
     /// Describe a graph: inputs, outputs, ops, parameters, functions.
     Inspect(InspectArgs),
+    /// Find TensorFlow's auto-clusters, and the reason for every node outside.
+    Cluster(ClusterArgs),
     /// Measure the time of a call.
     Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
@@ -203,6 +205,34 @@ pub struct CheckArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct ClusterArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    #[command(flatten)]
+    pub pass: ClusterPassArgs,
+    /// Write a line `node<TAB>cluster` for every node; the cluster is empty where there is none.
+    #[arg(long, value_name = "FILE")]
+    pub tsv: Option<PathBuf>,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    /// Say how the clusters differ from those in an earlier output of --json; exit status 1 where a node left its cluster.
+    #[arg(long, value_name = "OLD.json")]
+    pub baseline: Option<PathBuf>,
+    /// Exit status 1 where a smaller part of the nodes than this is in clusters.
+    #[arg(long, value_name = "PART")]
+    pub min_clustered: Option<f64>,
+}
+
+/// How clusters are formed.
+#[derive(Args, Debug)]
+pub struct ClusterPassArgs {
+    /// Flags as in the environment variable TF_XLA_FLAGS, which come after those.
+    #[arg(long = "tf-xla-flags", value_name = "FLAGS", allow_hyphen_values = true)]
+    pub tf_xla_flags: Option<String>,
 }
 
 #[derive(Args, Debug)]

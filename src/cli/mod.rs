@@ -5,6 +5,8 @@
 mod args;
 mod bench;
 mod check;
+mod cluster;
+mod cluster_text;
 mod compile;
 mod config;
 mod explain;
@@ -65,6 +67,7 @@ fn dispatch(verb: Verb) -> Result<Verdict> {
         Verb::Verify(args) => verify::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
+        Verb::Cluster(args) => cluster::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Targets(args) => targets::run(&args),
         Verb::Hlo(verb) => hlo::run(verb),

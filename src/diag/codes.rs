@@ -52,6 +52,37 @@ codes! {
     UnknownTarget 302 "unknown-target" "LLVM does not know the target, the processor or the feature." "tfaot targets lists them.";
     NameClash 303 "name-clash" "Two names become the same C identifier." "Give names in --config.";
     Mismatch 401 "mismatch" "Two engines, or the code and the expected answer, differ by more than the bound." "The message names the output and the element.";
+    AlreadyClustered 501 "already-clustered" "A node carries _XlaAlreadyClustered, or the graph runs on TPUs: TensorFlow's pass leaves such a graph alone." "Cluster the graph before it was marked; remove the attribute.";
+    LoopsCross 502 "loops-cross" "Frames of TensorFlow 1's loops feed each other in a circle, and TensorFlow's pass forms no clusters in such a graph." "Export with control flow v2.";
+    ClusteringOff 503 "clustering-off" "The flags or the session switch clustering off for the device, and the node does not ask for it." "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit switch it on.";
+    XlaCompileFalse 504 "xla-compile-false" "The attribute _XlaCompile of the node or its function is false." "Remove the attribute.";
+    NoCompilationDevice 505 "no-compilation-device" "XLA compiles for CPUs and GPUs, and the node is placed on another device." "Place the node on a CPU or a GPU.";
+    FuelSpent 506 "fuel-spent" "--tf_xla_clustering_fuel allows no more candidates." "Give more fuel.";
+    GraphArgument 507 "graph-argument" "Arguments and results of a graph are in no cluster." "Nothing: clusters start behind them.";
+    NoXlaKernel 508 "no-xla-kernel" "XLA has no kernel for the op, so it runs outside of clusters." "Replace the op by one that XLA has, or move it to the edge of the graph.";
+    NoXlaType 509 "no-xla-type" "XLA has a kernel for the op, but not for this type." "The message lists the types; cast before the op.";
+    ReferenceInput 510 "reference-input" "An input is a reference to a variable of TensorFlow 1." "Use resource variables, or freeze the graph.";
+    FunctionNotCompilable 511 "function-not-compilable" "A function that the node calls holds a node that XLA can't compile." "The message names the node; change it, or let the function be inlined.";
+    StatefulRandom 512 "stateful-random" "The op draws numbers from a generator of its own, whose state compiled code does not have." "Use the stateless random ops.";
+    EffectKept 513 "effect-kept" "The op has an effect, such as an assertion, that compiled code would drop or can't have." "Remove it, or move it out of the hot part of the graph.";
+    VariantTensor 514 "variant-tensor" "The op takes or returns a variant, such as a TensorList, which clusters can't hold." "A loop that is compiled as a whole keeps its lists inside.";
+    StackOrTensorArray 515 "stack-or-tensor-array" "Stacks and TensorArrays of TensorFlow 1 are not clustered." "Export with control flow v2.";
+    ResourceInFunction 516 "resource-in-function" "A function uses a variable; variables are used at the top of a cluster only." "Let the function be inlined.";
+    SlowUnderXla 517 "slow-under-xla" "XLA's code for the op is slow or inaccurate, so TensorFlow does not cluster it." "Nothing: TensorFlow's own kernel is faster.";
+    NotInAllowList 518 "not-in-allow-list" "The op is not in --tf_xla_ops_to_cluster." "Add it to the list.";
+    StatefulConstant 519 "stateful-constant" "Another op needs the node's value when it is compiled, and the node is stateful." "Make the value a constant.";
+    LoopConstant 520 "loop-constant" "An identity that holds back the constants of a loop stays outside." "Nothing: it would cost more inside.";
+    ClusterTooSmall 521 "cluster-too-small" "The cluster has fewer effective nodes than --tf_xla_min_cluster_size; constants and identities do not count." "Lower the flag.";
+    Declustered 522 "declustered" "The node was in a cluster and was taken out again, as it would cost more inside." "Nothing.";
+    NotFetched 523 "not-fetched" "TensorFlow removes nodes that no fetch needs before it clusters." "Fetch what the node computes.";
+    ExpandedNode 524 "expanded-node" "A call was inlined or control flow was lowered before clustering, as TensorFlow does." "Look at the nodes that it became.";
+    DeadnessDiffers 531 "deadness-differs" "Two nodes live and die under different conditions, so they can't be one call." "Move the nodes to the same side of the condition.";
+    DevicesDiffer 532 "devices-differ" "Two nodes are on devices that one cluster can't span." "Place them on one device.";
+    ScopesDiffer 533 "scopes-differ" "Two nodes carry different XLA scopes, as behind Stage and Unstage." "Remove the scopes.";
+    ClusterTooLarge 534 "cluster-too-large" "Two clusters together would be larger than --tf_xla_max_cluster_size." "Raise the flag.";
+    CrossDevice 535 "cross-device" "The cluster would have to wait for another device." "Place the nodes on one device.";
+    ResourceOrder 536 "resource-order" "A cluster reads its variables first and writes them last; these two operations would lose their order." "Read before writing.";
+    WouldCycle 537 "would-cycle" "A way outside leads from one cluster to the other; as one they would wait for themselves." "Remove what blocks the nodes on the way.";
     Internal 901 "internal" "An invariant of tfaot is broken." "Please report it.";
 }
 

@@ -58,6 +58,10 @@ pub struct Function {
     pub rets: Vec<Endpoint>,
     /// The names of the results in the signature.
     pub ret_names: Vec<Box<str>>,
+    /// The attributes of the definition, such as `_XlaMustCompile` and `_noinline`.
+    pub attrs: Box<[(Arc<str>, Attr)]>,
+    /// Whether the signature says that its result may depend on more than its arguments.
+    pub stateful: bool,
     /// The body.
     pub graph: Graph,
 }
@@ -132,6 +136,14 @@ impl Node {
     /// A function attribute.
     pub fn func(&self, name: &str) -> Option<&FuncRef> {
         if let Some(Attr::Func(v)) = self.attr(name) { Some(v) } else { None }
+    }
+}
+
+impl Function {
+    /// A boolean attribute of the definition.
+    pub fn bool(&self, name: &str) -> Option<bool> {
+        let found = self.attrs.iter().find(|a| &*a.0 == name);
+        if let Some((_, Attr::Bool(v))) = found { Some(*v) } else { None }
     }
 }
 

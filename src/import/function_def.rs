@@ -5,7 +5,7 @@ use super::node_def::{Interner, RawNode, read_node};
 use super::wire::Reader;
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Function, Node, NodeId, TfType};
-use crate::ops;
+use crate::{opdef, ops};
 use indexmap::IndexMap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ struct RawFunction<'a> {
     arg_attrs: HashMap<u64, Vec<(Arc<str>, Attr)>>,
     rets: HashMap<&'a str, &'a str>,
     nodes: Vec<Reader<'a>>,
+    stateful: bool,
 }
 
 /// Names of each function's results: nodes whose op is a function number their outputs by them.
@@ -72,6 +73,7 @@ fn read_raw<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawF
         arg_attrs: HashMap::new(),
         rets: HashMap::new(),
         nodes: Vec::new(),
+        stateful: false,
     };
     while let Some(field) = reader.next()? {
         match field.number {
@@ -103,6 +105,7 @@ fn read_signature<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut 
             1 => f.name = names.get(field.text()?),
             2 => f.args.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
             3 => f.results.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
+            17 => f.stateful = field.number()? != 0,
             _ => {}
         }
     }
@@ -160,7 +163,8 @@ fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results
         rets.push(nodes.endpoint_of(told, port)?);
     }
     let ret_names = f.results.iter().map(|r| r.name.into()).collect();
-    Ok(Function { name: f.name, args, rets, ret_names, graph: nodes.finish(port)? })
+    let (attrs, stateful) = (f.attrs.into(), f.stateful);
+    Ok(Function { name: f.name, args, rets, ret_names, attrs, stateful, graph: nodes.finish(port)? })
 }
 
 /// Arguments that stand for lists are refused: only functions of TensorFlow 1's gradients have them.
@@ -189,8 +193,7 @@ fn add_arg<'a>(
 
 /// The number of the output that `out:1` (or `1`, in graphs made by other tools) means.
 ///
-/// Results of a list follow each other, so an output after one output that is a list has no fixed number: the row's names
-/// before it are counted as one each.
+/// Where the op is not TensorFlow's, the outputs that its row names are counted as one each.
 fn named_port(node: &Node, rest: &str, results: &Results) -> Option<u32> {
     let Some((output, index)) = rest.split_once(':') else {
         return rest.parse().ok().or_else(|| output_offset(node, rest, results));
@@ -202,6 +205,9 @@ fn named_port(node: &Node, rest: &str, results: &Results) -> Option<u32> {
 fn output_offset(node: &Node, output: &str, results: &Results) -> Option<u32> {
     if let Some(names) = results.get(&node.op) {
         return names.iter().position(|n| *n == output).map(|i| i as u32);
+    }
+    if let Some(range) = opdef::find(&node.op).and_then(|def| def.output_range(node, output)) {
+        return u32::try_from(range.start).ok();
     }
     let Some(row) = ops::find(&node.op) else { return Some(0) };
     let outputs = row.outputs();

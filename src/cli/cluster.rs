@@ -1,0 +1,115 @@
+//! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
+use super::args::{ClusterArgs, ClusterPassArgs, GraphArgs};
+use super::{Verdict, cluster_text, graph, out};
+use crate::cluster::{self, Clustering, Entrance, JitLevel, Options};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::Program;
+use crate::import;
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Prints the clusters.
+pub fn run(args: &ClusterArgs) -> Result<Verdict> {
+    let mut options = options(&args.pass, args.graph.quiet)?;
+    options.refused_edges = args.json || args.tsv.is_none();
+    let program = load(&args.graph, &mut options)?;
+    let found = find(&args.graph, &program, &options)?;
+    if let Some(path) = &args.tsv {
+        write_tsv(path, &found)?;
+    }
+    if args.json {
+        out::json(&cluster_text::document(&program.source, &found))?;
+    } else if args.tsv.is_none() {
+        out::text(&cluster_text::table(&found))?;
+    }
+    let kept = match &args.baseline {
+        Some(path) => compare(path, &found)?,
+        None => Verdict::Yes,
+    };
+    Ok(if enough(args.min_clustered, &found) { kept } else { Verdict::No })
+}
+
+/// The program, brought to what TensorFlow's pass sees; what was assumed goes to standard error.
+pub fn load(args: &GraphArgs, options: &mut Options) -> Result<Program> {
+    let mut program = import::load(&args.graph, args.format.as_deref())?;
+    if !cluster::is_dump(&program.graph) {
+        options.entrance = Entrance::Saved;
+        let assumed = cluster::bring(&mut program).map_err(|e| graph::in_file(e, args))?;
+        assumed.iter().filter(|_| !args.quiet).for_each(|a| out::note(format_args!("note: {a}")));
+    }
+    Ok(program)
+}
+
+/// The clusters of a program that was loaded here.
+pub fn find(args: &GraphArgs, program: &Program, options: &Options) -> Result<Clustering> {
+    cluster::cluster(program, &program.graph, options).map_err(|e| graph::in_file(e, args))
+}
+
+/// The flags of the environment and the command line.
+pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<Options> {
+    let mut options = Options::default();
+    let environment = std::env::var("TF_XLA_FLAGS").unwrap_or_default();
+    let environment = from_file(&environment)?;
+    for text in [environment.as_str(), args.tf_xla_flags.as_deref().unwrap_or("")] {
+        options.flags.parse(text).into_iter().for_each(|w| out::note(format_args!("warning: {w}")));
+    }
+    let mut assumed = Vec::new();
+    if options.flags.general.is_none() && options.flags.single_gpu.is_none() {
+        options.session_level = Some(JitLevel::On);
+        assumed.push("--tf_xla_auto_jit=2");
+    }
+    if options.flags.cpu_global_jit.is_none() {
+        options.flags.cpu_global_jit = Some(true);
+        assumed.push("--tf_xla_cpu_global_jit");
+    }
+    if !assumed.is_empty() && !quiet {
+        out::note(format_args!("note: assumed {}, as no flag says otherwise", assumed.join(" ")));
+    }
+    Ok(options)
+}
+
+/// TF_XLA_FLAGS holds flags, or names a file that does.
+fn from_file(text: &str) -> Result<String> {
+    if text.trim().is_empty() || text.trim_start().starts_with('-') {
+        return Ok(text.to_string());
+    }
+    let path = Path::new(text);
+    std::fs::read_to_string(path).map_err(|e| out::io_error("read, which TF_XLA_FLAGS names", path, &e))
+}
+
+fn write_tsv(path: &Path, found: &Clustering) -> Result<()> {
+    let mut text = String::new();
+    for node in &found.nodes {
+        let cluster = node.cluster.as_ref().map_or("", |&c| &found.clusters[c as usize].name);
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{}\t{cluster}", node.name);
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()).map(|()| file))
+        .and_then(|file| file.persist(path).map_err(|e| e.error));
+    written.map(|_| ()).map_err(|e| out::io_error("written", path, &e))
+}
+
+/// Whether at least this part of the nodes is in clusters.
+fn enough(least: Option<f64>, found: &Clustering) -> bool {
+    let coverage = found.coverage();
+    let Some(least) = least.filter(|&least| coverage < least) else { return true };
+    out::note(format_args!("{:.4} of the nodes are in clusters, and --min-clustered asks for {least}", coverage));
+    false
+}
+
+/// Prints how the clusters differ from those of an earlier `--json`; no where a node is in a cluster no more.
+fn compare(path: &Path, found: &Clustering) -> Result<Verdict> {
+    let text = std::fs::read(path).map_err(|e| out::io_error("read", path, &e))?;
+    let old: Value = serde_json::from_slice(&text).map_err(|e| not_ours(path, &e.to_string()))?;
+    let old = old["assignments"].as_object().ok_or_else(|| not_ours(path, "it has no `assignments`"))?;
+    let difference = cluster_text::difference(old, found);
+    out::text(&difference.text)?;
+    Ok(if difference.lost == 0 { Verdict::Yes } else { Verdict::No })
+}
+
+fn not_ours(path: &Path, why: &str) -> Error {
+    Diagnostic::new(Code::BadOption, format!("`{}` is no output of tfaot cluster --json: {why}", path.display())).into()
+}

@@ -1,0 +1,144 @@
+//! Which nodes may be in a cluster: TensorFlow's rules in TensorFlow's order, the first that fails is the reason.
+use super::compilable::Compilable;
+use super::constants::{self, ConstantArgs};
+use super::devices::DeviceKind;
+use super::flow::{CONTROL, Class, Flow};
+use super::reason::Left;
+use super::table;
+use super::{Options, placed::Placed};
+use crate::diag::{Code, Error, Result};
+use std::collections::HashSet;
+
+/// The candidates of a graph.
+pub struct Candidates {
+    /// Why a node is none; `None`: it is one.
+    pub left: Vec<Option<Left>>,
+    /// Whether the node asks to be compiled.
+    pub asks: Vec<bool>,
+}
+
+/// Sorts the nodes of `flow`.
+///
+/// Errors: `BadOption` for names in the allow list or the exclude list that XLA does not have.
+pub fn find<'p>(
+    flow: &Flow<'p>,
+    placed: &Placed,
+    options: &Options,
+    args: &mut ConstantArgs,
+    compilable: &mut Compilable<'p>,
+) -> Result<Candidates> {
+    let allowed = allow_list(&options.flags.ops_to_cluster)?;
+    compilable.exclude_where = excludes_where(&options.flags.exclude_ops)?;
+    let marks = constants::analyse(flow, args, &|_| true);
+    let mut found = Candidates { left: vec![None; flow.nodes.len()], asks: vec![false; flow.nodes.len()] };
+    let mut fuel = options.flags.fuel;
+    for n in flow.op_nodes() {
+        let at = n as usize;
+        if fuel <= 0 {
+            found.left[at] = Some(Left::Fuel);
+            continue;
+        }
+        found.asks[at] = asks(flow, n, placed.level_is_on);
+        let verdict = judge(flow, n, placed, options, found.asks[at], compilable)
+            .and_then(|()| listed(flow, n, allowed.as_ref()))
+            .and_then(|()| stateful_constant(flow, n, marks[at]))
+            .and_then(|()| if drives_loop_constants(flow, n) { Err(Left::LoopConstant) } else { Ok(()) });
+        match verdict {
+            Ok(()) => fuel -= 1,
+            Err(left) => found.left[at] = Some(left),
+        }
+    }
+    Ok(found)
+}
+
+/// A truth attribute of the node, else of the function that is its op.
+fn flag(flow: &Flow, n: u32, name: &str) -> Option<bool> {
+    let node = flow.nodes[n as usize].node?;
+    node.bool(name).or_else(|| flow.program.functions.get(&node.op)?.bool(name))
+}
+
+/// Whether a node asks to be compiled.
+pub fn asks(flow: &Flow, n: u32, level_is_on: bool) -> bool {
+    flag(flow, n, "_XlaCompile") == Some(true) || (level_is_on && flag(flow, n, "_XlaMustCompile") == Some(true))
+}
+
+fn judge<'p>(
+    flow: &Flow<'p>,
+    n: u32,
+    placed: &Placed,
+    options: &Options,
+    asks: bool,
+    compilable: &mut Compilable<'p>,
+) -> Result<(), Left> {
+    if flag(flow, n, "_XlaCompile") == Some(false) {
+        return Err(Left::Refused);
+    }
+    let device = placed.device(n);
+    if device.kind == DeviceKind::Unknown {
+        return Err(Left::NoDevice(device.name.clone()));
+    }
+    if !placed.should_compile(options, asks, device.kind) {
+        return Err(Left::Off);
+    }
+    compilable.lenient = device.kind == DeviceKind::Xla;
+    compilable.node(flow, n)
+}
+
+fn listed(flow: &Flow, n: u32, allowed: Option<&HashSet<&str>>) -> Result<(), Left> {
+    match allowed {
+        Some(list) if !list.contains(flow.op(n)) => Err(Left::NotListed),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A stateful op whose value must be known at compile time stays outside, but for stacks and TensorArrays.
+fn stateful_constant(flow: &Flow, n: u32, marked: bool) -> Result<(), Left> {
+    if !marked {
+        return Ok(());
+    }
+    let kind = flow.kind_of_node(n);
+    let of_function = flow.program.functions.get(kind.op).map(|f| f.stateful);
+    let stateful = of_function.unwrap_or(kind.def.is_some_and(|d| d.stateful));
+    let kept = kind.row.and_then(|r| r.resource);
+    let kept = matches!(kept, Some((_, table::Resource::Stack | table::Resource::TensorArray)));
+    if stateful && !kept { Err(Left::StatefulConstant) } else { Ok(()) }
+}
+
+/// An identity behind the body side of a loop's Switch that constants wait for.
+fn drives_loop_constants(flow: &Flow, n: u32) -> bool {
+    if flow.class(n) != Class::Identity {
+        return false;
+    }
+    let Some(from) = flow.ins(n).find(|e| flow.class(e.src) == Class::Switch && e.src_port == 1) else { return false };
+    let by_loop = flow.input(from.src, 1).is_some_and(|e| flow.op(e.src) == "LoopCond");
+    by_loop && flow.outs(n).any(|e| e.src_port == CONTROL && flow.class(e.dst) == Class::Constant)
+}
+
+/// The ops of `--tf_xla_ops_to_cluster`; `None`: all.
+fn allow_list(text: &str) -> Result<Option<HashSet<&'static str>>> {
+    let mut list = HashSet::new();
+    for name in text.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+        let before = list.len();
+        list.extend(table::group(name));
+        if list.len() == before && table::group(name).next().is_none() {
+            let known = table::names().iter().find(|op| **op == name);
+            list.insert(*known.ok_or_else(|| unsupported(name, "tf_xla_ops_to_cluster"))?);
+        }
+    }
+    Ok(Some(list).filter(|l| !l.is_empty()))
+}
+
+fn excludes_where(text: &str) -> Result<bool> {
+    let mut excluded = false;
+    for name in text.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+        if name != "Where" {
+            return Err(unsupported(name, "tf_xla_cluster_exclude_ops"));
+        }
+        excluded = true;
+    }
+    Ok(excluded)
+}
+
+fn unsupported(name: &str, flag: &str) -> Error {
+    Error::user(Code::BadOption, format!("The operation '{name}' passed to --{flag} is not supported by XLA."))
+}

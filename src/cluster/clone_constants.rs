@@ -1,0 +1,64 @@
+//! Small constants with several consumers get a copy for each, so that a shared constant does not tie clusters together.
+use super::flow::{CONTROL, Class, Flow};
+use crate::diag::{Code, Error, Result};
+use crate::graph::Attr;
+use std::collections::HashSet;
+
+/// Constants of fewer elements are copied.
+const SMALL: u64 = 16;
+
+/// Copies the constants of `flow`. A graph that updates tensors in place is left alone.
+pub fn run(flow: &mut Flow) -> Result<()> {
+    if flow.op_nodes().any(|n| matches!(flow.op(n), "InplaceUpdate" | "InplaceAdd" | "InplaceSub")) {
+        return Ok(());
+    }
+    let mut names: HashSet<String> = HashSet::new();
+    let mut copies = 0u64;
+    for n in flow.op_nodes() {
+        let mut ins = flow.nodes[n as usize].ins.clone();
+        ins.sort_unstable();
+        for id in ins {
+            let Some(edge) = flow.edges[id as usize] else { continue };
+            if !is_small_constant(flow, edge.src) || flow.nodes[edge.src as usize].outs.len() == 1 {
+                continue;
+            }
+            let Some(node) = flow.nodes[edge.src as usize].node else { continue };
+            if names.is_empty() {
+                names = flow.nodes.iter().map(|n| n.name.to_string()).collect();
+            }
+            let name = fresh(&mut names, flow.name(edge.src), &mut copies)?;
+            let controls: Vec<_> = flow.ins(edge.src).collect();
+            let copy = flow.add(name.into(), node);
+            for from in controls {
+                flow.connect(from.src, from.src_port, copy, from.dst_port);
+            }
+            if edge.dst_port != CONTROL {
+                flow.disconnect(id);
+            }
+            flow.connect(copy, edge.src_port, edge.dst, edge.dst_port);
+        }
+    }
+    Ok(())
+}
+
+fn fresh(names: &mut HashSet<String>, base: &str, copies: &mut u64) -> Result<String> {
+    loop {
+        let name = format!("{base}/clone_{copies}");
+        *copies = copies.checked_add(1).ok_or_else(|| Error::user(Code::TooLarge, "too many constants are copied"))?;
+        if names.insert(name.clone()) {
+            return Ok(name);
+        }
+    }
+}
+
+fn is_small_constant(flow: &Flow, n: u32) -> bool {
+    if flow.class(n) != Class::Constant {
+        return false;
+    }
+    let dims = match flow.nodes[n as usize].node.and_then(|node| node.attr("value")) {
+        Some(Attr::Tensor(value)) => value.dims.iter().fold(1u64, |all, &d| all.saturating_mul(d)),
+        Some(Attr::Strings(all)) => all.len() as u64,
+        _ => return false,
+    };
+    dims < SMALL
+}

@@ -1,0 +1,403 @@
+//! Candidates to clusters: edges between clusters are contracted in TensorFlow's order until nothing more goes together.
+//!
+//! Each candidate begins as a cluster of one. A sweep takes the clusters in post order and tries each edge to a successor;
+//! the first sweep takes only Shape, Rank and Size along, the second leaves out a node that only waits for others and the step
+//! of a counter, the third tries every edge.
+use super::Options;
+use super::candidates::Candidates;
+use super::cycles::Cycles;
+use super::deadness::Deadness;
+use super::flow::{CONTROL, Class, Flow, SINK};
+use super::frames::Frames;
+use super::placed::Placed;
+use super::predicate::Pred;
+use super::reason;
+use super::resources::{self, Unsafe};
+use crate::diag::{Code, Error, Result};
+use crate::graph::Attr;
+use crate::opdef::{RESOURCE, type_bit};
+use std::collections::HashMap;
+
+/// No cluster.
+const NONE: u32 = u32::MAX;
+
+/// A cluster while it grows.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its node in the cycle graph.
+    cycle: u32,
+    /// The candidate that it began as.
+    pub first: u32,
+    /// All nodes.
+    pub size: i64,
+    /// Nodes but constants and identities.
+    pub effective: i64,
+    /// Whether it holds a functional loop or condition.
+    pub functional: bool,
+    /// Whether a node of it asks to be compiled.
+    pub asks: bool,
+    /// The formula of its nodes; `None`: not looked at.
+    pred: Option<Pred>,
+    /// The devices of its nodes, sorted.
+    pub devices: Vec<u16>,
+    /// The device of its variables.
+    resource_device: Option<u16>,
+    /// Its scope.
+    scope: Option<u32>,
+    /// Its resource operations.
+    resources: Vec<u32>,
+}
+
+/// What decides whether clusters go together.
+pub struct Facts<'a, 'p> {
+    /// The graph.
+    pub flow: &'a Flow<'p>,
+    /// Its frames.
+    pub frames: &'a Frames,
+    /// Its devices.
+    pub placed: &'a Placed,
+    /// What was asked for.
+    pub options: &'a Options,
+    /// When nodes are alive; `None`: not looked at.
+    pub deadness: Option<Deadness>,
+    /// Resource operations that are kept apart.
+    pub apart: Unsafe,
+    /// Scopes that `scoping` gave to nodes.
+    pub scopes: HashMap<u32, String>,
+}
+
+/// Clusters of a graph.
+pub struct Clusters<'a, 'p> {
+    /// What decides.
+    pub facts: Facts<'a, 'p>,
+    cycles: Cycles,
+    /// By node of the cycle graph: the node that it went into.
+    parent: Vec<u32>,
+    /// By node that others went into: the cluster.
+    slot: Vec<u32>,
+    clusters: Vec<Cluster>,
+    scopes: Vec<String>,
+    /// More than one device occurs.
+    mixed: bool,
+}
+
+/// The cycle graph of `flow`; `None`: the frames of loops cross, and nothing is clustered.
+///
+/// Loop bodies are cut from what is outside, and each loop is one node there. Errors: `BadGraph` for a cycle without
+/// NextIteration.
+pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
+    let mut cycles = Cycles::default();
+    flow.nodes.iter().for_each(|_| {
+        cycles.add();
+    });
+    let mut of_frame: HashMap<u32, u32> = HashMap::new();
+    for edge in flow.edges.iter().flatten() {
+        let (from, to) = (flow.class(edge.src), flow.class(edge.dst));
+        let (enters, leaves) = (to == Class::Enter, from == Class::Exit);
+        if enters || leaves {
+            let mut frame = |n: u32| {
+                let name = frames.of[n as usize].name;
+                *of_frame.entry(name).or_insert_with(|| cycles.add())
+            };
+            let dst = if enters { frame(edge.dst) } else { edge.dst };
+            let src = if leaves { frame(edge.src) } else { edge.src };
+            if !cycles.insert(src, dst) {
+                return Ok(None);
+            }
+        } else if from != Class::NextIteration && !cycles.insert(edge.src, edge.dst) {
+            let told = format!("`{}` and `{}` are on a cycle", flow.name(edge.src), flow.name(edge.dst));
+            return Err(Error::user(Code::BadGraph, told));
+        }
+    }
+    Ok(Some(cycles))
+}
+
+impl<'a, 'p> Clusters<'a, 'p> {
+    /// A cluster of one for each candidate.
+    pub fn new(facts: Facts<'a, 'p>, cycles: Cycles, candidates: &Candidates) -> Self {
+        let n = cycles.len();
+        let mut all = Clusters {
+            mixed: facts.placed.devices.all.len() > 1,
+            facts,
+            cycles,
+            parent: (0..n as u32).collect(),
+            slot: vec![NONE; n],
+            clusters: Vec::new(),
+            scopes: Vec::new(),
+        };
+        let mut scopes = HashMap::new();
+        for n in all.facts.flow.op_nodes().filter(|&n| candidates.left[n as usize].is_none()) {
+            let cluster = all.single(n, candidates.asks[n as usize], &mut scopes);
+            all.slot[n as usize] = all.clusters.len() as u32;
+            all.clusters.push(cluster);
+        }
+        all
+    }
+
+    fn single(&mut self, n: u32, asks: bool, scopes: &mut HashMap<String, u32>) -> Cluster {
+        let Facts { flow, placed, .. } = &self.facts;
+        let kind = flow.kind_of_node(n);
+        let node = flow.nodes[n as usize].node;
+        let bits = node.zip(kind.def).map_or(0, |(node, def)| def.type_bits(node));
+        let has_resource = bits & type_bit(RESOURCE) != 0;
+        let attr = if placed.level_is_on { "_XlaInternalScope" } else { "_XlaScope" };
+        let given = self.facts.scopes.get(&n).filter(|_| placed.level_is_on).cloned();
+        let scope = given.or_else(|| match node.and_then(|node| node.attr(attr)) {
+            Some(Attr::Str(text)) if !text.is_empty() => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        });
+        let scope = scope.map(|text| {
+            *scopes.entry(text.clone()).or_insert_with(|| {
+                self.scopes.push(text);
+                self.scopes.len() as u32 - 1
+            })
+        });
+        Cluster {
+            cycle: n,
+            first: n,
+            size: 1,
+            effective: i64::from(!matches!(kind.class, Class::Identity | Class::Constant)),
+            functional: matches!(kind.class, Class::While | Class::If),
+            asks,
+            pred: self.facts.deadness.as_ref().and_then(|d| d.of_node(n)),
+            devices: vec![placed.of[n as usize]],
+            resource_device: has_resource.then_some(placed.of[n as usize]),
+            scope,
+            resources: if has_resource || resources::may_call(flow, n) { vec![n] } else { Vec::new() },
+        }
+    }
+
+    /// All sweeps.
+    pub fn grow(&mut self) {
+        self.sweep(Self::shapes_follow);
+        self.sweep(Self::most_edges);
+        self.sweep(Self::contract);
+    }
+
+    fn sweep(&mut self, mut step: impl FnMut(&mut Self, u32, u32)) {
+        for n in self.cycles.post_order() {
+            let Some(from) = self.cluster_at(n) else { continue };
+            let successors = self.cycles.successors(self.clusters[from as usize].cycle).to_vec();
+            for to in successors {
+                if let Some(to) = self.cluster_at(to).filter(|&to| to != from) {
+                    step(self, from, to);
+                }
+            }
+        }
+    }
+
+    /// The cluster that a node of the cycle graph belongs to.
+    fn cluster_at(&mut self, n: u32) -> Option<u32> {
+        let mut root = n;
+        while self.parent[root as usize] != root {
+            let above = self.parent[self.parent[root as usize] as usize];
+            self.parent[root as usize] = above;
+            root = above;
+        }
+        Some(self.slot[root as usize]).filter(|&c| c != NONE)
+    }
+
+    /// The cluster of a node.
+    pub fn of(&mut self, n: u32) -> Option<&Cluster> {
+        self.cluster_at(n).map(|c| &self.clusters[c as usize])
+    }
+
+    /// The node of a cluster that has no other.
+    fn only(&self, cluster: u32) -> Option<u32> {
+        let cluster = &self.clusters[cluster as usize];
+        (cluster.size == 1).then_some(cluster.first)
+    }
+
+    fn shapes_follow(&mut self, from: u32, to: u32) {
+        if self.only(to).is_some_and(|n| matches!(self.facts.flow.op(n), "Shape" | "Rank" | "Size")) {
+            self.contract(from, to);
+        }
+    }
+
+    fn most_edges(&mut self, from: u32, to: u32) {
+        let flow = self.facts.flow;
+        let sink_like = |n: u32| {
+            let mut outs = flow.outs(n);
+            flow.op(n) == "NoOp" && outs.next().is_some_and(|e| e.dst == SINK) && outs.next().is_none()
+        };
+        if !self.only(to).is_some_and(sink_like) && !self.only(from).is_some_and(|n| counts_up(flow, n)) {
+            self.contract(from, to);
+        }
+    }
+
+    fn contract(&mut self, from: u32, to: u32) {
+        if self.refusal(from, to).is_some() {
+            return;
+        }
+        let (a, b) = (self.clusters[from as usize].cycle, self.clusters[to as usize].cycle);
+        let Some(stays) = self.cycles.contract(a, b) else { return };
+        let gone = std::mem::replace(&mut self.clusters[to as usize], EMPTY);
+        let into = &mut self.clusters[from as usize];
+        into.cycle = stays;
+        into.size += gone.size;
+        into.effective += gone.effective;
+        into.functional |= gone.functional;
+        into.asks |= gone.asks;
+        into.resource_device = into.resource_device.or(gone.resource_device);
+        into.scope = into.scope.or(gone.scope);
+        into.resources.extend(gone.resources);
+        for device in gone.devices {
+            if let Err(at) = into.devices.binary_search(&device) {
+                into.devices.insert(at, device);
+            }
+        }
+        let goes = if stays == a { b } else { a };
+        self.parent[goes as usize] = stays;
+        self.slot[goes as usize] = NONE;
+        self.slot[stays as usize] = from;
+    }
+
+    /// What keeps two clusters apart, cycles aside.
+    fn refusal(&self, from: u32, to: u32) -> Option<Refusal> {
+        let (a, b) = (&self.clusters[from as usize], &self.clusters[to as usize]);
+        if a.pred != b.pred {
+            return Some(Refusal::Deadness);
+        }
+        if self.mixed && !self.devices_fit(a, b) {
+            return Some(Refusal::Devices);
+        }
+        if a.scope.is_some() && b.scope.is_some() && a.scope != b.scope {
+            return Some(Refusal::Scopes);
+        }
+        if a.size + b.size > self.facts.options.flags.max_cluster_size {
+            return Some(Refusal::TooLarge);
+        }
+        if self.mixed && self.crosses_devices(a, b) {
+            return Some(Refusal::CrossDevice);
+        }
+        self.clash(a, b).map(|(x, y)| Refusal::Resources(x, y))
+    }
+
+    fn devices_fit(&self, a: &Cluster, b: &Cluster) -> bool {
+        let mut all = [&a.devices[..], &b.devices[..]].concat();
+        all.sort_unstable();
+        all.dedup();
+        let Some(chosen) = self.facts.placed.devices.choose(&all) else { return false };
+        [a, b].iter().all(|c| c.resource_device.is_none_or(|d| d == chosen))
+    }
+
+    /// Whether something that `b` waits for runs on a device that does not go with both.
+    fn crosses_devices(&self, a: &Cluster, b: &Cluster) -> bool {
+        self.cycles.predecessors(b.cycle).iter().any(|&p| {
+            let before = self.slot[p as usize];
+            before != NONE && {
+                let before = &self.clusters[before as usize];
+                !(self.devices_fit(before, b) && self.devices_fit(before, a))
+            }
+        })
+    }
+
+    /// Two resource operations that must not be in one cluster.
+    fn clash(&self, a: &Cluster, b: &Cluster) -> Option<(u32, u32)> {
+        if a.resources.is_empty() || b.resources.is_empty() {
+            return None;
+        }
+        let apart = &self.facts.apart;
+        a.resources.iter().find_map(|&x| b.resources.iter().find(|&&y| apart.forbids(x, y)).map(|&y| (x, y)))
+    }
+
+    /// Each edge of the cycle graph between two clusters that did not join, with the reason; call it after [`Self::grow`].
+    ///
+    /// The ends are the first nodes of the clusters.
+    pub fn refused(&mut self) -> Vec<(u32, u32, reason::Edge)> {
+        let mut found = Vec::new();
+        for n in self.cycles.post_order().into_iter().rev() {
+            let Some(from) = self.cluster_at(n) else { continue };
+            for to in self.cycles.successors(n).to_vec() {
+                let Some(to) = self.cluster_at(to) else { continue };
+                let why = self.reason(from, to);
+                found.push((self.clusters[from as usize].first, self.clusters[to as usize].first, why));
+            }
+        }
+        found
+    }
+
+    fn reason(&mut self, from: u32, to: u32) -> reason::Edge {
+        let (a, b) = (self.clusters[from as usize].clone(), self.clusters[to as usize].clone());
+        let Facts { flow, frames, options, deadness, .. } = &self.facts;
+        match self.refusal(from, to) {
+            Some(Refusal::Deadness) => {
+                let text = |pred: Option<Pred>| match (deadness, pred) {
+                    (Some(d), Some(pred)) => d.text(pred, flow, frames),
+                    _ => String::new(),
+                };
+                reason::Edge::Deadness { from: text(a.pred), to: text(b.pred) }
+            }
+            Some(Refusal::Devices) => reason::Edge::Devices,
+            Some(Refusal::Scopes) => {
+                let text = |scope: Option<u32>| scope.map_or(String::new(), |s| self.scopes[s as usize].clone());
+                reason::Edge::Scopes { from: text(a.scope), to: text(b.scope) }
+            }
+            Some(Refusal::TooLarge) => {
+                reason::Edge::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
+            }
+            Some(Refusal::CrossDevice) => reason::Edge::CrossDevice,
+            Some(Refusal::Resources(x, y)) => {
+                reason::Edge::Resources { before: flow.name(x).to_string(), after: flow.name(y).to_string() }
+            }
+            None => {
+                let way = self.cycles.way_around(a.cycle, b.cycle).unwrap_or_default();
+                reason::Edge::Cycle { path: way.into_iter().map(|n| self.told(n)).collect() }
+            }
+        }
+    }
+
+    /// The name of a node of the cycle graph: of the node, of a cluster's first node, or of a loop's frame.
+    fn told(&mut self, n: u32) -> String {
+        let first = self.of(n).map(|c| c.first);
+        match first.unwrap_or(n) {
+            n if (n as usize) < self.facts.flow.nodes.len() => self.facts.flow.name(n).to_string(),
+            _ => "a loop".to_string(),
+        }
+    }
+}
+
+enum Refusal {
+    Deadness,
+    Devices,
+    Scopes,
+    TooLarge,
+    CrossDevice,
+    Resources(u32, u32),
+}
+
+/// What a cluster that went into another leaves.
+const EMPTY: Cluster = Cluster {
+    cycle: 0,
+    first: 0,
+    size: 0,
+    effective: 0,
+    functional: false,
+    asks: false,
+    pred: None,
+    devices: Vec::new(),
+    resource_device: None,
+    scope: None,
+    resources: Vec::new(),
+};
+
+/// The step of a counter: a constant scalar is added to an integer variable.
+fn counts_up(flow: &Flow, n: u32) -> bool {
+    if !matches!(flow.op(n), "AssignAddVariableOp" | "AssignSubVariableOp") {
+        return false;
+    }
+    let Some(node) = flow.nodes[n as usize].node else { return false };
+    let integer = node.tf_type("dtype").and_then(|t| t.dtype()).is_some_and(|t| t.is_integer());
+    let mut constants = flow.ins(n).filter(|e| e.dst_port != CONTROL && flow.class(e.src) == Class::Constant);
+    let first = constants.next().and_then(|e| flow.nodes[e.src as usize].node);
+    integer && first.and_then(constant_dims).is_some_and(|dims| dims.is_empty())
+}
+
+/// The sizes of a constant's value.
+pub fn constant_dims(node: &crate::graph::Node) -> Option<Vec<u64>> {
+    match node.attr("value") {
+        Some(Attr::Tensor(value)) => Some(value.dims.clone()),
+        Some(Attr::Strings(all)) => Some(vec![all.len() as u64]),
+        _ => None,
+    }
+}

@@ -1,0 +1,289 @@
+//! A graph that stays free of cycles while edges are inserted and contracted: each node has a rank, every edge goes up in
+//! rank, and an insertion that does not is mended by moving the nodes between (Pearce and Kelly, "A dynamic topological sort
+//! algorithm for directed acyclic graphs", 2006).
+//!
+//! The order in which neighbours are listed decides which clusters form, so sets keep the order of insertion and erasing moves
+//! the last element into the gap, as in TensorFlow.
+use std::collections::HashMap;
+
+/// From this many elements on a set looks them up by hash.
+const LARGE: usize = 24;
+
+/// Numbers in the order of insertion; the last one fills the gap of one that is erased.
+#[derive(Default)]
+struct OrderedSet {
+    items: Vec<u32>,
+    places: Option<Box<HashMap<u32, u32>>>,
+}
+
+impl OrderedSet {
+    fn place(&self, x: u32) -> Option<usize> {
+        match &self.places {
+            Some(places) => places.get(&x).map(|&at| at as usize),
+            None => self.items.iter().position(|&y| y == x),
+        }
+    }
+    fn insert(&mut self, x: u32) -> bool {
+        if self.place(x).is_some() {
+            return false;
+        }
+        self.items.push(x);
+        match &mut self.places {
+            Some(places) => {
+                places.insert(x, self.items.len() as u32 - 1);
+            }
+            None if self.items.len() > LARGE => {
+                let all = self.items.iter().enumerate().map(|(at, &x)| (x, at as u32));
+                self.places = Some(Box::new(all.collect()));
+            }
+            None => {}
+        }
+        true
+    }
+    fn erase(&mut self, x: u32) {
+        let Some(at) = self.place(x) else { return };
+        self.items.swap_remove(at);
+        if let Some(places) = &mut self.places {
+            places.remove(&x);
+            if let Some(&moved) = self.items.get(at) {
+                places.insert(moved, at as u32);
+            }
+        }
+    }
+}
+
+/// The graph.
+#[derive(Default)]
+pub struct Cycles {
+    ranks: Vec<u32>,
+    ins: Vec<OrderedSet>,
+    outs: Vec<OrderedSet>,
+    retired: Vec<bool>,
+    seen: Vec<u32>,
+    walk: u32,
+}
+
+impl Cycles {
+    /// Adds a node behind all others.
+    pub fn add(&mut self) -> u32 {
+        let n = self.ranks.len() as u32;
+        self.ranks.push(n);
+        self.ins.push(OrderedSet::default());
+        self.outs.push(OrderedSet::default());
+        self.retired.push(false);
+        self.seen.push(0);
+        n
+    }
+    /// The number of nodes that were ever added.
+    pub fn len(&self) -> usize {
+        self.ranks.len()
+    }
+    /// The successors of `x`, in order.
+    pub fn successors(&self, x: u32) -> &[u32] {
+        &self.outs[x as usize].items
+    }
+    /// The predecessors of `x`, in order.
+    pub fn predecessors(&self, x: u32) -> &[u32] {
+        &self.ins[x as usize].items
+    }
+    /// The nodes that were not contracted away, successors before predecessors.
+    pub fn post_order(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = (0..self.len() as u32).filter(|&n| !self.retired[n as usize]).collect();
+        all.sort_unstable_by_key(|&n| std::cmp::Reverse(self.ranks[n as usize]));
+        all
+    }
+
+    /// Inserts an edge; false, and no change, where it would close a cycle.
+    pub fn insert(&mut self, x: u32, y: u32) -> bool {
+        if x == y {
+            return false;
+        }
+        if !self.outs[x as usize].insert(y) {
+            return true;
+        }
+        self.ins[y as usize].insert(x);
+        let (from, to) = (self.ranks[x as usize], self.ranks[y as usize]);
+        if from <= to {
+            return true;
+        }
+        let Some(forward) = self.forward(y, from) else {
+            self.remove(x, y);
+            return false;
+        };
+        let backward = self.backward(x, to);
+        self.reorder(backward, forward);
+        true
+    }
+
+    /// What `n` leads to at ranks below `bound`; `None` where it leads to the node of rank `bound` itself.
+    fn forward(&mut self, n: u32, bound: u32) -> Option<Vec<u32>> {
+        self.walk += 1;
+        let (mut open, mut found) = (vec![n], Vec::new());
+        while let Some(n) = open.pop() {
+            if std::mem::replace(&mut self.seen[n as usize], self.walk) == self.walk {
+                continue;
+            }
+            found.push(n);
+            for &to in &self.outs[n as usize].items {
+                let rank = self.ranks[to as usize];
+                if rank == bound {
+                    return None;
+                }
+                if rank < bound && self.seen[to as usize] != self.walk {
+                    open.push(to);
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// What leads to `n` from ranks above `bound`, without the nodes of the walk before.
+    fn backward(&mut self, n: u32, bound: u32) -> Vec<u32> {
+        let (mut open, mut found) = (vec![n], Vec::new());
+        while let Some(n) = open.pop() {
+            if std::mem::replace(&mut self.seen[n as usize], self.walk) == self.walk {
+                continue;
+            }
+            found.push(n);
+            for &from in &self.ins[n as usize].items {
+                if self.ranks[from as usize] > bound && self.seen[from as usize] != self.walk {
+                    open.push(from);
+                }
+            }
+        }
+        found
+    }
+
+    /// Gives the ranks of both walks to the nodes again, those behind before those ahead.
+    fn reorder(&mut self, mut backward: Vec<u32>, mut forward: Vec<u32>) {
+        backward.sort_unstable_by_key(|&n| self.ranks[n as usize]);
+        forward.sort_unstable_by_key(|&n| self.ranks[n as usize]);
+        backward.append(&mut forward);
+        let mut ranks: Vec<u32> = backward.iter().map(|&n| self.ranks[n as usize]).collect();
+        ranks.sort_unstable();
+        for (n, rank) in backward.into_iter().zip(ranks) {
+            self.ranks[n as usize] = rank;
+        }
+    }
+
+    fn remove(&mut self, x: u32, y: u32) {
+        self.outs[x as usize].erase(y);
+        self.ins[y as usize].erase(x);
+    }
+
+    /// Whether `x` leads to `y`.
+    fn reaches(&mut self, x: u32, y: u32) -> bool {
+        x == y || (self.ranks[x as usize] < self.ranks[y as usize] && self.forward(x, self.ranks[y as usize]).is_none())
+    }
+
+    /// Whether the edge between `a` and `b` is there.
+    pub fn has_edge(&self, a: u32, b: u32) -> bool {
+        self.outs[a as usize].place(b).is_some()
+    }
+
+    /// Makes one node of the two ends of an edge; returns the one that stays, or `None` where another way leads from `a` to
+    /// `b`. Then the edge stays, and moves to the end of both lists.
+    pub fn contract(&mut self, a: u32, b: u32) -> Option<u32> {
+        if !self.has_edge(a, b) {
+            return None;
+        }
+        self.remove(a, b);
+        if self.reaches(a, b) {
+            self.insert(a, b);
+            return None;
+        }
+        let degree = |n: u32| self.ins[n as usize].items.len() + self.outs[n as usize].items.len();
+        let (stays, goes) = if degree(b) > degree(a) { (b, a) } else { (a, b) };
+        let outs = std::mem::take(&mut self.outs[goes as usize]).items;
+        let ins = std::mem::take(&mut self.ins[goes as usize]).items;
+        for &y in &outs {
+            self.ins[y as usize].erase(goes);
+        }
+        for &y in &ins {
+            self.outs[y as usize].erase(goes);
+        }
+        self.retired[goes as usize] = true;
+        for y in outs {
+            self.insert(stays, y);
+        }
+        for y in ins {
+            self.insert(y, stays);
+        }
+        Some(stays)
+    }
+
+    /// A way from `a` to `b` other than the edge between them, ends included.
+    pub fn way_around(&mut self, a: u32, b: u32) -> Option<Vec<u32>> {
+        self.walk += 1;
+        let mut from: HashMap<u32, u32> = HashMap::new();
+        let mut queue = std::collections::VecDeque::from([a]);
+        let bound = self.ranks[b as usize];
+        while let Some(n) = queue.pop_front() {
+            for &to in &self.outs[n as usize].items {
+                if (n == a && to == b) || self.ranks[to as usize] > bound || from.contains_key(&to) {
+                    continue;
+                }
+                from.insert(to, n);
+                if to == b {
+                    let mut way = vec![b];
+                    while let Some(&before) = way.last().and_then(|at| from.get(at)) {
+                        way.push(before);
+                        if before == a {
+                            break;
+                        }
+                    }
+                    way.reverse();
+                    return Some(way);
+                }
+                queue.push_back(to);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(n: u32, edges: &[(u32, u32)]) -> Cycles {
+        let mut g = Cycles::default();
+        (0..n).for_each(|_| {
+            g.add();
+        });
+        edges.iter().for_each(|&(x, y)| assert!(g.insert(x, y)));
+        g
+    }
+
+    #[test]
+    fn cycles_are_refused() {
+        let mut g = graph(4, &[(0, 1), (3, 0), (1, 2)]);
+        assert!(!g.insert(2, 3));
+        assert!(!g.insert(1, 1));
+        assert!(g.successors(2).is_empty());
+        let order = g.post_order();
+        let place = |n| order.iter().position(|&x| x == n);
+        assert!(place(3) > place(0) && place(0) > place(1) && place(1) > place(2));
+    }
+
+    #[test]
+    fn contraction_needs_the_edge_to_be_the_only_way() {
+        let mut g = graph(3, &[(0, 1), (1, 2), (0, 2)]);
+        assert_eq!(g.contract(0, 2), None);
+        assert_eq!(g.way_around(0, 2), Some(vec![0, 1, 2]));
+        let one = g.contract(0, 1).expect("no other way");
+        assert_eq!(g.contract(one, 2).map(|n| g.successors(n).len()), Some(0));
+    }
+
+    #[test]
+    fn erasing_moves_the_last_one() {
+        let mut set = OrderedSet::default();
+        (0..40).for_each(|x| {
+            set.insert(x);
+        });
+        set.erase(1);
+        assert_eq!(set.items[1], 39);
+        assert_eq!(set.place(39), Some(1));
+        assert_eq!(set.place(1), None);
+    }
+}

@@ -1,0 +1,354 @@
+//! A graph as TensorFlow's passes see it: `_SOURCE`, `_SINK`, nodes and edges with the numbers that TensorFlow's importer
+//! gives them. Ties between clusters are decided by these numbers, so they are made as TensorFlow makes them.
+use super::table::{self, Row};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::graph::{Graph, Node, NodeId, Program};
+use crate::opdef::{self, OpDef};
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+/// The number of `_SOURCE`.
+pub const SOURCE: u32 = 0;
+/// The number of `_SINK`.
+pub const SINK: u32 = 1;
+/// The port of control edges.
+pub const CONTROL: i32 = -1;
+
+/// What the passes tell apart by op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// `Const`, `HostConst`.
+    Constant,
+    /// `Identity`, `RefIdentity`.
+    Identity,
+    /// `Switch`, `RefSwitch`.
+    Switch,
+    /// `_SwitchN`.
+    SwitchN,
+    /// `Merge`, `RefMerge`, `_XlaMerge`.
+    Merge,
+    /// `Enter`, `RefEnter`.
+    Enter,
+    /// `Exit`, `RefExit`.
+    Exit,
+    /// `NextIteration`, `RefNextIteration`.
+    NextIteration,
+    /// `While`, `StatelessWhile`.
+    While,
+    /// `If`, `StatelessIf`.
+    If,
+    /// `Case`, `StatelessCase`.
+    Case,
+    /// `PartitionedCall`, `StatefulPartitionedCall`, `SymbolicGradient`, and nodes whose op is a function.
+    Call,
+    /// `_Recv`, `_HostRecv`.
+    Recv,
+    /// Every other op.
+    Other,
+}
+
+/// An op that occurs in a graph.
+pub struct Kind<'p> {
+    /// Its name.
+    pub op: &'p str,
+    /// Its class.
+    pub class: Class,
+    /// TensorFlow's definition.
+    pub def: Option<&'static OpDef>,
+    /// Its registration for XLA.
+    pub row: Option<&'static Row>,
+}
+
+/// One node.
+pub struct FlowNode<'p> {
+    /// Its name.
+    pub name: Cow<'p, str>,
+    /// Its op: an index into [`Flow::kinds`].
+    pub kind: u32,
+    /// The node of the program that it is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
+    pub node: Option<&'p Node>,
+    /// Edges that end here, in the order of their making.
+    pub ins: Vec<u32>,
+    /// Edges that start here.
+    pub outs: Vec<u32>,
+}
+
+/// One edge; the port of a control edge is [`CONTROL`] at both ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge {
+    /// Where it starts.
+    pub src: u32,
+    /// The output.
+    pub src_port: i32,
+    /// Where it ends.
+    pub dst: u32,
+    /// The input.
+    pub dst_port: i32,
+}
+
+/// A graph with the program that it belongs to.
+pub struct Flow<'p> {
+    /// The program, for its functions.
+    pub program: &'p Program,
+    /// Nodes by number.
+    pub nodes: Vec<FlowNode<'p>>,
+    /// Edges by number; `None` where one was removed.
+    pub edges: Vec<Option<Edge>>,
+    /// The ops.
+    pub kinds: Vec<Kind<'p>>,
+    /// The number of each node of the imported graph.
+    pub numbers: Vec<u32>,
+    kind_of: HashMap<&'p str, u32>,
+}
+
+impl<'p> Flow<'p> {
+    /// Imports `graph`, which belongs to `program`. Errors: `BadGraph` for a cycle that is no loop of NextIteration.
+    pub fn import(program: &'p Program, graph: &'p Graph) -> Result<Flow<'p>> {
+        let mut flow = Flow::empty(program);
+        flow.numbers = vec![u32::MAX; graph.nodes.len()];
+        let mut waiting = Waiting::new(graph);
+        let mut back = Vec::new();
+        while let Some(id) = waiting.next() {
+            let node = &graph.nodes[id];
+            let n = flow.add(Cow::Borrowed(&node.name), node);
+            flow.numbers[id.0 as usize] = n;
+            for (port, from) in node.inputs.iter().enumerate() {
+                let edge = (from.node, from.port as i32, n, port as i32);
+                flow.connect_imported(edge, &mut back);
+            }
+            let mut controls = node.controls.to_vec();
+            controls.sort_by(|a, b| graph.nodes[*a].name.cmp(&graph.nodes[*b].name));
+            controls.dedup();
+            for from in controls {
+                flow.connect_imported((from, CONTROL, n, CONTROL), &mut back);
+            }
+            waiting.made(graph, id);
+        }
+        if let Some(id) = graph.nodes.ids().find(|id| flow.numbers[id.0 as usize] == u32::MAX) {
+            let node = &graph.nodes[id];
+            return Err(Diagnostic::new(Code::BadGraph, format!("`{}` is on a cycle or depends on one", node.name))
+                .at_node(&node.name, &node.op)
+                .into());
+        }
+        for (from, port, n, to) in back {
+            flow.connect(flow.numbers[from.0 as usize], port, n, to);
+        }
+        Ok(flow)
+    }
+
+    fn empty(program: &'p Program) -> Flow<'p> {
+        let mut flow = Flow {
+            program,
+            nodes: Vec::new(),
+            edges: Vec::new(),
+            kinds: Vec::new(),
+            numbers: Vec::new(),
+            kind_of: HashMap::new(),
+        };
+        for name in ["_SOURCE", "_SINK"] {
+            let kind = flow.kind("NoOp");
+            flow.nodes.push(FlowNode { name: name.into(), kind, node: None, ins: Vec::new(), outs: Vec::new() });
+        }
+        flow.connect(SOURCE, CONTROL, SINK, CONTROL);
+        flow
+    }
+
+    fn connect_imported(&mut self, edge: (NodeId, i32, u32, i32), back: &mut Vec<(NodeId, i32, u32, i32)>) {
+        match self.numbers[edge.0.0 as usize] {
+            u32::MAX => back.push(edge),
+            from => {
+                self.connect(from, edge.1, edge.2, edge.3);
+            }
+        }
+    }
+
+    fn kind(&mut self, op: &'p str) -> u32 {
+        if let Some(&kind) = self.kind_of.get(op) {
+            return kind;
+        }
+        let class = class_of(op, self.program);
+        let kind = self.kinds.len() as u32;
+        self.kinds.push(Kind { op, class, def: opdef::find(op), row: table::find(op) });
+        self.kind_of.insert(op, kind);
+        kind
+    }
+
+    /// Adds a node called `name` that is `node`, or a copy of it, without edges.
+    pub fn add(&mut self, name: Cow<'p, str>, node: &'p Node) -> u32 {
+        let kind = self.kind(&node.op);
+        self.nodes.push(FlowNode { name, kind, node: Some(node), ins: Vec::new(), outs: Vec::new() });
+        self.nodes.len() as u32 - 1
+    }
+    /// Adds an edge.
+    pub fn connect(&mut self, src: u32, src_port: i32, dst: u32, dst_port: i32) -> u32 {
+        let edge = self.edges.len() as u32;
+        self.edges.push(Some(Edge { src, src_port, dst, dst_port }));
+        self.nodes[src as usize].outs.push(edge);
+        self.nodes[dst as usize].ins.push(edge);
+        edge
+    }
+    /// Removes an edge; the last edge of its ends' lists moves into the gap.
+    pub fn disconnect(&mut self, edge: u32) {
+        if let Some(e) = self.edges[edge as usize].take() {
+            erase(&mut self.nodes[e.src as usize].outs, edge);
+            erase(&mut self.nodes[e.dst as usize].ins, edge);
+        }
+    }
+    /// Ties nodes without inputs to `_SOURCE` and nodes without outputs to `_SINK`.
+    pub fn fix_ends(&mut self) {
+        for n in 0..self.nodes.len() as u32 {
+            if n != SOURCE && self.nodes[n as usize].ins.is_empty() {
+                self.connect(SOURCE, CONTROL, n, CONTROL);
+            }
+            if n != SINK && self.nodes[n as usize].outs.is_empty() {
+                self.connect(n, CONTROL, SINK, CONTROL);
+            }
+        }
+    }
+
+    /// The class of node `n`.
+    pub fn class(&self, n: u32) -> Class {
+        self.kind_of_node(n).class
+    }
+    /// The op of node `n`, with what is known of it.
+    pub fn kind_of_node(&self, n: u32) -> &Kind<'p> {
+        &self.kinds[self.nodes[n as usize].kind as usize]
+    }
+    /// The op of node `n`.
+    pub fn op(&self, n: u32) -> &'p str {
+        self.kind_of_node(n).op
+    }
+    /// The name of node `n`.
+    pub fn name(&self, n: u32) -> &str {
+        &self.nodes[n as usize].name
+    }
+    /// The edges that end at `n`.
+    pub fn ins(&self, n: u32) -> impl DoubleEndedIterator<Item = Edge> + '_ {
+        self.nodes[n as usize].ins.iter().filter_map(|&e| self.edges[e as usize])
+    }
+    /// The edges that start at `n`.
+    pub fn outs(&self, n: u32) -> impl DoubleEndedIterator<Item = Edge> + '_ {
+        self.nodes[n as usize].outs.iter().filter_map(|&e| self.edges[e as usize])
+    }
+    /// The numbers of all op nodes.
+    pub fn op_nodes(&self) -> std::ops::Range<u32> {
+        2..self.nodes.len() as u32
+    }
+    /// The edge into data input `port` of `n`.
+    pub fn input(&self, n: u32, port: i32) -> Option<Edge> {
+        let ins = &self.nodes[n as usize].ins;
+        let likely = usize::try_from(port).ok().and_then(|p| ins.get(p)).and_then(|&e| self.edges[e as usize]);
+        likely.filter(|e| e.dst_port == port).or_else(|| self.ins(n).find(|e| e.dst_port == port))
+    }
+    /// The number of outputs of `n`: as its op says, and at least as many as are used.
+    pub fn output_count(&self, n: u32) -> usize {
+        let used = self.outs(n).map(|e| (e.src_port + 1) as usize).max().unwrap_or(0);
+        let told =
+            self.nodes[n as usize].node.zip(self.kind_of_node(n).def).map_or(0, |(node, d)| d.output_count(node));
+        used.max(told.min(1 << 16))
+    }
+
+    /// Nodes so that all that a node leads to come before it, edges out of NextIteration left out: a depth-first walk from
+    /// `_SOURCE` that visits the neighbour with the largest name first.
+    pub fn post_order(&self) -> Vec<u32> {
+        let mut order = Vec::with_capacity(self.nodes.len());
+        let mut seen = vec![false; self.nodes.len()];
+        let mut stack = vec![(SOURCE, false)];
+        let mut next = Vec::new();
+        while let Some((n, leaving)) = stack.pop() {
+            if leaving {
+                order.push(n);
+                continue;
+            }
+            if std::mem::replace(&mut seen[n as usize], true) {
+                continue;
+            }
+            stack.push((n, true));
+            if self.class(n) == Class::NextIteration {
+                continue;
+            }
+            next.extend(self.outs(n).map(|e| e.dst));
+            next.sort_by(|&a, &b| self.name(a).cmp(self.name(b)));
+            stack.extend(next.drain(..).filter(|&to| !seen[to as usize]).map(|to| (to, false)));
+        }
+        order
+    }
+}
+
+fn erase(list: &mut Vec<u32>, edge: u32) {
+    if let Some(at) = list.iter().position(|&e| e == edge) {
+        list.swap_remove(at);
+    }
+}
+
+/// The class of `op` in a program whose functions may have any name.
+pub fn class_of(op: &str, program: &Program) -> Class {
+    if program.functions.contains_key(op) { Class::Call } else { builtin_class(op) }
+}
+
+fn builtin_class(op: &str) -> Class {
+    match op {
+        "Const" | "HostConst" => Class::Constant,
+        "Identity" | "RefIdentity" => Class::Identity,
+        "Switch" | "RefSwitch" => Class::Switch,
+        "_SwitchN" => Class::SwitchN,
+        "Merge" | "RefMerge" | "_XlaMerge" => Class::Merge,
+        "Enter" | "RefEnter" => Class::Enter,
+        "Exit" | "RefExit" => Class::Exit,
+        "NextIteration" | "RefNextIteration" => Class::NextIteration,
+        "While" | "StatelessWhile" => Class::While,
+        "If" | "StatelessIf" => Class::If,
+        "Case" | "StatelessCase" => Class::Case,
+        "PartitionedCall" | "StatefulPartitionedCall" | "SymbolicGradient" => Class::Call,
+        "_Recv" | "_HostRecv" => Class::Recv,
+        _ => Class::Other,
+    }
+}
+
+/// Nodes in the order of TensorFlow's importer: of those whose inputs exist, the first of the file. A Merge at the head of
+/// a loop does not wait for NextIteration.
+struct Waiting {
+    ready: BinaryHeap<Reverse<u32>>,
+    missing: Vec<i64>,
+    users: Vec<Vec<u32>>,
+}
+
+impl Waiting {
+    fn new(graph: &Graph) -> Waiting {
+        let mut waiting =
+            Waiting { ready: BinaryHeap::new(), missing: Vec::new(), users: vec![Vec::new(); graph.nodes.len()] };
+        for (id, node) in graph.nodes.iter() {
+            let from_loop =
+                || node.inputs.iter().any(|e| builtin_class(&graph.nodes[e.node].op) == Class::NextIteration);
+            let missing = if matches!(&*node.op, "Merge" | "RefMerge") && from_loop() {
+                node.controls.len() + 1
+            } else {
+                node.inputs.len() + node.controls.len()
+            };
+            for from in node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()) {
+                waiting.users[from.0 as usize].push(id.0);
+            }
+            waiting.missing.push(missing as i64);
+            if missing == 0 {
+                waiting.ready.push(Reverse(id.0));
+            }
+        }
+        waiting
+    }
+    fn next(&mut self) -> Option<NodeId> {
+        self.ready.pop().map(|Reverse(n)| NodeId(n))
+    }
+    fn made(&mut self, graph: &Graph, id: NodeId) {
+        let from_loop = builtin_class(&graph.nodes[id].op) == Class::NextIteration;
+        for user in std::mem::take(&mut self.users[id.0 as usize]) {
+            if from_loop && matches!(&*graph.nodes[NodeId(user)].op, "Merge" | "RefMerge") {
+                continue;
+            }
+            self.missing[user as usize] -= 1;
+            if self.missing[user as usize] == 0 {
+                self.ready.push(Reverse(user));
+            }
+        }
+    }
+}

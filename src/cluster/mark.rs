@@ -1,0 +1,155 @@
+//! The pass from end to end: candidates, contraction, what is taken out again, names.
+use super::candidates::{self, Candidates};
+use super::compilable::Compilable;
+use super::constants::ConstantArgs;
+use super::contract::{self, Clusters, Facts, constant_dims};
+use super::devices::DeviceKind;
+use super::flow::Flow;
+use super::frames::Frames;
+use super::placed::Placed;
+use super::reason::Left;
+use super::resources::{self, Unsafe};
+use super::{Cluster, Clustering, Entrance, Options, RefusedEdge, Verdict, clone_constants, deadness, scoping};
+use crate::diag::Result;
+use crate::graph::{Graph, Program};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A constant of more elements stays outside where others use it.
+const MOST_ELEMENTS: u64 = 16384;
+
+/// Marks the nodes of `graph`.
+pub fn run(program: &Program, graph: &Graph, options: &Options) -> Result<Clustering> {
+    let mut flow = Flow::import(program, graph)?;
+    let mut scopes = HashMap::new();
+    if options.entrance == Entrance::Saved && Placed::of(&flow, options)?.level_is_on {
+        flow.fix_ends();
+        clone_constants::run(&mut flow)?;
+        scopes = scoping::run(&flow);
+    }
+    flow.fix_ends();
+    if let Some(by) = stops_pass(&flow) {
+        return Ok(answer(graph, &flow, |_| Err(Left::PassStopped(by.clone())), Vec::new()));
+    }
+    let placed = Placed::of(&flow, options)?;
+    let mut args = ConstantArgs::default();
+    let candidates = candidates::find(&flow, &placed, options, &mut args, &mut Compilable::new(program))?;
+    let frames = Frames::of(&flow)?;
+    let left = |n: u32| candidates.left[n as usize].clone().map_or(Err(Left::LoopsCross), Err);
+    if flow.op_nodes().all(|n| candidates.left[n as usize].is_some()) {
+        return Ok(answer(graph, &flow, left, Vec::new()));
+    }
+    let Some(cycles) = contract::cycle_graph(&flow, &frames)? else {
+        return Ok(answer(graph, &flow, left, Vec::new()));
+    };
+    let deadness = if options.flags.ignore_deadness { None } else { Some(deadness::analyse(&flow, &frames)?) };
+    let apart = if options.flags.ignore_resources {
+        Unsafe::none()
+    } else {
+        resources::analyse(&flow, &|n| placed.device(n).kind != DeviceKind::Unknown)
+    };
+    let facts = Facts { flow: &flow, frames: &frames, placed: &placed, options, deadness, apart, scopes };
+    let mut clusters = Clusters::new(facts, cycles, &candidates);
+    clusters.grow();
+    let refused = if options.refused_edges { refused(&flow, &mut clusters) } else { Vec::new() };
+    let (marks, all) = name(&flow, &placed, options, &candidates, &mut clusters);
+    let mut clustering = answer(graph, &flow, |n| marks[n as usize].clone(), all);
+    clustering.refused = refused;
+    Ok(clustering)
+}
+
+/// The node that makes the pass leave the graph alone.
+fn stops_pass(flow: &Flow) -> Option<Arc<str>> {
+    let stops = |n: &u32| {
+        matches!(flow.op(*n), "TPUExecute" | "TPUExecuteAndUpdateVariables")
+            || flow.nodes[*n as usize].node.is_some_and(|node| node.attr("_XlaAlreadyClustered").is_some())
+    };
+    flow.op_nodes().find(stops).map(|n| flow.name(n).into())
+}
+
+fn answer(
+    graph: &Graph,
+    flow: &Flow,
+    verdict: impl Fn(u32) -> Result<u32, Left>,
+    clusters: Vec<Cluster>,
+) -> Clustering {
+    let copies = flow.op_nodes().skip(flow.numbers.len());
+    let numbers = graph.nodes.ids().map(|id| flow.numbers[id.0 as usize]).chain(copies);
+    let nodes =
+        numbers.map(|n| Verdict { name: flow.name(n).to_string(), op: flow.op(n).to_string(), cluster: verdict(n) });
+    Clustering { nodes: nodes.collect(), clusters, refused: Vec::new() }
+}
+
+fn refused(flow: &Flow, clusters: &mut Clusters) -> Vec<RefusedEdge> {
+    let name = |n: u32| flow.name(n).to_string();
+    let all = clusters.refused().into_iter();
+    all.map(|(from, to, why)| RefusedEdge { from: name(from), to: name(to), why }).collect()
+}
+
+/// The verdict of each node, and the clusters that are kept.
+fn name(
+    flow: &Flow,
+    placed: &Placed,
+    options: &Options,
+    candidates: &Candidates,
+    clusters: &mut Clusters,
+) -> (Vec<Result<u32, Left>>, Vec<Cluster>) {
+    let mut marks: Vec<Result<u32, Left>> = vec![Err(Left::GraphArgument); flow.nodes.len()];
+    let mut kept: Vec<Cluster> = Vec::new();
+    let mut number: HashMap<u32, Result<u32, Left>> = HashMap::new();
+    for n in flow.op_nodes() {
+        marks[n as usize] = match &candidates.left[n as usize] {
+            Some(left) => Err(left.clone()),
+            None => match taken_out(flow, clusters, n) {
+                Some(left) => Err(left),
+                None => {
+                    let Some(cluster) = clusters.of(n) else { continue };
+                    let known = number.entry(cluster.first);
+                    known.or_insert_with(|| keep(cluster, placed, options, &mut kept)).clone()
+                }
+            },
+        };
+        if let Ok(of) = marks[n as usize] {
+            kept[of as usize].nodes += 1;
+        }
+    }
+    (marks, kept)
+}
+
+/// The number of a cluster, or why it is dropped.
+fn keep(cluster: &contract::Cluster, placed: &Placed, options: &Options, kept: &mut Vec<Cluster>) -> Result<u32, Left> {
+    let device = placed.devices.choose(&cluster.devices).map(|d| &placed.devices.all[d as usize]);
+    let kind = device.map_or(DeviceKind::Unknown, |d| d.kind);
+    if !placed.should_compile(options, cluster.asks, kind) {
+        return Err(Left::ClusterOff);
+    }
+    let least = options.flags.min_cluster_size;
+    if cluster.effective < least && !cluster.functional && !cluster.asks {
+        return Err(Left::TooSmall { size: cluster.effective, least });
+    }
+    kept.push(Cluster {
+        name: format!("cluster_{}", kept.len()),
+        nodes: 0,
+        effective: cluster.effective,
+        device: device.map_or(String::new(), |d| d.name.clone()),
+    });
+    Ok(kept.len() as u32 - 1)
+}
+
+/// Large constants that others use, and Fills that only others use.
+fn taken_out(flow: &Flow, clusters: &mut Clusters, n: u32) -> Option<Left> {
+    let large = flow.op(n) == "Const" && {
+        let dims = flow.nodes[n as usize].node.and_then(constant_dims).unwrap_or_default();
+        dims.iter().fold(1u64, |all, &d| all.saturating_mul(d)) > MOST_ELEMENTS
+    };
+    let fill = flow.op(n) == "Fill" && flow.outs(n).next().is_some();
+    if !large && !fill {
+        return None;
+    }
+    let own = clusters.of(n).map(|c| c.first);
+    let mut outside = flow.outs(n).map(|e| clusters.of(e.dst).map(|c| c.first) != own);
+    if large {
+        return outside.any(|out| out).then_some(Left::LargeConstant);
+    }
+    outside.all(|out| out).then_some(Left::OutsideFill)
+}

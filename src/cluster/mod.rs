@@ -1,0 +1,132 @@
+//! TensorFlow's auto-clustering, offline: a graph to the clusters that TensorFlow would form in it, and the reason for every
+//! node that is in none.
+//!
+//! The steps, each a file, in the order in which they run: `entrance` brings a saved graph to what TensorFlow hands the pass,
+//! `flow` imports it with TensorFlow's numbers of nodes and edges, `candidates` (over `compilable` and `constants`) says which
+//! nodes may be clustered, `deadness` (over `predicate` and `frames`) when nodes are alive, `resources` which operations on
+//! variables are kept apart, `contract` (over `cycles`) joins clusters, `mark` drops and names them.
+//!
+//! Facts come from TensorFlow 2.21; `table` is generated from its registries. Nothing is compiled here.
+mod candidates;
+mod clone_constants;
+mod compilable;
+mod constants;
+mod contract;
+mod cycles;
+mod deadness;
+mod devices;
+mod entrance;
+mod flags;
+mod flow;
+mod frames;
+mod mark;
+mod placed;
+mod predicate;
+mod reason;
+mod resources;
+mod scoping;
+mod table;
+
+pub use entrance::{bring, is_dump};
+pub use flags::{Flags, JitLevel};
+pub use reason::{Edge as EdgeReason, Left};
+
+use crate::diag::Result;
+use crate::graph::{Graph, Program};
+/// What is asked of the pass.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The flags.
+    pub flags: Flags,
+    /// The session's jit level, which the flags override.
+    pub session_level: Option<JitLevel>,
+    /// Whether the session asks for clusters on the CPU whatever the level.
+    pub session_cpu_jit: bool,
+    /// Whether the edges that joined nothing are told.
+    pub refused_edges: bool,
+    /// Where the graph comes from.
+    pub entrance: Entrance,
+}
+
+/// Where a graph comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Entrance {
+    /// TensorFlow wrote it just before it clustered: it is taken as it is.
+    #[default]
+    Dump,
+    /// A saved graph: the passes that TensorFlow runs before are run here.
+    Saved,
+}
+
+impl Options {
+    /// The level for a graph with exactly one GPU, or for any other.
+    fn level(&self, one_gpu: bool) -> JitLevel {
+        let flag = if one_gpu { self.flags.single_gpu } else { self.flags.general };
+        flag.or(self.session_level).unwrap_or(JitLevel::Off)
+    }
+}
+
+/// What became of a node.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Its name.
+    pub name: String,
+    /// Its op.
+    pub op: String,
+    /// The index of its cluster, or why it is in none.
+    pub cluster: Result<u32, Left>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: u64,
+    /// Nodes but constants and identities, those counted that were taken out again.
+    pub effective: i64,
+    /// The device that it runs on.
+    pub device: String,
+}
+
+/// Two neighbouring nodes whose clusters did not become one.
+#[derive(Clone, Debug)]
+pub struct RefusedEdge {
+    /// A node of the first cluster.
+    pub from: String,
+    /// A node of the second.
+    pub to: String,
+    /// Why.
+    pub why: EdgeReason,
+}
+
+/// The clusters of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Clustering {
+    /// Every node, in the order of the graph.
+    pub nodes: Vec<Verdict>,
+    /// The clusters, in the order of their numbers.
+    pub clusters: Vec<Cluster>,
+    /// The edges that joined nothing, where they were asked for.
+    pub refused: Vec<RefusedEdge>,
+}
+
+impl Clustering {
+    /// The number of nodes that are in clusters.
+    pub fn clustered(&self) -> u64 {
+        self.clusters.iter().map(|c| c.nodes).sum()
+    }
+    /// Their part of all nodes; 0 for an empty graph.
+    pub fn coverage(&self) -> f64 {
+        if self.nodes.is_empty() { 0.0 } else { self.clustered() as f64 / self.nodes.len() as f64 }
+    }
+}
+
+/// The clusters of `graph`, which belongs to `program` and of which every node is placed.
+///
+/// Errors: `BadGraph` for cycles, loops that TensorFlow does not build, and nodes without a full device; `BadOption` for op
+/// names in the flags that XLA does not have.
+pub fn cluster(program: &Program, graph: &Graph, options: &Options) -> Result<Clustering> {
+    mark::run(program, graph, options)
+}

@@ -1,0 +1,257 @@
+//! Why a node is in no cluster, an edge joined nothing, a cluster was dropped: each with a stable code.
+use super::table;
+use crate::diag::Code;
+use crate::opdef;
+use std::sync::Arc;
+
+/// Why a node is in no cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// A node carried `_XlaAlreadyClustered`, or TPUExecute: the pass leaves the whole graph alone.
+    PassStopped(Arc<str>),
+    /// Loops of the graph cross each other: the pass gives up.
+    LoopsCross,
+    /// Clustering is off for the node's device and the node does not ask for it.
+    Off,
+    /// `_XlaCompile` is false.
+    Refused,
+    /// Nothing is compiled for the device.
+    NoDevice(String),
+    /// The fuel was spent.
+    Fuel,
+    /// An argument or a result of the graph.
+    GraphArgument,
+    /// An attribute forbids it, or lacks.
+    Attribute(&'static str),
+    /// XLA has no kernel for the op.
+    NoKernel,
+    /// XLA's kernel does not take the type.
+    Dtype {
+        /// The attribute.
+        attr: &'static str,
+        /// Its `DataType` number.
+        found: i32,
+        /// The op.
+        op: &'static str,
+    },
+    /// A constant of strings.
+    StringConstant,
+    /// An input is a reference to a variable of TensorFlow 1.
+    Reference,
+    /// A called function is not in the library.
+    MissingFunction(Arc<str>),
+    /// Calls nest deeper than fifty, or a function calls itself.
+    CallDepth(Arc<str>),
+    /// A node of a called function can't be compiled.
+    InFunction {
+        /// The function.
+        function: Arc<str>,
+        /// The node.
+        node: Box<str>,
+        /// Its op.
+        op: Arc<str>,
+        /// What stops it.
+        why: Box<Left>,
+    },
+    /// It draws from a generator of its own.
+    StatefulRandom,
+    /// An effect that XLA would drop.
+    NotElided,
+    /// A collective.
+    Collective,
+    /// The size of its result depends on values.
+    DynamicShape,
+    /// A variant, such as a TensorList.
+    Variant,
+    /// A stack or a TensorArray of TensorFlow 1.
+    StackOrTensorArray,
+    /// A function's body uses a variable.
+    ResourceInFunction,
+    /// XLA's code for it is slow or inaccurate.
+    Slow,
+    /// It is not in the allow list.
+    NotListed,
+    /// Its value must be a compile-time constant, and it is stateful.
+    StatefulConstant,
+    /// It drives constants of a loop.
+    LoopConstant,
+    /// Its cluster had too few nodes.
+    TooSmall {
+        /// Effective nodes of the cluster.
+        size: i64,
+        /// What `--tf_xla_min_cluster_size` asks for.
+        least: i64,
+    },
+    /// A constant of more than 16,384 elements that others use.
+    LargeConstant,
+    /// A Fill that only others use.
+    OutsideFill,
+    /// The device of its cluster is not compiled for.
+    ClusterOff,
+    /// The program was cut: nothing that is fetched needs it.
+    Pruned,
+    /// It stands for a call that was inlined, or control flow that was lowered.
+    Expanded,
+}
+
+impl Left {
+    /// The code.
+    pub fn code(&self) -> Code {
+        match self {
+            Left::PassStopped(_) => Code::AlreadyClustered,
+            Left::LoopsCross => Code::LoopsCross,
+            Left::Off | Left::ClusterOff => Code::ClusteringOff,
+            Left::Refused => Code::XlaCompileFalse,
+            Left::NoDevice(_) => Code::NoCompilationDevice,
+            Left::Fuel => Code::FuelSpent,
+            Left::GraphArgument => Code::GraphArgument,
+            Left::Attribute(_) => Code::BadAttr,
+            Left::NoKernel => Code::NoXlaKernel,
+            Left::Dtype { .. } | Left::StringConstant => Code::NoXlaType,
+            Left::Reference => Code::ReferenceInput,
+            Left::MissingFunction(_) | Left::CallDepth(_) => Code::BadFunction,
+            Left::InFunction { .. } => Code::FunctionNotCompilable,
+            Left::StatefulRandom => Code::StatefulRandom,
+            Left::NotElided | Left::Collective => Code::EffectKept,
+            Left::DynamicShape => Code::DynamicShape,
+            Left::Variant => Code::VariantTensor,
+            Left::StackOrTensorArray => Code::StackOrTensorArray,
+            Left::ResourceInFunction => Code::ResourceInFunction,
+            Left::Slow => Code::SlowUnderXla,
+            Left::NotListed => Code::NotInAllowList,
+            Left::StatefulConstant => Code::StatefulConstant,
+            Left::LoopConstant => Code::LoopConstant,
+            Left::TooSmall { .. } => Code::ClusterTooSmall,
+            Left::LargeConstant | Left::OutsideFill => Code::Declustered,
+            Left::Pruned => Code::NotFetched,
+            Left::Expanded => Code::ExpandedNode,
+        }
+    }
+
+    /// One sentence about a node of op `op`.
+    pub fn text(&self, op: &str) -> String {
+        match self {
+            Left::PassStopped(by) => {
+                format!("the graph was clustered before: `{by}` says so, and the pass leaves it alone")
+            }
+            Left::LoopsCross => "the frames of loops cross each other, and the pass forms no clusters at all".into(),
+            Left::Off => "clustering is off for its device and the node does not ask for it".into(),
+            Left::ClusterOff => "clustering is off for the device of its cluster".into(),
+            Left::Refused => "`_XlaCompile` is false on it".into(),
+            Left::NoDevice(device) => format!("nothing is compiled for its device `{device}`"),
+            Left::Fuel => "--tf_xla_clustering_fuel was spent before it".into(),
+            Left::GraphArgument => "arguments and results of a graph are in no cluster".into(),
+            Left::Attribute(attr) if attr.starts_with('_') => format!("its attribute `{attr}` forbids it"),
+            Left::Attribute(attr) => format!("its attribute `{attr}` is missing"),
+            Left::NoKernel => format!("XLA has no kernel for `{op}`"),
+            Left::Dtype { attr, found, op } => {
+                let takes = table::find(op).map_or(Vec::new(), |row| table::types_of(row, attr));
+                format!(
+                    "XLA's kernel of `{op}` takes `{attr}` of {}, not {}",
+                    takes.join(", "),
+                    opdef::type_name(*found)
+                )
+            }
+            Left::StringConstant => "XLA has no strings".into(),
+            Left::Reference => "its input is a reference to a variable of TensorFlow 1".into(),
+            Left::MissingFunction(name) => format!("the library has no function `{name}`"),
+            Left::CallDepth(name) => format!("calls nest deeper than fifty, or `{name}` calls itself"),
+            Left::InFunction { function, node, op, why } => {
+                format!("it calls `{function}`, whose node `{node}` ({op}) is not compiled: {}", why.text(op))
+            }
+            Left::StatefulRandom => format!("`{op}` draws from a generator of its own; its stateless kin are compiled"),
+            Left::NotElided => format!("`{op}` has an effect that compiled code would drop"),
+            Left::Collective => format!("`{op}` talks to other processes"),
+            Left::DynamicShape => {
+                format!("the size of what `{op}` returns depends on values, and XLA fixes sizes when it compiles")
+            }
+            Left::Variant => "it takes or returns a variant, such as a TensorList".into(),
+            Left::StackOrTensorArray => "stacks and TensorArrays of TensorFlow 1 are not compiled".into(),
+            Left::ResourceInFunction => "it uses a variable inside a function".into(),
+            Left::Slow => format!("XLA's code for `{op}` is slow or inaccurate"),
+            Left::NotListed => format!("`{op}` is not in --tf_xla_ops_to_cluster"),
+            Left::StatefulConstant => "another op needs its value when it is compiled, and it is stateful".into(),
+            Left::LoopConstant => "it holds back the constants of a loop until the loop runs".into(),
+            Left::TooSmall { size, least } => {
+                format!("its cluster has {size} effective nodes, and --tf_xla_min_cluster_size asks for {least}")
+            }
+            Left::LargeConstant => "a constant of more than 16,384 elements that others use stays outside".into(),
+            Left::OutsideFill => "only nodes outside of its cluster use it".into(),
+            Left::Pruned => "nothing that is fetched needs it".into(),
+            Left::Expanded => "it was inlined or lowered; the nodes that it became are in the list".into(),
+        }
+    }
+}
+
+/// Why an edge joined nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// The ends live and die under different formulas.
+    Deadness {
+        /// The formula of the source.
+        from: String,
+        /// That of the destination.
+        to: String,
+    },
+    /// The devices do not go together.
+    Devices,
+    /// The scopes differ.
+    Scopes {
+        /// The scope of the source.
+        from: String,
+        /// That of the destination.
+        to: String,
+    },
+    /// Together they would be larger than the most.
+    TooLarge {
+        /// The nodes of both.
+        size: i64,
+        /// What `--tf_xla_max_cluster_size` allows.
+        most: i64,
+    },
+    /// The cluster would wait for another device.
+    CrossDevice,
+    /// Two resource operations would lose their order.
+    Resources {
+        /// The first.
+        before: String,
+        /// The second.
+        after: String,
+    },
+    /// Another way leads from one to the other.
+    Cycle {
+        /// The nodes on the way.
+        path: Vec<String>,
+    },
+}
+
+impl Edge {
+    /// The code.
+    pub fn code(&self) -> Code {
+        match self {
+            Edge::Deadness { .. } => Code::DeadnessDiffers,
+            Edge::Devices => Code::DevicesDiffer,
+            Edge::Scopes { .. } => Code::ScopesDiffer,
+            Edge::TooLarge { .. } => Code::ClusterTooLarge,
+            Edge::CrossDevice => Code::CrossDevice,
+            Edge::Resources { .. } => Code::ResourceOrder,
+            Edge::Cycle { .. } => Code::WouldCycle,
+        }
+    }
+    /// One sentence.
+    pub fn text(&self) -> String {
+        match self {
+            Edge::Deadness { from, to } => format!("the two nodes have mismatching deadness: {from} and {to}"),
+            Edge::Devices => "the two nodes have incompatible devices".into(),
+            Edge::Scopes { from, to } => format!("the two nodes have mismatching XLA scopes: `{from}` and `{to}`"),
+            Edge::TooLarge { size, most } => {
+                format!("the new cluster will be larger than the max cluster size: {size} nodes, {most} are allowed")
+            }
+            Edge::CrossDevice => "the new cluster will introduce a cross device dependency".into(),
+            Edge::Resources { before, after } => {
+                format!("the new cluster would break resource variable semantics: `{before}` and then `{after}`")
+            }
+            Edge::Cycle { path } => format!("contracting the edge would create a cycle via {}", path.join(" -> ")),
+        }
+    }
+}
