@@ -58,6 +58,43 @@ pub fn build(lowered: Lowered, name: &str, source: &str, target: &Target, launch
     Ok(Built { module, program, object })
 }
 
+/// One model for several targets in one object.
+pub struct Variants {
+    /// The module after optimisation.
+    pub module: Module,
+    /// What callers see: names, arguments, results, and a workspace that is enough for each.
+    pub face: kernel::Program,
+    /// The loops for each target, in the order in which the machine is asked.
+    pub each: Vec<(kernel::Program, Target)>,
+    /// The machine code.
+    pub object: Object,
+}
+
+/// HLO to machine code for several targets of one architecture; the newest instruction set is asked for first.
+pub fn build_variants(lowered: Lowered, name: &str, source: &str, targets: &[Target]) -> Result<Variants> {
+    let mut targets = targets.to_vec();
+    targets.sort_by_key(|t| std::cmp::Reverse(t.level()));
+    let mut lowered = lowered;
+    optimize::run(&mut lowered.module)?;
+    let mut each = Vec::new();
+    for target in targets {
+        let own = format!("{name}_{}", names::identifier(&target.cpu));
+        each.push((schedule::build(&lowered, &own, source, &target)?, target));
+    }
+    let most = |of: fn(&kernel::Program) -> u64| each.iter().map(|(p, _)| of(p)).max().unwrap_or(0);
+    let face = kernel::Program {
+        name: name.to_string(),
+        source: source.to_string(),
+        args: lowered.args.clone(),
+        results: lowered.results.clone(),
+        workspace_bytes: most(|p| p.workspace_bytes),
+        flops: most(|p| p.flops),
+        ..kernel::Program::default()
+    };
+    let object = codegen::compile_variants(&face, &each)?;
+    Ok(Variants { module: lowered.module, face, each, object })
+}
+
 fn blockers(all: Vec<Diagnostic>) -> Error {
     if all.is_empty() { Error::internal("lower", "a refusal without a reason") } else { Error::User(all) }
 }

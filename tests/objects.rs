@@ -175,6 +175,19 @@ fn the_baseline_runs() {
     }
 }
 
+/// One object for the oldest and the newest processors; the program that calls it does not know.
+#[test]
+fn several_processors_share_an_object() {
+    let Some(gcc) = program(&["gcc"]).filter(|_| cfg!(target_arch = "x86_64")) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for cpus in ["x86-64,x86-64-v4,haswell", "x86-64"] {
+        compile("conv_net", "m", folder.path(), &["--cpu", cpus]);
+        drive("conv_net", folder.path(), &[gcc, "-std=c99"], None);
+    }
+    let same = common::tfaot(&["compile", "testdata/graphs/conv_net/graph.pb", "-o", "no", "--cpu", "haswell,znver3"]);
+    assert_eq!(same.status.code(), Some(1), "two processors with one instruction set");
+}
+
 #[cfg(target_arch = "x86_64")]
 fn avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")

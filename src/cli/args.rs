@@ -90,9 +90,9 @@ pub struct TargetArgs {
     /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's.
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// The processor, such as x86-64-v3; by default this machine's.
-    #[arg(long, value_name = "NAME")]
-    pub cpu: Option<String>,
+    /// The processor, such as x86-64-v3; by default this machine's. With several, `compile` makes one object that picks.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub cpu: Vec<String>,
     /// Instruction sets on and off: `+avx2,-fma`.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub features: Option<String>,

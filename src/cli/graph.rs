@@ -61,9 +61,32 @@ pub fn in_file(error: Error, args: &GraphArgs) -> Error {
     out::in_file(error, &args.graph.display().to_string())
 }
 
-/// The target of the flags.
+/// The target of the flags. Errors: `Code::UnknownTarget`; `Code::BadOption` where several processors are named.
 pub fn target(args: &TargetArgs) -> Result<Target> {
-    Target::resolve(args.target.as_deref(), args.cpu.as_deref(), args.features.as_deref())
+    match &targets(args)?[..] {
+        [one] => Ok(one.clone()),
+        _ => Err(Error::user(Code::BadOption, "one --cpu, please: only `compile` makes code for several")),
+    }
+}
+
+/// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::BadOption` for two
+/// processors with the same instruction set, between which no program could choose.
+pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
+    let resolve = |cpu| Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
+    if args.cpu.is_empty() {
+        return Ok(vec![resolve(None)?]);
+    }
+    let all = args.cpu.iter().map(|cpu| resolve(Some(cpu.as_str()))).collect::<Result<Vec<_>>>()?;
+    for (i, one) in all.iter().enumerate() {
+        if let Some(same) = all[..i].iter().find(|other| other.level() == one.level()) {
+            let told = format!(
+                "`{}` and `{}` have the same instruction set: only one of them could be called",
+                same.cpu, one.cpu
+            );
+            return Err(Error::user(Code::BadOption, told));
+        }
+    }
+    Ok(all)
 }
 
 /// The model's name: as given, or from the file's. Errors: `Code::BadOption` when it is no C identifier.

@@ -38,8 +38,13 @@ pub struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// The text of kernel `kernel`, called `name`.
-    pub fn emit(program: &'a Program, kernel: &'a Kernel, name: &str, target: &'a Target) -> Result<String> {
+    /// The text of kernel `kernel`, called `name`, with the attributes of number `group`.
+    pub fn emit(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        (name, group): (&str, usize),
+        target: &'a Target,
+    ) -> Result<String> {
         let mut f = Function {
             program,
             kernel,
@@ -59,7 +64,7 @@ impl<'a> Function<'a> {
             None => f.stmts(&kernel.body)?,
         }
         Ok(format!(
-            "define internal void @{name}(ptr %closure, i64 %begin, i64 %end) #0 {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
+            "define internal void @{name}(ptr %closure, i64 %begin, i64 %end) #{group} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
             f.allocas, f.base_text, f.body
         ))
     }

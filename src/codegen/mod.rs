@@ -51,19 +51,49 @@ const ALLOWED: &[&str] = &["memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_
 
 /// Compiles `program`; symbols carry `program.name`.
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
-    let text = module::emit(program, target, launches)?;
-    let mut bytes = llvm::object(&text, target)?;
+    finish(&module::emit(program, target, launches)?, target, &[program])
+}
+
+/// One object of a model for several targets, best first: `NAME_run` calls the first that the machine supports.
+///
+/// `face` has the names, arguments and results that callers see; each variant has a name of its own.
+pub fn compile_variants(face: &Program, variants: &[(Program, Target)]) -> Result<Object> {
+    let (_, first) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
+    let programs: Vec<&Program> = variants.iter().map(|v| &v.0).collect();
+    // functions say themselves what they are compiled for; what is common to them is the oldest processor's
+    let base = Target { cpu: first.oldest_cpu().to_string(), features: String::new(), ..first.clone() };
+    finish(&module::emit_variants(face, variants)?, &base, &programs)
+}
+
+/// LLVM's text to an object with the weights of `programs` in it.
+fn finish(text: &str, target: &Target, programs: &[&Program]) -> Result<Object> {
+    let mut bytes = llvm::object(text, target)?;
+    no_strays(&bytes)?;
+    for program in programs {
+        patch(&mut bytes, program)?;
+    }
+    Ok(Object { bytes })
+}
+
+fn no_strays(bytes: &[u8]) -> Result<()> {
+    let file = object::File::parse(bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
+    let stray: Vec<&str> = file
+        .symbols()
+        .filter(|s| s.is_undefined())
+        .filter_map(|s| s.name().ok())
+        .filter(|n| !n.is_empty() && !ALLOWED.contains(n))
+        .collect();
+    if stray.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::internal("codegen", format!("the object needs {}", stray.join(", "))))
+    }
+}
+
+/// Writes the constants of `program` into its section.
+fn patch(bytes: &mut [u8], program: &Program) -> Result<()> {
     let at = {
         let file = object::File::parse(&*bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
-        let stray: Vec<&str> = file
-            .symbols()
-            .filter(|s| s.is_undefined())
-            .filter_map(|s| s.name().ok())
-            .filter(|n| !n.is_empty() && !ALLOWED.contains(n))
-            .collect();
-        if !stray.is_empty() {
-            return Err(Error::internal("codegen", format!("the object needs {}", stray.join(", "))));
-        }
         let section = file
             .section_by_name(&module::weights_section(&program.name))
             .ok_or_else(|| Error::internal("codegen", "the object has no section for the weights"))?;
@@ -79,7 +109,7 @@ pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result
             .ok_or_else(|| Error::internal("codegen", "weights beyond their section"))?;
         slot.copy_from_slice(data);
     }
-    Ok(Object { bytes })
+    Ok(())
 }
 
 /// The same as text, without weights.

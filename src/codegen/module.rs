@@ -13,31 +13,93 @@ pub const E_CPU: u32 = 1;
 
 /// The text of `program` for `target`; constants stay zero, to be patched in the object.
 pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<String> {
-    let name = &program.name;
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
+    info(&mut out, program, &described(target));
+    code(&mut out, program, target, launches, Linkage { visibility: "", attributes: 0 })?;
+    out += &math::helpers(&out);
+    Ok(out)
+}
+
+/// The text of one model compiled for several targets, the first that the machine supports being called.
+///
+/// The programs have names of their own; the symbols that callers see carry those of `face`, which has no kernels.
+pub fn emit_variants(face: &Program, variants: &[(Program, Target)]) -> Result<String> {
+    let triple = variants.first().map_or("", |v| v.1.triple.as_str());
+    let mut out = format!("target triple = \"{triple}\"\n\n");
+    let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
+    info(&mut out, face, &told.join(" | "));
+    for (i, (program, target)) in variants.iter().enumerate() {
+        code(&mut out, program, target, Launches::Direct, Linkage { visibility: "internal ", attributes: 2 * i })?;
+    }
+    pick(&mut out, &face.name, variants);
+    out += &math::helpers(&out);
+    Ok(out)
+}
+
+/// `NAME_run` and `NAME_supported` that ask one variant after the other.
+fn pick(out: &mut String, name: &str, variants: &[(Program, Target)]) {
+    let (mut run, mut supported) = (String::new(), String::new());
+    for (i, (program, _)) in variants.iter().enumerate() {
+        let own = &program.name;
+        let next = i + 1;
+        let ask = format!(
+            "  %s{i} = call i32 @{own}_supported()\n  %b{i} = icmp ne i32 %s{i}, 0\n  br i1 %b{i}, label %yes{i}, label %ask{next}\n"
+        );
+        let _ = write!(
+            run,
+            "{ask}yes{i}:\n  %r{i} = tail call i32 @{own}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec)\n  ret i32 %r{i}\nask{next}:\n"
+        );
+        let _ = write!(supported, "{ask}yes{i}:\n  ret i32 1\nask{next}:\n");
+    }
+    let _ = write!(
+        out,
+        "define i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) nounwind {{\nentry:\n{run}  ret i32 {E_CPU}\n}}\n\
+         define i32 @{name}_supported() nounwind {{\nentry:\n{supported}  ret i32 0\n}}\n"
+    );
+}
+
+/// What differs between the only program of an object and one of several.
+#[derive(Clone, Copy)]
+struct Linkage {
+    /// `internal ` where a function of another name is what callers see.
+    visibility: &'static str,
+    /// The number of the first of the two attribute groups.
+    attributes: usize,
+}
+
+/// Weights, kernels, feature test and driver of one program.
+fn code(out: &mut String, program: &Program, target: &Target, launches: Launches, linkage: Linkage) -> Result<()> {
+    let name = &program.name;
+    let (group, plain) = (linkage.attributes, linkage.attributes + 1);
     let _ = writeln!(
         out,
         "@{name}_weights = hidden externally_initialized constant [{} x i8] zeroinitializer, section \"{}\", align 64",
         program.weights_bytes.max(1),
         weights_section(name),
     );
-    metadata(&mut out, program, target);
     for (id, kernel) in program.kernels.iter() {
-        out += &Function::emit(program, kernel, &format!("{name}_k{}", id.0), target)?;
+        *out += &Function::emit(program, kernel, (&format!("{name}_k{}", id.0), group), target)?;
     }
-    out += &math::helpers(&out);
-    supported(&mut out, name, target);
+    supported(out, name, target, linkage);
     if launches == Launches::Observed {
         let all: Vec<String> = program.kernels.ids().map(|id| format!("ptr @{name}_k{}", id.0)).collect();
         let _ = writeln!(out, "@{name}_kernels = constant [{} x ptr] [{}]", all.len(), all.join(", "));
     }
-    Driver { program, launches, out: String::new(), next: 0 }.finish(&mut out, target);
+    Driver { program, launches, linkage, out: String::new(), next: 0 }.finish(out, target);
     let _ = writeln!(
         out,
-        "attributes #0 = {{ nounwind \"target-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #1 = {{ nounwind \"no-builtins\" }}",
-        target.cpu, target.features, target.vector_bits
+        "attributes #{group} = {{ nounwind \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind \"no-builtins\" }}",
+        target.code_cpu(),
+        target.cpu,
+        target.features,
+        target.vector_bits
     );
-    Ok(out)
+    Ok(())
+}
+
+/// A target in a line, as `NAME_info()->target` has it.
+fn described(target: &Target) -> String {
+    format!("{} {} {}", target.triple, target.cpu, target.features)
 }
 
 /// The section that holds the constants.
@@ -89,11 +151,12 @@ fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {
     );
 }
 
-fn metadata(out: &mut String, program: &Program, target: &Target) {
+/// `NAME_info` and the facts behind it.
+fn info(out: &mut String, program: &Program, target: &str) {
     let name = &program.name;
     string(out, &format!("{name}_str_name"), name);
     string(out, &format!("{name}_str_source"), &program.source);
-    string(out, &format!("{name}_str_target"), &format!("{} {} {}", target.triple, target.cpu, target.features));
+    string(out, &format!("{name}_str_target"), target);
     tensors(out, name, "arg", &program.args);
     tensors(out, name, "result", &program.results);
     let _ = writeln!(
@@ -104,15 +167,17 @@ fn metadata(out: &mut String, program: &Program, target: &Target) {
         program.workspace_bytes,
         program.flops
     );
-    let _ = writeln!(out, "define ptr @{name}_info() #1 {{\n  ret ptr @{name}_model_info\n}}");
+    let _ = writeln!(out, "define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_model_info\n}}");
 }
 
 /// `NAME_supported`: asks the processor and the system, once; the answer never changes, so that storing it is no race.
-fn supported(out: &mut String, name: &str, target: &Target) {
+fn supported(out: &mut String, name: &str, target: &Target, linkage: Linkage) {
+    let Linkage { visibility, attributes } = linkage;
+    let plain = attributes + 1;
     // Leaf 7 EBX bits; AVX2 5, BMI2 8; AVX-512 F 16, DQ 17, CD 28, BW 30, VL 31. Leaf 1 ECX: FMA 12, MOVBE 22, OSXSAVE 27, F16C 29.
     let (leaf1, leaf7, state) = match target.level() {
         Level::Sse2 | Level::Neon => {
-            let _ = writeln!(out, "define i32 @{name}_supported() #1 {{\n  ret i32 1\n}}");
+            let _ = writeln!(out, "define {visibility}i32 @{name}_supported() #{plain} {{\n  ret i32 1\n}}");
             return;
         }
         Level::Avx2 => (1u32 << 12 | 1 << 22 | 1 << 27 | 1 << 29, 1u32 << 5 | 1 << 8, 0x6),
@@ -130,7 +195,7 @@ fn supported(out: &mut String, name: &str, target: &Target) {
     let _ = write!(
         out,
         "@{name}_cpu = internal global i32 0\n\
-         define i32 @{name}_supported() #1 {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\n\
+         define {visibility}i32 @{name}_supported() #{plain} {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\n\
          ask:\n{}  %max = extractvalue {{ i32, i32, i32, i32 }} %as, 0\n  %enough = icmp uge i32 %max, 7\n  br i1 %enough, label %first, label %store\n\
          first:\n{}  %c1 = extractvalue {{ i32, i32, i32, i32 }} %bs, 2\n  %m1 = and i32 %c1, {leaf1}\n  %ok1 = icmp eq i32 %m1, {leaf1}\n  br i1 %ok1, label %second, label %store\n\
          second:\n{}  %b7 = extractvalue {{ i32, i32, i32, i32 }} %cs, 1\n  %m7 = and i32 %b7, {leaf7}\n  %ok7 = icmp eq i32 %m7, {leaf7}\n  br i1 %ok7, label %third, label %store\n\
@@ -146,6 +211,7 @@ fn supported(out: &mut String, name: &str, target: &Target) {
 struct Driver<'a> {
     program: &'a Program,
     launches: Launches,
+    linkage: Linkage,
     out: String,
     next: usize,
 }
@@ -153,6 +219,8 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn finish(mut self, out: &mut String, target: &Target) {
         let name = self.program.name.clone();
+        let Linkage { visibility, attributes } = self.linkage;
+        let plain = attributes + 1;
         self.steps(&self.program.steps);
         let test = match target.level() {
             Level::Sse2 | Level::Neon => "  br label %go\n".to_string(),
@@ -166,8 +234,8 @@ impl Driver<'_> {
         };
         let _ = write!(
             out,
-            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #1 {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #1 {{\nentry:\n  %closure = alloca [3 x ptr]\n{test}go:\n  store ptr %args, ptr %closure\n  %c1 = getelementptr i8, ptr %closure, i64 8\n  store ptr %results, ptr %c1\n  %c2 = getelementptr i8, ptr %closure, i64 16\n  store ptr %workspace, ptr %c2\n{}  ret i32 0\n}}\n",
+            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
+             define {visibility}i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [3 x ptr]\n{test}go:\n  store ptr %args, ptr %closure\n  %c1 = getelementptr i8, ptr %closure, i64 8\n  store ptr %results, ptr %c1\n  %c2 = getelementptr i8, ptr %closure, i64 16\n  store ptr %workspace, ptr %c2\n{}  ret i32 0\n}}\n",
             self.out
         );
         for decl in DECLARATIONS {

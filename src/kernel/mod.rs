@@ -213,6 +213,21 @@ pub struct Program {
     pub flops: u64,
 }
 
+impl Program {
+    /// What callers see of it: names, arguments, results, sizes.
+    pub fn without_code(&self) -> Program {
+        Program {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            args: self.args.clone(),
+            results: self.results.clone(),
+            workspace_bytes: self.workspace_bytes,
+            flops: self.flops,
+            ..Program::default()
+        }
+    }
+}
+
 impl Kernel {
     /// Whether its chunks are offered to other threads: a kernel of little work is not worth the hand-over.
     pub fn is_shared(&self) -> bool {

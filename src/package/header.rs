@@ -42,14 +42,14 @@ typedef struct tfaot_model_info {
 #endif /* TFAOT_ABI_1 */
 "#;
 
-/// The text of `NAME.h`.
-pub fn header(program: &Program, target: &Target) -> String {
+/// The text of `NAME.h`: the code is for each of `targets`, which have one triple.
+pub fn header(program: &Program, targets: &[&Target]) -> String {
     let name = &program.name;
     let upper = name.to_uppercase();
     let version = env!("CARGO_PKG_VERSION");
     let source = in_comment(&program.source);
-    let triple = in_comment(&target.triple);
-    let cpu = in_comment(&target.cpu);
+    let triple = in_comment(targets.first().map_or("", |t| &t.triple));
+    let cpu = targets.iter().map(|t| in_comment(&t.cpu)).collect::<Vec<_>>().join(", ");
     let args = pointers(&program.args, &format!("{name}_args"), "const ", "arguments");
     let results = pointers(&program.results, &format!("{name}_results"), "", "results");
     let workspace = program.workspace_bytes;
@@ -189,7 +189,7 @@ mod tests {
                 ..Program::default()
             };
             let dir = tempfile::tempdir().expect("a temporary folder");
-            std::fs::write(dir.path().join("m.h"), header(&program, &target)).expect("written");
+            std::fs::write(dir.path().join("m.h"), header(&program, &[&target])).expect("written");
             let source = "#include \"m.h\"\n#include \"m.h\"\nint main(void) { return m_run(0, 0, 0, 0); }\n";
             std::fs::write(dir.path().join("m.c"), source).expect("written");
             for command in [

@@ -6,13 +6,14 @@ use crate::tensor::TensorInfo;
 use serde_json::{Value, json};
 
 /// The JSON document of a model, with a line break at its end.
-pub fn metadata(program: &Program, target: &Target) -> String {
+pub fn metadata(program: &Program, targets: &[&Target]) -> String {
+    let one = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let document = json!({
         "abi_version": 1,
         "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
         "name": program.name,
         "source": program.source,
-        "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features},
+        "targets": targets.iter().map(one).collect::<Vec<_>>(),
         "args": tensors(&program.args),
         "results": tensors(&program.results),
         "workspace_bytes": program.workspace_bytes,

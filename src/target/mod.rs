@@ -77,6 +77,23 @@ impl Target {
     pub fn lanes(&self, element_bytes: u64) -> u64 {
         (self.vector_bits / 8 / element_bytes.max(1)).max(1)
     }
+    /// LLVM's name of the oldest processor that has what [`Self::level`] promises: code is made for it and tuned for `cpu`,
+    /// so that what `NAME_supported` asks is all that the code needs.
+    pub fn code_cpu(&self) -> &str {
+        match self.level() {
+            Level::Sse2 => "x86-64",
+            Level::Avx2 => "x86-64-v3",
+            Level::Avx512 => "x86-64-v4",
+            Level::Neon => &self.cpu,
+        }
+    }
+    /// LLVM's name of the oldest processor of the architecture.
+    pub fn oldest_cpu(&self) -> &'static str {
+        match self.level() {
+            Level::Sse2 | Level::Avx2 | Level::Avx512 => "x86-64",
+            Level::Neon => "generic",
+        }
+    }
     /// The features that code may use, for the check at run time.
     pub fn level(&self) -> Level {
         match (self.triple.starts_with("x86_64"), self.vector_bits) {
