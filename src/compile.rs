@@ -47,6 +47,7 @@ pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Fro
 /// HLO to better HLO and loops; `source` is what `NAME_info()->source` says.
 pub fn plan(mut lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
     optimize::run(&mut lowered.module)?;
+    optimize::expand(&mut lowered.module)?;
     let program = schedule::build(&lowered, name, source, target)?;
     Ok((lowered.module, program))
 }

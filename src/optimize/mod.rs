@@ -5,6 +5,7 @@
 mod constant;
 mod cse;
 mod dce;
+mod expand;
 mod fold_constants;
 mod inline_calls;
 mod pad_into_window;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Module, verify};
+pub use expand::EXPANSIONS;
 pub use rewrite::Changed;
 
 /// One pass.
@@ -79,10 +81,19 @@ pub fn run_with(
     Ok(())
 }
 
+/// Writes opcodes that have no kernel with opcodes that have one, and runs the pipeline on what came of it.
+pub fn expand(module: &mut Module) -> Result<()> {
+    let mut changed = Changed::No;
+    for pass in EXPANSIONS {
+        changed = changed.or(run_pass(module, pass, &mut |_, _, _, _| {})?);
+    }
+    if changed == Changed::Yes { run(module) } else { Ok(()) }
+}
+
 /// The pass of this name; `Code::BadOption` where there is none.
 pub fn find(name: &str) -> Result<&'static Pass> {
-    PIPELINE.iter().find(|p| p.name == name).ok_or_else(|| {
-        let names: Vec<&str> = PIPELINE.iter().map(|p| p.name).collect();
+    PIPELINE.iter().chain(EXPANSIONS).find(|p| p.name == name).ok_or_else(|| {
+        let names: Vec<&str> = PIPELINE.iter().chain(EXPANSIONS).map(|p| p.name).collect();
         Error::user(Code::BadOption, format!("`{name}` is no pass; there are {}", names.join(", ")))
     })
 }

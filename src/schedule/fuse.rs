@@ -47,7 +47,9 @@ fn use_of(op: &Op, operand: usize) -> Use {
         | Op::Transpose(_)
         | Op::Slice(_)
         | Op::Reverse(_)
-        | Op::Copy => Use::Once,
+        | Op::Copy
+        | Op::Map { .. }
+        | Op::Sort { .. } => Use::Once,
         Op::OptimizationBarrier | Op::Concatenate(_) | Op::Reduce { .. } => Use::Once,
         Op::Pad(_) => {
             if operand == 0 {
@@ -92,7 +94,8 @@ fn index_only(op: &Op) -> bool {
 }
 
 fn inlineable(op: &Op) -> bool {
-    index_only(op) || matches!(op, Op::Elementwise(_) | Op::Pad(_) | Op::DynamicSlice(_) | Op::Gather(_))
+    index_only(op)
+        || matches!(op, Op::Elementwise(_) | Op::Map { .. } | Op::Pad(_) | Op::DynamicSlice(_) | Op::Gather(_))
 }
 
 fn can_anchor(op: &Op) -> bool {

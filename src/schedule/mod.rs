@@ -200,6 +200,9 @@ impl<'a> Scheduler<'a> {
         }
         let comp = scope.comp;
         let inst = &comp[id];
+        if inst.shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
+            return Err(refuse(comp, id, ": sizes must be known at compile time"));
+        }
         let value = match &inst.op {
             Op::Constant(_) if id != comp.root => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
@@ -217,12 +220,16 @@ impl<'a> Scheduler<'a> {
                 let whole = self.value(scope, inst.operands[0])?;
                 Value { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
             }
-            Op::Call(callee) => {
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
                 let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
                 self.computation(*callee, args, steps)?
             }
             Op::While { cond, body } => self.while_loop(scope, id, *cond, *body, steps)?,
             Op::Conditional(branches) => self.conditional(scope, id, branches, steps)?,
+            Op::Copy | Op::OptimizationBarrier if inst.shape.as_array().is_none() => {
+                self.value(scope, inst.operands[0])?
+            }
+            Op::AfterAll => Value::default(),
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             _ => {
                 let out = self.place(scope, id, steps)?;

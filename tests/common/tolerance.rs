@@ -24,6 +24,7 @@ pub fn departure(got: &Tensor, want: &Tensor) -> Option<String> {
         return Some(format!("{}{:?} instead of {}{:?}", got.dtype, got.dims, want.dtype, want.dims));
     }
     let (relative, of_largest) = bounds(want.dtype);
+    let (got, want) = (&parts(got), &parts(want));
     let value = |t: &Tensor, i| t.get_f64(i).unwrap_or(f64::NAN);
     let largest = (0..want.len()).map(|i| value(want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
     (0..want.len()).find_map(|i| {
@@ -32,4 +33,14 @@ pub fn departure(got: &Tensor, want: &Tensor) -> Option<String> {
         let close = g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= bound;
         (!close).then(|| format!("element {i}: {g:e} instead of {w:e}, bound {bound:.1e}"))
     })
+}
+
+/// Real and imaginary parts of complex numbers side by side; other tensors as they are.
+fn parts(t: &Tensor) -> Tensor {
+    let dtype = match t.dtype {
+        DType::C64 => DType::F32,
+        DType::C128 => DType::F64,
+        _ => return t.clone(),
+    };
+    Tensor::new(dtype, vec![2 * t.len() as u64], t.bytes.clone())
 }

@@ -1,9 +1,9 @@
 //! One element of an instruction as an expression: inlined producers are followed down to buffers.
-use crate::diag::{Error, Result};
-use crate::hlo::{CompId, InstId, Literal, Op};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{CompId, InstId, Literal, Op, Shape};
 use crate::kernel::index::reshape;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel};
-use crate::scalar::ScalarOp;
+use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::schedule::{Scheduler, Scope, refuse};
 use crate::tensor::DType;
 use std::collections::HashMap;
@@ -85,6 +85,10 @@ impl<'a> Scheduler<'a> {
                     args.push(self.element(scope, e, o, if scalar { &[] } else { at })?);
                 }
                 Ok(e.k.op(*op, &args, comp.array(id).dtype))
+            }
+            Op::Map { comp: applied, .. } => {
+                let args = inst.operands.iter().map(|&o| self.element(scope, e, o, at)).collect::<Result<Vec<_>>>()?;
+                self.apply(e, *applied, &args)?.first().copied().ok_or_else(|| refuse(comp, id, ""))
             }
             Op::Broadcast(map) => {
                 let sizes = dims(0);
@@ -219,26 +223,76 @@ impl<'a> Scheduler<'a> {
     }
 
     /// A computation of scalars, applied to expressions.
+    ///
+    /// Arguments and results are leaves: tuples are flat. Of a conditional all branches are computed and one is taken.
     pub(super) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+        self.depth += 1;
+        if self.depth > 64 {
+            return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
+        }
+        let values = self.applied(e, id, args)?;
+        self.depth -= 1;
+        Ok(values)
+    }
+
+    fn applied(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
         let comp = &self.module.comps[id];
+        let mut first = Vec::new();
+        let mut leaves = 0;
+        for &p in &comp.params {
+            first.push(leaves);
+            leaves += comp[p].shape.leaves().len();
+        }
         let mut values: HashMap<InstId, Vec<ExprId>> = HashMap::new();
         for inst in comp.post_order() {
             let i = &comp[inst];
             let of = |k: usize| values.get(&i.operands[k]).and_then(|v| v.first()).copied();
             let missing = || refuse(comp, inst, " inside a scalar computation");
             let value = match &i.op {
-                Op::Parameter(n) => vec![*args.get(*n).ok_or_else(missing)?],
-                Op::Constant(Literal::Array(t)) if t.len() == 1 => {
-                    vec![super::constant(&mut e.k, t)]
+                Op::Parameter(n) => {
+                    let from = *first.get(*n).ok_or_else(missing)?;
+                    args.get(from..from + i.shape.leaves().len()).ok_or_else(missing)?.to_vec()
+                }
+                Op::Constant(literal) if literal.leaves().iter().all(|t| t.len() == 1) => {
+                    literal.leaves().into_iter().map(|t| super::constant(&mut e.k, t)).collect()
+                }
+                Op::Iota(_) if comp.array(inst).elements() == 1 => {
+                    vec![super::number(&mut e.k, comp.array(inst).dtype, 0.0)]
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
                     vec![e.k.op(*op, &operands, comp.array(inst).dtype)]
                 }
-                Op::Reshape | Op::Broadcast(_) | Op::Copy => vec![of(0).ok_or_else(missing)?],
-                Op::Tuple => (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?,
+                Op::Reshape | Op::Broadcast(_) if comp.array(inst).elements() == 1 => vec![of(0).ok_or_else(missing)?],
+                Op::Copy | Op::OptimizationBarrier => values.get(&i.operands[0]).ok_or_else(missing)?.clone(),
+                Op::Tuple => all_of(&values, &i.operands).ok_or_else(missing)?,
                 Op::GetTupleElement(k) => {
-                    vec![*values.get(&i.operands[0]).and_then(|v| v.get(*k)).ok_or_else(missing)?]
+                    let parts = comp[i.operands[0]].shape.as_tuple().ok_or_else(missing)?;
+                    let from: usize = parts[..*k].iter().map(|p| p.leaves().len()).sum();
+                    let whole = values.get(&i.operands[0]).ok_or_else(missing)?;
+                    whole.get(from..from + i.shape.leaves().len()).ok_or_else(missing)?.to_vec()
+                }
+                Op::Call(callee) | Op::Fusion { comp: callee, .. } | Op::Map { comp: callee, .. } => {
+                    let args = all_of(&values, &i.operands).ok_or_else(missing)?;
+                    self.apply(e, *callee, &args)?
+                }
+                Op::Conditional(branches) => {
+                    let selector = of(0).ok_or_else(missing)?;
+                    let by_pred = comp.array(i.operands[0]).dtype == DType::Pred;
+                    let mut taken: Option<Vec<ExprId>> = None;
+                    // The last branch is also the one of numbers out of range.
+                    for (n, &branch) in branches.iter().enumerate().rev() {
+                        let args = values.get(&i.operands[n + 1]).ok_or_else(missing)?.clone();
+                        let results = self.apply(e, branch, &args)?;
+                        taken = Some(match taken {
+                            None => results,
+                            Some(others) => {
+                                let chosen = if by_pred { selector } else { equals(&mut e.k, selector, n as u64) };
+                                chosen_of(&mut e.k, &i.shape, chosen, &results, &others)
+                            }
+                        });
+                    }
+                    taken.ok_or_else(missing)?
                 }
                 _ => return Err(missing()),
             };
@@ -246,4 +300,21 @@ impl<'a> Scheduler<'a> {
         }
         values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "a scalar computation has no result"))
     }
+}
+
+/// The values of several instructions, one after another.
+fn all_of(values: &HashMap<InstId, Vec<ExprId>>, of: &[InstId]) -> Option<Vec<ExprId>> {
+    of.iter().map(|o| values.get(o)).collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().copied().collect())
+}
+
+/// Whether an `s32` is this number.
+fn equals(k: &mut Kernel, x: ExprId, number: u64) -> ExprId {
+    let number = k.expr(Expr::Const(DType::S32, number));
+    k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, number], DType::Pred)
+}
+
+/// Leaf by leaf one of two values of `shape`.
+fn chosen_of(k: &mut Kernel, shape: &Shape, pred: ExprId, yes: &[ExprId], no: &[ExprId]) -> Vec<ExprId> {
+    let types = shape.leaves().into_iter().map(|a| a.dtype);
+    types.zip(yes.iter().zip(no)).map(|(t, (&a, &b))| k.op(ScalarOp::Select, &[pred, a, b], t)).collect()
 }

@@ -48,6 +48,7 @@ impl<'a> Scheduler<'a> {
             Op::TopK { .. } => self.top_k(scope, id, out, steps),
             Op::DynamicUpdateSlice => self.dynamic_update_slice(scope, id, out, steps),
             Op::Elementwise(_)
+            | Op::Map { .. }
             | Op::Broadcast(_)
             | Op::Reshape
             | Op::Bitcast

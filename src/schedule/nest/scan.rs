@@ -5,7 +5,6 @@ use super::{each, label, simple_fold};
 use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::index::linear;
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt};
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 
@@ -241,7 +240,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Vec<Stmt>> {
         let leaves = scope.comp[id].shape.leaves();
         let dims = leaves.first().map(|a| a.dims.clone()).unwrap_or_default();
-        let index = linear(at, &dims);
+        let index = out.layout(&dims).at(at);
         let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.expr(Expr::Reg(reg, Index::constant(0)))).collect();
         if id == r.anchor {
             let stores = values.iter().zip(&out.leaves);
@@ -249,6 +248,6 @@ impl<'a> Scheduler<'a> {
         }
         e.fixed.insert(r.anchor, values[0]);
         let value = self.element(scope, e, id, at)?;
-        Ok(vec![Stmt::Store { buf: out.only()?, index, value }])
+        Ok(vec![Stmt::Store { buf: out.buffer()?, index, value }])
     }
 }

@@ -1,0 +1,120 @@
+//! Batch norm with sums over all dimensions but the channel's. Narrow floats are computed in `f32`.
+use super::written;
+use crate::diag::Result;
+use crate::hlo::{Builder, InstId, Module, Op};
+use crate::optimize::rewrite::{Changed, rewrite};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// Replaces `batch-norm-training`, `-inference` and `-grad`.
+pub fn expand(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| match *editor.op(id) {
+        Op::BatchNormTraining { epsilon_bits, feature_index } => {
+            written(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).training(b, o)))
+        }
+        Op::BatchNormInference { epsilon_bits, feature_index } => {
+            written(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).inference(b, o)))
+        }
+        Op::BatchNormGrad { epsilon_bits, feature_index } => {
+            written(editor, id, |b, o| Some(Norm::new(b, o, epsilon_bits, feature_index).grad(b, o)))
+        }
+        _ => Ok(None),
+    })
+}
+
+/// What the three share.
+struct Norm {
+    stored: DType,
+    wide: DType,
+    dims: Vec<u64>,
+    axis: usize,
+    epsilon: f64,
+}
+
+impl Norm {
+    fn new(b: &Builder, operands: &[InstId], epsilon_bits: u32, axis: usize) -> Norm {
+        let stored = b.dtype(operands[0]);
+        let wide = if stored == DType::F64 { DType::F64 } else { DType::F32 };
+        let epsilon = f64::from(f32::from_bits(epsilon_bits));
+        Norm { stored, wide, dims: b.dims(operands[0]).to_vec(), axis, epsilon }
+    }
+    fn wide(&self, b: &mut Builder, x: InstId) -> InstId {
+        b.convert(x, self.wide)
+    }
+    fn stored(&self, b: &mut Builder, x: InstId) -> InstId {
+        b.convert(x, self.stored)
+    }
+    /// A number a channel, in every element.
+    fn spread(&self, b: &mut Builder, x: InstId) -> InstId {
+        b.broadcast(x, &self.dims, &[self.axis])
+    }
+    /// The sum of each channel.
+    fn sum(&self, b: &mut Builder, x: InstId) -> InstId {
+        let axes: Vec<usize> = (0..self.dims.len()).filter(|&d| d != self.axis).collect();
+        let zero = b.scalar(self.wide, 0.0);
+        b.reduce(x, zero, ScalarOp::Add, &axes)
+    }
+    /// The mean of each channel.
+    fn mean(&self, b: &mut Builder, x: InstId) -> InstId {
+        let sum = self.sum(b, x);
+        let count = self.dims.iter().product::<u64>() / self.dims[self.axis].max(1);
+        let count = b.full_like(sum, count as f64);
+        b.div(sum, count)
+    }
+    /// 1 / sqrt(variance + epsilon).
+    fn root(&self, b: &mut Builder, variance: InstId) -> InstId {
+        let epsilon = b.full_like(variance, self.epsilon);
+        let sum = b.add(variance, epsilon);
+        b.unary(ScalarOp::Rsqrt, sum)
+    }
+    fn centred(&self, b: &mut Builder, x: InstId, mean: InstId) -> InstId {
+        let mean = self.spread(b, mean);
+        b.sub(x, mean)
+    }
+    /// (x - mean) · root · scale + offset.
+    fn normalised(&self, b: &mut Builder, [x, scale, offset, mean, variance]: [InstId; 5]) -> InstId {
+        let centred = self.centred(b, x, mean);
+        let root = self.root(b, variance);
+        let root = self.spread(b, root);
+        let (scale, offset) = (self.spread(b, scale), self.spread(b, offset));
+        let unit = b.mul(centred, root);
+        let scaled = b.mul(unit, scale);
+        let y = b.add(scaled, offset);
+        self.stored(b, y)
+    }
+    fn training(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
+        let [x, scale, offset] = [0, 1, 2].map(|i| self.wide(b, operands[i]));
+        let mean = self.mean(b, x);
+        let centred = self.centred(b, x, mean);
+        let squares = b.mul(centred, centred);
+        let variance = self.mean(b, squares);
+        let y = self.normalised(b, [x, scale, offset, mean, variance]);
+        let (mean, variance) = (self.stored(b, mean), self.stored(b, variance));
+        b.tuple(&[y, mean, variance])
+    }
+    fn inference(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
+        let all = [0, 1, 2, 3, 4].map(|i| self.wide(b, operands[i]));
+        self.normalised(b, all)
+    }
+    fn grad(&self, b: &mut Builder, operands: &[InstId]) -> InstId {
+        let [x, scale, mean, variance, dy] = [0, 1, 2, 3, 4].map(|i| self.wide(b, operands[i]));
+        let root = self.root(b, variance);
+        let centred = self.centred(b, x, mean);
+        let product = b.mul(dy, centred);
+        let (d_offset, along) = (self.sum(b, dy), self.sum(b, product));
+        let d_scale = b.mul(along, root);
+        // scale · root · (dy - mean(dy) - centred · root² · mean(dy · centred))
+        let (mean_dy, mean_along) = (self.mean(b, dy), self.mean(b, product));
+        let square = b.mul(root, root);
+        let slope = b.mul(square, mean_along);
+        let (slope, mean_dy) = (self.spread(b, slope), self.spread(b, mean_dy));
+        let part = b.mul(centred, slope);
+        let inner = b.sub(dy, mean_dy);
+        let inner = b.sub(inner, part);
+        let factor = b.mul(scale, root);
+        let factor = self.spread(b, factor);
+        let dx = b.mul(factor, inner);
+        let [dx, d_scale, d_offset] = [dx, d_scale, d_offset].map(|v| self.stored(b, v));
+        b.tuple(&[dx, d_scale, d_offset])
+    }
+}

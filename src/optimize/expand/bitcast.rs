@@ -1,0 +1,105 @@
+//! `bitcast-convert` between widths with shifts: the last dimension holds the parts, the low bits first. `bitcast` as what it
+//! does to elements under the layouts that it states.
+use super::written;
+use crate::diag::Result;
+use crate::hlo::{ArrayShape, Builder, InstId, Module, Op};
+use crate::optimize::rewrite::{Changed, Editor, rewrite};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// Replaces reinterpretations whose last dimension splits or joins.
+pub fn expand(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| {
+        if *editor.op(id) == Op::Bitcast {
+            return bitcast(editor, id);
+        }
+        if *editor.op(id) != Op::BitcastConvertWidth {
+            return Ok(None);
+        }
+        let Some(to) = editor.array(id).cloned() else { return Ok(None) };
+        written(editor, id, |b, operands| {
+            let from = b.dtype(operands[0]);
+            let (wide, narrow) =
+                (unsigned(from.bits().max(to.dtype.bits()))?, unsigned(from.bits().min(to.dtype.bits()))?);
+            if from.is_complex() || to.dtype.is_complex() || from == DType::Pred || to.dtype == DType::Pred {
+                return None;
+            }
+            Some(if from.bits() > to.dtype.bits() {
+                split(b, operands[0], [wide, narrow], to.dtype, &to.dims)
+            } else {
+                join(b, operands[0], [wide, narrow], to.dtype)
+            })
+        })
+    })
+}
+
+/// The dimensions of `shape` from slowest to fastest; `None` where its layout is no permutation.
+fn in_memory(shape: &ArrayShape) -> Option<Vec<usize>> {
+    let Some(layout) = shape.layout.as_ref().filter(|l| !l.minor_to_major.is_empty()) else {
+        return Some((0..shape.rank()).collect());
+    };
+    let order: Vec<usize> = layout.minor_to_major.iter().rev().map(|&d| d as usize).collect();
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    sorted.iter().copied().eq(0..shape.rank()).then_some(order)
+}
+
+/// The operand in the order of its memory, reinterpreted, and out of the order of the result's memory.
+fn bitcast(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+    let x = editor.operand(id, 0);
+    let (Some(from), Some(to)) = (editor.array(x).cloned(), editor.array(id).cloned()) else {
+        return Ok(editor.shape(x).same(editor.shape(id)).then_some(x));
+    };
+    let (Some(there), Some(back)) = (in_memory(&from), in_memory(&to)) else { return Ok(None) };
+    if from.elements() != to.elements() || from.dtype.bits() != to.dtype.bits() {
+        return Ok(None);
+    }
+    written(editor, id, |b, operands| {
+        let x = b.transpose(operands[0], &there);
+        let x = bits_as(b, x, to.dtype);
+        let memory: Vec<u64> = back.iter().map(|&d| to.dims[d]).collect();
+        let x = b.reshape(x, &memory);
+        let mut inverse = vec![0; back.len()];
+        for (i, &d) in back.iter().enumerate() {
+            inverse[d] = i;
+        }
+        Some(b.transpose(x, &inverse))
+    })
+}
+
+/// The unsigned integers of a width.
+fn unsigned(bits: u32) -> Option<DType> {
+    [DType::U2, DType::U4, DType::U8, DType::U16, DType::U32, DType::U64].into_iter().find(|t| t.bits() == bits)
+}
+
+fn bits_as(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
+    if b.dtype(x) == dtype { x } else { b.unary(ScalarOp::BitcastConvert(dtype), x) }
+}
+
+/// How far part `i` of the last dimension is shifted.
+fn shifts(b: &mut Builder, wide: DType, narrow: DType, dims: &[u64]) -> InstId {
+    let places = b.iota(wide, dims, dims.len() - 1);
+    let step = b.full(wide, dims, f64::from(narrow.bits()));
+    b.mul(places, step)
+}
+
+fn split(b: &mut Builder, x: InstId, [wide, narrow]: [DType; 2], to: DType, dims: &[u64]) -> InstId {
+    let x = bits_as(b, x, wide);
+    let lead: Vec<usize> = (0..b.rank(x)).collect();
+    let all = b.broadcast(x, dims, &lead);
+    let by = shifts(b, wide, narrow, dims);
+    let moved = b.binary(ScalarOp::ShiftRightLogical, all, by);
+    let low = b.convert(moved, narrow);
+    bits_as(b, low, to)
+}
+
+fn join(b: &mut Builder, x: InstId, [wide, narrow]: [DType; 2], to: DType) -> InstId {
+    let x = bits_as(b, x, narrow);
+    let dims = b.dims(x).to_vec();
+    let x = b.convert(x, wide);
+    let by = shifts(b, wide, narrow, &dims);
+    let moved = b.binary(ScalarOp::ShiftLeft, x, by);
+    let zero = b.scalar(wide, 0.0);
+    let all = b.reduce(moved, zero, ScalarOp::Or, &[dims.len() - 1]);
+    bits_as(b, all, to)
+}

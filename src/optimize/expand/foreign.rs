@@ -1,0 +1,175 @@
+//! Opcodes of several devices, hosts and newer texts, where their meaning on one device is plain.
+use super::written;
+use crate::diag::Result;
+use crate::hlo::attrs::Foreign;
+use crate::hlo::{Builder, InstId, Module, Op, Shape};
+use crate::optimize::rewrite::{Changed, Editor, rewrite};
+use crate::scalar::ScalarOp;
+
+/// Replaces collectives, hints and inverse functions, and the constants and ordering of one device.
+pub fn expand(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| match editor.op(id).clone() {
+        Op::Foreign(f) => foreign(editor, id, &f),
+        Op::AddDependency => Ok(Some(editor.operand(id, 0))),
+        Op::PartitionId | Op::ReplicaId => written(editor, id, |b, _| Some(b.scalar(crate::tensor::DType::U32, 0.0))),
+        Op::GetDimensionSize(axis) => {
+            let size = editor.dims(editor.operand(id, 0)).get(axis).copied();
+            let size = size.and_then(|n| i32::try_from(n).ok());
+            Ok(size.map(|n| editor.add_constant(crate::tensor::Tensor::scalar(n))))
+        }
+        _ => Ok(None),
+    })
+}
+
+fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+    let target = f.attrs.iter().find(|a| a.0 == "custom_call_target").map_or("", |a| a.1.trim_matches('"'));
+    match f.opcode.as_str() {
+        "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "domain" => {
+            identity(editor, id)
+        }
+        "custom-call" => match target {
+            "Sharding"
+            | "SPMDFullToShardShape"
+            | "SPMDShardToFullShape"
+            | "MoveToHost"
+            | "MoveToDevice"
+            | "annotate_device_placement"
+            | "LayoutConstraint" => identity(editor, id),
+            "TopK" => {
+                let parts = editor.shape(id).as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
+                let Some(&k) = parts.and_then(|a| a.dims.last()) else { return Ok(None) };
+                written(editor, id, |b, o| Some(b.add_inst(Op::TopK { k, largest: true }, &[o[0]])))
+            }
+            _ => Ok(None),
+        },
+        other => match inverse(other) {
+            Some(write) if editor.dtype(editor.operand(id, 0)).is_some_and(|t| t.is_float()) => {
+                written(editor, id, |b, o| Some(write(b, o[0])))
+            }
+            _ => Ok(None),
+        },
+    }
+}
+
+/// The operands themselves, as one value or as a tuple, whichever is declared; `None` where they don't fit.
+fn identity(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+    let operands = editor.operands(id).to_vec();
+    let Some(&first) = operands.first() else { return Ok(None) };
+    if editor.shape(first).same(editor.shape(id)) {
+        return Ok(Some(first));
+    }
+    let tuple = editor.add(Op::Tuple, &operands)?;
+    Ok(editor.shape(tuple).same(editor.shape(id)).then_some(tuple))
+}
+
+/// Functions that newer texts have as opcodes, by their definitions; of small arguments in forms that keep their digits.
+fn inverse(opcode: &str) -> Option<fn(&mut Builder, InstId) -> InstId> {
+    Some(match opcode {
+        "asin" => asin,
+        "acos" => acos,
+        "sinh" => sinh,
+        "cosh" => cosh,
+        "asinh" => asinh,
+        "acosh" => acosh,
+        "atanh" => atanh,
+        _ => return None,
+    })
+}
+
+/// √((1 - x)(1 + x)), the other leg of a triangle with hypotenuse 1.
+fn other_leg(b: &mut Builder, x: InstId) -> InstId {
+    let one = b.full_like(x, 1.0);
+    let (less, more) = (b.sub(one, x), b.add(one, x));
+    let square = b.mul(less, more);
+    b.unary(ScalarOp::Sqrt, square)
+}
+
+fn asin(b: &mut Builder, x: InstId) -> InstId {
+    let leg = other_leg(b, x);
+    b.binary(ScalarOp::Atan2, x, leg)
+}
+
+fn acos(b: &mut Builder, x: InstId) -> InstId {
+    let leg = other_leg(b, x);
+    b.binary(ScalarOp::Atan2, leg, x)
+}
+
+/// (e + e / (e + 1)) / 2 with e = e^x - 1.
+fn sinh(b: &mut Builder, x: InstId) -> InstId {
+    let e = b.unary(ScalarOp::Expm1, x);
+    let (one, half) = (b.full_like(x, 1.0), b.full_like(x, 0.5));
+    let more = b.add(e, one);
+    let part = b.div(e, more);
+    let sum = b.add(e, part);
+    let small = b.mul(sum, half);
+    // Where e^x overflows the result may not yet: e^(x - ln 2).
+    let large = half_exponential(b, x);
+    let magnitude = b.unary(ScalarOp::Sign, x);
+    let large = b.mul(large, magnitude);
+    let size = b.unary(ScalarOp::Abs, x);
+    let limit = b.full_like(x, 20.0);
+    let is_large = b.compare(crate::scalar::Direction::Gt, size, limit);
+    b.select(is_large, large, small)
+}
+
+/// e^|x| / 2, with no overflow before the result's.
+fn half_exponential(b: &mut Builder, x: InstId) -> InstId {
+    let size = b.unary(ScalarOp::Abs, x);
+    let ln2 = b.full_like(x, std::f64::consts::LN_2);
+    let less = b.sub(size, ln2);
+    b.unary(ScalarOp::Exp, less)
+}
+
+fn cosh(b: &mut Builder, x: InstId) -> InstId {
+    let half = half_exponential(b, x);
+    let quarter = b.full_like(x, 0.25);
+    let rest = b.div(quarter, half);
+    b.add(half, rest)
+}
+
+/// The sign of x times log1p(|x| + x² / (1 + √(x² + 1))); of large numbers log|x| + ln 2.
+fn asinh(b: &mut Builder, x: InstId) -> InstId {
+    let size = b.unary(ScalarOp::Abs, x);
+    let one = b.full_like(x, 1.0);
+    let square = b.mul(x, x);
+    let more = b.add(square, one);
+    let root = b.unary(ScalarOp::Sqrt, more);
+    let below = b.add(one, root);
+    let part = b.div(square, below);
+    let sum = b.add(size, part);
+    let small = b.unary(ScalarOp::Log1p, sum);
+    let y = with_large(b, size, small);
+    let sign = b.unary(ScalarOp::Sign, x);
+    b.mul(sign, y)
+}
+
+/// `small`, but log(x) + ln 2 where the square of x would overflow.
+fn with_large(b: &mut Builder, x: InstId, small: InstId) -> InstId {
+    let log = b.unary(ScalarOp::Log, x);
+    let ln2 = b.full_like(x, std::f64::consts::LN_2);
+    let large = b.add(log, ln2);
+    let limit = if b.dtype(x).bits() < 32 { 100.0 } else { 1e8 };
+    let limit = b.full_like(x, limit);
+    let is_large = b.compare(crate::scalar::Direction::Gt, x, limit);
+    b.select(is_large, large, small)
+}
+
+/// log1p(t + √(t² + 2t)) with t = x - 1.
+fn acosh(b: &mut Builder, x: InstId) -> InstId {
+    let one = b.full_like(x, 1.0);
+    let (t, more) = (b.sub(x, one), b.add(x, one));
+    let square = b.mul(t, more);
+    let root = b.unary(ScalarOp::Sqrt, square);
+    let sum = b.add(t, root);
+    let small = b.unary(ScalarOp::Log1p, sum);
+    with_large(b, x, small)
+}
+
+/// (log1p(x) - log1p(-x)) / 2.
+fn atanh(b: &mut Builder, x: InstId) -> InstId {
+    let negated = b.unary(ScalarOp::Negate, x);
+    let (up, down) = (b.unary(ScalarOp::Log1p, x), b.unary(ScalarOp::Log1p, negated));
+    let difference = b.sub(up, down);
+    let half = b.full_like(x, 0.5);
+    b.mul(difference, half)
+}

@@ -1,0 +1,71 @@
+//! Opcodes that have no kernel of their own, written with opcodes that have one.
+//!
+//! These passes run once, between the pipeline and scheduling: the interpreter evaluates the opcodes themselves, so that the
+//! two can be compared.
+mod batch_groups;
+mod batch_norm;
+mod bitcast;
+mod fft;
+mod foreign;
+mod random;
+
+use super::Pass;
+use super::rewrite::Editor;
+use crate::diag::Result;
+use crate::hlo::{Builder, CompId, InstId, Module, Op};
+use crate::util::id_vec::Id;
+
+/// Every expansion, in the order in which they run.
+#[rustfmt::skip]
+pub const EXPANSIONS: &[Pass] = &[
+    Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },
+    Pass { name: "expand-batch-norm",   about: "writes batch norm with sums and pointwise opcodes",            run: batch_norm::expand },
+    Pass { name: "expand-batch-groups", about: "writes groups of a convolution's batch as groups of features", run: batch_groups::expand },
+    Pass { name: "expand-random",       about: "writes generators of random bits with integer opcodes",        run: random::expand },
+    Pass { name: "expand-bitcast",      about: "writes reinterpretations of another width with shifts",        run: bitcast::expand },
+    Pass { name: "expand-fft",          about: "writes Fourier transforms as products with small matrices",    run: fft::expand },
+];
+
+/// The value of what `write` makes of the operands of `id`; `None` where it makes nothing.
+fn written(
+    editor: &mut Editor,
+    id: InstId,
+    write: impl FnOnce(&mut Builder, &[InstId]) -> Option<InstId>,
+) -> Result<Option<InstId>> {
+    let operands = editor.operands(id).to_vec();
+    let mut b = Builder::new("expansion");
+    let params: Vec<InstId> = operands.iter().map(|&o| b.parameter(editor.shape(o).clone())).collect();
+    let Some(root) = write(&mut b, &params) else { return Ok(None) };
+    let module = b.finish(root)?;
+    splice(editor, module, &operands).map(Some)
+}
+
+/// Adds the instructions of the entry of `from` with `args` for its parameters, and the computations that they call.
+fn splice(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Result<InstId> {
+    let mut moved: Vec<Option<CompId>> = vec![None; from.comps.len()];
+    for id in from.comps.ids() {
+        for at in from.comps[id].insts.ids() {
+            for callee in from.comps[id].insts[at].op.called_mut() {
+                if let Some(to) = moved[callee.index()] {
+                    *callee = to;
+                }
+            }
+        }
+        if id != from.entry {
+            moved[id.index()] = Some(editor.add_computation(from.comps[id].clone()));
+        }
+    }
+    let body = &from.comps[from.entry];
+    let mut new: Vec<InstId> = Vec::with_capacity(body.insts.len());
+    for inst in body.insts.values() {
+        let value = match inst.op {
+            Op::Parameter(n) => args[n],
+            _ => {
+                let operands: Vec<InstId> = inst.operands.iter().map(|o| new[o.index()]).collect();
+                editor.add_shaped(inst.op.clone(), &operands, inst.shape.clone())
+            }
+        };
+        new.push(value);
+    }
+    Ok(new[body.root.index()])
+}
