@@ -28,7 +28,9 @@ impl<'p> Walker<'p> {
                 Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
                 _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
             },
-            "While" | "StatelessWhile" => {
+            "XlaVariadicSort" => self.variadic_sort(node, args).map(Some),
+            "XlaReduce" | "XlaVariadicReduce" | "XlaVariadicReduceV2" => self.variadic_reduce(node, args).map(Some),
+            "While" | "StatelessWhile" | "XlaWhile" => {
                 let (cond, body) = (required(node, "cond")?, required(node, "body")?);
                 self.while_loop(cond, body, args).map(Some)
             }
@@ -134,6 +136,6 @@ impl<'p> Walker<'p> {
 }
 
 /// A function attribute that must be there.
-fn required<'n>(node: &'n Node, name: &str) -> Result<&'n FuncRef> {
+pub(super) fn required<'n>(node: &'n Node, name: &str) -> Result<&'n FuncRef> {
     node.func(name).ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` must be a function")))
 }

@@ -5,6 +5,7 @@ mod loops;
 mod names;
 mod order;
 mod walker;
+mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Program};

@@ -13,6 +13,7 @@ mod quant;
 mod random;
 mod spectral;
 mod control_flow;
+pub mod xla;
 
 pub use ctx::LowerCtx;
 pub use outputs::output_count;
@@ -31,6 +32,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("quant", quant::ROWS),
     ("list", list::ROWS),
     ("control_flow", control_flow::ROWS),
+    ("xla", xla::ROWS),
 ];
 
 /// The row of a TensorFlow op.

@@ -8,7 +8,7 @@ mod format;
 pub(in crate::ops) mod gather;
 mod join;
 pub(in crate::ops) mod scatter;
-mod shape;
+pub mod shape;
 mod slice;
 
 /// The rows of this family.

@@ -4,6 +4,12 @@ use super::OpRow;
 pub(in crate::ops) mod binary;
 mod cast;
 mod complex;
+mod bessel;
+mod expr;
+mod gamma;
+mod inverse_error;
+mod neighbour;
+mod search;
 mod matmul;
 mod reduce;
 mod scan;
@@ -22,4 +28,9 @@ pub const ROWS: &[&[OpRow]] = &[
     cast::ROWS,
     scan::ROWS,
     segment::ROWS,
+    gamma::ROWS,
+    bessel::ROWS,
+    inverse_error::ROWS,
+    neighbour::ROWS,
+    search::ROWS,
 ];

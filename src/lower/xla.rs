@@ -1,0 +1,120 @@
+//! The HLO-like ops whose scalar computation is a function of the library: sorts and reductions.
+use super::walker::{Slot, Walker};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{FuncRef, Node};
+use crate::hlo::{CompId, InstId, Op, Shape};
+use crate::interp;
+use crate::ops::Value;
+use crate::ops::xla::int_list;
+use crate::tensor::DType;
+
+/// A sort or a reduction over arrays.
+struct Arrays {
+    ids: Vec<InstId>,
+    types: Vec<DType>,
+    dims: Vec<u64>,
+}
+
+impl Walker<'_> {
+    /// Arrays of one shape.
+    fn arrays(&self, args: &[Value]) -> Result<Arrays> {
+        let mut ids = Vec::with_capacity(args.len());
+        for arg in args {
+            let Value::Array(id) = arg else {
+                return Err(Error::user(Code::UnsupportedType, "an input is not an array"));
+            };
+            ids.push(*id);
+        }
+        let Some(&first) = ids.first() else { return Err(mismatch("no array to work on")) };
+        let dims = self.b.dims(first).to_vec();
+        if ids.iter().any(|&id| self.b.dims(id) != dims) {
+            return Err(mismatch("the arrays have different shapes"));
+        }
+        let types = ids.iter().map(|&id| self.b.dtype(id)).collect();
+        Ok(Arrays { ids, types, dims })
+    }
+
+    /// A computation of scalars of these types, written by the function `f`; it returns `results` scalars. `None` where the function
+    /// could not be lowered, which is reported.
+    fn scalar_function(&mut self, f: &FuncRef, params: &[DType], results: &[DType]) -> Result<Option<CompId>> {
+        self.b.begin(&f.name);
+        let args = params.iter().map(|&t| Value::Array(self.b.parameter(Shape::array(t, [])))).collect();
+        let Some(out) = self.call_whole(f, args)? else {
+            self.b.abandon();
+            return Ok(None);
+        };
+        let mut roots = Vec::with_capacity(out.len());
+        for value in &out {
+            match value {
+                Value::Array(id) if self.b.rank(*id) == 0 => roots.push(*id),
+                _ => return Err(Error::user(Code::BadFunction, format!("`{}` must return scalars", f.name))),
+            }
+        }
+        let found: Vec<DType> = roots.iter().map(|&id| self.b.dtype(id)).collect();
+        if found != results {
+            let message = format!("`{}` returns {found:?}, where {results:?} is needed", f.name);
+            return Err(Error::user(Code::BadFunction, message));
+        }
+        let root = if let [one] = roots[..] { one } else { self.b.tuple(&roots) };
+        Ok(Some(self.b.end(root)))
+    }
+
+    /// The parts of an instruction that gives one array, or a tuple of several.
+    fn parts(&mut self, id: InstId, n: usize) -> Vec<Slot> {
+        if n == 1 {
+            return vec![Some(Value::Array(id))];
+        }
+        (0..n).map(|i| Some(Value::Array(self.b.get_tuple_element(id, i)))).collect()
+    }
+
+    /// `XlaVariadicSort`: arrays sorted together; the comparator gets two elements of each array, side by side.
+    pub(super) fn variadic_sort(&mut self, node: &Node, args: Vec<Value>) -> Result<Vec<Slot>> {
+        let Some((Value::Array(dimension), arrays)) = args.split_last() else {
+            return Err(mismatch("the dimension is missing"));
+        };
+        let known = interp::constant_value(&self.b, *dimension).and_then(|t| t.get_i64(0));
+        let Some(dimension) = known else {
+            return Err(Error::user(Code::NotConstant, "the dimension must be known at compile time"));
+        };
+        let arrays = self.arrays(arrays)?;
+        let rank = arrays.dims.len() as i64;
+        let dim = if dimension < 0 { dimension + rank } else { dimension };
+        if dim < 0 || dim >= rank {
+            return Err(mismatch(&format!("dimension {dimension} of arrays {:?}", arrays.dims)));
+        }
+        let f = super::functions::required(node, "comparator")?;
+        let params: Vec<DType> = arrays.types.iter().flat_map(|&t| [t, t]).collect();
+        let Some(comp) = self.scalar_function(f, &params, &[DType::Pred])? else {
+            return Ok(vec![None; arrays.ids.len()]);
+        };
+        let is_stable = node.bool("is_stable").unwrap_or(false);
+        let sorted = self.b.add_inst(Op::Sort { dim: dim as usize, is_stable, comp }, &arrays.ids);
+        Ok(self.parts(sorted, arrays.ids.len()))
+    }
+
+    /// `XlaReduce` and its variadic forms: the first half of the inputs are arrays, the second scalars to start with.
+    pub(super) fn variadic_reduce(&mut self, node: &Node, args: Vec<Value>) -> Result<Vec<Slot>> {
+        let n = args.len() / 2;
+        let (arrays, inits) = (self.arrays(&args[..n])?, self.arrays(&args[n..])?);
+        if args.len() % 2 != 0 || !inits.dims.is_empty() || inits.types != arrays.types {
+            return Err(mismatch("a reduction needs arrays and as many scalars of their types"));
+        }
+        let rank = arrays.dims.len();
+        let mut dims = Vec::new();
+        for &axis in int_list(node, "dimensions_to_reduce")? {
+            let found = usize::try_from(axis).ok().filter(|&a| a < rank && !dims.contains(&a));
+            dims.push(found.ok_or_else(|| mismatch(&format!("dimension {axis} of arrays {:?}", arrays.dims)))?);
+        }
+        dims.sort_unstable();
+        let f = super::functions::required(node, "reducer")?;
+        let params: Vec<DType> = arrays.types.iter().chain(&arrays.types).copied().collect();
+        let Some(comp) = self.scalar_function(f, &params, &arrays.types)? else { return Ok(vec![None; n]) };
+        let operands: Vec<InstId> = arrays.ids.iter().chain(&inits.ids).copied().collect();
+        let folded = self.b.add_inst(Op::Reduce { dims, comp }, &operands);
+        Ok(self.parts(folded, n))
+    }
+}
+
+fn mismatch(message: &str) -> Error {
+    Diagnostic::new(Code::ShapeMismatch, message).into()
+}

@@ -1,0 +1,292 @@
+//! Arrays as operands of Rust's operators, so that long formulas read as such.
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, element_count};
+use std::cell::RefCell;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// The computation that expressions are written to.
+type Scope<'b> = RefCell<&'b mut Builder>;
+
+/// An array of the open computation. Operators broadcast; a number stands for an array of it.
+#[derive(Clone, Copy)]
+pub struct Expr<'s, 'b> {
+    scope: &'s Scope<'b>,
+    /// The instruction.
+    pub id: InstId,
+}
+
+/// What can stand beside an array: another one, or a number.
+pub trait Operand<'s, 'b> {
+    /// As an array of the type and sizes of `like`.
+    fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b>;
+}
+
+impl<'s, 'b> Operand<'s, 'b> for Expr<'s, 'b> {
+    fn like(self, _: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        self
+    }
+}
+
+impl<'s, 'b> Operand<'s, 'b> for f64 {
+    fn like(self, like: Expr<'s, 'b>) -> Expr<'s, 'b> {
+        like.with(|b| b.full_like(like.id, self))
+    }
+}
+
+impl<'s, 'b> Expr<'s, 'b> {
+    /// What the builder makes of this.
+    pub fn with(self, f: impl FnOnce(&mut Builder) -> InstId) -> Self {
+        let id = f(&mut self.scope.borrow_mut());
+        Expr { scope: self.scope, id }
+    }
+    /// The element type.
+    pub fn dtype(self) -> DType {
+        self.scope.borrow().dtype(self.id)
+    }
+    /// One pointwise op.
+    pub fn apply(self, op: ScalarOp) -> Self {
+        self.with(|b| b.unary(op, self.id))
+    }
+    /// One pointwise op of two operands.
+    pub fn apply2(self, op: ScalarOp, other: impl Operand<'s, 'b>) -> Self {
+        let other = other.like(self);
+        self.with(|b| b.binary(op, self.id, other.id))
+    }
+    fn compare(self, direction: Direction, other: impl Operand<'s, 'b>) -> Self {
+        let other = other.like(self);
+        self.with(|b| b.compare(direction, self.id, other.id))
+    }
+    /// `self > other`.
+    pub fn gt(self, other: impl Operand<'s, 'b>) -> Self {
+        self.compare(Direction::Gt, other)
+    }
+    /// `self >= other`.
+    pub fn ge(self, other: impl Operand<'s, 'b>) -> Self {
+        self.compare(Direction::Ge, other)
+    }
+    /// `self < other`.
+    pub fn lt(self, other: impl Operand<'s, 'b>) -> Self {
+        self.compare(Direction::Lt, other)
+    }
+    /// `self <= other`.
+    pub fn le(self, other: impl Operand<'s, 'b>) -> Self {
+        self.compare(Direction::Le, other)
+    }
+    /// `self == other`.
+    pub fn equals(self, other: impl Operand<'s, 'b>) -> Self {
+        self.compare(Direction::Eq, other)
+    }
+    /// `self != other`.
+    pub fn differs(self, other: impl Operand<'s, 'b>) -> Self {
+        self.compare(Direction::Ne, other)
+    }
+    /// Whether it is not a number.
+    pub fn is_nan(self) -> Self {
+        self.differs(self)
+    }
+    /// Logical or bitwise and.
+    pub fn and(self, other: Self) -> Self {
+        self.apply2(ScalarOp::And, other)
+    }
+    /// Logical or bitwise or.
+    pub fn or(self, other: Self) -> Self {
+        self.apply2(ScalarOp::Or, other)
+    }
+    /// Logical or bitwise negation.
+    pub fn not(self) -> Self {
+        self.apply(ScalarOp::Not)
+    }
+    /// This where `condition` holds, else `other`.
+    pub fn when(self, condition: Self, other: impl Operand<'s, 'b>) -> Self {
+        let other = other.like(self);
+        self.with(|b| b.select(condition.id, self.id, other.id))
+    }
+    /// `value` where `condition` holds, else this.
+    pub fn except(self, condition: Self, value: f64) -> Self {
+        value.like(self).when(condition, self)
+    }
+    /// e^x.
+    pub fn exp(self) -> Self {
+        self.apply(ScalarOp::Exp)
+    }
+    /// Natural logarithm.
+    pub fn ln(self) -> Self {
+        self.apply(ScalarOp::Log)
+    }
+    /// ln(1 + x).
+    pub fn ln_1p(self) -> Self {
+        self.apply(ScalarOp::Log1p)
+    }
+    /// Square root.
+    pub fn sqrt(self) -> Self {
+        self.apply(ScalarOp::Sqrt)
+    }
+    /// Magnitude.
+    pub fn abs(self) -> Self {
+        self.apply(ScalarOp::Abs)
+    }
+    /// Rounded towards -inf.
+    pub fn floor(self) -> Self {
+        self.apply(ScalarOp::Floor)
+    }
+    /// Sine.
+    pub fn sin(self) -> Self {
+        self.apply(ScalarOp::Sin)
+    }
+    /// Cosine.
+    pub fn cos(self) -> Self {
+        self.apply(ScalarOp::Cos)
+    }
+    /// `self ^ other`.
+    pub fn pow(self, other: impl Operand<'s, 'b>) -> Self {
+        self.apply2(ScalarOp::Power, other)
+    }
+    /// The remainder with the sign of `self`.
+    pub fn rem(self, other: impl Operand<'s, 'b>) -> Self {
+        self.apply2(ScalarOp::Remainder, other)
+    }
+    /// A number of the type and sizes of this.
+    pub fn number(self, value: f64) -> Self {
+        value.like(self)
+    }
+    /// The polynomial with these coefficients, the highest first, by Horner's rule.
+    pub fn polynomial(self, coefficients: &[f64]) -> Self {
+        self.with(|b| super::special::polynomial(b, self.id, coefficients))
+    }
+    /// The distance from 1 to the next number of its type.
+    pub fn epsilon(self) -> f64 {
+        if self.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $op:ident),*) => {$(
+        impl<'s, 'b> $trait for Expr<'s, 'b> {
+            type Output = Self;
+            fn $method(self, other: Self) -> Self {
+                self.apply2(ScalarOp::$op, other)
+            }
+        }
+        impl<'s, 'b> $trait<f64> for Expr<'s, 'b> {
+            type Output = Self;
+            fn $method(self, other: f64) -> Self {
+                self.apply2(ScalarOp::$op, other)
+            }
+        }
+        impl<'s, 'b> $trait<Expr<'s, 'b>> for f64 {
+            type Output = Expr<'s, 'b>;
+            fn $method(self, other: Expr<'s, 'b>) -> Expr<'s, 'b> {
+                self.like(other).apply2(ScalarOp::$op, other)
+            }
+        }
+    )*};
+}
+operators! { Add add Add, Sub sub Subtract, Mul mul Multiply, Div div Divide }
+
+impl Neg for Expr<'_, '_> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self.apply(ScalarOp::Negate)
+    }
+}
+
+/// A formula over arrays.
+pub fn formula<'b, const N: usize>(
+    b: &'b mut Builder,
+    arrays: [InstId; N],
+    f: impl for<'s> FnOnce([Expr<'s, 'b>; N]) -> Expr<'s, 'b>,
+) -> InstId {
+    let scope = RefCell::new(b);
+    f(arrays.map(|id| Expr { scope: &scope, id })).id
+}
+
+/// A formula over floats that is computed in f32 at least and rounded once, at the end; the arrays are broadcast together.
+pub fn wide_formula<const N: usize>(
+    b: &mut Builder,
+    arrays: [InstId; N],
+    f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; N]) -> Expr<'s, 'b>,
+) -> InstId {
+    let mut arrays = arrays;
+    for i in 1..N {
+        (arrays[0], arrays[i]) = b.broadcast_together(arrays[0], arrays[i]);
+    }
+    let dims = arrays.first().map(|&x| b.dims(x).to_vec()).unwrap_or_default();
+    let dtype = arrays.first().map_or(DType::F32, |&x| b.dtype(x));
+    let narrow = dtype.is_float() && dtype.bits() < 32;
+    let arrays = arrays.map(|x| {
+        let x = b.broadcast_to(x, &dims);
+        if narrow { b.convert(x, DType::F32) } else { x }
+    });
+    let y = formula(b, arrays, f);
+    b.convert(y, dtype)
+}
+
+/// A loop over several arrays: `step` makes the next state and says which elements are to go on; an element that stopped keeps
+/// its state. Ends when no element goes on, or after `limit` rounds. The step gets the state and the round, counted from 1, as an
+/// array of the type of the first part; every part has the sizes of the first.
+pub fn iterate<const N: usize>(
+    b: &mut Builder,
+    going: InstId,
+    state: [InstId; N],
+    limit: f64,
+    step: impl for<'s, 'b> Fn([Expr<'s, 'b>; N], Expr<'s, 'b>) -> (Expr<'s, 'b>, [Expr<'s, 'b>; N]),
+) -> [InstId; N] {
+    let round = b.scalar(DType::S32, 1.0);
+    let parts: Vec<InstId> = [round, going].into_iter().chain(state).collect();
+    let start = b.tuple(&parts);
+    let shape = b.shape(start).clone();
+    let cond = some_go_on(b, &shape, limit);
+    b.begin("round");
+    let tuple = b.parameter(shape);
+    let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
+    let old: [InstId; N] = std::array::from_fn(|i| b.get_tuple_element(tuple, i + 2));
+    let one = b.scalar(DType::S32, 1.0);
+    let next = b.add(round, one);
+    let mut parts = vec![next];
+    {
+        let (dtype, dims) = (b.dtype(old[0]), b.dims(old[0]).to_vec());
+        let counted = b.convert(round, dtype);
+        let counted = b.broadcast(counted, &dims, &[]);
+        let scope = RefCell::new(&mut *b);
+        let expr = |id| Expr { scope: &scope, id };
+        let (more, new) = step(old.map(expr), expr(counted));
+        parts.push(more.and(expr(going)).id);
+        parts.extend(old.into_iter().zip(new).map(|(old, new)| new.when(expr(going), expr(old)).id));
+    }
+    let root = b.tuple(&parts);
+    let body = b.end(root);
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    std::array::from_fn(|i| b.get_tuple_element(end, i + 2))
+}
+
+/// Whether the round is not past the limit, and some element goes on.
+fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
+    b.begin("go_on");
+    let tuple = b.parameter(shape.clone());
+    let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
+    let last = b.scalar(DType::S32, limit);
+    let left = b.compare(Direction::Le, round, last);
+    let count = element_count(b.dims(going)).unwrap_or(0);
+    let flat = b.reshape(going, &[count]);
+    let none = b.scalar(DType::Pred, 0.0);
+    let any = b.reduce(flat, none, ScalarOp::Or, &[0]);
+    let root = b.binary(ScalarOp::And, left, any);
+    b.end(root)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn an_element_that_stopped_keeps_its_state() {
+        let mut b = Builder::new("t");
+        let x = b.constant(Tensor::of(&[3], &[1.0f32, 5.0, 100.0]));
+        let going = formula(&mut b, [x], |[x]| x.lt(50.0));
+        let [y] = iterate(&mut b, going, [x], 100.0, |[x], _| ((x * 2.0).lt(50.0), [x * 2.0]));
+        let y = crate::interp::constant_value(&b, y).map(|t| t.view::<f32>().to_vec());
+        assert_eq!(y, Some(vec![64.0, 80.0, 100.0]));
+    }
+}

@@ -1,0 +1,55 @@
+//! The next float towards another one, and the cross product.
+use super::expr::formula;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("NextAfter", "x1 x2 -> output",  next_after).dtypes("f32, f64"),
+    op("Cross",     "a b -> product",   cross).dtypes("integers, floats"),
+];
+
+/// The neighbour of `x1` in the direction of `x2`: in the order of their bits without the sign, floats are integers.
+fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (from, to, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
+    let (bits, sign, low) = match dtype {
+        DType::F32 => (DType::U32, Tensor::scalar(1u32 << 31), Tensor::scalar(u32::MAX >> 1)),
+        DType::F64 => (DType::U64, Tensor::scalar(1u64 << 63), Tensor::scalar(u64::MAX >> 1)),
+        other => return Err(cx.unsupported(format!("NextAfter of {other}; f32 and f64 are supported"))),
+    };
+    let (from, to) = cx.b.broadcast_together(from, to);
+    let (sign, low) = (cx.b.constant(sign), cx.b.constant(low));
+    let words = [from, to].map(|x| cx.b.unary(ScalarOp::BitcastConvert(bits), x));
+    let stepped = formula(cx.b, [words[0], words[1], sign, low], |[from, to, sign, low]| {
+        let (size, goal) = (from.and(low), to.and(low));
+        let smaller = size.gt(goal).or(from.and(sign).differs(to.and(sign)));
+        let step = (from - 1.0).when(smaller, from + 1.0);
+        let least = to.and(sign).or(from.number(1.0));
+        let at_zero = to.when(goal.equals(0.0), least);
+        let step = at_zero.when(size.equals(0.0), step);
+        to.when(from.equals(to), step)
+    });
+    let y = cx.b.unary(ScalarOp::BitcastConvert(dtype), stepped);
+    let y = formula(cx.b, [y, from, to], |[y, from, to]| y.except(from.is_nan().or(to.is_nan()), f64::NAN));
+    cx.one(y)
+}
+
+/// The cross product of vectors along the last dimension, which has three elements.
+fn cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, y, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
+    if dims.last() != Some(&3) || cx.dims(1)? != dims {
+        return Err(cx.mismatch(format!("vectors of three in arrays of one shape, not {dims:?} and {:?}", cx.dims(1)?)));
+    }
+    let last = dims.len() - 1;
+    let mut part = |x: InstId, i: u64| cx.b.slice_axis(x, last, i, i + 1);
+    let (a, b): ([InstId; 3], [InstId; 3]) = ([0, 1, 2].map(|i| part(x, i)), [0, 1, 2].map(|i| part(y, i)));
+    let parts = [(1, 2), (2, 0), (0, 1)]
+        .map(|(i, j)| formula(cx.b, [a[i], b[j], a[j], b[i]], |[ai, bj, aj, bi]| ai * bj - aj * bi));
+    let z = cx.b.concatenate(&parts, last);
+    cx.one(z)
+}

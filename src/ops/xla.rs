@@ -1,0 +1,249 @@
+//! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
+use super::row::{op, walker};
+use super::{LowerCtx, OpRow, Value};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Node};
+use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::DType;
+
+const NODES: &[OpRow] = &[
+    op("XlaSplitND", "input -> outputs*", split_nd),
+    op("XlaConcatND", "inputs* -> output", concat_nd),
+    op("XlaPad", "input padding_value padding_low padding_high padding_interior -> output", pad).constants(&[2, 3, 4]),
+    op("XlaDynamicSlice", "input start_indices size_indices -> output", dynamic_slice).constants(&[2]),
+    op("XlaDynamicUpdateSlice", "input update indices -> output", dynamic_update_slice),
+    op("XlaBroadcastHelper", "lhs rhs broadcast_dims -> lhs_output rhs_output", broadcast_helper).constants(&[2]),
+    op("XlaSort", "input -> output", sort),
+    op("XlaKeyValueSort", "keys values -> sorted_keys sorted_values", sort),
+    op("XlaReducePrecision", "operand -> output", reduce_precision).dtypes("floats"),
+    op("XlaOptimizationBarrier", "input* -> output*", barrier),
+    op("XlaSharding", "input -> output", |cx| Ok(cx.args.clone())).dtypes("any; code is for one device"),
+];
+
+const FUNCTIONAL: &[OpRow] = &[
+    walker("XlaVariadicSort", "inputs* dimension -> outputs*").constants(&[1]),
+    walker("XlaVariadicReduceV2", "inputs* init_values* -> outputs*"),
+    walker("XlaVariadicReduce", "input* init_value* -> output*"),
+    walker("XlaReduce", "input init_value -> output"),
+    walker("XlaWhile", "input* -> output*"),
+];
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[NODES, FUNCTIONAL];
+
+/// A list of integers, which may be empty.
+pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
+    match node.attr(name) {
+        Some(Attr::Ints(v)) => Ok(v),
+        Some(Attr::EmptyList) | None => Ok(&[]),
+        Some(_) => Err(Error::user(Code::BadAttr, format!("attribute `{name}` must be a list of integers"))),
+    }
+}
+
+/// A list of sizes below 2^34, one a dimension; `missing` stands for an empty list.
+fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: u64) -> Result<Vec<u64>> {
+    let list = int_list(cx.node, name)?;
+    if list.is_empty() {
+        return Ok(vec![missing; rank]);
+    }
+    let values: Option<Vec<u64>> = list.iter().map(|&v| u64::try_from(v).ok().filter(|&v| v < 1 << 34)).collect();
+    values
+        .filter(|v| v.len() == rank)
+        .ok_or_else(|| cx.mismatch(format!("attribute `{name}` must give one size for each of {rank} dimensions")))
+}
+
+/// The multi-index of block `i` of `counts` blocks, the last dimension fastest.
+fn block_index(mut i: u64, counts: &[u64]) -> Vec<u64> {
+    let mut index = vec![0; counts.len()];
+    for axis in (0..counts.len()).rev() {
+        index[axis] = i % counts[axis];
+        i /= counts[axis];
+    }
+    index
+}
+
+/// Blocks of equal sizes in row-major order, of the input grown by zeros at the ends.
+fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let counts = sizes(cx, "num_splits", dims.len(), 1)?;
+    let ends = sizes(cx, "paddings", dims.len(), 0)?;
+    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c)).filter(|n| (1..=1 << 16).contains(n));
+    let total = total.ok_or_else(|| cx.mismatch(format!("{counts:?} blocks")))?;
+    let grown: Vec<u64> = dims.iter().zip(&ends).map(|(d, e)| d + e).collect();
+    if grown.iter().zip(&counts).any(|(d, c)| d % c != 0) {
+        return Err(cx.mismatch(format!("{grown:?} does not divide into {counts:?} blocks")));
+    }
+    let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
+    let padding: Vec<PadDim> = ends.iter().map(|&e| PadDim { low: 0, high: e as i64, interior: 0 }).collect();
+    let x = if ends.iter().any(|&e| e > 0) { cx.b.pad(x, zero, &padding) } else { x };
+    let mut out = Vec::with_capacity(total as usize);
+    for i in 0..total {
+        let index = block_index(i, &counts);
+        let part = |axis: usize| {
+            let size = grown[axis] / counts[axis];
+            SliceDim { start: index[axis] * size, limit: (index[axis] + 1) * size, stride: 1 }
+        };
+        let parts: Vec<SliceDim> = (0..dims.len()).map(part).collect();
+        out.push(Value::Array(cx.b.slice(x, &parts)));
+    }
+    Ok(out)
+}
+
+/// The reverse of [`split_nd`]: blocks joined, one dimension at a time, and the ends cut off.
+fn concat_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut parts = cx.arg_range(0, cx.args.len())?;
+    let dims = cx.dims(0)?;
+    let counts = sizes(cx, "num_concats", dims.len(), 1)?;
+    let ends = sizes(cx, "paddings", dims.len(), 0)?;
+    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c));
+    if total != Some(parts.len() as u64) {
+        return Err(cx.mismatch(format!("{} blocks for a grid of {counts:?}", parts.len())));
+    }
+    for axis in (0..dims.len()).rev() {
+        parts = parts.chunks(counts[axis] as usize).map(|line| cx.b.concatenate(line, axis)).collect();
+    }
+    let Some(&whole) = parts.first() else { return Err(cx.mismatch("no blocks")) };
+    let mut y = whole;
+    for (axis, &end) in ends.iter().enumerate().filter(|e| *e.1 > 0) {
+        let n = cx.b.dims(y)[axis];
+        let limit = n.checked_sub(end).ok_or_else(|| cx.mismatch(format!("{end} of {n} elements cut off")))?;
+        y = cx.b.slice_axis(y, axis, 0, limit);
+    }
+    cx.one(y)
+}
+
+fn pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, fill) = (cx.arg(0)?, cx.arg(1)?);
+    let [low, high, interior] = [cx.constant_ints(2)?, cx.constant_ints(3)?, cx.constant_ints(4)?];
+    let rank = cx.b.rank(x);
+    let fits = [&low, &high, &interior].iter().all(|v| v.len() == rank && v.iter().all(|p| p.abs() < 1 << 34));
+    if !fits || interior.iter().any(|&p| p < 0) || cx.b.rank(fill) != 0 {
+        return Err(cx.mismatch("paddings need one number a dimension, and a scalar that fills"));
+    }
+    let dims: Vec<PadDim> =
+        (0..rank).map(|i| PadDim { low: low[i], high: high[i], interior: interior[i] as u64 }).collect();
+    let y = cx.b.pad(x, fill, &dims);
+    cx.one(y)
+}
+
+/// The elements of a vector as scalars, one a dimension of `x`.
+fn starts(cx: &mut LowerCtx, x: InstId, input: usize) -> Result<Vec<InstId>> {
+    let (indices, rank) = (cx.arg(input)?, cx.b.rank(x) as u64);
+    if cx.b.dims(indices) != [rank] {
+        return Err(cx.mismatch(format!("{:?} indices for {rank} dimensions", cx.b.dims(indices))));
+    }
+    Ok((0..rank)
+        .map(|i| {
+            let one = cx.b.slice_axis(indices, 0, i, i + 1);
+            cx.b.reshape(one, &[])
+        })
+        .collect())
+}
+
+fn dynamic_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let size = super::array::shape::sizes(cx, 2)?;
+    let fits = size.len() == cx.b.rank(x) && size.iter().zip(cx.b.dims(x)).all(|(s, d)| s <= d);
+    if !fits {
+        return Err(cx.mismatch(format!("a box of {size:?} from {:?}", cx.b.dims(x))));
+    }
+    let operands: Vec<InstId> = [x].into_iter().chain(starts(cx, x, 1)?).collect();
+    let y = cx.b.add_inst(Op::DynamicSlice(size), &operands);
+    cx.one(y)
+}
+
+fn dynamic_update_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, update) = (cx.arg(0)?, cx.arg(1)?);
+    let fits = cx.b.rank(x) == cx.b.rank(update) && cx.b.dims(update).iter().zip(cx.b.dims(x)).all(|(u, d)| u <= d);
+    if !fits {
+        return Err(cx.mismatch(format!("{} written into {}", cx.b.shape(update), cx.b.shape(x))));
+    }
+    let operands: Vec<InstId> = [x, update].into_iter().chain(starts(cx, x, 2)?).collect();
+    let y = cx.b.add_inst(Op::DynamicUpdateSlice, &operands);
+    cx.one(y)
+}
+
+/// Gives the array of lower rank the dimensions of the other: its own go to `broadcast_dims`, the rest are 1.
+fn broadcast_helper(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, y, places) = (cx.arg(0)?, cx.arg(1)?, cx.constant_ints(2)?);
+    let (rank_x, rank_y) = (cx.b.rank(x), cx.b.rank(y));
+    if places.is_empty() {
+        if rank_x != rank_y && rank_x != 0 && rank_y != 0 {
+            return Err(cx.mismatch(format!("ranks {rank_x} and {rank_y} without broadcast_dims")));
+        }
+        return Ok(vec![Value::Array(x), Value::Array(y)]);
+    }
+    if rank_x == rank_y {
+        return Err(cx.mismatch("broadcast_dims for arrays of one rank"));
+    }
+    let (low, high) = if rank_x < rank_y { (x, y) } else { (y, x) };
+    let (from, to) = (cx.b.dims(low).to_vec(), cx.b.dims(high).to_vec());
+    let rising = places.windows(2).all(|p| p[0] < p[1]);
+    if places.len() != from.len() || !rising {
+        return Err(cx.mismatch(format!("broadcast_dims {places:?} for {from:?}: one a dimension, in rising order")));
+    }
+    let mut dims = vec![1; to.len()];
+    for (&place, &size) in places.iter().zip(&from) {
+        let axis = cx.axis(place, to.len())?;
+        if size != 1 && to[axis] != 1 && size != to[axis] {
+            return Err(cx.mismatch(format!("{from:?} does not fit {to:?} at dimensions {places:?}")));
+        }
+        dims[axis] = size;
+    }
+    let grown = cx.b.reshape(low, &dims);
+    let (x, y) = if rank_x < rank_y { (grown, y) } else { (x, grown) };
+    Ok(vec![Value::Array(x), Value::Array(y)])
+}
+
+/// (a, b, ..) -> a < b, floats by their total order, for operands of these types.
+fn less(b: &mut Builder, types: &[DType]) -> CompId {
+    b.begin("less");
+    let params: Vec<InstId> = types.iter().flat_map(|&t| [t, t]).map(|t| b.parameter(Shape::array(t, []))).collect();
+    let kind = if types.first().is_some_and(|t| t.is_float()) { CompareKind::Total } else { CompareKind::Partial };
+    let root = b.elementwise(ScalarOp::Compare(Direction::Lt, kind), &[params[0], params[1]]);
+    b.end(root)
+}
+
+/// Sorts along the last dimension by the first input, the other going along.
+fn sort(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let args = cx.arg_range(0, cx.args.len())?;
+    let types: Vec<DType> = args.iter().map(|&x| cx.b.dtype(x)).collect();
+    let dims = cx.dims(0)?;
+    if dims.is_empty() || args.iter().any(|&x| cx.b.dims(x) != dims) {
+        return Err(cx.mismatch("arrays of one shape with a last dimension are needed"));
+    }
+    if types[0].is_complex() {
+        return Err(cx.unsupported(format!("{} by {}; real numbers are supported", cx.node.op, types[0])));
+    }
+    let comp = less(cx.b, &types);
+    let sorted = cx.b.add_inst(Op::Sort { dim: dims.len() - 1, is_stable: false, comp }, &args);
+    if let [_] = args[..] {
+        return cx.one(sorted);
+    }
+    Ok((0..args.len()).map(|i| Value::Array(cx.b.get_tuple_element(sorted, i))).collect())
+}
+
+fn reduce_precision(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let bits = |name: &str, least: i64| {
+        let n = cx.required(cx.node.int(name), name)?;
+        // No type has more than 64 bits: asking for more keeps all.
+        let fits = u32::try_from(n.min(64)).ok().filter(|_| n >= least);
+        fits.ok_or_else(|| cx.mismatch(format!("{n} as `{name}`")))
+    };
+    let (exponent_bits, mantissa_bits) = (bits("exponent_bits", 1)?, bits("mantissa_bits", 0)?);
+    if !cx.b.dtype(x).is_float() {
+        return Err(cx.unsupported(format!("XlaReducePrecision of {}; floats are supported", cx.b.dtype(x))));
+    }
+    let y = cx.b.unary(ScalarOp::ReducePrecision { exponent_bits, mantissa_bits }, x);
+    cx.one(y)
+}
+
+fn barrier(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let args = cx.arg_range(0, cx.args.len())?;
+    let all = cx.b.tuple(&args);
+    let all = cx.b.add_inst(Op::OptimizationBarrier, &[all]);
+    Ok((0..args.len()).map(|i| Value::Array(cx.b.get_tuple_element(all, i))).collect())
+}
