@@ -217,10 +217,16 @@ impl<'a> Function<'a> {
     fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
         self.memo.clear();
         match stmt {
-            Stmt::For { var, kind: LoopKind::Seq, body } => {
-                let extent = self.kernel.vars[*var].to_string();
-                self.counted(*var, "0", &extent, body)
-            }
+            Stmt::For { var, kind: LoopKind::Seq, body } => match self.kernel.vars[*var] {
+                0 => Ok(()),
+                1 => {
+                    self.bindings[var.index()] = Binding::Constant(0);
+                    self.stmts(body)?;
+                    self.bindings[var.index()] = Binding::Unbound;
+                    Ok(())
+                }
+                extent => self.repeated(*var, extent, body),
+            },
             Stmt::For { var, kind: LoopKind::Unroll, body } => {
                 for i in 0..self.kernel.vars[*var] {
                     self.bindings[var.index()] = Binding::Constant(i as i64);
@@ -250,6 +256,15 @@ impl<'a> Function<'a> {
                 self.line(&format!("store {} {}, ptr {slot}", value.ty(), value.text));
                 Ok(())
             }
+            Stmt::Let { var, value, body } => {
+                self.bindings[var.index()] = match self.whole(value)? {
+                    Ok(value) => Binding::Constant(value),
+                    Err(name) => Binding::Name(name),
+                };
+                self.stmts(body)?;
+                self.bindings[var.index()] = Binding::Unbound;
+                Ok(())
+            }
             Stmt::If { cond, body } => {
                 let cond = self.eval(*cond)?;
                 let (yes, no) = (self.label(), self.label());
@@ -275,6 +290,29 @@ impl<'a> Function<'a> {
         }
     }
 
+    /// A loop of at least one round: the test stands at its end, so that sums stay in registers from round to round.
+    fn repeated(&mut self, var: VarId, extent: u64, body: &[Stmt]) -> Result<()> {
+        let (pre, inside, latch, done) = (self.label(), self.label(), self.label(), self.label());
+        let (iv, next) = (self.fresh(), self.fresh());
+        self.line(&format!("br label %{pre}"));
+        self.body += &format!("{pre}:\n");
+        self.line(&format!("br label %{inside}"));
+        self.body += &format!("{inside}:\n");
+        self.line(&format!("{iv} = phi i64 [ 0, %{pre} ], [ {next}, %{latch} ]"));
+        self.bindings[var.index()] = Binding::Name(iv.clone());
+        self.stmts(body)?;
+        self.bindings[var.index()] = Binding::Unbound;
+        self.line(&format!("br label %{latch}"));
+        self.body += &format!("{latch}:\n");
+        self.line(&format!("{next} = add nuw nsw i64 {iv}, 1"));
+        let more = self.ins(&format!("icmp slt i64 {next}, {extent}"), DType::Pred, 1);
+        self.line(&format!("br i1 {}, label %{inside}, label %{done}", more.text));
+        self.body += &format!("{done}:\n");
+        self.memo.clear();
+        Ok(())
+    }
+
+    /// The loop over the chunks, which may be none.
     fn counted(&mut self, var: VarId, begin: &str, end: &str, body: &[Stmt]) -> Result<()> {
         let (pre, head, inside, done) = (self.label(), self.label(), self.label(), self.label());
         let (iv, next) = (self.fresh(), self.fresh());
@@ -320,7 +358,12 @@ impl<'a> Function<'a> {
         };
         self.base_text += &match self.program.buffers[buf].place {
             Place::Weights(at) => {
-                format!("  {name} = getelementptr i8, ptr @{}_weights, i64 {at}\n", self.program.name)
+                // LLVM must not know that this memory is constant: it would keep what only the end of a loop's body
+                // needs, such as a bias, in vector registers all the time, and move sums out to the stack.
+                let known = self.base_text.contains("%weights = ");
+                let hidden = format!("  %weights = call ptr asm \"\", \"=r,0\"(ptr @{}_weights)\n", self.program.name);
+                let base = format!("  {name} = getelementptr i8, ptr %weights, i64 {at}\n");
+                if known { base } else { hidden + &base }
             }
             Place::Workspace(at) => field(2) + &format!("  {name} = getelementptr i8, ptr {name}.p, i64 {at}\n"),
             Place::Arg(i) => {
@@ -431,10 +474,11 @@ impl<'a> Function<'a> {
     fn varies(&self, id: ExprId) -> bool {
         let Some((lane, _)) = self.lane else { return false };
         match &self.kernel.exprs[id] {
-            Expr::Const(..) | Expr::Fold(..) | Expr::Lane(..) => false,
+            Expr::Const(..) | Expr::Fold(..) => false,
             Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => x.depends_on(lane, &|e| self.varies(e)),
             Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a)),
             Expr::Reg(r, _) => self.kernel.regs[*r].lanes > 1,
+            Expr::Lanes(_, _, _, count) => *count > 1,
         }
     }
 
@@ -482,15 +526,22 @@ impl<'a> Function<'a> {
                 let slot = self.slot(*reg, at)?;
                 self.ins(&format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)), info.dtype, info.lanes)
             }
-            Expr::Lane(reg, at, lane) => {
+            Expr::Lanes(reg, at, first, count) => {
                 let info = kernel.regs[*reg];
                 let slot = self.slot(*reg, at)?;
-                let whole = self.ins(
-                    &format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)),
-                    info.dtype,
-                    info.lanes,
-                );
-                self.lane_of(&whole, *lane)
+                let ty = value_type(info.dtype, info.lanes);
+                let whole = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
+                if *count == 1 {
+                    self.lane_of(&whole, *first)
+                } else {
+                    let lanes: Vec<String> = (*first..first + count).map(|i| format!("i32 {i}")).collect();
+                    let text = format!(
+                        "shufflevector {ty} {}, {ty} poison, <{count} x i32> <{}>",
+                        whole.text,
+                        lanes.join(", ")
+                    );
+                    self.ins(&text, info.dtype, *count)
+                }
             }
             Expr::Fold(op, reg, at) => self.fold(*op, *reg, at)?,
         };

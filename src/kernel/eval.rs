@@ -147,6 +147,12 @@ impl Machine<'_> {
                 *slot = if value.len() as u64 == lanes { value } else { spread(&value, lanes) };
                 Ok(())
             }
+            Stmt::Let { var, value, body } => {
+                f.vars[var.index()] = self.at(f, value, 0)?;
+                self.stmts(f, body)?;
+                f.vars[var.index()] = 0;
+                Ok(())
+            }
             Stmt::If { cond, body } => {
                 if self.holds(f, *cond)? {
                     self.stmts(f, body)?;
@@ -204,9 +210,15 @@ impl Machine<'_> {
                 let at = self.at(f, at, 0)?;
                 f.slot(*r, at)?.clone()
             }
-            Expr::Lane(r, at, lane) => {
+            Expr::Lanes(r, at, first, count) => {
                 let at = self.at(f, at, 0)?;
-                one_of(f.slot(*r, at)?, *lane)
+                let whole = f.slot(*r, at)?;
+                let size = whole.dtype.bytes();
+                let (from, to) = (*first as usize * size, (first + count) as usize * size);
+                if to > whole.bytes.len() {
+                    return Err(fault(format!("lanes {first} and on of r{}", r.0)));
+                }
+                Tensor::new(whole.dtype, vec![*count], whole.bytes.slice(from..to))
             }
             Expr::Fold(op, r, at) => {
                 let at = self.at(f, at, 0)?;

@@ -96,6 +96,15 @@ pub enum Stmt {
         /// The value.
         value: ExprId,
     },
+    /// Gives a loop variable a value of its range, which does not differ from lane to lane, for the body.
+    Let {
+        /// The variable.
+        var: VarId,
+        /// Its value.
+        value: Index,
+        /// The body.
+        body: Vec<Stmt>,
+    },
     /// Runs the body where a uniform `pred` holds.
     If {
         /// The condition.
@@ -127,8 +136,8 @@ pub enum Expr {
     Within(Index, i64, i64),
     /// A register.
     Reg(RegId, Index),
-    /// One lane of a register; both numbers are constants once loops are unrolled.
-    Lane(RegId, Index, u64),
+    /// Lanes of a register, from the first number as many as the second: one, or those of the `Vector` loop that is open.
+    Lanes(RegId, Index, u64, u64),
     /// All lanes of a register combined by an associative op, in a fixed tree.
     Fold(ScalarOp, RegId, Index),
 }
@@ -268,7 +277,9 @@ fn stores(all: &[Stmt], out: &mut Vec<BufId>) {
     for s in all {
         match s {
             Stmt::Store { buf, .. } => out.push(*buf),
-            Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => stores(body, out),
+            Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+                stores(body, out)
+            }
             Stmt::Set { .. } => {}
         }
     }

@@ -59,6 +59,10 @@ fn stmts(out: &mut String, k: &Kernel, all: &[Stmt], depth: usize) {
             Stmt::Set { reg, at, value } => {
                 let _ = writeln!(out, "{pad}r{}[{}] = {}", reg.0, index(k, at), expr(k, *value));
             }
+            Stmt::Let { var, value, body } => {
+                let _ = writeln!(out, "{pad}let v{} = {}", var.0, index(k, value));
+                stmts(out, k, body, depth + 1);
+            }
             Stmt::If { cond, body } => {
                 let _ = writeln!(out, "{pad}if {}", expr(k, *cond));
                 stmts(out, k, body, depth + 1);
@@ -104,7 +108,7 @@ fn expr(k: &Kernel, id: ExprId) -> String {
         Expr::Number(x, t) => format!("{t}({})", index(k, x)),
         Expr::Within(x, a, b) => format!("within({}, {a}, {b})", index(k, x)),
         Expr::Reg(r, at) => format!("r{}[{}]", r.0, index(k, at)),
-        Expr::Lane(r, at, lane) => format!("r{}[{}].{lane}", r.0, index(k, at)),
+        Expr::Lanes(r, at, first, count) => format!("r{}[{}].{first}..{}", r.0, index(k, at), first + count),
         Expr::Fold(op, r, at) => format!("fold {} r{}[{}]", op.name(), r.0, index(k, at)),
     }
 }

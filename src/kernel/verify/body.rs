@@ -57,7 +57,7 @@ impl<'a> Check<'a> {
         let reg = |r: RegId| r.index() < self.kernel.regs.len();
         let there = match expr {
             Expr::Load(b, _) => b.index() < self.program.buffers.len(),
-            Expr::Reg(r, _) | Expr::Lane(r, _, _) | Expr::Fold(_, r, _) => reg(*r),
+            Expr::Reg(r, _) | Expr::Lanes(r, _, _, _) | Expr::Fold(_, r, _) => reg(*r),
             Expr::Const(..) | Expr::Op(..) | Expr::Number(..) | Expr::Within(..) => true,
         };
         if there { Ok(()) } else { Err(format!("k1: expression {} reads what is not there", id.0)) }
@@ -70,7 +70,7 @@ impl<'a> Check<'a> {
             Expr::Const(t, _) | Expr::Number(_, t) => *t,
             Expr::Load(b, _) => self.program.buffers[*b].dtype,
             Expr::Within(..) => DType::Pred,
-            Expr::Reg(r, _) | Expr::Lane(r, _, _) | Expr::Fold(_, r, _) => reg(*r),
+            Expr::Reg(r, _) | Expr::Lanes(r, _, _, _) | Expr::Fold(_, r, _) => reg(*r),
             Expr::Op(op, args, dtype) => {
                 let types: Vec<DType> = args.iter().map(|a| self.types[a.index()]).collect();
                 let alike = if *op == ScalarOp::Select { types.get(1..).unwrap_or_default() } else { &types };
@@ -109,6 +109,18 @@ impl<'a> Check<'a> {
                     return Err(format!("k7: r{} has one lane and gets a vector", reg.0));
                 }
                 self.same(info.dtype, *value, &format!("r{}", reg.0))
+            }
+            Stmt::Let { var, value, body } => {
+                self.index(value)?;
+                let most = self.kernel.vars[*var].max(1) as i64 - 1;
+                let inside = |(low, high): (i64, i64)| low >= 0 && high <= most;
+                if !inside(value.range(&self.kernel.vars)) && !exact(value, self.kernel).is_some_and(inside) {
+                    return Err(format!("k2: v{} gets {value:?}, which is not in 0..={most}", var.0));
+                }
+                if self.lane.is_some_and(|l| value.depends_on(l.0, &|e| self.varies(e))) {
+                    return Err(format!("k7: v{} gets a value that differs from lane to lane", var.0));
+                }
+                self.body_of(*var, LoopKind::Seq, body)
             }
             Stmt::If { cond, body } | Stmt::While { cond, body } => {
                 self.value(*cond)?;
@@ -171,10 +183,13 @@ impl<'a> Check<'a> {
                     return Err(format!("k7: r{} of {lanes} lanes is read whole outside such a loop", r.0));
                 }
             }
-            Expr::Lane(r, at, lane) => {
+            Expr::Lanes(r, at, first, count) => {
                 self.register(*r, at)?;
-                if *lane >= kernel.regs[*r].lanes {
-                    return Err(format!("k6: lane {lane} of r{}", r.0));
+                if first + count > kernel.regs[*r].lanes {
+                    return Err(format!("k6: lanes {first} to {} of r{}", first + count, r.0));
+                }
+                if *count > 1 && self.lane.map(|l| l.1) != Some(*count) {
+                    return Err(format!("k7: {count} lanes of r{} are read outside such a loop", r.0));
                 }
             }
             Expr::Fold(_, r, at) => self.register(*r, at)?,
@@ -236,10 +251,11 @@ impl<'a> Check<'a> {
     fn varies(&self, id: ExprId) -> bool {
         let Some((lane, _)) = self.lane else { return false };
         match &self.kernel.exprs[id] {
-            Expr::Const(..) | Expr::Fold(..) | Expr::Lane(..) => false,
+            Expr::Const(..) | Expr::Fold(..) => false,
             Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => x.depends_on(lane, &|e| self.varies(e)),
             Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a)),
             Expr::Reg(r, _) => self.kernel.regs[*r].lanes > 1,
+            Expr::Lanes(_, _, _, count) => *count > 1,
         }
     }
 }
@@ -253,7 +269,7 @@ pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
         | Expr::Number(x, _)
         | Expr::Within(x, _, _)
         | Expr::Reg(_, x)
-        | Expr::Lane(_, x, _)
+        | Expr::Lanes(_, x, _, _)
         | Expr::Fold(_, _, x) => for_values(x, f),
     }
 }

@@ -173,6 +173,12 @@ impl<'k> Walk<'k> {
                     self.read(vec![*cond]);
                     self.stmts(body);
                 }
+                Stmt::Let { value, body, .. } => {
+                    let mut from = Vec::new();
+                    super::body::for_values(value, &mut |e| from.push(e));
+                    self.read(from);
+                    self.stmts(body);
+                }
                 Stmt::For { body, .. } => self.stmts(body),
             }
         }

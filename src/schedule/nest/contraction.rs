@@ -1,15 +1,14 @@
-//! The micro-kernel of matrix products and convolutions: a tile of rows by vectors of columns stays in registers while the
-//! contracted loops run; the right side is packed into panels that are read strictly forward; the epilogue follows at once.
+//! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
+//! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
 use super::element::Elements;
-use super::{convert, each, label};
-use crate::diag::{Error, Result};
+use super::tile::{Cover, Part, Tile};
+use super::{each, label};
+use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::scalar::ScalarOp;
+use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::tensor::{DType, Tensor};
-use bytes::Bytes;
 
 /// A loop and how far its step moves the left and right side, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -56,16 +55,17 @@ pub struct Contraction {
     pub first_column: u64,
 }
 
-/// The register tile.
-#[derive(Clone, Copy, Debug)]
-struct Tile {
-    rows: u64,
-    vectors: u64,
-    lanes: u64,
-}
+/// From the number of a batch, a row and a column to the coordinates of an element of the result.
+pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
+
+/// Half of a second-level cache of a megabyte: what stays there while it is read again and again.
+const NEAR_BYTES: u64 = 512 << 10;
+
+/// Chunks that a kernel should have, so that threads share it evenly.
+const ENOUGH_CHUNKS: u64 = 16;
 
 /// Neighbouring axes that step through memory without a gap become one.
-fn merged(axes: &[Axis]) -> Vec<Axis> {
+pub(super) fn merged(axes: &[Axis]) -> Vec<Axis> {
     let mut out: Vec<Axis> = Vec::new();
     for axis in axes.iter().filter(|x| x.extent != 1) {
         match out.last_mut() {
@@ -78,365 +78,242 @@ fn merged(axes: &[Axis]) -> Vec<Axis> {
     out
 }
 
-fn product(axes: &[Axis]) -> u64 {
+pub(super) fn product(axes: &[Axis]) -> u64 {
     axes.iter().map(|x| x.extent).product()
 }
 
+/// The loops around the tile.
+struct Grid {
+    batch: VarId,
+    /// Row axes that the tile does not lie along.
+    outer: Vec<VarId>,
+    /// Which tile of rows, the last one smaller where the rows don't come out even.
+    tile: VarId,
+    /// Which panel of columns, the last one narrower.
+    panel: VarId,
+}
+
+/// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
+struct Share {
+    at: Index,
+    count: u64,
+    guard: Option<(VarId, u64, u64)>,
+    held: Option<(VarId, Index)>,
+}
+
 impl<'a> Scheduler<'a> {
-    /// The kernels of `c`. `place` turns (batch, row, column) numbers into the coordinates of an element of the result.
+    /// The kernel of `c`, and the one that packs its right side where that is not constant.
     pub(super) fn contraction(
         &mut self,
         scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
+        ids: (InstId, InstId),
         c: &Contraction,
-        place: &dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>,
+        place: Coordinates<'_>,
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (rows, sum) = (merged(&c.rows), merged(&c.sum));
-        let rows = if rows.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { rows };
+        let sum = merged(&c.sum);
+        let rows = self.row_axes(scope, ids, c, place, out)?;
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
-        let tile = self.tile(c.dtype.accumulator(), width, n);
+        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
+        let tile = self.tile(c.dtype.accumulator(), Cover { height, width, columns: n, sum: k });
         let panel = tile.vectors * tile.lanes;
-        let panels = n.div_ceil(panel);
-        let batch = product(&c.batch);
-        let packed = self.pack(c, &sum, panel, panels, steps)?;
-        let bytes = k * n * self.program.buffers[packed.0].dtype.bytes() as u64;
-        let by_panel = (bytes > 512 << 10 || product(&rows) < 2 * tile.rows) && n / panel >= 2;
-        // Whole panels, then the last narrower one; whole tiles of rows, then the remainder.
-        let full = n / panel;
-        let rest = n % panel;
-        let mut column_parts = vec![];
-        if full > 0 {
-            column_parts.push((0, full, panel));
-        }
-        if rest > 0 {
-            column_parts.push((full, 1, rest));
-        }
-        let mut row_parts = vec![(0, width / tile.rows, tile.rows)];
-        row_parts.retain(|p| p.1 > 0);
-        if width % tile.rows > 0 {
-            row_parts.push((width / tile.rows * tile.rows, 1, width % tile.rows));
-        }
-        for (panel0, count, columns) in column_parts {
-            for &(row0, tiles, high) in &row_parts {
-                let mut e = Elements::new(id, label(scope.comp, id));
-                let b = e.k.var(batch);
-                let outer: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
-                let (t, p) = (e.k.var(tiles), e.k.var(count));
-                let batch_at = reshape(
-                    &[Index::var(b)],
-                    &[batch],
-                    &c.batch.iter().map(|x| x.extent).collect::<Vec<_>>(),
-                    &e.k.vars,
-                );
-                let mut a = Index::constant(c.a0);
-                for (x, axis) in batch_at.iter().zip(&c.batch) {
-                    a = a.add(&x.scale(axis.a));
-                }
-                for (&v, axis) in outer.iter().zip(&rows) {
-                    a = a.add(&Index::var(v).scale(axis.a));
-                }
-                // The row number, row-major over the merged row axes.
-                let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
-                let inner = Index::var(t).scale(high.max(1) as i64).offset(row0 as i64);
-                let coordinates: Vec<Index> = outer.iter().map(|&v| Index::var(v)).chain([inner.clone()]).collect();
-                let row = linear(&coordinates, &extents);
-                let step = rows[rows.len() - 1].a;
-                a = a.add(&inner.scale(step));
-                let panel_at = Index::var(p).offset(panel0 as i64);
-                let b_at = Index::var(b)
-                    .scale(if packed.1 { (panels * k * panel) as i64 } else { 0 })
-                    .add(&panel_at.scale((k * panel) as i64));
-                let column = panel_at.scale(panel as i64).offset(c.first_column as i64);
-                let body = self.tile_body(
-                    scope,
-                    &mut e,
-                    (id, anchor),
-                    c,
-                    &sum,
-                    Part {
-                        a,
-                        b: b_at,
-                        packed: packed.0,
-                        panel,
-                        row,
-                        column,
-                        batch: Index::var(b),
-                        step,
-                        high,
-                        columns,
-                        lanes: tile.lanes,
-                    },
-                    place,
-                    out,
-                )?;
-                let mut loops = vec![b];
-                loops.extend(if by_panel {
-                    [p].iter().chain(&outer).chain(&[t]).copied().collect::<Vec<_>>()
-                } else {
-                    outer.iter().chain(&[t, p]).copied().collect()
-                });
-                loops.retain(|&v| e.k.vars[v] != 1);
-                let mut inside = body;
-                let chunk = if loops.is_empty() { None } else { Some(loops.remove(0)) };
-                for &v in loops.iter().rev() {
-                    inside = vec![each(v, LoopKind::Seq, inside)];
-                }
-                // Variables of one iteration are constants.
-                for v in [vec![b], outer.clone(), vec![t, p]].concat() {
-                    if e.k.vars[v] == 1 {
-                        inside = vec![each(v, LoopKind::Unroll, inside)];
-                    }
-                }
-                e.k.chunks = chunk;
-                e.k.body = inside;
-                e.k.flops = 2
-                    * k
-                    * columns
-                    * count
-                    * tiles
-                    * high
-                    * batch
-                    * outer.iter().map(|&v| e.k.vars[v]).product::<u64>();
-                self.launch(e.k, steps);
+        let (packed, own) = self.pack(c, &sum, panel, n.div_ceil(panel), steps)?;
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
+        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
+        let grid = Grid {
+            batch: e.k.var(product(&c.batch)),
+            outer: outer.iter().map(|x| e.k.var(x.extent)).collect(),
+            tile: e.k.var(tiled.div_ceil(tall)),
+            panel: e.k.var(n.div_ceil(panel)),
+        };
+        let mut body = Vec::new();
+        for column in shares(&mut e.k, grid.panel, n, panel) {
+            for row in shares(&mut e.k, grid.tile, tiled, tall) {
+                let at = row.at.scale(tall as i64);
+                let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
+                let part = self.part(&e.k, c, &rows, &grid, at, (high, wide));
+                let b = Index::var(grid.batch)
+                    .scale(if own { (n.div_ceil(panel) * k * panel) as i64 } else { 0 })
+                    .add(&column.at.scale((k * panel) as i64));
+                let part = Part {
+                    b,
+                    packed,
+                    panel,
+                    column: column.at.scale(panel as i64).offset(c.first_column as i64),
+                    columns: column.count,
+                    lanes: tile.lanes,
+                    ..part
+                };
+                let inside = self.tile_body(scope, &mut e, ids, c, &sum, part, place, out)?;
+                body.extend(guarded(&mut e.k, &[&column, &row], inside));
             }
         }
+        let right = k * n * self.program.buffers[packed].dtype.bytes() as u64;
+        let order = self.order(c, &tile, &grid, product(&rows), (right, n));
+        e.k.flops = 2 * k * n * product(&rows) * product(&c.batch);
+        chunked(&mut e.k, &order, body);
+        self.launch(e.k, steps);
         Ok(())
     }
 
-    /// The tile with the least predicted time: two multiply-adds a cycle, two loads a cycle, latency 4.
-    fn tile(&self, dtype: DType, width: u64, n: u64) -> Tile {
-        let most = self.lanes(dtype);
-        let registers = self.target.vector_registers;
-        let mut best = (f64::MAX, Tile { rows: 1, vectors: 1, lanes: most });
-        let mut lanes = most;
-        while lanes >= 1 {
-            for vectors in 1..=8u64 {
-                if vectors > n.div_ceil(lanes) {
-                    break;
-                }
-                for rows in 1..=width.min(14) {
-                    if rows * vectors + vectors + 1 > registers {
-                        break;
-                    }
-                    let cost = |rows: u64, vectors: u64| {
-                        let (fma, loads) = ((rows * vectors) as f64 / 2.0, (rows + vectors) as f64 / 2.0);
-                        fma.max(loads).max(4.0)
-                    };
-                    let panel = vectors * lanes;
-                    let (tiles, high) = (width / rows, width % rows);
-                    let left = (n % panel).div_ceil(lanes);
-                    let column = |v: u64| tiles as f64 * cost(rows, v) + if high > 0 { cost(high, v) } else { 0.0 };
-                    // A last vector that is not full is stored element by element.
-                    let ragged = if !n.is_multiple_of(lanes) { 0.15 * width as f64 } else { 0.0 };
-                    let total =
-                        (n / panel) as f64 * column(vectors) + if left > 0 { column(left) } else { 0.0 } + ragged;
-                    if total < best.0 {
-                        best = (total, Tile { rows, vectors, lanes });
-                    }
-                }
-            }
-            lanes /= 2;
-        }
-        best.1
-    }
-
-    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; and whether each batch has its own.
-    fn pack(
-        &mut self,
-        c: &Contraction,
-        sum: &[Axis],
-        panel: u64,
-        panels: u64,
-        steps: &mut Vec<Step>,
-    ) -> Result<(BufId, bool)> {
-        let (n, k) = (product(&c.columns), product(sum));
-        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
-        let batch = if own { product(&c.batch) } else { 1 };
-        let dtype = match &c.right {
-            Right::Constant(t) => t.dtype,
-            Right::Buffer(from) => self.program.buffers[*from].dtype,
-        };
-        let size = dtype.bytes();
-        let total =
-            batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
-        let offsets = |axes: &[Axis], mut i: u64| {
-            let mut at = 0i64;
-            for axis in axes.iter().rev() {
-                at += (i % axis.extent) as i64 * axis.b;
-                i /= axis.extent;
-            }
-            at
-        };
-        match &c.right {
-            Right::Constant(t) => {
-                let mut bytes = vec![0u8; total as usize * size];
-                let of_sum: Vec<i64> = (0..k).map(|i| offsets(sum, i)).collect();
-                let of_column: Vec<i64> = (0..n).map(|i| offsets(&c.columns, i)).collect();
-                for b in 0..batch {
-                    let start = c.b0 + offsets(&c.batch, b);
-                    for (column, of) in of_column.iter().enumerate() {
-                        let (p, lane) = (column as u64 / panel, column as u64 % panel);
-                        for (i, sum) in of_sum.iter().enumerate() {
-                            let to = (((b * panels + p) * k + i as u64) * panel + lane) as usize * size;
-                            let from = (start + of + sum) as usize * size;
-                            bytes[to..to + size].copy_from_slice(&t.bytes[from..from + size]);
-                        }
-                    }
-                }
-                let at = self.weights.add(&Bytes::from(bytes));
-                let place = crate::kernel::Place::Weights(at);
-                Ok((self.program.buffers.push(crate::kernel::Buffer { dtype, elements: total, place }), own))
-            }
-            Right::Buffer(from) => {
-                let to = self.buffer(dtype, total);
-                let mut kern = Kernel { label: "pack".to_string(), ..Kernel::default() };
-                let dims = [batch, panels, k, panel];
-                let vars: Vec<VarId> = dims.iter().map(|&d| kern.var(d)).collect();
-                let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
-                let column = at[1].scale(panel as i64).add(&at[3]);
-                let held = column.limit(0, n as i64 - 1, &kern.vars);
-                let mut source = Index::constant(c.b0);
-                let own_axes: &[Axis] = if own { &c.batch } else { &[] };
-                let groups = [(&at[0], batch, own_axes), (&at[2], k, sum), (&held, n, &c.columns[..])];
-                for (x, extent, axes) in groups {
-                    let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
-                    for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &kern.vars).iter().zip(axes) {
-                        source = source.add(&y.scale(axis.b));
-                    }
-                }
-                let mut value = kern.expr(Expr::Load(*from, source));
-                if n % panel > 0 {
-                    let inside = kern.expr(Expr::Within(column, 0, n as i64));
-                    let zero = super::number(&mut kern, dtype, 0.0);
-                    value = kern.op(ScalarOp::Select, &[inside, value, zero], dtype);
-                }
-                let lanes = self.lanes(dtype);
-                super::pointwise::nest(
-                    &mut kern,
-                    &vars,
-                    &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
-                    lanes,
-                );
-                self.launch(kern, steps);
-                Ok((to, own))
-            }
-        }
-    }
-
-    /// One tile: clear, sum, epilogue, store.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
-    fn tile_body(
+    /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs
+    /// its axes apart, or each address would take divisions.
+    fn row_axes(
         &mut self,
         scope: &mut Scope<'a>,
-        e: &mut Elements,
         (id, anchor): (InstId, InstId),
         c: &Contraction,
-        sum: &[Axis],
-        part: Part,
-        place: &dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>,
+        place: Coordinates<'_>,
         out: &Value,
-    ) -> Result<Vec<Stmt>> {
-        let vectors = part.columns.div_ceil(part.lanes);
-        let (dtype, lanes) = (c.dtype.accumulator(), part.lanes);
-        let lane = e.k.var(lanes);
-        let acc = e.k.reg(dtype, lanes, part.high * vectors);
-        let right = e.k.reg(dtype, lanes, vectors);
-        let left = e.k.reg(dtype, 1, 1);
-        let constant = |i: u64| Index::constant(i as i64);
-        let zero = super::number(&mut e.k, dtype, 0.0);
-        let mut body: Vec<Stmt> =
-            (0..part.high * vectors).map(|i| Stmt::Set { reg: acc, at: constant(i), value: zero }).collect();
-        // The sum: an even innermost loop is unrolled by two.
-        let mut loops: Vec<VarId> = Vec::new();
-        let (mut a, mut position) = (part.a.clone(), Index::constant(0));
-        let mut unroll = 1;
-        for (i, axis) in sum.iter().enumerate() {
-            let last = i + 1 == sum.len();
-            unroll = if last && axis.extent % 2 == 0 { 2 } else { 1 };
-            let v = e.k.var(axis.extent / unroll);
-            loops.push(v);
-            let x = Index::var(v).scale(unroll as i64);
+    ) -> Result<Vec<Axis>> {
+        let apart: Vec<Axis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
+        let rows = merged(&c.rows);
+        if rows.is_empty() {
+            return Ok(vec![Axis { extent: 1, a: 0, b: 0 }]);
+        }
+        if rows.len() == apart.len() {
+            return Ok(rows);
+        }
+        let mut e = Elements::new(id, String::new());
+        let at: Vec<VarId> = rows.iter().map(|x| e.k.var(x.extent)).collect();
+        let row = linear(
+            &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
+            &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
+        );
+        let zero = super::number(&mut e.k, c.dtype, 0.0);
+        e.fixed.insert(anchor, zero);
+        let column = Index::var(e.k.var(product(&c.columns).max(1)));
+        let at = place(&e.k, &Index::default(), &row, &column);
+        self.element(scope, &mut e, id, &at)?;
+        let stored = out.layout(&scope.comp.array(id).dims).at(&at);
+        let is_linear = |x: &Index| !x.terms.iter().any(|t| matches!(t.0, Atom::Div(..) | Atom::Rem(..)));
+        let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
+        Ok(if loads && is_linear(&stored) { rows } else { apart })
+    }
+
+    /// Where the tile of `high` by `wide` rows that begins at `at` along its axis lies.
+    fn part(
+        &self,
+        k: &Kernel,
+        c: &Contraction,
+        rows: &[Axis],
+        grid: &Grid,
+        at: Index,
+        (high, wide): (u64, u64),
+    ) -> Part {
+        let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
+        let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
+        let mut a = Index::constant(c.a0);
+        for (x, axis) in batch.iter().zip(&c.batch) {
             a = a.add(&x.scale(axis.a));
-            position = position.scale(axis.extent as i64).add(&x);
         }
-        let last_step = sum.last().map_or(0, |x| x.a);
-        let mut inside = Vec::new();
-        for u in 0..unroll {
-            for v in 0..vectors {
-                let at = part
-                    .b
-                    .add(&position.offset(u as i64).scale(part.panel as i64))
-                    .add(&Index::var(lane))
-                    .offset((v * lanes) as i64);
-                let value = e.k.expr(Expr::Load(part.packed, at));
-                let value = convert(&mut e.k, value, self.program.buffers[part.packed].dtype, dtype);
-                inside.push(Stmt::Set { reg: right, at: constant(v), value });
+        let mut coordinates: Vec<Index> = grid.outer.iter().map(|&v| Index::var(v)).collect();
+        coordinates.push(at);
+        coordinates.resize(rows.len(), Index::default());
+        for (x, axis) in coordinates.iter().zip(rows) {
+            a = a.add(&x.scale(axis.a));
+        }
+        let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
+        let row_of = |i: u64, j: u64| {
+            let mut at = coordinates.clone();
+            let last = at.len() - 1;
+            at[last] = at[last].offset(j as i64);
+            if last > 0 {
+                at[last - 1] = at[last - 1].offset(i as i64);
             }
-            for r in 0..part.high {
-                let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + r as i64 * part.step)));
-                let value = convert(&mut e.k, value, self.program.buffers[c.left].dtype, dtype);
-                inside.push(Stmt::Set { reg: left, at: constant(0), value });
-                let x = e.k.expr(Expr::Reg(left, constant(0)));
-                for v in 0..vectors {
-                    let (y, z) =
-                        (e.k.expr(Expr::Reg(right, constant(v))), e.k.expr(Expr::Reg(acc, constant(r * vectors + v))));
-                    let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
-                    inside.push(Stmt::Set { reg: acc, at: constant(r * vectors + v), value });
-                }
-            }
-        }
-        for &v in loops.iter().rev() {
-            inside = vec![each(v, LoopKind::Seq, inside)];
-        }
-        body.extend(inside);
-        let buf = out.buffer()?;
-        let layout = out.layout(&scope.comp.array(id).dims);
-        let mut store = |s: &mut Self, e: &mut Elements, value, row: &Index, column: &Index| -> Result<Stmt> {
-            e.forget();
-            let value = convert(&mut e.k, value, dtype, c.dtype);
-            e.fixed.insert(anchor, value);
-            let at = place(&e.k, &part.batch, row, column);
-            let value = s.element(scope, e, id, &at)?;
-            Ok(Stmt::Store { buf, index: layout.at(&at), value })
+            linear(&at, &extents)
         };
-        let mut ragged = Vec::new();
-        for r in 0..part.high {
-            let row = part.row.offset(r as i64);
-            for v in 0..vectors {
-                let (at, first) = (constant(r * vectors + v), part.column.offset((v * lanes) as i64));
-                let valid = (part.columns - v * lanes).min(lanes);
-                if valid == lanes {
-                    let value = e.k.expr(Expr::Reg(acc, at));
-                    let stmt = store(self, e, value, &row, &first.add(&Index::var(lane)))?;
-                    body.push(stmt);
-                } else {
-                    for l in 0..valid {
-                        let value = e.k.expr(Expr::Lane(acc, at.clone(), l));
-                        ragged.push(store(self, e, value, &row, &first.offset(l as i64))?);
-                    }
-                }
-            }
+        let steps = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows[rows.len() - 1].a);
+        let each = (0..high).flat_map(|i| (0..wide).map(move |j| (i, j)));
+        Part {
+            a,
+            rows: each.map(|(i, j)| (i as i64 * steps.0 + j as i64 * steps.1, row_of(i, j))).collect(),
+            batch: Index::var(grid.batch),
+            ..Part::default()
         }
-        let mut out = vec![each(lane, LoopKind::Vector, body)];
-        out.extend(ragged);
-        Ok(out)
+    }
+
+    /// The loops from outside inwards, so that the least is read from far away: either each panel stays while all rows pass,
+    /// or the rows of a tile stay while all panels pass.
+    fn order(&self, c: &Contraction, tile: &Tile, grid: &Grid, rows: u64, (right, n): (u64, u64)) -> Vec<VarId> {
+        let buffer = &self.program.buffers[c.left];
+        let left = buffer.elements * buffer.dtype.bytes() as u64;
+        let far = |bytes: u64| if bytes > NEAR_BYTES { 4 } else { 1 };
+        let tiles = rows.div_ceil(tile.high * tile.wide);
+        let panels = n.div_ceil(tile.vectors * tile.lanes);
+        let by_row = tiles * right * far(right) + 4 * left;
+        let by_panel = panels * left * far(left) + 4 * right;
+        let mut order = vec![grid.batch];
+        if by_panel < by_row {
+            order.push(grid.panel);
+        }
+        order.extend(&grid.outer);
+        order.push(grid.tile);
+        if by_panel >= by_row {
+            order.push(grid.panel);
+        }
+        order
     }
 }
 
-/// Where one kernel's tile lies.
-struct Part {
-    a: Index,
-    b: Index,
-    packed: BufId,
-    panel: u64,
-    row: Index,
-    column: Index,
-    batch: Index,
-    step: i64,
-    high: u64,
-    columns: u64,
-    lanes: u64,
+/// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
+fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
+    let (whole, rest) = (total / most, total % most);
+    let both = whole > 0 && rest > 0;
+    let mut out = Vec::new();
+    if whole > 0 {
+        let own = if both { k.var(whole) } else { var };
+        let held = both.then(|| (own, Index::var(var).limit(0, whole as i64 - 1, &k.vars)));
+        let guard = both.then_some((var, 0, whole));
+        out.push(Share { at: Index::var(own), count: most, guard, held });
+    }
+    if rest > 0 {
+        let guard = both.then_some((var, whole, whole + 1));
+        out.push(Share { at: Index::constant(whole as i64), count: rest, guard, held: None });
+    }
+    out
+}
+
+/// `body` where it runs.
+fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
+    for share in shares {
+        if let Some((var, value)) = &share.held {
+            body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
+        }
+        if let Some((var, low, high)) = share.guard {
+            let cond = k.expr(Expr::Within(Index::var(var), low as i64, high as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+    }
+    body
+}
+
+/// Makes `body` the body of the kernel inside these loops, of which as many of the outermost as give enough chunks become one.
+pub(super) fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
+    let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
+    let (mut taken, mut chunks) = (0, 1);
+    while taken < loops.len() && chunks < ENOUGH_CHUNKS {
+        chunks *= k.vars[loops[taken]];
+        taken += 1;
+    }
+    for &v in loops[taken..].iter().rev() {
+        body = vec![each(v, LoopKind::Seq, body)];
+    }
+    if taken > 1 {
+        let all = k.var(chunks);
+        let mut stride = 1;
+        for &v in loops[..taken].iter().rev() {
+            let n = k.vars[v] as i64;
+            let value = Index::var(all).div(stride, &k.vars).rem(n, &k.vars);
+            body = vec![Stmt::Let { var: v, value, body }];
+            stride *= n;
+        }
+        k.chunks = Some(all);
+    } else {
+        k.chunks = loops.first().copied();
+    }
+    k.body = body;
 }

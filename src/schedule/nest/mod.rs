@@ -4,6 +4,7 @@ mod convolution;
 mod dot;
 mod element;
 mod linalg;
+mod pack;
 mod pointwise;
 mod reduce;
 mod scan;
@@ -11,6 +12,7 @@ mod scatter;
 mod select_and_scatter;
 mod sequential;
 mod sort;
+mod tile;
 mod window;
 
 use super::{Scheduler, Scope, Value, refuse};

@@ -205,7 +205,7 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
         };
         let exprs_fit = k.exprs.values().all(|e| match e {
             Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => fits(x),
-            Expr::Reg(_, x) | Expr::Fold(_, _, x) | Expr::Lane(_, x, _) => fits(x),
+            Expr::Reg(_, x) | Expr::Fold(_, _, x) | Expr::Lanes(_, x, _, _) => fits(x),
             Expr::Const(..) | Expr::Op(..) => true,
         });
         let body_fits = body.iter().all(|s| matches!(s, Stmt::Store { index, .. } if fits(index)));
@@ -252,7 +252,7 @@ fn substitute(k: &mut Kernel, id: ExprId, var: VarId, with: &Index, memo: &mut H
         Expr::Number(x, t) => Expr::Number(substitute_index(k, &x, var, with, memo), t),
         Expr::Within(x, a, b) => Expr::Within(substitute_index(k, &x, var, with, memo), a, b),
         Expr::Op(op, args, t) => Expr::Op(op, args.iter().map(|&a| substitute(k, a, var, with, memo)).collect(), t),
-        same @ (Expr::Const(..) | Expr::Reg(..) | Expr::Lane(..) | Expr::Fold(..)) => same,
+        same @ (Expr::Const(..) | Expr::Reg(..) | Expr::Lanes(..) | Expr::Fold(..)) => same,
     };
     let new = if new == k.exprs[id] { id } else { k.expr(new) };
     memo.insert(id, new);

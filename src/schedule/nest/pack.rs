@@ -1,0 +1,93 @@
+//! The right side of a contraction in panels, each read strictly forward by the register tile.
+use super::contraction::{Axis, Contraction, Right, product};
+use crate::diag::{Error, Result};
+use crate::kernel::index::{linear, reshape};
+use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::Scheduler;
+use bytes::Bytes;
+
+impl Scheduler<'_> {
+    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; and whether each batch has its own.
+    pub(super) fn pack(
+        &mut self,
+        c: &Contraction,
+        sum: &[Axis],
+        panel: u64,
+        panels: u64,
+        steps: &mut Vec<Step>,
+    ) -> Result<(BufId, bool)> {
+        let (n, k) = (product(&c.columns), product(sum));
+        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
+        let batch = if own { product(&c.batch) } else { 1 };
+        let dtype = match &c.right {
+            Right::Constant(t) => t.dtype,
+            Right::Buffer(from) => self.program.buffers[*from].dtype,
+        };
+        let size = dtype.bytes();
+        let total =
+            batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
+        let offsets = |axes: &[Axis], mut i: u64| {
+            let mut at = 0i64;
+            for axis in axes.iter().rev() {
+                at += (i % axis.extent) as i64 * axis.b;
+                i /= axis.extent;
+            }
+            at
+        };
+        match &c.right {
+            Right::Constant(t) => {
+                let mut bytes = vec![0u8; total as usize * size];
+                let of_sum: Vec<i64> = (0..k).map(|i| offsets(sum, i)).collect();
+                let of_column: Vec<i64> = (0..n).map(|i| offsets(&c.columns, i)).collect();
+                for b in 0..batch {
+                    let start = c.b0 + offsets(&c.batch, b);
+                    for (column, of) in of_column.iter().enumerate() {
+                        let (p, lane) = (column as u64 / panel, column as u64 % panel);
+                        for (i, sum) in of_sum.iter().enumerate() {
+                            let to = (((b * panels + p) * k + i as u64) * panel + lane) as usize * size;
+                            let from = (start + of + sum) as usize * size;
+                            bytes[to..to + size].copy_from_slice(&t.bytes[from..from + size]);
+                        }
+                    }
+                }
+                let at = self.weights.add(&Bytes::from(bytes));
+                let place = crate::kernel::Place::Weights(at);
+                Ok((self.program.buffers.push(crate::kernel::Buffer { dtype, elements: total, place }), own))
+            }
+            Right::Buffer(from) => {
+                let to = self.buffer(dtype, total);
+                let mut kern = Kernel { label: "pack".to_string(), ..Kernel::default() };
+                let dims = [batch, panels, k, panel];
+                let vars: Vec<VarId> = dims.iter().map(|&d| kern.var(d)).collect();
+                let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+                let column = at[1].scale(panel as i64).add(&at[3]);
+                let held = column.limit(0, n as i64 - 1, &kern.vars);
+                let mut source = Index::constant(c.b0);
+                let own_axes: &[Axis] = if own { &c.batch } else { &[] };
+                let groups = [(&at[0], batch, own_axes), (&at[2], k, sum), (&held, n, &c.columns[..])];
+                for (x, extent, axes) in groups {
+                    let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
+                    for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &kern.vars).iter().zip(axes) {
+                        source = source.add(&y.scale(axis.b));
+                    }
+                }
+                let mut value = kern.expr(Expr::Load(*from, source));
+                if n % panel > 0 {
+                    let inside = kern.expr(Expr::Within(column, 0, n as i64));
+                    let zero = super::number(&mut kern, dtype, 0.0);
+                    value = kern.op(ScalarOp::Select, &[inside, value, zero], dtype);
+                }
+                let lanes = self.lanes(dtype);
+                super::pointwise::nest(
+                    &mut kern,
+                    &vars,
+                    &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
+                    lanes,
+                );
+                self.launch(kern, steps);
+                Ok((to, own))
+            }
+        }
+    }
+}

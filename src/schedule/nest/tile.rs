@@ -1,0 +1,260 @@
+//! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
+//! epilogue follows at once.
+use super::contraction::{Axis, Contraction, Coordinates};
+use super::element::Elements;
+use super::{convert, each};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::{Scheduler, Scope, Value};
+use crate::tensor::DType;
+use crate::util::id_vec::Id;
+
+/// The register tile: `high` by `wide` rows (neighbours along the last two row axes) by `vectors` of `lanes` columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile {
+    /// Rows along the last axis but one; more than one only where the tile is as wide as the last.
+    pub high: u64,
+    /// Rows along the last axis.
+    pub wide: u64,
+    /// Vectors of columns.
+    pub vectors: u64,
+    /// Columns of a vector.
+    pub lanes: u64,
+}
+
+/// What tiles must cover.
+#[derive(Clone, Copy, Debug)]
+pub struct Cover {
+    /// The extent of the last row axis but one.
+    pub height: u64,
+    /// The extent of the last row axis.
+    pub width: u64,
+    /// Columns.
+    pub columns: u64,
+    /// Terms of each sum.
+    pub sum: u64,
+}
+
+/// Most rows of a tile.
+const MOST_ROWS: u64 = 14;
+
+/// Where one tile lies.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The first element of the left side.
+    pub a: Index,
+    /// Each row: how far its left side is from the first, and its number.
+    pub rows: Vec<(i64, Index)>,
+    /// The first element of the panel.
+    pub b: Index,
+    /// The panels.
+    pub packed: BufId,
+    /// Columns of a panel.
+    pub panel: u64,
+    /// The number of the first column.
+    pub column: Index,
+    /// Columns that the result has here.
+    pub columns: u64,
+    /// The number of the batch.
+    pub batch: Index,
+    /// Columns of a vector.
+    pub lanes: u64,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        let zero = Index::default;
+        let packed = BufId::from_index(0);
+        Part {
+            a: zero(),
+            rows: vec![],
+            b: zero(),
+            packed,
+            panel: 1,
+            column: zero(),
+            columns: 1,
+            batch: zero(),
+            lanes: 1,
+        }
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// The tile with the least predicted time: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
+    /// cycles to begin and end.
+    pub(super) fn tile(&self, dtype: DType, cover: Cover) -> Tile {
+        let most = self.lanes(dtype);
+        let mut best = (f64::MAX, Tile { high: 1, wide: 1, vectors: 1, lanes: most });
+        let mut lanes = most;
+        while lanes >= 1 {
+            for vectors in 1..=cover.columns.div_ceil(lanes).min(8) {
+                let fits = |rows: u64| rows * vectors + vectors < self.target.vector_registers && rows <= MOST_ROWS;
+                for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
+                    for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
+                        if high > 1 && wide != cover.width {
+                            break;
+                        }
+                        let tile = Tile { high, wide, vectors, lanes };
+                        let total = cost(tile, cover);
+                        if total < best.0 {
+                            best = (total, tile);
+                        }
+                    }
+                }
+            }
+            lanes /= 2;
+        }
+        best.1
+    }
+
+    /// One tile: clear, sum, epilogue, store.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    pub(super) fn tile_body(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        c: &Contraction,
+        sum: &[Axis],
+        part: Part,
+        place: Coordinates<'_>,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let vectors = part.columns.div_ceil(part.lanes);
+        let (dtype, lanes) = (c.dtype.accumulator(), part.lanes);
+        let lane = e.k.var(lanes);
+        let acc = e.k.reg(dtype, lanes, part.rows.len() as u64 * vectors);
+        let slot = |r: usize, v: u64| Index::constant((r as u64 * vectors + v) as i64);
+        let zero = super::number(&mut e.k, dtype, 0.0);
+        let slots = part.rows.len() as i64 * vectors as i64;
+        let mut body: Vec<Stmt> =
+            (0..slots).map(|i| Stmt::Set { reg: acc, at: Index::constant(i), value: zero }).collect();
+        let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
+        body.extend(sum_loops(e, types, c, sum, &part, (acc, lane)));
+        let buf = out.buffer()?;
+        let layout = out.layout(&scope.comp.array(id).dims);
+        let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, row: &Index, column: &Index| -> Result<Stmt> {
+            e.forget();
+            let value = convert(&mut e.k, value, dtype, c.dtype);
+            e.fixed.insert(anchor, value);
+            let at = place(&e.k, &part.batch, row, column);
+            let value = s.element(scope, e, id, &at)?;
+            Ok(Stmt::Store { buf, index: layout.at(&at), value })
+        };
+        let mut ragged = Vec::new();
+        for (r, (_, row)) in part.rows.iter().enumerate() {
+            for v in 0..vectors {
+                let first = part.column.offset((v * lanes) as i64);
+                let valid = (part.columns - v * lanes).min(lanes);
+                if valid == lanes {
+                    let value = e.k.expr(Expr::Reg(acc, slot(r, v)));
+                    body.push(store(self, e, value, row, &first.add(&Index::var(lane)))?);
+                }
+            }
+        }
+        // What is left of the last vector: in narrower ones.
+        let (mut done, mut width) = (part.columns / lanes * lanes, lanes / 2);
+        while width >= 1 {
+            if done + width <= part.columns {
+                let lane = e.k.var(width);
+                let mut inside = Vec::new();
+                for (r, (_, row)) in part.rows.iter().enumerate() {
+                    let value = e.k.expr(Expr::Lanes(acc, slot(r, vectors - 1), done % lanes, width));
+                    let column = part.column.offset(done as i64).add(&Index::var(lane));
+                    inside.push(store(self, e, value, row, &column)?);
+                }
+                ragged.push(each(lane, LoopKind::Vector, inside));
+                done += width;
+            }
+            width /= 2;
+        }
+        let mut out = vec![each(lane, LoopKind::Vector, body)];
+        out.extend(ragged);
+        Ok(out)
+    }
+}
+
+/// Predicted time of all tiles, in cycles.
+fn cost(tile: Tile, cover: Cover) -> f64 {
+    let one = |rows: u64, vectors: u64| {
+        if rows == 0 || vectors == 0 {
+            return 0.0;
+        }
+        let (fma, loads) = ((rows * vectors) as f64 / 2.0, (rows + vectors) as f64 / 2.0);
+        fma.max(loads).max(4.0) * cover.sum as f64 + 20.0 + (rows * vectors) as f64
+    };
+    let panel = tile.vectors * tile.lanes;
+    let left = (cover.columns % panel).div_ceil(tile.lanes);
+    let column = |v: u64| {
+        if tile.high == 1 {
+            let (tiles, rest) = (cover.width / tile.wide, cover.width % tile.wide);
+            cover.height as f64 * (tiles as f64 * one(tile.wide, v) + one(rest, v))
+        } else {
+            let (tiles, rest) = (cover.height / tile.high, cover.height % tile.high);
+            tiles as f64 * one(tile.high * tile.wide, v) + one(rest * tile.wide, v)
+        }
+    };
+    // A last vector that is not full is stored in pieces.
+    let pieces = (cover.columns % tile.lanes).count_ones();
+    let ragged = 2.0 * f64::from(pieces) * (cover.height * cover.width) as f64;
+    (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged
+}
+
+/// The contracted loops; the innermost does two or three steps at once where it comes out even.
+fn sum_loops(
+    e: &mut Elements,
+    (right_type, left_type): (DType, DType),
+    c: &Contraction,
+    sum: &[Axis],
+    part: &Part,
+    (acc, lane): (RegId, VarId),
+) -> Vec<Stmt> {
+    let vectors = part.columns.div_ceil(part.lanes);
+    let (dtype, lanes) = (c.dtype.accumulator(), part.lanes);
+    let (right, left) = (e.k.reg(dtype, lanes, vectors), e.k.reg(dtype, 1, 1));
+    let constant = |i: u64| Index::constant(i as i64);
+    let mut loops: Vec<VarId> = Vec::new();
+    let (mut a, mut position) = (part.a.clone(), Index::constant(0));
+    let mut unroll = 1;
+    for (i, axis) in sum.iter().enumerate() {
+        let even = (2..=3).find(|u| axis.extent % u == 0).unwrap_or(1);
+        unroll = if i + 1 == sum.len() { even } else { 1 };
+        let v = e.k.var(axis.extent / unroll);
+        loops.push(v);
+        let x = Index::var(v).scale(unroll as i64);
+        a = a.add(&x.scale(axis.a));
+        position = position.scale(axis.extent as i64).add(&x);
+    }
+    let last_step = sum.last().map_or(0, |x| x.a);
+    let mut inside = Vec::new();
+    for u in 0..unroll {
+        for v in 0..vectors {
+            let at = part
+                .b
+                .add(&position.offset(u as i64).scale(part.panel as i64))
+                .add(&Index::var(lane))
+                .offset((v * lanes) as i64);
+            let value = e.k.expr(Expr::Load(part.packed, at));
+            let value = convert(&mut e.k, value, right_type, dtype);
+            inside.push(Stmt::Set { reg: right, at: constant(v), value });
+        }
+        for (r, (away, _)) in part.rows.iter().enumerate() {
+            let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + away)));
+            let value = convert(&mut e.k, value, left_type, dtype);
+            inside.push(Stmt::Set { reg: left, at: constant(0), value });
+            let x = e.k.expr(Expr::Reg(left, constant(0)));
+            for v in 0..vectors {
+                let at = constant(r as u64 * vectors + v);
+                let (y, z) = (e.k.expr(Expr::Reg(right, constant(v))), e.k.expr(Expr::Reg(acc, at.clone())));
+                let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
+                inside.push(Stmt::Set { reg: acc, at, value });
+            }
+        }
+    }
+    for &v in loops.iter().rev() {
+        inside = vec![each(v, LoopKind::Seq, inside)];
+    }
+    inside
+}
