@@ -111,6 +111,8 @@ pub fn source_name(path: &Path) -> String {
 /// that hold no arrays, such as tokens.
 pub fn wrap(mut module: Module) -> Result<Lowered> {
     let entry = module.entry;
+    // It tells the shapes that are about to change.
+    module.extra.retain(|(name, _)| name != "entry_computation_layout");
     let comp = &mut module.comps[entry];
     let mut args = Vec::new();
     let mut params = Vec::new();

@@ -135,6 +135,10 @@ pub fn encode(f: &mut Function, x: &Val, to: DType) -> Val {
     };
     code = select(f, &not_number, &bits(&word, nan), &code);
     code = signed(f, x, &word, &code, form);
+    if form.special == Special::None {
+        // What has no NaN has 0 for it, of no sign.
+        code = select(f, &not_number, &bits(&word, 0), &code);
+    }
     f.ins(&format!("trunc {} {} to {}", code.ty(), code.text, value_type(to, x.lanes)), to, x.lanes)
 }
 

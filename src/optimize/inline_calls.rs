@@ -1,4 +1,4 @@
-//! Puts the body of a called computation in place of the call.
+//! Puts the body of a called computation in place of the call; a fusion is one, as kernels are cut anew.
 use super::rewrite::{Changed, Editor, live_order, rewrite};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Module, Op};
@@ -7,10 +7,10 @@ use crate::util::id_vec::Id;
 /// A computation does not grow beyond this many instructions; further calls in it stay calls.
 const MAX_INSTRUCTIONS: usize = 1 << 20;
 
-/// Replaces every `call` by the instructions of what it calls, innermost first.
+/// Replaces every `call` and `fusion` by the instructions of what it calls, innermost first.
 pub fn inline_calls(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
-        Op::Call(callee) => {
+        Op::Call(callee) | Op::Fusion { comp: callee, kind: _ } => {
             let args = editor.operands(id).to_vec();
             Ok(inline(editor, callee, &args))
         }

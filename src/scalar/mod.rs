@@ -3,4 +3,4 @@ pub mod eval;
 mod op;
 pub mod small_float;
 
-pub use op::{CompareKind, Direction, ScalarOp};
+pub use op::{CompareKind, Direction, PLAIN_OPS, ScalarOp};

@@ -36,9 +36,11 @@ fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
     let finite = fcmp(f, "olt", &size, &number(x, f64::INFINITY));
     let far = two(f, "and", &far, &finite);
     let both = f.rarely(&far, &[n, r], |f| {
+        // All lanes are reduced, so those that need it not get an angle that can be.
+        let x = select(f, &far, x, &number(x, 1_073_741_824.0));
         let lanes: Vec<(Val, Val)> = (0..x.lanes)
             .map(|l| {
-                let one = f.lane_of(x, l);
+                let one = f.lane_of(&x, l);
                 let n = Slow::Quadrant.call(f, &[&one]);
                 let r = Slow::Rest.call(f, &[&one]);
                 (n, r)

@@ -45,6 +45,8 @@ fn in_f64(f: &mut Function, x: &Val, y: &Val, most: f64) -> Val {
     let far = two(f, "and", &far, &divides);
     let far = two(f, "and", &far, &finite);
     let r = f.rarely(&far, &[r], |f| {
+        // All lanes are divided, so those that need it not get operands that can be.
+        let (ax, ay) = (select(f, &far, &ax, &number(x, 0.0)), select(f, &far, &ay, &number(x, 1.0)));
         let lanes: Vec<Val> = (0..x.lanes)
             .map(|l| {
                 let (a, b) = (f.lane_of(&ax, l), f.lane_of(&ay, l));

@@ -1,0 +1,297 @@
+//! Every pointwise op on every element type, as machine code against `scalar::eval`, on special values: signed zeros,
+//! infinities, NaN, the smallest and largest numbers, halves, and bits at random. One module a family of types.
+mod common;
+
+use common::{npz, random::Random, succeed, write_npz};
+use std::fmt::Write;
+use tfaot::scalar::{CompareKind, Direction, PLAIN_OPS, ScalarOp, eval};
+use tfaot::tensor::{DTYPES, DType, DTypeClass, Tensor};
+
+/// Special values of a type; operands are all pairs of them.
+const VALUES: usize = 16;
+/// Elements of an array: two more than whole vectors.
+const COUNT: usize = VALUES * VALUES + 2;
+
+/// An op in HLO text, with its operands' number and the type of its result.
+struct Case {
+    op: ScalarOp,
+    from: DType,
+}
+
+impl Case {
+    fn text(&self) -> String {
+        let arity = self.op.arity();
+        let args = ["x", "y", "z"].map(|n| format!("{n}.{}", self.from));
+        let mut args = args[..arity].join(", ");
+        if self.op == ScalarOp::Select {
+            args = format!("p.{0}, x.{0}, y.{0}", self.from);
+        }
+        let attrs = match self.op {
+            ScalarOp::Compare(d, kind) => format!(
+                ", direction={}{}",
+                format!("{d:?}").to_uppercase(),
+                if kind == CompareKind::Total { ", type=TOTALORDER" } else { "" }
+            ),
+            ScalarOp::ReducePrecision { exponent_bits, mantissa_bits } => {
+                format!(", exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits}")
+            }
+            _ => String::new(),
+        };
+        format!("{}({args}){attrs}", self.op.name())
+    }
+    fn result(&self) -> DType {
+        self.op.result(&[self.from])
+    }
+    fn operands(&self, [x, y, z, p]: &[Tensor; 4]) -> Vec<Tensor> {
+        match self.op {
+            ScalarOp::Select => vec![p.clone(), x.clone(), y.clone()],
+            op => [x, y, z][..op.arity()].iter().map(|t| (*t).clone()).collect(),
+        }
+    }
+}
+
+/// The unsigned type that holds the bits of an element, of a part where it is complex.
+fn carrier(dtype: DType) -> DType {
+    match dtype.real_part().bytes() {
+        1 => DType::U8,
+        2 => DType::U16,
+        4 => DType::U32,
+        _ => DType::U64,
+    }
+}
+
+/// Bits of special values.
+fn specials(dtype: DType, random: &mut Random) -> Vec<u64> {
+    let bits = dtype.bits();
+    let all = u64::MAX >> (64 - bits);
+    let mut out = match dtype.class() {
+        DTypeClass::Pred => vec![0, 1],
+        DTypeClass::Signed | DTypeClass::Unsigned => {
+            let top = all >> 1;
+            vec![0, 1, 2, 3, all, all - 1, top, top + 1, u64::from(bits) - 1, u64::from(bits), 7]
+        }
+        DTypeClass::Float => {
+            let of = |v: f64| {
+                let mut word = [0u8; 8];
+                let t = Tensor::scalar_of(dtype, v);
+                word[..t.bytes.len()].copy_from_slice(&t.bytes);
+                u64::from_le_bytes(word)
+            };
+            let (least, infinity) = (1, of(f64::INFINITY));
+            let numbers = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.5, 10.0, -0.001].map(of);
+            [&numbers[..], &[least, infinity, infinity - 1, infinity | 1 << (bits - 1), of(f64::NAN)]].concat()
+        }
+        DTypeClass::Complex => unreachable!("parts are floats"),
+    };
+    while out.len() < VALUES {
+        out.push(random.next());
+    }
+    out.iter().map(|v| if dtype == DType::Pred { v & 1 } else { v & all }).collect()
+}
+
+/// An array of these bits; types below a byte are stored sign-extended or with zeros above.
+fn array(dtype: DType, bits: &[u64]) -> Tensor {
+    let width = dtype.bytes();
+    let extend = |v: u64| {
+        let up = 64 - dtype.bits();
+        if dtype.is_signed() { ((v << up) as i64 >> up) as u64 } else { v }
+    };
+    let bytes: Vec<u8> = bits.iter().flat_map(|&v| extend(v).to_le_bytes()[..width].to_vec()).collect();
+    Tensor::new(dtype, vec![bits.len() as u64], bytes)
+}
+
+/// Operands x, y, z and the predicate p.
+fn operands(dtype: DType, random: &mut Random) -> [Tensor; 4] {
+    let special = specials(dtype, random);
+    let pick = |f: &dyn Fn(usize) -> usize| (0..COUNT).map(|i| special[f(i) % VALUES]).collect::<Vec<_>>();
+    let (x, y) = (pick(&|i| i / VALUES), pick(&|i| i));
+    let z = pick(&|i| i * 7 + i / VALUES);
+    let p: Vec<u64> = (0..COUNT).map(|_| random.next() & 1).collect();
+    [array(dtype, &x), array(dtype, &y), array(dtype, &z), array(DType::Pred, &p)]
+}
+
+/// The cases that have a meaning on `from`.
+fn cases(from: DType) -> Vec<Case> {
+    let mut ops: Vec<ScalarOp> = PLAIN_OPS.to_vec();
+    for d in [Direction::Eq, Direction::Ne, Direction::Ge, Direction::Gt, Direction::Le, Direction::Lt] {
+        ops.push(ScalarOp::Compare(d, CompareKind::Partial));
+        if from.is_float() {
+            ops.push(ScalarOp::Compare(d, CompareKind::Total));
+        }
+    }
+    // Floats of a byte are many and alike: one of them goes everywhere and through every function.
+    let thorough = from.bits() > 8 || !from.is_float() || from == DType::F8E4M3;
+    let few = [DType::F32, DType::F64, DType::F8E4M3, DType::S8, DType::Pred];
+    let targets = DTYPES.iter().filter(|t| !t.is_complex() && (thorough || few.contains(t)));
+    ops.extend(targets.map(|&t| ScalarOp::Convert(t)));
+    ops.retain(|&op| thorough || !is_function(op));
+    for (exponent_bits, mantissa_bits) in [(8, 7), (5, 10), (4, 3), (11, 30)] {
+        ops.push(ScalarOp::ReducePrecision { exponent_bits, mantissa_bits });
+    }
+    let one = operands(from, &mut Random::new(1));
+    let cases = ops.into_iter().map(|op| Case { op, from });
+    cases.filter(|c| is_hlo(c) && eval::eval(c.op, &c.operands(&one).iter().collect::<Vec<_>>()).is_ok()).collect()
+}
+
+/// Whether HLO has this op on this type: some mean nothing there that `scalar::eval` answers all the same.
+fn is_hlo(case: &Case) -> bool {
+    match case.op {
+        ScalarOp::Fma | ScalarOp::Complex => false,
+        ScalarOp::Real | ScalarOp::Imag => case.from.is_float() && case.from.bits() >= 32,
+        ScalarOp::Abs | ScalarOp::Sign | ScalarOp::Popcnt | ScalarOp::Subtract => case.from != DType::Pred,
+        _ => true,
+    }
+}
+
+/// Lines that turn parameter `n` into `name` of type `dtype`.
+fn entry(text: &mut String, n: usize, name: &str, dtype: DType) {
+    let (raw, shape) = (carrier(dtype), format!("[{COUNT}]"));
+    let _ = writeln!(text, "  {name}.raw = {raw}{shape} parameter({n})");
+    let _ = match dtype {
+        DType::Pred => writeln!(
+            text,
+            "  {name}.one = u8[] constant(0)\n  {name}.zero = u8{shape} broadcast({name}.one), dimensions={{}}\n  \
+             {name} = pred{shape} compare({name}.raw, {name}.zero), direction=NE"
+        ),
+        t if t.bits() < 8 && t.is_float() => {
+            writeln!(
+                text,
+                "  {name}.u = u4{shape} convert({name}.raw)\n  {name} = {t}{shape} bitcast-convert({name}.u)"
+            )
+        }
+        t if t.bits() < 8 => writeln!(text, "  {name} = {t}{shape} convert({name}.raw)"),
+        t => writeln!(text, "  {name} = {t}{shape} bitcast-convert({name}.raw)"),
+    };
+}
+
+/// Runs all cases of `types` in one module, and gives what departs.
+fn departures(types: &[DType]) -> Vec<String> {
+    let mut random = Random::new(7);
+    let mut text = "HloModule scalar_ops\n\nENTRY main {\n".to_string();
+    let (mut inputs, mut roots, mut shapes, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for &t in types {
+        let values = operands(t, &mut random);
+        for (name, value) in ["x", "y", "z", "p"].iter().zip(&values) {
+            entry(&mut text, inputs.len(), &format!("{name}.{t}"), value.dtype);
+            let raw = Tensor::new(carrier(value.dtype), value.dims.clone(), value.bytes.clone());
+            inputs.push((inputs.len().to_string(), raw));
+        }
+        for case in cases(t) {
+            let (n, to) = (roots.len(), case.result());
+            let (line, raw) = (case.text(), carrier(to));
+            let _ = writeln!(text, "  r{n} = {to}[{COUNT}] {line}");
+            let _ = match to {
+                DType::Pred => writeln!(text, "  o{n} = u8[{COUNT}] convert(r{n})"),
+                to if to.bits() < 8 && to.is_float() => {
+                    writeln!(text, "  b{n} = u4[{COUNT}] bitcast-convert(r{n})\n  o{n} = u8[{COUNT}] convert(b{n})")
+                }
+                to if to.bits() < 8 => writeln!(text, "  o{n} = u8[{COUNT}] convert(r{n})"),
+                _ => writeln!(text, "  o{n} = {raw}[{COUNT}] bitcast-convert(r{n})"),
+            };
+            roots.push(format!("o{n}"));
+            shapes.push(format!("{raw}[{COUNT}]"));
+            let want = eval::eval(case.op, &case.operands(&values).iter().collect::<Vec<_>>()).expect("it was tried");
+            wanted.push((format!("{} on {t}: {line}", case.op.name()), case, values.clone(), want));
+        }
+    }
+    let _ = writeln!(text, "  ROOT t = ({}) tuple({})\n}}", shapes.join(", "), roots.join(", "));
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let [file, feeds, out] = ["m.hlo", "in.npz", "out.npz"].map(|n| scratch.path().join(n));
+    std::fs::write(&file, &text).expect("the folder is writable");
+    write_npz(&feeds, &inputs);
+    let [file, feeds, shown] = [&file, &feeds, &out].map(|p| p.display().to_string());
+    succeed(&["hlo", "run", &file, "--inputs", &feeds, "--outputs", &shown]);
+    let got = npz(&out);
+    let mut wrong = Vec::new();
+    for (i, (label, case, values, want)) in wanted.iter().enumerate() {
+        let got = &got[&i.to_string()];
+        let got = Tensor::new(want.dtype, got.dims.clone(), got.bytes.clone());
+        if let Some(at) = (0..COUNT).find(|&e| !close(case.op, case.from, &got, want, e)) {
+            let args: Vec<String> =
+                case.operands(values).iter().map(|t| format!("{:?}", t.get_f64(at).unwrap_or(0.0))).collect();
+            let (g, w) = (got.get_f64(at).unwrap_or(0.0), want.get_f64(at).unwrap_or(0.0));
+            wrong.push(format!("{label}: of {} it is {g:e} instead of {w:e}", args.join(", ")));
+        }
+    }
+    wrong
+}
+
+/// How many units in the last place a function may be off; the others are exact.
+fn ulps(op: ScalarOp, dtype: DType) -> u64 {
+    match (is_function(op) && dtype.is_float(), dtype) {
+        (false, _) => 0,
+        (true, DType::F64) if op == ScalarOp::Power => 12,
+        (true, DType::F64) => 6,
+        (true, DType::F32) => 4,
+        (true, _) => 1,
+    }
+}
+
+/// Whether machine code and the reference may compute this in different ways.
+fn is_function(op: ScalarOp) -> bool {
+    matches!(
+        op,
+        ScalarOp::Exp
+            | ScalarOp::Expm1
+            | ScalarOp::Log
+            | ScalarOp::Log1p
+            | ScalarOp::Logistic
+            | ScalarOp::Rsqrt
+            | ScalarOp::Cbrt
+            | ScalarOp::Tanh
+            | ScalarOp::Sin
+            | ScalarOp::Cos
+            | ScalarOp::Tan
+            | ScalarOp::Erf
+            | ScalarOp::Power
+            | ScalarOp::Atan2
+    )
+}
+
+fn close(op: ScalarOp, from: DType, got: &Tensor, want: &Tensor, i: usize) -> bool {
+    let width = want.dtype.bytes();
+    let word = |t: &Tensor| {
+        let mut word = [0u8; 8];
+        word[..width].copy_from_slice(&t.bytes[i * width..][..width]);
+        u64::from_le_bytes(word) & (u64::MAX >> (64 - want.dtype.bits().min(64)))
+    };
+    let (g, w) = (word(got), word(want));
+    if g == w || !want.dtype.is_float() {
+        return g == w;
+    }
+    let (a, b) = (got.get_f64(i).unwrap_or(0.0), want.get_f64(i).unwrap_or(0.0));
+    if a.is_nan() && b.is_nan() {
+        return true;
+    }
+    let sign = 1u64 << (want.dtype.bits() - 1);
+    a.is_sign_negative() == b.is_sign_negative() && (g & !sign).abs_diff(w & !sign) <= ulps(op, from)
+}
+
+fn check(types: &[DType]) {
+    let wrong = departures(types);
+    assert!(wrong.is_empty(), "{} departures:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn of(keep: impl Fn(DType) -> bool) -> Vec<DType> {
+    DTYPES.iter().copied().filter(|&t| !t.is_complex() && keep(t)).collect()
+}
+
+#[test]
+fn integers() {
+    check(&of(|t| !t.is_float()));
+}
+
+#[test]
+fn f32_and_f64() {
+    check(&[DType::F32, DType::F64]);
+}
+
+#[test]
+fn halves() {
+    check(&[DType::F16, DType::BF16]);
+}
+
+#[test]
+fn floats_of_a_byte() {
+    check(&of(|t| t.is_float() && t.bits() <= 8));
+}
