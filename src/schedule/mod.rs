@@ -220,6 +220,9 @@ impl<'a> Scheduler<'a> {
                 let whole = self.value(scope, inst.operands[0])?;
                 Value { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
             }
+            Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => {
+                self.value(scope, inst.operands[0])?
+            }
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
                 let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
                 self.computation(*callee, args, steps)?

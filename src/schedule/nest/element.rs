@@ -158,7 +158,7 @@ impl<'a> Scheduler<'a> {
                 let sizes = dims(0);
                 let mut from = Vec::new();
                 for (d, x) in at.iter().enumerate() {
-                    let start = self.element(scope, e, inst.operands[d + 1], &[])?;
+                    let start = self.start_of(scope, e, &inst.operands[1..], d)?;
                     let start = self.start(e, start, sizes[d] as i64 - window[d] as i64);
                     from.push(x.add(&start));
                 }
@@ -200,6 +200,22 @@ impl<'a> Scheduler<'a> {
     /// Both conditions, where there is one already.
     pub(super) fn both(&mut self, e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
         a.map_or(b, |a| e.k.op(ScalarOp::And, &[a, b], DType::Pred))
+    }
+
+    /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.
+    pub(super) fn start_of(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        starts: &[InstId],
+        d: usize,
+    ) -> Result<ExprId> {
+        match *starts {
+            [all] if !scope.comp.array(all).dims.is_empty() => {
+                self.element(scope, e, all, &[Index::constant(d as i64)])
+            }
+            _ => self.element(scope, e, starts[d], &[]),
+        }
     }
 
     /// A run-time start, limited so that the window fits.

@@ -117,7 +117,7 @@ impl<'a> Scheduler<'a> {
         let value = self.element(scope, &mut e, operands[1], &at)?;
         let mut to = Vec::new();
         for (d, x) in at.iter().enumerate() {
-            let start = self.element(scope, &mut e, operands[d + 2], &[])?;
+            let start = self.start_of(scope, &mut e, &operands[2..], d)?;
             let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
             to.push(x.add(&start));
         }
