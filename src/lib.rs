@@ -17,6 +17,7 @@ pub mod import;
 pub mod interp;
 pub mod optimize;
 pub mod ops;
+pub mod infer;
 pub mod prepare;
 pub mod cluster;
 pub mod lower;

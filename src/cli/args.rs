@@ -71,7 +71,7 @@ pub struct GraphArgs {
     #[arg(long = "fetch", value_name = "NAME")]
     pub fetches: Vec<String>,
     /// Bind an unknown dimension; N alone binds all of them.
-    #[arg(long = "dim", value_name = "NAME=N")]
+    #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
     /// The signature of a SavedModel.
     #[arg(long)]
@@ -239,6 +239,9 @@ pub struct ClusterPassArgs {
 pub struct InspectArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
+    /// List every tensor with its type, and where what is not known of it comes from.
+    #[arg(long)]
+    pub shapes: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

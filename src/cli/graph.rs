@@ -24,11 +24,12 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     }
     let mut dims = Vec::new();
     for text in &args.dims {
-        match text.rsplit_once('=').and_then(|(name, n)| Some((name.to_string(), n.parse::<u64>().ok()?))) {
+        let (name, size) = text.rsplit_once('=').unwrap_or(("", text));
+        match size.parse::<u64>().ok().map(|n| (name.to_string(), n)) {
             Some(dim) => dims.push(dim),
             None => problems.push(
-                Diagnostic::new(Code::BadOption, format!("`--dim {text}` is not of the form NAME=N"))
-                    .help("for example --dim batch=1"),
+                Diagnostic::new(Code::BadOption, format!("`--dim {text}` is not of the form NAME=N or N"))
+                    .help("for example --dim batch=1, or --dim 1 for every unknown dimension"),
             ),
         }
     }

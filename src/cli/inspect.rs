@@ -1,26 +1,37 @@
-//! `tfaot inspect`: what a graph holds, without lowering it.
+//! `tfaot inspect`: what a graph holds, and what is known of its tensors, without lowering it.
 use super::args::InspectArgs;
-use super::{Verdict, out};
+use super::{Verdict, graph, out, shapes};
 use crate::diag::Result;
-use crate::graph::{Attr, Graph, Node, PartialShape, Program};
+use crate::graph::{Attr, Endpoint, Program};
+use crate::infer::{self, Facts};
+use crate::prepare::{self, Open};
 use crate::{import, ops};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Prints the description.
 pub fn run(args: &InspectArgs) -> Result<Verdict> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
-    let facts = describe(&program);
+    let request = graph::request(&args.graph)?;
+    let open = prepare::open(&program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
+    let known = infer::infer(&program, &open.feeds);
+    let mut facts = describe(&program, &open, &known);
+    if args.shapes {
+        facts["tensors"] = shapes::tensors(&program, &known);
+    }
     if args.json {
         out::json(&facts)?
     } else {
         out::text(&as_text(&facts))?
     }
+    for problem in &known.problems {
+        out::error(graph::in_file(problem.clone().into(), &args.graph));
+    }
     Ok(Verdict::Yes)
 }
 
 /// The facts as a JSON document.
-fn describe(program: &Program) -> Value {
+fn describe(program: &Program, open: &Open, known: &Facts) -> Value {
     let graphs = || std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut parameters, mut constant_bytes) = (0u64, 0u64);
@@ -31,24 +42,29 @@ fn describe(program: &Program) -> Value {
             constant_bytes = constant_bytes.saturating_add(value.bytes.len() as u64);
         }
     }
-    let known = |op: &str| ops::find(op).is_some() || STRUCTURAL.contains(&op);
-    let unsupported: Vec<&str> = counts.keys().copied().filter(|op| !known(op)).collect();
+    let has_row = |op: &str| ops::find(op).is_some() || STRUCTURAL.contains(&op) || program.functions.contains_key(op);
+    let unsupported: Vec<&str> = counts.keys().copied().filter(|op| !has_row(op)).collect();
     let mut by_count: Vec<_> = counts.iter().collect();
     by_count.sort_by_key(|&(op, n)| (std::cmp::Reverse(*n), *op));
     let signature = |pairs: &[(String, String)]| -> Value {
         pairs.iter().map(|(name, tensor)| json!({"name": name, "tensor": tensor})).collect()
     };
-    let inputs: Vec<Value> =
-        program.graph.nodes.values().filter(|n| n.op.starts_with("Placeholder")).map(input).collect();
+    let tensor = |at: Endpoint| -> Value {
+        let node = &program.graph.nodes[at.node];
+        let mut value = shapes::tensor(program, known, &format!("{}:{}", node.name, at.port), known.at(at));
+        value["op"] = json!(&*node.op);
+        value
+    };
     json!({
         "file": program.source,
         "producer": program.producer,
         "nodes": program.graph.nodes.len(),
         "functions": program.functions.iter().map(|(name, f)| json!({"name": &**name, "args": f.args.len(), "results": f.rets.len(), "nodes": f.graph.nodes.len()})).collect::<Vec<_>>(),
-        "inputs": inputs,
-        "outputs": sinks(&program.graph),
+        "inputs": open.feeds.iter().map(|f| tensor(f.at)).collect::<Vec<_>>(),
+        "outputs": open.fetches.iter().map(|f| tensor(f.1)).collect::<Vec<_>>(),
+        "unknown": shapes::origins(program, known),
         "signatures": program.signatures.iter().map(|s| json!({"name": s.name, "inputs": signature(&s.inputs), "outputs": signature(&s.outputs)})).collect::<Vec<_>>(),
-        "ops": by_count.iter().map(|(op, n)| json!({"op": op, "count": n, "supported": known(op)})).collect::<Vec<_>>(),
+        "ops": by_count.iter().map(|(op, n)| json!({"op": op, "count": n, "supported": has_row(op)})).collect::<Vec<_>>(),
         "unsupported_ops": unsupported,
         "parameters": parameters,
         "constant_bytes": constant_bytes,
@@ -56,25 +72,7 @@ fn describe(program: &Program) -> Value {
 }
 
 /// Ops that stand for the graph's own structure and need no row.
-const STRUCTURAL: &[&str] = &["_Arg", "_Retval", "Const", "Placeholder", "PlaceholderWithDefault", "NoOp"];
-
-fn input(node: &Node) -> Value {
-    let dtype = node.tf_type("dtype").map_or("?".to_string(), |t| t.to_string());
-    let shape = match node.attr("shape") {
-        Some(Attr::Shape(shape)) => shape.clone(),
-        _ => PartialShape(None),
-    };
-    json!({"name": format!("{}:0", node.name), "type": format!("{dtype}{shape}"), "fixed": shape.fixed().is_some()})
-}
-
-/// Nodes whose outputs nobody reads.
-fn sinks(graph: &Graph) -> Vec<Value> {
-    let read: BTreeSet<_> = graph.nodes.values().flat_map(|n| n.inputs.iter().map(|e| e.node)).collect();
-    let no_value =
-        |n: &Node| matches!(&*n.op, "NoOp" | "Const" | "Assert" | "SaveV2") || n.op.starts_with("Placeholder");
-    let ends = graph.nodes.iter().filter(|(id, n)| !read.contains(id) && !no_value(n));
-    ends.map(|(_, n)| json!({"name": format!("{}:0", n.name), "op": &*n.op})).collect()
-}
+const STRUCTURAL: &[&str] = &["_Arg", "_Retval", "Placeholder", "PlaceholderV2"];
 
 fn as_text(facts: &Value) -> String {
     let list = |key: &str| facts[key].as_array().cloned().unwrap_or_default();
@@ -90,12 +88,20 @@ fn as_text(facts: &Value) -> String {
     );
     text += "\ninputs\n";
     for input in list("inputs") {
-        let note = if input["fixed"] == json!(true) { "" } else { "  (bind its size with --feed or --dim)" };
-        text += &format!("  {}  {}{note}\n", word(&input, "name"), word(&input, "type"));
+        text += &format!("  {}  {}\n", word(&input, "name"), word(&input, "type"));
     }
     text += "\noutputs\n";
     for output in list("outputs").iter().take(50) {
-        text += &format!("  {}  {}\n", word(output, "name"), word(output, "op"));
+        text += &format!("  {}  {}  {}\n", word(output, "name"), word(output, "type"), word(output, "op"));
+    }
+    let unknown = list("unknown");
+    if !unknown.is_empty() {
+        text += "\nunknown sizes, and in how many tensors\n";
+    }
+    for origin in unknown.iter().take(50) {
+        text += &format!("  {:>7}  {}", origin["tensors"].to_string(), word(origin, "text"));
+        let remedy = word(origin, "remedy");
+        text += &if remedy.is_empty() { "\n".to_string() } else { format!("; {remedy}\n") };
     }
     for signature in list("signatures") {
         text += &format!("\nsignature {}\n", word(&signature, "name"));
@@ -109,6 +115,18 @@ fn as_text(facts: &Value) -> String {
     for op in list("ops") {
         let note = if op["supported"] == json!(true) { "" } else { "  not supported" };
         text += &format!("  {:>7}  {}{note}\n", op["count"].to_string(), word(&op, "op"));
+    }
+    if facts.get("tensors").is_some() {
+        text += "\ntensors\n";
+    }
+    let mut function = String::new();
+    for tensor in list("tensors") {
+        let inside = word(&tensor, "function");
+        if inside != function {
+            text += &format!("function {inside}\n");
+            function = inside;
+        }
+        text += &format!("  {}  {}  {}\n", word(&tensor, "name"), word(&tensor, "type"), word(&tensor, "op"));
     }
     text
 }

@@ -23,6 +23,7 @@ mod out;
 mod pool;
 mod profile;
 mod run;
+mod shapes;
 mod shell;
 mod targets;
 mod verify;

@@ -135,22 +135,7 @@ impl<'p> Walker<'p> {
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         let mut cx = LowerCtx { node, b: &mut self.b, args };
-        let outputs = match row.lower {
-            Lower::Node(f) => f(&mut cx)?,
-            Lower::Unary(f) => {
-                let x = cx.arg(0)?;
-                vec![Value::Array(f(cx.b, x))]
-            }
-            Lower::Binary(f) => {
-                let (x, y) = (cx.arg(0)?, cx.arg(1)?);
-                if cx.b.dtype(x) != cx.b.dtype(y) {
-                    let message = format!("the inputs are {} and {}", cx.b.dtype(x), cx.b.dtype(y));
-                    return Err(Error::user(Code::TypeMismatch, message));
-                }
-                vec![Value::Array(f(cx.b, x, y))]
-            }
-            Lower::Walker => Vec::new(),
-        };
+        let outputs = row.run(&mut cx)?;
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }
 

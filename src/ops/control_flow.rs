@@ -1,26 +1,30 @@
 //! Constants, pass-through nodes, and the ops that call functions.
+use super::fact::Fact;
 use super::row::{op, walker};
+use super::shape::{self, pass_first};
+use super::shape_ctx::ShapeCtx;
+use super::symbols::Why;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 
 const NODES: &[OpRow] = &[
-    op("Const", "-> output", constant),
-    op("Identity", "input -> output", pass).dtypes("any, also lists"),
-    op("IdentityN", "input* -> output*", pass).dtypes("any, also lists"),
-    op("Snapshot", "input -> output", pass),
-    op("StopGradient", "input -> output", pass),
-    op("PreventGradient", "input -> output", pass),
-    op("CheckNumerics", "tensor -> output", pass).dtypes("floats; nothing is checked"),
-    op("CheckNumericsV2", "tensor -> output", pass).dtypes("floats; nothing is checked"),
-    op("EnsureShape", "input -> output", ensure_shape),
-    op("PlaceholderWithDefault", "input -> output", pass),
-    op("Print", "input data* -> output", first).dtypes("any; nothing is printed"),
-    op("_EagerConst", "input -> output", pass),
-    op("NoOp", "->", nothing),
-    op("ControlTrigger", "->", nothing),
-    op("Assert", "condition data* ->", nothing).dtypes("any; nothing is checked"),
-    op("FakeParam", "-> output", fake_param),
+    op("Const", "-> output", constant).shape(constant_shape),
+    op("Identity", "input -> output", pass).shape(pass_first).dtypes("any, also lists"),
+    op("IdentityN", "input* -> output*", pass).shape(shape::pass).dtypes("any, also lists"),
+    op("Snapshot", "input -> output", pass).shape(pass_first),
+    op("StopGradient", "input -> output", pass).shape(pass_first),
+    op("PreventGradient", "input -> output", pass).shape(pass_first),
+    op("CheckNumerics", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
+    op("CheckNumericsV2", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
+    op("EnsureShape", "input -> output", ensure_shape).shape(ensure_shape_shape),
+    op("PlaceholderWithDefault", "input -> output", pass).shape(pass_first),
+    op("Print", "input data* -> output", first).shape(pass_first).dtypes("any; nothing is printed"),
+    op("_EagerConst", "input -> output", pass).shape(pass_first),
+    op("NoOp", "->", nothing).shape(shape::nothing),
+    op("ControlTrigger", "->", nothing).shape(shape::nothing),
+    op("Assert", "condition data* ->", nothing).shape(shape::nothing).dtypes("any; nothing is checked"),
+    op("FakeParam", "-> output", fake_param).shape(fake_param_shape),
     op("DeviceIndex", "-> index", device_index),
 ];
 
@@ -95,4 +99,31 @@ fn device_index(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = names.iter().position(|n| &n[..] == b"CPU").unwrap_or(names.len());
     let id = cx.b.constant(crate::tensor::Tensor::scalar(at as i32));
     cx.one(id)
+}
+
+/// The shape of a constant of any type; of strings only that there are some.
+fn constant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    if let Some(Attr::Tensor(value)) = cx.node.attr("value") {
+        return Ok(vec![Fact::constant(value)]);
+    }
+    let dims = cx.unranked(Why::Attribute);
+    cx.typed("dtype", dims)
+}
+
+/// What the input and the attribute say together.
+fn ensure_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut fact = cx.arg(0)?.clone();
+    if let Some(Attr::Shape(told)) = cx.node.attr("shape") {
+        let told = cx.attr_shape(told);
+        fact.dims = cx.merge(&fact.dims, &told)?;
+    }
+    Ok(vec![fact])
+}
+
+fn fake_param_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.node.attr("shape") {
+        Some(Attr::Shape(told)) => cx.attr_shape(told),
+        _ => cx.unranked(Why::Attribute),
+    };
+    cx.typed("dtype", dims)
 }

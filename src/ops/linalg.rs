@@ -2,7 +2,10 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
+use super::ShapeCtx;
+use super::fact::{Dims, Fact};
 use super::row::op;
+use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::Result;
 use crate::hlo::attrs::{SliceDim, Transpose};
@@ -15,13 +18,13 @@ const FIELDS: &str = "f32, f64, c64, c128";
 /// The rows of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
-    op("Cholesky",              "input -> output",        cholesky).dtypes(FIELDS),
-    op("MatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).dtypes(FIELDS),
-    op("MatrixSolve",           "matrix rhs -> output",   solve).dtypes(FIELDS),
-    op("MatrixInverse",         "input -> output",        inverse).dtypes(FIELDS),
-    op("Qr",                    "input -> q r",           qr).dtypes(FIELDS),
-    op("MatrixDeterminant",     "input -> output",        determinant).dtypes(FIELDS),
-    op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).dtypes(FIELDS),
+    op("Cholesky",              "input -> output",        cholesky).shape(same).dtypes(FIELDS),
+    op("MatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).shape(solve_shape).dtypes(FIELDS),
+    op("MatrixSolve",           "matrix rhs -> output",   solve).shape(solve_shape).dtypes(FIELDS),
+    op("MatrixInverse",         "input -> output",        inverse).shape(same).dtypes(FIELDS),
+    op("Qr",                    "input -> q r",           qr).shape(qr_shape).dtypes(FIELDS),
+    op("MatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(FIELDS),
+    op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
 ]];
 
 /// The sizes of input `i`, which must be square matrices.
@@ -390,4 +393,40 @@ fn identity(b: &mut Builder, dtype: DType, dims: &[u64]) -> InstId {
     let diagonal = b.compare(Direction::Eq, row, column);
     let (one, zero) = (b.full(dtype, dims, 1.0), b.full(dtype, dims, 0.0));
     b.select(diagonal, one, zero)
+}
+
+/// The batch of both, rows and columns as the right side has them.
+fn solve_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (Some(a), Some(y)) = (cx.ranked(0)?, cx.ranked(1)?) else {
+        let dims = cx.unranked_from(usize::from(cx.ranked(0)?.is_some()));
+        return cx.like(0, dims);
+    };
+    let ([batch_a @ .., _, n], [batch_y @ .., m, k]) = (&a[..], &y[..]) else {
+        return Err(cx.mismatch("matrices are needed"));
+    };
+    let batch = cx.broadcast(&Dims::ranked(batch_a), &Dims::ranked(batch_y))?;
+    let rows = cx.merge_dim(*n, *m).ok_or_else(|| cx.mismatch("matrix and right side have different rows"))?;
+    cx.like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *k]].concat())
+}
+
+fn qr_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.ranked(0)?;
+    let (q, r): (Dims, Dims) = match dims.as_deref() {
+        Some([batch @ .., m, n]) => {
+            let p = if cx.flag("full_matrices") { *m } else { cx.symbols.least(cx.site, *m, *n) };
+            ([batch, &[*m, p]].concat().into(), [batch, &[p, *n]].concat().into())
+        }
+        Some(_) => return Err(cx.mismatch("matrices are needed")),
+        None => (cx.unranked_from(0), cx.unranked_from(0)),
+    };
+    Ok(vec![Fact::new(cx.dtype(0), q), Fact::new(cx.dtype(0), r)])
+}
+
+fn determinant_shape(cx: &mut ShapeCtx, outputs: usize) -> Result<Vec<Fact>> {
+    let dims: Dims = match cx.ranked(0)?.as_deref() {
+        Some([batch @ .., _, _]) => Dims::ranked(batch),
+        Some(_) => return Err(cx.mismatch("matrices are needed")),
+        None => cx.unranked_from(0),
+    };
+    Ok(vec![Fact::new(cx.dtype(0), dims); outputs])
 }

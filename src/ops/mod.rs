@@ -1,6 +1,12 @@
 //! TensorFlow's ops: one row and one function each, in families named after TensorFlow's `core/ops/*_ops.cc`.
 pub mod ctx;
+pub mod fact;
+pub mod host;
+pub mod join;
 pub mod row;
+mod shape;
+pub mod shape_ctx;
+pub mod symbols;
 pub mod value;
 mod outputs;
 mod array;
@@ -17,7 +23,8 @@ pub mod xla;
 
 pub use ctx::LowerCtx;
 pub use outputs::output_count;
-pub use row::{Lower, OpRow};
+pub use row::{Lower, OpRow, Shapes};
+pub use shape_ctx::ShapeCtx;
 pub use value::Value;
 
 /// Every family.

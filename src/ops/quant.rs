@@ -1,6 +1,9 @@
 //! Fake quantisation: rounding to what an integer type of few bits would hold.
+use super::ShapeCtx;
+use super::fact::Fact;
 use super::nn::sum;
 use super::row::op;
+use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId};
@@ -13,12 +16,12 @@ const GRAD: &str = "gradients inputs min max -> backprops_wrt_input backprop_wrt
 /// The rows of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
-    op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, Range::Attributes)).dtypes("f32"),
-    op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, Range::Inputs)).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, Range::Inputs)).dtypes("f32"),
-    op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).dtypes("f32"),
+    op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, Range::Attributes)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, Range::Inputs)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, Range::Inputs)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
 ]];
 
 /// Where the range comes from.
@@ -124,4 +127,8 @@ fn gradient(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
     };
     let (for_min, for_max) = (total(below), total(above));
     Ok([inner, for_min, for_max].map(Value::Array).to_vec())
+}
+
+fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    [0, 2, 3].into_iter().map(|i| Ok(Fact::new(cx.dtype(0), cx.dims(i)?))).collect()
 }

@@ -5,6 +5,7 @@
 mod three_fry;
 
 use super::row::op;
+use super::shape::from_first;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::SliceDim;
@@ -20,14 +21,14 @@ const INTS: &str = "s32, s64, u32, u64";
 /// The rows of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
-    op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).constants(&[0]).dtypes(FLOATS),
-    op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).constants(&[0]).dtypes(FLOATS),
-    op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).constants(&[0, 3]).dtypes(INTS),
-    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(from_first).constants(&[0]).dtypes(FLOATS),
+    op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
+    op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).shape(from_first).constants(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),
     op("StatelessRandomGetAlg",           "-> alg", |cx| { let alg = cx.b.scalar(DType::S32, 1.0); cx.one(alg) }),

@@ -1,6 +1,8 @@
 //! What the compiler knows of an op: one `const` row.
+use super::shape_ctx::ShapeFn;
+use super::symbols::{Dim, Site, Symbols};
 use super::{LowerCtx, Value};
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId};
 
 /// How an op becomes HLO.
@@ -16,6 +18,20 @@ pub enum Lower {
     Walker,
 }
 
+/// How the shapes of an op's outputs follow from what is known of its inputs.
+#[derive(Clone, Copy)]
+pub enum Shapes {
+    /// Only from inputs that are wholly known, by lowering the op.
+    ByLowering,
+    /// One output, of the shape to which all inputs broadcast; its type is that of the lowering on scalars.
+    Pointwise,
+    /// By this function, which says no more than the lowering would.
+    Function(ShapeFn),
+}
+
+/// Arithmetic on sizes.
+pub type SizeFn = fn(&mut Symbols, Site, Dim, Dim) -> Dim;
+
 /// One TensorFlow op.
 pub struct OpRow {
     /// TensorFlow's name.
@@ -24,6 +40,10 @@ pub struct OpRow {
     pub signature: &'static str,
     /// Its meaning.
     pub lower: Lower,
+    /// Its shapes, where inputs are not wholly known.
+    pub shapes: Shapes,
+    /// What it does to sizes, if it is arithmetic that shape computations use.
+    pub sizes: Option<SizeFn>,
     /// Inputs whose value must be known at compile time.
     pub constants: &'static [usize],
     /// The element types it takes, in words for the docs; empty: every type that HLO has for it.
@@ -32,22 +52,26 @@ pub struct OpRow {
 
 /// A row with a function of the whole node.
 pub const fn op(name: &'static str, signature: &'static str, lower: fn(&mut LowerCtx) -> Result<Vec<Value>>) -> OpRow {
-    OpRow { name, signature, lower: Lower::Node(lower), constants: &[], dtypes: "" }
+    row(name, signature, Lower::Node(lower), Shapes::ByLowering)
 }
 
 /// A row of one array in and one out.
 pub const fn unary(name: &'static str, lower: fn(&mut Builder, InstId) -> InstId) -> OpRow {
-    OpRow { name, signature: "x -> y", lower: Lower::Unary(lower), constants: &[], dtypes: "" }
+    row(name, "x -> y", Lower::Unary(lower), Shapes::Pointwise)
 }
 
 /// A row of two arrays in, broadcast by the function, and one out.
 pub const fn binary(name: &'static str, lower: fn(&mut Builder, InstId, InstId) -> InstId) -> OpRow {
-    OpRow { name, signature: "x y -> z", lower: Lower::Binary(lower), constants: &[], dtypes: "" }
+    row(name, "x y -> z", Lower::Binary(lower), Shapes::Pointwise)
 }
 
 /// A row that the walker lowers.
 pub const fn walker(name: &'static str, signature: &'static str) -> OpRow {
-    OpRow { name, signature, lower: Lower::Walker, constants: &[], dtypes: "" }
+    row(name, signature, Lower::Walker, Shapes::ByLowering)
+}
+
+const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpRow {
+    OpRow { name, signature, lower, shapes, sizes: None, constants: &[], dtypes: "" }
 }
 
 impl OpRow {
@@ -59,13 +83,44 @@ impl OpRow {
     pub const fn dtypes(self, dtypes: &'static str) -> Self {
         OpRow { dtypes, ..self }
     }
+    /// Gives the function that tells the shapes of the outputs.
+    pub const fn shape(self, shape: ShapeFn) -> Self {
+        OpRow { shapes: Shapes::Function(shape), ..self }
+    }
+    /// Says that the op goes point by point over inputs that are broadcast together.
+    pub const fn pointwise(self) -> Self {
+        OpRow { shapes: Shapes::Pointwise, ..self }
+    }
+    /// Says what the op does to sizes.
+    pub const fn sizes(self, sizes: SizeFn) -> Self {
+        OpRow { sizes: Some(sizes), ..self }
+    }
+    /// The op as HLO, but for one that the walker lowers.
+    pub fn run(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
+        match self.lower {
+            Lower::Node(f) => f(cx),
+            Lower::Unary(f) => {
+                let x = cx.arg(0)?;
+                Ok(vec![Value::Array(f(cx.b, x))])
+            }
+            Lower::Binary(f) => {
+                let (x, y) = (cx.arg(0)?, cx.arg(1)?);
+                if cx.b.dtype(x) != cx.b.dtype(y) {
+                    let message = format!("the inputs are {} and {}", cx.b.dtype(x), cx.b.dtype(y));
+                    return Err(Error::user(Code::TypeMismatch, message));
+                }
+                Ok(vec![Value::Array(f(cx.b, x, y))])
+            }
+            Lower::Walker => Err(Error::internal("lower", format!("{} has no function of the node", self.name))),
+        }
+    }
     /// Names of the inputs; a list ends in `*`.
     pub fn inputs(&self) -> Vec<&'static str> {
         self.signature.split("->").next().unwrap_or("").split_whitespace().collect()
     }
     /// Names of the outputs; a list ends in `*`.
     pub fn outputs(&self) -> Vec<&'static str> {
-        self.signature.split("->").nth(1).unwrap_or("").split_whitespace().collect()
+        outputs_of(self.signature)
     }
     /// Whether the op can have this number of data inputs.
     pub fn takes(&self, inputs: usize) -> bool {
@@ -73,4 +128,9 @@ impl OpRow {
         let lists = names.iter().filter(|n| n.ends_with('*')).count();
         if lists == 0 { inputs == names.len() } else { inputs >= names.len() - lists }
     }
+}
+
+/// Names of the outputs of a signature.
+pub fn outputs_of(signature: &'static str) -> Vec<&'static str> {
+    signature.split("->").nth(1).unwrap_or("").split_whitespace().collect()
 }

@@ -1,9 +1,15 @@
 //! Discrete Fourier transforms over the last one to three dimensions.
+use super::ShapeCtx;
+use super::fact::{Fact, Int};
 use super::row::op;
+use super::shape::same;
+use super::symbols::{Dim, Why};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
 use crate::hlo::attrs::{FftKind, PadDim};
 use crate::hlo::{InstId, Op};
+use crate::tensor::DType;
 
 const REAL: &str = "f32, f64";
 const COMPLEX: &str = "c64, c128";
@@ -13,18 +19,18 @@ const LENGTH: &str = "input fft_length -> output";
 /// The rows of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
-    op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).dtypes(COMPLEX),
-    op("FFT2D",  ONE,    |cx| complex(cx, FftKind::Fft, 2)).dtypes(COMPLEX),
-    op("FFT3D",  ONE,    |cx| complex(cx, FftKind::Fft, 3)).dtypes(COMPLEX),
-    op("IFFT",   ONE,    |cx| complex(cx, FftKind::Ifft, 1)).dtypes(COMPLEX),
-    op("IFFT2D", ONE,    |cx| complex(cx, FftKind::Ifft, 2)).dtypes(COMPLEX),
-    op("IFFT3D", ONE,    |cx| complex(cx, FftKind::Ifft, 3)).dtypes(COMPLEX),
-    op("RFFT",    LENGTH, |cx| real(cx, FftKind::Rfft, 1)).constants(&[1]).dtypes(REAL),
-    op("RFFT2D",  LENGTH, |cx| real(cx, FftKind::Rfft, 2)).constants(&[1]).dtypes(REAL),
-    op("RFFT3D",  LENGTH, |cx| real(cx, FftKind::Rfft, 3)).constants(&[1]).dtypes(REAL),
-    op("IRFFT",   LENGTH, |cx| real(cx, FftKind::Irfft, 1)).constants(&[1]).dtypes(COMPLEX),
-    op("IRFFT2D", LENGTH, |cx| real(cx, FftKind::Irfft, 2)).constants(&[1]).dtypes(COMPLEX),
-    op("IRFFT3D", LENGTH, |cx| real(cx, FftKind::Irfft, 3)).constants(&[1]).dtypes(COMPLEX),
+    op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).shape(same).dtypes(COMPLEX),
+    op("FFT2D",  ONE,    |cx| complex(cx, FftKind::Fft, 2)).shape(same).dtypes(COMPLEX),
+    op("FFT3D",  ONE,    |cx| complex(cx, FftKind::Fft, 3)).shape(same).dtypes(COMPLEX),
+    op("IFFT",   ONE,    |cx| complex(cx, FftKind::Ifft, 1)).shape(same).dtypes(COMPLEX),
+    op("IFFT2D", ONE,    |cx| complex(cx, FftKind::Ifft, 2)).shape(same).dtypes(COMPLEX),
+    op("IFFT3D", ONE,    |cx| complex(cx, FftKind::Ifft, 3)).shape(same).dtypes(COMPLEX),
+    op("RFFT",    LENGTH, |cx| real(cx, FftKind::Rfft, 1)).shape(|cx| real_shape(cx, 1, true)).constants(&[1]).dtypes(REAL),
+    op("RFFT2D",  LENGTH, |cx| real(cx, FftKind::Rfft, 2)).shape(|cx| real_shape(cx, 2, true)).constants(&[1]).dtypes(REAL),
+    op("RFFT3D",  LENGTH, |cx| real(cx, FftKind::Rfft, 3)).shape(|cx| real_shape(cx, 3, true)).constants(&[1]).dtypes(REAL),
+    op("IRFFT",   LENGTH, |cx| real(cx, FftKind::Irfft, 1)).shape(|cx| real_shape(cx, 1, false)).constants(&[1]).dtypes(COMPLEX),
+    op("IRFFT2D", LENGTH, |cx| real(cx, FftKind::Irfft, 2)).shape(|cx| real_shape(cx, 2, false)).constants(&[1]).dtypes(COMPLEX),
+    op("IRFFT3D", LENGTH, |cx| real(cx, FftKind::Irfft, 3)).shape(|cx| real_shape(cx, 3, false)).constants(&[1]).dtypes(COMPLEX),
 ]];
 
 fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<u64>) -> Result<Vec<Value>> {
@@ -66,4 +72,30 @@ fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
         cx.b.pad(x, zero, &pads)
     };
     transform(cx, x, kind, length)
+}
+
+/// The last dimensions are those of `fft_length`; of a transform of reals the last one is half of it and one more.
+fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
+    let wide = matches!(cx.dtype(0), Some(TfType::Data(DType::F64 | DType::C128)));
+    let dtype = match (forward, wide) {
+        (true, false) => DType::C64,
+        (true, true) => DType::C128,
+        (false, false) => DType::F32,
+        (false, true) => DType::F64,
+    };
+    let length = cx.ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![Int::Unknown; n]);
+    let mut sizes = Vec::with_capacity(n);
+    for v in length {
+        sizes.push(v.size().unwrap_or_else(|| cx.fresh(Why::Value(1))));
+    }
+    if let (true, Some(last)) = (forward, sizes.last_mut()) {
+        let half = cx.div(*last, Dim::Known(2));
+        *last = if *last == Dim::Known(0) { *last } else { cx.add(half, Dim::Known(1)) };
+    }
+    let dims = match cx.ranked(0)? {
+        Some(dims) if dims.len() >= n => [&dims[..dims.len() - n], &sizes].concat().into(),
+        Some(_) => return Err(cx.mismatch(format!("{n} dimensions are transformed"))),
+        None => cx.unranked_from(0),
+    };
+    cx.one(TfType::Data(dtype), dims)
 }

@@ -13,8 +13,10 @@ pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Program};
+use crate::graph::{Endpoint, NodeId, Program};
+use crate::infer::Given;
 use crate::lower::Feed;
+use crate::util::id_vec::IdVec;
 use names::Names;
 
 /// What the user asks of a program.
@@ -24,7 +26,8 @@ pub struct Request {
     pub feeds: Vec<FeedSpec>,
     /// The tensors to fetch; none: the signature's outputs or the sinks.
     pub fetches: Vec<String>,
-    /// Values of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed) or `NAME[1]`.
+    /// Values of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`, or
+    /// an empty name (every unknown one).
     pub dims: Vec<(String, u64)>,
     /// The signature to take feeds and fetches from.
     pub signature: Option<String>,
@@ -71,6 +74,30 @@ fn run(program: Program, request: &Request) -> Result<Prepared> {
     let prepared = prune::cut(program, &needed, infos, fetches, assumptions);
     refuse_cycles(&prepared.program)?;
     Ok(prepared)
+}
+
+/// What a request asks of a program, nothing cut and nothing assumed of shapes.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// The feeds, with the sizes that are told.
+    pub feeds: Vec<Given>,
+    /// Names as `node:index`, and where they are.
+    pub fetches: Vec<(String, Endpoint)>,
+    /// Whether a node is needed for the fetches.
+    pub needed: IdVec<NodeId, bool>,
+}
+
+/// The feeds and fetches that [`prepare`] would take, with sizes that are not told left open. Errors: as there, but for sizes.
+pub fn open(program: &Program, request: &Request) -> Result<Open> {
+    let names = Names::new(program);
+    let mut told = Vec::new();
+    let signature = defaults::signature(program, &names, request, &mut told)?;
+    let fetches = defaults::fetches(program, &names, request, signature, &mut told)?;
+    let asked = defaults::feeds(&names, request, signature, &mut told)?;
+    let needed = prune::needed(&program.graph, &asked, &fetches);
+    let asked = defaults::add_placeholders(program, asked, &needed, request, &mut told);
+    let feeds = shape::open(program, &asked, &request.dims);
+    Ok(Open { feeds, fetches, needed: needed.nodes })
 }
 
 fn refuse_cycles(program: &Program) -> Result<()> {

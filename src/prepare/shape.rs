@@ -3,6 +3,7 @@ use super::defaults::{Asked, spelled};
 use super::field_names;
 use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
+use crate::infer::Given;
 use crate::lower::Feed;
 use crate::tensor::{DType, TensorInfo};
 
@@ -36,7 +37,8 @@ pub fn infos(
     for (i, (name, _)) in bound.iter().enumerate() {
         if !bindings.used[i] {
             bad.push(
-                Diagnostic::new(Code::BadOption, format!("`--dim {name}` binds no unknown dimension")).help(DIM_HELP),
+                Diagnostic::new(Code::BadOption, format!("`--dim {name}` binds no unknown dimension"))
+                    .help(format!("{DIM_HELP}; a number alone binds all of them")),
             );
         }
     }
@@ -94,6 +96,34 @@ fn graph_shape(program: &Program, asked: &Asked) -> PartialShape {
     }
 }
 
+/// The shape of a feed as far as the user and the graph tell, bindings not yet applied.
+fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
+    let known = graph_shape(program, asked).0;
+    PartialShape(match (&asked.spec.dims, known) {
+        (Some(given), Some(known)) if given.len() == known.len() => {
+            Some(given.iter().zip(known).map(|(g, k)| g.or(k)).collect())
+        }
+        (Some(given), _) => Some(given.clone()),
+        (None, known) => known,
+    })
+}
+
+/// The feeds with what is told of them; nothing is assumed, and what is not known stays open.
+pub fn open(program: &Program, asked: &[Asked], bound: &[(String, u64)]) -> Vec<Given> {
+    let mut bindings = Bindings { bound, used: vec![false; bound.len()] };
+    let mut given = Vec::with_capacity(asked.len());
+    for asked in asked {
+        let name = spelled(program, asked.at);
+        let node = &program.graph.nodes[asked.at.node];
+        let shape = told_shape(program, asked).0.map(|dims| {
+            dims.iter().enumerate().map(|(i, d)| d.or_else(|| bindings.find(&node.name, &name, i))).collect()
+        });
+        let dtype = dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
+        given.push(Given { at: asked.at, dtype, shape: PartialShape(shape) });
+    }
+    given
+}
+
 fn dims(
     program: &Program,
     asked: &Asked,
@@ -102,18 +132,10 @@ fn dims(
     told: &mut Vec<String>,
 ) -> Result<Vec<u64>, Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
-    let known = graph_shape(program, asked).0;
-    let shape = match (&asked.spec.dims, known) {
-        (Some(given), Some(known)) if given.len() == known.len() => {
-            given.iter().zip(known).map(|(g, k)| g.or(k)).collect()
-        }
-        (Some(given), _) => given.clone(),
-        (None, Some(known)) => known,
-        (None, None) => {
-            return Err(Diagnostic::new(Code::UnknownDim, format!("the shape of the feed `{name}` is not known"))
-                .help(format!("give it: --feed {name}=f32[1,224,224,3]"))
-                .at_node(&node.name, &node.op));
-        }
+    let Some(shape) = told_shape(program, asked).0 else {
+        return Err(Diagnostic::new(Code::UnknownDim, format!("the shape of the feed `{name}` is not known"))
+            .help(format!("give it: --feed {name}=f32[1,224,224,3]"))
+            .at_node(&node.name, &node.op));
     };
     let unknown = |at: &[usize]| {
         let at: Vec<String> = at.iter().map(usize::to_string).collect();
@@ -152,10 +174,12 @@ impl Bindings<'_> {
     /// The value for dimension `i` of a feed; the most exact binding wins.
     fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<u64> {
         let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];
-        let forms: [&dyn Fn(&str) -> bool; 3] =
-            [&|name| exact.iter().any(|e| e == name), &|name| name == node || name == tensor, &|name| {
-                name == "batch" && i == 0
-            }];
+        let forms: [&dyn Fn(&str) -> bool; 4] = [
+            &|name| exact.iter().any(|e| e == name),
+            &|name| name == node || name == tensor,
+            &|name| name == "batch" && i == 0,
+            &|name| name.is_empty(),
+        ];
         let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
         self.used[at] = true;
         Some(self.bound[at].1)

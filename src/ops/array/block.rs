@@ -2,7 +2,10 @@
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::PadDim;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// What `data_format` may be.
@@ -14,24 +17,28 @@ pub const ROWS: &[OpRow] = &[
         let block = cx.constant_ints(1)?;
         space_to_batch(cx, &block, 2)
     })
+    .shape(|cx| space_to_batch_shape(cx, 2))
     .constants(&[1, 2]),
     op("SpaceToBatch", "input paddings -> output", |cx| {
         let block = block_size(cx)?;
         space_to_batch(cx, &block, 1)
     })
+    .shape(|cx| space_to_batch_shape(cx, 1))
     .constants(&[1]),
     op("BatchToSpaceND", "input block_shape crops -> output", |cx| {
         let block = cx.constant_ints(1)?;
         batch_to_space(cx, &block, 2)
     })
+    .shape(|cx| batch_to_space_shape(cx, 2))
     .constants(&[1, 2]),
     op("BatchToSpace", "input crops -> output", |cx| {
         let block = block_size(cx)?;
         batch_to_space(cx, &block, 1)
     })
+    .shape(|cx| batch_to_space_shape(cx, 1))
     .constants(&[1]),
-    op("SpaceToDepth", "input -> output", |cx| depth(cx, true)).dtypes(FORMATS),
-    op("DepthToSpace", "input -> output", |cx| depth(cx, false)).dtypes(FORMATS),
+    op("SpaceToDepth", "input -> output", |cx| depth(cx, true)).shape(|cx| depth_shape(cx, true)).dtypes(FORMATS),
+    op("DepthToSpace", "input -> output", |cx| depth(cx, false)).shape(|cx| depth_shape(cx, false)).dtypes(FORMATS),
 ];
 
 fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
@@ -191,4 +198,77 @@ impl Format {
             (Format::Nchw | Format::NchwVectC, _) => cx.b.transpose(x, &[0, 3, 1, 2]),
         }
     }
+}
+
+/// Block sizes, and the sums of the pairs of input `at`; `None` where they are not known.
+#[expect(clippy::type_complexity, reason = "two lists, each of which may be unknown as a whole")]
+fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<(Vec<u64>, Vec<u64>)>> {
+    let block = match cx.node.int("block_size") {
+        Some(n) if at == 1 => Some(vec![n, n]),
+        _ => cx.constant_ints(1),
+    };
+    let (Some(block), Some(pairs)) = (block, cx.constant_ints(at)) else { return Ok(None) };
+    let size = |&v: &i64| u64::try_from(v).map_err(|_| cx.mismatch(format!("a block or padding of {v}")));
+    let (block, pairs): (Vec<u64>, Vec<u64>) =
+        (block.iter().map(size).collect::<Result<_>>()?, pairs.iter().map(size).collect::<Result<_>>()?);
+    if pairs.len() != 2 * block.len() {
+        return Err(cx.mismatch(format!("{} paddings for {} blocks", pairs.len(), block.len())));
+    }
+    Ok(Some((block, pairs.chunks_exact(2).map(|p| p[0].saturating_add(p[1])).collect())))
+}
+
+/// The dimensions of input 0, of which there must be more than blocks.
+fn blocked(cx: &mut ShapeCtx, blocks: usize) -> Result<Option<Vec<Dim>>> {
+    match cx.ranked(0)? {
+        Some(dims) if dims.len() <= blocks => Err(cx.mismatch(format!("{blocks} blocks do not fit the rank"))),
+        dims => Ok(dims),
+    }
+}
+
+fn open_blocks(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
+    let dims = match cx.ranked(0)? {
+        Some(dims) => cx.open(dims.len(), Why::Value(at)),
+        None => cx.unranked_from(0),
+    };
+    cx.like(0, dims)
+}
+
+fn space_to_batch_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
+    let Some((block, pads)) = known_blocks(cx, at)? else { return open_blocks(cx, at) };
+    let Some(mut dims) = blocked(cx, block.len())? else { return open_blocks(cx, at) };
+    for (i, (&n, pad)) in block.iter().zip(pads).enumerate() {
+        dims[0] = cx.mul(dims[0], Dim::Known(n));
+        let padded = cx.add(dims[i + 1], Dim::Known(pad));
+        dims[i + 1] = cx.div_exact(padded, n)?;
+    }
+    cx.like(0, dims)
+}
+
+fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
+    let Some((block, crops)) = known_blocks(cx, at)? else { return open_blocks(cx, at) };
+    let Some(mut dims) = blocked(cx, block.len())? else { return open_blocks(cx, at) };
+    for (i, (&n, crop)) in block.iter().zip(crops).enumerate() {
+        dims[0] = cx.div_exact(dims[0], n)?;
+        let wide = cx.mul(dims[i + 1], Dim::Known(n));
+        dims[i + 1] = cx.sub(wide, Dim::Known(crop));
+    }
+    cx.like(0, dims)
+}
+
+fn depth_shape(cx: &mut ShapeCtx, to_depth: bool) -> Result<Vec<Fact>> {
+    let n = cx.node.int("block_size").and_then(|n| u64::try_from(n).ok()).filter(|n| (2..=1 << 20).contains(n));
+    let n = n.ok_or_else(|| cx.mismatch("a block of at least 2 is needed"))?;
+    let (rank, rows, columns, features) = match cx.node.str("data_format").unwrap_or("NHWC") {
+        "NHWC" => (4, 1, 2, 3),
+        "NCHW" => (4, 2, 3, 1),
+        "NCHW_VECT_C" => (5, 2, 3, 1),
+        other => return Err(cx.mismatch(format!("data_format {other}; {FORMATS} are supported"))),
+    };
+    let mut dims = cx.of_rank(0, rank)?;
+    for axis in [rows, columns] {
+        dims[axis] = if to_depth { cx.div_exact(dims[axis], n)? } else { cx.mul(dims[axis], Dim::Known(n)) };
+    }
+    dims[features] =
+        if to_depth { cx.mul(dims[features], Dim::Known(n * n)) } else { cx.div_exact(dims[features], n * n)? };
+    cx.like(0, dims)
 }

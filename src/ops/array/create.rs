@@ -1,19 +1,23 @@
 //! Arrays out of a few numbers.
 use crate::diag::Result;
 use crate::hlo::InstId;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
 use crate::ops::math::special::compare_scalar;
 use crate::ops::row::op;
+use crate::ops::shape::from_first;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Fill", "dims value -> output", fill).constants(&[0]),
-    op("Empty", "shape -> output", empty).constants(&[0]),
-    op("Range", "start limit delta -> output", range).constants(&[0, 1, 2]),
-    op("LinSpace", "start stop num -> output", lin_space).constants(&[2]),
-    op("OneHot", "indices depth on_value off_value -> output", one_hot).constants(&[1]),
+    op("Fill", "dims value -> output", fill).shape(fill_shape).constants(&[0]),
+    op("Empty", "shape -> output", empty).shape(from_first).constants(&[0]),
+    op("Range", "start limit delta -> output", range).shape(range_shape).constants(&[0, 1, 2]),
+    op("LinSpace", "start stop num -> output", lin_space).shape(lin_space_shape).constants(&[2]),
+    op("OneHot", "indices depth on_value off_value -> output", one_hot).shape(one_hot_shape).constants(&[1]),
 ];
 
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -100,4 +104,40 @@ fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[u64], axis: usize) -> In
     let position = cx.b.iota(dtype, dims, axis);
 
     cx.b.compare(Direction::Eq, wide, position)
+}
+
+fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    cx.like(1, dims)
+}
+
+/// As many as there are steps; from 0 by 1 to a size, that size.
+fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+    let n = match (one(0), one(1).size(), one(2)) {
+        (Int::Known(0), Some(limit), Int::Known(1)) => limit,
+        (Int::Known(0), Some(limit), Int::Known(delta @ 2..)) => cx.div_ceil(limit, Dim::Known(delta as u64)),
+        (Int::Unknown, _, _) => cx.fresh(Why::Value(0)),
+        _ => cx.fresh(Why::Value(1)),
+    };
+    cx.like(0, vec![n])
+}
+
+fn lin_space_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(2);
+    cx.like(0, vec![n])
+}
+
+fn one_hot_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let depth = cx.size(1);
+    match cx.ranked(0)? {
+        Some(mut dims) => {
+            dims.insert(cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?, depth);
+            cx.like(2, dims)
+        }
+        None => {
+            let dims = cx.unranked_from(0);
+            cx.like(2, dims)
+        }
+    }
 }

@@ -1,26 +1,30 @@
 //! Diagonals and bands of matrices. All places are known at compile time, so each op is one gather by a constant table.
 use crate::diag::Result;
 use crate::hlo::InstId;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::row::op;
+use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor, element_count};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Diag", "diagonal -> output", diag),
-    op("DiagPart", "input -> diagonal", diag_part),
-    op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, Band::MAIN, [-1, -1], None)),
+    op("Diag", "diagonal -> output", diag).shape(diag_shape),
+    op("DiagPart", "input -> diagonal", diag_part).shape(diag_part_shape),
+    op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, Band::MAIN, [-1, -1], None)).shape(matrix_diag_shape),
     op("MatrixDiagV2", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
     op("MatrixDiagV3", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
-    op("MatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, Band::MAIN, None)),
+    op("MatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, Band::MAIN, None))
+        .shape(matrix_diag_part_shape),
     op("MatrixDiagPartV2", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
     op("MatrixDiagPartV3", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
-    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, Band::MAIN)),
-    op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).constants(&[2]),
-    op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).constants(&[2]),
-    op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part),
+    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, Band::MAIN)).shape(same),
+    op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
+    op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
+    op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
 ];
 
 /// The diagonals `low..=high` (0 is the main one, positive above it), and on which side short ones stand in a row.
@@ -282,4 +286,39 @@ fn matrix_band_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         None => x,
     };
     cx.one(y)
+}
+
+fn diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.ranked(0)?.map(|d| d.repeat(2).into());
+    let dims = dims.unwrap_or_else(|| cx.unranked_from(0));
+    cx.like(0, dims)
+}
+
+fn diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.ranked(0)?.map(|d| d[..d.len() / 2].to_vec().into());
+    let dims = dims.unwrap_or_else(|| cx.unranked_from(0));
+    cx.like(0, dims)
+}
+
+fn matrix_diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.ranked(0)? {
+        Some(mut dims) => {
+            dims.extend(dims.last().copied());
+            dims.into()
+        }
+        None => cx.unranked_from(0),
+    };
+    cx.like(0, dims)
+}
+
+fn matrix_diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.ranked(0)?.as_deref() {
+        Some([lead @ .., rows, columns]) => {
+            let n = cx.symbols.least(cx.site, *rows, *columns);
+            [lead, &[n]].concat().into()
+        }
+        Some(_) => return Err(cx.mismatch("the input is no matrix")),
+        None => cx.unranked_from(0),
+    };
+    cx.like(0, dims)
 }

@@ -1,16 +1,19 @@
 //! Small ops on data formats and truth values.
 use crate::diag::Result;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::row::op;
+use crate::ops::shape::{PRED, same};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::Tensor;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("DataFormatDimMap", "x -> y", dim_map),
-    op("DataFormatVecPermute", "x -> y", vec_permute),
-    op("ToBool", "input -> output", to_bool),
+    op("DataFormatDimMap", "x -> y", dim_map).shape(same),
+    op("DataFormatVecPermute", "x -> y", vec_permute).shape(same),
+    op("ToBool", "input -> output", to_bool).shape(to_bool_shape),
 ];
 
 /// For each letter of `dst_format`, its place in `src_format`.
@@ -65,4 +68,8 @@ fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         cx.b.constant(Tensor::preds(&[], &[!dims.contains(&0)]))
     };
     cx.one(y)
+}
+
+fn to_bool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    cx.one(PRED, vec![])
 }

@@ -2,17 +2,23 @@
 use crate::diag::Result;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Gather", "params indices -> output", gather),
-    op("GatherV2", "params indices axis -> output", gather_v2).constants(&[2]),
-    op("GatherNd", "params indices -> output", gather_nd),
-    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence),
+    op("Gather", "params indices -> output", gather).shape(|cx| gather_shape(cx, Some(0))),
+    op("GatherV2", "params indices axis -> output", gather_v2)
+        .shape(|cx| gather_shape(cx, cx.constant_int(2)))
+        .constants(&[2]),
+    op("GatherNd", "params indices -> output", gather_nd).shape(gather_nd_shape),
+    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence).shape(same),
 ];
 
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -136,4 +142,57 @@ fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let y = cx.b.transpose(y, &back);
     cx.one(y)
+}
+
+/// Dimension `axis` of input 0 replaced by the dimensions of input 1 behind the ones that both share.
+fn gather_shape(cx: &mut ShapeCtx, axis: Option<i64>) -> Result<Vec<Fact>> {
+    let (Some(x), Some(places)) = (cx.ranked(0)?, cx.ranked(1)?) else {
+        let dims = cx.unranked_from(usize::from(cx.dims(0)?.unknown().is_none()));
+        return cx.like(0, dims);
+    };
+    let batch = cx.node.int("batch_dims").unwrap_or(0);
+    let batch = if batch < 0 { batch + places.len() as i64 } else { batch };
+    let batch = usize::try_from(batch).ok().filter(|&b| b <= places.len() && b < x.len().max(1));
+    let batch = batch.ok_or_else(|| cx.mismatch("batch_dims is beyond the indices"))?;
+    let Some(axis) = axis else {
+        let dims = cx.open((x.len() + places.len()).saturating_sub(batch + 1), Why::Value(2));
+        return cx.like(0, dims);
+    };
+    let axis = cx.axis(axis, x.len())?;
+    if batch > axis {
+        return Err(cx.mismatch("batch_dims is beyond the axis"));
+    }
+    let mut out = Vec::with_capacity(x.len() + places.len());
+    for (&a, &b) in x[..batch].iter().zip(&places) {
+        out.push(cx.merge_dim(a, b).ok_or_else(|| cx.mismatch("the batch dimensions differ"))?);
+    }
+    out.extend(&x[batch..axis]);
+    out.extend(&places[batch..]);
+    out.extend(&x[axis + 1..]);
+    match (picked(cx), cx.dtype(0), crate::ops::fact::Dims::ranked(&out[..]).fixed()) {
+        (Some(values), Some(dtype), Some(fixed)) if x.len() == 1 => Ok(vec![Fact::ints(dtype, &fixed, values)]),
+        _ => cx.like(0, out),
+    }
+}
+
+/// The elements of a vector of sizes at constant places.
+fn picked(cx: &ShapeCtx) -> Option<Vec<Int>> {
+    let values = cx.ints(0)?;
+    let at = |i: i64| usize::try_from(i).ok().and_then(|i| values.get(i).copied());
+    cx.constant_ints(1)?.into_iter().map(at).collect()
+}
+
+fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (x, places) = (cx.ranked(0)?, cx.ranked(1)?);
+    match (x, places.as_deref()) {
+        (Some(x), Some([lead @ .., Dim::Known(depth)])) => {
+            let depth = usize::try_from(*depth).ok().filter(|&d| d <= x.len());
+            let depth = depth.ok_or_else(|| cx.mismatch("the indices lead deeper than the rank"))?;
+            cx.like(0, [lead, &x[depth..]].concat())
+        }
+        (x, _) => {
+            let dims = cx.unranked_from(usize::from(x.is_some()));
+            cx.like(0, dims)
+        }
+    }
 }

@@ -2,21 +2,29 @@
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::PadDim;
-use crate::ops::row::op;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact, Int, MOST_ELEMENTS};
+use crate::ops::row::{SizeFn, op};
+use crate::ops::symbols::{Dim, Symbols, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("ConcatV2", "values* axis -> output", |cx| concat(cx, cx.args.len().saturating_sub(1), 0)),
-    op("Concat", "concat_dim values* -> output", |cx| concat(cx, 0, 1)),
-    op("ParallelConcat", "values* -> output", parallel_concat),
-    op("ConcatOffset", "concat_dim shape* -> offset*", concat_offset),
-    op("Pack", "values* -> output", pack),
-    op("Tile", "input multiples -> output", tile).constants(&[1]),
-    op("Pad", "input paddings -> output", |cx| pad(cx, None)).constants(&[1]),
-    op("PadV2", "input paddings constant_values -> output", |cx| pad(cx, Some(2))).constants(&[1]),
-    op("MirrorPad", "input paddings -> output", mirror_pad).constants(&[1]),
-    op("MirrorPadGrad", "input paddings -> output", mirror_pad_gradient).constants(&[1]),
+    op("ConcatV2", "values* axis -> output", |cx| concat(cx, cx.args.len().saturating_sub(1), 0))
+        .shape(|cx| concat_shape(cx, cx.args.len().saturating_sub(1), 0)),
+    op("Concat", "concat_dim values* -> output", |cx| concat(cx, 0, 1)).shape(|cx| concat_shape(cx, 0, 1)),
+    op("ParallelConcat", "values* -> output", parallel_concat).shape(parallel_concat_shape),
+    op("ConcatOffset", "concat_dim shape* -> offset*", concat_offset).shape(concat_offset_shape),
+    op("Pack", "values* -> output", pack).shape(pack_shape),
+    op("Tile", "input multiples -> output", tile).shape(tile_shape).constants(&[1]),
+    op("Pad", "input paddings -> output", |cx| pad(cx, None)).shape(|cx| pad_shape(cx, Symbols::add)).constants(&[1]),
+    op("PadV2", "input paddings constant_values -> output", |cx| pad(cx, Some(2)))
+        .shape(|cx| pad_shape(cx, Symbols::add))
+        .constants(&[1]),
+    op("MirrorPad", "input paddings -> output", mirror_pad).shape(|cx| pad_shape(cx, Symbols::add)).constants(&[1]),
+    op("MirrorPadGrad", "input paddings -> output", mirror_pad_gradient)
+        .shape(|cx| pad_shape(cx, Symbols::sub))
+        .constants(&[1]),
 ];
 
 /// Concatenates all inputs but number `axis_input`; `from` is the first of them.
@@ -162,4 +170,147 @@ fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         x = middle;
     }
     cx.one(x)
+}
+
+fn concat_shape(cx: &mut ShapeCtx, axis_input: usize, from: usize) -> Result<Vec<Fact>> {
+    let axis = cx.constant_int(axis_input);
+    let to = cx.args.len() - usize::from(from == 0);
+    joined_shape(cx, from..to, axis, axis_input)
+}
+
+fn parallel_concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    joined_shape(cx, 0..cx.args.len(), Some(0), 0)
+}
+
+/// The inputs `parts` one behind the other along an axis; vectors of sizes stay that.
+fn joined_shape(
+    cx: &mut ShapeCtx,
+    parts: std::ops::Range<usize>,
+    axis: Option<i64>,
+    axis_input: usize,
+) -> Result<Vec<Fact>> {
+    let first = parts.start;
+    let mut rank = None;
+    for i in parts.clone() {
+        rank = rank.or(cx.ranked(i)?.map(|d| d.len()));
+    }
+    let Some(rank) = rank else {
+        let dims = cx.unranked_from(first);
+        return cx.like(first, dims);
+    };
+    let Some(axis) = axis else {
+        let dims = cx.open(rank, Why::Value(axis_input));
+        return cx.like(first, dims);
+    };
+    let axis = cx.axis(axis, rank)?;
+    let mut out: Option<Vec<Dim>> = None;
+    for i in parts.clone() {
+        let dims = cx.of_rank(i, rank)?;
+        out = Some(match out {
+            None => dims,
+            Some(mut out) => {
+                for (d, (a, &b)) in out.iter_mut().zip(&dims).enumerate() {
+                    *a = if d == axis {
+                        cx.add(*a, b)
+                    } else {
+                        let both = cx.merge_dim(*a, b);
+                        both.ok_or_else(|| cx.mismatch(format!("dimension {d} differs among the parts")))?
+                    };
+                }
+                out
+            }
+        });
+    }
+    let dims = Dims::from(out.unwrap_or_default());
+    let values = if rank == 1 { joined_sizes(cx, parts) } else { None };
+    match (values, cx.dtype(first), dims.fixed()) {
+        (Some(values), Some(dtype), Some(fixed)) => Ok(vec![Fact::ints(dtype, &fixed, values)]),
+        _ => cx.like(first, dims),
+    }
+}
+
+/// The elements of vectors, of which one at least is known in part.
+fn joined_sizes(cx: &ShapeCtx, parts: std::ops::Range<usize>) -> Option<Vec<Int>> {
+    if !parts.clone().any(|i| cx.ints(i).is_some()) {
+        return None;
+    }
+    let mut all = Vec::new();
+    for i in parts {
+        let n = cx.args[i].dims.fixed()?.first().copied().filter(|&n| n <= MOST_ELEMENTS)?;
+        all.extend(cx.ints(i).unwrap_or_else(|| vec![Int::Unknown; n as usize]));
+    }
+    Some(all)
+}
+
+fn concat_offset_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(cx.args.iter().skip(1).map(|a| Fact::new(a.dtype, a.dims.clone())).collect())
+}
+
+fn pack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.args.len();
+    let mut dims = cx.dims(0)?;
+    for arg in &cx.args[1..] {
+        dims = cx.merge(&dims, &arg.dims)?;
+    }
+    let Some(inner) = dims.as_ranked() else { return cx.like(0, dims) };
+    let mut out = inner.to_vec();
+    out.insert(cx.axis(cx.node.int("axis").unwrap_or(0), out.len() + 1)?, Dim::Known(n as u64));
+    let known = (0..n).any(|i| cx.ints(i).is_some());
+    if let (true, Some(dtype), 1) = (known, cx.dtype(0), out.len()) {
+        let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+        return Ok(vec![Fact::ints(dtype, &[n as u64], (0..n).map(one).collect())]);
+    }
+    cx.like(0, out)
+}
+
+fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let multiples = cx.ints(1);
+    let dims = match (cx.ranked(0)?, &multiples) {
+        (Some(dims), _) => dims,
+        (None, Some(multiples)) => cx.of_rank(0, multiples.len())?,
+        (None, None) => {
+            let dims = cx.unranked_from(0);
+            return cx.like(0, dims);
+        }
+    };
+    let multiples = multiples.unwrap_or_else(|| vec![Int::Unknown; dims.len()]);
+    if multiples.len() != dims.len() {
+        return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
+    }
+    let mut out = Vec::with_capacity(dims.len());
+    for (&d, n) in dims.iter().zip(multiples) {
+        out.push(match n.size() {
+            Some(n) => cx.mul(d, n),
+            None => cx.fresh(Why::Value(1)),
+        });
+    }
+    cx.like(0, out)
+}
+
+/// Each dimension with the two numbers that input 1 has for it put on, or taken off.
+fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
+    let pairs = cx.ints(1);
+    let dims = match (cx.ranked(0)?, &pairs) {
+        (Some(dims), _) => dims,
+        (None, Some(pairs)) => cx.of_rank(0, pairs.len() / 2)?,
+        (None, None) => {
+            let dims = cx.unranked_from(0);
+            return cx.like(0, dims);
+        }
+    };
+    let pairs = pairs.unwrap_or_else(|| vec![Int::Unknown; 2 * dims.len()]);
+    if pairs.len() != 2 * dims.len() {
+        return Err(cx.mismatch(format!("{} paddings for rank {}", pairs.len(), dims.len())));
+    }
+    let mut out = Vec::with_capacity(dims.len());
+    for (&d, pair) in dims.iter().zip(pairs.chunks_exact(2)) {
+        out.push(match (pair[0].size(), pair[1].size()) {
+            (Some(low), Some(high)) => {
+                let both = cx.add(low, high);
+                step(cx.symbols, cx.site, d, both)
+            }
+            _ => cx.fresh(Why::Value(1)),
+        });
+    }
+    cx.like(0, out)
 }

@@ -2,24 +2,29 @@
 use crate::diag::Result;
 use crate::hlo::attrs::ScatterDims;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("ScatterNd", "indices updates shape -> output", scatter_nd).constants(&[2]),
-    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))),
-    op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))),
-    op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract))),
-    op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum))),
-    op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum))),
-    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None)),
+    op("ScatterNd", "indices updates shape -> output", scatter_nd).shape(scatter_nd_shape).constants(&[2]),
+    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))).shape(same),
+    op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add))).shape(same),
+    op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract))).shape(same),
+    op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum))).shape(same),
+    op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum))).shape(same),
+    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None)).shape(same),
     op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
+        .shape(sparse_to_dense_shape)
         .constants(&[1]),
-    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch),
-    op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch),
+    op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch).shape(dynamic_stitch_shape),
+    op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch).shape(dynamic_stitch_shape),
 ];
 
 /// (old, new) -> the new one, or both combined.
@@ -129,4 +134,40 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts: Vec<InstId> = rows.into_iter().map(|r| r.unwrap_or_else(|| cx.b.full(dtype, &one, 0.0))).collect();
     let y = cx.b.concatenate(&parts, 0);
     cx.one(y)
+}
+
+fn scatter_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(2)?;
+    cx.like(1, dims)
+}
+
+fn sparse_to_dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(1)?;
+    cx.like(2, dims)
+}
+
+/// One row more than the largest index, each as the data have behind the indices.
+fn dynamic_stitch_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.args.len() / 2;
+    let (mut largest, mut open, mut rest) = (0, None, None);
+    for i in 0..n {
+        match cx.constant_ints(i) {
+            Some(places) => largest = places.into_iter().map(|p| p.saturating_add(1)).fold(largest, i64::max),
+            None => open = Some(i),
+        }
+        if let (Some(places), Some(data)) = (cx.ranked(i)?, cx.ranked(n + i)?) {
+            rest = rest.or(data.get(places.len()..).map(<[Dim]>::to_vec));
+        }
+    }
+    let rows = match open {
+        Some(i) => cx.fresh(Why::Value(i)),
+        None => Dim::Known(largest.unsigned_abs()),
+    };
+    match rest {
+        Some(rest) => cx.like(n, [&[rows], &rest[..]].concat()),
+        None => {
+            let dims = cx.unranked_from(n);
+            cx.like(n, dims)
+        }
+    }
 }

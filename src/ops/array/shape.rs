@@ -2,27 +2,33 @@
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::{InstId, Op, Shape};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::row::op;
+use crate::ops::shape::{S32, same};
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor, element_count};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Shape", "input -> output", shape),
-    op("ShapeN", "input* -> output*", shape),
-    op("Size", "input -> output", size),
-    op("Rank", "input -> output", rank),
-    op("Reshape", "tensor shape -> output", reshape).constants(&[1]),
-    op("ExpandDims", "input dim -> output", expand_dims).constants(&[1]),
-    op("Squeeze", "input -> output", squeeze),
-    op("Transpose", "x perm -> y", transpose).constants(&[1]),
-    op("ConjugateTranspose", "x perm -> y", transpose).constants(&[1]),
-    op("InvertPermutation", "x -> y", invert_permutation),
-    op("BroadcastTo", "input shape -> output", broadcast_to).constants(&[1]),
-    op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).constants(&[0, 1]),
-    op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args).constants(&[0, 1]),
-    op("Bitcast", "input -> output", bitcast),
+    op("Shape", "input -> output", shape).shape(shape_shape),
+    op("ShapeN", "input* -> output*", shape).shape(shape_shape),
+    op("Size", "input -> output", size).shape(size_shape),
+    op("Rank", "input -> output", rank).shape(rank_shape),
+    op("Reshape", "tensor shape -> output", reshape).shape(reshape_shape).constants(&[1]),
+    op("ExpandDims", "input dim -> output", expand_dims).shape(expand_dims_shape).constants(&[1]),
+    op("Squeeze", "input -> output", squeeze).shape(squeeze_shape),
+    op("Transpose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
+    op("ConjugateTranspose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
+    op("InvertPermutation", "x -> y", invert_permutation).shape(same),
+    op("BroadcastTo", "input shape -> output", broadcast_to).shape(broadcast_to_shape).constants(&[1]),
+    op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).shape(broadcast_args_shape).constants(&[0, 1]),
+    op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args)
+        .shape(broadcast_gradient_args_shape)
+        .constants(&[0, 1]),
+    op("Bitcast", "input -> output", bitcast).shape(bitcast_shape),
 ];
 
 /// A constant vector (or scalar) of integers in the type that attribute `out_type` names.
@@ -219,4 +225,197 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let y = cx.b.push(Op::BitcastConvertWidth, &[x], Shape::array(to, dims));
     cx.one(y)
+}
+
+fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dtype = cx.attr_type("out_type").or(S32);
+    let mut out = Vec::with_capacity(cx.args.len());
+    for i in 0..cx.args.len() {
+        out.push(match (cx.dims(i)?, dtype) {
+            (Dims::Ranked(dims), Some(dtype)) => {
+                Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())
+            }
+            (dims, _) => {
+                let rank = cx.fresh(dims.unknown().map_or(Why::Value(i), Why::From));
+                Fact::new(dtype, vec![rank].into())
+            }
+        });
+    }
+    Ok(out)
+}
+
+fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dtype = cx.attr_type("out_type").or(S32);
+    match (cx.ranked(0)?, dtype) {
+        (Some(dims), Some(dtype)) => {
+            let n = cx.product(&dims);
+            Ok(vec![Fact::ints(dtype, &[], vec![n.into()])])
+        }
+        _ => cx.one(dtype, vec![]),
+    }
+}
+
+fn rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    match cx.ranked(0)? {
+        Some(dims) => Ok(vec![Fact::constant(&Tensor::scalar(dims.len() as i32))]),
+        None => cx.one(S32, vec![]),
+    }
+}
+
+/// The value of input 0 in another shape, where it is one of sizes.
+fn reshaped(cx: &ShapeCtx, dims: Dims) -> Result<Vec<Fact>> {
+    let x = cx.arg(0)?;
+    match (x.as_ints(), x.dtype, dims.fixed()) {
+        (Some(values), Some(dtype), Some(fixed)) if element_count(&fixed) == Some(values.len() as u64) => {
+            Ok(vec![Fact::ints(dtype, &fixed, values)])
+        }
+        _ => cx.like(0, dims),
+    }
+}
+
+/// The sizes that input 1 holds. One that is -1 or not known is what the number of elements leaves.
+fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let Some(want) = cx.ints(1) else {
+        let dims = cx.shape_of_value(1)?;
+        return cx.like(0, dims);
+    };
+    if cx.dims(1)?.as_ranked().is_some_and(|d| d.len() != 1) || want.iter().any(|v| matches!(v, Int::Known(..-1))) {
+        return Err(cx.mismatch(format!("input 1 is no shape: {want:?}")));
+    }
+    let known: Vec<Dim> = want.iter().filter_map(|v| v.size()).collect();
+    let from = cx.ranked(0)?;
+    let rest = match (&from, want.len() - known.len()) {
+        (Some(from), 1) => Some(left_over(cx, from, &known)?),
+        _ => None,
+    };
+    let mut dims = Vec::with_capacity(want.len());
+    for v in want {
+        let open = if matches!(v, Int::Known(_)) { cx.cause(0) } else { Why::Value(1) };
+        dims.push(v.size().or(rest).unwrap_or_else(|| cx.fresh(open)));
+    }
+    let dims = Dims::from(dims);
+    if let (Some(from), Some(to)) = (cx.dims(0)?.fixed(), dims.fixed()) {
+        if element_count(&from) != element_count(&to) {
+            return Err(cx.mismatch(format!("{from:?} can't be reshaped to {to:?}")));
+        }
+    }
+    reshaped(cx, dims)
+}
+
+/// The number of elements of `from` by that of `known`: unknown sizes that stand on both sides cancel.
+fn left_over(cx: &mut ShapeCtx, from: &[Dim], known: &[Dim]) -> Result<Dim> {
+    let overflow = || cx.mismatch("a number of elements overflows");
+    let (n, mut sizes) = cx.symbols.factors(from).ok_or_else(overflow)?;
+    let (by, divisors) = cx.symbols.factors(known).ok_or_else(overflow)?;
+    for id in divisors {
+        match sizes.iter().position(|&s| s == id) {
+            Some(at) => drop(sizes.remove(at)),
+            None => return Ok(cx.fresh(Why::From(id))),
+        }
+    }
+    let sizes: Vec<Dim> = sizes.into_iter().map(Dim::Unknown).collect();
+    match (by, sizes.is_empty()) {
+        (0, _) if n == 0 => Ok(Dim::Known(0)),
+        (0, _) => Err(cx.mismatch("elements can't be reshaped to none")),
+        (by, true) => cx.div_exact(Dim::Known(n), by),
+        (by, false) if n % by == 0 => {
+            let sizes = cx.product(&sizes);
+            Ok(cx.mul(sizes, Dim::Known(n / by)))
+        }
+        (by, false) => {
+            let sizes = cx.product(&sizes);
+            let all = cx.mul(sizes, Dim::Known(n));
+            Ok(cx.div(all, Dim::Known(by)))
+        }
+    }
+}
+
+fn expand_dims_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match (cx.ranked(0)?, cx.constant_int(1)) {
+        (Some(mut dims), Some(at)) => {
+            dims.insert(cx.axis(at, dims.len() + 1)?, Dim::Known(1));
+            dims.into()
+        }
+        (Some(dims), None) => cx.open(dims.len() + 1, Why::Value(1)),
+        (None, _) => cx.unranked_from(0),
+    };
+    reshaped(cx, dims)
+}
+
+fn squeeze_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let listed = cx.node.ints("squeeze_dims").or_else(|| cx.node.ints("axis")).unwrap_or(&[]);
+    let dims = match cx.ranked(0)? {
+        None => cx.unranked_from(0),
+        Some(dims) if listed.is_empty() => match dims.iter().find(|d| matches!(d, Dim::Unknown(_))) {
+            Some(_) => cx.unranked_from(0),
+            None => dims.into_iter().filter(|&d| d != Dim::Known(1)).collect::<Vec<_>>().into(),
+        },
+        Some(dims) => {
+            let mut gone = vec![false; dims.len()];
+            for &axis in listed {
+                let axis = cx.axis(axis, dims.len())?;
+                if matches!(dims[axis], Dim::Known(n) if n != 1) {
+                    return Err(cx.mismatch(format!("dimension {axis} of {} is not 1", cx.dims(0)?)));
+                }
+                gone[axis] = true;
+            }
+            dims.into_iter().zip(gone).filter(|d| !d.1).map(|d| d.0).collect::<Vec<_>>().into()
+        }
+    };
+    reshaped(cx, dims)
+}
+
+fn transpose_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match (cx.constant_ints(1), cx.dims(0)?) {
+        (Some(perm), _) => {
+            let dims = cx.of_rank(0, perm.len())?;
+            perm.iter().map(|&p| Ok(dims[cx.axis(p, dims.len())?])).collect::<Result<Vec<_>>>()?.into()
+        }
+        (None, Dims::Ranked(dims)) => cx.open(dims.len(), Why::Value(1)),
+        (None, dims @ Dims::Unranked(_)) => dims,
+    };
+    cx.like(0, dims)
+}
+
+fn broadcast_to_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(1)?;
+    cx.like(0, dims)
+}
+
+/// A vector as long as the longer one of two shapes; its values where both are known well enough.
+fn broadcast_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (x, y) = (cx.shape_of_value(0)?, cx.shape_of_value(1)?);
+    let both = cx.broadcast(&x, &y)?;
+    match (both, cx.dtype(0)) {
+        (Dims::Ranked(dims), Some(dtype)) => {
+            let values = dims.iter().map(|&d| d.into()).collect();
+            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], values)])
+        }
+        (both, dtype) => {
+            let n = cx.fresh(both.unknown().map_or(Why::Value(0), Why::From));
+            cx.one(dtype, vec![n])
+        }
+    }
+}
+
+fn broadcast_gradient_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (a, b) = (cx.fresh(Why::Value(0)), cx.fresh(Why::Value(1)));
+    Ok(vec![Fact::new(cx.dtype(0), vec![a].into()), Fact::new(cx.dtype(0), vec![b].into())])
+}
+
+/// The parts of a wider type are a last dimension of their own.
+fn bitcast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (from, to) = (cx.dtype(0).and_then(TfType::dtype), cx.attr_type("type"));
+    let dims = match (from, to.and_then(TfType::dtype), cx.ranked(0)?) {
+        (Some(from), Some(to), Some(mut dims)) => {
+            if from.bits() > to.bits() {
+                dims.push(Dim::Known(u64::from(from.bits() / to.bits())));
+            } else if from.bits() < to.bits() && dims.pop().is_none() {
+                return Err(cx.mismatch(format!("a scalar of {from} is no {to}")));
+            }
+            dims.into()
+        }
+        _ => cx.unranked_from(0),
+    };
+    cx.one(to, dims)
 }

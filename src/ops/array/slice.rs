@@ -1,24 +1,35 @@
 //! Parts of arrays at fixed places, and elements in another order.
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
+use crate::graph::Node;
 use crate::hlo::attrs::SliceDim;
 use crate::hlo::{InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
 use crate::ops::math::special;
 use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Slice", "input begin size -> output", slice).constants(&[2]),
-    op("StridedSlice", "input begin end strides -> output", strided_slice).constants(&[1, 2, 3]),
-    op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update).constants(&[1, 2, 3]),
-    op("StridedSliceGrad", "shape begin end strides dy -> output", strided_gradient).constants(&[0, 1, 2, 3]),
-    op("Split", "split_dim value -> output*", split).constants(&[0]),
-    op("SplitV", "value size_splits split_dim -> output*", split_v).constants(&[1, 2]),
-    op("Unpack", "value -> output*", unpack),
-    op("ReverseV2", "tensor axis -> output", reverse_v2).constants(&[1]),
-    op("Reverse", "tensor dims -> output", reverse).constants(&[1]),
-    op("Roll", "input shift axis -> output", roll).constants(&[2]),
+    op("Slice", "input begin size -> output", slice).shape(slice_shape).constants(&[2]),
+    op("StridedSlice", "input begin end strides -> output", strided_slice)
+        .shape(strided_slice_shape)
+        .constants(&[1, 2, 3]),
+    op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
+        .shape(same)
+        .constants(&[1, 2, 3]),
+    op("StridedSliceGrad", "shape begin end strides dy -> output", strided_gradient)
+        .shape(strided_gradient_shape)
+        .constants(&[0, 1, 2, 3]),
+    op("Split", "split_dim value -> output*", split).shape(split_shape).constants(&[0]),
+    op("SplitV", "value size_splits split_dim -> output*", split_v).shape(split_v_shape).constants(&[1, 2]),
+    op("Unpack", "value -> output*", unpack).shape(unpack_shape),
+    op("ReverseV2", "tensor axis -> output", reverse_v2).shape(same).constants(&[1]),
+    op("Reverse", "tensor dims -> output", reverse).shape(same).constants(&[1]),
+    op("Roll", "input shift axis -> output", roll).shape(same).constants(&[2]),
 ];
 
 /// A slice whose begin may be known at run time only; its size is fixed.
@@ -72,58 +83,84 @@ struct Plan {
     result: Vec<u64>,
 }
 
-/// NumPy's basic slicing by the five masks, over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`.
-fn plan(cx: &LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
-    let (begin, end, strides) = (cx.constant_ints(at)?, cx.constant_ints(at + 1)?, cx.constant_ints(at + 2)?);
-    let n = begin.len();
-    if end.len() != n || strides.len() != n || n > 62 {
-        return Err(cx.mismatch("begin, end and strides have different lengths"));
+/// One entry of a strided slice, in the order of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    /// A new dimension of size 1.
+    New,
+    /// The next dimension of the input as it is.
+    Whole,
+    /// One element of the next dimension: entry `i` of begin; `true` where its mask bit makes that the first.
+    Index(usize, bool),
+    /// A range of the next dimension: entry `i` of begin, end and strides; which of its ends are open.
+    Range(usize, bool, bool),
+}
+
+/// What each of `n` entries of begin, end and strides says about an input of this rank, by the five masks of the node.
+fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
+    let wrong = |message: String| Error::user(Code::ShapeMismatch, message);
+    if n > 62 {
+        return Err(wrong(format!("{n} indices")));
     }
-    let mask = |name: &str| cx.node.int(name).unwrap_or(0);
+    let mask = |name: &str| node.int(name).unwrap_or(0);
     let (begin_mask, end_mask) = (mask("begin_mask"), mask("end_mask"));
     let (ellipsis, new_axis, shrink) = (mask("ellipsis_mask"), mask("new_axis_mask"), mask("shrink_axis_mask"));
     let bit = |mask: i64, i: usize| mask >> i & 1 == 1;
-    let ellipses = (0..n).filter(|&i| bit(ellipsis, i)).count();
-    if ellipses > 1 {
-        return Err(cx.mismatch("more than one ellipsis"));
+    if (0..n).filter(|&i| bit(ellipsis, i)).count() > 1 {
+        return Err(wrong("more than one ellipsis".to_string()));
     }
     let used = (0..n).filter(|&i| !bit(ellipsis, i) && !bit(new_axis, i)).count();
-    let Some(free) = dims.len().checked_sub(used) else {
-        return Err(cx.mismatch(format!("{used} indices into rank {}", dims.len())));
-    };
-    let mut out = Plan { taken: Vec::new(), result: Vec::new() };
-    let whole = |out: &mut Plan, count: usize| {
-        for &d in dims.iter().skip(out.taken.len()).take(count) {
-            out.taken.push(Taken { start: 0, stride: 1, count: d });
-            out.result.push(d);
-        }
-    };
+    let free = rank.checked_sub(used).ok_or_else(|| wrong(format!("{used} indices into rank {rank}")))?;
+    let mut out = Vec::with_capacity(rank + n);
+    let mut taken = 0;
     for i in 0..n {
         if bit(ellipsis, i) {
-            whole(&mut out, free);
-            continue;
+            out.resize(out.len() + free, Item::Whole);
+            taken += free;
+        } else if bit(new_axis, i) {
+            out.push(Item::New);
+        } else {
+            let (begin, end) = (bit(begin_mask, i), bit(end_mask, i));
+            out.push(if bit(shrink, i) { Item::Index(i, begin) } else { Item::Range(i, begin, end) });
+            taken += 1;
         }
-        if bit(new_axis, i) {
-            out.result.push(1);
-            continue;
-        }
-        let d = dims[out.taken.len()] as i64;
-        if bit(shrink, i) {
-            let start = if begin[i] < 0 { begin[i].saturating_add(d) } else { begin[i] };
-            if !bit(begin_mask, i) && (start < 0 || start >= d) {
-                return Err(cx.mismatch(format!("index {} is out of range for size {d}", begin[i])));
-            }
-            let start = if bit(begin_mask, i) { 0 } else { start };
-            out.taken.push(Taken { start, stride: 1, count: 1 });
-            continue;
-        }
-        let taken = range(d, begin[i], end[i], strides[i], bit(begin_mask, i), bit(end_mask, i))
-            .ok_or_else(|| cx.mismatch("a stride of 0"))?;
-        out.taken.push(taken);
-        out.result.push(taken.count);
     }
-    let rest = dims.len() - out.taken.len();
-    whole(&mut out, rest);
+    out.resize(out.len() + rank - taken, Item::Whole);
+    Ok(out)
+}
+
+/// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`.
+fn plan(cx: &LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
+    let (begin, end, strides) = (cx.constant_ints(at)?, cx.constant_ints(at + 1)?, cx.constant_ints(at + 2)?);
+    if end.len() != begin.len() || strides.len() != begin.len() {
+        return Err(cx.mismatch("begin, end and strides have different lengths"));
+    }
+    let mut out = Plan { taken: Vec::new(), result: Vec::new() };
+    for item in items(cx.node, begin.len(), dims.len())? {
+        let size = |out: &Plan| dims[out.taken.len()];
+        match item {
+            Item::New => out.result.push(1),
+            Item::Whole => {
+                let count = size(&out);
+                out.taken.push(Taken { start: 0, stride: 1, count });
+                out.result.push(count);
+            }
+            Item::Index(i, first) => {
+                let d = size(&out) as i64;
+                let start = if begin[i] < 0 { begin[i].saturating_add(d) } else { begin[i] };
+                if !first && (start < 0 || start >= d) {
+                    return Err(cx.mismatch(format!("index {} is out of range for size {d}", begin[i])));
+                }
+                out.taken.push(Taken { start: if first { 0 } else { start }, stride: 1, count: 1 });
+            }
+            Item::Range(i, open_begin, open_end) => {
+                let taken = range(size(&out) as i64, begin[i], end[i], strides[i], open_begin, open_end)
+                    .ok_or_else(|| cx.mismatch("a stride of 0"))?;
+                out.taken.push(taken);
+                out.result.push(taken.count);
+            }
+        }
+    }
     Ok(out)
 }
 
@@ -347,4 +384,217 @@ fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
         x = super::gather::take_axis(cx, x, from, axis, 0)?;
     }
     cx.one(x)
+}
+
+fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (begin, size) = (cx.ints(1), cx.ints(2));
+    let rank = begin.as_ref().or(size.as_ref()).map(Vec::len);
+    let dims = match (cx.ranked(0)?, rank) {
+        (Some(dims), _) => dims,
+        (None, Some(rank)) => cx.of_rank(0, rank)?,
+        (None, None) => {
+            let dims = cx.unranked_from(0);
+            return cx.like(0, dims);
+        }
+    };
+    let fits = |v: &Option<Vec<Int>>| v.as_ref().is_none_or(|v| v.len() == dims.len());
+    if !fits(&begin) || !fits(&size) {
+        return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
+    }
+    let entry = |v: &Option<Vec<Int>>, i: usize| v.as_ref().map_or(Int::Unknown, |v| v[i]);
+    let mut out = Vec::with_capacity(dims.len());
+    for (i, &n) in dims.iter().enumerate() {
+        out.push(match (entry(&begin, i).size(), entry(&size, i)) {
+            (Some(begin), Int::Known(-1)) => cx.sub(n, begin),
+            (None, Int::Known(-1)) => cx.fresh(Why::Value(1)),
+            (_, size) => size.size().unwrap_or_else(|| cx.fresh(Why::Value(2))),
+        });
+    }
+    let values = cx.ints(0).filter(|v| out.len() == 1 && dims == [Dim::Known(v.len() as u64)]);
+    if let (Some(values), Some(dtype), Int::Known(from), &[Dim::Known(n)]) =
+        (values, cx.dtype(0), entry(&begin, 0), &out[..])
+    {
+        let part = usize::try_from(from).ok().and_then(|from| values.get(from..from.checked_add(n as usize)?));
+        if let Some(part) = part {
+            return Ok(vec![Fact::ints(dtype, &[n], part.to_vec())]);
+        }
+    }
+    cx.like(0, out)
+}
+
+fn strided_slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.fixed()).and_then(|d| d.first().copied());
+    let count = length(1).or(length(2)).or(length(3)).and_then(|n| usize::try_from(n).ok());
+    let (Some(n), Some(dims)) = (count, cx.ranked(0)?) else {
+        let dims = cx.unranked_from(if cx.dims(0)?.unknown().is_some() { 0 } else { 1 });
+        return cx.like(0, dims);
+    };
+    let (begin, end) = (cx.ints(1), cx.ints(2));
+    let strides = cx.constant_ints(3);
+    let entry = |v: &Option<Vec<Int>>, i: usize| v.as_ref().and_then(|v| v.get(i).copied()).unwrap_or(Int::Unknown);
+    let list = items(cx.node, n, dims.len())?;
+    let (mut out, mut next) = (Vec::new(), dims.iter().copied());
+    for &item in &list {
+        match item {
+            Item::New => out.push(Dim::Known(1)),
+            Item::Whole => out.extend(next.next()),
+            Item::Index(..) => drop(next.next()),
+            Item::Range(i, open_begin, open_end) => {
+                let Some(d) = next.next() else { continue };
+                let begin = if open_begin { None } else { Some(entry(&begin, i)) };
+                let end = if open_end { None } else { Some(entry(&end, i)) };
+                let stride = strides.as_ref().and_then(|s| s.get(i).copied());
+                out.push(range_size(cx, d, begin, end, stride)?);
+            }
+        }
+    }
+    let taken = taken_sizes(cx, &list, begin, end, strides);
+    match (taken, cx.dtype(0)) {
+        (Some(values), Some(dtype)) if out.is_empty() || out == [Dim::Known(values.len() as u64)] => {
+            let dims: Vec<u64> = out.iter().map(|_| values.len() as u64).collect();
+            Ok(vec![Fact::ints(dtype, &dims, values)])
+        }
+        _ => cx.like(0, out),
+    }
+}
+
+/// The size of `begin:end:stride` over `d` elements; `None` is an open end.
+fn range_size(cx: &mut ShapeCtx, d: Dim, begin: Option<Int>, end: Option<Int>, stride: Option<i64>) -> Result<Dim> {
+    let Some(stride) = stride else { return Ok(cx.fresh(Why::Value(3))) };
+    if stride == 0 {
+        return Err(cx.mismatch("a stride of 0"));
+    }
+    let at_start = begin.is_none() || (stride > 0 && begin == Some(Int::Known(0)));
+    let number = |v: Option<Int>| match v {
+        Some(Int::Known(v)) => Some(v),
+        None => Some(0),
+        Some(Int::Size(_) | Int::Unknown) => None,
+    };
+    let size = match (d, number(begin), number(end), end) {
+        (d, _, _, None) if at_start => Some(cx.div_ceil(d, Dim::Known(stride.unsigned_abs()))),
+        (d, _, _, Some(Int::Size(id))) if at_start && stride == 1 && d == Dim::Unknown(id) => Some(d),
+        (Dim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
+            .ok()
+            .and_then(|d| range(d, b, e, stride, begin.is_none(), end.is_none()))
+            .map(|t| Dim::Known(t.count)),
+        (Dim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh(Why::From(id))),
+        _ => None,
+    };
+    Ok(size.unwrap_or_else(|| cx.fresh(Why::Value(if number(begin).is_none() { 1 } else { 2 }))))
+}
+
+/// The elements that a slice takes of a vector of sizes.
+fn taken_sizes(
+    cx: &ShapeCtx,
+    list: &[Item],
+    begin: Option<Vec<Int>>,
+    end: Option<Vec<Int>>,
+    strides: Option<Vec<i64>>,
+) -> Option<Vec<Int>> {
+    let values = cx.ints(0)?;
+    let number = |v: &Option<Vec<Int>>, i: usize, open: bool| match v.as_ref().and_then(|v| v.get(i)) {
+        Some(Int::Known(v)) => Some(*v),
+        _ => open.then_some(0),
+    };
+    let n = i64::try_from(values.len()).ok()?;
+    let taken = match *list {
+        [Item::Index(i, first)] => {
+            let at = number(&begin, i, first)?;
+            Taken { start: if first { 0 } else { at + if at < 0 { n } else { 0 } }, stride: 1, count: 1 }
+        }
+        [Item::Range(i, b, e)] => {
+            range(n, number(&begin, i, b)?, number(&end, i, e)?, *strides.as_ref()?.get(i)?, b, e)?
+        }
+        _ => return None,
+    };
+    let at = |i: u64| usize::try_from(taken.start + i as i64 * taken.stride).ok().and_then(|i| values.get(i).copied());
+    (0..taken.count).map(at).collect()
+}
+
+fn strided_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    cx.like(4, dims)
+}
+
+/// One output for each of `sizes` along an axis of input `i`.
+fn pieces_shape(cx: &mut ShapeCtx, i: usize, axis: Option<i64>, axis_input: usize, sizes: &[Dim]) -> Result<Vec<Fact>> {
+    let dims = cx.ranked(i)?;
+    let mut out = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        let piece = match (&dims, axis) {
+            (Some(dims), Some(axis)) => {
+                let mut dims = dims.clone();
+                let axis = cx.axis(axis, dims.len())?;
+                dims[axis] = size;
+                dims.into()
+            }
+            (Some(dims), None) => cx.open(dims.len(), Why::Value(axis_input)),
+            (None, _) => cx.unranked_from(i),
+        };
+        out.push(Fact::new(cx.dtype(i), piece));
+    }
+    Ok(out)
+}
+
+/// No op has more outputs.
+const MOST_PIECES: usize = 1 << 16;
+
+fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.node.int("num_split").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0 && n < MOST_PIECES as u64);
+    let n = n.ok_or_else(|| cx.mismatch("num_split must be positive"))?;
+    let axis = cx.constant_int(0);
+    let size = match (cx.ranked(1)?, axis) {
+        (Some(dims), Some(axis)) => cx.div_exact(dims[cx.axis(axis, dims.len())?], n)?,
+        _ => Dim::Known(0),
+    };
+    pieces_shape(cx, 1, axis, 0, &vec![size; n as usize])
+}
+
+fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.node.int("num_split").and_then(|n| usize::try_from(n).ok()).filter(|&n| n < MOST_PIECES);
+    let n = n.ok_or_else(|| cx.mismatch("num_split must be positive"))?;
+    let axis = cx.constant_int(2);
+    let given = cx.ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![Int::Unknown; n]);
+    let whole = match (cx.ranked(0)?, axis) {
+        (Some(dims), Some(axis)) => Some(dims[cx.axis(axis, dims.len())?]),
+        _ => None,
+    };
+    let known: Vec<Dim> = given.iter().filter_map(|v| v.size()).collect();
+    let rest = match whole {
+        Some(whole) if known.len() + 1 == n => {
+            let sum = known.iter().fold(Dim::Known(0), |a, &b| cx.add(a, b));
+            Some(cx.sub(whole, sum))
+        }
+        _ => None,
+    };
+    let mut sizes = Vec::with_capacity(n);
+    for v in given {
+        sizes.push(v.size().or(rest).unwrap_or_else(|| cx.fresh(Why::Value(1))));
+    }
+    pieces_shape(cx, 0, axis, 2, &sizes)
+}
+
+/// Input 0 without an axis, once for each element of it; elements of a vector of sizes are sizes.
+fn unpack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.node.int("num").and_then(|n| usize::try_from(n).ok()).filter(|&n| n < MOST_PIECES);
+    let n = n.ok_or_else(|| cx.mismatch("num must not be negative"))?;
+    let dims = match cx.ranked(0)? {
+        Some(mut dims) => {
+            let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
+            if cx.merge_dim(dims.remove(axis), Dim::Known(n as u64)).is_none() {
+                return Err(cx.mismatch(format!("dimension {axis} of {} has not {n} parts", cx.dims(0)?)));
+            }
+            Some(dims)
+        }
+        None => None,
+    };
+    if let (Some(values), Some(dtype), Some([])) = (cx.ints(0), cx.dtype(0), dims.as_deref()) {
+        return Ok(values.into_iter().map(|v| Fact::ints(dtype, &[], vec![v])).collect());
+    }
+    let mut out = Vec::with_capacity(n);
+    for _ in 0..n {
+        let dims = dims.clone().map_or_else(|| cx.unranked_from(0), Into::into);
+        out.push(Fact::new(cx.dtype(0), dims));
+    }
+    Ok(out)
 }

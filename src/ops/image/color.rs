@@ -3,6 +3,7 @@ use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::nn::{sum, wide};
 use crate::ops::row::op;
+use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 
@@ -11,11 +12,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("RGBToHSV", "images -> output", |cx| channels(cx, |b, c, _| to_hsv(b, c))).dtypes(FLOATS),
-    op("HSVToRGB", "images -> output", |cx| channels(cx, |b, c, _| to_rgb(b, c))).dtypes(FLOATS),
-    op("AdjustHue",        "images delta -> output", |cx| channels(cx, adjust_hue)).dtypes("f16, f32"),
-    op("AdjustSaturation", "images scale -> output", |cx| channels(cx, adjust_saturation)).dtypes("f16, f32"),
-    op("AdjustContrastv2", "images contrast_factor -> output", adjust_contrast).dtypes("f16, f32"),
+    op("RGBToHSV", "images -> output", |cx| channels(cx, |b, c, _| to_hsv(b, c))).shape(same).dtypes(FLOATS),
+    op("HSVToRGB", "images -> output", |cx| channels(cx, |b, c, _| to_rgb(b, c))).shape(same).dtypes(FLOATS),
+    op("AdjustHue",        "images delta -> output", |cx| channels(cx, adjust_hue)).shape(same).dtypes("f16, f32"),
+    op("AdjustSaturation", "images scale -> output", |cx| channels(cx, adjust_saturation)).shape(same).dtypes("f16, f32"),
+    op("AdjustContrastv2", "images contrast_factor -> output", adjust_contrast).shape(same).dtypes("f16, f32"),
 ];
 
 type Channels = [InstId; 3];

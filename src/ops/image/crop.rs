@@ -1,8 +1,12 @@
 //! Crops of images at boxes that are known at run time.
 use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{Builder, InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
+use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -10,7 +14,7 @@ use crate::tensor::DType;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).constants(&[3])
+    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).shape(crop_shape).constants(&[3])
         .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32"),
 ];
 
@@ -136,4 +140,15 @@ fn lerp_2d(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstI
     let difference = b.sub(lower, upper);
     let part = b.mul(difference, weight);
     b.add(upper, part)
+}
+
+fn crop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (image, boxes) = (cx.of_rank(0, 4)?, cx.of_rank(1, 2)?);
+    let sizes = cx.ints(3).filter(|v| v.len() == 2).unwrap_or_else(|| vec![Int::Unknown; 2]);
+    let mut dims = vec![boxes[0]];
+    for size in sizes {
+        dims.push(size.size().unwrap_or_else(|| cx.fresh(Why::Value(3))));
+    }
+    dims.push(image[3]);
+    cx.one(TfType::Data(DType::F32), dims)
 }

@@ -6,7 +6,11 @@
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::attrs::SliceDim;
 use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
+use crate::ops::shape::S32;
+use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -16,11 +20,11 @@ const FLOATS: &str = "f16, f32";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV2", "boxes scores max_output_size iou_threshold -> selected_indices", |cx| suppress(cx, Form::V2)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV4", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices valid_outputs", |cx| suppress(cx, Form::V4)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV5", "boxes scores max_output_size iou_threshold score_threshold soft_nms_sigma -> selected_indices selected_scores valid_outputs", |cx| suppress(cx, Form::V5)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).shape(|cx| nms_shape(cx, Form::V1)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV2", "boxes scores max_output_size iou_threshold -> selected_indices", |cx| suppress(cx, Form::V2)).shape(|cx| nms_shape(cx, Form::V2)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).shape(|cx| nms_shape(cx, Form::V3)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV4", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices valid_outputs", |cx| suppress(cx, Form::V4)).shape(|cx| nms_shape(cx, Form::V4)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV5", "boxes scores max_output_size iou_threshold score_threshold soft_nms_sigma -> selected_indices selected_scores valid_outputs", |cx| suppress(cx, Form::V5)).shape(|cx| nms_shape(cx, Form::V5)).constants(&[2]).dtypes(FLOATS),
 ];
 
 /// Which version of the op.
@@ -249,4 +253,19 @@ fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma
     let soft = b.select(alive, faded, nothing);
     let is_soft = b.compare(Direction::Gt, sigma, zero);
     b.select(is_soft, soft, hard)
+}
+
+/// As many boxes as are selected: known only where the result is padded.
+fn nms_shape(cx: &mut ShapeCtx, form: Form) -> Result<Vec<Fact>> {
+    cx.of_rank(0, 2)?;
+    cx.of_rank(1, 1)?;
+    let n = if form >= Form::V4 && cx.flag("pad_to_max_output_size") { cx.size(2) } else { cx.fresh(Why::Data) };
+    let mut out = vec![Fact::new(S32, vec![n].into())];
+    if form == Form::V5 {
+        out.push(Fact::new(cx.dtype(1), vec![n].into()));
+    }
+    if form >= Form::V4 {
+        out.push(Fact::new(S32, Dims::known(&[])));
+    }
+    Ok(out)
 }

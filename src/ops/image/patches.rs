@@ -1,14 +1,17 @@
 //! Windows of an image laid out as channels.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
-use crate::ops::nn::{Padding, positive, window_dim};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
+use crate::ops::nn::{Args, Layout, Padding, positive, window_dim};
 use crate::ops::row::op;
+use crate::ops::symbols::Dim;
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("ExtractImagePatches", "images -> patches", extract),
+    op("ExtractImagePatches", "images -> patches", extract).shape(extract_shape),
 ];
 
 /// The largest window that is laid out: each of its elements is one slice.
@@ -63,4 +66,17 @@ fn offsets(w: &WindowDim, n: u64, k: u64) -> Result<SliceDim> {
     let start = k * w.rhs_dilate;
     let limit = if out == 0 { start } else { start + (out - 1) * w.stride + 1 };
     Ok(SliceDim { start, limit, stride: w.stride })
+}
+
+fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut dims = cx.of_rank(0, 4)?;
+    let list = |name: &str| positive(cx.node.ints(name).unwrap_or(&[]), name, 4);
+    let (size, strides, dilations) = (list("ksizes")?, list("strides")?, list("rates")?);
+    let padding = if cx.node.str("padding") == Some("SAME") { Padding::Same } else { Padding::Valid };
+    let args = Args { layout: Layout::features_last(2), strides, dilations, padding };
+    for axis in [1, 2] {
+        dims[axis] = args.window_count(cx, axis, dims[axis], Dim::Known(size[axis]))?;
+    }
+    dims[3] = cx.mul(dims[3], Dim::Known(size[1].saturating_mul(size[2])));
+    cx.like(0, dims)
 }

@@ -3,9 +3,14 @@
 //! Which rows and columns are read, and with what weights, is computed here in f32 as TensorFlow does, so that it is exact; the
 //! module gets slices, repetitions or gathers with constant indices. Columns are interpolated before rows.
 use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
 use crate::hlo::attrs::{DotDims, GatherDims, SliceDim};
 use crate::hlo::{Builder, InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
+use crate::ops::shape::same_as_second;
+use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::{DType, Tensor};
 
@@ -15,11 +20,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("ResizeBilinear",            "images size -> resized_images", bilinear).constants(&[1]).dtypes(REAL),
-    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).constants(&[1]).dtypes(REAL),
-    op("ResizeBicubic",             "images size -> resized_images", bicubic).constants(&[1]).dtypes(REAL),
-    op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).dtypes(FLOATS),
-    op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).constants(&[1]).dtypes(REAL),
+    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
+    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),
+    op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
+    op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).shape(same_as_second).dtypes(FLOATS),
+    op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),
 ];
 
 /// Where an output coordinate lies in the input.
@@ -307,6 +312,21 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         y = apply(cx.b, m, y, axis);
     }
     cx.one(y)
+}
+
+const F32: Option<TfType> = Some(TfType::Data(DType::F32));
+
+/// Height and width are what input 1 says.
+fn resize_shape(cx: &mut ShapeCtx, dtype: Option<TfType>) -> Result<Vec<Fact>> {
+    let mut dims = cx.of_rank(0, 4)?;
+    let sizes = cx.ints(1).unwrap_or_else(|| vec![Int::Unknown; 2]);
+    if sizes.len() != 2 {
+        return Err(cx.mismatch("the size must be two numbers"));
+    }
+    for (d, size) in dims[1..3].iter_mut().zip(sizes) {
+        *d = size.size().unwrap_or_else(|| cx.fresh(Why::Value(1)));
+    }
+    cx.one(dtype, dims)
 }
 
 #[cfg(test)]

@@ -3,7 +3,11 @@ use super::special::{compare_scalar, wide2};
 use super::unary::conj;
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::{binary, op};
+use crate::ops::shape::{PRED, merged, pass_first};
+use crate::ops::symbols::Symbols;
 use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -11,20 +15,20 @@ use crate::tensor::DType;
 
 /// Arithmetic and bits.
 pub const ROWS: &[OpRow] = &[
-    binary("Add", Builder::add),
-    binary("AddV2", Builder::add),
-    op("AddN", "inputs* -> sum", add_n),
-    binary("Sub", Builder::sub),
-    binary("Mul", Builder::mul),
-    binary("Div", Builder::div),
+    binary("Add", Builder::add).sizes(Symbols::add),
+    binary("AddV2", Builder::add).sizes(Symbols::add),
+    op("AddN", "inputs* -> sum", add_n).shape(add_n_shape),
+    binary("Sub", Builder::sub).sizes(Symbols::sub),
+    binary("Mul", Builder::mul).sizes(Symbols::mul),
+    binary("Div", Builder::div).sizes(Symbols::div_floor),
     binary("RealDiv", Builder::div),
-    binary("TruncateDiv", truncate_div),
-    binary("FloorDiv", floor_div),
+    binary("TruncateDiv", truncate_div).sizes(Symbols::div_floor),
+    binary("FloorDiv", floor_div).sizes(Symbols::div_floor),
     binary("FloorMod", floor_mod),
     binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
     binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)),
-    binary("Maximum", Builder::max),
-    binary("Minimum", Builder::min),
+    binary("Maximum", Builder::max).sizes(Symbols::most),
+    binary("Minimum", Builder::min).sizes(Symbols::least),
     binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)),
     binary("Atan2", |b, x, y| b.binary(ScalarOp::Atan2, x, y)),
     binary("SquaredDifference", squared_difference),
@@ -50,20 +54,20 @@ pub const ROWS: &[OpRow] = &[
         b.binary(ScalarOp::ShiftLeft, x, y)
     }),
     binary("RightShift", right_shift),
-    op("Complex", "real imag -> out", complex).dtypes("f32, f64"),
+    op("Complex", "real imag -> out", complex).pointwise().dtypes("f32, f64"),
 ];
 
 /// Relations and logic.
 pub const COMPARISONS: &[OpRow] = &[
-    op("Equal", "x y -> z", |cx| equality(cx, Direction::Eq)),
-    op("NotEqual", "x y -> z", |cx| equality(cx, Direction::Ne)),
+    op("Equal", "x y -> z", |cx| equality(cx, Direction::Eq)).shape(equality_shape),
+    op("NotEqual", "x y -> z", |cx| equality(cx, Direction::Ne)).shape(equality_shape),
     binary("Less", |b, x, y| b.compare(Direction::Lt, x, y)),
     binary("LessEqual", |b, x, y| b.compare(Direction::Le, x, y)),
     binary("Greater", |b, x, y| b.compare(Direction::Gt, x, y)),
     binary("GreaterEqual", |b, x, y| b.compare(Direction::Ge, x, y)),
     binary("LogicalAnd", |b, x, y| b.binary(ScalarOp::And, x, y)).dtypes("pred"),
     binary("LogicalOr", |b, x, y| b.binary(ScalarOp::Or, x, y)).dtypes("pred"),
-    op("ApproximateEqual", "x y -> z", approximate_equal),
+    op("ApproximateEqual", "x y -> z", approximate_equal).pointwise(),
 ];
 
 fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -223,4 +227,29 @@ fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let a = if cx.b.dtype(a).is_integer() { cx.b.convert(a, DType::F64) } else { a };
     let z = compare_scalar(cx.b, Direction::Lt, a, tolerance);
     cx.one(z)
+}
+
+/// Lists are as the first of a settled shape is.
+fn add_n_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    match cx.args.iter().find(|a| a.element.as_ref().is_some_and(|e| !e.open)) {
+        Some(list) => Ok(vec![list.clone()]),
+        None if cx.args.len() == 1 || cx.arg(0)?.element.is_some() => pass_first(cx),
+        None => merged(cx),
+    }
+}
+
+/// The broadcast shape; where unequal shapes are no error, nothing is known before all sizes are.
+fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (x, y) = (cx.dims(0)?, cx.dims(1)?);
+    let strict = cx.node.bool("incompatible_shape_error").unwrap_or(true);
+    if strict || x == y {
+        let dims = cx.broadcast(&x, &y)?;
+        return cx.one(PRED, dims);
+    }
+    let dims = match (x.fixed(), y.fixed()) {
+        (Some(x), Some(y)) => Dims::known(&Builder::broadcast_dims(&x, &y).unwrap_or_default()),
+        (None, _) => cx.unranked_from(0),
+        (_, None) => cx.unranked_from(1),
+    };
+    cx.one(PRED, dims)
 }

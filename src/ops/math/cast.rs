@@ -3,18 +3,21 @@ use super::special::compare_scalar;
 use crate::diag::Result;
 use crate::graph::{Attr, TfType};
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::{S32, same};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Cast", "x -> y", cast),
-    op("Select", "condition t e -> output", select),
-    op("SelectV2", "condition t e -> output", select_v2),
-    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value),
-    op("Bucketize", "input -> output", bucketize),
+    op("Cast", "x -> y", cast).shape(cast_shape),
+    op("Select", "condition t e -> output", select).shape(select_shape),
+    op("SelectV2", "condition t e -> output", select_v2).pointwise(),
+    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value).shape(same),
+    op("Bucketize", "input -> output", bucketize).shape(bucketize_shape),
 ];
 
 fn cast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -125,4 +128,24 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         count = cx.b.add(count, one);
     }
     cx.one(count)
+}
+
+/// The shape stays; sizes stay sizes in another type of integers.
+fn cast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let arg = cx.arg(0)?;
+    match (cx.attr_type("DstT"), arg.as_ints(), arg.dims.fixed()) {
+        (Some(to @ TfType::Data(DType::S32 | DType::S64)), Some(values), Some(dims)) => {
+            Ok(vec![Fact::ints(to, &dims, values)])
+        }
+        (to, _, _) => cx.one(to, cx.dims(0)?),
+    }
+}
+
+fn select_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.merge(&cx.dims(1)?, &cx.dims(2)?)?;
+    cx.like(1, dims)
+}
+
+fn bucketize_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    cx.one(S32, cx.dims(0)?)
 }

@@ -1,21 +1,31 @@
 //! Matrix products.
 use super::unary::conj;
 use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
+use std::collections::BTreeMap;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false)),
-    op("SparseMatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false)),
-    op("BatchMatMul", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true)),
-    op("BatchMatMulV2", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true)),
-    op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true)),
-    op("Einsum", "inputs* -> output", einsum),
+    op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
+        .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])),
+    op("SparseMatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
+        .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])),
+    op("BatchMatMul", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
+        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
+    op("BatchMatMulV2", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
+        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
+    op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
+        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
+    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape),
 ];
 
 /// A product in f32 at least for floats.
@@ -199,4 +209,83 @@ fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId>
         return Err(cx.unsupported("an einsum whose output has a label twice"));
     }
     Ok(cx.b.transpose(result.x, &order))
+}
+
+/// `[batch.., m, k] x [batch.., k, n] -> [batch.., m, n]`, either side transposed by its flag.
+pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
+    let dtype = match cx.attr_type("Tout") {
+        None if &*cx.node.op == "SparseMatMul" => Some(TfType::Data(DType::F32)),
+        None => cx.dtype(0),
+        told => told,
+    };
+    let plain = cx.node.op.ends_with("MatMul") && !cx.node.op.starts_with("Batch");
+    let (x, y) = match (cx.ranked(0)?, cx.ranked(1)?) {
+        (Some(x), Some(y)) => (x, y),
+        _ if plain => (cx.of_rank(0, 2)?, cx.of_rank(1, 2)?),
+        (None, _) => {
+            let dims = cx.unranked_from(0);
+            return cx.one(dtype, dims);
+        }
+        (_, None) => {
+            let dims = cx.unranked_from(1);
+            return cx.one(dtype, dims);
+        }
+    };
+    let ([xb @ .., a, b], [yb @ .., c, d]) = (&x[..], &y[..]) else {
+        return Err(cx.mismatch("an input of a matrix product is no matrix"));
+    };
+    let (m, k) = if cx.flag(flags[0]) { (*b, *a) } else { (*a, *b) };
+    let (l, n) = if cx.flag(flags[1]) { (*d, *c) } else { (*c, *d) };
+    if cx.merge_dim(k, l).is_none() {
+        return Err(cx.mismatch(format!("{} and {} can't be multiplied", cx.dims(0)?, cx.dims(1)?)));
+    }
+    let batch = cx.broadcast(&Dims::ranked(xb), &Dims::ranked(yb))?;
+    cx.one(dtype, [batch.as_ranked().unwrap_or(&[]), &[m, n]].concat())
+}
+
+/// Sizes by label; what `...` stands for is broadcast.
+fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let equation: String = cx.node.str("equation").unwrap_or("").chars().filter(|c| !c.is_whitespace()).collect();
+    let Some((left, right)) = equation.split_once("->") else {
+        return Err(Error::user(Code::BadAttr, format!("`{equation}` has no arrow")));
+    };
+    let mut sizes: BTreeMap<char, Dim> = BTreeMap::new();
+    let mut hidden = Dims::known(&[]);
+    for (i, term) in left.split(',').enumerate() {
+        let (before, after) = term.split_once("...").unwrap_or((term, ""));
+        let named = before.len() + after.len();
+        let (dims, middle) = match cx.ranked(i)? {
+            Some(dims) if dims.len() == named || (dims.len() > named && term.contains("...")) => {
+                let end = dims.len() - after.len();
+                ([&dims[..before.len()], &dims[end..]].concat(), Dims::ranked(&dims[before.len()..end]))
+            }
+            Some(_) => return Err(cx.mismatch(format!("`{term}` does not fit {}", cx.dims(i)?))),
+            None if term.contains("...") => {
+                let open = cx.unranked_from(i);
+                (cx.open(named, Why::Value(i)).as_ranked().unwrap_or(&[]).to_vec(), open)
+            }
+            None => (cx.of_rank(i, named)?, Dims::known(&[])),
+        };
+        hidden = cx.broadcast(&hidden, &middle)?;
+        for (label, dim) in before.chars().chain(after.chars()).zip(dims) {
+            let both = sizes.get(&label).map_or(Some(dim), |&known| cx.merge_dim(known, dim));
+            let both = both.ok_or_else(|| cx.mismatch(format!("`{label}` has two sizes")))?;
+            sizes.insert(label, both);
+        }
+    }
+    let dims: Dims = match (right.contains("..."), hidden.as_ranked()) {
+        (true, None) => hidden,
+        (_, middle) => {
+            let (before, after) = right.split_once("...").unwrap_or((right, ""));
+            let size = |c: char| sizes.get(&c).copied().ok_or_else(|| cx.mismatch(format!("`{c}` has no size")));
+            let middle = if right.contains("...") { middle.unwrap_or(&[]) } else { &[] };
+            let mut out = before.chars().map(size).collect::<Result<Vec<Dim>>>()?;
+            out.extend(middle);
+            for c in after.chars() {
+                out.push(size(c)?);
+            }
+            out.into()
+        }
+    };
+    cx.like(0, dims)
 }

@@ -10,7 +10,7 @@ mod gamma;
 mod inverse_error;
 mod neighbour;
 mod search;
-mod matmul;
+pub(in crate::ops) mod matmul;
 mod reduce;
 mod scan;
 mod segment;

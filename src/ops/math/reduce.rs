@@ -1,23 +1,32 @@
 //! Reductions over axes that are known at compile time.
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
+use crate::ops::shape::{self, reduction};
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0)).constants(&[1]),
-    op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0)).constants(&[1]),
-    op("Max", "input axes -> output", |cx| fold(cx, ScalarOp::Maximum, f64::NEG_INFINITY)).constants(&[1]),
-    op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY)).constants(&[1]),
-    op("All", "input axes -> output", |cx| fold(cx, ScalarOp::And, 1.0)).constants(&[1]).dtypes("pred"),
-    op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0)).constants(&[1]).dtypes("pred"),
-    op("Mean", "input axes -> output", mean).constants(&[1]),
-    op("EuclideanNorm", "input axes -> output", euclidean_norm).constants(&[1]),
-    op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt)).constants(&[1]),
-    op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt)).constants(&[1]),
+    op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0)).shape(reduction).constants(&[1]),
+    op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0)).shape(prod_shape).constants(&[1]),
+    op("Max", "input axes -> output", |cx| fold(cx, ScalarOp::Maximum, f64::NEG_INFINITY))
+        .shape(reduction)
+        .constants(&[1]),
+    op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY)).shape(reduction).constants(&[1]),
+    op("All", "input axes -> output", |cx| fold(cx, ScalarOp::And, 1.0))
+        .shape(reduction)
+        .constants(&[1])
+        .dtypes("pred"),
+    op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0)).shape(reduction).constants(&[1]).dtypes("pred"),
+    op("Mean", "input axes -> output", mean).shape(reduction).constants(&[1]),
+    op("EuclideanNorm", "input axes -> output", euclidean_norm).shape(reduction).constants(&[1]),
+    op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt)).shape(arg_shape).constants(&[1]),
+    op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt)).shape(arg_shape).constants(&[1]),
 ];
 
 /// The axes of input 1 within the rank of input 0, each once, in order.
@@ -140,4 +149,30 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
     let (v, i) = (b.select(take, v1, v0), b.select(take, i1, i0));
     let root = b.tuple(&[v, i]);
     b.end(root)
+}
+
+/// A reduction; the product of sizes is a size.
+fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let out = reduction(cx)?;
+    let sizes: Option<Vec<Dim>> = cx.ints(0).and_then(|v| v.into_iter().map(Int::size).collect());
+    match (sizes, &out[..], out[0].dims.fixed(), out[0].dtype) {
+        (Some(sizes), [_], Some(dims), Some(dtype)) if dims.iter().all(|&d| d == 1) => {
+            let product = cx.product(&sizes);
+            Ok(vec![Fact::ints(dtype, &dims, vec![product.into()])])
+        }
+        _ => Ok(out),
+    }
+}
+
+fn arg_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dtype = cx.attr_type("output_type").or(shape::S64);
+    let dims = match (cx.ranked(0)?, cx.constant_int(1)) {
+        (Some(mut dims), Some(axis)) => {
+            dims.remove(cx.axis(axis, dims.len())?);
+            dims.into()
+        }
+        (Some(dims), None) => cx.open(dims.len().saturating_sub(1), Why::Value(1)),
+        (None, _) => cx.unranked_from(0),
+    };
+    cx.one(dtype, dims)
 }

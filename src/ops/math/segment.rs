@@ -1,7 +1,9 @@
 //! Sums and extremes by segment number.
 use crate::diag::Result;
 use crate::hlo::InstId;
+use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
@@ -10,20 +12,31 @@ use crate::tensor::DType;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
+        .shape(segment_shape)
         .constants(&[2]),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
+        .shape(segment_shape)
         .constants(&[2]),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
+        .shape(segment_shape)
         .constants(&[2]),
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
+        .shape(segment_shape)
         .constants(&[2]),
-    op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add)).constants(&[2]),
+    op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
+        .shape(segment_shape)
+        .constants(&[2]),
     op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
+        .shape(segment_shape)
         .constants(&[2]),
-    op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum)).constants(&[2]),
-    op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum)).constants(&[2]),
-    op("Bincount", "arr size weights -> bins", bincount).constants(&[1]),
-    op("DenseBincount", "input size weights -> output", dense_bincount).constants(&[1]),
+    op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
+        .shape(segment_shape)
+        .constants(&[2]),
+    op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
+        .shape(segment_shape)
+        .constants(&[2]),
+    op("Bincount", "arr size weights -> bins", bincount).shape(bincount_shape).constants(&[1]),
+    op("DenseBincount", "input size weights -> output", dense_bincount).shape(dense_bincount_shape).constants(&[1]),
 ];
 
 /// What an empty segment holds: the neutral element, for extremes the type's finite limit.
@@ -110,4 +123,38 @@ fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ids = cx.b.reshape(arr, &[&places[..], &[1]].concat());
     let y = scatter(cx, base, ids, weights, Some(ScalarOp::Add))?;
     cx.one(y)
+}
+
+/// One row a segment instead of the dimensions that the segment numbers have.
+fn segment_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(2);
+    match (cx.ranked(0)?, cx.ranked(1)?) {
+        (Some(data), Some(ids)) if ids.len() <= data.len() => cx.like(0, [&[n], &data[ids.len()..]].concat()),
+        (Some(_), Some(_)) => Err(cx.mismatch("there are more dimensions of segment numbers than of data")),
+        (None, _) => {
+            let dims = cx.unranked_from(0);
+            cx.like(0, dims)
+        }
+        (_, None) => {
+            let dims = cx.unranked_from(1);
+            cx.like(0, dims)
+        }
+    }
+}
+
+fn bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(1);
+    cx.like(2, vec![n])
+}
+
+/// A row of bins for each row of the input.
+fn dense_bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.size(1);
+    match cx.ranked(0)? {
+        Some(dims) => cx.like(2, [&dims[..dims.len().saturating_sub(1)], &[n]].concat()),
+        None => {
+            let dims = cx.unranked_from(0);
+            cx.like(2, dims)
+        }
+    }
 }

@@ -3,6 +3,8 @@ use super::complex;
 use super::special::{self, compare_scalar, mul_scalar, wide};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::{op, unary};
 use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -14,49 +16,49 @@ type Formula = fn(&mut Builder, InstId) -> InstId;
 
 /// Functions of one array.
 pub const ROWS: &[OpRow] = &[
-    op("Abs", "x -> y", |cx| plain(cx, ScalarOp::Abs)),
-    op("ComplexAbs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).dtypes("c64, c128"),
-    op("Neg", "x -> y", |cx| plain(cx, ScalarOp::Negate)),
-    op("Sign", "x -> y", |cx| plain(cx, ScalarOp::Sign)),
-    op("Invert", "x -> y", |cx| plain(cx, ScalarOp::Not)).dtypes("integers"),
-    op("LogicalNot", "x -> y", |cx| plain(cx, ScalarOp::Not)).dtypes("pred"),
-    op("PopulationCount", "x -> y", population_count).dtypes("integers"),
-    op("Ceil", "x -> y", |cx| rounding(cx, ScalarOp::Ceil)),
-    op("Floor", "x -> y", |cx| rounding(cx, ScalarOp::Floor)),
-    op("Round", "x -> y", |cx| rounding(cx, ScalarOp::RoundNearestEven)),
-    op("Rint", "x -> y", |cx| rounding(cx, ScalarOp::RoundNearestEven)),
-    op("Exp", "x -> y", |cx| plain(cx, ScalarOp::Exp)),
-    op("Expm1", "x -> y", |cx| plain(cx, ScalarOp::Expm1)),
-    op("Log", "x -> y", |cx| plain(cx, ScalarOp::Log)),
-    op("Log1p", "x -> y", |cx| plain(cx, ScalarOp::Log1p)),
-    op("Sigmoid", "x -> y", |cx| plain(cx, ScalarOp::Logistic)),
-    op("Sqrt", "x -> y", |cx| plain(cx, ScalarOp::Sqrt)),
-    op("Rsqrt", "x -> y", |cx| plain(cx, ScalarOp::Rsqrt)),
-    op("Tanh", "x -> y", |cx| plain(cx, ScalarOp::Tanh)),
-    op("Sin", "x -> y", |cx| plain(cx, ScalarOp::Sin)),
-    op("Cos", "x -> y", |cx| plain(cx, ScalarOp::Cos)),
-    op("Tan", "x -> y", |cx| plain(cx, ScalarOp::Tan)),
-    op("Erf", "x -> y", |cx| plain(cx, ScalarOp::Erf)).dtypes("floats"),
-    op("Erfc", "x -> y", |cx| formula(cx, special::erfc)).dtypes("floats"),
-    op("Asin", "x -> y", |cx| either(cx, special::asin, complex::asin)).dtypes("floats, c64, c128"),
-    op("Acos", "x -> y", |cx| either(cx, special::acos, complex::acos)).dtypes("floats, c64, c128"),
-    op("Atan", "x -> y", |cx| either(cx, special::atan, complex::atan)).dtypes("floats, c64, c128"),
-    op("Asinh", "x -> y", |cx| either(cx, special::asinh, complex::asinh)).dtypes("floats, c64, c128"),
-    op("Acosh", "x -> y", |cx| either(cx, special::acosh, complex::acosh)).dtypes("floats, c64, c128"),
-    op("Atanh", "x -> y", |cx| either(cx, special::atanh, complex::atanh)).dtypes("floats, c64, c128"),
-    op("Sinh", "x -> y", |cx| either(cx, special::sinh, complex::sinh)).dtypes("floats, c64, c128"),
-    op("Cosh", "x -> y", |cx| either(cx, special::cosh, complex::cosh)).dtypes("floats, c64, c128"),
-    op("IsFinite", "x -> y", |cx| plain(cx, ScalarOp::IsFinite)).dtypes("floats"),
+    op("Abs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise(),
+    op("ComplexAbs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise().dtypes("c64, c128"),
+    op("Neg", "x -> y", |cx| plain(cx, ScalarOp::Negate)).pointwise(),
+    op("Sign", "x -> y", |cx| plain(cx, ScalarOp::Sign)).pointwise(),
+    op("Invert", "x -> y", |cx| plain(cx, ScalarOp::Not)).pointwise().dtypes("integers"),
+    op("LogicalNot", "x -> y", |cx| plain(cx, ScalarOp::Not)).pointwise().dtypes("pred"),
+    op("PopulationCount", "x -> y", population_count).pointwise().dtypes("integers"),
+    op("Ceil", "x -> y", |cx| rounding(cx, ScalarOp::Ceil)).pointwise(),
+    op("Floor", "x -> y", |cx| rounding(cx, ScalarOp::Floor)).pointwise(),
+    op("Round", "x -> y", |cx| rounding(cx, ScalarOp::RoundNearestEven)).pointwise(),
+    op("Rint", "x -> y", |cx| rounding(cx, ScalarOp::RoundNearestEven)).pointwise(),
+    op("Exp", "x -> y", |cx| plain(cx, ScalarOp::Exp)).pointwise(),
+    op("Expm1", "x -> y", |cx| plain(cx, ScalarOp::Expm1)).pointwise(),
+    op("Log", "x -> y", |cx| plain(cx, ScalarOp::Log)).pointwise(),
+    op("Log1p", "x -> y", |cx| plain(cx, ScalarOp::Log1p)).pointwise(),
+    op("Sigmoid", "x -> y", |cx| plain(cx, ScalarOp::Logistic)).pointwise(),
+    op("Sqrt", "x -> y", |cx| plain(cx, ScalarOp::Sqrt)).pointwise(),
+    op("Rsqrt", "x -> y", |cx| plain(cx, ScalarOp::Rsqrt)).pointwise(),
+    op("Tanh", "x -> y", |cx| plain(cx, ScalarOp::Tanh)).pointwise(),
+    op("Sin", "x -> y", |cx| plain(cx, ScalarOp::Sin)).pointwise(),
+    op("Cos", "x -> y", |cx| plain(cx, ScalarOp::Cos)).pointwise(),
+    op("Tan", "x -> y", |cx| plain(cx, ScalarOp::Tan)).pointwise(),
+    op("Erf", "x -> y", |cx| plain(cx, ScalarOp::Erf)).pointwise().dtypes("floats"),
+    op("Erfc", "x -> y", |cx| formula(cx, special::erfc)).pointwise().dtypes("floats"),
+    op("Asin", "x -> y", |cx| either(cx, special::asin, complex::asin)).pointwise().dtypes("floats, c64, c128"),
+    op("Acos", "x -> y", |cx| either(cx, special::acos, complex::acos)).pointwise().dtypes("floats, c64, c128"),
+    op("Atan", "x -> y", |cx| either(cx, special::atan, complex::atan)).pointwise().dtypes("floats, c64, c128"),
+    op("Asinh", "x -> y", |cx| either(cx, special::asinh, complex::asinh)).pointwise().dtypes("floats, c64, c128"),
+    op("Acosh", "x -> y", |cx| either(cx, special::acosh, complex::acosh)).pointwise().dtypes("floats, c64, c128"),
+    op("Atanh", "x -> y", |cx| either(cx, special::atanh, complex::atanh)).pointwise().dtypes("floats, c64, c128"),
+    op("Sinh", "x -> y", |cx| either(cx, special::sinh, complex::sinh)).pointwise().dtypes("floats, c64, c128"),
+    op("Cosh", "x -> y", |cx| either(cx, special::cosh, complex::cosh)).pointwise().dtypes("floats, c64, c128"),
+    op("IsFinite", "x -> y", |cx| plain(cx, ScalarOp::IsFinite)).pointwise().dtypes("floats"),
     unary("IsNan", |b, x| b.compare(Direction::Ne, x, x)).dtypes("floats"),
     unary("IsInf", is_inf).dtypes("floats"),
     unary("Square", |b, x| b.mul(x, x)),
     unary("Reciprocal", reciprocal),
     unary("Inv", reciprocal),
-    op("Real", "input -> output", |cx| plain(cx, ScalarOp::Real)),
-    op("Imag", "input -> output", |cx| plain(cx, ScalarOp::Imag)),
-    op("Conj", "input -> output", conj_op),
-    op("Angle", "input -> output", angle).dtypes("c64, c128"),
-    op("ZerosLike", "x -> y", zeros_like).dtypes("any, also lists"),
+    op("Real", "input -> output", |cx| plain(cx, ScalarOp::Real)).pointwise(),
+    op("Imag", "input -> output", |cx| plain(cx, ScalarOp::Imag)).pointwise(),
+    op("Conj", "input -> output", conj_op).pointwise(),
+    op("Angle", "input -> output", angle).pointwise().dtypes("c64, c128"),
+    op("ZerosLike", "x -> y", zeros_like).shape(zeros_like_shape).dtypes("any, also lists"),
     unary("OnesLike", |b, x| b.full_like(x, 1.0)),
 ];
 
@@ -69,7 +71,8 @@ pub const GRADIENTS: &[OpRow] = &[
             let slope = b.mul(y, rest);
             b.mul(dy, slope)
         })
-    }),
+    })
+    .pointwise(),
     op("TanhGrad", "y dy -> z", |cx| {
         holomorphic(cx, |b, y, dy| {
             let one = b.full_like(y, 1.0);
@@ -77,13 +80,15 @@ pub const GRADIENTS: &[OpRow] = &[
             let slope = b.sub(one, square);
             b.mul(dy, slope)
         })
-    }),
+    })
+    .pointwise(),
     op("SqrtGrad", "y dy -> z", |cx| {
         gradient(cx, |b, y, dy| {
             let half = mul_scalar(b, dy, 0.5);
             b.div(half, y)
         })
-    }),
+    })
+    .pointwise(),
     op("RsqrtGrad", "y dy -> z", |cx| {
         gradient(cx, |b, y, dy| {
             let square = b.mul(y, y);
@@ -91,9 +96,10 @@ pub const GRADIENTS: &[OpRow] = &[
             let half = mul_scalar(b, dy, -0.5);
             b.mul(half, cube)
         })
-    }),
-    op("ReciprocalGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)),
-    op("InvGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)),
+    })
+    .pointwise(),
+    op("ReciprocalGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)).pointwise(),
+    op("InvGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)).pointwise(),
 ];
 
 /// One scalar op.
@@ -206,4 +212,9 @@ fn population_count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.b.unary(ScalarOp::Popcnt, x);
     let y = cx.b.convert(n, DType::U8);
     cx.one(y)
+}
+
+/// Lists stay lists.
+fn zeros_like_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(vec![Fact { value: None, ..cx.arg(0)?.clone() }])
 }

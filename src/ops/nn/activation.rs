@@ -19,14 +19,14 @@ pub const ROWS: &[OpRow] = &[
     unary("Softplus",      softplus).dtypes(FLOATS),
     unary("Softsign",      softsign).dtypes(FLOATS),
     binary("Prelu",        prelu).dtypes(FLOATS),
-    op("LeakyRelu",        "features -> activations", |cx| with_alpha(cx, leaky_relu)).dtypes(FLOATS),
+    op("LeakyRelu",        "features -> activations", |cx| with_alpha(cx, leaky_relu)).pointwise().dtypes(FLOATS),
     binary("ReluGrad",     relu_grad),
     binary("Relu6Grad",    relu6_grad),
     binary("EluGrad",      elu_grad).dtypes(FLOATS),
     binary("SeluGrad",     selu_grad).dtypes(FLOATS),
     binary("SoftplusGrad", |b, g, x| { let s = b.unary(ScalarOp::Logistic, x); b.mul(g, s) }).dtypes(FLOATS),
     binary("SoftsignGrad", softsign_grad).dtypes(FLOATS),
-    op("LeakyReluGrad",    "gradients features -> backprops", leaky_relu_grad).dtypes(FLOATS),
+    op("LeakyReluGrad",    "gradients features -> backprops", leaky_relu_grad).pointwise().dtypes(FLOATS),
 ];
 
 /// The larger of x and 0.

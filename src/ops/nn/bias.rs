@@ -2,6 +2,8 @@
 use super::window::Layout;
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
@@ -10,10 +12,10 @@ use crate::tensor::DType;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("BiasAdd",     "value bias -> output",   bias_add),
-    op("BiasAddV1",   "value bias -> output",   bias_add),
-    op("BiasAddGrad", "out_backprop -> output", bias_add_grad),
-    op("L2Loss",      "t -> output",            l2_loss).dtypes("f16, bf16, f32, f64"),
+    op("BiasAdd",     "value bias -> output",   bias_add).shape(bias_add_shape),
+    op("BiasAddV1",   "value bias -> output",   bias_add).shape(bias_add_shape),
+    op("BiasAddGrad", "out_backprop -> output", bias_add_grad).shape(bias_add_grad_shape),
+    op("L2Loss",      "t -> output",            l2_loss).shape(|cx| cx.like(0, vec![])).dtypes("f16, bf16, f32, f64"),
 ];
 
 /// The feature axis of an array of `rank` under the node's `data_format`.
@@ -80,4 +82,32 @@ fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.mul(total, half);
     let y = cx.b.convert(y, dtype);
     cx.one(y)
+}
+
+/// The feature axis of input `i`, if its rank is known.
+pub fn feature_axis_of(cx: &ShapeCtx, i: usize) -> Result<Option<usize>> {
+    let Some(dims) = cx.ranked(i)? else { return Ok(None) };
+    let spatial = dims.len().checked_sub(2).ok_or_else(|| cx.mismatch(format!("input {i} has no features")))?;
+    Ok(Some(Layout::parse(cx.node, spatial)?.feature))
+}
+
+/// The value's shape, its features as many as the bias has.
+fn bias_add_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let bias = cx.of_rank(1, 1)?[0];
+    let Some(axis) = feature_axis_of(cx, 0)? else { return cx.like(0, cx.dims(0)?) };
+    let mut dims = cx.ranked(0)?.unwrap_or_default();
+    let both = cx.merge_dim(dims[axis], bias);
+    dims[axis] = both.ok_or_else(|| cx.mismatch(format!("a bias of {} for {}", cx.args[1].dims, cx.args[0].dims)))?;
+    cx.like(0, dims)
+}
+
+fn bias_add_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let features = match (feature_axis_of(cx, 0)?, cx.ranked(0)?) {
+        (Some(axis), Some(dims)) => dims[axis],
+        _ => {
+            let why = cx.cause(0);
+            cx.fresh(why)
+        }
+    };
+    cx.like(0, vec![features])
 }

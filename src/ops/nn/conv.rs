@@ -1,9 +1,13 @@
 //! Forward convolutions.
 use super::window::{Args, Layout, positive};
 use crate::diag::{Code, Error, Result};
+use crate::graph::Node;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Builder, InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
@@ -11,11 +15,11 @@ const FLOATS: &str = "f16, bf16, f32, f64, s32";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv",                  "input filter -> output", any_rank).dtypes(FLOATS),
-    op("Conv1D",                "input filter -> output", conv1d).dtypes(FLOATS),
-    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).dtypes(FLOATS),
-    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).dtypes(FLOATS),
-    op("DepthwiseConv2dNative", "input filter -> output", depthwise).dtypes(FLOATS),
+    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS),
+    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS),
+    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS),
+    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS),
+    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS),
 ];
 
 /// `convolution` of an array in `layout` with a kernel `[space.., in, out]`, the result in the same layout.
@@ -111,15 +115,20 @@ fn depthwise(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// TF.js's `Conv1D`: one `stride` and one `dilation`.
 fn conv1d(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let mut args = Args::parse_spatial(cx.node, 1)?;
+    let args = conv1d_args(cx.node)?;
+    let y = conv_with(cx, &args)?;
+    cx.one(y)
+}
+
+fn conv1d_args(node: &Node) -> Result<Args> {
+    let mut args = Args::parse_spatial(node, 1)?;
     let axis = args.layout.spatial[0];
     for (name, list) in [("stride", &mut args.strides), ("dilation", &mut args.dilations)] {
-        if let Some(v) = cx.node.int(name) {
+        if let Some(v) = node.int(name) {
             list[axis] = positive(&[v], name, 1)?[0];
         }
     }
-    let y = conv_with(cx, &args)?;
-    cx.one(y)
+    Ok(args)
 }
 
 /// `Conv`: one op for 1 to 3 spatial axes and any number of batch axes.
@@ -146,4 +155,52 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = [&dims[..batch_dims], &cx.b.dims(y)[1..]].concat();
     let y = cx.b.reshape(y, &out);
     cx.one(y)
+}
+
+/// The shape of a convolution with `spatial` spatial axes.
+pub fn conv_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
+    let args = Args::parse_spatial(cx.node, spatial)?;
+    let (x, kernel) = (cx.of_rank(0, spatial + 2)?, cx.of_rank(1, spatial + 2)?);
+    let y = convolved(cx, &args, &x, &kernel, kernel[spatial + 1])?;
+    cx.like(0, y)
+}
+
+fn conv1d_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let args = conv1d_args(cx.node)?;
+    let (x, kernel) = (cx.of_rank(0, 3)?, cx.of_rank(1, 3)?);
+    let y = convolved(cx, &args, &x, &kernel, kernel[2])?;
+    cx.like(0, y)
+}
+
+/// The shape of a depthwise convolution: features by multiplier.
+pub fn depthwise_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let args = Args::parse_spatial(cx.node, 2)?;
+    let (x, kernel) = (cx.of_rank(0, 4)?, cx.of_rank(1, 4)?);
+    let channels = cx.merge_dim(x[args.layout.feature], kernel[2]);
+    let channels = channels.ok_or_else(|| cx.mismatch("the filter has other channels than the input"))?;
+    let features = cx.mul(channels, kernel[3]);
+    let y = convolved(cx, &args, &x, &kernel, features)?;
+    cx.like(0, y)
+}
+
+fn convolved(cx: &mut ShapeCtx, args: &Args, x: &[Dim], kernel: &[Dim], features: Dim) -> Result<Vec<Dim>> {
+    let mut y = x.to_vec();
+    for (&axis, &k) in args.layout.spatial.iter().zip(kernel) {
+        y[axis] = args.window_count(cx, axis, x[axis], k)?;
+    }
+    y[args.layout.feature] = features;
+    Ok(y)
+}
+
+fn any_rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(1)).unwrap_or(0);
+    let (Some(x), Some(kernel)) = (cx.ranked(0)?, cx.ranked(1)?) else {
+        let dims = cx.unranked(Why::Value(0));
+        return cx.like(0, dims);
+    };
+    let spatial = kernel.len().checked_sub(2).filter(|&s| x.len() == batch + s + 1 && batch > 0);
+    let spatial = spatial.ok_or_else(|| cx.mismatch("the ranks of input and filter do not fit"))?;
+    let args = Args::parse_spatial(cx.node, spatial)?;
+    let y = convolved(cx, &args, &x[batch - 1..], &kernel, kernel[spatial + 1])?;
+    cx.like(0, [&x[..batch], &y[1..]].concat())
 }

@@ -4,7 +4,11 @@ use super::window::{Args, window_dim};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Dims;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
@@ -14,12 +18,12 @@ const FILTER: &str = "input filter_sizes out_backprop -> output";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).constants(&[0]).dtypes(FLOATS),
-    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).constants(&[0]).dtypes(FLOATS),
-    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).constants(&[0]).dtypes(FLOATS),
-    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).constants(&[1]).dtypes(FLOATS),
-    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).constants(&[1]).dtypes(FLOATS),
-    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).constants(&[1]).dtypes(FLOATS),
+    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS),
+    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS),
+    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS),
+    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS),
+    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS),
+    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS),
 ];
 
 /// How the filter is laid out.
@@ -188,4 +192,32 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[input, grad]);
     let y = cx.b.reshape(y, &filter);
     cx.one(y)
+}
+
+/// The sizes that input 0 gives; where these are of space only, the batch is that of the gradient.
+fn input_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
+    let given = cx.shape_of_value(0)?;
+    let dims = match given {
+        Dims::Ranked(sizes) if sizes.len() == spatial => {
+            let args = Args::parse_spatial(cx.node, spatial)?;
+            let (filter, grad) = (cx.of_rank(1, spatial + 2)?, cx.of_rank(2, spatial + 2)?);
+            let mut dims = grad;
+            for (&axis, &size) in args.layout.spatial.iter().zip(sizes.iter()) {
+                dims[axis] = size;
+            }
+            dims[args.layout.feature] = filter[spatial];
+            dims.into()
+        }
+        Dims::Ranked(sizes) if sizes.len() != spatial + 2 => {
+            return Err(cx.mismatch(format!("{} sizes for rank {}", sizes.len(), spatial + 2)));
+        }
+        Dims::Unranked(id) => cx.open(spatial + 2, Why::From(id)),
+        whole => whole,
+    };
+    cx.like(2, dims)
+}
+
+fn filter_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(1)?;
+    cx.like(2, dims)
 }

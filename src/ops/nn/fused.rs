@@ -1,12 +1,13 @@
 //! Contractions with a list of ops fused onto their result.
 use super::activation::{by_name, prelu, unknown_fused};
 use super::bias::{add_along, check_bias};
-use super::conv::{conv, depthwise_conv};
+use super::conv::{conv, conv_shape, depthwise_conv, depthwise_shape};
 use super::norm::{Stats, normalize};
 use super::window::Layout;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::DotDims;
+use crate::ops::math::matmul::product_shape;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 
@@ -15,10 +16,10 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).dtypes(FLOATS),
-    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).dtypes(FLOATS),
-    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).dtypes(FLOATS),
-    op("_FusedMatMul",                "a b args* -> product",         matmul).dtypes(FLOATS),
+    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS),
+    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS),
+    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS),
+    op("_FusedMatMul",                "a b args* -> product",         matmul).shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])).dtypes(FLOATS),
 ];
 
 fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {

@@ -13,7 +13,7 @@ mod topk;
 mod window;
 
 pub use bias::{sum, wide};
-pub use window::{Padding, positive, window_dim};
+pub use window::{Args, Layout, Padding, positive, window_dim};
 
 use crate::ops::OpRow;
 

@@ -1,8 +1,13 @@
 //! Batch normalisation.
+use super::bias::feature_axis_of;
 use super::bias::{feature_axis, wide};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::symbols::Dim;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
@@ -18,14 +23,14 @@ const FLOATS: &str = "f16, bf16, f32";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).dtypes("f32"),
-    op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).dtypes(FLOATS),
-    op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).dtypes(FLOATS),
-    op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).dtypes(FLOATS),
-    op("FusedBatchNormGrad",   GRAD,    batch_norm_grad).dtypes("f32"),
-    op("FusedBatchNormGradV2", GRAD,    batch_norm_grad).dtypes(FLOATS),
-    op("FusedBatchNormGradV3", GRAD_V3, batch_norm_grad).dtypes(FLOATS),
-    op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).dtypes("f16, bf16, f32, f64"),
+    op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32"),
+    op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes(FLOATS),
+    op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS),
+    op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS),
+    op("FusedBatchNormGrad",   GRAD,    batch_norm_grad).shape(batch_norm_grad_shape).dtypes("f32"),
+    op("FusedBatchNormGradV2", GRAD,    batch_norm_grad).shape(batch_norm_grad_shape).dtypes(FLOATS),
+    op("FusedBatchNormGradV3", GRAD_V3, batch_norm_grad).shape(batch_norm_grad_shape).dtypes(FLOATS),
+    op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).shape(same).dtypes("f16, bf16, f32, f64"),
 ];
 
 /// How many reserved outputs an op has.
@@ -218,4 +223,53 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dx = b.convert(dx, dtype);
     let empty = b.constant(Tensor::of::<f32>(&[0], &[]));
     Ok([dx, d_scale, d_offset, empty, empty].map(Value::Array).to_vec())
+}
+
+/// The channels of input `i`, merged with what vectors say; and the shape with them.
+fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, Dim)> {
+    let (axis, dims) = (feature_axis_of(cx, i)?, cx.dims(i)?);
+    let mut n = match (axis, dims.as_ranked()) {
+        (Some(axis), Some(dims)) => dims[axis],
+        _ => cx.of_rank(vectors[0], 1)?[0],
+    };
+    for &v in vectors {
+        let size = cx.of_rank(v, 1)?[0];
+        if size != Dim::Known(0) {
+            let both = cx.merge_dim(n, size);
+            n = both.ok_or_else(|| cx.mismatch(format!("input {v} is {}, for {dims}", cx.args[v].dims)))?;
+        }
+    }
+    let dims = match (axis, dims) {
+        (Some(axis), Dims::Ranked(dims)) => {
+            let mut dims = dims.to_vec();
+            dims[axis] = n;
+            dims.into()
+        }
+        (_, dims) => dims,
+    };
+    Ok((dims, n))
+}
+
+/// y, four vectors of the channels, and for V3 an empty vector.
+fn batch_norm_shape(cx: &mut ShapeCtx, reserve: Reserve) -> Result<Vec<Fact>> {
+    let (y, n) = channels(cx, 0, &[1, 2, 3, 4])?;
+    let given = |cx: &ShapeCtx, i: usize| cx.dims(i);
+    let vector = Dims::ranked([n]);
+    let mut dims = vec![vector.clone(); 4];
+    if !cx.node.bool("is_training").unwrap_or(true) {
+        dims = [3, 4, 3, 4].iter().map(|&i| given(cx, i)).collect::<Result<_>>()?;
+    }
+    let mut out = vec![Fact::new(cx.dtype(0), y)];
+    out.extend(dims.into_iter().map(|d| Fact::new(cx.dtype(1), d)));
+    if reserve == Reserve::Three {
+        out.push(Fact::new(cx.dtype(1), Dims::known(&[0])));
+    }
+    Ok(out)
+}
+
+fn batch_norm_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (x, n) = channels(cx, 1, &[2])?;
+    let vector = Fact::new(cx.dtype(2), vec![n].into());
+    let empty = Fact::new(cx.dtype(2), Dims::known(&[0]));
+    Ok(vec![Fact::new(cx.dtype(1), x), vector.clone(), vector, empty.clone(), empty])
 }

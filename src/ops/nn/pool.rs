@@ -4,7 +4,11 @@ use super::window::{Args, Padding, positive};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Builder, InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
@@ -14,13 +18,13 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)),
-    op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).constants(&[1, 2]),
-    op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)),
-    op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).dtypes(FLOATS),
-    op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).dtypes(FLOATS),
-    op("LRNGrad",   "input_grads input_image output_image -> output", lrn_grad).dtypes("f16, bf16, f32"),
-    op("LRN",       "input -> output",               lrn).dtypes("f16, bf16, f32"),
+    op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)),
+    op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).constants(&[1, 2]),
+    op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)),
+    op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).dtypes(FLOATS),
+    op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).dtypes(FLOATS),
+    op("LRNGrad",   "input_grads input_image output_image -> output", lrn_grad).shape(same).dtypes("f16, bf16, f32"),
+    op("LRN",       "input -> output",               lrn).shape(same).dtypes("f16, bf16, f32"),
 ];
 
 /// A pool's window sizes, and its other attributes.
@@ -216,4 +220,28 @@ fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dx = b.add(own, others);
     let dx = b.convert(dx, dtype);
     cx.one(dx)
+}
+
+/// The shape of a pool with `spatial` spatial axes; the window may be inputs 1 and 2.
+pub fn pool_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
+    let mut args = Args::parse(cx.node, spatial)?;
+    let rank = args.layout.rank();
+    let ksize = match cx.node.ints("ksize") {
+        Some(v) => positive(v, "ksize", rank)?,
+        None => match (cx.constant_ints(1), cx.constant_ints(2)) {
+            (Some(ksize), Some(strides)) => {
+                args.strides = positive(&strides, "strides", rank)?;
+                positive(&ksize, "ksize", rank)?
+            }
+            _ => {
+                let dims = cx.open(rank, Why::Value(1));
+                return cx.like(0, dims);
+            }
+        },
+    };
+    let mut dims = cx.of_rank(0, rank)?;
+    for (axis, d) in dims.iter_mut().enumerate() {
+        *d = args.window_count(cx, axis, *d, Dim::Known(ksize[axis]))?;
+    }
+    cx.like(0, dims)
 }

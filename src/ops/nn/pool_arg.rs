@@ -1,10 +1,14 @@
 //! Pools that need to know where the largest element of a window stands.
+use super::pool::pool_shape;
 use super::pool::{Pool, lowest};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::{S64, same_as_second};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
@@ -14,10 +18,10 @@ const GRAD: &str = "orig_input orig_output grad -> output";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax),
-    op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)),
-    op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).constants(&[3, 4]),
-    op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)),
+    op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape),
+    op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(same_as_second),
+    op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).shape(same_as_second).constants(&[3, 4]),
+    op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),
 ];
 
 /// The largest element of each window, and the element of `payload` at its first place.
@@ -71,4 +75,11 @@ fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let (x, grad) = (cx.arg(0)?, cx.arg(2)?);
     let (_, y) = largest_with(cx.b, x, grad, window);
     cx.one(y)
+}
+
+fn with_argmax_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut out = pool_shape(cx, 2)?;
+    let dims = out[0].dims.clone();
+    out.push(Fact::new(cx.attr_type("Targmax").or(S64), dims));
+    Ok(out)
 }

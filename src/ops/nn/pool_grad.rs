@@ -4,7 +4,10 @@ use super::pool::{Pool, counts, reduce_window};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{InstId, Op, Shape};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 
@@ -15,11 +18,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)),
-    op("MaxPoolGradV2", "orig_input orig_output grad ksize strides -> output", |cx| max_pool_grad(cx, 2)).constants(&[3, 4]),
-    op("MaxPool3DGrad", MAX, |cx| max_pool_grad(cx, 3)),
-    op("AvgPoolGrad",   AVG, |cx| avg_pool_grad(cx, 2)).constants(&[0]).dtypes(FLOATS),
-    op("AvgPool3DGrad", AVG, |cx| avg_pool_grad(cx, 3)).constants(&[0]).dtypes(FLOATS),
+    op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)).shape(same),
+    op("MaxPoolGradV2", "orig_input orig_output grad ksize strides -> output", |cx| max_pool_grad(cx, 2)).shape(same).constants(&[3, 4]),
+    op("MaxPool3DGrad", MAX, |cx| max_pool_grad(cx, 3)).shape(same),
+    op("AvgPoolGrad",   AVG, |cx| avg_pool_grad(cx, 2)).shape(avg_grad_shape).constants(&[0]).dtypes(FLOATS),
+    op("AvgPool3DGrad", AVG, |cx| avg_pool_grad(cx, 3)).shape(avg_grad_shape).constants(&[0]).dtypes(FLOATS),
 ];
 
 /// Refuses a gradient that has not the sizes of the pool's result.
@@ -92,4 +95,9 @@ fn spread(cx: &mut LowerCtx, share: InstId, dims: &[u64], out: &[u64], window: &
     let window = (0..dims.len()).map(turned).collect();
     let zero = cx.b.scalar(cx.b.dtype(share), 0.0);
     reduce_window(cx.b, share, zero, ScalarOp::Add, window)
+}
+
+fn avg_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    cx.like(1, dims)
 }

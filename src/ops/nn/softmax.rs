@@ -2,7 +2,10 @@
 use super::bias::{sum, wide};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 
@@ -11,10 +14,10 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).dtypes(FLOATS),
-    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).dtypes(FLOATS),
-    op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).dtypes(FLOATS),
-    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).dtypes(FLOATS),
+    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS),
+    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS),
+    op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).shape(dense_loss_shape).dtypes(FLOATS),
+    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).shape(sparse_loss_shape).dtypes(FLOATS),
 ];
 
 /// A value of the sizes of `like` without its last dimension, repeated along it.
@@ -115,4 +118,16 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let nan = cx.b.full(work, &dims, f64::NAN);
     let hot = cx.b.select(valid, hot, nan);
     loss_of(cx, x, hot, dtype)
+}
+
+fn dense_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let both = cx.broadcast(&cx.dims(0)?, &cx.dims(1)?)?;
+    let dims = cx.with_rank(&both, 2).ok_or_else(|| cx.mismatch(format!("logits and labels {both} are no matrix")))?;
+    Ok(vec![Fact::new(cx.dtype(0), vec![dims[0]].into()), Fact::new(cx.dtype(0), dims.into())])
+}
+
+fn sparse_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (features, labels) = (cx.of_rank(0, 2)?, cx.of_rank(1, 1)?);
+    let rows = cx.merge_dim(features[0], labels[0]).ok_or_else(|| cx.mismatch("a label a row is needed"))?;
+    Ok(vec![Fact::new(cx.dtype(0), vec![rows].into()), Fact::new(cx.dtype(0), vec![rows, features[1]].into())])
 }

@@ -2,7 +2,11 @@
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::{InstId, Op};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
+use crate::ops::shape::{PRED, S32};
+use crate::ops::symbols::Dim;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -10,10 +14,10 @@ use crate::tensor::DType;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k) }),
-    op("TopKV2",   "input k -> values indices", |cx| { let k = cx.constant_int(1)?; top_k(cx, k) }).constants(&[1]),
-    op("InTopK",   "predictions targets -> precision",   in_top_k).dtypes("predictions: f32"),
-    op("InTopKV2", "predictions targets k -> precision", in_top_k).dtypes("predictions: f32"),
+    op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(Dim::Known)) }),
+    op("TopKV2",   "input k -> values indices", |cx| { let k = cx.constant_int(1)?; top_k(cx, k) }).shape(|cx| { let k = cx.size(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
+    op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
+    op("InTopKV2", "predictions targets k -> precision", in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
 ];
 
 /// The `k` largest of the last dimension, largest first, of equals the one in front first; and their indices.
@@ -77,4 +81,24 @@ fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn fold(b: &mut crate::hlo::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
     let init = b.scalar(DType::Pred, neutral);
     b.reduce(x, init, op, &[1])
+}
+
+fn top_k_shape(cx: &mut ShapeCtx, k: Option<Dim>) -> Result<Vec<Fact>> {
+    let k = k.ok_or_else(|| cx.mismatch("k is missing or negative"))?;
+    let dims: Dims = match cx.ranked(0)? {
+        Some(mut dims) => {
+            let last =
+                dims.last_mut().ok_or_else(|| Error::user(Code::ShapeMismatch, "a scalar has no last dimension"))?;
+            *last = k;
+            dims.into()
+        }
+        None => cx.unranked_from(0),
+    };
+    Ok(vec![Fact::new(cx.dtype(0), dims.clone()), Fact::new(cx.attr_type("index_type").or(S32), dims)])
+}
+
+fn in_top_k_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (predictions, targets) = (cx.of_rank(0, 2)?, cx.of_rank(1, 1)?);
+    let rows = cx.merge_dim(predictions[0], targets[0]).ok_or_else(|| cx.mismatch("a target a row is needed"))?;
+    cx.one(PRED, vec![rows])
 }

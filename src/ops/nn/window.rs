@@ -2,6 +2,8 @@
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use crate::hlo::attrs::WindowDim;
+use crate::ops::ShapeCtx;
+use crate::ops::symbols::Dim;
 
 /// Where batch, features and space are in an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +95,42 @@ impl Args {
     /// The windows over the spatial axes of an array `dims` with a kernel of these spatial sizes.
     pub fn spatial_windows(&self, dims: &[u64], kernel: &[u64]) -> Result<Vec<WindowDim>> {
         self.layout.spatial.iter().zip(kernel).map(|(&axis, &k)| self.window(axis, dims[axis], k)).collect()
+    }
+}
+
+impl Args {
+    /// How many windows of size `k` there are over `n` elements along `axis`.
+    pub fn window_count(&self, cx: &mut ShapeCtx, axis: usize, n: Dim, k: Dim) -> Result<Dim> {
+        let (stride, dilation) = (self.strides[axis], self.dilations[axis]);
+        let (n, k) = match (n, k) {
+            (Dim::Known(n), Dim::Known(k)) => {
+                let window = self.window(axis, n, k)?;
+                return window
+                    .output_size(n)
+                    .map(Dim::Known)
+                    .ok_or_else(|| cx.mismatch("a size of a window overflows"));
+            }
+            (n, k) => (n, k),
+        };
+        let pad = match &self.padding {
+            Padding::Same => return Ok(cx.div_ceil(n, Dim::Known(stride))),
+            Padding::Valid => 0,
+            Padding::Explicit(pads) => pads.get(axis).map_or(0, |p| p.0.unsigned_abs() + p.1.unsigned_abs()),
+        };
+        // (n + pad - reach) / stride + 1, reach being (k - 1) * dilation + 1; what is known is put together first.
+        let (more, less) = match k {
+            Dim::Known(k) => {
+                let less = k.saturating_sub(1).saturating_mul(dilation);
+                (Dim::Known(pad.saturating_sub(less)), Dim::Known(less.saturating_sub(pad)))
+            }
+            k => {
+                let holes = cx.sub(k, Dim::Known(1));
+                (Dim::Known(pad), cx.mul(holes, Dim::Known(dilation)))
+            }
+        };
+        let wide = cx.add(n, more);
+        let starts = cx.sub(wide, less);
+        Ok(cx.div_ceil(starts, Dim::Known(stride)))
     }
 }
 

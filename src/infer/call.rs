@@ -1,0 +1,145 @@
+//! Functions: calls, branches, loops.
+use super::walk::{Inference, Scope};
+use crate::graph::{Attr, Endpoint, FuncRef, Node};
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Fact};
+use crate::ops::join::Join;
+use crate::ops::symbols::{DimId, Site, Why};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// How deep calls may be nested.
+const MAX_DEPTH: usize = 100;
+
+/// A loop whose facts do not settle in as many rounds is given up. Each round opens at least one dimension of a variable.
+const MOST_ROUNDS: usize = 64;
+
+impl Inference<'_> {
+    /// The outputs of a node whose row is `walker(..)`.
+    pub(super) fn control_flow(&mut self, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
+        let func = |name: &str| node.func(name).cloned();
+        let outputs = match &*node.op {
+            "PartitionedCall" | "StatefulPartitionedCall" => {
+                func("f").map(|f| self.call(&f.name, &f.attrs, site, args))
+            }
+            "If" | "StatelessIf" => match (func("then_branch"), func("else_branch")) {
+                (Some(yes), Some(no)) => self.branches(&self.taken_by_truth(yes, no, args), site, args),
+                _ => None,
+            },
+            "Case" | "StatelessCase" => match node.attr("branches") {
+                Some(Attr::Funcs(all)) => self.branches(&taken_by_index(all, args), site, args),
+                _ => None,
+            },
+            _ => match (func("cond"), func("body")) {
+                (Some(cond), Some(body)) => Some(self.repeated(&cond, &body, site, args)),
+                _ => None,
+            },
+        };
+        let outputs = outputs.unwrap_or_else(|| self.unknowns(node, site, Why::Invalid));
+        self.told(node, site, outputs)
+    }
+
+    /// Outputs made more precise by what `output_shapes` says.
+    fn told(&mut self, node: &Node, site: Site, mut outputs: Vec<Fact>) -> Vec<Fact> {
+        let Some(Attr::Shapes(shapes)) = node.attr("output_shapes").or_else(|| node.attr("_output_shapes")) else {
+            return outputs;
+        };
+        for (output, shape) in outputs.iter_mut().zip(shapes.iter()) {
+            let mut cx = ShapeCtx { node, args: &[], symbols: &mut self.facts.symbols, site };
+            if let (true, Some(_)) = (output.dims.unknown().is_some(), &shape.0) {
+                let told = cx.attr_shape(shape);
+                if let Ok(both) = cx.merge(&output.dims, &told) {
+                    output.dims = both;
+                }
+            }
+        }
+        outputs
+    }
+
+    /// The results of a function on arguments; unknown where there is no such function, or calls are nested too deep.
+    pub(super) fn call(&mut self, name: &Arc<str>, attrs: &[(Arc<str>, Attr)], site: Site, args: &[Fact]) -> Vec<Fact> {
+        let Some((number, _, function)) = self.program.functions.get_full(name) else {
+            return vec![self.unknown(site, Why::Invalid)];
+        };
+        let fits = function.args.len() == args.len() && !self.calls.contains(name) && self.calls.len() < MAX_DEPTH;
+        if !fits || self.budget == 0 {
+            return (0..function.rets.len()).map(|_| self.unknown(site, Why::Invalid)).collect();
+        }
+        self.calls.push(name.clone());
+        let scope = Scope { graph: &function.graph, number: number as u32 + 1, function: Some(name), attrs };
+        let seeds: HashMap<Endpoint, Fact> =
+            function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args.iter().cloned()).collect();
+        let facts = self.walk(scope, &seeds);
+        self.calls.pop();
+        let mut results = Vec::with_capacity(function.rets.len());
+        for ret in &function.rets {
+            let found = facts[ret.node.0 as usize].get(ret.port as usize).cloned();
+            results.push(found.unwrap_or_else(|| self.unknown(site, Why::Invalid)));
+        }
+        self.facts.functions[number] = facts;
+        results
+    }
+
+    /// The branches of an `If` that may be taken.
+    fn taken_by_truth(&self, yes: FuncRef, no: FuncRef, args: &[Fact]) -> Vec<FuncRef> {
+        let scalar = args.first().and_then(Fact::tensor).filter(|t| t.dims.is_empty());
+        match scalar.and_then(|t| t.get_f64(0)) {
+            Some(v) if v != 0.0 => vec![yes],
+            Some(_) => vec![no],
+            None => vec![yes, no],
+        }
+    }
+
+    /// What all of these functions return.
+    fn branches(&mut self, branches: &[FuncRef], site: Site, args: &[Fact]) -> Option<Vec<Fact>> {
+        let args = args.get(1..)?;
+        let mut made = HashSet::new();
+        let mut results: Option<Vec<Fact>> = None;
+        for branch in branches {
+            let next = self.call(&branch.name, &branch.attrs, site, args);
+            results = Some(match results {
+                None => next,
+                Some(before) => self.joined(site, &mut made, &before, &next),
+            });
+        }
+        results
+    }
+
+    fn joined(&mut self, site: Site, made: &mut HashSet<DimId>, a: &[Fact], b: &[Fact]) -> Vec<Fact> {
+        let mut join = Join { symbols: &mut self.facts.symbols, site, made };
+        a.iter().zip(b).map(|(a, b)| join.facts(a, b)).collect()
+    }
+
+    /// The facts of a loop's variables that hold before and after every round.
+    fn repeated(&mut self, cond: &FuncRef, body: &FuncRef, site: Site, args: &[Fact]) -> Vec<Fact> {
+        let mut state = args.to_vec();
+        let mut made = HashSet::new();
+        for _ in 0..MOST_ROUNDS {
+            let after = self.call(&body.name, &body.attrs, site, &state);
+            if after.len() != state.len() {
+                break;
+            }
+            let next = self.joined(site, &mut made, &state, &after);
+            let settled = next
+                .iter()
+                .zip(&state)
+                .all(|(a, b)| a.dims == b.dims && a.dtype == b.dtype && a.element == b.element && a.value == b.value);
+            state = next;
+            if settled {
+                self.call(&cond.name, &cond.attrs, site, &state);
+                return state;
+            }
+        }
+        let open = |w: &mut Self, f: &Fact| Fact::new(f.dtype, Dims::Unranked(w.symbols().fresh(site, Why::Joined)));
+        args.iter().map(|f| open(self, f)).collect()
+    }
+}
+
+/// The branches of a `Case` that may be taken; an index out of range takes the last.
+fn taken_by_index(all: &[FuncRef], args: &[Fact]) -> Vec<FuncRef> {
+    let index = args.first().and_then(Fact::tensor).and_then(|t| t.get_i64(0));
+    match (index, all.len().checked_sub(1)) {
+        (Some(i), Some(last)) => vec![all[usize::try_from(i).unwrap_or(last).min(last)].clone()],
+        _ => all.to_vec(),
+    }
+}

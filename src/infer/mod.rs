@@ -1,0 +1,59 @@
+//! What is known of every tensor before anything runs: type, partial shape, value, and why a size is not known.
+//!
+//! In: a program and what its feeds are. Out: [`Facts`], one an output of each node of the graph and of every function that is
+//! called. The shapes are those of the rows in `ops/`, which stand beside the lowerings; where an op has no shape function,
+//! its lowering tells, if the inputs are wholly known. Values of small constants are folded by lowering and interpreting.
+//!
+//! Nothing here fails: what contradicts itself is collected as a problem, and its outputs are unknown.
+mod by_lowering;
+mod call;
+mod origin;
+mod walk;
+#[cfg(test)]
+mod tests;
+
+pub use origin::{Explained, Remedy};
+
+use crate::diag::Diagnostic;
+use crate::graph::{Endpoint, PartialShape, Program, TfType};
+use crate::ops::fact::Fact;
+use crate::ops::symbols::Symbols;
+
+/// What is given for an output instead of what the graph computes.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// The output.
+    pub at: Endpoint,
+    /// Its type, if it is told.
+    pub dtype: Option<TfType>,
+    /// Its shape, as far as it is told.
+    pub shape: PartialShape,
+}
+
+/// The facts of one graph: those of node `i` in order of its outputs.
+pub type GraphFacts = Vec<Box<[Fact]>>;
+
+/// What is known of a program.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The top-level graph.
+    pub graph: GraphFacts,
+    /// The functions in the order of the library; empty for one that is not called. Where several calls differ, the last one.
+    pub functions: Vec<GraphFacts>,
+    /// The unknown sizes.
+    pub symbols: Symbols,
+    /// Nodes whose inputs contradict each other.
+    pub problems: Vec<Diagnostic>,
+}
+
+impl Facts {
+    /// What is known of an output of the top-level graph.
+    pub fn at(&self, at: Endpoint) -> Option<&Fact> {
+        self.graph.get(at.node.0 as usize)?.get(at.port as usize)
+    }
+}
+
+/// Infers the facts of a program.
+pub fn infer(program: &Program, given: &[Given]) -> Facts {
+    walk::Inference::new(program).run(given)
+}

@@ -1,0 +1,302 @@
+//! The walk over one graph: facts of its nodes, producers first.
+use super::by_lowering::Types;
+use super::{Facts, Given, GraphFacts, by_lowering};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
+use crate::opdef;
+use crate::ops::fact::{Dims, Fact, Int};
+use crate::ops::host::find_host;
+use crate::ops::symbols::{Dim, Site, Symbols, Why};
+use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// No more than this many diagnostics are kept.
+const MOST_PROBLEMS: usize = 1000;
+
+/// No node has more outputs.
+const MOST_OUTPUTS: usize = 1 << 16;
+
+/// What is walked.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// The nodes.
+    pub graph: &'a Graph,
+    /// 0, or 1 + the number of the function.
+    pub number: u32,
+    /// The function's name.
+    pub function: Option<&'a str>,
+    /// What the function's attribute placeholders stand for.
+    pub attrs: &'a [(Arc<str>, Attr)],
+}
+
+/// The state of an inference.
+pub(super) struct Inference<'p> {
+    /// Where functions are looked up.
+    pub program: &'p Program,
+    /// What was found so far.
+    pub facts: Facts,
+    /// The functions that are being walked, outermost first.
+    pub calls: Vec<Arc<str>>,
+    /// How many more nodes may be visited: calls of calls repeat.
+    pub budget: u64,
+    types: Types,
+}
+
+impl<'p> Inference<'p> {
+    /// An inference that has seen nothing.
+    pub fn new(program: &'p Program) -> Self {
+        let nodes = program.graph.nodes.len() + program.functions.values().map(|f| f.graph.nodes.len()).sum::<usize>();
+        let functions = program.functions.values().map(|_| GraphFacts::new()).collect();
+        Inference {
+            program,
+            facts: Facts { functions, ..Facts::default() },
+            calls: Vec::new(),
+            budget: 8 * nodes as u64 + (1 << 20),
+            types: Types::default(),
+        }
+    }
+
+    /// The facts of the whole program.
+    pub fn run(mut self, given: &[Given]) -> Facts {
+        let mut seeds = HashMap::new();
+        for g in given {
+            let site = Site { graph: 0, node: g.at.node };
+            let dims = match &g.shape.0 {
+                None => Dims::Unranked(self.symbols().fresh(site, Why::FeedRank)),
+                Some(dims) => dims
+                    .iter()
+                    .enumerate()
+                    .map(|(i, d)| d.map_or_else(|| self.symbols().fresh(site, Why::Feed(i)).into(), Dim::Known))
+                    .collect::<Vec<_>>()
+                    .into(),
+            };
+            seeds.insert(g.at, Fact::new(g.dtype, dims));
+        }
+        let scope = Scope { graph: &self.program.graph, number: 0, function: None, attrs: &[] };
+        self.facts.graph = self.walk(scope, &seeds);
+        self.facts
+    }
+
+    pub(super) fn symbols(&mut self) -> &mut Symbols {
+        &mut self.facts.symbols
+    }
+
+    /// The facts of every node; `seeds` are outputs whose facts are given.
+    pub fn walk(&mut self, scope: Scope, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
+        let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
+        for id in order(scope.graph) {
+            let node = instantiate(&scope.graph.nodes[id], scope.attrs);
+            let site = Site { graph: scope.number, node: id };
+            self.budget = self.budget.saturating_sub(1);
+            let args = self.args(&node, site, seeds, &facts);
+            let mut outputs = match seeds.get(&Endpoint { node: id, port: 0 }) {
+                Some(fact) if node.inputs.is_empty() => vec![fact.clone()],
+                _ => self.node(scope, &node, site, &args),
+            };
+            for (port, output) in outputs.iter_mut().enumerate() {
+                if let Some(fact) = seeds.get(&Endpoint { node: id, port: port as u32 }) {
+                    *output = fact.clone();
+                }
+            }
+            facts[id.0 as usize] = outputs.into();
+        }
+        facts
+    }
+
+    fn args(&mut self, node: &Node, site: Site, seeds: &HashMap<Endpoint, Fact>, facts: &[Box<[Fact]>]) -> Vec<Fact> {
+        let mut args = Vec::with_capacity(node.inputs.len());
+        for e in &node.inputs {
+            let found = facts[e.node.0 as usize].get(e.port as usize).or_else(|| seeds.get(e));
+            args.push(match found {
+                Some(fact) => fact.clone(),
+                None => self.unknown(site, Why::Joined),
+            });
+        }
+        args
+    }
+
+    /// An output that nothing is known of.
+    pub(super) fn unknown(&mut self, site: Site, why: Why) -> Fact {
+        Fact::new(None, Dims::Unranked(self.symbols().fresh(site, why)))
+    }
+
+    /// The outputs of a node.
+    fn node(&mut self, scope: Scope, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
+        let known = self.outputs(node, site, args);
+        let mut outputs = match known {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                self.report(scope, node, error);
+                self.unknowns(node, site, Why::Invalid)
+            }
+        };
+        for (port, output) in outputs.iter_mut().enumerate().filter(|(_, o)| o.dtype.is_none()) {
+            output.dtype = opdef::find(&node.op).and_then(|def| def.output_type(node, port)).map(TfType::from_number);
+        }
+        if let Some(Attr::Shapes(told)) = node.attr("_output_shapes").filter(|_| no_function(node)) {
+            for (output, shape) in outputs.iter_mut().zip(told.iter()) {
+                let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
+                output.dims = cx.attr_shape(shape);
+            }
+        }
+        outputs
+    }
+
+    /// As many unknown outputs as the node has.
+    pub(super) fn unknowns(&mut self, node: &Node, site: Site, why: Why) -> Vec<Fact> {
+        let told = output_count(node, &self.program.functions);
+        let n = told.or_else(|| Some(opdef::find(&node.op)?.output_count(node))).unwrap_or(1).min(MOST_OUTPUTS);
+        (0..n).map(|_| self.unknown(site, why)).collect()
+    }
+
+    fn outputs(&mut self, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+        let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
+        match ops::find(&node.op) {
+            Some(row) if !row.takes(args.len()) => {
+                Err(Error::user(Code::BadGraph, format!("{} does not take {} inputs", node.op, args.len())))
+            }
+            Some(row) if matches!(row.lower, Lower::Walker) => Ok(self.control_flow(node, site, args)),
+            Some(row) => {
+                if let Some(folded) = by_lowering::fold(row, node, args) {
+                    return Ok(folded);
+                }
+                match row.shapes {
+                    Shapes::Function(f) => f(&mut cx),
+                    Shapes::Pointwise => self.pointwise(row, node, site, args),
+                    Shapes::ByLowering => match by_lowering::outputs(row, node, args) {
+                        Some(outputs) => Ok(outputs),
+                        None => {
+                            let why =
+                                args.iter().find_map(|a| a.dims.unknown()).map_or(Why::NoShapeFunction, Why::From);
+                            Ok(self.unknowns(node, site, why))
+                        }
+                    },
+                }
+            }
+            None if self.program.functions.contains_key(&node.op) => {
+                Ok(self.call(&node.op.clone(), &node.attrs, site, args))
+            }
+            None => match find_host(&node.op) {
+                Some(row) => (row.shape)(&mut cx),
+                None => Ok(self.unknowns(node, site, Why::NoShapeFunction)),
+            },
+        }
+    }
+
+    fn pointwise(&mut self, row: &OpRow, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+        let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
+        let mut dims = cx.dims(0)?;
+        for arg in &args[1..] {
+            dims = cx.broadcast(&dims, &arg.dims)?;
+        }
+        let dtype = self.types.of(row, node, args);
+        if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.fixed()) {
+            if let Some(values) = sizes(f, &mut cx, args) {
+                return Ok(vec![Fact::ints(dtype, &fixed, values)]);
+            }
+        }
+        Ok(vec![Fact::new(dtype, dims)])
+    }
+
+    fn report(&mut self, scope: Scope, node: &Node, error: Error) {
+        for d in error.into_diagnostics() {
+            let mut d = d.at_node(&node.name, &node.op);
+            d.place.function = scope.function.map(str::to_string);
+            if self.facts.problems.len() < MOST_PROBLEMS && !self.facts.problems.contains(&d) {
+                self.facts.problems.push(d);
+            }
+        }
+    }
+}
+
+/// Arithmetic on two arrays of sizes of one shape, or of which one is a single number.
+fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<Int>> {
+    let [x, y] = args else { return None };
+    let (x, y) = (x.as_ints()?, y.as_ints()?);
+    let n = if x.len() == 1 { y.len() } else { x.len() };
+    if (y.len() != 1 && y.len() != n) || n == 0 {
+        return None;
+    }
+    let mut one = |i: usize| match (x[i % x.len()].size(), y[i % y.len()].size()) {
+        // What two numbers give and is no size is negative or overflows.
+        (Some(a @ Dim::Known(_)), Some(b @ Dim::Known(_))) => match f(cx.symbols, cx.site, a, b) {
+            known @ Dim::Known(_) => known.into(),
+            Dim::Unknown(_) => Int::Unknown,
+        },
+        (Some(a), Some(b)) => f(cx.symbols, cx.site, a, b).into(),
+        _ => Int::Unknown,
+    };
+    Some((0..n).map(&mut one).collect())
+}
+
+fn no_function(node: &Node) -> bool {
+    ops::find(&node.op)
+        .is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && !matches!(row.lower, Lower::Walker))
+        && find_host(&node.op).is_none()
+}
+
+/// The nodes, producers before users through data edges; a node on a cycle comes at the end, as far as it can.
+fn order(graph: &Graph) -> Vec<NodeId> {
+    if graph.nodes.iter().all(|(id, node)| node.inputs.iter().all(|e| e.node < id)) {
+        return graph.nodes.ids().collect();
+    }
+    let n = graph.nodes.len();
+    let mut starts = vec![0u32; n + 1];
+    for node in graph.nodes.values() {
+        for e in &node.inputs {
+            starts[e.node.0 as usize + 1] += 1;
+        }
+    }
+    for i in 0..n {
+        starts[i + 1] += starts[i];
+    }
+    let (mut next, mut users) = (starts.clone(), vec![NodeId(0); starts[n] as usize]);
+    let mut missing = vec![0u32; n];
+    for (id, node) in graph.nodes.iter() {
+        for e in &node.inputs {
+            let at = &mut next[e.node.0 as usize];
+            users[*at as usize] = id;
+            *at += 1;
+        }
+        // The edges of a Merge that closes a loop come later than the node.
+        let waits = |e: &&Endpoint| !graph.nodes[e.node].op.ends_with("NextIteration");
+        missing[id.0 as usize] = node.inputs.iter().filter(waits).count() as u32;
+    }
+    let mut order: Vec<NodeId> = graph.nodes.ids().filter(|id| missing[id.0 as usize] == 0).collect();
+    let mut done = vec![false; n];
+    let mut at = 0;
+    while at < order.len() {
+        let id = order[at];
+        done[id.0 as usize] = true;
+        at += 1;
+        if graph.nodes[id].op.ends_with("NextIteration") {
+            continue;
+        }
+        for &user in &users[starts[id.0 as usize] as usize..starts[id.0 as usize + 1] as usize] {
+            missing[user.0 as usize] -= 1;
+            if missing[user.0 as usize] == 0 {
+                order.push(user);
+            }
+        }
+    }
+    order.extend(graph.nodes.ids().filter(|id| !done[id.0 as usize]));
+    order
+}
+
+/// The node with attribute placeholders replaced.
+fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> {
+    if attrs.is_empty() || !node.attrs.iter().any(|a| matches!(a.1, Attr::Placeholder(_))) {
+        return Cow::Borrowed(node);
+    }
+    let mut node = node.clone();
+    for (_, value) in &mut node.attrs {
+        if let Attr::Placeholder(name) = value {
+            if let Some(bound) = attrs.iter().find(|a| *a.0 == **name) {
+                *value = bound.1.clone();
+            }
+        }
+    }
+    Cow::Owned(node)
+}

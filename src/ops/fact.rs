@@ -1,0 +1,188 @@
+//! What is known of one output before anything runs: type, partial shape, value.
+use super::symbols::{Dim, DimId};
+use crate::graph::{PartialShape, TfType};
+use crate::tensor::{DType, Tensor, element_count};
+use std::sync::Arc;
+
+/// Values of more elements are not kept.
+pub const MOST_ELEMENTS: u64 = 4096;
+
+/// A shape of which parts may be unknown, each part with an identity.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Dims {
+    /// One entry a dimension.
+    Ranked(Arc<[Dim]>),
+    /// Not even the rank is known; the id tells where that came from.
+    Unranked(DimId),
+}
+
+/// One number of an integer value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Int {
+    /// This number.
+    Known(i64),
+    /// A size that is not known.
+    Size(DimId),
+    /// Any number.
+    Unknown,
+}
+
+/// What is known of the elements.
+#[derive(Clone, Debug)]
+pub enum Known {
+    /// All of them.
+    Tensor(Tensor),
+    /// Those of a small array of integers one by one, row-major; the shape is known.
+    Ints(Arc<[Int]>),
+}
+
+/// What a TensorList or a variable holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Element {
+    /// The element type.
+    pub dtype: Option<TfType>,
+    /// The shape of each element, or of the variable.
+    pub dims: Dims,
+    /// How many elements a list has.
+    pub length: Int,
+    /// Whether nothing was put into the list yet, and it was made with an open shape: the first element settles it.
+    pub open: bool,
+}
+
+/// What is known of one output.
+#[derive(Clone, Debug)]
+pub struct Fact {
+    /// Its type.
+    pub dtype: Option<TfType>,
+    /// Its shape.
+    pub dims: Dims,
+    /// Its value.
+    pub value: Option<Known>,
+    /// What it holds, if it is a handle.
+    pub element: Option<Arc<Element>>,
+}
+
+impl Dims {
+    /// A shape of these dimensions.
+    pub fn ranked(dims: impl Into<Arc<[Dim]>>) -> Self {
+        Dims::Ranked(dims.into())
+    }
+    /// A shape that is wholly known.
+    pub fn known(dims: &[u64]) -> Self {
+        Dims::Ranked(dims.iter().map(|&d| Dim::Known(d)).collect())
+    }
+    /// The dimensions, if the rank is known.
+    pub fn as_ranked(&self) -> Option<&[Dim]> {
+        if let Dims::Ranked(dims) = self { Some(dims) } else { None }
+    }
+    /// The sizes, if all are known.
+    pub fn fixed(&self) -> Option<Vec<u64>> {
+        let size = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
+        self.as_ranked()?.iter().map(size).collect()
+    }
+    /// The first part that is not known.
+    pub fn unknown(&self) -> Option<DimId> {
+        self.unknowns().next()
+    }
+    /// The parts that are not known, in order.
+    pub fn unknowns(&self) -> impl Iterator<Item = DimId> {
+        let (rank, dims) = match self {
+            Dims::Unranked(id) => (Some(*id), &[][..]),
+            Dims::Ranked(dims) => (None, &dims[..]),
+        };
+        rank.into_iter().chain(dims.iter().filter_map(|d| if let Dim::Unknown(id) = d { Some(*id) } else { None }))
+    }
+    /// The shape without the identities.
+    pub fn partial(&self) -> PartialShape {
+        let size = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
+        PartialShape(self.as_ranked().map(|dims| dims.iter().map(size).collect()))
+    }
+}
+
+impl std::fmt::Display for Dims {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.partial().fmt(f)
+    }
+}
+
+impl From<Dim> for Int {
+    fn from(dim: Dim) -> Self {
+        match dim {
+            Dim::Known(n) => i64::try_from(n).map_or(Int::Unknown, Int::Known),
+            Dim::Unknown(id) => Int::Size(id),
+        }
+    }
+}
+
+impl Int {
+    /// The number as a size, if it is one.
+    pub fn size(self) -> Option<Dim> {
+        match self {
+            Int::Known(n) => u64::try_from(n).ok().map(Dim::Known),
+            Int::Size(id) => Some(Dim::Unknown(id)),
+            Int::Unknown => None,
+        }
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Known::Tensor(a), Known::Tensor(b)) => a.dtype == b.dtype && a.dims == b.dims && a.bytes == b.bytes,
+            (Known::Ints(a), Known::Ints(b)) => a == b,
+            (Known::Tensor(_), Known::Ints(_)) | (Known::Ints(_), Known::Tensor(_)) => false,
+        }
+    }
+}
+
+impl Fact {
+    /// An output of this type and shape.
+    pub fn new(dtype: Option<TfType>, dims: Dims) -> Self {
+        Fact { dtype, dims, value: None, element: None }
+    }
+    /// A constant; its value is kept if it is small.
+    pub fn constant(tensor: &Tensor) -> Self {
+        let small = tensor.len() as u64 <= MOST_ELEMENTS;
+        let value = small.then(|| Known::Tensor(tensor.clone()));
+        Fact { value, ..Fact::new(Some(TfType::Data(tensor.dtype)), Dims::known(&tensor.dims)) }
+    }
+    /// Integers of a known shape, of which some may be unknown.
+    pub fn ints(dtype: TfType, dims: &[u64], values: Vec<Int>) -> Self {
+        let known = |v: &Int| if let Int::Known(n) = v { Some(*n) } else { None };
+        let fits = element_count(dims) == Some(values.len() as u64);
+        let value = match (values.iter().map(known).collect::<Option<Vec<i64>>>(), dtype) {
+            _ if !fits => None,
+            (Some(all), TfType::Data(dtype)) => integers(dtype, dims, &all).map(Known::Tensor),
+            (Some(_), _) => None,
+            (None, _) => Some(Known::Ints(values.into())),
+        };
+        Fact { value, ..Fact::new(Some(dtype), Dims::known(dims)) }
+    }
+    /// A handle of what `element` tells.
+    pub fn handle(dtype: TfType, element: Element) -> Self {
+        Fact { element: Some(Arc::new(element)), ..Fact::new(Some(dtype), Dims::known(&[])) }
+    }
+    /// The value, if all of it is known.
+    pub fn tensor(&self) -> Option<&Tensor> {
+        if let Some(Known::Tensor(t)) = &self.value { Some(t) } else { None }
+    }
+    /// The integers that it holds, if any of them is known.
+    pub fn as_ints(&self) -> Option<Vec<Int>> {
+        match self.value.as_ref()? {
+            Known::Tensor(t) => Some(t.to_i64s()?.into_iter().map(Int::Known).collect()),
+            Known::Ints(all) => Some(all.to_vec()),
+        }
+    }
+}
+
+/// Integers as a tensor, if the type has them.
+fn integers(dtype: DType, dims: &[u64], values: &[i64]) -> Option<Tensor> {
+    match dtype {
+        DType::S64 => Some(Tensor::of(dims, values)),
+        DType::S32 => {
+            let narrow: Option<Vec<i32>> = values.iter().map(|&v| i32::try_from(v).ok()).collect();
+            Some(Tensor::of(dims, &narrow?))
+        }
+        _ => None,
+    }
+}

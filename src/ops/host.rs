@@ -1,0 +1,284 @@
+//! Ops that are never compiled, but whose outputs have a shape that is worth knowing: what is fed, variables, control flow of
+//! the old kind, ops whose result's size depends on the data.
+use super::fact::{Dims, Element, Fact, Int};
+use super::join::Join;
+use super::shape::{PRED, S32, S64, from_first, nothing, pass_first, same};
+use super::shape_ctx::{ShapeCtx, ShapeFn};
+use super::symbols::{Dim, Why};
+use crate::diag::Result;
+use crate::graph::{Attr, TfType};
+use std::collections::HashSet;
+
+/// An op without a lowering.
+pub struct HostRow {
+    /// TensorFlow's name.
+    pub name: &'static str,
+    /// Names of inputs and outputs, as in [`super::OpRow`].
+    pub signature: &'static str,
+    /// Its shapes.
+    pub shape: ShapeFn,
+}
+
+const fn host(name: &'static str, signature: &'static str, shape: ShapeFn) -> HostRow {
+    HostRow { name, signature, shape }
+}
+
+/// The rows, by name.
+pub const ROWS: &[HostRow] = &[
+    host("Abort", "->", nothing),
+    host("AsString", "input -> output", |cx| cx.one(TfType::String, cx.dims(0)?)),
+    host("AssignAddVariableOp", "resource value ->", nothing),
+    host("AssignSubVariableOp", "resource value ->", nothing),
+    host("AssignVariableOp", "resource value ->", nothing),
+    host("DynamicPartition", "data partitions -> outputs*", dynamic_partition),
+    host("Enter", "data -> output", pass_first),
+    host("Exit", "data -> output", pass_first),
+    host("HashTableV2", "-> table_handle", |cx| cx.one(TfType::Resource, vec![])),
+    host("InitializeTableFromTextFileV2", "table_handle filename ->", nothing),
+    host("InitializeTableV2", "table_handle keys values ->", nothing),
+    host("ListDiff", "x y -> out idx", |cx| counted(cx, 2)),
+    host("LookupTableFindV2", "table_handle keys default_value -> values", table_find),
+    host("LookupTableImportV2", "table_handle keys values ->", nothing),
+    host("LookupTableSizeV2", "table_handle -> size", |cx| cx.one(S64, vec![])),
+    host("LoopCond", "input -> output", |cx| cx.one(PRED, vec![])),
+    host("Merge", "inputs* -> output value_index", merge),
+    host("MutableHashTableV2", "-> table_handle", |cx| cx.one(TfType::Resource, vec![])),
+    host("NextIteration", "data -> output", pass_first),
+    host("Placeholder", "-> output", placeholder),
+    host("PlaceholderV2", "-> output", placeholder),
+    host("PrintV2", "input ->", nothing),
+    host("RandomStandardNormal", "shape -> output", from_first),
+    host("RandomUniform", "shape -> output", from_first),
+    host("RandomUniformInt", "shape minval maxval -> output", random_int),
+    host("ReadVariableOp", "resource -> value", read_variable),
+    host("RefEnter", "data -> output", pass_first),
+    host("RefExit", "data -> output", pass_first),
+    host("RefMerge", "inputs* -> output value_index", merge),
+    host("RefNextIteration", "data -> output", pass_first),
+    host("RefSwitch", "data pred -> output_false output_true", switch),
+    host("ResourceGather", "resource indices -> output", resource_gather),
+    host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", restore),
+    host("Save", "filename tensor_names data* ->", nothing),
+    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", nothing),
+    host("ShardedFilename", "basename shard num_shards -> filename", |cx| cx.one(TfType::String, vec![])),
+    host("StringJoin", "inputs* -> output", string_join),
+    host("StringLower", "input -> output", same),
+    host("StringToHashBucketFast", "input -> output", |cx| cx.one(S64, cx.dims(0)?)),
+    host("Switch", "data pred -> output_false output_true", switch),
+    host("TensorArrayReadV3", "handle index flow_in -> value", |cx| opaque(cx, "dtype")),
+    host("TensorArraySizeV3", "handle flow_in -> size", |cx| cx.one(S32, vec![])),
+    host("TensorArrayV3", "size -> handle flow", tensor_array),
+    host("TensorArrayWriteV3", "handle index value flow_in -> flow_out", |cx| cx.like(3, vec![])),
+    host("TruncatedNormal", "shape -> output", from_first),
+    host("Unique", "x -> y idx", |cx| unique(cx, false)),
+    host("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)),
+    host("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)),
+    host("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true)),
+    host("VarHandleOp", "-> resource", variable_handle),
+    host("VarIsInitializedOp", "resource -> is_initialized", |cx| cx.one(PRED, vec![])),
+    host("Variable", "-> ref", placeholder),
+    host("VariableShape", "input -> output", variable_shape),
+    host("VariableV2", "-> ref", placeholder),
+    host("Where", "condition -> index", positions),
+    host("_Arg", "-> output", argument),
+    host("_Retval", "input ->", nothing),
+];
+
+/// The row of an op that is never compiled.
+pub fn find_host(op: &str) -> Option<&'static HostRow> {
+    ROWS.binary_search_by_key(&op, |r| r.name).ok().map(|i| &ROWS[i])
+}
+
+fn placeholder(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.node.attr("shape") {
+        Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
+        _ => cx.unranked(Why::Attribute),
+    };
+    cx.typed("dtype", dims)
+}
+
+fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.node.attr("_output_shapes") {
+        Some(Attr::Shapes(shapes)) if shapes.len() == 1 => cx.attr_shape(&shapes[0].clone()),
+        _ => cx.unranked(Why::Attribute),
+    };
+    cx.typed("T", dims)
+}
+
+/// One output that nothing is known of but its type.
+fn opaque(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
+    let dims = cx.unranked(Why::NoShapeFunction);
+    cx.typed(attr, dims)
+}
+
+fn variable_handle(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.node.attr("shape") {
+        Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
+        _ => cx.unranked(Why::Attribute),
+    };
+    let element = Element { dtype: cx.attr_type("dtype"), dims, length: Int::Unknown, open: false };
+    Ok(vec![Fact::handle(TfType::Resource, element)])
+}
+
+/// The shape of the variable that input 0 is a handle of.
+fn variable_dims(cx: &mut ShapeCtx) -> Result<Dims> {
+    match &cx.arg(0)?.element {
+        Some(element) => Ok(element.dims.clone()),
+        None => Ok(cx.unranked(Why::Value(0))),
+    }
+}
+
+fn read_variable(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = variable_dims(cx)?;
+    cx.typed("dtype", dims)
+}
+
+fn variable_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = variable_dims(cx)?;
+    let dtype = cx.attr_type("out_type").or(S32);
+    match (dims.as_ranked(), dtype) {
+        (Some(dims), Some(dtype)) => {
+            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
+        }
+        _ => {
+            let rank = cx.fresh(Why::Value(0));
+            cx.one(dtype, vec![rank])
+        }
+    }
+}
+
+fn resource_gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let params = variable_dims(cx)?;
+    let out = match (params.as_ranked(), cx.ranked(1)?) {
+        (Some([_, rest @ ..]), Some(places)) if cx.node.int("batch_dims").unwrap_or(0) == 0 => {
+            [&places[..], rest].concat().into()
+        }
+        _ => cx.unranked(Why::Value(0)),
+    };
+    cx.typed("dtype", out)
+}
+
+fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let data = cx.arg(0)?.clone();
+    Ok(vec![data.clone(), data])
+}
+
+/// Any of the inputs.
+fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut fact = cx.arg(0)?.clone();
+    let mut made = HashSet::new();
+    for arg in cx.args.iter().skip(1) {
+        let mut join = Join { symbols: cx.symbols, site: cx.site, made: &mut made };
+        fact = Fact { dtype: fact.dtype.or(arg.dtype), ..join.facts(&fact, arg) };
+    }
+    fact.dtype = fact.dtype.or(cx.attr_type("T"));
+    Ok(vec![fact, Fact::new(S32, Dims::known(&[]))])
+}
+
+fn random_int(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    cx.typed("Tout", dims)
+}
+
+fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
+    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(*t), cx.unranked(Why::Data));
+    Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
+}
+
+fn table_find(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let scalar = cx.dims(2)?.as_ranked().is_some_and(<[Dim]>::is_empty);
+    let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };
+    cx.typed("Tout", dims)
+}
+
+/// Scalars are joined to every element of the others.
+fn string_join(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut dims = Dims::known(&[]);
+    for arg in cx.args {
+        dims = match (dims.as_ranked(), arg.dims.as_ranked()) {
+            (_, Some([])) => dims,
+            (Some([]), _) => arg.dims.clone(),
+            _ => cx.merge(&dims, &arg.dims)?,
+        };
+    }
+    cx.one(TfType::String, dims)
+}
+
+fn tensor_array(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let handle = Fact::new(Some(TfType::Resource), Dims::known(&[]));
+    let flow = Fact::new(Some(TfType::Data(crate::tensor::DType::F32)), Dims::known(&[]));
+    Ok(vec![handle, flow])
+}
+
+/// A vector and an index each of one unknown length.
+fn counted(cx: &mut ShapeCtx, outputs: usize) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let index = cx.attr_type("out_idx").or(S32);
+    Ok((0..outputs).map(|i| Fact::new(if i == 0 { cx.dtype(0) } else { index }, vec![n].into())).collect())
+}
+
+fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let index = cx.attr_type("out_idx").or(S32);
+    let flat = cx.args.len() == 1 || cx.constant_ints(1).is_some_and(|axes| axes.is_empty());
+    let x = cx.ranked(0)?;
+    let (values, length) = match (x, cx.constant_ints(1).as_deref()) {
+        (Some(dims), _) if flat && dims.len() == 1 => (vec![n].into(), dims[0]),
+        (Some(mut dims), Some(&[axis])) => {
+            let axis = cx.axis(axis, dims.len())?;
+            let length = std::mem::replace(&mut dims[axis], n);
+            (dims.into(), length)
+        }
+        _ => (cx.unranked_from(0), cx.fresh(Why::Data)),
+    };
+    let mut out = vec![Fact::new(cx.dtype(0), values), Fact::new(index, vec![length].into())];
+    if counts {
+        out.push(Fact::new(index, vec![n].into()));
+    }
+    Ok(out)
+}
+
+/// The positions of what is not zero: as many as the data has, one index a dimension.
+fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let rank = match cx.ranked(0)? {
+        Some(dims) => Dim::Known(dims.len() as u64),
+        None => {
+            let why = cx.cause(0);
+            cx.fresh(why)
+        }
+    };
+    cx.one(S64, vec![n, rank])
+}
+
+/// Rows of `data` in as many groups as the node says.
+fn dynamic_partition(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let groups = usize::try_from(cx.node.int("num_partitions").unwrap_or(0)).unwrap_or(0).min(1 << 16);
+    let (data, partitions) = (cx.ranked(0)?, cx.ranked(1)?);
+    let mut out = Vec::with_capacity(groups);
+    for _ in 0..groups {
+        let dims = match (&data, &partitions) {
+            (Some(data), Some(places)) if places.len() <= data.len() => {
+                let n = cx.fresh(Why::Data);
+                [&[n], &data[places.len()..]].concat().into()
+            }
+            _ => cx.unranked_from(0),
+        };
+        out.push(Fact::new(cx.dtype(0), dims));
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ROWS;
+
+    #[test]
+    fn rows_are_sorted_and_have_no_lowering() {
+        assert!(ROWS.windows(2).all(|w| w[0].name < w[1].name));
+        let twice: Vec<&str> = ROWS.iter().map(|r| r.name).filter(|n| crate::ops::find(n).is_some()).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+        assert!(ROWS.iter().all(|r| r.signature.contains("->")));
+    }
+}

@@ -1,0 +1,76 @@
+//! What holds of a value that may come from one place or another: branches, and iterations of a loop.
+use super::fact::{Dims, Element, Fact, Int};
+use super::symbols::{Dim, DimId, Site, Symbols, Why};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A meeting of values at one node. Sizes that it made stay as they are when the values meet there again, so that a loop's
+/// facts settle.
+pub struct Join<'a> {
+    /// The unknown sizes.
+    pub symbols: &'a mut Symbols,
+    /// Where the values meet.
+    pub site: Site,
+    /// The sizes that were made here.
+    pub made: &'a mut HashSet<DimId>,
+}
+
+impl Join<'_> {
+    /// What both facts say.
+    pub fn facts(&mut self, a: &Fact, b: &Fact) -> Fact {
+        let element = match (&a.element, &b.element) {
+            (Some(x), Some(y)) => Some(self.elements(x, y)),
+            _ => None,
+        };
+        Fact {
+            dtype: a.dtype.filter(|_| a.dtype == b.dtype),
+            dims: self.dims(&a.dims, &b.dims),
+            value: a.value.clone().filter(|_| a.value == b.value),
+            element,
+        }
+    }
+
+    /// A list of open shape has that of one that is settled.
+    fn elements(&mut self, a: &Arc<Element>, b: &Arc<Element>) -> Arc<Element> {
+        if a == b {
+            return a.clone();
+        }
+        let dims = match (a.open, b.open) {
+            (true, false) => b.dims.clone(),
+            (false, true) => a.dims.clone(),
+            _ => self.dims(&a.dims, &b.dims),
+        };
+        Arc::new(Element {
+            dtype: a.dtype.filter(|_| a.dtype == b.dtype),
+            dims,
+            length: if a.length == b.length { a.length } else { Int::Unknown },
+            open: a.open && b.open,
+        })
+    }
+
+    /// The shape that covers both.
+    pub fn dims(&mut self, a: &Dims, b: &Dims) -> Dims {
+        match (a, b) {
+            (a, b) if a == b => a.clone(),
+            (Dims::Unranked(id), _) if self.made.contains(id) => a.clone(),
+            (Dims::Ranked(x), Dims::Ranked(y)) if x.len() == y.len() => {
+                x.iter().zip(y.iter()).map(|(&x, &y)| self.dim(x, y)).collect::<Vec<_>>().into()
+            }
+            _ => Dims::Unranked(self.make()),
+        }
+    }
+
+    fn dim(&mut self, a: Dim, b: Dim) -> Dim {
+        match (a, b) {
+            (a, b) if a == b => a,
+            (Dim::Unknown(id), _) if self.made.contains(&id) => a,
+            _ => Dim::Unknown(self.make()),
+        }
+    }
+
+    fn make(&mut self) -> DimId {
+        let id = self.symbols.fresh(self.site, Why::Joined);
+        self.made.insert(id);
+        id
+    }
+}

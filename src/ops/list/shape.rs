@@ -1,0 +1,181 @@
+//! Shapes of TensorLists: what a handle holds goes with it as its element.
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Dims, Element, Fact, Int};
+use crate::ops::shape::{S32, S64};
+use crate::ops::symbols::{Dim, Why};
+use std::sync::Arc;
+
+/// What the list in input 0 holds; a list of anything where that is not known.
+fn list(cx: &mut ShapeCtx) -> Result<Element> {
+    match &cx.arg(0)?.element {
+        Some(element) => Ok((**element).clone()),
+        None => {
+            let dims = cx.unranked(Why::Value(0));
+            Ok(Element { dtype: cx.attr_type("element_dtype"), dims, length: Int::Unknown, open: false })
+        }
+    }
+}
+
+fn handle(element: Element) -> Result<Vec<Fact>> {
+    Ok(vec![Fact::handle(TfType::Variant, element)])
+}
+
+/// A list of `length` elements of the shape that input 0 tells.
+fn of_length(cx: &mut ShapeCtx, length: Int) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    let open = dims.fixed().is_none();
+    handle(Element { dtype: cx.attr_type("element_dtype"), dims, length, open })
+}
+
+pub(super) fn reserve(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let length = cx.ints(1).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+    of_length(cx, length)
+}
+
+pub(super) fn empty(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    of_length(cx, Int::Known(0))
+}
+
+pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let told = cx.shape_of_value(1)?;
+    let (dims, length) = match cx.ranked(0)?.as_deref() {
+        Some([first, rest @ ..]) => (cx.merge(&Dims::ranked(rest), &told)?, (*first).into()),
+        Some([]) => return Err(cx.mismatch("a scalar has no elements to list")),
+        None => (told, Int::Unknown),
+    };
+    handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length, open: false })
+}
+
+pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let before = list(cx)?;
+    let item = cx.dims(2)?;
+    let dims = if before.open { item } else { cx.merge(&before.dims, &item)? };
+    let length = match (before.length, cx.constant_int(1)) {
+        (length, _) if !cx.flag("resize_if_index_out_of_bounds") => length,
+        (Int::Known(n), Some(at)) => Int::Known(n.max(at.saturating_add(1))),
+        (length, _) => length,
+    };
+    handle(Element { dims, length, open: false, ..before })
+}
+
+/// The shape of an element, with what input `i` tells.
+fn element(cx: &mut ShapeCtx, i: usize) -> Result<Element> {
+    let list = list(cx)?;
+    let told = cx.shape_of_value(i)?;
+    let dims = cx.merge(&list.dims, &told)?;
+    Ok(Element { dims, ..list })
+}
+
+fn item_type(cx: &ShapeCtx, list: &Element) -> Option<TfType> {
+    list.dtype.or(cx.attr_type("element_dtype"))
+}
+
+pub(super) fn get_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let list = element(cx, 2)?;
+    cx.one(item_type(cx, &list), list.dims)
+}
+
+/// An array of `first` elements of the list.
+fn rows(cx: &mut ShapeCtx, first: &[Dim], list: Element) -> Result<Vec<Fact>> {
+    let dims = match list.dims.as_ranked() {
+        Some(dims) => [first, dims].concat().into(),
+        None => cx.unranked(Why::Value(0)),
+    };
+    cx.one(item_type(cx, &list), dims)
+}
+
+pub(super) fn stack(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let list = element(cx, 1)?;
+    let told = cx.node.int("num_elements").and_then(|n| u64::try_from(n).ok()).map(Dim::Known);
+    let n = told.or(list.length.size()).unwrap_or_else(|| cx.fresh(Why::Value(0)));
+    rows(cx, &[n], list)
+}
+
+pub(super) fn length(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = list(cx)?.length;
+    match S32 {
+        Some(dtype) if n != Int::Unknown => Ok(vec![Fact::ints(dtype, &[], vec![n])]),
+        dtype => cx.one(dtype, vec![]),
+    }
+}
+
+pub(super) fn element_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (dims, dtype) = (list(cx)?.dims, cx.attr_type("shape_type").or(S32));
+    match (dims.as_ranked(), dtype) {
+        (Some(dims), Some(dtype)) => {
+            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
+        }
+        _ => {
+            let n = cx.fresh(Why::Value(0));
+            cx.one(dtype, vec![n])
+        }
+    }
+}
+
+pub(super) fn gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let list = element(cx, 2)?;
+    let n = cx.of_rank(1, 1)?;
+    rows(cx, &n, list)
+}
+
+pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let before = list(cx)?;
+    let item = cx.dims(1)?;
+    let dims = if before.open { item } else { cx.merge(&before.dims, &item)? };
+    let length = match before.length.size() {
+        Some(n) => cx.add(n, Dim::Known(1)).into(),
+        None => Int::Unknown,
+    };
+    handle(Element { dims, length, open: false, ..before })
+}
+
+pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let list = element(cx, 1)?;
+    let length = match list.length.size() {
+        Some(n) => cx.sub(n, Dim::Known(1)).into(),
+        None => Int::Unknown,
+    };
+    let item = Fact::new(item_type(cx, &list), list.dims.clone());
+    let mut rest = Fact::handle(TfType::Variant, list.clone());
+    rest.element = Some(Arc::new(Element { length, ..list }));
+    Ok(vec![rest, item])
+}
+
+pub(super) fn concat(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let list = list(cx)?;
+    let n = list.length.size().unwrap_or_else(|| cx.fresh(Why::Value(0)));
+    let dims = match list.dims.as_ranked() {
+        Some([first, rest @ ..]) => {
+            let all = cx.mul(n, *first);
+            [&[all], rest].concat().into()
+        }
+        Some([]) => return Err(cx.mismatch("scalars can't be concatenated")),
+        None => cx.unranked(Why::Value(0)),
+    };
+    Ok(vec![Fact::new(item_type(cx, &list), dims), Fact::new(S64, vec![n].into())])
+}
+
+pub(super) fn resize(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let before = list(cx)?;
+    let length = cx.ints(1).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+    handle(Element { length, ..before })
+}
+
+pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let told = cx.shape_of_value(1)?;
+    let lengths = cx.constant_ints(2);
+    let n = cx.of_rank(2, 1)?[0];
+    let dims = match cx.ranked(0)?.as_deref() {
+        Some([_, rest @ ..]) => {
+            let same = lengths.as_ref().filter(|l| l.windows(2).all(|w| w[0] == w[1])).and_then(|l| l.first());
+            let first = same.and_then(|&n| u64::try_from(n).ok()).map(Dim::Known);
+            let first = first.unwrap_or_else(|| cx.fresh(Why::Value(2)));
+            cx.merge(&[&[first], rest].concat().into(), &told)?
+        }
+        Some([]) => return Err(cx.mismatch("a scalar can't be split")),
+        None => told,
+    };
+    handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length: n.into(), open: false })
+}

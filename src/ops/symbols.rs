@@ -1,0 +1,255 @@
+//! Unknown sizes with an identity, their arithmetic, and where each came from.
+use crate::graph::NodeId;
+use std::collections::HashMap;
+
+/// An unknown size. Two dimensions with the same id have the same size, whatever it turns out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DimId(pub u32);
+
+/// A dimension of which the size is known, or at least told apart from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dim {
+    /// This many elements.
+    Known(u64),
+    /// As many as this id stands for.
+    Unknown(DimId),
+}
+
+/// A node of one graph of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site {
+    /// 0 is the top-level graph, `i + 1` the body of function number `i` of the library.
+    pub graph: u32,
+    /// The node.
+    pub node: NodeId,
+}
+
+/// Why a size is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The node is fed, and this dimension of it is open.
+    Feed(usize),
+    /// The node is fed, and its rank is open.
+    FeedRank,
+    /// The node computes it from another unknown size.
+    From(DimId),
+    /// It depends on the value of this input, which is not known before the program runs.
+    Value(usize),
+    /// How many elements there are depends on the data.
+    Data,
+    /// The op has no shape function.
+    NoShapeFunction,
+    /// Branches, or iterations of a loop, differ.
+    Joined,
+    /// The inputs contradict each other, or a size overflows.
+    Invalid,
+    /// An attribute leaves it open.
+    Attribute,
+}
+
+/// Where an unknown size was first met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The node that made it.
+    pub site: Site,
+    /// Why it is not known.
+    pub why: Why,
+}
+
+/// How a size follows from two others; equal terms share an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Term {
+    Add(Dim, Dim),
+    Sub(Dim, Dim),
+    Mul(Dim, Dim),
+    DivFloor(Dim, Dim),
+    DivCeil(Dim, Dim),
+    Min(Dim, Dim),
+    Max(Dim, Dim),
+    Broadcast(Dim, Dim),
+}
+
+/// Every unknown size of one inference.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    origins: Vec<Origin>,
+    terms: HashMap<Term, DimId>,
+    by_id: HashMap<DimId, Term>,
+}
+
+impl Symbols {
+    /// A size that is equal to no other as far as is known.
+    pub fn fresh(&mut self, site: Site, why: Why) -> DimId {
+        let id = DimId(u32::try_from(self.origins.len()).unwrap_or(u32::MAX));
+        self.origins.push(Origin { site, why });
+        id
+    }
+    /// Where `id` was made.
+    pub fn origin(&self, id: DimId) -> Origin {
+        self.origins[id.0 as usize]
+    }
+    /// Where the unknown was met first that `id` is computed from.
+    pub fn root(&self, mut id: DimId) -> DimId {
+        while let Why::From(before) = self.origin(id).why {
+            id = before;
+        }
+        id
+    }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.origins.len()
+    }
+    /// Whether every size is known.
+    pub fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+
+    fn term(&mut self, site: Site, term: Term, from: &[Dim]) -> Dim {
+        if let Some(&id) = self.terms.get(&term) {
+            return Dim::Unknown(id);
+        }
+        let cause = from.iter().find_map(|d| if let Dim::Unknown(id) = d { Some(*id) } else { None });
+        let id = self.fresh(site, cause.map_or(Why::Invalid, Why::From));
+        self.terms.insert(term, id);
+        self.by_id.insert(id, term);
+        Dim::Unknown(id)
+    }
+    fn known(&mut self, site: Site, value: Option<u64>) -> Dim {
+        value.map_or_else(|| Dim::Unknown(self.fresh(site, Why::Invalid)), Dim::Known)
+    }
+
+    /// The sum.
+    pub fn add(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a.min(b), a.max(b)) {
+            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_add(b)),
+            (Dim::Known(0), other) => other,
+            (a, b) => self.term(site, Term::Add(a, b), &[a, b]),
+        }
+    }
+    /// The difference; one that is negative is unknown.
+    pub fn sub(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a, b) {
+            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_sub(b)),
+            (a, Dim::Known(0)) => a,
+            (a, b) if a == b => Dim::Known(0),
+            (a, b) => match self.parts(a) {
+                Some(Term::Add(x, y)) if x == b => y,
+                Some(Term::Add(x, y)) if y == b => x,
+                _ => self.term(site, Term::Sub(a, b), &[a, b]),
+            },
+        }
+    }
+    /// The product: 0 absorbs what is unknown.
+    pub fn mul(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a.min(b), a.max(b)) {
+            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_mul(b)),
+            (Dim::Known(0), _) => Dim::Known(0),
+            (Dim::Known(1), other) => other,
+            (a, b) => self.term(site, Term::Mul(a, b), &[a, b]),
+        }
+    }
+    /// The quotient rounded down; unknown for a divisor of 0.
+    pub fn div_floor(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a, b) {
+            (Dim::Known(a), Dim::Known(b)) => self.known(site, a.checked_div(b)),
+            (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivFloor(a, b), &[a, b])),
+        }
+    }
+    /// The quotient rounded up; unknown for a divisor of 0.
+    pub fn div_ceil(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a, b) {
+            (Dim::Known(a), Dim::Known(b)) => self.known(site, (b != 0).then(|| a.div_ceil(b))),
+            (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivCeil(a, b), &[a, b])),
+        }
+    }
+    /// The quotient where nothing is left over for a reason that can be seen.
+    fn quotient(&self, a: Dim, b: Dim) -> Option<Dim> {
+        if b == Dim::Known(1) {
+            return Some(a);
+        }
+        match self.parts(a) {
+            Some(Term::Mul(x, y)) if x == b => Some(y),
+            Some(Term::Mul(x, y)) if y == b => Some(x),
+            _ => None,
+        }
+    }
+    /// The smaller one.
+    pub fn least(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a.min(b), a.max(b)) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.min(b)),
+            (Dim::Known(0), _) => Dim::Known(0),
+            (a, b) if a == b => a,
+            (a, b) => self.term(site, Term::Min(a, b), &[a, b]),
+        }
+    }
+    /// The larger one.
+    pub fn most(&mut self, site: Site, a: Dim, b: Dim) -> Dim {
+        match (a.min(b), a.max(b)) {
+            (Dim::Known(a), Dim::Known(b)) => Dim::Known(a.max(b)),
+            (Dim::Known(0), other) => other,
+            (a, b) if a == b => a,
+            (a, b) => self.term(site, Term::Max(a, b), &[a, b]),
+        }
+    }
+    /// What two sizes are broadcast to; `None` where they can't be.
+    pub fn broadcast(&mut self, site: Site, a: Dim, b: Dim) -> Option<Dim> {
+        Some(match (a.min(b), a.max(b)) {
+            (a, b) if a == b => a,
+            (Dim::Known(1), other) => other,
+            (other, Dim::Known(1)) => other,
+            (Dim::Known(_), Dim::Known(_)) => return None,
+            (known @ Dim::Known(_), Dim::Unknown(_)) => known,
+            (a, b) => self.term(site, Term::Broadcast(a, b), &[a, b]),
+        })
+    }
+    fn parts(&self, dim: Dim) -> Option<Term> {
+        let Dim::Unknown(id) = dim else { return None };
+        self.by_id.get(&id).copied()
+    }
+    /// The known factor of a product of sizes and its unknown ones, sorted; `None` where the known one overflows.
+    pub fn factors(&self, dims: &[Dim]) -> Option<(u64, Vec<DimId>)> {
+        let (mut known, mut unknown, mut todo) = (1u64, Vec::new(), dims.to_vec());
+        while let Some(dim) = todo.pop() {
+            match (dim, self.parts(dim)) {
+                (_, Some(Term::Mul(a, b))) => todo.extend([a, b]),
+                (Dim::Known(n), _) => known = known.checked_mul(n)?,
+                (Dim::Unknown(id), _) => unknown.push(id),
+            }
+        }
+        unknown.sort_unstable();
+        Some((known, unknown))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: Site = Site { graph: 0, node: NodeId(0) };
+
+    #[test]
+    fn equal_terms_are_one_size() {
+        let mut s = Symbols::default();
+        let n = Dim::Unknown(s.fresh(SITE, Why::Feed(0)));
+        let three = Dim::Known(3);
+        let (a, b) = (s.mul(SITE, n, three), s.mul(SITE, three, n));
+        assert_eq!(a, b);
+        assert_eq!(s.div_floor(SITE, a, three), n);
+        assert_eq!(s.mul(SITE, a, Dim::Known(0)), Dim::Known(0));
+        assert_eq!(s.sub(SITE, a, a), Dim::Known(0));
+        let Dim::Unknown(id) = a else { panic!("{a:?}") };
+        assert_eq!(Dim::Unknown(s.root(id)), n);
+    }
+
+    #[test]
+    fn broadcasts_follow_numpy() {
+        let mut s = Symbols::default();
+        let n = Dim::Unknown(s.fresh(SITE, Why::Feed(0)));
+        let m = Dim::Unknown(s.fresh(SITE, Why::Feed(1)));
+        assert_eq!(s.broadcast(SITE, n, Dim::Known(1)), Some(n));
+        assert_eq!(s.broadcast(SITE, n, Dim::Known(8)), Some(Dim::Known(8)));
+        assert_eq!(s.broadcast(SITE, n, n), Some(n));
+        assert_eq!(s.broadcast(SITE, Dim::Known(2), Dim::Known(3)), None);
+        assert!(!matches!(s.broadcast(SITE, n, m), Some(d) if d == n || d == m));
+    }
+}
