@@ -3,6 +3,7 @@
 //! Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). As in TensorFlow's CPU kernels each block of
 //! four words makes consecutive elements, and floats take their low mantissa bits from a word.
 mod three_fry;
+mod truncated;
 
 use super::row::op;
 use super::shape::from_first;
@@ -23,6 +24,8 @@ const INTS: &str = "s32, s64, u32, u64";
 pub const ROWS: &[&[OpRow]] = &[&[
     op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),

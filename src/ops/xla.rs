@@ -1,5 +1,6 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
 use super::row::{op, walker};
+use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
@@ -13,11 +14,11 @@ const NODES: &[OpRow] = &[
     op("XlaConcatND", "inputs* -> output", concat_nd),
     op("XlaPad", "input padding_value padding_low padding_high padding_interior -> output", pad).constants(&[2, 3, 4]),
     op("XlaDynamicSlice", "input start_indices size_indices -> output", dynamic_slice).constants(&[2]),
-    op("XlaDynamicUpdateSlice", "input update indices -> output", dynamic_update_slice),
+    op("XlaDynamicUpdateSlice", "input update indices -> output", dynamic_update_slice).shape(same),
     op("XlaBroadcastHelper", "lhs rhs broadcast_dims -> lhs_output rhs_output", broadcast_helper).constants(&[2]),
-    op("XlaSort", "input -> output", sort),
+    op("XlaSort", "input -> output", sort).shape(same),
     op("XlaKeyValueSort", "keys values -> sorted_keys sorted_values", sort),
-    op("XlaReducePrecision", "operand -> output", reduce_precision).dtypes("floats"),
+    op("XlaReducePrecision", "operand -> output", reduce_precision).shape(same).dtypes("floats"),
     op("XlaOptimizationBarrier", "input* -> output*", barrier),
     op("XlaSharding", "input -> output", |cx| Ok(cx.args.clone())).dtypes("any; code is for one device"),
 ];

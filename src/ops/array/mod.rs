@@ -7,6 +7,7 @@ mod diag;
 mod format;
 pub(in crate::ops) mod gather;
 mod join;
+mod set;
 pub(in crate::ops) mod scatter;
 pub mod shape;
 mod slice;
@@ -22,4 +23,5 @@ pub const ROWS: &[&[OpRow]] = &[
     block::ROWS,
     diag::ROWS,
     format::ROWS,
+    set::ROWS,
 ];

@@ -13,10 +13,10 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("BesselI0e", "x -> y", |cx| bessel(cx, |[x]| i0e(x))).dtypes(FLOATS),
-    op("BesselI1e", "x -> y", |cx| bessel(cx, |[x]| i1e(x))).dtypes(FLOATS),
-    op("BesselI0",  "x -> y", |cx| bessel(cx, |[x]| i0e(x) * x.abs().exp())).dtypes(FLOATS),
-    op("BesselI1",  "x -> y", |cx| bessel(cx, |[x]| i1e(x) * x.abs().exp())).dtypes(FLOATS),
+    op("BesselI0e", "x -> y", |cx| bessel(cx, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
+    op("BesselI1e", "x -> y", |cx| bessel(cx, |[x]| i1e(x))).pointwise().dtypes(FLOATS),
+    op("BesselI0",  "x -> y", |cx| bessel(cx, |[x]| i0e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
+    op("BesselI1",  "x -> y", |cx| bessel(cx, |[x]| i1e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
 ];
 
 fn bessel(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {

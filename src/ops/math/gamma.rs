@@ -17,15 +17,15 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Lgamma",          "x -> y",        |cx| one(cx, |[x]| lgamma(x))).dtypes(FLOATS),
-    op("Digamma",         "x -> y",        |cx| one(cx, |[x]| digamma(x))).dtypes(FLOATS),
-    op("Igamma",          "a x -> z",      |cx| incomplete(cx, igamma)).dtypes(FLOATS),
-    op("Igammac",         "a x -> z",      |cx| incomplete(cx, igammac)).dtypes(FLOATS),
-    op("IgammaGradA",     "a x -> z",      |cx| incomplete(cx, |b, a, x| by_range(b, a, x, Mode::Derivative))).dtypes(FLOATS),
-    op("RandomGammaGrad", "alpha sample -> output", |cx| incomplete(cx, |b, a, x| by_range(b, a, x, Mode::SampleDerivative))).dtypes(FLOATS),
-    op("Polygamma",       "a x -> z",      |cx| two(cx, |[n, x]| polygamma(n, x))).dtypes(FLOATS),
-    op("Zeta",            "x q -> z",      |cx| two(cx, |[x, q]| zeta(x, q))).dtypes(FLOATS),
-    op("Betainc",         "a b x -> z",    betainc).dtypes(FLOATS),
+    op("Lgamma",          "x -> y",        |cx| one(cx, |[x]| lgamma(x))).pointwise().dtypes(FLOATS),
+    op("Digamma",         "x -> y",        |cx| one(cx, |[x]| digamma(x))).pointwise().dtypes(FLOATS),
+    op("Igamma",          "a x -> z",      |cx| incomplete(cx, igamma)).pointwise().dtypes(FLOATS),
+    op("Igammac",         "a x -> z",      |cx| incomplete(cx, igammac)).pointwise().dtypes(FLOATS),
+    op("IgammaGradA",     "a x -> z",      |cx| incomplete(cx, |b, a, x| by_range(b, a, x, Mode::Derivative))).pointwise().dtypes(FLOATS),
+    op("RandomGammaGrad", "alpha sample -> output", |cx| incomplete(cx, |b, a, x| by_range(b, a, x, Mode::SampleDerivative))).pointwise().dtypes(FLOATS),
+    op("Polygamma",       "a x -> z",      |cx| two(cx, |[n, x]| polygamma(n, x))).pointwise().dtypes(FLOATS),
+    op("Zeta",            "x q -> z",      |cx| two(cx, |[x, q]| zeta(x, q))).pointwise().dtypes(FLOATS),
+    op("Betainc",         "a b x -> z",    betainc).pointwise().dtypes(FLOATS),
 ];
 
 /// Refuses what is not a float.

@@ -12,8 +12,8 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Erfinv", "x -> y", |cx| inverse(cx, |[x]| erfinv(x))).dtypes(FLOATS),
-    op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| ndtri(x))).dtypes(FLOATS),
+    op("Erfinv", "x -> y", |cx| inverse(cx, |[x]| erfinv(x))).pointwise().dtypes(FLOATS),
+    op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| ndtri(x))).pointwise().dtypes(FLOATS),
 ];
 
 fn inverse(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {

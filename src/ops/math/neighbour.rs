@@ -3,6 +3,7 @@ use super::expr::formula;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::row::op;
+use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
@@ -10,8 +11,8 @@ use crate::tensor::{DType, Tensor};
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("NextAfter", "x1 x2 -> output",  next_after).dtypes("f32, f64"),
-    op("Cross",     "a b -> product",   cross).dtypes("integers, floats"),
+    op("NextAfter", "x1 x2 -> output",  next_after).pointwise().dtypes("f32, f64"),
+    op("Cross",     "a b -> product",   cross).shape(same).dtypes("integers, floats"),
 ];
 
 /// The neighbour of `x1` in the direction of `x2`: in the order of their bits without the sign, floats are integers.

@@ -1,0 +1,52 @@
+//! Differences of lists. Their sizes follow from values, which therefore must be known at compile time.
+use crate::diag::{Code, Error, Result};
+use crate::graph::TfType;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::eval;
+use crate::tensor::{DType, Tensor};
+use num_complex::Complex;
+use std::collections::HashSet;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1])];
+
+/// The values of a vector in a form that is equal where they are; `None` for what equals nothing, not even itself.
+fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
+    if !x.dtype.is_float() && !x.dtype.is_complex() {
+        return x.bytes.chunks(x.dtype.bytes()).map(|v| Some(v.to_vec())).collect();
+    }
+    let key = |v: &Complex<f64>| {
+        // Adding 0 makes -0 the same as 0.
+        let parts = [v.re + 0.0, v.im + 0.0];
+        (!parts[0].is_nan() && !parts[1].is_nan()).then(|| parts.iter().flat_map(|p| p.to_le_bytes()).collect())
+    };
+    eval::convert(x, DType::C128).view::<Complex<f64>>().iter().map(key).collect()
+}
+
+/// The value of a vector that must not depend on what is fed.
+fn known(cx: &LowerCtx, i: usize) -> Result<Tensor> {
+    let value = cx.constant(i).map_err(|_| {
+        let message = "the size of what ListDiff returns depends on values at run time; constants are supported";
+        Error::user(Code::DynamicShape, message)
+    })?;
+    match value.dims[..] {
+        [_] => Ok(value),
+        _ => Err(cx.mismatch(format!("input {i} must be a vector, not of the shape {:?}", value.dims))),
+    }
+}
+
+/// The elements of `x` that are not in `y`, in their order, and where they stand in `x`.
+fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, y) = (known(cx, 0)?, known(cx, 1)?);
+    let removed: HashSet<Vec<u8>> = keys(&y).into_iter().flatten().collect();
+    let kept = |key: &Option<Vec<u8>>| key.as_ref().is_none_or(|k| !removed.contains(k));
+    let places: Vec<usize> = keys(&x).iter().enumerate().filter(|(_, k)| kept(k)).map(|(i, _)| i).collect();
+    let size = x.dtype.bytes();
+    let bytes: Vec<u8> = places.iter().flat_map(|&i| x.bytes[i * size..(i + 1) * size].iter().copied()).collect();
+    let out = cx.b.constant(Tensor::new(x.dtype, vec![places.len() as u64], bytes));
+    let index_type = cx.node.tf_type("out_idx").and_then(TfType::dtype).unwrap_or(DType::S32);
+    let places: Vec<u64> = places.into_iter().map(|i| i as u64).collect();
+    let places = super::shape::integers(cx, index_type, &[places.len() as u64], &places)?;
+    Ok(vec![Value::Array(out), Value::Array(places)])
+}

@@ -1,0 +1,213 @@
+//! Matrices with three diagonals: products, and systems solved row by row.
+use crate::diag::Result;
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::shape::same_as_second;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, element_count};
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("TridiagonalMatMul", "superdiag maindiag subdiag rhs -> output", product).shape(|cx| cx.like(3, cx.dims(3)?)).dtypes(super::FIELDS),
+    op("TridiagonalSolve",  "diagonals rhs -> output",                  solve).shape(same_as_second).dtypes(super::FIELDS),
+];
+
+/// Row `i` of the result is `superdiag[i] rhs[i + 1] + maindiag[i] rhs[i] + subdiag[i] rhs[i - 1]`.
+///
+/// Shapes: each diagonal `[batch.., 1, m]`, `rhs [batch.., m, n]` -> `[batch.., m, n]`.
+fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (rhs, dims) = (cx.arg(3)?, cx.dims(3)?);
+    let [ref batch @ .., m, _] = dims[..] else {
+        return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
+    };
+    let (rank, line) = (dims.len(), [batch, &[1, m]].concat());
+    for i in 0..3 {
+        if cx.dims(i)? != line {
+            return Err(cx.mismatch(format!("a diagonal of {:?}, where {line:?} is needed", cx.dims(i)?)));
+        }
+    }
+    let by_row: Vec<usize> = (0..rank - 1).collect();
+    let zero = cx.b.scalar(cx.b.dtype(rhs), 0.0);
+    let mut sum = None;
+    for (i, (low, high)) in [(-1, 1), (0, 0), (1, -1)].into_iter().enumerate() {
+        let diagonal = cx.b.reshape(cx.arg(i)?, &[batch, &[m]].concat());
+        let factor = cx.b.broadcast(diagonal, &dims, &by_row);
+        let mut moves = vec![PadDim::default(); rank];
+        moves[rank - 2] = PadDim { low, high, interior: 0 };
+        let neighbour = if low == 0 { rhs } else { cx.b.pad(rhs, zero, &moves) };
+        let part = cx.b.mul(factor, neighbour);
+        sum = Some(sum.map_or(part, |sum| cx.b.add(sum, part)));
+    }
+    cx.one(sum.unwrap_or(rhs))
+}
+
+/// Solves for matrices given by superdiagonal, diagonal and subdiagonal.
+///
+/// Shapes: `diagonals [batch.., 3, m]`, `rhs [batch.., m, k]` -> `[batch.., m, k]`.
+/// Gaussian elimination from the first row to the last, which with `partial_pivoting` exchanges a row with the next where that has
+/// the larger element, and so fills a second superdiagonal; then the unknowns from the last to the first.
+fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (diagonals, rhs, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(1)?);
+    let [ref batch @ .., m, k] = dims[..] else {
+        return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
+    };
+    let want = [batch, &[3, m]].concat();
+    if cx.dims(0)? != want {
+        return Err(cx.mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.dims(0)?)));
+    }
+    if cx.flag("perturb_singular") {
+        return Err(cx.unsupported("perturb_singular; matrices must not be singular"));
+    }
+    if dims.contains(&0) {
+        return cx.one(rhs);
+    }
+    let pivoting = cx.node.bool("partial_pivoting").unwrap_or(true);
+    let count = element_count(batch).ok_or_else(|| cx.mismatch("the batch overflows"))?;
+    let b = &mut *cx.b;
+    let lines = b.reshape(diagonals, &[count, 3, m]);
+    let lines = b.transpose(lines, &[1, 2, 0]);
+    let mut line = |i: u64| {
+        let one = b.slice_axis(lines, 0, i, i + 1);
+        b.reshape(one, &[m, count])
+    };
+    let (upper, main, lower) = (line(0), line(1), line(2));
+    let upper = without_last(b, upper);
+    let none = b.full_like(main, 0.0);
+    let right = b.reshape(rhs, &[count, m, k]);
+    let right = b.transpose(right, &[1, 0, 2]);
+    let eliminated =
+        rows_loop(b, [main, upper, none, lower, right], m - 1, |b, shape| eliminate_row(b, shape, pivoting));
+    let state: [InstId; 5] = std::array::from_fn(|i| b.get_tuple_element(eliminated, i + 1));
+    let solved = back_substitute(b, [state[0], state[1], state[2], state[4]], m);
+    let solved = b.transpose(solved, &[1, 0, 2]);
+    let y = b.reshape(solved, &dims);
+    cx.one(y)
+}
+
+/// The superdiagonal with zero in its last row, where it has no element.
+fn without_last(b: &mut Builder, x: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let index = b.iota(DType::S32, &dims, 0);
+    let last = b.full_like(index, (dims[0] - 1) as f64);
+    let inside = b.compare(Direction::Lt, index, last);
+    let zero = b.full_like(x, 0.0);
+    b.select(inside, x, zero)
+}
+
+/// `steps` rounds over a state behind a counter.
+fn rows_loop(
+    b: &mut Builder,
+    state: [InstId; 5],
+    steps: u64,
+    body: impl FnOnce(&mut Builder, &Shape) -> CompId,
+) -> InstId {
+    let zero = b.scalar(DType::S32, 0.0);
+    let parts: Vec<InstId> = [zero].into_iter().chain(state).collect();
+    let start = b.tuple(&parts);
+    let shape = b.shape(start).clone();
+    let cond = super::column_loop(b, &shape, steps);
+    let body = body(b, &shape);
+    b.add_inst(Op::While { cond, body }, &[start])
+}
+
+/// Row `i` of an array.
+fn row(b: &mut Builder, x: InstId, i: InstId) -> InstId {
+    let mut sizes = b.dims(x).to_vec();
+    sizes[0] = 1;
+    let rest = sizes[1..].to_vec();
+    let zero = b.scalar(DType::S32, 0.0);
+    let mut operands = vec![x, i];
+    operands.resize(sizes.len() + 1, zero);
+    let one = b.add_inst(Op::DynamicSlice(sizes), &operands);
+    b.reshape(one, &rest)
+}
+
+/// The array with another row `i`.
+fn with_row(b: &mut Builder, x: InstId, i: InstId, value: InstId) -> InstId {
+    let mut sizes = b.dims(x).to_vec();
+    sizes[0] = 1;
+    let value = b.reshape(value, &sizes);
+    let zero = b.scalar(DType::S32, 0.0);
+    let mut operands = vec![x, value, i];
+    operands.resize(sizes.len() + 2, zero);
+    b.add_inst(Op::DynamicUpdateSlice, &operands)
+}
+
+/// `f · x`, one factor a system.
+fn scaled(b: &mut Builder, f: InstId, x: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let f = b.broadcast(f, &dims, &[0]);
+    b.mul(f, x)
+}
+
+/// Clears the element below the diagonal in row `i + 1`.
+fn eliminate_row(b: &mut Builder, shape: &Shape, pivoting: bool) -> CompId {
+    b.begin("eliminate_row");
+    let state = b.parameter(shape.clone());
+    let [i, main, upper, second, lower, right] = [0, 1, 2, 3, 4, 5].map(|p| b.get_tuple_element(state, p));
+    let one = b.scalar(DType::S32, 1.0);
+    let next = b.add(i, one);
+    let (pivot, above, below) = (row(b, main, i), row(b, upper, i), row(b, lower, next));
+    let (next_main, next_above) = (row(b, main, next), row(b, upper, next));
+    let (own, other) = (row(b, right, i), row(b, right, next));
+    let swap = if pivoting {
+        let (size, rival) = (b.unary(ScalarOp::Abs, pivot), b.unary(ScalarOp::Abs, below));
+        b.compare(Direction::Gt, rival, size)
+    } else {
+        let dims = b.dims(pivot).to_vec();
+        b.full(DType::Pred, &dims, 0.0)
+    };
+    let dims = b.dims(own).to_vec();
+    let wide_swap = b.broadcast(swap, &dims, &[0]);
+    // The row that stays in place, and the one that is reduced by it; each has three elements and its right-hand sides.
+    let none = b.full_like(pivot, 0.0);
+    let (stays, first, stays_second) =
+        (b.select(swap, below, pivot), b.select(swap, next_main, above), b.select(swap, next_above, none));
+    let (head, reduced, reduced_second) =
+        (b.select(swap, pivot, below), b.select(swap, above, next_main), b.select(swap, none, next_above));
+    let (kept, changed) = (b.select(wide_swap, other, own), b.select(wide_swap, own, other));
+    let factor = b.div(head, stays);
+    let (part, second_part, right_part) = (b.mul(factor, first), b.mul(factor, stays_second), scaled(b, factor, kept));
+    let (reduced, reduced_second) = (b.sub(reduced, part), b.sub(reduced_second, second_part));
+    let changed = b.sub(changed, right_part);
+    let main = with_row(b, main, i, stays);
+    let main = with_row(b, main, next, reduced);
+    let upper = with_row(b, upper, i, first);
+    let upper = with_row(b, upper, next, reduced_second);
+    let second = with_row(b, second, i, stays_second);
+    let right = with_row(b, right, i, kept);
+    let right = with_row(b, right, next, changed);
+    let root = b.tuple(&[next, main, upper, second, lower, right]);
+    b.end(root)
+}
+
+/// The unknowns of an upper triangular system with two superdiagonals.
+fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m: u64) -> InstId {
+    let line = b.dims(right)[1..].to_vec();
+    let none = b.full(b.dtype(right), &line, 0.0);
+    let zero = b.scalar(DType::S32, 0.0);
+    let start = b.tuple(&[zero, main, upper, second, right, none, none]);
+    let shape = b.shape(start).clone();
+    let cond = super::column_loop(b, &shape, m);
+    b.begin("back_substitute");
+    let state = b.parameter(shape);
+    let [step, main, upper, second, right, x1, x2] = [0, 1, 2, 3, 4, 5, 6].map(|p| b.get_tuple_element(state, p));
+    let last = b.scalar(DType::S32, (m - 1) as f64);
+    let i = b.sub(last, step);
+    let (pivot, above, beyond, own) = (row(b, main, i), row(b, upper, i), row(b, second, i), row(b, right, i));
+    let (part, second_part) = (scaled(b, above, x1), scaled(b, beyond, x2));
+    let rest = b.sub(own, part);
+    let rest = b.sub(rest, second_part);
+    let divisor = b.broadcast(pivot, &line, &[0]);
+    let x = b.div(rest, divisor);
+    let right = with_row(b, right, i, x);
+    let one = b.scalar(DType::S32, 1.0);
+    let next = b.add(step, one);
+    let root = b.tuple(&[next, main, upper, second, right, x, x1]);
+    let body = b.end(root);
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    b.get_tuple_element(end, 4)
+}

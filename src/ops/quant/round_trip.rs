@@ -1,0 +1,112 @@
+//! Quantisation and back: floats rounded to what a range of integers can express.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::InstId;
+use crate::ops::math::expr::{Expr, formula};
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+const FLOATS: &str = "f16, bf16, f32, f64";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("QuantizeAndDequantizeV2", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
+    op("QuantizeAndDequantizeV3", "input input_min input_max num_bits -> output", round_trip).shape(same).constants(&[3]).dtypes(FLOATS),
+    op("QuantizeAndDequantizeV4", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
+];
+
+/// What the attributes say.
+struct Grid {
+    /// The least and the largest integer.
+    least: f64,
+    most: f64,
+    /// Halves go up, not to even.
+    half_up: bool,
+    /// The range is an input; else it is that of the values.
+    given: bool,
+    /// The dimension that has a range for each of its places.
+    axis: Option<usize>,
+}
+
+impl Grid {
+    fn parse(cx: &LowerCtx) -> Result<Grid> {
+        let rank = cx.dims(0)?.len();
+        let bits = if cx.args.len() > 3 { cx.constant_int(3)? } else { cx.node.int("num_bits").unwrap_or(8) };
+        let signed = cx.node.bool("signed_input").unwrap_or(true);
+        if !(if signed { 2 } else { 1 }..=63).contains(&bits) {
+            return Err(Error::user(Code::BadAttr, format!("num_bits is {bits}")));
+        }
+        let half_up = match cx.node.str("round_mode").unwrap_or("HALF_TO_EVEN") {
+            "HALF_TO_EVEN" => false,
+            "HALF_UP" => true,
+            other => return Err(cx.unsupported(format!("round_mode {other}; HALF_TO_EVEN and HALF_UP are supported"))),
+        };
+        let axis = match cx.node.int("axis").unwrap_or(-1) {
+            -1 => None,
+            axis => Some(cx.axis(axis, rank)?),
+        };
+        let narrow = if cx.flag("narrow_range") { 1.0 } else { 0.0 };
+        let half = 2f64.powi(bits as i32 - 1);
+        let (least, most) = if signed { (narrow - half, half - 1.0) } else { (0.0, 2.0 * half - 1.0) };
+        Ok(Grid { least, most, half_up, given: cx.node.bool("range_given").unwrap_or(true), axis })
+    }
+
+    /// Bounds of the values, as arrays of the sizes of the input.
+    fn bounds(&self, cx: &mut LowerCtx, x: InstId) -> Result<[InstId; 2]> {
+        let dims = cx.b.dims(x).to_vec();
+        let kept: Vec<usize> = self.axis.into_iter().collect();
+        let line: Vec<u64> = kept.iter().map(|&a| dims[a]).collect();
+        let mut out = [x, x];
+        let folds = [(ScalarOp::Minimum, f64::INFINITY), (ScalarOp::Maximum, f64::NEG_INFINITY)];
+        for (i, (fold, neutral)) in folds.into_iter().enumerate() {
+            let bound = if self.given {
+                let bound = cx.arg(i + 1)?;
+                if cx.b.dims(bound) != line {
+                    return Err(cx.mismatch(format!("a range of {:?}, where {line:?} is needed", cx.b.dims(bound))));
+                }
+                bound
+            } else {
+                let folded: Vec<usize> = (0..dims.len()).filter(|a| !kept.contains(a)).collect();
+                let init = cx.b.scalar(cx.b.dtype(x), neutral);
+                cx.b.reduce(x, init, fold, &folded)
+            };
+            let bound = cx.b.convert(bound, cx.b.dtype(x));
+            out[i] = cx.b.broadcast(bound, &dims, &kept);
+        }
+        Ok(out)
+    }
+
+    /// The values on the grid of the larger step: that at which the least or the largest integer still reaches its bound.
+    fn round<'s, 'b>(&self, [x, low, high]: [Expr<'s, 'b>; 3]) -> Expr<'s, 'b> {
+        let largest = if x.dtype() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
+        let reach = |bound: Expr<'s, 'b>, integer: f64| (integer / bound).when((bound * integer).gt(0.0), largest);
+        let (by_low, by_high) = (reach(low, self.least), reach(high, self.most));
+        let from_low = by_low.lt(by_high);
+        let scale = by_low.when(from_low, by_high);
+        let inverse =
+            if self.least == 0.0 { high / self.most } else { (low / self.least).when(from_low, high / self.most) };
+        let (least, most) =
+            ((inverse * self.least).when(from_low.not(), low), (inverse * self.most).when(from_low, high));
+        let x = if self.given { x.apply2(ScalarOp::Maximum, least).apply2(ScalarOp::Minimum, most) } else { x };
+        let steps = x * scale;
+        let whole = if self.half_up { (steps + 0.5).floor() } else { steps.apply(ScalarOp::RoundNearestEven) };
+        whole * inverse
+    }
+}
+
+fn round_trip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dtype, grid) = (cx.arg(0)?, cx.dtype(0)?, Grid::parse(cx)?);
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {}
+        other => return Err(cx.unsupported(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
+    }
+    let work = if dtype == DType::F64 { dtype } else { DType::F32 };
+    let wide = cx.b.convert(x, work);
+    let [low, high] = grid.bounds(cx, wide)?;
+    let y = formula(cx.b, [wide, low, high], |parts| grid.round(parts));
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
