@@ -1,10 +1,15 @@
 //! Every pointwise op on every element type, as machine code against `scalar::eval`, on special values: signed zeros,
-//! infinities, NaN, the smallest and largest numbers, halves, and bits at random. One module a family of types.
+//! infinities, NaN, the smallest and largest numbers, halves, and bits at random. One module a family of types for this
+//! machine's processor, one of a choice of types for older ones and for AArch64 under an emulator.
 mod common;
 
-use common::{npz, random::Random, succeed, write_npz};
+use common::{path, program, random::Random, said};
 use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use tfaot::codegen::Launches;
 use tfaot::scalar::{CompareKind, Direction, PLAIN_OPS, ScalarOp, eval};
+use tfaot::target::Target;
 use tfaot::tensor::{DTYPES, DType, DTypeClass, Tensor};
 
 /// Special values of a type; operands are all pairs of them.
@@ -164,8 +169,57 @@ fn entry(text: &mut String, n: usize, name: &str, dtype: DType) {
     };
 }
 
+/// A processor, the C compiler that links for it, and what runs its programs here.
+struct Machine {
+    target: Target,
+    compiler: &'static str,
+    runner: Vec<&'static str>,
+}
+
+impl Machine {
+    /// This machine, or another x86-64 that it can stand for; `None` without a compiler.
+    fn here(cpu: Option<&str>) -> Option<Machine> {
+        let target = Target::resolve(None, cpu, None).expect("a known processor");
+        Some(Machine { target, compiler: program(&["gcc", "clang"])?, runner: vec![] })
+    }
+    /// AArch64 under an emulator.
+    fn aarch64() -> Option<Machine> {
+        let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None).expect("a known target");
+        let compiler = program(&["aarch64-linux-gnu-gcc"])?;
+        Some(Machine { target, compiler, runner: vec![program(&["qemu-aarch64"])?, "-L", "/usr/aarch64-linux-gnu"] })
+    }
+    /// Compiles a module and runs it on `inputs`; gives the bytes of its results.
+    fn run(&self, text: &str, inputs: &[Tensor]) -> Vec<Vec<u8>> {
+        let module = tfaot::hlo::text::parse(text).expect("sound HLO text");
+        tfaot::hlo::verify::verify(&module).expect("sound HLO");
+        let lowered = tfaot::compile::wrap(module).expect("arrays in and out");
+        let built = tfaot::compile::build(lowered, "m", "m", &self.target, Launches::Direct).expect("it compiles");
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
+        write("m.o", &built.object.bytes);
+        write("m.h", tfaot::package::header::header(&built.program, &[&self.target]).as_bytes());
+        for (i, input) in inputs.iter().enumerate() {
+            write(&format!("in.{i}"), &input.bytes);
+        }
+        let driver = folder.path().join("driver");
+        let mut build = Command::new(self.compiler);
+        build.args(["-std=c99", "-DHEADER=\"m.h\"", "-DINFO=m_info", "-I"]).arg(folder.path());
+        ran(build.arg(path("tests/objects/driver.c")).arg(folder.path().join("m.o")).arg("-o").arg(&driver));
+        let mut words = self.runner.iter().map(Path::new).chain([driver.as_path()]);
+        let mut run = Command::new(words.next().expect("the driver at least"));
+        ran(run.args(words).arg(folder.path()));
+        let results = 0..built.program.results.len();
+        results.map(|i| std::fs::read(folder.path().join(format!("out.{i}"))).expect("the driver wrote it")).collect()
+    }
+}
+
+fn ran(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, said(&output));
+}
+
 /// Runs all cases of `types` in one module, and gives what departs.
-fn departures(types: &[DType]) -> Vec<String> {
+fn departures(types: &[DType], machine: &Machine) -> Vec<String> {
     let mut random = Random::new(7);
     let mut text = "HloModule scalar_ops\n\nENTRY main {\n".to_string();
     let (mut inputs, mut roots, mut shapes, mut wanted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -173,8 +227,7 @@ fn departures(types: &[DType]) -> Vec<String> {
         let values = operands(t, &mut random);
         for (name, value) in ["x", "y", "z", "p"].iter().zip(&values) {
             entry(&mut text, inputs.len(), &format!("{name}.{t}"), value.dtype);
-            let raw = Tensor::new(carrier(value.dtype), value.dims.clone(), value.bytes.clone());
-            inputs.push((inputs.len().to_string(), raw));
+            inputs.push(value.clone());
         }
         for case in cases(t) {
             let (n, to) = (roots.len(), case.result());
@@ -195,17 +248,10 @@ fn departures(types: &[DType]) -> Vec<String> {
         }
     }
     let _ = writeln!(text, "  ROOT t = ({}) tuple({})\n}}", shapes.join(", "), roots.join(", "));
-    let scratch = tempfile::tempdir().expect("a scratch folder");
-    let [file, feeds, out] = ["m.hlo", "in.npz", "out.npz"].map(|n| scratch.path().join(n));
-    std::fs::write(&file, &text).expect("the folder is writable");
-    write_npz(&feeds, &inputs);
-    let [file, feeds, shown] = [&file, &feeds, &out].map(|p| p.display().to_string());
-    succeed(&["hlo", "run", &file, "--inputs", &feeds, "--outputs", &shown]);
-    let got = npz(&out);
+    let results = machine.run(&text, &inputs);
     let mut wrong = Vec::new();
     for (i, (label, case, values, want)) in wanted.iter().enumerate() {
-        let got = &got[&i.to_string()];
-        let got = Tensor::new(want.dtype, got.dims.clone(), got.bytes.clone());
+        let got = Tensor::new(want.dtype, want.dims.clone(), results[i].clone());
         if let Some(at) = (0..COUNT).find(|&e| !close(case.op, case.from, &got, want, e)) {
             let args: Vec<String> =
                 case.operands(values).iter().map(|t| format!("{:?}", t.get_f64(at).unwrap_or(0.0))).collect();
@@ -267,31 +313,54 @@ fn close(op: ScalarOp, from: DType, got: &Tensor, want: &Tensor, i: usize) -> bo
     a.is_sign_negative() == b.is_sign_negative() && (g & !sign).abs_diff(w & !sign) <= ulps(op, from)
 }
 
-fn check(types: &[DType]) {
-    let wrong = departures(types);
-    assert!(wrong.is_empty(), "{} departures:\n{}", wrong.len(), wrong.join("\n"));
+fn check(types: &[DType], machine: Option<Machine>) {
+    let Some(machine) = machine else { return };
+    let wrong = departures(types, &machine);
+    assert!(wrong.is_empty(), "{} departures on {}:\n{}", wrong.len(), machine.target.cpu, wrong.join("\n"));
 }
 
 fn of(keep: impl Fn(DType) -> bool) -> Vec<DType> {
     DTYPES.iter().copied().filter(|&t| !t.is_complex() && keep(t)).collect()
 }
 
+/// Types that machines differ in.
+const CHOICE: [DType; 8] =
+    [DType::F16, DType::BF16, DType::F32, DType::F64, DType::F8E4M3FN, DType::S4, DType::U8, DType::S64];
+
 #[test]
 fn integers() {
-    check(&of(|t| !t.is_float()));
+    check(&of(|t| !t.is_float()), Machine::here(None));
 }
 
 #[test]
 fn f32_and_f64() {
-    check(&[DType::F32, DType::F64]);
+    check(&[DType::F32, DType::F64], Machine::here(None));
 }
 
 #[test]
 fn halves() {
-    check(&[DType::F16, DType::BF16]);
+    check(&[DType::F16, DType::BF16], Machine::here(None));
 }
 
 #[test]
 fn floats_of_a_byte() {
-    check(&of(|t| t.is_float() && t.bits() <= 8));
+    check(&of(|t| t.is_float() && t.bits() <= 8), Machine::here(None));
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_baseline() {
+    check(&CHOICE, Machine::here(Some("x86-64")));
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn avx2() {
+    let has = std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma");
+    check(&CHOICE, has.then(|| Machine::here(Some("x86-64-v3"))).flatten());
+}
+
+#[test]
+fn aarch64() {
+    check(&CHOICE, Machine::aarch64());
 }

@@ -63,8 +63,6 @@ pub fn npz(path: &Path) -> BTreeMap<String, Tensor> {
             (TypeChar::Int, 8) => DType::S64,
             (TypeChar::Uint, 1) => DType::U8,
             (TypeChar::Uint, 2) => DType::U16,
-            (TypeChar::Uint, 4) => DType::U32,
-            (TypeChar::Uint, 8) => DType::U64,
             (TypeChar::Float, 4) => DType::F32,
             (TypeChar::Float, 8) => DType::F64,
             (TypeChar::Complex, 8) => DType::C64,
@@ -77,27 +75,4 @@ pub fn npz(path: &Path) -> BTreeMap<String, Tensor> {
         arrays.insert(name, Tensor::new(dtype, dims, bytes));
     }
     arrays
-}
-
-/// An npz file of arrays of unsigned numbers by key.
-pub fn write_npz(path: &Path, arrays: &[(String, Tensor)]) {
-    use npyz::{DType as Descr, WriteOptions, WriterBuilder};
-    use std::io::Write;
-    let file = std::fs::File::create(path).expect("the folder is writable");
-    let mut npz = npyz::npz::NpzWriter::new(std::io::BufWriter::new(file));
-    for (key, array) in arrays {
-        let descr = match array.dtype {
-            DType::U8 => "|u1",
-            DType::U16 => "<u2",
-            DType::U32 => "<u4",
-            DType::U64 => "<u8",
-            other => panic!("no test writes {other}"),
-        };
-        let options = zip::write::FileOptions::default().compression_method(zip::CompressionMethod::Stored);
-        let zip = npz.zip_writer();
-        zip.start_file(npyz::npz::file_name_from_array_name(key), options).expect("the file is writable");
-        let descr = Descr::new_scalar(descr.parse().expect("a type of numpy's"));
-        let header = WriteOptions::new_header_only().dtype(descr).shape(&array.dims).writer(zip);
-        header.write_header_only().and_then(|body| body.write_all(&array.bytes)).expect("the file is writable");
-    }
 }

@@ -31,12 +31,12 @@ static void *memory(size_t bytes) {
 
 int main(int argc, char **argv) {
   const tfaot_model_info *info = INFO();
-  void *pointers[64];
+  static void *pointers[4096];
   void **args = pointers, **results = pointers + info->arg_count;
   char *block, *workspace;
   uint32_t i;
   int status;
-  if (argc != 2 || info->arg_count + info->result_count > 64 || info->abi_version != 1) die("usage:", argv[0]);
+  if (argc != 2 || info->arg_count + info->result_count > 4096 || info->abi_version != 1) die("usage:", argv[0]);
   for (i = 0; i < info->arg_count; ++i) {
     FILE *file = file_of(argv[1], "in", info->args[i].name, "rb");
     args[i] = memory(info->args[i].bytes);

@@ -90,7 +90,8 @@ pub fn atan2_f64(f: &mut Function, y: &Val, x: &Val) -> Val {
     let equal = fcmp(f, "oeq", &ay, &ax);
     let nothing = fcmp(f, "oeq", &bottom, &zero);
     let unit = select(f, &nothing, &zero, &one);
-    let mut t = select(f, &equal, &unit, &ratio);
+    let ratio = select(f, &equal, &unit, &ratio);
+    let mut t = ratio.clone();
     for _ in 0..2 {
         let square = fma(f, &t, &t, &one);
         let root = call(f, "sqrt", &[&square]);
@@ -101,6 +102,9 @@ pub fn atan2_f64(f: &mut Function, y: &Val, x: &Val) -> Val {
     let series: Vec<f64> = (0..14).map(|k| 4.0 * if k % 2 == 0 { 1.0 } else { -1.0 } / f64::from(2 * k + 1)).collect();
     let p = polynomial(f, &square, &series);
     let angle = mul(f, &t, &p);
+    // Halving would lose a denormal ratio; a small one is its own angle.
+    let tiny = fcmp(f, "olt", &ratio, &number(x, 1e-9));
+    let angle = select(f, &tiny, &ratio, &angle);
     let other = sub(f, &number(x, std::f64::consts::FRAC_PI_2), &angle);
     let angle = select(f, &steep, &other, &angle);
     let sign = signed_as(f, &one, x);
