@@ -32,9 +32,23 @@ pub struct Function<'a> {
     next: usize,
     bindings: Vec<Binding>,
     lane: Option<(VarId, u64)>,
+    /// In a masked loop, how many of the lanes are elements.
+    valid: Option<u64>,
     memo: HashMap<ExprId, Val>,
     bases: HashMap<BufId, String>,
     base_text: String,
+}
+
+/// How intrinsics name a vector type: `v8f32`, `v8i32`.
+fn vector_suffix(dtype: DType, lanes: u64) -> String {
+    let scalar = match dtype {
+        DType::F16 => "f16".to_string(),
+        DType::BF16 => "bf16".to_string(),
+        DType::F32 => "f32".to_string(),
+        DType::F64 => "f64".to_string(),
+        t => format!("i{}", t.bits()),
+    };
+    format!("v{lanes}{scalar}")
 }
 
 impl<'a> Function<'a> {
@@ -54,6 +68,7 @@ impl<'a> Function<'a> {
             next: 0,
             bindings: vec![Binding::Unbound; kernel.vars.len()],
             lane: None,
+            valid: None,
             memo: HashMap::new(),
             bases: HashMap::new(),
             base_text: String::new(),
@@ -247,6 +262,15 @@ impl<'a> Function<'a> {
                 self.bindings[var.index()] = Binding::Unbound;
                 Ok(())
             }
+            Stmt::For { var, kind: LoopKind::Masked(valid), body } => {
+                self.bindings[var.index()] = Binding::Lane;
+                self.lane = Some((*var, self.kernel.vars[*var]));
+                self.valid = Some(*valid);
+                self.stmts(body)?;
+                (self.lane, self.valid) = (None, None);
+                self.bindings[var.index()] = Binding::Unbound;
+                Ok(())
+            }
             Stmt::Store { buf, index, value } => self.store(*buf, index, *value),
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(*value)?;
@@ -366,6 +390,10 @@ impl<'a> Function<'a> {
                 if known { base } else { hidden + &base }
             }
             Place::Workspace(at) => field(2) + &format!("  {name} = getelementptr i8, ptr {name}.p, i64 {at}\n"),
+            Place::Stack => {
+                let bytes = self.program.buffers[buf].elements * self.program.buffers[buf].dtype.bytes() as u64;
+                format!("  {name} = alloca [{} x i8], align 64\n", bytes.max(1))
+            }
             Place::Arg(i) => {
                 field(0)
                     + &format!(
@@ -576,10 +604,13 @@ impl<'a> Function<'a> {
         let Some((var, lanes)) = self.lane.take() else { return make(self) };
         let memo = std::mem::take(&mut self.memo);
         let mut all = Vec::new();
-        for l in 0..lanes {
+        for l in 0..self.valid.unwrap_or(lanes) {
             self.bindings[var.index()] = Binding::Constant(l as i64);
             self.memo.clear();
             all.push(make(self)?);
+        }
+        if let Some(first) = all.first().cloned() {
+            all.resize(lanes as usize, first);
         }
         self.bindings[var.index()] = Binding::Lane;
         self.lane = Some((var, lanes));
@@ -600,15 +631,13 @@ impl<'a> Function<'a> {
         let at = self.address(buf, index)?;
         if dtype.is_complex() {
             let part = dtype.real_part();
-            let both = value_type(part, 2 * lanes);
-            let pairs = self.ins(&format!("load {both}, ptr {at}, align {}", part.bytes()), part, 2 * lanes);
+            let pairs = self.load_raw(&at, part, part.bytes(), (lanes, 2));
             let pick = |odd: u64| (0..lanes).map(|i| 2 * i + odd).collect::<Vec<_>>();
             let (re, im) = (self.shuffle(&pairs, &pick(0)), self.shuffle(&pairs, &pick(1)));
             return Ok(self.join(&re, &im));
         }
         let stored = stored_as(dtype);
-        let load = format!("load {}, ptr {at}, align {}", value_type(stored, lanes), dtype.bytes());
-        let raw = self.ins(&load, stored, lanes);
+        let raw = self.load_raw(&at, stored, dtype.bytes(), (lanes, 1));
         if dtype == DType::Pred {
             let zero = self.constant(stored, 0, lanes);
             return Ok(self.ins(&format!("icmp ne {} {}, {}", raw.ty(), raw.text, zero.text), dtype, lanes));
@@ -617,6 +646,25 @@ impl<'a> Function<'a> {
             return Ok(raw);
         }
         Ok(self.ins(&format!("trunc {} {} to {}", raw.ty(), raw.text, value_type(dtype, lanes)), dtype, lanes))
+    }
+
+    /// `lanes` elements of `parts` numbers each, from an address on; in a masked loop only those that are elements.
+    fn load_raw(&mut self, at: &str, dtype: DType, align: usize, (lanes, parts): (u64, u64)) -> Val {
+        let ty = value_type(dtype, lanes * parts);
+        let Some(mask) = self.mask(lanes, parts) else {
+            return self.ins(&format!("load {ty}, ptr {at}, align {align}"), dtype, lanes * parts);
+        };
+        let kind = vector_suffix(dtype, lanes * parts);
+        let call =
+            format!("call {ty} @llvm.masked.load.{kind}.p0(ptr align {align} {at}, {mask}, {ty} zeroinitializer)");
+        self.ins(&call, dtype, lanes * parts)
+    }
+
+    /// The mask of a masked loop, for vectors of its lanes.
+    fn mask(&self, lanes: u64, parts: u64) -> Option<String> {
+        let valid = self.valid.filter(|_| self.lane.is_some_and(|l| l.1 == lanes))? * parts;
+        let bits: Vec<&str> = (0..lanes * parts).map(|l| if l < valid { "i1 true" } else { "i1 false" }).collect();
+        Some(format!("<{} x i1> <{}>", lanes * parts, bits.join(", ")))
     }
 
     fn store(&mut self, buf: BufId, index: &Index, value: ExprId) -> Result<()> {
@@ -629,7 +677,7 @@ impl<'a> Function<'a> {
             (Some(0), _) | (_, None) if value.lanes == 1 => self.store_at(buf, index, &value),
             (_, Some((var, lanes))) => {
                 self.lane = None;
-                for l in 0..lanes {
+                for l in 0..self.valid.unwrap_or(lanes) {
                     self.bindings[var.index()] = Binding::Constant(l as i64);
                     self.memo.clear();
                     let one = self.lane_of(&value, l);
@@ -661,8 +709,7 @@ impl<'a> Function<'a> {
                 let rhs = format!("shufflevector {} {}, {} {}, {mask}", re.ty(), re.text, im.ty(), im.text);
                 self.ins(&rhs, re.dtype, 2 * lanes)
             };
-            let align = pairs.dtype.bytes();
-            self.line(&format!("store {} {}, ptr {at}, align {align}", pairs.ty(), pairs.text));
+            self.store_raw(&at, &pairs, pairs.dtype.bytes(), (lanes, 2));
             return Ok(());
         }
         let stored = stored_as(dtype);
@@ -672,8 +719,22 @@ impl<'a> Function<'a> {
             let rhs = format!("{extend} {} {} to {}", value.ty(), value.text, value_type(stored, lanes));
             value = self.ins(&rhs, stored, lanes);
         }
-        self.line(&format!("store {} {}, ptr {at}, align {}", value.ty(), value.text, dtype.bytes()));
+        self.store_raw(&at, &value, dtype.bytes(), (lanes, 1));
         Ok(())
+    }
+
+    /// The counterpart of [`Function::load_raw`].
+    fn store_raw(&mut self, at: &str, value: &Val, align: usize, (lanes, parts): (u64, u64)) {
+        match self.mask(lanes, parts) {
+            Some(mask) => {
+                let kind = vector_suffix(value.dtype, value.lanes);
+                let (ty, text) = (value.ty(), &value.text);
+                self.line(&format!(
+                    "call void @llvm.masked.store.{kind}.p0({ty} {text}, ptr align {align} {at}, {mask})"
+                ));
+            }
+            None => self.line(&format!("store {} {}, ptr {at}, align {align}", value.ty(), value.text)),
+        }
     }
 
     fn fold(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {

@@ -30,6 +30,7 @@ pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Ten
         results: program.results.iter().map(|t| vec![0xff; t.bytes() as usize]).collect(),
         weights,
         workspace: vec![0xff; program.workspace_bytes as usize],
+        stack: HashMap::new(),
         left: most,
     };
     machine.steps(&program.steps)?;
@@ -47,6 +48,7 @@ struct Machine<'a> {
     results: Vec<Vec<u8>>,
     weights: Vec<u8>,
     workspace: Vec<u8>,
+    stack: HashMap<BufId, Vec<u8>>,
     left: u64,
 }
 
@@ -85,11 +87,13 @@ impl Machine<'_> {
 
     fn launch(&mut self, id: KernelId) -> Result<()> {
         let kernel = &self.program.kernels[id];
+        self.stack.clear();
         let filled = |r: &Reg| vec![ones(r.dtype, r.lanes); r.count as usize];
         let mut frame = Frame {
             kernel,
             vars: vec![0; kernel.vars.len()],
             lane: None,
+            valid: 1,
             regs: kernel.regs.values().map(filled).collect(),
             memo: HashMap::new(),
         };
@@ -122,18 +126,21 @@ impl Machine<'_> {
         self.charge()?;
         f.memo.clear();
         match stmt {
-            Stmt::For { var, kind: LoopKind::Vector, body } if f.kernel.vars[*var] != 1 => {
-                f.lane = Some((*var, f.kernel.vars[*var]));
+            Stmt::For { var, kind, body } => {
+                let lanes = f.kernel.vars[*var];
+                let valid = match kind {
+                    LoopKind::Vector if lanes != 1 => lanes,
+                    LoopKind::Masked(valid) => *valid,
+                    LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => return self.each(f, *var, body),
+                };
+                (f.lane, f.valid) = (Some((*var, lanes)), valid);
                 self.stmts(f, body)?;
-                f.lane = None;
+                (f.lane, f.valid) = (None, 1);
                 Ok(())
-            }
-            Stmt::For { var, kind: LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector, body } => {
-                self.each(f, *var, body)
             }
             Stmt::Store { buf, index, value } => {
                 let value = self.eval(f, *value)?;
-                for lane in 0..f.lanes() {
+                for lane in 0..f.valid {
                     let at = self.at(f, index, lane)?;
                     self.write(*buf, at, &one_of(&value, lane))?;
                 }
@@ -183,9 +190,16 @@ impl Machine<'_> {
         let value = match &kernel.exprs[id] {
             Expr::Const(dtype, bits) => Tensor::new(*dtype, vec![1], bits.to_le_bytes()[..dtype.bytes()].to_vec()),
             Expr::Load(buf, x) => {
-                let lanes = f.lanes();
-                let parts = (0..lanes).map(|l| self.at(f, x, l).and_then(|at| self.read(*buf, at)));
-                joined(&parts.collect::<Result<Vec<_>>>()?)
+                let mut parts = Vec::new();
+                for lane in 0..f.lanes() {
+                    parts.push(if lane < f.valid {
+                        let at = self.at(f, x, lane)?;
+                        self.read(*buf, at)?
+                    } else {
+                        zero(self.program.buffers[*buf].dtype)
+                    });
+                }
+                joined(&parts)
             }
             Expr::Op(op, args, dtype) => {
                 let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;
@@ -267,6 +281,10 @@ impl Machine<'_> {
             Place::Result(i) => (self.results.get_mut(i), 0),
             Place::Weights(at) => (Some(&mut self.weights), at as usize),
             Place::Workspace(at) => (Some(&mut self.workspace), at as usize),
+            Place::Stack => {
+                let size = buffer.elements as usize * size;
+                (Some(self.stack.entry(buf).or_insert_with(|| vec![0xff; size])), 0)
+            }
         };
         let from = from + element * size;
         all.and_then(|all| all.get_mut(from..from + size)).ok_or_else(outside)
@@ -292,6 +310,8 @@ struct Frame<'a> {
     vars: Vec<i64>,
     /// The open vector loop and its lanes.
     lane: Option<(VarId, u64)>,
+    /// How many of them are elements.
+    valid: u64,
     regs: IdVec<RegId, Vec<Tensor>>,
     /// Values within one statement.
     memo: HashMap<ExprId, Tensor>,
@@ -305,6 +325,10 @@ impl Frame<'_> {
         let slot = usize::try_from(at).ok().and_then(|at| self.regs[reg].get_mut(at));
         slot.ok_or_else(|| fault(format!("r{}[{at}]", reg.0)))
     }
+}
+
+fn zero(dtype: DType) -> Tensor {
+    Tensor::new(dtype, vec![1], vec![0; dtype.bytes()])
 }
 
 fn ones(dtype: DType, lanes: u64) -> Tensor {

@@ -118,9 +118,25 @@ impl Index {
             return quotient;
         }
         if low >= 0 {
-            return quotient.add(&Index::atom(Atom::Div(Box::new(rest), n)));
+            let (coarse, step) = rest.coarse(n, extents);
+            return quotient.add(&Index::atom(Atom::Div(Box::new(coarse), n / step)));
         }
         Index::atom(Atom::Div(Box::new(self.clone()), n))
+    }
+    /// Of a sum that is not negative: `(x, step)` where `self = x·step + small`, `0 <= small < step` and `step` divides `n`,
+    /// for the largest such step. So `self / n` is `x / (n / step)` without the small part, such as vector lanes.
+    fn coarse(&self, n: i64, extents: &Extents) -> (Index, i64) {
+        let mut steps: Vec<i64> = self.terms.iter().map(|t| gcd(t.1, n)).filter(|&g| g > 1).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        for &step in steps.iter().rev() {
+            let (whole, small) = self.split(step);
+            let (low, high) = small.range(extents);
+            if low >= 0 && high < step {
+                return (whole, step);
+            }
+        }
+        (self.clone(), 1)
     }
     /// The remainder by `n > 0`; must not be negative.
     pub fn rem(&self, n: i64, extents: &Extents) -> Index {
@@ -132,7 +148,15 @@ impl Index {
         if low >= 0 && high < n {
             return rest;
         }
-        Index::atom(Atom::Rem(Box::new(if low >= 0 { rest } else { self.clone() }), n))
+        if low < 0 {
+            return Index::atom(Atom::Rem(Box::new(self.clone()), n));
+        }
+        let (coarse, step) = rest.coarse(n, extents);
+        if step == 1 {
+            return Index::atom(Atom::Rem(Box::new(rest), n));
+        }
+        let (_, small) = rest.split(step);
+        Index::atom(Atom::Rem(Box::new(coarse), n / step)).scale(step).add(&small)
     }
     /// Limited to `low..=high`.
     pub fn limit(&self, low: i64, high: i64, extents: &Extents) -> Index {
@@ -175,6 +199,14 @@ impl Index {
             Atom::Value(e) => varies(*e),
         })
     }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
 }
 
 /// The row-major position of `at` in an array of `dims`.

@@ -42,6 +42,8 @@ pub enum Place {
     Weights(u64),
     /// At this byte of the caller's workspace.
     Workspace(u64),
+    /// On the stack of the one kernel that uses it: every chunk has its own, empty at first.
+    Stack,
 }
 
 /// Memory of one array.
@@ -64,6 +66,9 @@ pub enum LoopKind {
     Unroll,
     /// All iterations at once, one a vector lane; holds no other `Vector` loop.
     Vector,
+    /// The same, but only this many of the lanes, from the first on, are elements: the others touch no memory, and what
+    /// they hold does not matter.
+    Masked(u64),
 }
 
 /// A statement.

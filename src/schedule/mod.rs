@@ -168,7 +168,7 @@ impl<'a> Scheduler<'a> {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
         }
         let comp = &self.module.comps[id];
-        let plan = fuse::plan(comp);
+        let plan = fuse::plan(self.module, comp);
         let spots = layout::spots(comp, &plan);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let mut scope = Scope { comp, plan, spots, values, placed, padded };
@@ -192,6 +192,12 @@ impl<'a> Scheduler<'a> {
             return Ok(value);
         }
         Err(Error::internal("schedule", format!("{} is read and has no buffer", scope.comp[id].name)))
+    }
+
+    /// Whether an array is in memory, without gaps.
+    fn is_dense(&mut self, scope: &mut Scope<'a>, id: InstId) -> bool {
+        let array = scope.plan.fate[id] == Fate::Materialised && scope.comp[id].shape.as_array().is_some();
+        array && self.value(scope, id).is_ok_and(|v| v.layout.is_none())
     }
 
     fn instruction(&mut self, scope: &mut Scope<'a>, id: InstId, steps: &mut Vec<Step>) -> Result<()> {
@@ -234,6 +240,12 @@ impl<'a> Scheduler<'a> {
             }
             Op::AfterAll => Value::default(),
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
+            // The same elements in the same order: another view of the same memory.
+            Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier
+                if scope.spots[id] == Spot::Dense && self.is_dense(scope, inst.operands[0]) =>
+            {
+                self.value(scope, inst.operands[0])?
+            }
             _ => {
                 let out = self.place(scope, id, steps)?;
                 self.kernels(scope, id, &out, steps)?;

@@ -1,5 +1,6 @@
 //! Rules of one kernel: k1 to k8.
 use super::Fault;
+use crate::kernel::index::Extents;
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -14,6 +15,7 @@ pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
         sound: vec![false; kernel.exprs.len()],
         open: vec![None; kernel.vars.len()],
         lane: None,
+        extents: kernel.vars.clone(),
         seen: vec![0; kernel.exprs.len()],
         round: 0,
     };
@@ -37,6 +39,8 @@ struct Check<'a> {
     /// The open loops, by variable.
     open: Vec<Option<LoopKind>>,
     lane: Option<(VarId, u64)>,
+    /// The extents of the variables; in a masked loop, its elements.
+    extents: Extents,
     /// The last round that visited each expression: one round a statement.
     seen: Vec<usize>,
     round: usize,
@@ -114,7 +118,7 @@ impl<'a> Check<'a> {
                 self.index(value)?;
                 let most = self.kernel.vars[*var].max(1) as i64 - 1;
                 let inside = |(low, high): (i64, i64)| low >= 0 && high <= most;
-                if !inside(value.range(&self.kernel.vars)) && !exact(value, self.kernel).is_some_and(inside) {
+                if !inside(value.range(&self.extents)) && !exact(value, &self.extents).is_some_and(inside) {
                     return Err(format!("k2: v{} gets {value:?}, which is not in 0..={most}", var.0));
                 }
                 if self.lane.is_some_and(|l| value.depends_on(l.0, &|e| self.varies(e))) {
@@ -137,7 +141,13 @@ impl<'a> Check<'a> {
             return Err(format!("k2: a loop over v{} stands inside itself", var.0));
         }
         let lanes = self.kernel.vars[var];
-        let vector = kind == LoopKind::Vector && lanes > 1;
+        if let LoopKind::Masked(valid) = kind {
+            if valid == 0 || valid > lanes || lanes < 2 {
+                return Err(format!("k7: {valid} of the {lanes} lanes of v{} are elements", var.0));
+            }
+            self.extents[var] = valid;
+        }
+        let vector = kind != LoopKind::Seq && kind != LoopKind::Unroll && lanes > 1;
         if vector && self.lane.is_some() {
             return Err(format!("k7: the vector loop over v{} stands inside another", var.0));
         }
@@ -146,6 +156,7 @@ impl<'a> Check<'a> {
             self.lane = Some((var, lanes));
         }
         self.stmts(body)?;
+        self.extents[var] = lanes;
         self.open[var.index()] = None;
         if vector {
             self.lane = None;
@@ -222,10 +233,10 @@ impl<'a> Check<'a> {
     fn bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
         let elements = i64::try_from(self.program.buffers[buf].elements).unwrap_or(i64::MAX);
         let inside = |(low, high): (i64, i64)| low >= 0 && high < elements;
-        if inside(x.range(&self.kernel.vars)) || exact(x, self.kernel).is_some_and(inside) {
+        if inside(x.range(&self.extents)) || exact(x, &self.extents).is_some_and(inside) {
             return Ok(());
         }
-        let (low, high) = x.range(&self.kernel.vars);
+        let (low, high) = x.range(&self.extents);
         Err(format!("k3: {x:?} of b{} lies in {low}..={high} of {elements}", buf.0))
     }
 
@@ -235,7 +246,7 @@ impl<'a> Check<'a> {
         let constant = |v: VarId| match self.open[v.index()] {
             Some(LoopKind::Unroll) => true,
             Some(LoopKind::Seq) => false,
-            Some(LoopKind::Vector) | None => self.kernel.vars[v] == 1,
+            Some(LoopKind::Vector | LoopKind::Masked(_)) | None => self.kernel.vars[v] == 1,
         };
         let (low, high) = at.range(&self.kernel.vars);
         if !at.terms.iter().all(|(a, _)| matches!(a, Atom::Var(v) if constant(*v))) {
@@ -290,12 +301,12 @@ const MOST_TRIES: u64 = 1 << 16;
 
 /// The least and greatest value of an index, by trying all values of its variables; `None` where there are too many or
 /// where it has run-time numbers.
-fn exact(x: &Index, kernel: &Kernel) -> Option<(i64, i64)> {
+fn exact(x: &Index, extents: &Extents) -> Option<(i64, i64)> {
     let mut vars = Vec::new();
     variables(x, &mut vars)?;
     vars.sort_unstable();
     vars.dedup();
-    let total = vars.iter().try_fold(1u64, |n, &v| n.checked_mul(kernel.vars[v].max(1)))?;
+    let total = vars.iter().try_fold(1u64, |n, &v| n.checked_mul(extents[v].max(1)))?;
     if total > MOST_TRIES {
         return None;
     }
@@ -303,7 +314,7 @@ fn exact(x: &Index, kernel: &Kernel) -> Option<(i64, i64)> {
     for mut i in 0..total {
         let mut at = Vec::with_capacity(vars.len());
         for &v in &vars {
-            let n = kernel.vars[v].max(1);
+            let n = extents[v].max(1);
             at.push((v, (i % n) as i64));
             i /= n;
         }

@@ -118,7 +118,8 @@ impl Flow<'_> {
                 defined.remove(other);
             }
         }
-        defined.extend(touched.stores.iter().map(|s| s.0));
+        let stays = |b: &BufId| self.program.buffers[*b].place != Place::Stack;
+        defined.extend(touched.stores.iter().map(|s| s.0).filter(stays));
         Ok(())
     }
 

@@ -29,6 +29,9 @@ pub fn verify(program: &Program) -> Result<()> {
     flow::check(program).map_err(|why| fault("steps", &why))
 }
 
+/// Most bytes of a buffer on the stack.
+const STACK_BYTES: u64 = 64 << 10;
+
 /// What is wrong: the rule and the offence.
 type Fault = String;
 
@@ -51,6 +54,7 @@ fn places(program: &Program) -> Result<()> {
             Place::Result(i) => (0, given(program.results.get(i))),
             Place::Weights(at) => (at, program.weights_bytes),
             Place::Workspace(at) => (at, program.workspace_bytes),
+            Place::Stack => (0, STACK_BYTES),
         };
         // what no kernel touches has no place of its own
         let idle = matches!(buffer.place, Place::Workspace(0));

@@ -7,6 +7,7 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::fuse::forward;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::tensor::{DType, Tensor};
 
@@ -112,6 +113,9 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
+        // the result is that of the epilogue, whose elements may lie elsewhere
+        let path = scope.plan.path[ids.1].clone();
+        let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
         let sum = merged(&c.sum);
         let rows = self.row_axes(scope, ids, c, place, out)?;
         let (n, k) = (product(&c.columns), product(&sum));

@@ -9,6 +9,7 @@ use crate::hlo::{ArrayShape, InstId, Op};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::fuse::forward;
 use crate::schedule::layout::{Layout, Spot};
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 
@@ -242,7 +243,7 @@ impl<'a> Scheduler<'a> {
         let channels = result.dims[d.output_feature];
         let last = d.window.len().wrapping_sub(1);
         let wide = d.output_spatial.last().map_or(1, |&a| result.dims[a]);
-        let (buf, to) = (out.buffer()?, out.layout(&result.dims));
+        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
         let most = if self.target.vector_registers >= 32 { 8 } else { 4 };
         let high = (1..=wide.min(most))
             .rev()
@@ -318,6 +319,7 @@ impl<'a> Scheduler<'a> {
                         let value = e.k.expr(Expr::Reg(acc, constant(r)));
                         let value = convert(&mut e.k, value, dtype, result.dtype);
                         e.fixed.insert(anchor, value);
+                        let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
                         let value = self.element(scope, &mut e, id, &at)?;
                         body.push(Stmt::Store { buf, index: to.at(&at), value });
                     }

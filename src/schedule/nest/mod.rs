@@ -7,6 +7,7 @@ mod linalg;
 mod pack;
 mod pointwise;
 mod reduce;
+mod rows;
 mod scan;
 mod scatter;
 mod select_and_scatter;
@@ -33,6 +34,9 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let comp = scope.comp;
         let anchor = scope.plan.anchor[id].unwrap_or(id);
+        if let Some(rows) = scope.plan.rows[id] {
+            return self.rows(scope, id, rows, out, steps);
+        }
         match &comp[anchor].op {
             Op::Dot(_) => self.dot(scope, id, anchor, out, steps),
             Op::Convolution(_) => self.convolution(scope, id, anchor, out, steps),
@@ -160,7 +164,7 @@ fn each(var: crate::kernel::VarId, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
 }
 
 /// The op of a computation that applies one op to its two parameters, if it is associative.
-fn simple_fold(comp: &Computation) -> Option<ScalarOp> {
+pub(in crate::schedule) fn simple_fold(comp: &Computation) -> Option<ScalarOp> {
     let root = &comp[comp.root];
     let Op::Elementwise(op) = root.op else { return None };
     let known = matches!(

@@ -166,22 +166,24 @@ pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<
     vectors(k, body, var, lanes).into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect()
 }
 
-/// Loop variables and what to repeat over them: vectors of the whole width, then of half … down to single elements for what
-/// is left.
+/// Loop variables and what to repeat over them: whole vectors, then one of which only the first lanes are elements.
 fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
     let n = k.vars[inner];
-    let (mut done, mut width) = (0, lanes.max(1));
+    let lanes = lanes.max(1).min(n.next_power_of_two());
+    let (whole, tail) = (n / lanes, n % lanes);
     let mut parts = Vec::new();
-    while done < n {
-        let count = (n - done) / width;
-        if count > 0 {
-            let (tile, lane) = (k.var(count), k.var(width));
-            let at = Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
-            let inside = substitute_all(k, body, inner, &at);
-            parts.push((tile, each(lane, LoopKind::Vector, inside)));
-            done += count * width;
-        }
-        width = (width / 2).max(1);
+    if whole > 0 {
+        let (tile, lane) = (k.var(whole), k.var(lanes));
+        let at = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
+        let inside = substitute_all(k, body, inner, &at);
+        parts.push((tile, each(lane, LoopKind::Vector, inside)));
+    }
+    if tail > 0 {
+        let (tile, lane) = (k.var(1), k.var(tail.next_power_of_two()));
+        let at = Index::var(lane).offset((whole * lanes) as i64);
+        let inside = substitute_all(k, body, inner, &at);
+        let kind = if tail.is_power_of_two() { LoopKind::Vector } else { LoopKind::Masked(tail) };
+        parts.push((tile, each(lane, kind, inside)));
     }
     parts
 }

@@ -5,6 +5,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::fuse::forward;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 use crate::tensor::DType;
 
@@ -51,7 +52,7 @@ impl<'a> Scheduler<'a> {
             op: &inst.op,
             simple,
         };
-        let dims = match &comp[id].shape {
+        let dims = match &comp[anchor].shape {
             crate::hlo::Shape::Array(a) => a.dims.clone(),
             shape => shape.leaves().first().map(|a| a.dims.clone()).unwrap_or_default(),
         };
@@ -134,9 +135,11 @@ impl<'a> Scheduler<'a> {
                 body.push(Stmt::Store { buf, index: index.clone(), value });
             }
         } else {
+            let at = forward(&scope.plan.path[f.anchor], &at, &e.k.vars);
             let value = self.element(scope, &mut e, id, &at)?;
             let buf = out.buffer()?;
-            body.push(Stmt::Store { buf, index: out.layout(dims).at(&at), value });
+            let index = out.layout(&comp.array(id).dims).at(&at);
+            body.push(Stmt::Store { buf, index, value });
         }
         let mut inside = vec![each(lane, LoopKind::Vector, body)];
         let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();

@@ -6,6 +6,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt};
+use crate::schedule::fuse::forward;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 
 /// A running fold along one dimension.
@@ -240,6 +241,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Vec<Stmt>> {
         let leaves = scope.comp[id].shape.leaves();
         let dims = leaves.first().map(|a| a.dims.clone()).unwrap_or_default();
+        let at = &forward(&scope.plan.path[r.anchor], at, &e.k.vars);
         let index = out.layout(&dims).at(at);
         let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.expr(Expr::Reg(reg, Index::constant(0)))).collect();
         if id == r.anchor {

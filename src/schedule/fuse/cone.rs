@@ -1,0 +1,87 @@
+//! What lies below an instruction: whether it is better off in a kernel of its own.
+use super::rows::{Rows, row_form};
+use super::{Planner, linear, path};
+use crate::hlo::{InstId, Op};
+use crate::util::id_vec::Id;
+
+/// Most instructions that are looked at.
+const FARTHEST: usize = 64;
+
+impl Planner<'_> {
+    /// Whether a contraction would take `id` in as its epilogue: it is among what only leads to `id`, element for element.
+    pub(super) fn is_epilogue(&self, id: InstId) -> bool {
+        let mut cone = vec![id];
+        let mut next = 0;
+        while next < cone.len() && cone.len() < FARTHEST {
+            let inst = &self.comp[cone[next]];
+            next += 1;
+            if !linear(&inst.op) && !path::moves(&inst.op) {
+                continue;
+            }
+            for &o in &inst.operands {
+                let inside = self.users[o.index()].iter().all(|u| cone.contains(u));
+                if !inside || cone.contains(&o) || self.elements(o) != self.elements(id) {
+                    continue;
+                }
+                if matches!(self.comp[o].op, Op::Dot(_) | Op::Convolution(_) | Op::ReduceWindow { .. }) {
+                    return true;
+                }
+                cone.push(o);
+            }
+        }
+        false
+    }
+
+    /// The rows of a reduction that `id` is or that it is computed from, element for element.
+    pub(super) fn rows_below(&self, id: InstId) -> Option<Rows> {
+        let mut cone = vec![id];
+        let mut next = 0;
+        while next < cone.len() && cone.len() < FARTHEST {
+            let at = cone[next];
+            next += 1;
+            let form = row_form(self.module, self.comp, at);
+            if form.is_some_and(|r| self.elements(id) == Some(r.rows)) {
+                return form;
+            }
+            if !linear(&self.comp[at].op) {
+                continue;
+            }
+            for &o in &self.comp[at].operands {
+                if self.elements(o) == self.elements(id) && !cone.contains(&o) {
+                    cone.push(o);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether `id` is computed from reductions of its own rows: the end of a softmax or a norm.
+    pub(super) fn ends_rows(&self, id: InstId) -> bool {
+        if !matches!(self.comp[id].op, Op::Elementwise(_)) {
+            return false;
+        }
+        let Some(elements) = self.elements(id) else { return false };
+        let mut cone = vec![(id, false)];
+        let mut next = 0;
+        while next < cone.len() && cone.len() < FARTHEST {
+            let (at, below) = cone[next];
+            next += 1;
+            let inst = &self.comp[at];
+            let broadcast = matches!(inst.op, Op::Broadcast(_));
+            if let Some(Rows { rows, columns }) = row_form(self.module, self.comp, at) {
+                if below && rows.checked_mul(columns) == Some(elements) {
+                    return true;
+                }
+                continue;
+            }
+            if linear(&inst.op) || broadcast {
+                for &o in &inst.operands {
+                    if !cone.iter().any(|c| c.0 == o) {
+                        cone.push((o, below || broadcast));
+                    }
+                }
+            }
+        }
+        false
+    }
+}

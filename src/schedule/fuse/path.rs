@@ -1,0 +1,51 @@
+//! How the elements of an instruction become those of another that reads it through others: reshapes and transposes.
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::Index;
+use crate::kernel::index::{Extents, reshape};
+
+/// One step of coordinates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Row-major order is kept; sizes before and after.
+    Reshape(Vec<u64>, Vec<u64>),
+    /// Axis `i` after is axis `perm[i]` before.
+    Transpose(Vec<usize>),
+}
+
+/// Whether the op permutes elements.
+pub fn moves(op: &Op) -> bool {
+    matches!(op, Op::Transpose(_))
+}
+
+/// The path of `id` through its reader `user`, whose own path is `above`; `None` where elements are dropped, repeated or mixed.
+pub fn through(comp: &Computation, id: InstId, user: InstId, above: &[Move]) -> Option<Vec<Move>> {
+    let (from, to) = (comp[id].shape.as_array()?, comp[user].shape.as_array()?);
+    let step = match &comp[user].op {
+        Op::Elementwise(_) | Op::Copy | Op::OptimizationBarrier => (from.dims == to.dims).then_some(None)?,
+        Op::Reshape | Op::Bitcast => Some(Move::Reshape(from.dims.clone(), to.dims.clone())),
+        Op::Transpose(perm) => Some(Move::Transpose(perm.clone())),
+        _ => return None,
+    };
+    let mut path: Vec<Move> = step.into_iter().chain(above.iter().cloned()).collect();
+    // two reshapes are one, and one that changes nothing is none
+    if let [Move::Reshape(a, _), Move::Reshape(_, b), ..] = &path[..] {
+        let one = Move::Reshape(a.clone(), b.clone());
+        path.splice(0..2, [one]);
+    }
+    if matches!(&path[..], [Move::Reshape(a, b), ..] if a == b) {
+        path.remove(0);
+    }
+    Some(path)
+}
+
+/// Coordinates of a root's element, from those of the anchor's.
+pub fn forward(path: &[Move], at: &[Index], extents: &Extents) -> Vec<Index> {
+    let mut at = at.to_vec();
+    for step in path {
+        at = match step {
+            Move::Reshape(from, to) => reshape(&at, from, to, extents),
+            Move::Transpose(perm) => perm.iter().map(|&p| at[p].clone()).collect(),
+        };
+    }
+    at
+}

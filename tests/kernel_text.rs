@@ -1,0 +1,93 @@
+//! How few kernels and buffers a module becomes: what is fused is read from the kernels themselves.
+use tfaot::compile;
+use tfaot::hlo::text;
+use tfaot::kernel::{Place, Program};
+use tfaot::target::Target;
+
+const FOLDERS: &str = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n\
+     max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b) }\n";
+
+fn program(entry: &str) -> Program {
+    let module = text::parse(&format!("HloModule m\n{FOLDERS}ENTRY e {{\n{entry}}}\n")).expect("sound HLO text");
+    let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a known processor");
+    let lowered = compile::wrap(module).expect("arrays in and out");
+    compile::plan(lowered, "m", "m", &target).expect("kernels").1
+}
+
+/// Kernels, and buffers in the workspace.
+fn counts(p: &Program) -> (usize, usize) {
+    (p.kernels.len(), p.buffers.values().filter(|b| matches!(b.place, Place::Workspace(_))).count())
+}
+
+#[test]
+fn a_sum_of_products_is_one_kernel_without_a_temporary() {
+    let p = program(
+        "x = f32[64,100] parameter(0)\n y = f32[64,100] parameter(1)\n z = f32[64,100] parameter(2)\n\
+         p = f32[64,100] multiply(y, z)\n s = f32[64,100] add(x, p)\n zero = f32[] constant(0)\n\
+         ROOT r = f32[] reduce(s, zero), dimensions={0,1}, to_apply=add\n",
+    );
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+}
+
+#[test]
+fn a_sum_along_outer_dimensions_too() {
+    let p = program(
+        "x = f32[64,100] parameter(0)\n y = f32[64,100] parameter(1)\n z = f32[64,100] parameter(2)\n\
+         p = f32[64,100] multiply(y, z)\n s = f32[64,100] add(x, p)\n zero = f32[] constant(0)\n\
+         ROOT r = f32[100] reduce(s, zero), dimensions={0}, to_apply=add\n",
+    );
+    assert_eq!(counts(&p).1, 0, "{}", tfaot::kernel::print(&p));
+}
+
+/// `softmax(x)` of `f32[5,21]` values called `y`.
+const SOFTMAX: &str = "low = f32[] constant(-inf)\n zero = f32[] constant(0)\n\
+     m = f32[5] reduce(y, low), dimensions={1}, to_apply=max\n mb = f32[5,21] broadcast(m), dimensions={0}\n\
+     c = f32[5,21] subtract(y, mb)\n ex = f32[5,21] exponential(c)\n\
+     t = f32[5] reduce(ex, zero), dimensions={1}, to_apply=add\n tb = f32[5,21] broadcast(t), dimensions={0}\n\
+     ROOT p = f32[5,21] divide(ex, tb)\n";
+
+#[test]
+fn softmax_is_one_kernel() {
+    let p = program(&format!("y = f32[5,21] parameter(0)\n{SOFTMAX}"));
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+}
+
+#[test]
+fn softmax_after_a_layer_is_two_kernels() {
+    let p = program(&format!(
+        "x = f32[5,33] parameter(0)\n w = f32[33,21] constant({{...}})\n b = f32[21] parameter(1)\n\
+         d = f32[5,21] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n\
+         bb = f32[5,21] broadcast(b), dimensions={{1}}\n s = f32[5,21] add(d, bb)\n nil = f32[] constant(0)\n\
+         zeros = f32[5,21] broadcast(nil), dimensions={{}}\n y = f32[5,21] maximum(s, zeros)\n{SOFTMAX}"
+    ));
+    assert_eq!(counts(&p), (2, 1), "{}", tfaot::kernel::print(&p));
+}
+
+#[test]
+fn layer_norm_is_one_kernel() {
+    let p = program(
+        "x = f32[1,12,256] parameter(0)\n g = f32[256] parameter(1)\n b = f32[256] parameter(2)\n\
+         zero = f32[] constant(0)\n n = f32[] constant(0.00390625)\n e = f32[] constant(1e-6)\n\
+         s = f32[1,12] reduce(x, zero), dimensions={2}, to_apply=add\n nb = f32[1,12] broadcast(n), dimensions={}\n\
+         m = f32[1,12] multiply(s, nb)\n mb = f32[1,12,256] broadcast(m), dimensions={0,1}\n\
+         c = f32[1,12,256] subtract(x, mb)\n q = f32[1,12,256] multiply(c, c)\n\
+         v = f32[1,12] reduce(q, zero), dimensions={2}, to_apply=add\n vn = f32[1,12] multiply(v, nb)\n\
+         eb = f32[1,12] broadcast(e), dimensions={}\n ve = f32[1,12] add(vn, eb)\n r = f32[1,12] rsqrt(ve)\n\
+         rb = f32[1,12,256] broadcast(r), dimensions={0,1}\n y = f32[1,12,256] multiply(c, rb)\n\
+         gb = f32[1,12,256] broadcast(g), dimensions={2}\n bb = f32[1,12,256] broadcast(b), dimensions={2}\n\
+         yg = f32[1,12,256] multiply(y, gb)\n ROOT out = f32[1,12,256] add(yg, bb)\n",
+    );
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+}
+
+#[test]
+fn heads_are_split_by_the_product_itself() {
+    let p = program(
+        "x = f32[12,64] parameter(0)\n w = f32[64,64] parameter(1)\n b = f32[64] parameter(2)\n\
+         d = f32[12,64] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n\
+         bb = f32[12,64] broadcast(b), dimensions={1}\n s = f32[12,64] add(d, bb)\n h = f32[12,4,16] reshape(s)\n\
+         ROOT t = f32[4,12,16] transpose(h), dimensions={1,0,2}\n",
+    );
+    let text = tfaot::kernel::print(&p);
+    assert_eq!(counts(&p), (2, 1), "packing and the product: {text}");
+}
