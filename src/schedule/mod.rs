@@ -1,5 +1,6 @@
 //! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
 mod fuse;
+mod in_place;
 mod layout;
 mod memory_plan;
 mod nest;
@@ -13,9 +14,10 @@ use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 use fuse::{Fate, Plan};
+use in_place::Lifetimes;
 use layout::{Layout, Spot};
 use memory_plan::Uses;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use weights::Weights;
 
 /// Schedules an optimised module.
@@ -38,7 +40,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         });
     }
     let mut steps = Vec::new();
-    let root = s.computation(module.entry, args, &mut steps)?;
+    let root = s.computation(module.entry, args, Params::Borrowed, &mut steps)?;
     s.results(&root, &mut steps)?;
     s.program.steps = steps;
     s.program.weights_bytes = s.weights.bytes();
@@ -86,6 +88,18 @@ struct Scope<'a> {
     placed: HashMap<InstId, Value>,
     /// Copies with margins of values that have none.
     padded: HashMap<InstId, Value>,
+    lifetimes: Lifetimes,
+    /// Memory that belongs to the caller.
+    borrowed: HashSet<BufId>,
+}
+
+/// Whose memory the parameters of a computation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Params {
+    /// The computation's: nobody reads it again.
+    Owned,
+    /// The caller's.
+    Borrowed,
 }
 
 struct Scheduler<'a> {
@@ -162,7 +176,8 @@ impl<'a> Scheduler<'a> {
         steps.push(Step::Launch(id));
     }
 
-    fn computation(&mut self, id: CompId, params: Vec<Value>, steps: &mut Vec<Step>) -> Result<Value> {
+    /// The steps of a computation. It may write to the memory of its parameters where they are `Params::Owned`.
+    fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params, steps: &mut Vec<Step>) -> Result<Value> {
         self.depth += 1;
         if self.depth > 64 {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
@@ -171,11 +186,19 @@ impl<'a> Scheduler<'a> {
         let plan = fuse::plan(self.module, comp);
         let spots = layout::spots(comp, &plan);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let mut scope = Scope { comp, plan, spots, values, placed, padded };
+        let lifetimes = Lifetimes::new(comp, &plan);
+        let borrowed = match owner {
+            Params::Owned => HashSet::new(),
+            Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
+        };
+        let mut scope = Scope { comp, plan, spots, lifetimes, borrowed, values, placed, padded };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }
         for inst in comp.post_order() {
+            if comp[inst].shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
+                return Err(refuse(comp, inst, ": sizes must be known at compile time"));
+            }
             self.instruction(&mut scope, inst, steps)?;
         }
         self.depth -= 1;
@@ -206,9 +229,6 @@ impl<'a> Scheduler<'a> {
         }
         let comp = scope.comp;
         let inst = &comp[id];
-        if inst.shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
-            return Err(refuse(comp, id, ": sizes must be known at compile time"));
-        }
         let value = match &inst.op {
             Op::Constant(_) if id != comp.root => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
@@ -231,13 +251,10 @@ impl<'a> Scheduler<'a> {
             }
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
                 let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
-                self.computation(*callee, args, steps)?
+                self.computation(*callee, args, Params::Borrowed, steps)?
             }
             Op::While { cond, body } => self.while_loop(scope, id, *cond, *body, steps)?,
             Op::Conditional(branches) => self.conditional(scope, id, branches, steps)?,
-            Op::Copy | Op::OptimizationBarrier if inst.shape.as_array().is_none() => {
-                self.value(scope, inst.operands[0])?
-            }
             Op::AfterAll => Value::default(),
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             // The same elements in the same order: another view of the same memory.
@@ -247,7 +264,10 @@ impl<'a> Scheduler<'a> {
                 self.value(scope, inst.operands[0])?
             }
             _ => {
-                let out = self.place(scope, id, steps)?;
+                let out = match self.reused(scope, id) {
+                    Some(out) => out,
+                    None => self.place(scope, id, steps)?,
+                };
                 self.kernels(scope, id, &out, steps)?;
                 out
             }
@@ -266,17 +286,23 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<Value> {
         let init = self.value(scope, scope.comp[id].operands[0])?;
-        let state = self.fresh(&scope.comp[id].shape);
-        for (&from, &to) in init.leaves.iter().zip(&state.leaves) {
-            self.copy(from, to, steps);
+        // Memory that nothing reads behind the loop becomes the loop's.
+        let mut state = init.clone();
+        for i in 0..init.leaves.len() {
+            let from = init.leaves[i];
+            if init.leaves[..i].contains(&from) || !self.dies(scope, from, id) {
+                let (dtype, elements) = (self.program.buffers[from].dtype, self.program.buffers[from].elements);
+                state.leaves[i] = self.buffer(dtype, elements);
+                self.copy(from, state.leaves[i], steps);
+            }
         }
         let start = self.uses.clock;
         let mut cond_steps = Vec::new();
-        let pred = self.computation(cond, vec![state.clone()], &mut cond_steps)?;
+        let pred = self.computation(cond, vec![state.clone()], Params::Borrowed, &mut cond_steps)?;
         let pred = *pred.leaves.first().ok_or_else(|| refuse(scope.comp, id, ""))?;
         self.uses.launch([pred]);
         let mut body_steps = Vec::new();
-        let next = self.computation(body, vec![state.clone()], &mut body_steps)?;
+        let next = self.computation(body, vec![state.clone()], Params::Owned, &mut body_steps)?;
         // A result that is another part of the old state is saved before anything is overwritten.
         let mut sources = next.leaves.clone();
         for (i, source) in sources.iter_mut().enumerate() {
@@ -315,7 +341,7 @@ impl<'a> Scheduler<'a> {
         for (i, &branch) in branches.iter().enumerate() {
             let arg = self.value(scope, operands[i + 1])?;
             let mut branch_steps = Vec::new();
-            let result = self.computation(branch, vec![arg], &mut branch_steps)?;
+            let result = self.computation(branch, vec![arg], Params::Borrowed, &mut branch_steps)?;
             for (&from, &to) in result.leaves.iter().zip(&out.leaves) {
                 self.copy(from, to, &mut branch_steps);
             }

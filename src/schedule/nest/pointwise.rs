@@ -97,7 +97,23 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// The operand is copied, then the update is written over it.
+    /// Copies the operand of an update into the result, unless it is there.
+    pub(super) fn start_from(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if scope.values.get(&operand).is_some_and(|v| v.leaves == out.leaves) {
+            return Ok(());
+        }
+        let dims = scope.comp.array(operand).dims.clone();
+        self.fill(scope, id, operand, &dims.clone(), |at| linear(at, &dims), out, steps)
+    }
+
+    /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
     pub(super) fn dynamic_update_slice(
         &mut self,
         scope: &mut Scope<'a>,
@@ -107,7 +123,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let operands = scope.comp[id].operands.clone();
         let (whole, part) = (scope.comp.array(id).dims.clone(), scope.comp.array(operands[1]).dims.clone());
-        self.fill(scope, id, operands[0], &whole.clone(), |at| linear(at, &whole), out, steps)?;
+        self.start_from(scope, id, operands[0], out, steps)?;
         if part.contains(&0) {
             return Ok(());
         }

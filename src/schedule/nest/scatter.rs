@@ -27,7 +27,7 @@ impl<'a> Scheduler<'a> {
         let dims = comp.array(operands[0]).dims.clone();
         for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
             let leaf = Value { leaves: vec![leaf], layout: None };
-            self.fill(scope, id, operand, &dims, |at| linear(at, &dims), &leaf, steps)?;
+            self.start_from(scope, id, operand, &leaf, steps)?;
         }
         let update_dims = comp.array(updates[0]).dims.clone();
         if dims.contains(&0) || update_dims.contains(&0) {

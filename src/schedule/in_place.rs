@@ -1,0 +1,88 @@
+//! Which updates may write over their operand: those whose operand is memory of this computation's own that nothing reads
+//! afterwards. A loop that fills a list element by element then copies no list.
+use super::fuse::{Fate, Plan};
+use super::{Scheduler, Scope, Value};
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::{BufId, Place};
+use crate::util::id_vec::{Id, IdVec};
+
+/// When instructions of a computation run, and when their values are read.
+#[derive(Clone, Debug)]
+pub struct Lifetimes {
+    /// The place of each instruction in the order of execution.
+    position: IdVec<InstId, usize>,
+    /// The position of the last instruction that reads each value; beyond all for the result.
+    last_read: IdVec<InstId, usize>,
+}
+
+impl Lifetimes {
+    /// Of `comp`: an inlined instruction runs, and reads, where its readers run.
+    pub fn new(comp: &Computation, plan: &Plan) -> Lifetimes {
+        let order = comp.post_order();
+        let users = comp.users();
+        let mut position: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
+        for (i, &id) in order.iter().enumerate() {
+            position[id] = i;
+        }
+        let mut last_read: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
+        last_read[comp.root] = usize::MAX;
+        for &id in order.iter().rev() {
+            let read_at = |u: InstId| if plan.fate[u] == Fate::Materialised { position[u] } else { last_read[u] };
+            let last = users[id].iter().map(|&u| read_at(u)).max().unwrap_or(0);
+            last_read[id] = last_read[id].max(last);
+        }
+        Lifetimes { position, last_read }
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
+    pub(super) fn dies(&self, scope: &Scope<'a>, buf: BufId, id: InstId) -> bool {
+        let now = scope.lifetimes.position[id];
+        matches!(self.program.buffers[buf].place, Place::Workspace(_))
+            && !scope.borrowed.contains(&buf)
+            && scope
+                .values
+                .iter()
+                .all(|(v, value)| !value.leaves.contains(&buf) || scope.lifetimes.last_read[*v] <= now)
+    }
+
+    /// The memory of the operands of an update that may become its result.
+    pub(super) fn reused(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
+        let inst = &scope.comp[id];
+        let count = match inst.op {
+            Op::DynamicUpdateSlice => 1,
+            Op::Scatter { .. } => inst.operands.len() / 2,
+            _ => return None,
+        };
+        let mut leaves = Vec::new();
+        for operand in &inst.operands[..count] {
+            let value = scope.values.get(operand).filter(|v| v.layout.is_none())?;
+            let buf = value.leaves.first().copied()?;
+            if leaves.contains(&buf) || !self.dies(scope, buf, id) {
+                return None;
+            }
+            leaves.push(buf);
+        }
+        // What else the update reads must lie elsewhere: it reads while it writes.
+        let others = self.sources(scope, &inst.operands[count..]);
+        (!others.iter().any(|b| leaves.contains(b))).then_some(Value { leaves, layout: None })
+    }
+
+    /// The buffers that the instructions `ids` are computed from, through inlined ones.
+    fn sources(&self, scope: &Scope<'a>, ids: &[InstId]) -> Vec<BufId> {
+        let mut out = Vec::new();
+        let mut seen = vec![false; scope.comp.insts.len()];
+        let mut open = ids.to_vec();
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            match scope.values.get(&id) {
+                Some(value) => out.extend(&value.leaves),
+                None => open.extend(&scope.comp[id].operands),
+            }
+        }
+        out
+    }
+}
