@@ -1,6 +1,7 @@
 //! The straight line from a file to an object.
 use crate::codegen::{self, Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dump::Dump;
 use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
 use crate::kernel;
 use crate::lower::{self, Lowered};
@@ -45,16 +46,49 @@ pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Fro
 }
 
 /// HLO to better HLO and loops; `source` is what `NAME_info()->source` says.
-pub fn plan(mut lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
-    optimize::run(&mut lowered.module)?;
-    optimize::expand(&mut lowered.module)?;
+pub fn plan(lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
+    plan_and_dump(lowered, name, source, target, &mut None)
+}
+
+fn plan_and_dump(
+    mut lowered: Lowered,
+    name: &str,
+    source: &str,
+    target: &Target,
+    dump: &mut Option<Dump>,
+) -> Result<(Module, kernel::Program)> {
+    optimise(&mut lowered.module, dump)?;
     let program = schedule::build(&lowered, name, source, target)?;
     Ok((lowered.module, program))
 }
 
-/// HLO to machine code.
-pub fn build(lowered: Lowered, name: &str, source: &str, target: &Target, launches: Launches) -> Result<Built> {
-    let (module, program) = plan(lowered, name, source, target)?;
+/// All passes; a dump sees the module before them and after each that changed it.
+fn optimise(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
+    let Some(dump) = dump else {
+        optimize::run(module)?;
+        return optimize::expand(module);
+    };
+    dump.before(module)?;
+    let mut seen = Ok(());
+    optimize::run_with(module, &[], |pass, module, changed, _| {
+        if changed == optimize::Changed::Yes && seen.is_ok() {
+            seen = dump.after_pass(module, pass);
+        }
+    })?;
+    seen?;
+    optimize::expand(module)
+}
+
+/// HLO to machine code; `dump` takes what XLA's flags ask for.
+pub fn build(
+    lowered: Lowered,
+    name: &str,
+    source: &str,
+    target: &Target,
+    launches: Launches,
+    dump: &mut Option<Dump>,
+) -> Result<Built> {
+    let (module, program) = plan_and_dump(lowered, name, source, target, dump)?;
     let object = codegen::compile(&program, target, launches)?;
     Ok(Built { module, program, object })
 }
@@ -72,11 +106,16 @@ pub struct Variants {
 }
 
 /// HLO to machine code for several targets of one architecture; the newest instruction set is asked for first.
-pub fn build_variants(lowered: Lowered, name: &str, source: &str, targets: &[Target]) -> Result<Variants> {
+pub fn build_variants(
+    mut lowered: Lowered,
+    name: &str,
+    source: &str,
+    targets: &[Target],
+    dump: &mut Option<Dump>,
+) -> Result<Variants> {
+    optimise(&mut lowered.module, dump)?;
     let mut targets = targets.to_vec();
     targets.sort_by_key(|t| std::cmp::Reverse(t.level()));
-    let mut lowered = lowered;
-    optimize::run(&mut lowered.module)?;
     let mut each = Vec::new();
     for target in targets {
         let own = format!("{name}_{}", names::identifier(&target.cpu));

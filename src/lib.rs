@@ -24,5 +24,6 @@ pub mod lower;
 pub mod schedule;
 pub mod codegen;
 pub mod package;
+pub mod dump;
 pub mod compile;
 pub mod cli;

@@ -134,3 +134,37 @@ fetch { id { node_name: \"Identity\" } name: \"score\" }";
     let archive = npyz::npz::NpzArchive::open(&out).expect("an npz");
     assert_eq!(archive.array_names().collect::<Vec<_>>(), ["Identity:0"]);
 }
+
+#[test]
+fn hlo_goes_through_messages_and_stablehlo() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let text = "HloModule m\n\nENTRY %e (p: f32[2]{0}) -> f32[2]{0} {\n  %p = f32[2]{0} parameter(0)\n  ROOT %r = f32[2]{0} add(%p, %p)\n}\n";
+    std::fs::write(at("m.hlo"), text).expect("is written");
+    let message = tfaot(&["hlo", "print", "--format", "proto", &at("m.hlo")]).stdout;
+    std::fs::write(at("m.hlo.pb"), message).expect("is written");
+    assert_eq!(succeed(&["hlo", "print", &at("m.hlo.pb")]), text);
+    let mlir = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { %0 = stablehlo.add %a, %a : tensor<2xf32> return %0 : tensor<2xf32> }";
+    std::fs::write(at("m.mlir"), mlir).expect("is written");
+    assert!(succeed(&["hlo", "verify", &at("m.mlir"), &at("m.hlo.pb")]).contains("m.mlir: ok"));
+}
+
+#[test]
+fn xla_flags_dump_under_the_names_of_xla() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (out, dumps) = (scratch.path().join("out"), scratch.path().join("dumps"));
+    let flags = format!("--xla_dump_to={} --xla_dump_hlo_as_text --xla_dump_hlo_as_proto", dumps.display());
+    succeed(&["compile", MLP, "-o", &out.display().to_string(), "--xla-flags", &flags]);
+    let mut names: Vec<String> = std::fs::read_dir(&dumps)
+        .expect("a folder")
+        .map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    for end in
+        [".before_optimizations.txt", ".before_optimizations.hlo.pb", ".cpu_after_optimizations.txt", ".debug_options"]
+    {
+        assert!(names.iter().any(|n| n.starts_with("module_0000.") && n.ends_with(end)), "{end} among {names:?}");
+    }
+    let message = names.iter().find(|n| n.ends_with("after_optimizations.hlo.pb")).expect("a message");
+    succeed(&["hlo", "verify", &dumps.join(message).display().to_string()]);
+}

@@ -25,6 +25,7 @@ const ROOMS: &[(&str, u32)] = &[
     ("codegen", 10),
     ("package", 11),
     ("rewrite", 11),
+    ("dump", 12),
     ("report", 12),
     ("compile", 13),
     ("cli", 14),

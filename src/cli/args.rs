@@ -50,7 +50,7 @@ pub enum HloVerb {
     /// Optimise modules and print them.
     Opt(HloOpt),
     /// Evaluate a module with the interpreter.
-    Eval(HloCall),
+    Eval(HloEval),
     /// Compile a module and run it here.
     Run(HloCall),
 }
@@ -136,6 +136,8 @@ pub struct CompileArgs {
     pub emit: Vec<Emit>,
     #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub xla: XlaArgs,
 }
 
 /// Who computes.
@@ -285,9 +287,17 @@ pub struct TargetsArgs {
 
 #[derive(Args, Debug)]
 pub struct HloFiles {
-    /// HLO text or an HloProto; `-` is standard input.
+    /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<String>,
+}
+
+/// What XLA would dump.
+#[derive(Args, Debug, Default)]
+pub struct XlaArgs {
+    /// Flags as in the environment variable XLA_FLAGS, which come after those: --xla_dump_to and its family.
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    pub xla_flags: Option<String>,
 }
 
 /// How a module is written.
@@ -324,6 +334,8 @@ pub struct HloOpt {
     /// Say on standard error what each pass did: runs that changed something, instructions left, time.
     #[arg(long)]
     pub stats: bool,
+    #[command(flatten)]
+    pub xla: XlaArgs,
 }
 
 #[derive(Args, Debug)]
@@ -337,7 +349,7 @@ pub struct HloVerify {
 
 #[derive(Args, Debug)]
 pub struct HloCall {
-    /// HLO text or an HloProto; `-` is standard input.
+    /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
     #[arg(value_name = "FILE")]
     pub file: String,
     /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.
@@ -349,6 +361,17 @@ pub struct HloCall {
     /// Threads of a compiled module.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    #[command(flatten)]
+    pub xla: XlaArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct HloEval {
+    #[command(flatten)]
+    pub call: HloCall,
+    /// Instructions that loops may run, so that one without an end is stopped.
+    #[arg(long, value_name = "N", default_value_t = crate::interp::MAX_STEPS)]
+    pub max_steps: u64,
 }
 
 #[derive(Args, Debug)]

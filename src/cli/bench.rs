@@ -18,8 +18,8 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let keys = graph::result_keys(&args.graph, &front.lowered);
     let infos = front.lowered.args.clone();
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
-    let built =
-        compile::build(front.lowered, &name, &name, &target, launches).map_err(|e| graph::in_file(e, &args.graph))?;
+    let built = compile::build(front.lowered, &name, &name, &target, launches, &mut None)
+        .map_err(|e| graph::in_file(e, &args.graph))?;
     let compile_s = start.elapsed().as_secs_f64();
     let values = inputs::load(args.inputs.as_deref(), &infos)?;
     let mut session = Session::new(&built, &target, &values, args.threads.into())?;

@@ -1,6 +1,6 @@
 //! `tfaot compile`: a graph to files.
 use super::args::{CompileArgs, Emit};
-use super::{Verdict, graph, out};
+use super::{Verdict, dump, graph, out};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Variants};
 use crate::diag::{Error, Result};
@@ -14,15 +14,22 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let targets = graph::targets(&args.target)?;
     let front = graph::front(&args.graph)?;
     let source = compile::source_name(&args.graph.graph);
+    let flags = dump::flags(&args.xla)?;
+    let mut dumped = dump::start(&flags, &front.lowered.module);
     let built = match &targets[..] {
-        [target] => compile::build(front.lowered, &name, &source, target, Launches::Direct).map(|b| Variants {
-            face: b.program.without_code(),
-            each: vec![(b.program, target.clone())],
-            module: b.module,
-            object: b.object,
-        }),
-        several => compile::build_variants(front.lowered, &name, &source, several),
+        [target] => {
+            compile::build(front.lowered, &name, &source, target, Launches::Direct, &mut dumped).map(|b| Variants {
+                face: b.program.without_code(),
+                each: vec![(b.program, target.clone())],
+                module: b.module,
+                object: b.object,
+            })
+        }
+        several => compile::build_variants(front.lowered, &name, &source, several, &mut dumped),
     };
+    let built = built.and_then(|b| dump::built(&mut dumped, &b.module, &b.each, &b.object.bytes).map(|()| b));
+    // What was seen before an error helps to find it.
+    dump::write(&flags, dumped)?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
     let mut emit = args.emit.clone();
     emit.sort();

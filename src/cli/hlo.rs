@@ -1,9 +1,11 @@
 //! `tfaot hlo`: modules as text or messages.
 use super::args::{HloCall, HloFiles, HloFormat, HloOpt, HloVerb, HloVerify};
-use super::{Verdict, inputs, npz, out};
+use super::{Verdict, dump, inputs, npz, out};
+use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Literal, Module, Shape, proto, text, verify};
+use crate::hlo::{Literal, Module, Shape, proto, stablehlo, text, verify};
+use crate::interp;
 use crate::optimize;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
@@ -21,7 +23,7 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
             optimise(module, &args)
         }),
         HloVerb::Verify(args) => verify_all(&args),
-        HloVerb::Eval(args) => eval(&args),
+        HloVerb::Eval(args) => eval(&args.call, args.max_steps),
         HloVerb::Run(args) => native(&args),
     }
 }
@@ -45,7 +47,7 @@ fn decode(bytes: Vec<u8>) -> Result<Module> {
     let source = String::from_utf8(bytes).map_err(|e| {
         Error::user(Code::HloSyntax, format!("the text is not UTF-8: byte {}", e.utf8_error().valid_up_to()))
     })?;
-    text::parse(&source)
+    if stablehlo::is_stablehlo(&source) { stablehlo::parse(&source) } else { text::parse(&source) }
 }
 
 /// The same, verified.
@@ -75,6 +77,9 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
         optimize::find(name)?;
     }
     let before = count(module);
+    let flags = dump::flags(&args.xla)?;
+    let mut dumped = dump::start(&flags, module);
+    let mut seen = dumped.as_mut().map_or(Ok(()), |d| d.before(module));
     let passes: Vec<&str> = args.passes.iter().map(String::as_str).collect();
     optimize::run_with(module, &passes, |pass, module, changed, taken| {
         let row = rows.entry(pass.to_string()).or_default();
@@ -83,7 +88,13 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
         if changed && args.print_after.as_deref().is_some_and(|name| name == pass || name == "all") {
             out::note(format_args!("// after {pass}\n{}", text::print(module)));
         }
+        if let (true, true, Some(dumped)) = (changed, seen.is_ok(), &mut dumped) {
+            seen = dumped.after_pass(module, pass);
+        }
     })?;
+    seen?;
+    dumped.as_mut().map_or(Ok(()), |d| d.optimised(module))?;
+    dump::write(&flags, dumped)?;
     if args.stats {
         out::note(format_args!("{before} instructions before, {} after", count(module)));
         for (pass, (changed, left, taken)) in &rows {
@@ -114,12 +125,13 @@ fn verify_all(args: &HloVerify) -> Result<Verdict> {
     Ok(verdict)
 }
 
-fn eval(args: &HloCall) -> Result<Verdict> {
+fn eval(args: &HloCall, max_steps: u64) -> Result<Verdict> {
     let module = load_sound(&args.file)?;
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let mut leaves = inputs::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
     let literals = shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
-    let value = crate::interp::evaluate(&module, module.entry, &literals).map_err(|e| out::in_file(e, &args.file))?;
+    let value = interp::evaluate_within(&module, module.entry, &literals, max_steps);
+    let value = value.map_err(|e| out::in_file(e, &args.file))?;
     let results = value.leaves().into_iter().cloned().collect();
     write_results(args, results)
 }
@@ -128,7 +140,15 @@ fn native(args: &HloCall) -> Result<Verdict> {
     let lowered = compile::wrap(load_sound(&args.file)?).map_err(|e| out::in_file(e, &args.file))?;
     let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
     let target = Target::resolve(None, None, None)?;
-    let results = super::run::native(lowered, "hlo", &target, &values, args.threads.into());
+    let flags = dump::flags(&args.xla)?;
+    let mut dumped = dump::start(&flags, &lowered.module);
+    let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);
+    let built = built.and_then(|b| {
+        let each = [(b.program.clone(), target.clone())];
+        dump::built(&mut dumped, &b.module, &each, &b.object.bytes).map(|()| b)
+    });
+    dump::write(&flags, dumped)?;
+    let results = built.and_then(|b| super::run::call(&b, &target, &values, args.threads.into()));
     write_results(args, results.map_err(|e| out::in_file(e, &args.file))?)
 }
 

@@ -9,6 +9,7 @@ mod cluster;
 mod cluster_text;
 mod compile;
 mod config;
+mod dump;
 mod explain;
 mod graph;
 mod guard;

@@ -3,11 +3,12 @@ use super::args::{Engine, RunArgs};
 use super::native::Session;
 use super::{Verdict, graph, inputs};
 use crate::codegen::Launches;
+use crate::compile::{self, Built};
 use crate::diag::Result;
 use crate::lower::Lowered;
+use crate::optimize;
 use crate::target::Target;
 use crate::tensor::Tensor;
-use crate::{compile, optimize};
 
 /// Runs the graph once.
 pub fn run(args: &RunArgs) -> Result<Verdict> {
@@ -33,8 +34,12 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
 
 /// The results of compiled code.
 pub fn native(lowered: Lowered, name: &str, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
-    let built = compile::build(lowered, name, name, target, Launches::Direct)?;
-    let mut session = Session::new(&built, target, args, threads)?;
+    call(&compile::build(lowered, name, name, target, Launches::Direct, &mut None)?, target, args, threads)
+}
+
+/// The results of a compiled model.
+pub fn call(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
+    let mut session = Session::new(built, target, args, threads)?;
     session.call()?;
     Ok(session.results())
 }

@@ -9,6 +9,7 @@ pub mod infer;
 mod op;
 pub mod proto;
 mod shape;
+pub mod stablehlo;
 pub mod text;
 pub mod verify;
 

@@ -19,7 +19,7 @@ pub fn constant_value(b: &Builder, id: InstId) -> Option<Tensor> {
     let order = needed(comp, id)?;
     check(comp, &order, b.module()).ok()?;
     let plan = Plan::new(comp, order, id);
-    match Machine::new(b.module(), BUDGET).run_constant(comp, &plan) {
+    match Machine::new(b.module(), BUDGET, BUDGET).run_constant(comp, &plan) {
         Some(Literal::Array(t)) => Some(t),
         Some(Literal::Tuple(_) | Literal::Token) | None => None,
     }

@@ -39,6 +39,7 @@ impl Plan {
 pub(super) struct Machine<'a> {
     pub(super) module: &'a Module,
     budget: Cell<u64>,
+    steps: Cell<u64>,
     depth: Cell<u32>,
     plans: RefCell<HashMap<CompId, Rc<Plan>>>,
 }
@@ -89,9 +90,21 @@ pub(super) fn one_or_tuple(mut parts: Vec<Tensor>) -> Literal {
 }
 
 impl<'a> Machine<'a> {
-    /// A machine that does at most `budget` element operations.
-    pub(super) fn new(module: &'a Module, budget: u64) -> Self {
-        Machine { module, budget: Cell::new(budget), depth: Cell::new(0), plans: RefCell::default() }
+    /// A machine that does at most `budget` element operations, and whose loops run at most `steps` instructions.
+    pub(super) fn new(module: &'a Module, budget: u64, steps: u64) -> Self {
+        let (budget, steps) = (Cell::new(budget), Cell::new(steps));
+        Machine { module, budget, steps, depth: Cell::new(0), plans: RefCell::default() }
+    }
+    /// Takes the instructions of one more turn of a loop from the steps that are left.
+    pub(super) fn turn(&self, cond: CompId, body: CompId) -> Result<()> {
+        let work = (self.comp(cond)?.insts.len() + self.comp(body)?.insts.len()) as u64;
+        match self.steps.get().checked_sub(work) {
+            Some(left) => {
+                self.steps.set(left);
+                Ok(())
+            }
+            None => Err(Error::user(Code::StepLimit, "the loop takes more steps than are allowed")),
+        }
     }
     /// Takes `work` from the budget.
     pub(super) fn charge(&self, work: u64) -> Result<()> {

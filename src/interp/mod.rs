@@ -26,9 +26,17 @@ pub use constant::constant_value;
 /// The result of computation `comp` on `args`, one a parameter.
 ///
 /// Errors: `HloUnsupported` for opcodes that have no meaning on one device, `HloInvalid` for shapes that contradict each
-/// other, `TooLarge` for arrays beyond 2^34 bytes.
+/// other, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit` for loops that run [`MAX_STEPS`] instructions.
 pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
-    let machine = machine::Machine::new(module, u64::MAX);
+    evaluate_within(module, comp, args, MAX_STEPS)
+}
+
+/// The instructions that loops may run where the caller does not say: about a minute of work.
+pub const MAX_STEPS: u64 = 50_000_000;
+
+/// The same where loops may run `max_steps` instructions.
+pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
+    let machine = machine::Machine::new(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
 }
@@ -145,6 +153,16 @@ mod tests {
             b.add_inst(Op::Convolution(Box::new(dims)), &[x, k])
         });
         assert_eq!(t.to_vec::<f32>(), [210.0, 432.0]);
+    }
+
+    #[test]
+    fn a_loop_without_end_is_stopped() {
+        let text = "b { p = s32[] parameter(0) ROOT n = s32[] negate(p) }
+c { q = s32[] parameter(0) ROOT t = pred[] constant(true) }
+ENTRY e { i = s32[] constant(1) ROOT w = s32[] while(i), condition=c, body=b }";
+        let module = crate::hlo::text::parse(text).expect("parses");
+        let error = evaluate_within(&module, module.entry, &[], 1000).expect_err("it has no end");
+        assert_eq!(error.into_diagnostics()[0].code, crate::diag::Code::StepLimit);
     }
 
     #[test]

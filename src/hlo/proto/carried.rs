@@ -44,7 +44,7 @@ const API_VERSIONS: &[&str] = &[
 ];
 
 fn number(words: &[&str], text: &str) -> Result<i32> {
-    let found = words.iter().position(|w| *w == text.trim());
+    let found = words.iter().position(|w| w.eq_ignore_ascii_case(text.trim()));
     found
         .map(|i| i as i32)
         .ok_or_else(|| Error::user(Code::HloUnsupported, format!("`{text}` is none of {}", words.join(", "))))

@@ -1,6 +1,6 @@
 //! Shardings as messages, both ways. They are only carried: their text is read here and nowhere else.
-use super::generated::xla_data::OpSharding;
-use super::scan::Scan;
+use super::generated::xla_data::{OpMetadata, OpSharding};
+use super::scan::{Scan, escape};
 use crate::diag::{Code, Error, Result};
 
 /// Words of XLA's `OpSharding.Type`, by number; tuples and tiles have a form of their own.
@@ -48,6 +48,7 @@ fn parts(s: &mut Scan) -> Result<OpSharding> {
             "devices" => devices(s, &mut p)?,
             "last_tile_dim_replicate" => p.replicate_on_last_tile_dim = true,
             "last_tile_dims" => last_tile_dims(s, &mut p)?,
+            "metadata" => metadata(s, &mut p)?,
             word @ ("shard_as" | "shard_like") => {
                 p.is_shard_group = true;
                 p.shard_group_type = i32::from(word == "shard_like");
@@ -60,6 +61,54 @@ fn parts(s: &mut Scan) -> Result<OpSharding> {
         }
     }
     Ok(p)
+}
+
+/// `={op_name="a"}` or `={{op_name="a"}, {op_name="b"}}`.
+fn metadata(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
+    s.expect('=')?;
+    s.expect('{')?;
+    if !s.at('{') {
+        p.metadata.push(origin(s)?);
+        return Ok(());
+    }
+    while !s.eat('}') {
+        s.expect('{')?;
+        p.metadata.push(origin(s)?);
+        s.eat(',');
+    }
+    Ok(())
+}
+
+/// The fields of one origin, behind its `{`.
+fn origin(s: &mut Scan) -> Result<OpMetadata> {
+    let mut m = OpMetadata::new();
+    while !s.eat('}') {
+        let name = s.word();
+        s.expect('=')?;
+        if name == "source_line" {
+            m.source_line = s.int()? as i32;
+            continue;
+        }
+        let text = String::from_utf8_lossy(&s.quoted()?).into_owned();
+        match name {
+            "op_type" => m.op_type = text,
+            "op_name" => m.op_name = text,
+            "source_file" => m.source_file = text,
+            _ => return Err(unsupported(&format!("`{name}`"))),
+        }
+        s.eat(',');
+    }
+    Ok(m)
+}
+
+fn origin_text(m: &OpMetadata) -> String {
+    let texts = [("op_type", &m.op_type), ("op_name", &m.op_name), ("source_file", &m.source_file)];
+    let quoted = |(name, text): &(&str, &String)| format!("{name}=\"{}\"", escape(text.as_bytes()));
+    let mut parts: Vec<String> = texts.iter().filter(|t| !t.1.is_empty()).map(quoted).collect();
+    if m.source_line != 0 {
+        parts.push(format!("source_line={}", m.source_line));
+    }
+    format!("{{{}}}", parts.join(" "))
 }
 
 fn last_tile_dims(s: &mut Scan, p: &mut OpSharding) -> Result<()> {
@@ -132,6 +181,11 @@ pub(super) fn read(p: &OpSharding) -> String {
     if p.is_shard_group {
         let kind = if p.shard_group_type == 1 { "shard_like" } else { "shard_as" };
         out += &format!(" {kind} {}", p.shard_group_id);
+    }
+    match &p.metadata[..] {
+        [] => {}
+        [one] => out += &format!(" metadata={}", origin_text(one)),
+        all => out += &format!(" metadata={{{}}}", all.iter().map(origin_text).collect::<Vec<_>>().join(", ")),
     }
     out + "}"
 }

@@ -9,7 +9,7 @@ use crate::scalar::small_float;
 use crate::tensor::{DType, DTypeClass, Tensor};
 
 /// The most bytes that an elided constant is given.
-const ELIDED_LIMIT: u64 = 1 << 28;
+pub(in crate::hlo) const ELIDED_LIMIT: u64 = 1 << 28;
 const DEPTH: usize = 128;
 
 impl<'a> Parser<'a> {
@@ -238,7 +238,7 @@ fn mantissa_bits(dtype: DType) -> Option<u32> {
 }
 
 /// Appends the nearest value; NaN keeps its sign.
-fn push_float(dtype: DType, value: f64, out: &mut Vec<u8>) {
+pub(in crate::hlo) fn push_float(dtype: DType, value: f64, out: &mut Vec<u8>) {
     match dtype {
         DType::F64 => out.extend(value.to_le_bytes()),
         DType::F32 => out.extend((value as f32).to_le_bytes()),

@@ -11,11 +11,14 @@ mod printer;
 mod shape;
 pub(in crate::hlo) mod table;
 
+pub(in crate::hlo) use literal::{ELIDED_LIMIT, push_float};
 pub(crate) use parser::parse_entry_layout;
 pub(in crate::hlo) use parser::{parse_dim_labels, parse_literal, parse_shapes, parse_window};
 pub(in crate::hlo) use printer::{
     callees_first, dim_labels as print_dim_labels, operands_first, window_text as print_window,
 };
+
+pub use printer::Style;
 
 use super::Module;
 use crate::diag::Result;
@@ -34,7 +37,12 @@ pub fn parse(text: &str) -> Result<Module> {
 
 /// The module in XLA's text: callees first, each computation in the order of its arena where operands stand before users.
 pub fn print(module: &Module) -> String {
-    printer::print(module)
+    print_with(module, Style { large_constants: true, metadata: true })
+}
+
+/// The same with less in it.
+pub fn print_with(module: &Module, style: Style) -> String {
+    printer::print(module, style)
 }
 
 /// A constant as text, without its shape.

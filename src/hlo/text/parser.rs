@@ -465,8 +465,12 @@ impl<'a> Parser<'a> {
         if self.tok.kind == Kind::Ident && self.src[self.tok.end..].starts_with('(') {
             return self.rhs(None, shape, false);
         }
-        let at = self.tok;
+        // XLA takes a comma between an operand's shape and its name.
         let lone = self.lone && self.scopes.len() == 1;
+        if shape.is_some() && !lone && self.is(b',') && self.peek().kind == Kind::Name {
+            self.advance();
+        }
+        let at = self.tok;
         let name = match self.tok.kind {
             Kind::Name | Kind::Ident => self.name()?,
             _ if lone && shape.is_some() => "",

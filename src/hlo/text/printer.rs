@@ -9,8 +9,20 @@ use crate::scalar::{CompareKind, Direction, ScalarOp, small_float};
 use crate::tensor::{DType, DTypeClass, Tensor};
 use crate::util::id_vec::{Id, IdVec};
 
-/// See [`super::print`].
-pub(super) fn print(module: &Module) -> String {
+/// How much of a module is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Constants of more than ten elements are written out; `{...}` stands for them otherwise.
+    pub large_constants: bool,
+    /// Where instructions came from.
+    pub metadata: bool,
+}
+
+/// A constant of more elements is large.
+const SMALL_CONSTANT: usize = 10;
+
+/// See [`super::print_with`].
+pub(super) fn print(module: &Module, style: Style) -> String {
     let names = unique_names(module.comps.values().map(|c| c.name.as_str()));
     let names: IdVec<CompId, String> = names.into_iter().collect();
     let mut out = format!("HloModule {}", sanitised(&module.name));
@@ -22,7 +34,7 @@ pub(super) fn print(module: &Module) -> String {
     }
     out.push('\n');
     for id in callees_first(module) {
-        computation(module, id, &names, &mut out);
+        computation(module, id, &names, style, &mut out);
     }
     out
 }
@@ -96,7 +108,7 @@ fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     names.map(one).collect()
 }
 
-fn computation(module: &Module, id: CompId, comp_names: &IdVec<CompId, String>, out: &mut String) {
+fn computation(module: &Module, id: CompId, comp_names: &IdVec<CompId, String>, style: Style, out: &mut String) {
     let comp = &module.comps[id];
     let names = unique_names(comp.insts.values().map(|i| i.name.as_str()));
     let params: Vec<String> =
@@ -108,23 +120,24 @@ fn computation(module: &Module, id: CompId, comp_names: &IdVec<CompId, String>, 
         let root = if i == comp.root { "ROOT " } else { "" };
         let inst = &comp.insts[i];
         let _ = write!(out, "  {root}%{} = {} {}(", names[i.index()], inst.shape, inst.op.name());
-        operands(inst, &names, out);
+        operands(inst, &names, style, out);
         out.push(')');
         if let Op::Conditional(branches) = &inst.op {
             branch_attributes(comp, inst, branches, comp_names, out);
         }
-        attributes(inst, comp_names, out);
+        attributes(inst, comp_names, style, out);
         out.push('\n');
     }
     out.push_str("}\n");
 }
 
-fn operands(inst: &Inst, names: &[String], out: &mut String) {
+fn operands(inst: &Inst, names: &[String], style: Style, out: &mut String) {
     match &inst.op {
         Op::Parameter(n) => {
             let _ = write!(out, "{n}");
         }
-        Op::Constant(value) => literal(value, out),
+        Op::Constant(value) if style.large_constants => literal(value, out),
+        Op::Constant(value) => elided(value, out),
         _ => {
             for (i, operand) in inst.operands.iter().enumerate() {
                 let _ = write!(out, "{}%{}", if i > 0 { ", " } else { "" }, names[operand.index()]);
@@ -133,7 +146,7 @@ fn operands(inst: &Inst, names: &[String], out: &mut String) {
     }
 }
 
-fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, out: &mut String) {
+fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, style: Style, out: &mut String) {
     for (name, value) in own_attributes(&inst.op, comps) {
         let _ = write!(out, ", {name}={value}");
     }
@@ -141,7 +154,7 @@ fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, out: &mut String) {
         let _ = write!(out, ", {name}={value}");
     }
     let m = &inst.metadata;
-    if *m != Default::default() {
+    if *m != Default::default() && style.metadata {
         out.push_str(", metadata={");
         let parts = [("op_type", &m.op_type), ("op_name", &m.op_name)];
         let parts: Vec<String> =
@@ -470,6 +483,22 @@ pub(super) fn literal(value: &Literal, out: &mut String) {
             out.push(')');
         }
         Literal::Token => out.push_str("token"),
+    }
+}
+
+/// The same with `{...}` for large arrays.
+fn elided(value: &Literal, out: &mut String) {
+    match value {
+        Literal::Array(t) if t.len() > SMALL_CONSTANT => out.push_str("{...}"),
+        Literal::Tuple(parts) => {
+            out.push('(');
+            for (i, part) in parts.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                elided(part, out);
+            }
+            out.push(')');
+        }
+        Literal::Array(_) | Literal::Token => literal(value, out),
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
         "all-to-all" => all_to_all(f, shapes, group_size),
         "collective-permute" | "collective-permute-start" => permute(f, inst, shapes),
         "ragged-all-to-all" => ragged(shapes),
+        "scaled-dot" => scaled_dot(shapes),
         "copy-start" => {
             let want =
                 |s: &Shape| Shape::Tuple(vec![s.clone(), s.clone(), Shape::array(crate::tensor::DType::U32, [])]);
@@ -126,7 +127,14 @@ fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String
     let channel = attr(f, "channel_id").is_some();
     let global = attr(f, "use_global_device_ids") == Some("true");
     let factor = if channel && !global { number(module, "num_partitions") } else { 1 };
-    let Some(first) = groups.first() else { return Ok(None) };
+    let Some(first) = groups.first() else {
+        let whole = matches!(f.opcode.as_str(), "all-to-all") && attr(f, "dimensions").is_none();
+        return match () {
+            () if channel && global => Err("global device ids need replica groups that are written".to_string()),
+            () if whole => Ok(Some(number(module, "replica_count"))),
+            () => Ok(None),
+        };
+    };
     let uniform = matches!(f.opcode.as_str(), "all-gather" | "reduce-scatter" | "all-to-all" | "ragged-all-to-all");
     if uniform && groups.iter().any(|g| g.len() != first.len()) {
         return Err("replica groups expected to be of uniform size".to_string());
@@ -173,7 +181,9 @@ fn sharded(f: &Foreign, shapes: &[&Shape], own: &Shape, group: Option<u64>, scat
 
 fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> Check {
     let split = attr(f, "dimensions").is_some();
-    if shapes.windows(2).any(|w| !split && !w[0].same(w[1])) {
+    let laid_out = |s: &Shape| s.as_array().and_then(|a| a.layout.clone());
+    let differ = |a: &Shape, b: &Shape| !a.same(b) || (laid_out(a).is_some() && laid_out(b).is_some() && a != b);
+    if shapes.windows(2).any(|w| !split && differ(w[0], w[1])) {
         return Err("all-to-all has operands with different shapes".to_string());
     }
     match group {
@@ -184,12 +194,22 @@ fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> Check {
 
 fn permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
     let pairs = attr(f, "source_target_pairs").and_then(groups).unwrap_or_default();
-    let most = if shapes.len() >= 4 && shapes[0].as_array().is_some() { 2 } else { 1 };
+    // Into a place of their own, several slices of one device may go and come.
+    let most = match (shapes.len(), shapes[0].as_array()) {
+        (4, Some(_)) => 2,
+        (4, None) => 4,
+        _ => 1,
+    };
     for side in 0..2 {
         let mut ends: Vec<i64> = pairs.iter().filter_map(|p| p.get(side).copied()).collect();
         ends.sort_unstable();
-        if most == 1 && ends.windows(2).any(|w| w[0] == w[1]) {
-            return Err("a device is a source or a target twice in source_target_pairs".to_string());
+        if ends.windows(most + 1).any(|w| w[0] == w[most]) {
+            return Err(format!("a device is a source or a target more than {most} times in source_target_pairs"));
+        }
+    }
+    if shapes.len() != 4 {
+        for i in 0..shapes.len() {
+            array(shapes, i)?;
         }
     }
     if inst.op.name() == "collective-permute" && shapes.len() == 1 {
@@ -204,6 +224,17 @@ fn ragged(shapes: &[&Shape]) -> Check {
         let a = array(shapes, i)?;
         if a.rank() == 0 || a.rank() > 2 || array(shapes, 2)?.dims != a.dims {
             return Err(format!("ragged-all-to-all operand {i} is {a}"));
+        }
+    }
+    Ok(())
+}
+
+/// A scale has as many dimensions as what it scales, or none.
+fn scaled_dot(shapes: &[&Shape]) -> Check {
+    for i in 0..2 {
+        let (x, scale) = (array(shapes, i)?, array(shapes, i + 2)?);
+        if scale.rank() != 0 && scale.rank() != x.rank() {
+            return Err(format!("the scale {scale} has another number of dimensions than {x}"));
         }
     }
     Ok(())
@@ -265,18 +296,32 @@ fn wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Chec
     Ok(())
 }
 
-/// `foo-update` and `foo-done` continue a `foo-start`.
+/// `foo-update` and `foo-done` continue a `foo-start`: on its thread, with its computation.
 fn wrapper_chain(comp: &Computation, inst: &Inst) -> Check {
     let opcode = inst.op.name();
-    if !crate::hlo::text::is_sugar(opcode) || opcode.ends_with("-start") {
+    let wraps = crate::hlo::text::is_sugar(opcode) || opcode.starts_with("async-");
+    if !wraps || opcode.ends_with("-start") {
         return Ok(());
     }
     let base = opcode.rsplit_once('-').map_or("", |p| p.0);
-    let before = inst.operands.first().map_or("", |&o| comp.insts[o].op.name());
-    let from = before.strip_suffix("-start").or_else(|| before.strip_suffix("-update"));
-    match from {
-        Some(from) if from == base || from == "async" => Ok(()),
-        _ => Err(format!("{opcode} expects a {base}-start, but got {before}")),
+    let before = inst.operands.first().map(|&o| &comp.insts[o]);
+    let name = before.map_or("", |b| b.op.name());
+    let from = name.strip_suffix("-start").or_else(|| name.strip_suffix("-update"));
+    let sugar = crate::hlo::text::is_sugar(opcode);
+    if sugar && !from.is_some_and(|from| from == base || from == "async") {
+        return Err(format!("{opcode} expects a {base}-start, but got {name}"));
+    }
+    let (Some(Op::Foreign(start)), Op::Foreign(own)) = (before.map(|b| &b.op), &inst.op) else { return Ok(()) };
+    let thread = |f: &Foreign| attr(f, "async_execution_thread").map(str::to_string);
+    if let Some(thread_here) = thread(own) {
+        let expected = thread(start).unwrap_or_else(|| "\"main\"".to_string());
+        if sugar && thread_here != expected {
+            return Err(format!("expects async_execution_thread to be {expected}, but got {thread_here}"));
+        }
+    }
+    match (start.calls.first(), own.calls.first()) {
+        (Some(a), Some(b)) if a.1 != b.1 => Err(format!("{opcode} calls another computation than {name}")),
+        _ => Ok(()),
     }
 }
 
@@ -285,7 +330,8 @@ pub(super) fn pairs(comp: &Computation) -> Result<(), (String, String)> {
     for (id, inst) in comp.insts.iter() {
         let opcode = inst.op.name();
         wrapper_chain(comp, inst).map_err(|m| (inst.name.clone(), m))?;
-        if opcode == "async-start" && !comp.insts.values().any(|u| u.operands.contains(&id)) {
+        let starts = opcode == "async-start" || (opcode.ends_with("-start") && crate::hlo::text::is_sugar(opcode));
+        if starts && !comp.insts.values().any(|u| u.operands.contains(&id)) {
             return Err((inst.name.clone(), "async start has no matching async done".to_string()));
         }
         let end = match opcode {
@@ -314,6 +360,22 @@ pub(super) fn pairs(comp: &Computation) -> Result<(), (String, String)> {
         let found = inst.operands.first().map_or("", |&o| comp.insts[o].op.name());
         if found != start {
             return Err((inst.name.clone(), format!("the operand of a {opcode} needs to be {start}, found {found}")));
+        }
+    }
+    Ok(())
+}
+
+/// All reductions over devices constrain their layouts, or none does.
+pub(super) fn layouts_are_constrained_alike(module: &Module) -> Check {
+    let mut seen: Option<bool> = None;
+    for inst in module.comps.values().flat_map(|c| c.insts.values()) {
+        let Op::Foreign(f) = &inst.op else { continue };
+        if f.opcode != "all-reduce" {
+            continue;
+        }
+        let constrained = attr(f, "constrain_layout") == Some("true");
+        if seen.replace(constrained).is_some_and(|before| before != constrained) {
+            return Err("some all-reduces constrain their layouts and some do not".to_string());
         }
     }
     Ok(())

@@ -51,6 +51,7 @@ pub fn verify(module: &Module) -> Result<()> {
         }
         foreign::pairs(comp).map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "async"))?;
     }
+    foreign::layouts_are_constrained_alike(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
     entry_layout(module)
 }
 

@@ -1,0 +1,76 @@
+//! What `XLA_FLAGS` asks to be dumped: flags in, files out.
+use super::args::XlaArgs;
+use super::out;
+use crate::codegen::{self, Text};
+use crate::diag::{Code, Error, Result};
+use crate::dump::{Dump, Flags, parse};
+use crate::hlo::Module;
+use crate::kernel::Program;
+use crate::package::files;
+use crate::target::Target;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Modules of this process get numbers in the order in which they are compiled.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The flags of the environment and, over them, those of the command line; what is not known is said.
+///
+/// Errors: `Code::BadOption` for values that a flag does not take, `Code::Io` for a file of flags that can't be read.
+pub fn flags(args: &XlaArgs) -> Result<Flags> {
+    let mut flags = Flags::default();
+    let environment = std::env::var("XLA_FLAGS").unwrap_or_default();
+    for text in [environment.as_str(), args.xla_flags.as_deref().unwrap_or("")] {
+        // XLA takes the name of a file of flags too.
+        let named = !text.trim().is_empty() && !text.trim_start().starts_with("--");
+        let text = if named { read(text.trim())? } else { text.to_string() };
+        let (more, warnings) = parse(&text, flags)?;
+        flags = more;
+        for warning in warnings {
+            out::note(format_args!("warning: {warning}"));
+        }
+    }
+    Ok(flags)
+}
+
+fn read(path: &str) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|e| out::io_error("read", Path::new(path), &e))
+}
+
+/// A dump of `module`, if the flags ask for one.
+pub fn start<'a>(flags: &'a Flags, module: &Module) -> Option<Dump<'a>> {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros());
+    Dump::new(flags, module, number, u64::try_from(micros).unwrap_or(u64::MAX))
+}
+
+/// Adds what a finished compilation has: the module, the buffers of the first program, the code of all.
+pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)], object: &[u8]) -> Result<()> {
+    let (Some(dump), Some((first, _))) = (dump, each.first()) else { return Ok(()) };
+    let texts = each.iter().map(|(program, target)| codegen::print(program, target, Text::LlvmIr));
+    let code = texts.collect::<Result<Vec<_>>>()?.join("\n");
+    dump.after(module, first, code, object.to_vec())
+}
+
+/// Writes the files that were gathered.
+///
+/// Errors: `Code::Io`; `Code::BadOption` for files that are no text where standard output is asked for.
+pub fn write(flags: &Flags, dump: Option<Dump>) -> Result<()> {
+    let Some(dump) = dump else { return Ok(()) };
+    if !flags.to_stdout() {
+        return files::write_all(Path::new(&flags.to), &dump.files).map(drop);
+    }
+    for (name, content) in dump.files {
+        match String::from_utf8(content) {
+            Ok(text) => out::line(format_args!("*** Begin {name} ***\n{text}\n*** End {name} ***"))?,
+            // Machine code has a file of its own in any compile.
+            Err(_) if name.ends_with(".o") => {}
+            Err(_) => {
+                let told = format!("`{name}` is no text, and --xla_dump_to names no folder");
+                return Err(Error::user(Code::BadOption, told));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Where the buffers of a program lie, in the form of XLA's buffer assignment.
+use std::fmt::Write;
+
+use crate::kernel::{Buffer, Place, Program};
+
+/// One line an allocation: argument, result, constants, workspace; below it the values in it.
+pub(super) fn assignment(program: &Program) -> String {
+    let mut out = String::from("BufferAssignment:\n");
+    for (n, a) in allocations(program).iter().enumerate() {
+        let _ = writeln!(out, "allocation {n}: size {}, {}:", a.size, a.attributes);
+        for (number, buffer, offset) in &a.values {
+            let (size, dtype, elements) = (bytes(buffer), buffer.dtype, buffer.elements);
+            let _ = writeln!(
+                out,
+                " value: <{number} buffer.{number} @0> (size={size},offset={offset}): {dtype}[{elements}]"
+            );
+        }
+    }
+    let total = total(program);
+    let _ = write!(out, "\nTotal bytes used: {total} ({})\n", spelled(total));
+    out
+}
+
+/// The allocations by size.
+pub(super) fn usage(program: &Program) -> String {
+    let total = total(program);
+    let mut out = format!("Total bytes used: {total} ({})\n\nAllocations sorted by size:\n\n", spelled(total));
+    let mut all = allocations(program);
+    all.sort_by_key(|a| std::cmp::Reverse(a.size));
+    let mut sum = 0;
+    for a in all {
+        sum += a.size;
+        let share = if total == 0 { 0 } else { sum * 100 / total };
+        let _ = writeln!(out, "{:>12} | {share:>3}% | {}", spelled(a.size), a.attributes);
+    }
+    out
+}
+
+/// One stretch of memory.
+struct Allocation<'a> {
+    size: u64,
+    attributes: String,
+    values: Vec<(usize, &'a Buffer, u64)>,
+}
+
+fn allocations(program: &Program) -> Vec<Allocation<'_>> {
+    let of = |wanted: &dyn Fn(&Place) -> Option<u64>| {
+        let all = program.buffers.values().enumerate();
+        all.filter_map(|(i, b)| wanted(&b.place).map(|offset| (i, b, offset))).collect::<Vec<_>>()
+    };
+    let mut out = Vec::new();
+    for (i, arg) in program.args.iter().enumerate() {
+        let values = of(&|p| matches!(p, Place::Arg(n) if *n == i).then_some(0));
+        let attributes = format!("parameter {i}, shape |{}| at ShapeIndex {{}}", arg.spelled());
+        out.push(Allocation { size: arg.bytes(), attributes, values });
+    }
+    for (i, result) in program.results.iter().enumerate() {
+        let values = of(&|p| matches!(p, Place::Result(n) if *n == i).then_some(0));
+        let attributes = format!("output shape is |{}|, maybe-live-out", result.spelled());
+        out.push(Allocation { size: result.bytes(), attributes, values });
+    }
+    let constants = |p: &Place| if let Place::Weights(at) = p { Some(*at) } else { None };
+    out.push(Allocation { size: program.weights_bytes, attributes: "constant".to_string(), values: of(&constants) });
+    let temporary = |p: &Place| if let Place::Workspace(at) = p { Some(*at) } else { None };
+    let values = of(&temporary);
+    out.push(Allocation { size: program.workspace_bytes, attributes: "preallocated-temp".to_string(), values });
+    out
+}
+
+fn bytes(buffer: &Buffer) -> u64 {
+    buffer.elements.saturating_mul(buffer.dtype.bytes() as u64)
+}
+
+fn total(program: &Program) -> u64 {
+    allocations(program).iter().map(|a| a.size).sum()
+}
+
+/// `1.5KiB`.
+fn spelled(bytes: u64) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB"] {
+        if value < 1024.0 {
+            return if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.2}GiB")
+}

@@ -1,0 +1,195 @@
+//! The flags of `XLA_FLAGS` that say what is dumped.
+use crate::diag::{Code, Error, Result};
+use regex::Regex;
+
+/// What is dumped, where to, and in which form.
+#[derive(Clone, Debug)]
+pub struct Flags {
+    /// The folder; `-` is standard output, empty is not said.
+    pub to: String,
+    /// XLA's text, which is also what is written where no format is asked for.
+    pub as_text: bool,
+    /// HloProto.
+    pub as_proto: bool,
+    /// A graph for Graphviz.
+    pub as_dot: bool,
+    /// A page to look at.
+    pub as_html: bool,
+    /// Constants of more than ten elements are written out in text.
+    pub large_constants: bool,
+    /// Text without what instructions came from.
+    pub disable_metadata: bool,
+    /// Only modules whose name has a part that fits.
+    pub module_re: Option<Regex>,
+    /// Also between passes, where the name of the one before or behind fits.
+    pub pass_re: Option<Regex>,
+    /// Only pipelines whose name fits.
+    pub pipeline_re: Option<Regex>,
+    /// File names begin with the time.
+    pub include_timestamp: bool,
+    /// So many modules at most.
+    pub max_modules: Option<u64>,
+    /// The switch over all of it.
+    pub enabled: bool,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Flags {
+            to: String::new(),
+            as_text: false,
+            as_proto: false,
+            as_dot: false,
+            as_html: false,
+            large_constants: false,
+            disable_metadata: false,
+            module_re: None,
+            pass_re: None,
+            pipeline_re: None,
+            include_timestamp: false,
+            max_modules: None,
+            enabled: true,
+        }
+    }
+}
+
+impl Flags {
+    /// Whether anything is dumped.
+    pub fn is_on(&self) -> bool {
+        self.enabled && (!self.to.is_empty() || self.pass_re.is_some() || self.any_format())
+    }
+    /// Whether the dump goes to standard output.
+    pub fn to_stdout(&self) -> bool {
+        matches!(self.to.as_str(), "" | "-")
+    }
+    fn any_format(&self) -> bool {
+        self.as_text || self.as_proto || self.as_dot || self.as_html
+    }
+    /// Whether text is written.
+    pub(super) fn text(&self) -> bool {
+        self.as_text || !self.any_format()
+    }
+    /// Every option that has not its default, one a line.
+    pub(super) fn debug_options(&self) -> String {
+        let pattern = |re: &Option<Regex>| re.as_ref().map_or_else(String::new, |re| re.as_str().to_string());
+        let texts = [
+            ("xla_dump_to", self.to.clone()),
+            ("xla_dump_hlo_module_re", pattern(&self.module_re)),
+            ("xla_dump_hlo_pass_re", pattern(&self.pass_re)),
+            ("xla_dump_hlo_pipeline_re", pattern(&self.pipeline_re)),
+        ];
+        let flags = [
+            ("xla_dump_hlo_as_text", self.as_text),
+            ("xla_dump_hlo_as_proto", self.as_proto),
+            ("xla_dump_hlo_as_dot", self.as_dot),
+            ("xla_dump_hlo_as_html", self.as_html),
+            ("xla_dump_large_constants", self.large_constants),
+            ("xla_dump_disable_metadata", self.disable_metadata),
+            ("xla_dump_include_timestamp", self.include_timestamp),
+        ];
+        let mut out = String::new();
+        for (name, text) in texts.iter().filter(|t| !t.1.is_empty()) {
+            out += &format!("{name}: \"{}\"\n", text.escape_default());
+        }
+        for (name, _) in flags.iter().filter(|f| f.1) {
+            out += &format!("{name}: true\n");
+        }
+        if let Some(most) = self.max_modules {
+            out += &format!("xla_dump_max_hlo_modules: {most}\n");
+        }
+        out
+    }
+}
+
+/// Every flag that is known here.
+const KNOWN: &[&str] = &[
+    "xla_dump_to",
+    "xla_dump_hlo_as_text",
+    "xla_dump_hlo_as_long_text",
+    "xla_dump_hlo_as_proto",
+    "xla_dump_hlo_as_dot",
+    "xla_dump_hlo_as_html",
+    "xla_dump_large_constants",
+    "xla_dump_disable_metadata",
+    "xla_dump_hlo_module_re",
+    "xla_dump_hlo_pass_re",
+    "xla_dump_hlo_pipeline_re",
+    "xla_dump_include_timestamp",
+    "xla_dump_max_hlo_modules",
+    "xla_enable_dumping",
+];
+
+/// The flags of `text`, separated by blanks, over those of `flags`; a warning for each that is not known.
+///
+/// Errors: `Code::BadOption` for values that a flag does not take.
+pub fn parse(text: &str, mut flags: Flags) -> Result<(Flags, Vec<String>)> {
+    let mut warnings = Vec::new();
+    for word in text.split_whitespace() {
+        let bare = word.trim_start_matches('-');
+        let (name, value) = bare.split_once('=').unwrap_or((bare, "true"));
+        if !word.starts_with("--") || !KNOWN.contains(&name) {
+            let near = nearest(name);
+            warnings.push(format!("`{word}` in XLA_FLAGS is not known and has no effect; near it is --{near}"));
+            continue;
+        }
+        set(name, value, &mut flags)?;
+    }
+    Ok((flags, warnings))
+}
+
+fn set(name: &str, value: &str, flags: &mut Flags) -> Result<()> {
+    let refuse = |wanted: &str| Err(Error::user(Code::BadOption, format!("--{name} takes {wanted}, not `{value}`")));
+    let switch = match value {
+        "true" | "1" | "True" | "TRUE" => Some(true),
+        "false" | "0" | "False" | "FALSE" => Some(false),
+        _ => None,
+    };
+    let place = match name {
+        "xla_dump_hlo_as_text" => Some(&mut flags.as_text),
+        "xla_dump_hlo_as_proto" => Some(&mut flags.as_proto),
+        "xla_dump_hlo_as_dot" => Some(&mut flags.as_dot),
+        "xla_dump_hlo_as_html" => Some(&mut flags.as_html),
+        "xla_dump_large_constants" => Some(&mut flags.large_constants),
+        "xla_dump_disable_metadata" => Some(&mut flags.disable_metadata),
+        "xla_dump_include_timestamp" => Some(&mut flags.include_timestamp),
+        "xla_enable_dumping" => Some(&mut flags.enabled),
+        _ => None,
+    };
+    if let Some(place) = place {
+        return match switch {
+            Some(on) => {
+                *place = on;
+                Ok(())
+            }
+            None => refuse("true or false"),
+        };
+    }
+    let pattern = || match (value, Regex::new(value)) {
+        ("", _) => Ok(None),
+        (_, Ok(re)) => Ok(Some(re)),
+        (_, Err(_)) => refuse("a regular expression").map(|()| None),
+    };
+    match name {
+        "xla_dump_to" => flags.to = value.to_string(),
+        "xla_dump_hlo_module_re" => flags.module_re = pattern()?,
+        "xla_dump_hlo_pass_re" => flags.pass_re = pattern()?,
+        "xla_dump_hlo_pipeline_re" => flags.pipeline_re = pattern()?,
+        "xla_dump_max_hlo_modules" => match value.parse::<i64>() {
+            Ok(most) => flags.max_modules = u64::try_from(most).ok(),
+            Err(_) => return refuse("a number"),
+        },
+        // Text has always the long form.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The known flag that shares the longest beginning and end with `name`.
+fn nearest(name: &str) -> &'static str {
+    let shared = |known: &str| {
+        let front = known.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
+        let back = known.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count();
+        front + back
+    };
+    KNOWN.iter().copied().max_by_key(|known| shared(known)).unwrap_or("xla_dump_to")
+}

@@ -1,0 +1,126 @@
+//! XLA's debug dumps: modules, buffer plans and machine code under the names that XLA gives them.
+//!
+//! [`Flags`] are read from the text of `XLA_FLAGS`; a [`Dump`] gathers the files of one compilation, in memory. Who compiles
+//! calls it before the passes, after each, and at the end, and writes the files out: nothing here touches files or clocks.
+//!
+//! Source of the names: XLA's service/dump.cc and debug_options_flags.cc.
+mod buffers;
+mod dot;
+mod flags;
+mod names;
+
+pub use flags::{Flags, parse};
+
+use crate::diag::Result;
+use crate::hlo::{Module, proto, text};
+use crate::kernel::Program;
+use crate::optimize::PIPELINE;
+use names::Names;
+
+/// The name of our one pipeline in file names.
+const PIPELINE_NAME: &str = "optimize";
+/// What stands for a pass at the ends of a pipeline.
+const START: &str = "pipeline-start";
+const END: &str = "pipeline-end";
+
+/// The files of one compilation.
+#[derive(Debug)]
+pub struct Dump<'a> {
+    flags: &'a Flags,
+    names: Names,
+    passes: usize,
+    /// Name and content, in the order in which XLA writes them.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+impl<'a> Dump<'a> {
+    /// A dump of the `number`th module of this process, of this name; `micros` is the time that names begin with where the
+    /// flags ask for one. `None` where the flags ask for nothing, or for other modules.
+    pub fn new(flags: &'a Flags, module: &Module, number: u64, micros: u64) -> Option<Dump<'a>> {
+        let wanted = flags.module_re.as_ref().is_none_or(|re| re.is_match(&module.name));
+        let within = flags.max_modules.is_none_or(|most| number < most);
+        if !flags.is_on() || !wanted || !within {
+            return None;
+        }
+        let names = Names::new(&module.name, number, flags.include_timestamp.then_some(micros));
+        Some(Dump { flags, names, passes: 0, files: Vec::new() })
+    }
+    /// The module as it came, and the options.
+    ///
+    /// Errors: those of [`proto::encode`].
+    pub fn before(&mut self, module: &Module) -> Result<()> {
+        self.module(module, "before_optimizations")?;
+        let options = self.flags.debug_options();
+        self.push_plain("debug_options", options.into_bytes());
+        if let Some(first) = PIPELINE.first() {
+            self.pass(module, START, first.name)?;
+        }
+        Ok(())
+    }
+    /// The module after a pass that changed it.
+    ///
+    /// Errors: those of [`proto::encode`].
+    pub fn after_pass(&mut self, module: &Module, pass: &str) -> Result<()> {
+        let place = PIPELINE.iter().position(|p| p.name == pass);
+        let next = place.and_then(|i| PIPELINE.get(i + 1)).map_or(END, |p| p.name);
+        self.pass(module, pass, next)
+    }
+    fn pass(&mut self, module: &Module, after: &str, before: &str) -> Result<()> {
+        let Some(re) = &self.flags.pass_re else { return Ok(()) };
+        let pipeline = self.flags.pipeline_re.as_ref().is_none_or(|re| re.is_match(PIPELINE_NAME));
+        if !pipeline || !(re.is_match(after) || re.is_match(before)) {
+            return Ok(());
+        }
+        let step = self.passes;
+        self.passes += 1;
+        self.module(module, &format!("{step:04}.{PIPELINE_NAME}.after_{after}.before_{before}"))
+    }
+    /// The module after passes that nothing compiles behind.
+    ///
+    /// Errors: those of [`proto::encode`].
+    pub fn optimised(&mut self, module: &Module) -> Result<()> {
+        self.module(module, "after_optimizations")
+    }
+    /// The module as it was compiled, its buffers, and the code.
+    ///
+    /// Errors: those of [`proto::encode`].
+    pub fn after(&mut self, module: &Module, program: &Program, llvm_ir: String, object: Vec<u8>) -> Result<()> {
+        self.module(module, "cpu_after_optimizations")?;
+        if self.flags.text() {
+            let (plan, usage) = (buffers::assignment(program), buffers::usage(program));
+            self.push("cpu_after_optimizations-buffer-assignment.txt", plan.into_bytes());
+            self.push("cpu_after_optimizations-memory-usage-report.txt", usage.into_bytes());
+        }
+        self.push_plain("__compute_module.ir-with-opt.ll", llvm_ir.into_bytes());
+        self.push_plain("obj-file.__compute_module.o", object);
+        Ok(())
+    }
+    /// The module in every format that is asked for.
+    fn module(&mut self, module: &Module, stem: &str) -> Result<()> {
+        if self.flags.text() {
+            let style =
+                text::Style { large_constants: self.flags.large_constants, metadata: !self.flags.disable_metadata };
+            self.push(&format!("{stem}.txt"), text::print_with(module, style).into_bytes());
+        }
+        if self.flags.as_proto {
+            self.push(&format!("{stem}.hlo.pb"), proto::encode(module)?);
+        }
+        if self.flags.as_dot {
+            self.push(&format!("{stem}.dot"), dot::graph(module).into_bytes());
+        }
+        if self.flags.as_html {
+            self.push(&format!("{stem}.html"), dot::page(module).into_bytes());
+        }
+        Ok(())
+    }
+    fn push(&mut self, suffix: &str, content: Vec<u8>) {
+        self.files.push((self.names.stamped(suffix), content));
+    }
+    /// A file whose name never has the time.
+    fn push_plain(&mut self, suffix: &str, content: Vec<u8>) {
+        self.files.push((self.names.plain(suffix), content));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! File names: `[<microseconds>.]module_0000.NAME.suffix`.
+
+/// A file's name has no more bytes.
+const LONGEST: usize = 255;
+
+/// What the names of one module's files begin with.
+#[derive(Debug)]
+pub(super) struct Names {
+    module: String,
+    number: u64,
+    stamp: String,
+}
+
+impl Names {
+    pub fn new(module: &str, number: u64, micros: Option<u64>) -> Names {
+        let stamp = micros.map_or_else(String::new, |m| format!("{m}."));
+        Names { module: module.to_string(), number, stamp }
+    }
+    /// The name of a file, with the time where it is wanted.
+    pub fn stamped(&self, suffix: &str) -> String {
+        self.name(&self.stamp, suffix)
+    }
+    /// The same without it.
+    pub fn plain(&self, suffix: &str) -> String {
+        self.name("", suffix)
+    }
+    /// The module's name is left out where the file's would be too long.
+    fn name(&self, stamp: &str, suffix: &str) -> String {
+        let whole = format!("{stamp}module_{:04}.{}.{suffix}", self.number, self.module);
+        let short = || format!("{stamp}module_{:04}.{suffix}", self.number);
+        sanitised(&if whole.len() > LONGEST { short() } else { whole })
+    }
+}
+
+/// A name without what folders are made of.
+fn sanitised(name: &str) -> String {
+    name.chars().map(|c| if matches!(c, '/' | '\\' | '[' | ']' | ' ') { '_' } else { c }).collect()
+}

@@ -1,0 +1,299 @@
+//! The values of attributes, and dense constants.
+use super::reader::Reader;
+use crate::diag::{Code, Result};
+use crate::hlo::attrs::ConvDims;
+use crate::hlo::text::{ELIDED_LIMIT, parse_dim_labels, push_float};
+use crate::hlo::{ArrayShape, Literal, Shape};
+use crate::tensor::{DType, DTypeClass, Tensor, element_count};
+
+/// One value.
+#[derive(Clone, Debug)]
+pub(super) enum Attr {
+    /// A whole number.
+    Int(i64),
+    /// A number with a point.
+    Float(f64),
+    /// `true`, `false`, and attributes without a value.
+    Bool(bool),
+    /// `"text"`, and the words of enumerations.
+    Text(String),
+    /// `@name`.
+    Symbol(String),
+    /// `[a, b]`, `array<i64: a, b>`.
+    List(Vec<Attr>),
+    /// `{a = 1}`, `#stablehlo.gather<a = 1>`.
+    Dict(Vec<(String, Attr)>),
+    /// `dense<...>`.
+    Dense(Tensor),
+    /// The axes of a convolution.
+    Conv(Box<ConvDims>),
+    /// Anything that no op here asks for.
+    Other,
+}
+
+impl Attr {
+    /// The whole numbers in it, nested lists flat; `None` where another value is among them.
+    pub fn ints(&self) -> Option<Vec<i64>> {
+        match self {
+            Attr::Int(i) => Some(vec![*i]),
+            Attr::Bool(b) => Some(vec![i64::from(*b)]),
+            Attr::List(all) => all.iter().map(Attr::ints).collect::<Option<Vec<_>>>().map(|v| v.concat()),
+            Attr::Dense(t) => t.to_i64s(),
+            Attr::Float(_) | Attr::Text(_) | Attr::Symbol(_) | Attr::Dict(_) | Attr::Conv(_) | Attr::Other => None,
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// `{a = 1, b}` behind its `{`.
+    pub fn dictionary(&mut self, close: &str) -> Result<Vec<(String, Attr)>> {
+        self.list(close, |r| {
+            let name = if r.at("\"") { r.string()? } else { r.word()? };
+            let value = if r.eat("=") { r.attribute()? } else { Attr::Bool(true) };
+            Ok((name.to_string(), value))
+        })
+    }
+    /// One value.
+    pub fn attribute(&mut self) -> Result<Attr> {
+        if !self.peek_number().is_empty() {
+            let value = self.number()?;
+            // `3 : i64`; the type is of no use here.
+            if self.at(":") && !self.at("::") {
+                self.take(1);
+                self.dtype()?;
+            }
+            return Ok(value);
+        }
+        if self.at("\"") {
+            return self.string().map(|s| Attr::Text(s.to_string()));
+        }
+        if self.eat("@") {
+            let name = self.suffix()?.to_string();
+            while self.eat("::@") {
+                self.suffix()?;
+            }
+            return Ok(Attr::Symbol(name));
+        }
+        if self.eat("[") {
+            return self.list("]", Reader::attribute).map(Attr::List);
+        }
+        if self.eat("{") {
+            return self.dictionary("}").map(Attr::Dict);
+        }
+        if self.eat("#") {
+            return self.hashed();
+        }
+        match self.peek_word() {
+            "dense" => self.dense().map(Attr::Dense),
+            "array" => self.array(),
+            "true" => self.flag("true", true),
+            "false" => self.flag("false", false),
+            "unit" => self.flag("unit", true),
+            "loc" => {
+                self.location()?;
+                Ok(Attr::Other)
+            }
+            "tensor" | "tuple" | "complex" | "index" => self.ty().map(|_| Attr::Other),
+            "" if self.at("!") || self.at("(") => self.signature().map(|_| Attr::Other),
+            "" => Err(self.error("expects an attribute's value")),
+            word => {
+                let text = word.to_string();
+                self.take(word.len());
+                Ok(Attr::Text(text))
+            }
+        }
+    }
+    fn flag(&mut self, word: &str, value: bool) -> Result<Attr> {
+        self.take(word.len());
+        Ok(Attr::Bool(value))
+    }
+    /// A number without its type.
+    pub fn number(&mut self) -> Result<Attr> {
+        let text = self.peek_number();
+        let whole = text.parse::<i64>().map(Attr::Int);
+        let value = match whole {
+            Ok(value) => value,
+            Err(_) if text.contains("0x") => Attr::Other,
+            Err(_) => Attr::Float(text.parse().map_err(|_| self.error("expects a number"))?),
+        };
+        self.take(text.len());
+        Ok(value)
+    }
+    /// What follows a `#`.
+    fn hashed(&mut self) -> Result<Attr> {
+        let name = self.word()?;
+        if name == "stablehlo.conv" {
+            let body = self.balanced()?;
+            let inner = &body[1..body.len() - 1];
+            return conv_axes(inner).map_err(|m| self.error(m)).map(|d| Attr::Conv(Box::new(d)));
+        }
+        if !self.at("<") {
+            return Ok(Attr::Other);
+        }
+        match name {
+            // `#stablehlo<precision DEFAULT>`.
+            "stablehlo" | "chlo" => {
+                self.take(1);
+                self.word()?;
+                let nested = self.eat("<");
+                let value = self.word()?.to_string();
+                self.expect(if nested { ">>" } else { ">" })?;
+                Ok(Attr::Text(value))
+            }
+            name if name.starts_with("stablehlo.") || name.starts_with("chlo.") => {
+                self.take(1);
+                self.dictionary(">").map(Attr::Dict)
+            }
+            _ => self.balanced().map(|_| Attr::Other),
+        }
+    }
+    /// `loc(...)`.
+    pub fn location(&mut self) -> Result<()> {
+        if self.eat_word("loc") {
+            self.balanced()?;
+        }
+        Ok(())
+    }
+    /// `array<i64: 1, 2>`.
+    fn array(&mut self) -> Result<Attr> {
+        self.take("array".len());
+        self.expect("<")?;
+        self.dtype()?;
+        if !self.eat(":") {
+            self.expect(">")?;
+            return Ok(Attr::List(Vec::new()));
+        }
+        self.list(">", Reader::attribute).map(Attr::List)
+    }
+    /// `dense<[1, 2]> : tensor<2xi32>`.
+    pub fn dense(&mut self) -> Result<Tensor> {
+        if !self.eat_word("dense") && self.peek_word() != "dense_resource" {
+            return Err(self.error("expects `dense<...>`"));
+        }
+        if !self.at("<") || self.at("<__elided__>") {
+            return Err(self.error_as(Code::HloUnsupported, "a constant that is kept outside of the text"));
+        }
+        // The elements are read once their type is known, which stands behind them.
+        let mut body = self.clone();
+        self.balanced()?;
+        self.expect(":")?;
+        let shape = match self.ty()? {
+            Shape::Array(a) => a,
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque => return Err(self.error("expects a tensor's type")),
+        };
+        body.expect("<")?;
+        let tensor = body.elements(&shape)?;
+        body.expect(">")?;
+        Ok(tensor)
+    }
+    fn elements(&mut self, shape: &ArrayShape) -> Result<Tensor> {
+        let width = shape.dtype.bytes();
+        let count = element_count(&shape.dims).and_then(|n| usize::try_from(n).ok());
+        let size = count.and_then(|n| n.checked_mul(width));
+        let (Some(count), Some(size)) = (count, size) else {
+            return Err(self.error_as(Code::TooLarge, "the constant is too large"));
+        };
+        let mut bytes = Vec::new();
+        if self.at("\"...\"") {
+            return Err(self.error_as(Code::HloUnsupported, "the elements of a constant are left out"));
+        }
+        if self.at("\"") {
+            let hex = self.string()?;
+            bytes = raw(hex, shape.dtype).ok_or_else(|| self.error("expects \"0x...\" with a byte in two digits"))?;
+        } else if self.at("[") {
+            self.nested(shape, 0, &mut bytes)?;
+        } else if !self.at(">") {
+            self.element(shape.dtype, &mut bytes)?;
+        }
+        if bytes.len() == width && count != 1 {
+            if size as u64 > ELIDED_LIMIT {
+                return Err(self.error_as(Code::TooLarge, format!("a constant of {size} bytes from one number")));
+            }
+            bytes = bytes.repeat(count);
+        }
+        if bytes.len() != size {
+            return Err(self.error(format!("{} bytes of elements for {shape}", bytes.len())));
+        }
+        Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
+    }
+    fn nested(&mut self, shape: &ArrayShape, axis: usize, out: &mut Vec<u8>) -> Result<()> {
+        if axis == shape.rank() {
+            return self.element(shape.dtype, out);
+        }
+        self.expect("[")?;
+        let found = self.list("]", |r| r.nested(shape, axis + 1, out))?;
+        if found.len() as u64 == shape.dims[axis] {
+            Ok(())
+        } else {
+            Err(self.error(format!("{} elements along dimension {axis} of {shape}", found.len())))
+        }
+    }
+    fn element(&mut self, dtype: DType, out: &mut Vec<u8>) -> Result<()> {
+        match dtype.class() {
+            DTypeClass::Complex => {
+                let paren = self.eat("(");
+                self.element(dtype.real_part(), out)?;
+                if !paren {
+                    out.extend(vec![0; dtype.bytes() / 2]);
+                    return Ok(());
+                }
+                self.expect(",")?;
+                self.element(dtype.real_part(), out)?;
+                self.expect(")")
+            }
+            DTypeClass::Float => {
+                let text = self.peek_number();
+                if let Some(hex) = text.strip_prefix("0x") {
+                    let bits = u64::from_str_radix(hex, 16).map_err(|_| self.error("expects the bits of a float"))?;
+                    out.extend(&bits.to_le_bytes()[..dtype.bytes()]);
+                } else {
+                    let value: f64 = text.parse().map_err(|_| self.error("expects a number"))?;
+                    push_float(dtype, value, out);
+                }
+                self.take(text.len());
+                Ok(())
+            }
+            DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => {
+                let value: i128 = if self.eat_word("true") {
+                    if dtype == DType::Pred { 1 } else { -1 }
+                } else if self.eat_word("false") {
+                    0
+                } else {
+                    let text = self.peek_number();
+                    let parsed = match text.strip_prefix("0x") {
+                        Some(hex) => i128::from_str_radix(hex, 16).ok(),
+                        None => text.parse().ok(),
+                    };
+                    let value = parsed.ok_or_else(|| self.error("expects a whole number"))?;
+                    self.take(text.len());
+                    value
+                };
+                out.extend(&value.to_le_bytes()[..dtype.bytes()]);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The bytes of `0x0011`; bits where the elements are `i1`.
+fn raw(hex: &str, dtype: DType) -> Option<Vec<u8>> {
+    let digits = hex.strip_prefix("0x")?;
+    let pair = |p: &[u8]| u8::from_str_radix(std::str::from_utf8(p).ok()?, 16).ok();
+    let all: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(|p| if p.len() == 2 { pair(p) } else { None }).collect();
+    let all = all?;
+    // One byte of ones says that all are true.
+    Some(if dtype == DType::Pred { all.into_iter().map(|b| u8::from(b != 0)).collect() } else { all })
+}
+
+/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+pub(super) fn conv_axes(text: &str) -> Result<ConvDims, String> {
+    let labels: String = text.chars().filter(|c| !matches!(c, '[' | ']' | ',' | ' ' | '\n')).collect();
+    let labels = labels.replacen('x', "_", 1);
+    parse_dim_labels(&labels).map_err(|_| format!("`{text}` are no axes of a convolution"))
+}
+
+/// An array as a constant.
+pub(super) fn constant(tensor: Tensor) -> (Literal, Shape) {
+    let shape = Shape::array(tensor.dtype, tensor.dims.clone());
+    (Literal::Array(tensor), shape)
+}

@@ -1,0 +1,408 @@
+//! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
+use super::attribute::Attr;
+use super::operation::Operation;
+use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
+use crate::hlo::text::op_from_attrs::{Attrs, Value};
+use crate::hlo::text::print_dim_labels;
+use crate::hlo::{CompId, Shape};
+use crate::scalar::ScalarOp;
+
+type Found<T> = Result<T, String>;
+
+/// HLO's opcode of an operation; `None` for those that are not read.
+pub(super) fn opcode(name: &str) -> Option<String> {
+    let short = name.strip_prefix("stablehlo.").or_else(|| name.strip_prefix("chlo.")).unwrap_or(name);
+    let dashed = short.replace('_', "-");
+    let known = match dashed.as_str() {
+        "dot-general" => "dot",
+        "create-token" => "after-all",
+        "optimization-barrier" => "opt-barrier",
+        "call" | "func.call" | "composite" => "call",
+        "dynamic-reshape" => "reshape",
+        "dynamic-iota" => "iota",
+        "top-k" => "topk",
+        "square" => "multiply",
+        "compare"
+        | "convert"
+        | "bitcast-convert"
+        | "reduce-precision"
+        | "iota"
+        | "broadcast"
+        | "reshape"
+        | "transpose"
+        | "reverse"
+        | "slice"
+        | "pad"
+        | "concatenate"
+        | "dynamic-slice"
+        | "dynamic-update-slice"
+        | "gather"
+        | "scatter"
+        | "reduce"
+        | "reduce-window"
+        | "select-and-scatter"
+        | "sort"
+        | "dot"
+        | "convolution"
+        | "map"
+        | "get-tuple-element"
+        | "fft"
+        | "cholesky"
+        | "triangular-solve"
+        | "batch-norm-training"
+        | "batch-norm-inference"
+        | "batch-norm-grad"
+        | "rng"
+        | "rng-bit-generator"
+        | "get-dimension-size"
+        | "set-dimension-size"
+        | "after-all"
+        | "partition-id"
+        | "replica-id"
+        | "custom-call"
+        | "acos"
+        | "acosh"
+        | "asin"
+        | "asinh"
+        | "atanh"
+        | "cosh"
+        | "sinh" => &dashed,
+        other => ScalarOp::parse(other)?.name(),
+    };
+    Some(known.to_string())
+}
+
+fn ints(op: &Operation, names: &[&str]) -> Found<Vec<i64>> {
+    match op.attr(names) {
+        Some(value) => value.ints().ok_or_else(|| format!("`{}` is a list of whole numbers", names[0])),
+        None => Err(format!("`{}` is expected but not seen", names[0])),
+    }
+}
+
+fn ints_or(op: &Operation, names: &[&str], default: Vec<i64>) -> Found<Vec<i64>> {
+    if op.attr(names).is_some() { ints(op, names) } else { Ok(default) }
+}
+
+fn int(op: &Operation, names: &[&str]) -> Found<i64> {
+    ints(op, names)?.first().copied().ok_or_else(|| format!("`{}` is a whole number", names[0]))
+}
+
+fn int_or(op: &Operation, names: &[&str], default: i64) -> Found<i64> {
+    if op.attr(names).is_some() { int(op, names) } else { Ok(default) }
+}
+
+fn flag(op: &Operation, name: &str) -> bool {
+    matches!(op.attr(&[name]), Some(Attr::Bool(true)))
+}
+
+/// The word of an enumeration.
+fn word(op: &Operation, names: &[&str]) -> Option<String> {
+    match op.attr(names) {
+        Some(Attr::Text(word)) => Some(word.clone()),
+        _ => None,
+    }
+}
+
+/// Entry `name` of a dictionary; an empty list where it is missing.
+fn entry(dict: &[(String, Attr)], names: &[&str]) -> Vec<i64> {
+    names.iter().find_map(|n| dict.iter().find(|e| e.0 == *n)).and_then(|e| e.1.ints()).unwrap_or_default()
+}
+
+fn dict<'a>(op: &'a Operation, names: &[&str]) -> Found<&'a [(String, Attr)]> {
+    match op.attr(names) {
+        Some(Attr::Dict(all)) => Ok(all),
+        _ => Err(format!("`{}` is expected but not seen", names[0])),
+    }
+}
+
+/// Attributes as they are gathered.
+struct Out(Attrs<'static>);
+
+impl Out {
+    fn put(&mut self, name: &'static str, value: Value) {
+        self.0.push(name, value, "");
+    }
+    fn ints(&mut self, name: &'static str, value: Vec<i64>) {
+        self.put(name, Value::Ints(value));
+    }
+    fn carried(&mut self, name: &'static str, text: String) {
+        self.0.push(name, Value::Text, text);
+    }
+}
+
+/// The attributes of `op` under HLO's names; `comps` are its regions. A message that says what is wrong otherwise.
+pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[CompId]) -> Found<Attrs<'static>> {
+    let mut out = Out(Attrs::default());
+    let names = if opcode == "select-and-scatter" { ["select", "scatter"] } else { ["to_apply", ""] };
+    for (name, &comp) in names.into_iter().zip(comps) {
+        out.put(name, Value::Comp(comp));
+    }
+    match opcode {
+        "transpose" | "reverse" => out.ints("dimensions", ints(op, &["dims", "permutation", "dimensions"])?),
+        "iota" => out.put("iota_dimension", Value::Int(int(op, &["dim", "iota_dimension"])?)),
+        "concatenate" | "get-dimension-size" | "set-dimension-size" => {
+            out.ints("dimensions", vec![int(op, &["dim", "dimension"])?]);
+        }
+        "broadcast" => {
+            let sizes = ints(op, &["sizes", "broadcast_sizes"])?;
+            let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank());
+            out.ints("dimensions", (sizes.len()..sizes.len() + rank).map(|d| d as i64).collect());
+        }
+        "slice" => out.put("slice", Value::Slices(slices(op)?)),
+        "pad" => out.put("padding", Value::Pads(pads(op)?)),
+        "dynamic-slice" => out.ints("dynamic_slice_sizes", ints(op, &["sizes", "slice_sizes"])?),
+        "compare" => {
+            let direction = word(op, &["comparison_direction", "word0"]).ok_or("a comparison has a direction")?;
+            out.put("direction", Value::Word(direction));
+            if let Some(kind) = word(op, &["compare_type", "word1"]) {
+                out.put("type", Value::Word(kind));
+            }
+        }
+        "reduce" | "map" => out.ints("dimensions", ints(op, &["dimensions"])?),
+        "reduce-window" | "select-and-scatter" => out.put("window", Value::Window(window(op)?)),
+        "sort" => {
+            let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank()) as i64;
+            let dim = int_or(op, &["dimension"], -1)?;
+            out.ints("dimensions", vec![if dim < 0 { dim + rank } else { dim }]);
+            out.put("is_stable", Value::Bool(flag(op, "is_stable")));
+        }
+        "topk" => {
+            out.put("k", Value::Int(int(op, &["k"])?));
+            out.put("largest", Value::Bool(!matches!(op.attr(&["largest"]), Some(Attr::Bool(false)))));
+        }
+        "dot" => dot(op, operands, &mut out)?,
+        "convolution" => convolution(op, operands, &mut out)?,
+        "gather" => gather(op, &mut out)?,
+        "scatter" => scatter(op, &mut out)?,
+        "get-tuple-element" => out.put("index", Value::Int(int(op, &["index"])?)),
+        "fft" => {
+            let kind = word(op, &["type", "fft_type"]).ok_or("a transform has a type")?;
+            out.put("fft_type", Value::Word(kind));
+            out.ints("fft_length", ints(op, &["length", "fft_length"])?);
+        }
+        "cholesky" => out.put("lower", Value::Bool(flag(op, "lower"))),
+        "triangular-solve" => {
+            out.put("left_side", Value::Bool(flag(op, "left_side")));
+            out.put("lower", Value::Bool(flag(op, "lower")));
+            out.put("unit_diagonal", Value::Bool(flag(op, "unit_diagonal")));
+            out.put("transpose_a", Value::Word(word(op, &["transpose_a"]).unwrap_or_default()));
+        }
+        "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => {
+            let epsilon = match op.attr(&["epsilon"]) {
+                Some(Attr::Float(v)) => *v,
+                Some(Attr::Int(v)) => *v as f64,
+                _ => return Err("`epsilon` is expected but not seen".to_string()),
+            };
+            out.put("epsilon", Value::Float(epsilon));
+            out.put("feature_index", Value::Int(int(op, &["feature_index"])?));
+        }
+        "rng" => match word(op, &["distribution", "rng_distribution"]).as_deref() {
+            Some("UNIFORM") => out.put("distribution", Value::Word("rng_uniform".to_string())),
+            Some("NORMAL") => out.put("distribution", Value::Word("rng_normal".to_string())),
+            _ => return Err("the distribution is UNIFORM or NORMAL".to_string()),
+        },
+        "rng-bit-generator" => {
+            let name = word(op, &["algorithm", "rng_algorithm"]).unwrap_or_default();
+            out.put("algorithm", Value::Word(format!("rng_{}", name.to_lowercase())));
+        }
+        "reduce-precision" => {
+            let (e, m) = match word(op, &["format"]) {
+                Some(format) => {
+                    let parts = format.strip_prefix('e').and_then(|f| f.split_once('m'));
+                    let parts = parts.and_then(|(e, m)| Some((e.parse().ok()?, m.parse().ok()?)));
+                    parts.ok_or("a format is written as e5m10")?
+                }
+                None => (int(op, &["exponent_bits"])?, int(op, &["mantissa_bits"])?),
+            };
+            out.put("exponent_bits", Value::Int(e));
+            out.put("mantissa_bits", Value::Int(m));
+        }
+        "custom-call" => custom_call(op, comps, &mut out)?,
+        _ => {}
+    }
+    if matches!(opcode, "dot" | "convolution") {
+        precision(op, &mut out);
+    }
+    Ok(out.0)
+}
+
+fn precision(op: &Operation, out: &mut Out) {
+    let Some(Attr::List(all)) = op.attr(&["precision", "precision_config"]) else { return };
+    let words: Vec<String> = all
+        .iter()
+        .filter_map(|w| match w {
+            Attr::Text(word) => Some(word.to_lowercase()),
+            _ => None,
+        })
+        .collect();
+    if words.iter().any(|w| w != "default") {
+        out.carried("operand_precision", format!("{{{}}}", words.join(",")));
+    }
+}
+
+fn custom_call(op: &Operation, comps: &[CompId], out: &mut Out) -> Found<()> {
+    let target = match op.attr(&["call_target_name", "callee"]) {
+        Some(Attr::Symbol(name) | Attr::Text(name)) => name,
+        _ => return Err("a custom call has a target".to_string()),
+    };
+    if !comps.is_empty()
+        || op.attr(&["called_computations"]).is_some_and(|c| !matches!(c, Attr::List(l) if l.is_empty()))
+    {
+        return Err("a custom call that calls computations".to_string());
+    }
+    out.carried("custom_call_target", format!("\"{target}\""));
+    if let Some(config) = word(op, &["backend_config"]).filter(|c| !c.is_empty()) {
+        out.carried("backend_config", format!("\"{config}\""));
+    }
+    if flag(op, "has_side_effect") {
+        out.carried("custom_call_has_side_effect", "true".to_string());
+    }
+    Ok(())
+}
+
+fn size(value: i64) -> Found<u64> {
+    u64::try_from(value).map_err(|_| format!("{value} is negative"))
+}
+
+fn slices(op: &Operation) -> Found<Vec<SliceDim>> {
+    let (starts, limits) = (ints(op, &["start_indices"])?, ints(op, &["limit_indices"])?);
+    let strides = ints_or(op, &["strides"], vec![1; starts.len()])?;
+    if limits.len() != starts.len() || strides.len() != starts.len() {
+        return Err("a slice has a start, a limit and a stride for each dimension".to_string());
+    }
+    let one = |i: usize| Ok(SliceDim { start: size(starts[i])?, limit: size(limits[i])?, stride: size(strides[i])? });
+    (0..starts.len()).map(one).collect()
+}
+
+fn pads(op: &Operation) -> Found<Vec<PadDim>> {
+    let low = ints(op, &["low", "edge_padding_low"])?;
+    let high = ints(op, &["high", "edge_padding_high"])?;
+    let interior = ints(op, &["interior", "interior_padding"])?;
+    if high.len() != low.len() || interior.len() != low.len() {
+        return Err("a pad has low, high and interior padding for each dimension".to_string());
+    }
+    let one = |i: usize| Ok(PadDim { low: low[i], high: high[i], interior: size(interior[i])? });
+    (0..low.len()).map(one).collect()
+}
+
+/// The window of a reduction or of a selection.
+fn window(op: &Operation) -> Found<Vec<WindowDim>> {
+    let sizes = ints(op, &["window_dimensions"])?;
+    windows(op, &sizes, &["window_strides"], &["base_dilations"], &["window_dilations"], &["padding"])
+}
+
+fn windows(
+    op: &Operation,
+    sizes: &[i64],
+    strides: &[&str],
+    lhs_dilate: &[&str],
+    rhs_dilate: &[&str],
+    padding: &[&str],
+) -> Found<Vec<WindowDim>> {
+    let n = sizes.len();
+    let strides = ints_or(op, strides, vec![1; n])?;
+    let lhs_dilate = ints_or(op, lhs_dilate, vec![1; n])?;
+    let rhs_dilate = ints_or(op, rhs_dilate, vec![1; n])?;
+    let mut padding = ints_or(op, padding, vec![0; 2 * n])?;
+    // One number may stand for all.
+    if let [one] = padding[..] {
+        padding = vec![one; 2 * n];
+    }
+    let reversal = ints_or(op, &["reverse", "window_reversal"], vec![0; n])?;
+    let lengths = [strides.len(), lhs_dilate.len(), rhs_dilate.len(), reversal.len()];
+    if lengths.iter().any(|&l| l != n) || padding.len() != 2 * n {
+        return Err(format!("a window of {n} dimensions has {n} of everything"));
+    }
+    let one = |i: usize| {
+        Ok(WindowDim {
+            size: size(sizes[i])?,
+            stride: size(strides[i])?,
+            pad_low: padding[2 * i],
+            pad_high: padding[2 * i + 1],
+            lhs_dilate: size(lhs_dilate[i])?,
+            rhs_dilate: size(rhs_dilate[i])?,
+            reversal: reversal[i] != 0,
+        })
+    };
+    (0..n).map(one).collect()
+}
+
+fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> {
+    let pair = |names: &[&str]| match op.attr(names) {
+        Some(Attr::List(sides)) if sides.len() == 2 => {
+            (sides[0].ints().unwrap_or_default(), sides[1].ints().unwrap_or_default())
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    let (lhs_batch, rhs_batch, lhs, rhs) = match (op.name.as_str(), op.attr(&["dot_dimension_numbers"])) {
+        ("stablehlo.dot", _) => {
+            let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank());
+            (vec![], vec![], vec![rank as i64 - 1], vec![0])
+        }
+        (_, Some(Attr::Dict(d))) => (
+            entry(d, &["lhs_batching_dimensions"]),
+            entry(d, &["rhs_batching_dimensions"]),
+            entry(d, &["lhs_contracting_dimensions"]),
+            entry(d, &["rhs_contracting_dimensions"]),
+        ),
+        _ => {
+            let (batch, contracting) = (pair(&["batching_dims"]), pair(&["contracting_dims"]));
+            (batch.0, batch.1, contracting.0, contracting.1)
+        }
+    };
+    out.ints("lhs_batch_dims", lhs_batch);
+    out.ints("rhs_batch_dims", rhs_batch);
+    out.ints("lhs_contracting_dims", lhs);
+    out.ints("rhs_contracting_dims", rhs);
+    Ok(())
+}
+
+fn convolution(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> {
+    let Some(Attr::Conv(dims)) = op.attr(&["dim_numbers", "dimension_numbers"]) else {
+        return Err("`dim_numbers` are expected but not seen".to_string());
+    };
+    let kernel = operands.get(1).and_then(|s| s.as_array()).ok_or("the kernel is no array")?;
+    let sizes: Option<Vec<i64>> = dims.kernel_spatial.iter().map(|&a| kernel.dims.get(a).map(|&d| d as i64)).collect();
+    let sizes = sizes.ok_or("the kernel has fewer dimensions than are named")?;
+    let window = windows(
+        op,
+        &sizes,
+        &["stride", "window_strides"],
+        &["lhs_dilate", "lhs_dilation"],
+        &["rhs_dilate", "rhs_dilation"],
+        &["pad", "padding"],
+    )?;
+    out.put("window", Value::Window(window));
+    out.put("dim_labels", Value::Labels(print_dim_labels(dims)));
+    out.put("feature_group_count", Value::Int(int_or(op, &["feature_group_count"], 1)?));
+    out.put("batch_group_count", Value::Int(int_or(op, &["batch_group_count"], 1)?));
+    Ok(())
+}
+
+fn index_vector_dim(d: &[(String, Attr)], out: &mut Out) {
+    out.put("index_vector_dim", Value::Int(entry(d, &["index_vector_dim"]).first().copied().unwrap_or(0)));
+}
+
+fn gather(op: &Operation, out: &mut Out) -> Found<()> {
+    let d = dict(op, &["dimension_numbers"])?;
+    for name in ["offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"] {
+        out.ints(name, entry(d, &[name]));
+    }
+    out.ints("start_indices_batching_dims", entry(d, &["start_indices_batching_dims"]));
+    index_vector_dim(d, out);
+    out.ints("slice_sizes", ints(op, &["slice_sizes"])?);
+    out.put("indices_are_sorted", Value::Bool(flag(op, "indices_are_sorted")));
+    Ok(())
+}
+
+fn scatter(op: &Operation, out: &mut Out) -> Found<()> {
+    let d = dict(op, &["scatter_dimension_numbers"])?;
+    for name in ["update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims"] {
+        out.ints(name, entry(d, &[name]));
+    }
+    out.ints("scatter_indices_batching_dims", entry(d, &["scatter_indices_batching_dims"]));
+    index_vector_dim(d, out);
+    out.put("indices_are_sorted", Value::Bool(flag(op, "indices_are_sorted")));
+    out.put("unique_indices", Value::Bool(flag(op, "unique_indices")));
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! Operations as they are written, in the generic form and in StableHLO's own.
+use super::attribute::{Attr, conv_axes};
+use super::reader::Reader;
+use super::types::Signature;
+use crate::diag::{Code, Result};
+use crate::hlo::Shape;
+
+/// A value: the name behind its `%`, and which of several results.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ValueRef {
+    pub name: String,
+    pub index: usize,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    /// Line and column.
+    pub place: (usize, usize),
+    /// With its dialect: `stablehlo.add`.
+    pub name: String,
+    /// The name of its results, if it is named, and their number as written in front.
+    pub results: Vec<String>,
+    pub operands: Vec<ValueRef>,
+    pub attrs: Vec<(String, Attr)>,
+    pub regions: Vec<Region>,
+    /// The types of its results.
+    pub types: Vec<Shape>,
+}
+
+/// The one block of a region.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Region {
+    pub args: Vec<(String, Shape)>,
+    pub ops: Vec<Operation>,
+}
+
+impl Operation {
+    /// The first attribute of one of these names.
+    pub fn attr(&self, names: &[&str]) -> Option<&Attr> {
+        names.iter().find_map(|n| self.attrs.iter().find(|a| a.0 == *n)).map(|a| &a.1)
+    }
+    /// Whether control ends here, and the operands are what the region gives.
+    pub fn is_return(&self) -> bool {
+        matches!(self.name.as_str(), "return" | "func.return" | "stablehlo.return")
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// The operations up to the `}` that closes the region, which is taken.
+    pub fn block(&mut self, args: Vec<(String, Shape)>) -> Result<Region> {
+        let mut region = Region { args, ops: Vec::new() };
+        self.enter()?;
+        if self.at("^") {
+            self.take(1);
+            self.suffix()?;
+            if self.eat("(") {
+                region.args = self.list(")", Reader::argument)?;
+            }
+            self.expect(":")?;
+        }
+        while !self.eat("}") {
+            if self.at("^") {
+                return Err(self.error_as(Code::HloUnsupported, "a region of several blocks"));
+            }
+            region.ops.push(self.operation()?);
+        }
+        self.leave();
+        Ok(region)
+    }
+    /// `%a: tensor<f32>`.
+    pub fn argument(&mut self) -> Result<(String, Shape)> {
+        self.expect("%")?;
+        let name = self.suffix()?.to_string();
+        self.expect(":")?;
+        let shape = self.ty()?;
+        if self.eat("{") {
+            self.dictionary("}")?;
+        }
+        self.location()?;
+        Ok((name, shape))
+    }
+    fn value(&mut self) -> Result<ValueRef> {
+        self.expect("%")?;
+        let name = self.suffix()?.to_string();
+        let index = if self.eat("#") { self.int()? as usize } else { 0 };
+        Ok(ValueRef { name, index })
+    }
+    /// `%r:2 = op ...`.
+    pub fn operation(&mut self) -> Result<Operation> {
+        let place = self.place();
+        let mut results = Vec::new();
+        while self.eat("%") {
+            let name = self.suffix()?.to_string();
+            // `%r:2` names two results, `%r#0` and `%r#1`.
+            if self.eat(":") {
+                self.int()?;
+            }
+            results.push(name);
+            if !self.eat(",") {
+                self.expect("=")?;
+                break;
+            }
+        }
+        let mut op = Operation {
+            place,
+            name: String::new(),
+            results,
+            operands: Vec::new(),
+            attrs: Vec::new(),
+            regions: Vec::new(),
+            types: Vec::new(),
+        };
+        if self.at("\"") {
+            op.name = self.string()?.to_string();
+            self.generic(&mut op)?;
+        } else {
+            op.name = self.word()?.to_string();
+            self.pretty(&mut op)?;
+        }
+        self.location()?;
+        Ok(op)
+    }
+    /// `(%a, %b) <{...}> ({...}, {...}) {...} : (T, U) -> V`.
+    fn generic(&mut self, op: &mut Operation) -> Result<()> {
+        self.expect("(")?;
+        op.operands = self.list(")", Reader::value)?;
+        if self.eat("<{") {
+            op.attrs = self.dictionary("}")?;
+            self.expect(">")?;
+        }
+        if self.eat("(") {
+            op.regions = self.list(")", |r| {
+                r.expect("{")?;
+                r.block(Vec::new())
+            })?;
+        }
+        if self.eat("{") {
+            op.attrs.extend(self.dictionary("}")?);
+        }
+        self.expect(":")?;
+        op.types = self.signature()?.results;
+        Ok(())
+    }
+    /// The forms of single dialects: clauses with commas between them, then types.
+    fn pretty(&mut self, op: &mut Operation) -> Result<()> {
+        match op.name.as_str() {
+            "stablehlo.reduce" => return self.reduce(op),
+            "stablehlo.while" => return self.while_loop(op),
+            "stablehlo.constant" | "arith.constant" => {
+                if self.eat("{") {
+                    op.attrs = self.dictionary("}")?;
+                }
+                let value = self.dense()?;
+                op.types = vec![Shape::array(value.dtype, value.dims.clone())];
+                op.attrs.push(("value".to_string(), Attr::Dense(value)));
+                return Ok(());
+            }
+            _ => {}
+        }
+        if op.is_return() && !self.at("%") {
+            return Ok(());
+        }
+        while !self.at(":") {
+            let before = self.rest().len();
+            self.clause(op)?;
+            self.eat(",");
+            if self.rest().len() == before {
+                return Err(self.error(format!("`{}` is not written like this", op.name)));
+            }
+            // Without a type: `check.expect_eq_const %0, dense<1> : tensor<i32>` has taken its own.
+            if op.name.starts_with("check.") && !self.at(":") && matches!(op.attrs.last(), Some((_, Attr::Dense(_)))) {
+                return Ok(());
+            }
+        }
+        self.expect(":")?;
+        self.results(op)
+    }
+    /// The types behind the colon.
+    fn results(&mut self, op: &mut Operation) -> Result<()> {
+        let Signature { mut results, listed } = self.signature()?;
+        let several = matches!(op.name.as_str(), "stablehlo.optimization_barrier" | "stablehlo.while");
+        if listed && !several && results.len() > 1 {
+            results.drain(..results.len() - 1);
+        }
+        op.types = results;
+        Ok(())
+    }
+    /// One clause: an operand, `dims = [0, 1]`, a word, a list in parentheses, slices in brackets, a dictionary.
+    fn clause(&mut self, op: &mut Operation) -> Result<()> {
+        if self.at("%") {
+            op.operands.push(self.value()?);
+            return Ok(());
+        }
+        if self.eat("(") {
+            self.list(")", |r| r.clause(op))?;
+            return Ok(());
+        }
+        if self.eat("{") {
+            op.attrs.extend(self.dictionary("}")?);
+            return Ok(());
+        }
+        if self.at("@") || self.at("\"") {
+            let value = self.attribute()?;
+            op.attrs.push(("callee".to_string(), value));
+            return Ok(());
+        }
+        if self.eat("[") {
+            return self.brackets(op);
+        }
+        if self.peek_word() == "dense" {
+            let value = self.attribute()?;
+            op.attrs.push(("value".to_string(), value));
+            return Ok(());
+        }
+        let word = self.word()?.to_string();
+        if word == "attributes" {
+            self.expect("{")?;
+            op.attrs.extend(self.dictionary("}")?);
+        } else if self.eat("=") {
+            self.keyword(op, word)?;
+        } else {
+            op.attrs.push((format!("word{}", op.attrs.len()), Attr::Text(word)));
+        }
+        Ok(())
+    }
+    /// `keyword = value`, where some keywords have forms of their own.
+    fn keyword(&mut self, op: &mut Operation, word: String) -> Result<()> {
+        let value = match word.as_str() {
+            "dim_numbers" => {
+                let end = self.rest().find("->").map(|i| i + 2).unwrap_or(0);
+                let end = self.rest()[end..].find(']').map(|i| end + i + 1).unwrap_or(0);
+                let text = self.take(end);
+                Attr::Conv(Box::new(conv_axes(text).map_err(|m| self.error(m))?))
+            }
+            "batching_dims" | "contracting_dims" => {
+                let lhs = self.attribute()?;
+                self.expect("x")?;
+                Attr::List(vec![lhs, self.attribute()?])
+            }
+            "window" => {
+                self.expect("{")?;
+                op.attrs.extend(self.dictionary("}")?);
+                return Ok(());
+            }
+            "algorithm" if self.at("<") => self.balanced().map(|_| Attr::Other)?,
+            // What follows the number's colon is the operation's type.
+            _ if !self.peek_number().is_empty() => self.number()?,
+            _ => self.attribute()?,
+        };
+        op.attrs.push((word, value));
+        Ok(())
+    }
+    /// `0:2:1, 4:8` of a slice, or the index of a tuple's part.
+    fn brackets(&mut self, op: &mut Operation) -> Result<()> {
+        if op.name != "stablehlo.slice" {
+            let all = self.list("]", Reader::int)?;
+            op.attrs.push(("index".to_string(), Attr::List(all.into_iter().map(Attr::Int).collect())));
+            return Ok(());
+        }
+        let all = self.list("]", |r| {
+            let start = r.int()?;
+            r.expect(":")?;
+            let limit = r.int()?;
+            let stride = if r.eat(":") { r.int()? } else { 1 };
+            Ok([start, limit, stride])
+        })?;
+        for (i, name) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
+            let column = all.iter().map(|d| Attr::Int(d[i])).collect();
+            op.attrs.push((name.to_string(), Attr::List(column)));
+        }
+        Ok(())
+    }
+    /// `(%x init: %z) applies stablehlo.add across dimensions = [1] : ...`, or with `reducer(...) {...}` at the end.
+    fn reduce(&mut self, op: &mut Operation) -> Result<()> {
+        let mut inits = Vec::new();
+        loop {
+            self.expect("(")?;
+            op.operands.push(self.value()?);
+            self.expect("init")?;
+            self.expect(":")?;
+            inits.push(self.value()?);
+            self.expect(")")?;
+            if !self.eat(",") {
+                break;
+            }
+        }
+        op.operands.extend(inits);
+        let applies = if self.eat_word("applies") { Some(self.word()?.to_string()) } else { None };
+        if !self.eat_word("across") || !self.eat_word("dimensions") {
+            return Err(self.error("expects `across dimensions`"));
+        }
+        self.expect("=")?;
+        let dims = self.attribute()?;
+        op.attrs.push(("dimensions".to_string(), dims));
+        if self.eat("{") {
+            op.attrs.extend(self.dictionary("}")?);
+        }
+        self.expect(":")?;
+        op.types = self.signature()?.results;
+        let Some(applied) = applies else { return self.reducer(op) };
+        let Some(Shape::Array(a)) = op.types.first() else { return Err(self.error("a reduction gives no array")) };
+        let scalar = Shape::array(a.dtype, []);
+        let value = |name: &str| ValueRef { name: name.to_string(), index: 0 };
+        let body = |name: String, results: Vec<String>, operands: Vec<ValueRef>, types: Vec<Shape>| Operation {
+            place: op.place,
+            name,
+            results,
+            operands,
+            attrs: Vec::new(),
+            regions: Vec::new(),
+            types,
+        };
+        let apply = body(applied, vec!["r".to_string()], vec![value("a"), value("b")], vec![scalar.clone()]);
+        let end = body("stablehlo.return".to_string(), Vec::new(), vec![value("r")], Vec::new());
+        let args = vec![("a".to_string(), scalar.clone()), ("b".to_string(), scalar)];
+        op.regions.push(Region { args, ops: vec![apply, end] });
+        Ok(())
+    }
+    /// `reducer(%a: T, %b: T) (%c: U, %d: U) {...}`: a pair for each operand; the left ones come first.
+    fn reducer(&mut self, op: &mut Operation) -> Result<()> {
+        if !self.eat_word("reducer") {
+            return Err(self.error("expects `reducer`"));
+        }
+        let (mut lhs, mut rhs) = (Vec::new(), Vec::new());
+        while self.eat("(") {
+            let pair = self.list(")", Reader::argument)?;
+            let [a, b] = <[_; 2]>::try_from(pair).map_err(|_| self.error("expects two values"))?;
+            lhs.push(a);
+            rhs.push(b);
+        }
+        lhs.extend(rhs);
+        self.expect("{")?;
+        op.regions.push(self.block(lhs)?);
+        Ok(())
+    }
+    /// `(%a = %0, %b = %1) : T, U cond {...} do {...}`.
+    fn while_loop(&mut self, op: &mut Operation) -> Result<()> {
+        self.expect("(")?;
+        let pairs = self.list(")", |r| {
+            r.expect("%")?;
+            let name = r.suffix()?.to_string();
+            r.expect("=")?;
+            Ok((name, r.value()?))
+        })?;
+        if self.eat(":") {
+            op.types = self.signature()?.results;
+        }
+        if op.types.len() != pairs.len() {
+            return Err(self.error(format!("{} types for {} values", op.types.len(), pairs.len())));
+        }
+        if self.eat_word("attributes") {
+            self.expect("{")?;
+            op.attrs = self.dictionary("}")?;
+        }
+        let args: Vec<(String, Shape)> = pairs.iter().map(|p| p.0.clone()).zip(op.types.iter().cloned()).collect();
+        op.operands = pairs.into_iter().map(|p| p.1).collect();
+        for word in ["cond", "do"] {
+            if !self.eat_word(word) {
+                return Err(self.error(format!("expects `{word}`")));
+            }
+            self.expect("{")?;
+            op.regions.push(self.block(args.clone())?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,126 @@
+//! Types: `tensor<2x3xf32>`, `tuple<...>`, `!stablehlo.token`, and functions of such.
+use super::reader::Reader;
+use crate::diag::{Code, Result};
+use crate::hlo::Shape;
+use crate::tensor::DType;
+
+/// MLIR's names of element types.
+fn element(name: &str) -> Option<DType> {
+    Some(match name {
+        "i1" => DType::Pred,
+        "si2" | "i2" => DType::S2,
+        "si4" | "i4" => DType::S4,
+        "si8" | "i8" => DType::S8,
+        "si16" | "i16" => DType::S16,
+        "si32" | "i32" => DType::S32,
+        "si64" | "i64" => DType::S64,
+        "ui2" => DType::U2,
+        "ui4" => DType::U4,
+        "ui8" => DType::U8,
+        "ui16" => DType::U16,
+        "ui32" => DType::U32,
+        "ui64" => DType::U64,
+        "f16" => DType::F16,
+        "bf16" => DType::BF16,
+        "f32" => DType::F32,
+        "f64" => DType::F64,
+        "f4E2M1FN" => DType::F4E2M1FN,
+        "f8E3M4" => DType::F8E3M4,
+        "f8E4M3" => DType::F8E4M3,
+        "f8E4M3B11FNUZ" => DType::F8E4M3B11FNUZ,
+        "f8E4M3FN" => DType::F8E4M3FN,
+        "f8E4M3FNUZ" => DType::F8E4M3FNUZ,
+        "f8E5M2" => DType::F8E5M2,
+        "f8E5M2FNUZ" => DType::F8E5M2FNUZ,
+        "f8E8M0FNU" => DType::F8E8M0FNU,
+        "index" => DType::S64,
+        _ => return None,
+    })
+}
+
+fn unsupported(r: &Reader, what: &str) -> crate::diag::Error {
+    r.error_as(Code::HloUnsupported, format!("{what}; read are ranked tensors of fixed sizes, tuples and tokens"))
+}
+
+impl<'a> Reader<'a> {
+    /// An element type.
+    pub fn dtype(&mut self) -> Result<DType> {
+        if self.eat_word("complex") {
+            self.expect("<")?;
+            let dtype = match self.peek_word() {
+                "f32" => DType::C64,
+                "f64" => DType::C128,
+                other => return Err(unsupported(self, &format!("complex numbers of `{other}`"))),
+            };
+            self.take("f32".len());
+            self.expect(">")?;
+            return Ok(dtype);
+        }
+        let name = self.peek_word();
+        match element(name) {
+            Some(dtype) => {
+                self.take(name.len());
+                Ok(dtype)
+            }
+            None => Err(unsupported(self, &format!("the element type `{}`", if name.is_empty() { "!" } else { name }))),
+        }
+    }
+    /// One type; a bare element type is a scalar.
+    pub fn ty(&mut self) -> Result<Shape> {
+        if self.eat("!stablehlo.token") {
+            return Ok(Shape::Token);
+        }
+        if self.eat_word("tuple") {
+            self.expect("<")?;
+            return Ok(Shape::Tuple(self.list(">", Reader::ty)?));
+        }
+        if !self.eat_word("tensor") {
+            return Ok(Shape::array(self.dtype()?, []));
+        }
+        self.expect("<")?;
+        let mut dims = Vec::new();
+        while let Some(digit) = self.rest().chars().next() {
+            if matches!(digit, '?' | '*') {
+                return Err(unsupported(self, "a dimension that is not known"));
+            }
+            let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+            if digits == 0 {
+                break;
+            }
+            let size = self.rest()[..digits].parse().map_err(|_| self.error("a size is too large"))?;
+            dims.push(size);
+            self.take_raw(digits);
+            self.expect("x")?;
+        }
+        let dtype = self.dtype()?;
+        if self.at(",") {
+            return Err(unsupported(self, "a tensor's encoding"));
+        }
+        self.expect(">")?;
+        Ok(Shape::array(dtype, dims))
+    }
+    /// `T`, `(T, U)`.
+    pub fn types_in_parentheses(&mut self) -> Result<Vec<Shape>> {
+        if self.eat("(") { self.list(")", Reader::ty) } else { Ok(vec![self.ty()?]) }
+    }
+    /// `T, U` or `(T, U) -> V`: the results where they are told apart, else all types.
+    pub fn signature(&mut self) -> Result<Signature> {
+        let paren = self.at("(");
+        let mut first = self.types_in_parentheses()?;
+        if self.eat("->") {
+            return Ok(Signature { results: self.types_in_parentheses()?, listed: false });
+        }
+        while !paren && self.eat(",") {
+            first.push(self.ty()?);
+        }
+        Ok(Signature { results: first, listed: true })
+    }
+}
+
+/// The types behind an operation's colon.
+pub(super) struct Signature {
+    /// Of the results; where `listed`, of operands or results, whichever the operation writes.
+    pub results: Vec<Shape>,
+    /// No arrow was written.
+    pub listed: bool,
+}
