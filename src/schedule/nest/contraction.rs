@@ -83,6 +83,16 @@ pub(super) fn product(axes: &[Axis]) -> u64 {
     axes.iter().map(|x| x.extent).product()
 }
 
+/// How far number `i` of the elements along `axes` is from the first on the right side.
+pub(super) fn offset_of(axes: &[Axis], mut i: u64) -> i64 {
+    let mut at = 0i64;
+    for axis in axes.iter().rev() {
+        at += (i % axis.extent) as i64 * axis.b;
+        i /= axis.extent;
+    }
+    at
+}
+
 /// The loops around the tile.
 struct Grid {
     batch: VarId,
@@ -95,9 +105,9 @@ struct Grid {
 }
 
 /// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
-struct Share {
-    at: Index,
-    count: u64,
+pub(super) struct Share {
+    pub at: Index,
+    pub count: u64,
     guard: Option<(VarId, u64, u64)>,
     held: Option<(VarId, Index)>,
 }
@@ -113,6 +123,9 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
+        if let Some(right) = self.narrow_right(c, scope.comp.array(ids.1).elements()) {
+            return self.narrow(scope, ids, c, &right, place, out, steps);
+        }
         // the result is that of the epilogue, whose elements may lie elsewhere
         let path = scope.plan.path[ids.1].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
@@ -165,7 +178,7 @@ impl<'a> Scheduler<'a> {
 
     /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs
     /// its axes apart, or each address would take divisions.
-    fn row_axes(
+    pub(super) fn row_axes(
         &mut self,
         scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
@@ -264,7 +277,7 @@ impl<'a> Scheduler<'a> {
 }
 
 /// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
-fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
+pub(super) fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
     let (whole, rest) = (total / most, total % most);
     let both = whole > 0 && rest > 0;
     let mut out = Vec::new();
@@ -282,7 +295,7 @@ fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
 }
 
 /// `body` where it runs.
-fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
+pub(super) fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
     for share in shares {
         if let Some((var, value)) = &share.held {
             body = vec![Stmt::Let { var: *var, value: value.clone(), body }];

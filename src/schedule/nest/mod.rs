@@ -4,6 +4,7 @@ mod convolution;
 mod dot;
 mod element;
 mod linalg;
+mod narrow;
 mod pack;
 mod pointwise;
 mod reduce;

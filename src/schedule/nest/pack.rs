@@ -1,5 +1,5 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::contraction::{Axis, Contraction, Right, product};
+use super::contraction::{Axis, Contraction, Right, offset_of, product};
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
@@ -27,21 +27,13 @@ impl Scheduler<'_> {
         let size = dtype.bytes();
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
-        let offsets = |axes: &[Axis], mut i: u64| {
-            let mut at = 0i64;
-            for axis in axes.iter().rev() {
-                at += (i % axis.extent) as i64 * axis.b;
-                i /= axis.extent;
-            }
-            at
-        };
         match &c.right {
             Right::Constant(t) => {
                 let mut bytes = vec![0u8; total as usize * size];
-                let of_sum: Vec<i64> = (0..k).map(|i| offsets(sum, i)).collect();
-                let of_column: Vec<i64> = (0..n).map(|i| offsets(&c.columns, i)).collect();
+                let of_sum: Vec<i64> = (0..k).map(|i| offset_of(sum, i)).collect();
+                let of_column: Vec<i64> = (0..n).map(|i| offset_of(&c.columns, i)).collect();
                 for b in 0..batch {
-                    let start = c.b0 + offsets(&c.batch, b);
+                    let start = c.b0 + offset_of(&c.batch, b);
                     for (column, of) in of_column.iter().enumerate() {
                         let (p, lane) = (column as u64 / panel, column as u64 % panel);
                         for (i, sum) in of_sum.iter().enumerate() {
