@@ -559,17 +559,8 @@ impl<'a> Function<'a> {
                 let slot = self.slot(*reg, at)?;
                 let ty = value_type(info.dtype, info.lanes);
                 let whole = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
-                if *count == 1 {
-                    self.lane_of(&whole, *first)
-                } else {
-                    let lanes: Vec<String> = (*first..first + count).map(|i| format!("i32 {i}")).collect();
-                    let text = format!(
-                        "shufflevector {ty} {}, {ty} poison, <{count} x i32> <{}>",
-                        whole.text,
-                        lanes.join(", ")
-                    );
-                    self.ins(&text, info.dtype, *count)
-                }
+                let picks: Vec<u64> = (*first..first + count).collect();
+                if whole.lanes == 1 { whole } else { self.shuffle(&whole, &picks) }
             }
             Expr::Fold(op, reg, at) => self.fold(*op, *reg, at)?,
         };
