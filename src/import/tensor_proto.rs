@@ -77,11 +77,13 @@ fn field_of(dtype: DType) -> Option<u32> {
     Some(match dtype {
         DType::F32 => 5,
         DType::F64 => 6,
-        DType::S2
+        DType::S1
+        | DType::S2
         | DType::S4
         | DType::S8
         | DType::S16
         | DType::S32
+        | DType::U1
         | DType::U2
         | DType::U4
         | DType::U8

@@ -50,8 +50,8 @@ pub(super) fn wide(op: ScalarOp, dtype: DType) -> DType {
     match dtype.class() {
         DTypeClass::Float if sum || dtype == DType::F64 => DType::F64,
         DTypeClass::Float => DType::F32,
-        _ if matches!(dtype, DType::S2 | DType::S4) => DType::S8,
-        _ if matches!(dtype, DType::U2 | DType::U4) => DType::U8,
+        _ if matches!(dtype, DType::S1 | DType::S2 | DType::S4) => DType::S8,
+        _ if matches!(dtype, DType::U1 | DType::U2 | DType::U4) => DType::U8,
         _ => dtype,
     }
 }

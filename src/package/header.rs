@@ -111,8 +111,8 @@ fn pointers(infos: &[TensorInfo], name: &str, qualifier: &str, what: &str) -> St
 /// The C type that stores one element, or its parts.
 fn c_type(dtype: DType) -> &'static str {
     match dtype {
-        DType::Pred | DType::U2 | DType::U4 | DType::U8 => "uint8_t",
-        DType::S2 | DType::S4 | DType::S8 => "int8_t",
+        DType::Pred | DType::U1 | DType::U2 | DType::U4 | DType::U8 => "uint8_t",
+        DType::S1 | DType::S2 | DType::S4 | DType::S8 => "int8_t",
         DType::S16 => "int16_t",
         DType::S32 => "int32_t",
         DType::S64 => "int64_t",

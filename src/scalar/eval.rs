@@ -199,8 +199,8 @@ pub fn total_key64(x: f64) -> i64 {
 fn compare(direction: Direction, kind: CompareKind, a: &Tensor, b: &Tensor, dims: Vec<u64>) -> Result<Tensor> {
     let total = kind == CompareKind::Total;
     let out = match a.dtype {
-        DType::Pred | DType::U2 | DType::U4 | DType::U8 => relation::<u8>(direction, a, b),
-        DType::S2 | DType::S4 | DType::S8 => relation::<i8>(direction, a, b),
+        DType::Pred | DType::U1 | DType::U2 | DType::U4 | DType::U8 => relation::<u8>(direction, a, b),
+        DType::S1 | DType::S2 | DType::S4 | DType::S8 => relation::<i8>(direction, a, b),
         DType::S16 => relation::<i16>(direction, a, b),
         DType::S32 => relation::<i32>(direction, a, b),
         DType::S64 => relation::<i64>(direction, a, b),

@@ -49,12 +49,14 @@ pub fn format(dtype: DType) -> Option<Format> {
         }
         DType::F4E2M1FN => f(2, 1, 1, Special::None),
         DType::Pred
+        | DType::S1
         | DType::S2
         | DType::S4
         | DType::S8
         | DType::S16
         | DType::S32
         | DType::S64
+        | DType::U1
         | DType::U2
         | DType::U4
         | DType::U8

@@ -39,12 +39,14 @@ pub enum DTypeClass {
 
 dtypes! {
     Pred "pred" 1 8 Pred Some(10);
+    S1 "s1" 30 1 Signed None;
     S2 "s2" 26 2 Signed None;
     S4 "s4" 21 4 Signed Some(29);
     S8 "s8" 2 8 Signed Some(6);
     S16 "s16" 3 16 Signed Some(5);
     S32 "s32" 4 32 Signed Some(3);
     S64 "s64" 5 64 Signed Some(9);
+    U1 "u1" 31 1 Unsigned None;
     U2 "u2" 27 2 Unsigned None;
     U4 "u4" 22 4 Unsigned Some(30);
     U8 "u8" 6 8 Unsigned Some(4);

@@ -60,11 +60,11 @@ impl Tensor {
     pub fn scalar_of(dtype: DType, value: f64) -> Self {
         let bytes = match dtype {
             DType::Pred => vec![(value != 0.0) as u8],
-            DType::S2 | DType::S4 | DType::S8 => (value as i8).to_le_bytes().to_vec(),
+            DType::S1 | DType::S2 | DType::S4 | DType::S8 => (value as i8).to_le_bytes().to_vec(),
             DType::S16 => (value as i16).to_le_bytes().to_vec(),
             DType::S32 => (value as i32).to_le_bytes().to_vec(),
             DType::S64 => (value as i64).to_le_bytes().to_vec(),
-            DType::U2 | DType::U4 | DType::U8 => (value as u8).to_le_bytes().to_vec(),
+            DType::U1 | DType::U2 | DType::U4 | DType::U8 => (value as u8).to_le_bytes().to_vec(),
             DType::U16 => (value as u16).to_le_bytes().to_vec(),
             DType::U32 => (value as u32).to_le_bytes().to_vec(),
             DType::U64 => (value as u64).to_le_bytes().to_vec(),

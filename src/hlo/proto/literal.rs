@@ -70,10 +70,12 @@ fn positions(a: &ArrayShape) -> Option<Vec<usize>> {
 macro_rules! raw_field {
     ($p:expr, $dtype:expr, $($reference:tt)+) => {
         match $dtype {
+            DType::S1 => Some($($reference)+ $p.s1s),
             DType::S2 => Some($($reference)+ $p.s2s),
             DType::S4 => Some($($reference)+ $p.s4s),
             DType::S8 => Some($($reference)+ $p.s8s),
             DType::S16 => Some($($reference)+ $p.s16s),
+            DType::U1 => Some($($reference)+ $p.u1s),
             DType::U2 => Some($($reference)+ $p.u2s),
             DType::U4 => Some($($reference)+ $p.u4s),
             DType::U8 => Some($($reference)+ $p.u8s),

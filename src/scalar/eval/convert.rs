@@ -30,8 +30,8 @@ pub fn convert(x: &Tensor, to: DType) -> Tensor {
             let re: Vec<f64> = map1(x, |v: num_complex::Complex<f64>| v.re);
             convert(&Tensor::from_vec(DType::F64, x.dims.clone(), re), to)
         }
-        DType::Pred | DType::U2 | DType::U4 | DType::U8 => from::<u8>(x, to),
-        DType::S2 | DType::S4 | DType::S8 => from::<i8>(x, to),
+        DType::Pred | DType::U1 | DType::U2 | DType::U4 | DType::U8 => from::<u8>(x, to),
+        DType::S1 | DType::S2 | DType::S4 | DType::S8 => from::<i8>(x, to),
         DType::S16 => from::<i16>(x, to),
         DType::S32 => from::<i32>(x, to),
         DType::S64 => from::<i64>(x, to),
@@ -100,14 +100,14 @@ fn from<T: Number>(x: &Tensor, to: DType) -> Tensor {
     let from_float = x.dtype.class() == DTypeClass::Float;
     match to {
         DType::Pred => Tensor::from_vec(to, dims, map1(x, |v: T| v.is_true() as u8)),
-        DType::S2 | DType::S4 => {
+        DType::S1 | DType::S2 | DType::S4 => {
             let bits = to.bits();
             let top = (1i64 << (bits - 1)) - 1;
             let narrow =
                 |v: T| if from_float { v.i64().clamp(-top - 1, top) as i8 } else { (v.i64() as i8).wrap(bits) };
             Tensor::from_vec(to, dims, map1(x, narrow))
         }
-        DType::U2 | DType::U4 => {
+        DType::U1 | DType::U2 | DType::U4 => {
             let bits = to.bits();
             let top = (1i64 << bits) - 1;
             let narrow = |v: T| if from_float { v.i64().clamp(0, top) as u8 } else { (v.i64() as u8).wrap(bits) };

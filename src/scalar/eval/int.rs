@@ -104,11 +104,11 @@ ints! {
 pub(super) fn eval(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Tensor> {
     let dtype = args[0].dtype;
     match dtype {
-        DType::S2 | DType::S4 | DType::S8 => typed::<i8>(op, args, dims),
+        DType::S1 | DType::S2 | DType::S4 | DType::S8 => typed::<i8>(op, args, dims),
         DType::S16 => typed::<i16>(op, args, dims),
         DType::S32 => typed::<i32>(op, args, dims),
         DType::S64 => typed::<i64>(op, args, dims),
-        DType::U2 | DType::U4 | DType::U8 => typed::<u8>(op, args, dims),
+        DType::U1 | DType::U2 | DType::U4 | DType::U8 => typed::<u8>(op, args, dims),
         DType::U16 => typed::<u16>(op, args, dims),
         DType::U32 => typed::<u32>(op, args, dims),
         DType::U64 => typed::<u64>(op, args, dims),
