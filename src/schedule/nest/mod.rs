@@ -14,6 +14,7 @@ mod scatter;
 mod select_and_scatter;
 mod sequential;
 mod sort;
+mod top_k;
 mod tile;
 mod window;
 

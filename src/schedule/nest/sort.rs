@@ -1,58 +1,40 @@
-//! `sort` and `topk`: runs of few elements by insertion, then merges of neighbouring runs from one buffer into another.
+//! `sort`: runs of few elements by insertion, then merges of neighbouring runs from one buffer into another.
 //!
 //! A pass over all runs is one kernel, whose chunks are lines and pairs of runs. Both steps are stable: of two elements of
 //! which neither goes first the one that stood in front stays in front. A comparison that is no order gives some permutation.
 use super::element::Elements;
 use super::label;
 use super::sequential::{Local, both, count, less, nested, number};
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 use crate::tensor::DType;
 
 /// Elements of a run that is sorted by insertion.
-const RUN: u64 = 16;
-/// Up to this many of the largest elements are kept by insertion; for more, everything is sorted.
-const FEW: u64 = 64;
-
-/// What says that an element goes first.
-#[derive(Clone, Copy)]
-enum Order {
-    /// A computation on (a0, b0, a1, b1, …).
-    By(CompId),
-    /// The total order of operand 0: the larger (or smaller) first.
-    Total(Direction),
-}
-
-/// What is sorted.
-enum Keys {
-    /// These operands together.
-    Operands(Vec<InstId>),
-    /// An operand, and the `s32` position of each element along the axis.
-    WithPosition(InstId),
-}
-
+const RUN: u64 = 8;
 /// The lines of arrays of `dims` along `axis`.
-struct Lines {
-    dims: Vec<u64>,
-    axis: usize,
+pub struct Lines {
+    /// Sizes of the arrays.
+    pub dims: Vec<u64>,
+    /// The axis of the lines.
+    pub axis: usize,
 }
 
 impl Lines {
     /// Elements of a line.
-    fn length(&self) -> u64 {
+    pub fn length(&self) -> u64 {
         self.dims[self.axis]
     }
     /// A loop variable for each of the other dimensions.
-    fn vars(&self, k: &mut Kernel) -> Vec<VarId> {
+    pub fn vars(&self, k: &mut Kernel) -> Vec<VarId> {
         let axes = (0..self.dims.len()).filter(|&a| a != self.axis);
         axes.map(|a| k.var(self.dims[a])).collect()
     }
     /// The coordinates of element `i` of the line at `vars`.
-    fn at(&self, vars: &[VarId], i: &Index) -> Vec<Index> {
+    pub fn at(&self, vars: &[VarId], i: &Index) -> Vec<Index> {
         let mut at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
         at.insert(self.axis, i.clone());
         at
@@ -66,12 +48,12 @@ impl Lines {
         i.limit(0, self.length() as i64 - 1, &k.vars)
     }
     /// Elements `i` of `buffers`.
-    fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
+    pub fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
         let index = self.place(k, vars, i);
         buffers.iter().map(|&b| k.expr(Expr::Load(b, index.clone()))).collect()
     }
     /// Elements `i` of `buffers` become `values`.
-    fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
+    pub fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
         let index = self.place(k, vars, i);
         buffers.iter().zip(values).map(|(&buf, &value)| Stmt::Store { buf, index: index.clone(), value }).collect()
     }
@@ -83,40 +65,7 @@ impl<'a> Scheduler<'a> {
         let Op::Sort { dim, comp, .. } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
         let operands = scope.comp[id].operands.clone();
         let lines = Lines { dims: scope.comp.array(operands[0]).dims.clone(), axis: dim };
-        self.sorted(scope, id, &Keys::Operands(operands), Order::By(comp), &lines, &out.leaves, steps)
-    }
-
-    /// The first `k` in total order and their positions.
-    pub(super) fn top_k(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let Op::TopK { k, largest } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
-        let operand = scope.comp[id].operands[0];
-        let dims = scope.comp.array(operand).dims.clone();
-        let order = Order::Total(if largest { Direction::Gt } else { Direction::Lt });
-        let axis = dims.len() - 1;
-        let lines = Lines { dims, axis };
-        if k <= FEW {
-            return self.insert_best(scope, id, (operand, order), k, &lines, out, steps);
-        }
-        let whole: Vec<BufId> = self.buffers_like(&out.leaves, &lines);
-        self.sorted(scope, id, &Keys::WithPosition(operand), order, &lines, &whole, steps)?;
-        let mut kernel = Kernel { label: label(scope.comp, id), ..Kernel::default() };
-        let first = Lines { dims: [&lines.dims[..axis], &[k]].concat(), axis };
-        if first.dims.contains(&0) {
-            return Ok(());
-        }
-        let (mut vars, place) = (first.vars(&mut kernel), kernel.var(k));
-        let values = lines.load(&mut kernel, &whole, &vars, &Index::var(place));
-        let body = first.store(&kernel, &out.leaves, &vars, &Index::var(place), &values);
-        vars.push(place);
-        nested(&mut kernel, &vars, body);
-        self.launch(kernel, steps);
-        Ok(())
+        self.sorted(scope, id, &operands, comp, &lines, &out.leaves, steps)
     }
 
     /// Buffers of the types of `like` that hold all lines.
@@ -130,8 +79,8 @@ impl<'a> Scheduler<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         id: InstId,
-        keys: &Keys,
-        order: Order,
+        operands: &[InstId],
+        order: CompId,
         lines: &Lines,
         out: &[BufId],
         steps: &mut Vec<Step>,
@@ -150,7 +99,7 @@ impl<'a> Scheduler<'a> {
         if widths.len() % 2 == 1 {
             std::mem::swap(&mut to, &mut spare);
         }
-        self.runs(scope, id, keys, order, lines, to, steps)?;
+        self.runs(scope, id, operands, order, lines, to, steps)?;
         for width in widths {
             self.merge(scope, id, order, lines, width, [to, spare], steps)?;
             std::mem::swap(&mut to, &mut spare);
@@ -158,35 +107,22 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// Whether the elements `a` go before the elements `b`.
-    fn goes_first(&mut self, e: &mut Elements, order: Order, a: &[ExprId], b: &[ExprId]) -> Result<ExprId> {
-        match order {
-            Order::By(comp) => {
-                let args: Vec<ExprId> = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]).collect();
-                Ok(self.apply(e, comp, &args)?[0])
-            }
-            Order::Total(direction) => {
-                Ok(e.k.op(ScalarOp::Compare(direction, CompareKind::Total), &[a[0], b[0]], DType::Pred))
-            }
-        }
+    /// Whether the elements `a` go before the elements `b`, by a computation on (a0, b0, a1, b1, …).
+    fn goes_first(&mut self, e: &mut Elements, order: CompId, a: &[ExprId], b: &[ExprId]) -> Result<ExprId> {
+        let args: Vec<ExprId> = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]).collect();
+        let first = self.apply(e, order, &args)?;
+        first.first().copied().ok_or_else(|| Error::internal("schedule", "a comparison has no result"))
     }
 
-    /// Element `i` of what is sorted.
+    /// Element `at` of what is sorted.
     fn keys(
         &mut self,
         scope: &mut Scope<'a>,
         e: &mut Elements,
-        keys: &Keys,
+        operands: &[InstId],
         at: &[Index],
-        i: &Index,
     ) -> Result<Vec<ExprId>> {
-        match keys {
-            Keys::Operands(operands) => operands.iter().map(|&o| self.element(scope, e, o, at)).collect(),
-            Keys::WithPosition(operand) => {
-                let x = self.element(scope, e, *operand, at)?;
-                Ok(vec![x, e.k.expr(Expr::Number(i.clone(), DType::S32))])
-            }
-        }
+        operands.iter().map(|&o| self.element(scope, e, o, at)).collect()
     }
 
     /// Every run of [`RUN`] elements sorted by insertion into `to`.
@@ -194,8 +130,8 @@ impl<'a> Scheduler<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         id: InstId,
-        keys: &Keys,
-        order: Order,
+        operands: &[InstId],
+        order: CompId,
         lines: &Lines,
         to: &[BufId],
         steps: &mut Vec<Step>,
@@ -207,10 +143,10 @@ impl<'a> Scheduler<'a> {
         let end = lines.held(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
         let (next, last) = (Local::new(&mut e.k, DType::S64), number(&mut e.k, &end));
         // The first element stands; each further one is inserted.
-        let first = self.keys(scope, &mut e, keys, &lines.at(&vars, &start), &start)?;
+        let first = self.keys(scope, &mut e, operands, &lines.at(&vars, &start))?;
         let mut all = lines.store(&e.k, to, &vars, &start, &first);
         let i = lines.held(&e.k, &next.index());
-        let new = self.keys(scope, &mut e, keys, &lines.at(&vars, &i), &i)?;
+        let new = self.keys(scope, &mut e, operands, &lines.at(&vars, &i))?;
         let held: Vec<Local> = to.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
         let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
         body.extend(self.insert(&mut e, order, lines, (&vars, to), &held, (&next.index(), &start))?);
@@ -226,7 +162,7 @@ impl<'a> Scheduler<'a> {
     fn insert(
         &mut self,
         e: &mut Elements,
-        order: Order,
+        order: CompId,
         lines: &Lines,
         (vars, to): (&[VarId], &[BufId]),
         held: &[Local],
@@ -250,7 +186,7 @@ impl<'a> Scheduler<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         id: InstId,
-        order: Order,
+        order: CompId,
         lines: &Lines,
         width: u64,
         [from, to]: [&[BufId]; 2],
@@ -271,13 +207,17 @@ impl<'a> Scheduler<'a> {
         let (a, b) =
             (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));
         let first = self.goes_first(&mut e, order, &a, &b)?;
-        let (take_right, source) = (Local::new(&mut e.k, DType::S64), Local::new(&mut e.k, DType::S64));
+        let take_right = Local::new(&mut e.k, DType::S64);
         let flag = e.k.op(ScalarOp::Convert(DType::S64), &[first], DType::S64);
         let is_right = e.k.expr(Expr::Within(take_right.index(), 1, 2));
-        let chosen = e.k.op(ScalarOp::Select, &[is_right, right.value, left.value], DType::S64);
-        let values = lines.load(&mut e.k, from, &vars, &source.index());
-        let mut round = vec![take_right.set(flag), source.set(chosen)];
-        round.extend(lines.store(&e.k, to, &vars, &out.index(), &values));
+        let chosen: Vec<ExprId> = (0..to.len())
+            .map(|i| {
+                let dtype = self.program.buffers[to[i]].dtype;
+                e.k.op(ScalarOp::Select, &[is_right, a[i], b[i]], dtype)
+            })
+            .collect();
+        let mut round = vec![take_right.set(flag)];
+        round.extend(lines.store(&e.k, to, &vars, &out.index(), &chosen));
         round.push(right.assign(&mut e.k, &right.index().add(&take_right.index())));
         round.push(left.assign(&mut e.k, &left.index().add(&take_right.index().scale(-1)).offset(1)));
         round.push(out.step(&mut e.k, 1));
@@ -293,48 +233,6 @@ impl<'a> Scheduler<'a> {
         vars.push(pair);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
         nested(&mut e.k, &vars, body);
-        self.launch(e.k, steps);
-        Ok(())
-    }
-
-    /// The best `k` seen so far, in order, stand in the result; an element that beats the last of them is inserted.
-    fn insert_best(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        (operand, order): (InstId, Order),
-        k: u64,
-        lines: &Lines,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let best = Lines { dims: [&lines.dims[..lines.axis], &[k]].concat(), axis: lines.axis };
-        if best.dims.contains(&0) {
-            return Ok(());
-        }
-        let mut e = Elements::new(id, label(scope.comp, id));
-        let vars = lines.vars(&mut e.k);
-        let zero = Index::constant(0);
-        let first = self.keys(scope, &mut e, &Keys::WithPosition(operand), &lines.at(&vars, &zero), &zero)?;
-        let mut all = best.store(&e.k, &out.leaves, &vars, &zero, &first);
-        let var = e.k.var(lines.length() - 1);
-        let i = Index::var(var).offset(1);
-        let new = self.keys(scope, &mut e, &Keys::WithPosition(operand), &lines.at(&vars, &i), &i)?;
-        let held: Vec<Local> =
-            out.leaves.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
-        let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
-        let last = best.load(&mut e.k, &out.leaves, &vars, &Index::constant(k as i64 - 1));
-        let beats = self.goes_first(&mut e, order, &[held[0].value], &last)?;
-        let room = e.k.expr(Expr::Within(i.clone(), 0, k as i64));
-        let cond = e.k.op(ScalarOp::Or, &[room, beats], DType::Pred);
-        let slot = best.held(&e.k, &i);
-        let insert = self.insert(&mut e, order, &best, (&vars, &out.leaves), &held, (&slot, &zero))?;
-        body.push(Stmt::If { cond, body: insert });
-        e.k.flops = lines.dims.iter().product::<u64>() * 2;
-        if lines.length() > 1 {
-            all.push(super::each(var, LoopKind::Seq, body));
-        }
-        nested(&mut e.k, &vars, all);
         self.launch(e.k, steps);
         Ok(())
     }
