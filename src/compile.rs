@@ -6,7 +6,7 @@ use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
 use crate::kernel;
 use crate::lower::{self, Lowered};
 use crate::package::names;
-use crate::prepare::{self, Request};
+use crate::prepare::{self, Prepared, Request};
 use crate::target::Target;
 use crate::tensor::TensorInfo;
 use crate::{import, optimize, schedule};
@@ -38,11 +38,16 @@ pub struct Built {
 pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Front> {
     let program = import::load(path, format)?;
     let prepared = prepare::prepare(program, request)?;
+    Ok(Front { lowered: lowered(&prepared)?, assumptions: prepared.assumptions })
+}
+
+/// A prepared program as HLO, with the names that it has in C. Errors: every blocker.
+pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
     let mut lowered = lower::lower(&prepared.program, &prepared.feeds, &prepared.fetches).map_err(blockers)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
     names::settle(&mut lowered.args);
     names::settle(&mut lowered.results);
-    Ok(Front { lowered, assumptions: prepared.assumptions })
+    Ok(lowered)
 }
 
 /// HLO to better HLO and loops; `source` is what `NAME_info()->source` says.

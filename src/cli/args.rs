@@ -191,7 +191,11 @@ pub struct VerifyArgs {
     /// Threads of compiled code.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
-    /// Print `{"ok","comparisons":[{"output","with","ok","worst"}]}`.
+    /// Compare every intermediate result, also where the results agree; where they differ, the first op is found anyway.
+    #[arg(long)]
+    pub ops: bool,
+    /// Print `{"ok","comparisons":[{"output","with","ok","worst"}]}`, and with the ops `first` and
+    /// `ops:[{"tensor","op","total","own"}]`.
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

@@ -1,49 +1,67 @@
 //! `tfaot check`: whether a whole graph can be compiled.
 use super::args::CheckArgs;
 use super::{Verdict, graph, out};
-use crate::compile;
-use crate::diag::{Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::Node;
+use crate::prepare::{self, Request};
+use crate::{compile, import, infer, lower};
 use serde_json::{Value, json};
 
-/// Prints the verdict, with everything that blocks.
+/// Prints the verdict, with everything that blocks. A broken invariant of ours is a blocker like any other.
 pub fn run(args: &CheckArgs) -> Result<Verdict> {
     let request = graph::request(&args.graph)?;
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let front = compile::front(&args.graph.graph, args.graph.format.as_deref(), &request);
     let problem = match front {
-        Ok(front) => user_error(compile::plan(front.lowered, &name, "", &target).err()),
+        Ok(front) => compile::plan(front.lowered, &name, "", &target).err(),
         Err(e) => Some(e),
     };
-    let Some(problem) = problem else {
-        if args.json {
-            out::json(&json!({"compilable": true, "blockers": []}))?;
-        } else {
-            out::line("compilable")?;
-        }
-        return Ok(Verdict::Yes);
-    };
-    let problem = graph::in_file(problem, &args.graph);
-    let all = problem.clone().into_diagnostics();
+    let mut all = problem.map(|e| graph::in_file(e, &args.graph).into_diagnostics()).unwrap_or_default();
+    if all.iter().any(|d| d.code == Code::UnknownDim) {
+        let more = behind_open_sizes(args, &request)?;
+        all.extend(graph::in_file(Error::User(more), &args.graph).into_diagnostics());
+    }
     if args.json {
         let blockers: Vec<Value> = all.iter().map(blocker).collect();
-        out::json(&json!({"compilable": false, "blockers": blockers}))?;
+        out::json(&json!({"compilable": all.is_empty(), "blockers": blockers}))?;
+    } else if all.is_empty() {
+        out::line("compilable")?;
     } else {
         out::line(format_args!("not compilable: {} blocker{}", all.len(), if all.len() == 1 { "" } else { "s" }))?;
+    }
+    if all.is_empty() {
+        return Ok(Verdict::Yes);
     }
     out::error(Error::User(all));
     Ok(Verdict::No)
 }
 
-/// A broken invariant of ours says nothing about the graph: it is told, and is no blocker.
-fn user_error(problem: Option<Error>) -> Option<Error> {
-    problem.filter(|e| match e {
-        Error::User(_) => true,
-        Error::Internal { .. } => {
-            out::error(e.clone());
-            false
+/// What blocks besides sizes that are not bound: ops without a lowering, and shapes that contradict each other whatever the
+/// open sizes are.
+fn behind_open_sizes(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
+    let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
+    let open = prepare::open(&program, request)?;
+    let fed = |id| open.feeds.iter().any(|f| f.at.node == id);
+    let needed = |id| open.needed[id] && !fed(id);
+    let nodes = program.graph.nodes.iter().filter(|(id, _)| needed(*id)).map(|(_, n)| n);
+    let mut all: Vec<Diagnostic> = nodes.filter_map(|node| lower::refusal(&program, node)).collect();
+    let facts = infer::infer(&program, &open.feeds);
+    let called = program.functions.values().zip(&facts.functions).filter(|(_, known)| !known.is_empty());
+    for (function, _) in called {
+        let arguments = |node: &Node| &*node.op == "_Arg";
+        for node in function.graph.nodes.values().filter(|n| !arguments(n)) {
+            let inside = |mut d: Diagnostic| {
+                d.place.function = Some(function.name.to_string());
+                d
+            };
+            all.extend(lower::refusal(&program, node).map(inside));
         }
-    })
+    }
+    let is_needed = |name: &str| program.graph.nodes.iter().any(|(id, n)| &*n.name == name && needed(id));
+    let concerns = |d: &Diagnostic| d.place.function.is_some() || d.place.node.as_deref().is_some_and(is_needed);
+    all.extend(facts.problems.into_iter().filter(concerns));
+    Ok(all)
 }
 
 fn blocker(d: &Diagnostic) -> Value {

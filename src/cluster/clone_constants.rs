@@ -57,7 +57,7 @@ fn is_small_constant(flow: &Flow, n: u32) -> bool {
     }
     let dims = match flow.nodes[n as usize].node.and_then(|node| node.attr("value")) {
         Some(Attr::Tensor(value)) => value.dims.iter().fold(1u64, |all, &d| all.saturating_mul(d)),
-        Some(Attr::Strings(all)) => all.len() as u64,
+        Some(Attr::Strings(_, all)) => all.len() as u64,
         _ => return false,
     };
     dims < SMALL

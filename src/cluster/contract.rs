@@ -397,7 +397,7 @@ fn counts_up(flow: &Flow, n: u32) -> bool {
 pub fn constant_dims(node: &crate::graph::Node) -> Option<Vec<u64>> {
     match node.attr("value") {
         Some(Attr::Tensor(value)) => Some(value.dims.clone()),
-        Some(Attr::Strings(all)) => Some(vec![all.len() as u64]),
+        Some(Attr::Strings(dims, _)) => Some(dims.to_vec()),
         _ => None,
     }
 }

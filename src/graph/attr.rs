@@ -30,8 +30,8 @@ pub enum Attr {
     Shape(PartialShape),
     /// `tensor` of an element type; bytes are slices of the file where they can be.
     Tensor(Box<Tensor>),
-    /// `tensor` of strings.
-    Strings(Box<[Bytes]>),
+    /// `tensor` of strings: its sizes, and its elements row-major.
+    Strings(Box<[u64]>, Box<[Bytes]>),
     /// `tensor` of a type that can't be held.
     OpaqueTensor(TfType),
     /// `func`

@@ -3,10 +3,13 @@ use super::node_def::RawNode;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, Node, NodeId};
 use crate::util::id_vec::IdVec;
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt};
 
 /// Outputs are numbered below this.
 const MOST_PORTS: u32 = 1 << 16;
+
+/// A file of nothing but empty nodes gets no more room than this in advance.
+const MOST_ROOM: usize = 1 << 21;
 
 /// A graph that grows node by node; edges are looked up at the end, as a file may name nodes before it has them.
 #[derive(Default)]
@@ -24,6 +27,16 @@ enum Input<'a> {
 }
 
 impl<'a> Assembler<'a> {
+    /// An empty graph with room for this many nodes, as far as a file may ask for room.
+    pub fn with_capacity(nodes: usize) -> Self {
+        let nodes = nodes.min(MOST_ROOM);
+        Assembler {
+            nodes: IdVec::with_capacity(nodes),
+            names: HashMap::with_capacity(nodes),
+            inputs: Vec::with_capacity(nodes),
+            ends: Vec::with_capacity(nodes),
+        }
+    }
     /// Adds a node. Errors: `BadGraph` for an empty name, an empty op, or a name that is taken.
     pub fn add(&mut self, raw: RawNode<'a>) -> Result<NodeId> {
         let id = NodeId(

@@ -72,7 +72,7 @@ fn detect_text(head: &[u8]) -> Result<Format> {
         mlir |= rest.starts_with('/');
         rest = rest.split_once('\n').map_or("", |(_, after)| after).trim_start();
     }
-    if rest.starts_with(['{', '[']) {
+    if rest.starts_with('{') {
         return Ok(Format::TfJs);
     }
     let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).collect();

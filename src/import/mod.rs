@@ -4,10 +4,11 @@
 //! |---|---|
 //! | GraphDef, binary | `graph_def.rs` over `wire.rs` |
 //! | GraphDef and others, text | `text.rs`, which turns text into the binary form |
-//! | SavedModel, MetaGraphDef | `saved_model.rs` |
+//! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `checkpoint/` and `variables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 mod assemble;
 mod attr_value;
+mod checkpoint;
 mod detect;
 mod function_def;
 mod graph_def;
@@ -24,6 +25,7 @@ mod tfjs;
 mod tfjs_weights;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod wire;
 
 pub use detect::Format;
@@ -69,13 +71,23 @@ pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Pro
         Format::GraphDefText => graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?),
         Format::MetaGraph => saved_model::read_meta_graph(bytes),
         Format::MetaGraphText => saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(bytes)?),
-        Format::SavedModel => saved_model::read(bytes),
-        Format::SavedModelText => saved_model::read(&from_text::<proto::tensorflow::SavedModel>(bytes)?),
+        Format::SavedModel => with_variables(saved_model::read(bytes)?, folder),
+        Format::SavedModelText => {
+            with_variables(saved_model::read(&from_text::<proto::tensorflow::SavedModel>(bytes)?)?, folder)
+        }
         Format::TfJs => tfjs::read(bytes, folder),
         Format::HloText => Err(Diagnostic::new(Code::UnknownFormat, "this is HLO text and no TensorFlow graph")
             .help("tfaot hlo reads it")
             .into()),
     }
+}
+
+/// The program with the variables that are saved beside it as constants.
+fn with_variables(mut program: Program, folder: &Path) -> Result<Program> {
+    if let Some(checkpoint) = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))? {
+        variables::resolve(&mut program, &checkpoint)?;
+    }
+    Ok(program)
 }
 
 /// A SavedModel's folder, or that of a TF.js model.

@@ -151,5 +151,5 @@ fn strings(parts: Parts) -> Result<Attr> {
     }
     let last = all.last().cloned().unwrap_or_default();
     all.resize(want, last);
-    Ok(Attr::Strings(all.into()))
+    Ok(Attr::Strings(parts.dims.into(), all.into()))
 }

@@ -59,7 +59,7 @@ fn read_weight(weight: &Value, data: &mut Bytes) -> Result<Attr> {
         element_count(&dims).ok_or_else(|| Error::user(Code::TooLarge, format!("the shape {dims:?} is too large")))?;
     let dtype = text(weight, "dtype");
     if dtype == "string" {
-        return read_strings(count, data);
+        return read_strings(dims, count, data);
     }
     let dtype = json_dtype(&dtype)?;
     let Some(quantization) = weight.get("quantization") else {
@@ -100,14 +100,14 @@ fn take(data: &mut Bytes, count: u64, dtype: DType) -> Result<Bytes> {
     want.map(|n| data.split_to(n)).ok_or_else(|| bad("the weight shards are too short"))
 }
 
-fn read_strings(count: u64, data: &mut Bytes) -> Result<Attr> {
+fn read_strings(dims: Vec<u64>, count: u64, data: &mut Bytes) -> Result<Attr> {
     let mut all = Vec::new();
     for _ in 0..count {
         let length = take(data, 1, DType::U32)?;
         let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
         all.push(take(data, length.into(), DType::U8)?);
     }
-    Ok(Attr::Strings(all.into()))
+    Ok(Attr::Strings(dims.into(), all.into()))
 }
 
 fn dequantize(raw: &Tensor, dtype: DType, scale: f64, min: f64) -> Result<Tensor> {

@@ -65,6 +65,14 @@ impl<'a> Reader<'a> {
         };
         Ok(Some(Field { number, value, file: self.file, message: self.message, depth: self.depth }))
     }
+    /// How many fields of this number are left, as far as the message can be read.
+    pub fn count(&self, number: u32) -> usize {
+        let (mut rest, mut found) = (self.clone(), 0);
+        while let Ok(Some(field)) = rest.next() {
+            found += usize::from(field.number == number);
+        }
+        found
+    }
     fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {

@@ -8,9 +8,9 @@ mod walker;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Program};
+use crate::graph::{Endpoint, Node, Program};
 use crate::hlo::{Builder, InstId, Module, Shape};
-use crate::ops::Value;
+use crate::ops::{self, Value};
 use crate::tensor::TensorInfo;
 use std::collections::HashMap;
 use walker::{Scope, Walker};
@@ -62,6 +62,15 @@ pub fn lower(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) 
         }
     }
     finish(walker, parts, feeds, fetches)
+}
+
+/// Why a node can't be compiled whatever it is fed, if so: its op has no lowering and is no function.
+pub fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
+    if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
+        return None;
+    }
+    let told = walker::unknown_op(node).into_diagnostics().into_iter().next()?;
+    Some(told.at_node(&node.name, &node.op))
 }
 
 /// The array that a fetch must be.

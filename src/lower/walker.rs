@@ -169,7 +169,7 @@ fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> 
 }
 
 /// Why an op without a row can't be compiled.
-fn unknown_op(node: &Node) -> Error {
+pub(super) fn unknown_op(node: &Node) -> Error {
     let op = &*node.op;
     let has = |parts: &[&str]| parts.iter().any(|p| op.contains(p));
     match op {

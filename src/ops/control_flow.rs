@@ -1,5 +1,5 @@
 //! Constants, pass-through nodes, and the ops that call functions.
-use super::fact::Fact;
+use super::fact::{Dims, Fact};
 use super::row::{op, walker};
 use super::shape::{self, pass_first};
 use super::shape_ctx::ShapeCtx;
@@ -48,7 +48,7 @@ fn constant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let id = cx.b.constant((**t).clone());
             cx.one(id)
         }
-        Some(Attr::Strings(_)) => Ok(vec![Value::Unavailable(TfType::String)]),
+        Some(Attr::Strings(..)) => Ok(vec![Value::Unavailable(TfType::String)]),
         Some(Attr::OpaqueTensor(t)) => Ok(vec![Value::Unavailable(*t)]),
         _ => Err(Error::user(Code::BadAttr, "attribute `value` must be a tensor")),
     }
@@ -101,12 +101,13 @@ fn device_index(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(id)
 }
 
-/// The shape of a constant of any type; of strings only that there are some.
+/// The shape of a constant of any type.
 fn constant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    if let Some(Attr::Tensor(value)) = cx.node.attr("value") {
-        return Ok(vec![Fact::constant(value)]);
-    }
-    let dims = cx.unranked(Why::Attribute);
+    let dims = match cx.node.attr("value") {
+        Some(Attr::Tensor(value)) => return Ok(vec![Fact::constant(value)]),
+        Some(Attr::Strings(dims, _)) => Dims::known(dims),
+        _ => cx.unranked(Why::Attribute),
+    };
     cx.typed("dtype", dims)
 }
 

@@ -5,7 +5,7 @@ use super::join::Join;
 use super::shape::{PRED, S32, S64, from_first, nothing, pass_first, same};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
 use super::symbols::{Dim, Why};
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use std::collections::HashSet;
 
@@ -61,11 +61,21 @@ pub const ROWS: &[HostRow] = &[
     host("Save", "filename tensor_names data* ->", nothing),
     host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", nothing),
     host("ShardedFilename", "basename shard num_shards -> filename", |cx| cx.one(TfType::String, vec![])),
+    host(
+        "SparseFillEmptyRows",
+        "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",
+        sparse_fill,
+    ),
+    host("SparseReshape", "input_indices input_shape new_shape -> output_indices output_shape", sparse_reshape),
+    host("SparseSegmentMean", "data indices segment_ids -> output", sparse_segment),
+    host("SparseSegmentSum", "data indices segment_ids -> output", sparse_segment),
     host("StringJoin", "inputs* -> output", string_join),
     host("StringLower", "input -> output", same),
     host("StringToHashBucketFast", "input -> output", |cx| cx.one(S64, cx.dims(0)?)),
     host("Switch", "data pred -> output_false output_true", switch),
+    host("TensorArrayGatherV3", "handle indices flow_in -> value", tensor_array_gather),
     host("TensorArrayReadV3", "handle index flow_in -> value", |cx| opaque(cx, "dtype")),
+    host("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", |cx| cx.like(3, vec![])),
     host("TensorArraySizeV3", "handle flow_in -> size", |cx| cx.one(S32, vec![])),
     host("TensorArrayV3", "size -> handle flow", tensor_array),
     host("TensorArrayWriteV3", "handle index value flow_in -> flow_out", |cx| cx.like(3, vec![])),
@@ -206,9 +216,55 @@ fn string_join(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn tensor_array(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let handle = Fact::new(Some(TfType::Resource), Dims::known(&[]));
+    let handle = Fact::new(Some(TfType::Resource), Dims::known(&[2]));
     let flow = Fact::new(Some(TfType::Data(crate::tensor::DType::F32)), Dims::known(&[]));
     Ok(vec![handle, flow])
+}
+
+/// The elements at the indices, of the shape that the node tells.
+fn tensor_array_gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.of_rank(1, 1)?;
+    let element = match cx.node.attr("element_shape") {
+        Some(Attr::Shape(shape)) => cx.attr_shape(shape),
+        _ => cx.unranked(Why::Attribute),
+    };
+    let dims = element.as_ranked().map(|dims| [&n[..], dims].concat().into()).unwrap_or(element);
+    cx.typed("dtype", dims)
+}
+
+/// As many entries as before and one for each empty row.
+fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (indices, n) = (cx.of_rank(0, 2)?, cx.fresh(Why::Data));
+    let rows = match cx.ints(2).as_deref() {
+        Some([rows, ..]) => rows.size(),
+        _ => None,
+    };
+    let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
+    Ok(vec![
+        Fact::new(S64, vec![n, indices[1]].into()),
+        Fact::new(cx.dtype(1), vec![n].into()),
+        Fact::new(PRED, vec![rows].into()),
+        Fact::new(S64, vec![indices[0]].into()),
+    ])
+}
+
+fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (indices, rank) = (cx.of_rank(0, 2)?, cx.of_rank(2, 1)?);
+    Ok(vec![Fact::new(S64, vec![indices[0], rank[0]].into()), Fact::new(S64, rank.into())])
+}
+
+/// One row a segment, of which there are as many as the data say.
+fn sparse_segment(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims: Dims = match cx.ranked(0)? {
+        Some(mut dims) => {
+            let n = cx.fresh(Why::Data);
+            let rows = dims.first_mut().ok_or_else(|| Error::user(Code::ShapeMismatch, "a scalar has no segments"))?;
+            *rows = n;
+            dims.into()
+        }
+        None => cx.unranked_from(0),
+    };
+    cx.like(0, dims)
 }
 
 /// A vector and an index each of one unknown length.

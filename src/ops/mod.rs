@@ -44,13 +44,8 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
 
 /// The row of a TensorFlow op.
 pub fn find(op: &str) -> Option<&'static OpRow> {
-    static SORTED: std::sync::OnceLock<Vec<&'static OpRow>> = std::sync::OnceLock::new();
-    let sorted = SORTED.get_or_init(|| {
-        let mut rows: Vec<&OpRow> = FAMILIES.iter().flat_map(|f| f.1).flat_map(|rows| rows.iter()).collect();
-        rows.sort_by_key(|r| r.name);
-        rows
-    });
-    sorted.binary_search_by_key(&op, |r| r.name).ok().map(|i| sorted[i])
+    static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpRow>> = std::sync::OnceLock::new();
+    ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
 }
 
 /// Every row with its family, in table order.

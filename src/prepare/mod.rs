@@ -73,6 +73,7 @@ fn run(program: Program, request: &Request) -> Result<Prepared> {
     drop(names);
     let prepared = prune::cut(program, &needed, infos, fetches, assumptions);
     refuse_cycles(&prepared.program)?;
+    refuse_assignments(&prepared.program)?;
     Ok(prepared)
 }
 
@@ -98,6 +99,38 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let asked = defaults::add_placeholders(program, asked, &needed, request, &mut told);
     let feeds = shape::open(program, &asked, &request.dims);
     Ok(Open { feeds, fetches, needed: needed.nodes })
+}
+
+/// Variables are constants, so that what assigns to them would be lost.
+fn refuse_assignments(program: &Program) -> Result<()> {
+    let functions = program.functions.values().map(|f| (Some(&f.name), &f.graph));
+    let mut found = Vec::new();
+    for (function, graph) in std::iter::once((None, &program.graph)).chain(functions) {
+        for node in graph.nodes.values().filter(|n| assigns(&n.op)) {
+            let told = format!("{} changes a variable, and compiled code has no state", node.op);
+            let mut d = Diagnostic::new(Code::VariableAssigned, told)
+                .help("fetch what does not need it, or make the state a feed and a fetch")
+                .at_node(&node.name, &node.op);
+            d.place.function = function.map(|f| f.to_string());
+            found.push(d);
+        }
+    }
+    if found.is_empty() { Ok(()) } else { Err(Error::User(found)) }
+}
+
+/// Whether an op changes a variable.
+fn assigns(op: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "Assign",
+        "AssignAdd",
+        "AssignSub",
+        "AssignVariableOp",
+        "AssignAddVariableOp",
+        "AssignSubVariableOp",
+        "ResourceStridedSliceAssign",
+        "StridedSliceAssign",
+    ];
+    NAMES.contains(&op) || ["ResourceApply", "ResourceScatter", "ResourceSparseApply"].iter().any(|p| op.starts_with(p))
 }
 
 fn refuse_cycles(program: &Program) -> Result<()> {

@@ -2,7 +2,7 @@
 use crate::diag::{Code, Diagnostic};
 use crate::graph::{Endpoint, NodeId, Program};
 use crate::ops::output_count;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Names that are compared letter by letter when one is looked for in vain.
 const MOST_COMPARED: usize = 20_000;

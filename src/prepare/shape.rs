@@ -138,16 +138,16 @@ fn dims(
             .at_node(&node.name, &node.op));
     };
     let unknown = |at: &[usize]| {
-        let at: Vec<String> = at.iter().map(usize::to_string).collect();
+        let numbers: Vec<String> = at.iter().map(usize::to_string).collect();
         Diagnostic::new(
             Code::UnknownDim,
             format!(
                 "dimension {} of the feed `{name}` {} is not known",
-                at.join(", "),
+                numbers.join(", "),
                 PartialShape(Some(shape.clone()))
             ),
         )
-        .help(DIM_HELP)
+        .help(bind_help(&node.name, asked.spec.dtype, &shape, at))
         .at_node(&node.name, &node.op)
     };
     let (mut out, mut missing) = (Vec::new(), Vec::new());
@@ -162,6 +162,14 @@ fn dims(
         }
     }
     if missing.is_empty() { Ok(out) } else { Err(unknown(&missing)) }
+}
+
+/// The flags that would make the dimensions `at` of a feed known.
+fn bind_help(node: &str, dtype: Option<DType>, shape: &[Option<u64>], at: &[usize]) -> String {
+    let flags: Vec<String> = at.iter().map(|i| format!("--dim {node}[{i}]=N")).collect();
+    let sizes: Vec<String> = shape.iter().map(|d| d.map_or("N".to_string(), |n| n.to_string())).collect();
+    let dtype = dtype.map_or(String::new(), |t| t.to_string());
+    format!("bind it with {}, or --feed {node}={dtype}[{}]", flags.join(" "), sizes.join(","))
 }
 
 /// The values of `--dim`, and which were used.

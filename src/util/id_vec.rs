@@ -42,6 +42,10 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn new() -> Self {
         Self::default()
     }
+    /// An empty vector with room for this many items.
+    pub fn with_capacity(items: usize) -> Self {
+        IdVec { items: Vec::with_capacity(items), id: PhantomData }
+    }
     /// Appends `item` and returns its id.
     pub fn push(&mut self, item: T) -> I {
         self.items.push(item);

@@ -3,7 +3,7 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::PadDim;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::Fact;
+use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::row::op;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -200,57 +200,81 @@ impl Format {
     }
 }
 
-/// Block sizes, and the sums of the pairs of input `at`; `None` where they are not known.
-#[expect(clippy::type_complexity, reason = "two lists, each of which may be unknown as a whole")]
-fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<(Vec<u64>, Vec<u64>)>> {
+/// Block sizes of a node; `None` where they are not known.
+fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<Vec<u64>>> {
     let block = match cx.node.int("block_size") {
         Some(n) if at == 1 => Some(vec![n, n]),
         _ => cx.constant_ints(1),
     };
-    let (Some(block), Some(pairs)) = (block, cx.constant_ints(at)) else { return Ok(None) };
-    let size = |&v: &i64| u64::try_from(v).map_err(|_| cx.mismatch(format!("a block or padding of {v}")));
-    let (block, pairs): (Vec<u64>, Vec<u64>) =
-        (block.iter().map(size).collect::<Result<_>>()?, pairs.iter().map(size).collect::<Result<_>>()?);
-    if pairs.len() != 2 * block.len() {
-        return Err(cx.mismatch(format!("{} paddings for {} blocks", pairs.len(), block.len())));
-    }
-    Ok(Some((block, pairs.chunks_exact(2).map(|p| p[0].saturating_add(p[1])).collect())))
+    let size = |&v: &i64| u64::try_from(v).ok().filter(|&v| v > 0);
+    let known = block.map(|b| b.iter().map(size).collect::<Option<Vec<u64>>>());
+    known.map(|b| b.ok_or_else(|| cx.mismatch("a block that is not positive"))).transpose()
 }
 
-/// The dimensions of input 0, of which there must be more than blocks.
-fn blocked(cx: &mut ShapeCtx, blocks: usize) -> Result<Option<Vec<Dim>>> {
-    match cx.ranked(0)? {
-        Some(dims) if dims.len() <= blocks => Err(cx.mismatch(format!("{blocks} blocks do not fit the rank"))),
-        dims => Ok(dims),
+/// The sums of the `n` pairs of input `at`, as far as they are known.
+fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<Dim>>> {
+    let pairs = cx.ints(at).unwrap_or_else(|| vec![Int::Unknown; 2 * n]);
+    if pairs.len() != 2 * n {
+        return Err(cx.mismatch(format!("{} paddings for {n} blocks", pairs.len())));
     }
+    let mut sums = Vec::with_capacity(n);
+    for pair in pairs.chunks_exact(2) {
+        sums.push(match (pair[0].size(), pair[1].size()) {
+            (Some(low), Some(high)) => Some(cx.add(low, high)),
+            _ => None,
+        });
+    }
+    Ok(sums)
 }
 
-fn open_blocks(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
-    let dims = match cx.ranked(0)? {
-        Some(dims) => cx.open(dims.len(), Why::Value(at)),
-        None => cx.unranked_from(0),
-    };
-    cx.like(0, dims)
+/// The dimensions of input 0, of which there must be more than blocks; or a shape where too little is known.
+fn blocked(cx: &mut ShapeCtx, block: &Option<Vec<u64>>) -> Result<Result<Vec<Dim>, Dims>> {
+    let Some(dims) = cx.ranked(0)? else { return Ok(Err(cx.unranked_from(0))) };
+    match block {
+        None => Ok(Err(cx.open(dims.len(), Why::Value(1)))),
+        Some(block) if dims.len() <= block.len() => {
+            Err(cx.mismatch(format!("{} blocks do not fit the rank", block.len())))
+        }
+        Some(_) => Ok(Ok(dims)),
+    }
 }
 
 fn space_to_batch_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
-    let Some((block, pads)) = known_blocks(cx, at)? else { return open_blocks(cx, at) };
-    let Some(mut dims) = blocked(cx, block.len())? else { return open_blocks(cx, at) };
-    for (i, (&n, pad)) in block.iter().zip(pads).enumerate() {
-        dims[0] = cx.mul(dims[0], Dim::Known(n));
-        let padded = cx.add(dims[i + 1], Dim::Known(pad));
-        dims[i + 1] = cx.div_exact(padded, n)?;
+    let block = known_blocks(cx, at)?;
+    let mut dims = match blocked(cx, &block)? {
+        Ok(dims) => dims,
+        Err(open) => return cx.like(0, open),
+    };
+    let block = block.unwrap_or_default();
+    for (i, pad) in pair_sums(cx, at, block.len())?.into_iter().enumerate() {
+        dims[0] = cx.mul(dims[0], Dim::Known(block[i]));
+        dims[i + 1] = match pad {
+            Some(pad) => {
+                let padded = cx.add(dims[i + 1], pad);
+                cx.div_exact(padded, block[i])?
+            }
+            None => cx.fresh(Why::Value(at)),
+        };
     }
     cx.like(0, dims)
 }
 
 fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
-    let Some((block, crops)) = known_blocks(cx, at)? else { return open_blocks(cx, at) };
-    let Some(mut dims) = blocked(cx, block.len())? else { return open_blocks(cx, at) };
-    for (i, (&n, crop)) in block.iter().zip(crops).enumerate() {
-        dims[0] = cx.div_exact(dims[0], n)?;
-        let wide = cx.mul(dims[i + 1], Dim::Known(n));
-        dims[i + 1] = cx.sub(wide, Dim::Known(crop));
+    let block = known_blocks(cx, at)?;
+    let mut dims = match blocked(cx, &block)? {
+        Ok(dims) => dims,
+        Err(open) => return cx.like(0, open),
+    };
+    let block = block.unwrap_or_default();
+    for (i, crop) in pair_sums(cx, at, block.len())?.into_iter().enumerate() {
+        dims[0] = cx.div_exact(dims[0], block[i])?;
+        dims[i + 1] = match crop {
+            Some(crop) => {
+                let wide = cx.mul(dims[i + 1], Dim::Known(block[i]));
+                cx.sub(wide, crop)
+            }
+            None => cx.fresh(Why::Value(at)),
+        };
     }
     cx.like(0, dims)
 }

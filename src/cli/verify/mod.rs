@@ -1,5 +1,9 @@
-//! `tfaot verify`: compiled code against the interpreter, and both against expected results.
+//! `tfaot verify`: compiled code against the interpreter, and both against expected results; where they differ, which op
+//! departs first.
+mod departs;
+
 use super::args::VerifyArgs;
+use super::npz::Arrays;
 use super::{Verdict, graph, inputs, npz, out, run};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::tensor::{DType, Tensor, TensorInfo};
@@ -10,6 +14,13 @@ struct Comparison {
     output: String,
     with: &'static str,
     worst: Option<Worst>,
+}
+
+impl Comparison {
+    /// Whether some element departs by more than the bound.
+    fn departs(&self) -> bool {
+        excess(self) > 1.0
+    }
 }
 
 /// The element that departs most.
@@ -30,7 +41,8 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let keys = graph::result_keys(&args.graph, &front.lowered);
     let results = front.lowered.results.clone();
     let values = inputs::load(args.inputs.as_deref(), &front.lowered.args)?;
-    let wanted = args.expect.as_deref().map(|path| expected(path, &keys, &results)).transpose()?;
+    let reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
+    let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &results)).transpose()?;
     let plain = graph::interpret(&front.lowered, values.clone()).map_err(|e| graph::in_file(e, &args.graph))?;
     let native = run::native(front.lowered, &name, &target, &values, args.threads.into());
     let native = native.map_err(|e| graph::in_file(e, &args.graph))?;
@@ -38,14 +50,24 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     if let Some(wanted) = wanted {
         all.extend(compare(&keys, "expected", &native, &wanted, args));
     }
-    report(&all, args)
+    let blamed = if args.ops || all.iter().any(Comparison::departs) {
+        Some(departs::find(args, &target, &name, &values, &reference)?)
+    } else {
+        None
+    };
+    report(&all, blamed.as_ref(), args)
 }
 
-/// The expected results of a file. Errors: `Code::BadInputs` for each that is missing or has another type.
-fn expected(path: &std::path::Path, keys: &[String], infos: &[TensorInfo]) -> Result<Vec<Tensor>> {
-    let wanted: Vec<TensorInfo> =
-        keys.iter().zip(infos).map(|(key, info)| TensorInfo { name: key.clone(), ..info.clone() }).collect();
-    inputs::select(&npz::read(path)?, &wanted).map_err(|e| out::in_file(e, &path.display().to_string()))
+/// The expected results of a file, which may hold intermediate ones too. Errors: `Code::BadInputs` for each that is missing
+/// or has another type.
+fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], infos: &[TensorInfo]) -> Result<Vec<Tensor>> {
+    let in_file = |e| out::in_file(e, &path.display().to_string());
+    let one = |(key, info): (&String, &TensorInfo)| {
+        let found = inputs::find(reference, key);
+        let found = found.ok_or_else(|| Error::user(Code::BadInputs, format!("there is no array `{key}`")));
+        inputs::fit(found.map_err(in_file)?, &TensorInfo { name: key.clone(), ..info.clone() }).map_err(in_file)
+    };
+    keys.iter().zip(infos).map(one).collect()
 }
 
 fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor], args: &VerifyArgs) -> Vec<Comparison> {
@@ -83,16 +105,23 @@ fn parts(t: &Tensor) -> Tensor {
     Tensor::new(real, vec![count], t.bytes.clone())
 }
 
-fn report(all: &[Comparison], args: &VerifyArgs) -> Result<Verdict> {
-    let departs = |c: &&Comparison| c.worst.as_ref().is_some_and(|w| w.excess > 1.0);
-    let bad = all.iter().filter(departs).max_by(|a, b| excess(a).total_cmp(&excess(b)));
+fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs) -> Result<Verdict> {
+    let bad = all.iter().filter(|c| c.departs()).max_by(|a, b| excess(a).total_cmp(&excess(b)));
     if args.json {
-        let list: Vec<Value> = all.iter().map(|c| as_json(c, departs(&c))).collect();
-        out::json(&json!({"ok": bad.is_none(), "comparisons": list}))?;
+        let list: Vec<Value> = all.iter().map(|c| as_json(c, c.departs())).collect();
+        let mut document = json!({"ok": bad.is_none(), "comparisons": list});
+        if let Some(blamed) = blamed {
+            document["first"] = blamed.first().map_or(Value::Null, |step| json!(step.tensor));
+            document["ops"] = blamed.steps.iter().map(departs::Step::as_json).collect();
+        }
+        out::json(&document)?;
     } else {
         for c in all {
-            let verdict = if departs(&c) { "differs" } else { "equal" };
+            let verdict = if c.departs() { "differs" } else { "equal" };
             out::line(format_args!("{verdict:8} {} with {}, worst {:.3} of the bound", c.output, c.with, excess(c)))?;
+        }
+        for step in blamed.iter().flat_map(|b| &b.steps).filter(|s| args.ops || s.own.is_some()) {
+            out::line(step)?;
         }
     }
     let Some((c, w)) = bad.and_then(|c| Some((c, c.worst.as_ref()?))) else { return Ok(Verdict::Yes) };
@@ -100,7 +129,14 @@ fn report(all: &[Comparison], args: &VerifyArgs) -> Result<Verdict> {
         "output `{}` departs most: element {} is {}, and {} by the {}",
         c.output, w.index, w.got, w.want, c.with
     );
-    out::error(Error::from(Diagnostic::new(Code::Mismatch, message).note(format!("{:.3} times the bound", w.excess))));
+    let mut diagnostic = Diagnostic::new(Code::Mismatch, message).note(format!("{:.3} times the bound", w.excess));
+    if let Some(blamed) = blamed {
+        diagnostic = diagnostic.note(blamed.in_words());
+        if let Some(step) = blamed.first() {
+            diagnostic = diagnostic.at_node(step.node(), &step.op);
+        }
+    }
+    out::error(diagnostic.into());
     Ok(Verdict::No)
 }
 

@@ -1,0 +1,116 @@
+//! Variables as constants: a SavedModel's variables get the values that its checkpoint has for them.
+//!
+//! Which tensor of the checkpoint a variable takes is said by the graph itself: the part that restores it reads names
+//! (`RestoreV2`) and assigns what it read. A variable that nothing restores is looked for under its own name.
+//! A handle becomes its value, and reading it becomes an `Identity`; what assigns stays, for `prepare` to refuse.
+use super::checkpoint::Checkpoint;
+use crate::diag::Result;
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
+use crate::tensor::Tensor;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Calls of calls are followed this deep to where a variable is restored.
+const MOST_CALLS: usize = 8;
+
+/// Replaces the variables of `program`. Errors: those of reading a tensor.
+pub fn resolve(program: &mut Program, checkpoint: &Checkpoint) -> Result<()> {
+    let mut keys: HashMap<NodeId, String> = HashMap::new();
+    let top: HashMap<NodeId, NodeId> =
+        program.graph.nodes.iter().filter(|(_, n)| is_variable(n)).map(|(id, _)| (id, id)).collect();
+    restored(program, &program.graph, &top, 0, &mut keys);
+    let mut values: Vec<(NodeId, Tensor)> = Vec::new();
+    for (id, node) in program.graph.nodes.iter().filter(|(_, n)| is_variable(n)) {
+        let own = node.str("shared_name").filter(|n| !n.is_empty()).unwrap_or(&node.name);
+        let key = keys.get(&id).map_or(own, String::as_str);
+        if let Some(value) = checkpoint.tensor(key)? {
+            values.push((id, value));
+        }
+    }
+    for (id, value) in values {
+        let node = &mut program.graph.nodes[id];
+        let dtype = Attr::Type(TfType::Data(value.dtype));
+        node.op = "Const".into();
+        node.attrs = [(Arc::from("dtype"), dtype), (Arc::from("value"), Attr::Tensor(Box::new(value)))].into();
+    }
+    let graphs = std::iter::once(&mut program.graph).chain(program.functions.values_mut().map(|f| &mut f.graph));
+    for graph in graphs {
+        read_as_values(graph);
+    }
+    Ok(())
+}
+
+fn is_variable(node: &Node) -> bool {
+    matches!(&*node.op, "VarHandleOp" | "VariableV2" | "Variable")
+}
+
+/// Finds which checkpoint entry is assigned to which variable; `handles` are the variables by node of `graph`.
+fn restored(
+    program: &Program,
+    graph: &Graph,
+    handles: &HashMap<NodeId, NodeId>,
+    depth: usize,
+    keys: &mut HashMap<NodeId, String>,
+) {
+    for node in graph.nodes.values() {
+        match &*node.op {
+            "AssignVariableOp" | "Assign" => {
+                let variable = node.inputs.first().and_then(|e| handles.get(&origin(graph, *e).node));
+                let key = node.inputs.get(1).and_then(|e| restored_name(graph, *e));
+                if let (Some(&variable), Some(key)) = (variable, key) {
+                    keys.entry(variable).or_insert(key);
+                }
+            }
+            "PartitionedCall" | "StatefulPartitionedCall" if depth < MOST_CALLS => {
+                let called = node.func("f").and_then(|f| program.functions.get(&f.name));
+                let Some(function) = called.filter(|f| f.args.len() == node.inputs.len()) else { continue };
+                let pairs = function.args.iter().zip(&node.inputs);
+                let inner: HashMap<NodeId, NodeId> =
+                    pairs.filter_map(|(&arg, e)| Some((arg, *handles.get(&origin(graph, *e).node)?))).collect();
+                if !inner.is_empty() && restores(&function.graph) {
+                    restored(program, &function.graph, &inner, depth + 1, keys);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a graph may restore something, itself or by a call.
+fn restores(graph: &Graph) -> bool {
+    graph.nodes.values().any(|n| &*n.op == "RestoreV2" || n.op.ends_with("PartitionedCall"))
+}
+
+/// The output that `e` passes on.
+fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
+    for _ in 0..graph.nodes.len() {
+        let node = &graph.nodes[e.node];
+        match (&*node.op, node.inputs.first()) {
+            ("Identity" | "Reshape" | "Cast", Some(&next)) => e = next,
+            _ => break,
+        }
+    }
+    e
+}
+
+/// The name under which `RestoreV2` reads the value that arrives at `e`.
+fn restored_name(graph: &Graph, e: Endpoint) -> Option<String> {
+    let from = origin(graph, e);
+    let restore = Some(&graph.nodes[from.node]).filter(|n| &*n.op == "RestoreV2")?;
+    let names = &graph.nodes[origin(graph, *restore.inputs.get(1)?).node];
+    let Some(Attr::Strings(_, names)) = names.attr("value") else { return None };
+    String::from_utf8(names.get(from.port as usize)?.to_vec()).ok()
+}
+
+/// What reads a handle that holds its value reads that.
+fn read_as_values(graph: &mut Graph) {
+    for node in graph.nodes.values_mut() {
+        let to = match &*node.op {
+            "ReadVariableOp" => "Identity",
+            "ResourceGather" if node.int("batch_dims").unwrap_or(0) == 0 => "Gather",
+            "VariableShape" => "Shape",
+            _ => continue,
+        };
+        node.op = to.into();
+    }
+}
