@@ -18,9 +18,14 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
         Err(e) => Some(e),
     };
     let mut all = problem.map(|e| graph::in_file(e, &args.graph).into_diagnostics()).unwrap_or_default();
-    if all.iter().any(|d| d.code == Code::UnknownDim) {
-        let more = behind_open_sizes(args, &request)?;
-        all.extend(graph::in_file(Error::User(more), &args.graph).into_diagnostics());
+    if all.iter().any(|d| matches!(d.code, Code::UnknownDim | Code::UnsupportedType)) {
+        let more = behind_open_feeds(args, &request)?;
+        for d in graph::in_file(Error::User(more), &args.graph).into_diagnostics() {
+            let told = |a: &Diagnostic| a.code == d.code && a.place == d.place;
+            if !all.iter().any(told) {
+                all.push(d);
+            }
+        }
     }
     if args.json {
         let blockers: Vec<Value> = all.iter().map(blocker).collect();
@@ -37,9 +42,9 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     Ok(Verdict::No)
 }
 
-/// What blocks besides sizes that are not bound: ops without a lowering, and shapes that contradict each other whatever the
+/// What blocks besides feeds whose sizes are not bound or whose type is not supported: ops without a lowering, and shapes that contradict each other whatever the
 /// open sizes are.
-fn behind_open_sizes(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
+fn behind_open_feeds(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let open = prepare::open(&program, request)?;
     let fed = |id| open.feeds.iter().any(|f| f.at.node == id);
