@@ -7,6 +7,7 @@ mod cse;
 mod dce;
 mod expand;
 mod fold_constants;
+mod hoist_products;
 mod inline_calls;
 mod pad_into_window;
 pub mod rewrite;
@@ -42,6 +43,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "scale-into-weights", about: "moves scales and offsets per feature into weights and one bias",  run: scale_into_weights::scale_into_weights },
     Pass { name: "pad-into-window",    about: "makes a pad the padding of the window that reads it",             run: pad_into_window::pad_into_window },
     Pass { name: "simplify-loops",     about: "takes out of a loop's state what does not change or is not read", run: simplify_loops::simplify_loops },
+    Pass { name: "hoist-products",     about: "multiplies all steps of a sequence before the loop over it",     run: hoist_products::hoist_products },
     Pass { name: "cse",                about: "computes equal things once",                                      run: cse::cse },
 ];
 

@@ -67,7 +67,7 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
 }
 
 /// Whether the only parameter is read part by part, and nothing has effects.
-fn is_plain(comp: &Computation) -> bool {
+pub(super) fn is_plain(comp: &Computation) -> bool {
     let [param] = comp.params[..] else { return false };
     let fine = |i: &Inst| match i.op {
         Op::GetTupleElement(_) => true,
@@ -78,7 +78,7 @@ fn is_plain(comp: &Computation) -> bool {
 }
 
 /// Which part of the parameter this instruction is.
-fn part_read(comp: &Computation, id: InstId) -> Option<usize> {
+pub(super) fn part_read(comp: &Computation, id: InstId) -> Option<usize> {
     match comp[id].op {
         Op::GetTupleElement(index) if comp.params.contains(&comp[id].operands[0]) => Some(index),
         _ => None,
@@ -188,6 +188,7 @@ impl Narrow<'_> {
     }
 }
 
-fn plain(name: &str, op: Op, operands: Vec<InstId>, shape: Shape) -> Inst {
+/// An instruction without metadata.
+pub(super) fn plain(name: &str, op: Op, operands: Vec<InstId>, shape: Shape) -> Inst {
     Inst { name: name.to_string(), op, operands, shape, metadata: Metadata::default(), extra: Vec::new() }
 }

@@ -37,6 +37,9 @@ pub struct Cover {
     pub sum: u64,
 }
 
+/// Most vectors of a tile: a kibibyte of weights a step, read strictly forward, is what memory gives fastest to one row.
+const MOST_VECTORS: u64 = 16;
+
 /// Most rows of a tile.
 const MOST_ROWS: u64 = 14;
 
@@ -89,8 +92,12 @@ impl<'a> Scheduler<'a> {
         let mut best = (f64::MAX, Tile { high: 1, wide: 1, vectors: 1, lanes: most });
         let mut lanes = most;
         while lanes >= 1 {
-            for vectors in 1..=cover.columns.div_ceil(lanes).min(8) {
-                let fits = |rows: u64| rows * vectors + vectors < self.target.vector_registers && rows <= MOST_ROWS;
+            for vectors in 1..=cover.columns.div_ceil(lanes).min(MOST_VECTORS) {
+                // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
+                // row uses each vector once, from memory.
+                let early = |rows: u64| if rows == 1 { 2 } else { 2 * vectors };
+                let fits =
+                    |rows: u64| rows * vectors + early(rows) <= self.target.vector_registers && rows <= MOST_ROWS;
                 for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
                     for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
                         if high > 1 && wide != cover.width {

@@ -1,0 +1,145 @@
+//! Takes products of a sequence's elements out of the loop over the sequence.
+//!
+//! A recurrent layer reads step `t` of a sequence that the loop does not change and multiplies it by weights that do not
+//! change either. All steps can be multiplied at once before the loop, as one product of matrices, which reads the weights
+//! once instead of once a step; the loop reads its row of the result:
+//!
+//! `dot(reshape(dynamic-slice(xs, t, 0...)), w)`, `xs` and `w` invariant, is
+//! `reshape(dynamic-slice(dot(reshape(xs), w), t, 0...))`, the product made before the loop.
+//!
+//! Every element is the same sum in the same order. A loop that leaves early has multiplied steps that it does not read.
+use super::rewrite::{Changed, Editor, rewrite};
+use super::simplify_loops::{is_plain, part_read, plain};
+use crate::diag::Result;
+use crate::hlo::attrs::DotDims;
+use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
+use crate::tensor::Tensor;
+
+/// Most elements of a hoisted product: 256 MiB of f32.
+const MOST_ELEMENTS: u64 = 1 << 26;
+
+/// Applies the rule to every `while` over a tuple that is made of parts.
+pub fn hoist_products(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| match *editor.op(id) {
+        Op::While { cond, body } => hoist(editor, id, cond, body),
+        _ => Ok(None),
+    })
+}
+
+/// A product in a loop's body that can be made before the loop.
+struct Product {
+    dot: InstId,
+    /// The part of the state that is the sequence.
+    sequence: usize,
+    /// The step, in the body.
+    step: InstId,
+    dims: DotDims,
+    weights: Weights,
+    /// All steps of the left operand, and all products.
+    left: ArrayShape,
+    all: ArrayShape,
+}
+
+/// Where the right operand comes from.
+enum Weights {
+    Constant(Literal),
+    Part(usize),
+}
+
+fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
+    let init = editor.operand(id, 0);
+    let Some(shapes) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
+    let (mut cond, mut body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
+    let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
+    if !known || !is_plain(&body) || !is_plain(&cond) {
+        return Ok(None);
+    }
+    let invariant: Vec<bool> =
+        (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
+    let products: Vec<Product> =
+        body.post_order().into_iter().filter_map(|dot| product(&body, dot, &invariant)).collect();
+    if products.is_empty() {
+        return Ok(None);
+    }
+    let mut starts = editor.operands(init).to_vec();
+    let (mut state, mut next) = (shapes.clone(), body[body.root].operands.clone());
+    let param = body.params[0];
+    for p in &products {
+        let right = match &p.weights {
+            Weights::Constant(literal) => {
+                let shape = body[body[p.dot].operands[1]].shape.clone();
+                editor.add_shaped(Op::Constant(literal.clone()), &[], shape)
+            }
+            Weights::Part(i) => starts[*i],
+        };
+        let left = editor.add_shaped(Op::Reshape, &[starts[p.sequence]], Shape::Array(p.left.clone()));
+        let all = Shape::Array(p.all.clone());
+        starts.push(editor.add_shaped(Op::Dot(p.dims.clone()), &[left, right], all.clone()));
+        let part = body.insts.push(plain("products", Op::GetTupleElement(state.len()), vec![param], all.clone()));
+        read_step(&mut body, p, part);
+        next.push(part);
+        state.push(all);
+    }
+    let state = Shape::Tuple(state);
+    for comp in [&mut cond, &mut body] {
+        let param = comp.params[0];
+        comp.insts[param].shape = state.clone();
+    }
+    body.root = body.insts.push(plain("tuple", Op::Tuple, next, state.clone()));
+    let (cond, body) = (editor.add_computation(cond), editor.add_computation(body));
+    let new_init = editor.add(Op::Tuple, &starts)?;
+    let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
+    editor.carry(id, new_loop);
+    let mut parts = Vec::with_capacity(shapes.len());
+    for i in 0..shapes.len() {
+        parts.push(editor.add(Op::GetTupleElement(i), &[new_loop])?);
+    }
+    Ok(Some(editor.add(Op::Tuple, &parts)?))
+}
+
+/// `dot` as a product that can be hoisted.
+fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<Product> {
+    let Op::Dot(d) = &body[dot].op else { return None };
+    let [left, right] = body[dot].operands[..] else { return None };
+    let unchanged = |id: InstId| part_read(body, id).filter(|&i| invariant[i]);
+    let mut source = left;
+    while matches!(body[source].op, Op::Reshape | Op::Bitcast | Op::Copy) {
+        source = body[source].operands[0];
+    }
+    let Op::DynamicSlice(sizes) = &body[source].op else { return None };
+    let whole = body[body[source].operands[0]].shape.as_array()?;
+    let [sequence, step, ..] = body[source].operands[..] else { return None };
+    let sequence = unchanged(sequence)?;
+    let one_step = sizes.first() == Some(&1) && sizes[1..] == whole.dims[1..] && whole.dims[0] > 1;
+    let apart = body[source].operands.len() == whole.dims.len() + 1;
+    if !one_step || !apart || !d.lhs_batch.is_empty() {
+        return None;
+    }
+    let weights = match &body[right].op {
+        Op::Constant(literal) => Weights::Constant(literal.clone()),
+        _ => Weights::Part(unchanged(right)?),
+    };
+    let with_steps = |id: InstId| {
+        let array = body[id].shape.as_array()?;
+        let dims: Vec<u64> = std::iter::once(whole.dims[0]).chain(array.dims.iter().copied()).collect();
+        Some(ArrayShape::new(array.dtype, dims))
+    };
+    let dims = DotDims { lhs_contracting: d.lhs_contracting.iter().map(|a| a + 1).collect(), ..d.clone() };
+    let (left, all) = (with_steps(left)?, with_steps(dot)?);
+    (all.elements() <= MOST_ELEMENTS).then_some(Product { dot, sequence, step, dims, weights, left, all })
+}
+
+/// In place of the product: its row of all products, `part`.
+fn read_step(body: &mut Computation, p: &Product, part: InstId) {
+    let index = body[p.step].shape.clone();
+    let zero = Literal::Array(Tensor::scalar_of(index.as_array().map_or(crate::tensor::DType::S32, |a| a.dtype), 0.0));
+    let zero = body.insts.push(plain("zero", Op::Constant(zero), vec![], index));
+    let mut operands = vec![part, p.step];
+    operands.resize(p.all.dims.len() + 1, zero);
+    let mut sizes = p.all.dims.clone();
+    sizes[0] = 1;
+    let shape = Shape::Array(ArrayShape::new(p.all.dtype, sizes.clone()));
+    let row = body.insts.push(plain("row", Op::DynamicSlice(sizes), operands, shape));
+    body.insts[p.dot].op = Op::Reshape;
+    body.insts[p.dot].operands = vec![row];
+}
