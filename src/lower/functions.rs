@@ -30,6 +30,7 @@ impl<'p> Walker<'p> {
             },
             "XlaVariadicSort" => self.variadic_sort(node, args).map(Some),
             "XlaReduce" | "XlaVariadicReduce" | "XlaVariadicReduceV2" => self.variadic_reduce(node, args).map(Some),
+            "XlaReduceWindow" => self.reduce_window(node, args).map(Some),
             "While" | "StatelessWhile" | "XlaWhile" => {
                 let (cond, body) = (required(node, "cond")?, required(node, "body")?);
                 self.while_loop(cond, body, args).map(Some)

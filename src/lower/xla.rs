@@ -2,6 +2,7 @@
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{FuncRef, Node};
+use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
@@ -113,6 +114,57 @@ impl Walker<'_> {
         let folded = self.b.add_inst(Op::Reduce { dims, comp }, &operands);
         Ok(self.parts(folded, n))
     }
+}
+
+impl Walker<'_> {
+    /// `XlaReduceWindow`: windows of an array folded by a function.
+    pub(super) fn reduce_window(&mut self, node: &Node, args: Vec<Value>) -> Result<Vec<Slot>> {
+        let [Value::Array(x), Value::Array(init), shape @ ..] = &args[..] else {
+            return Err(mismatch("an array and a scalar to start with are needed"));
+        };
+        let rank = self.b.rank(*x);
+        let mut lists = Vec::with_capacity(shape.len());
+        for value in shape {
+            let known = self.known(value).and_then(|t| t.to_i64s());
+            lists
+                .push(known.ok_or_else(|| Error::user(Code::NotConstant, "the window must be known at compile time"))?);
+        }
+        let [sizes, strides, base, dilations, padding] = &lists[..] else {
+            return Err(mismatch("the window is not whole"));
+        };
+        let window = windows(rank, [sizes, strides, base, dilations], padding)
+            .ok_or_else(|| mismatch(&format!("a window of {sizes:?} does not fit {rank} dimensions")))?;
+        let dtype = self.b.dtype(*x);
+        if self.b.rank(*init) != 0 || self.b.dtype(*init) != dtype {
+            return Err(mismatch("the start must be a scalar of the array's type"));
+        }
+        let f = super::functions::required(node, "computation")?;
+        let Some(comp) = self.scalar_function(f, &[dtype, dtype], &[dtype])? else { return Ok(vec![None]) };
+        let y = self.b.add_inst(Op::ReduceWindow { window, comp }, &[*x, *init]);
+        Ok(vec![Some(Value::Array(y))])
+    }
+}
+
+/// One window a dimension, of sizes, strides and dilations that are at least 1; paddings come in pairs.
+fn windows(rank: usize, parts: [&Vec<i64>; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
+    let whole = |list: &[i64]| -> Option<Vec<u64>> {
+        list.iter().map(|&v| u64::try_from(v).ok().filter(|v| (1..1 << 32).contains(v))).collect()
+    };
+    let [sizes, strides, base, dilations] = parts.map(|list| whole(list).filter(|l| l.len() == rank));
+    let (sizes, strides, base, dilations) = (sizes?, strides?, base?, dilations?);
+    if padding.len() != 2 * rank || padding.iter().any(|p| p.abs() >= 1 << 32) {
+        return None;
+    }
+    let dim = |i: usize| WindowDim {
+        size: sizes[i],
+        stride: strides[i],
+        pad_low: padding[2 * i],
+        pad_high: padding[2 * i + 1],
+        lhs_dilate: base[i],
+        rhs_dilate: dilations[i],
+        reversal: false,
+    };
+    Some((0..rank).map(dim).collect())
 }
 
 fn mismatch(message: &str) -> Error {

@@ -2,6 +2,7 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
+mod jacobi;
 mod tridiagonal;
 
 use super::ShapeCtx;
@@ -27,7 +28,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("Qr",                    "input -> q r",           qr).shape(qr_shape).dtypes(FIELDS),
     op("MatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(FIELDS),
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
-], tridiagonal::ROWS];
+], tridiagonal::ROWS, jacobi::ROWS];
 
 /// The sizes of input `i`, which must be square matrices.
 fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {

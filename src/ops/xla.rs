@@ -28,6 +28,11 @@ const FUNCTIONAL: &[OpRow] = &[
     walker("XlaVariadicReduceV2", "inputs* init_values* -> outputs*"),
     walker("XlaVariadicReduce", "input* init_value* -> output*"),
     walker("XlaReduce", "input init_value -> output"),
+    walker(
+        "XlaReduceWindow",
+        "input init_value window_dimensions window_strides base_dilations window_dilations padding -> output",
+    )
+    .constants(&[2, 3, 4, 5, 6]),
     walker("XlaWhile", "input* -> output*"),
 ];
 

@@ -1,5 +1,5 @@
 //! Elements at run-time indices. An index out of range is clamped (TensorFlow's CPU kernels refuse it at run time).
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{InstId, Op};
 use crate::ops::ShapeCtx;
@@ -99,6 +99,7 @@ fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims[..depth].contains(&0) {
         return Err(cx.mismatch("elements of an empty array are asked for"));
     }
+    check_known(cx, &dims[..depth])?;
     let indices = index_type(cx, indices);
     let mut slice_sizes = dims;
     slice_sizes[..depth].fill(1);
@@ -112,6 +113,17 @@ fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let y = cx.b.add_inst(Op::Gather(g), &[x, indices]);
     cx.one(y)
+}
+
+/// Refuses indices that are known now and lead out of dimensions of these sizes: TensorFlow's kernel would never return.
+fn check_known(cx: &LowerCtx, sizes: &[u64]) -> Result<()> {
+    let Some(known) = cx.constant(1).ok().and_then(|t| t.to_i64s()) else { return Ok(()) };
+    for index in known.chunks(sizes.len().max(1)) {
+        if index.iter().zip(sizes).any(|(&i, &size)| !u64::try_from(i).is_ok_and(|i| i < size)) {
+            return Err(Error::user(Code::BadInputs, format!("index {index:?} leads out of dimensions {sizes:?}")));
+        }
+    }
+    Ok(())
 }
 
 /// The first `seq_lengths[b]` elements of each batch entry backwards, the rest as they are.

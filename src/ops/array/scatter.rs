@@ -49,9 +49,6 @@ pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, o
     let Some(depth) = depth else { return Err(cx.mismatch(format!("indices {places:?} into {dims:?}"))) };
     let lead = places.len() - 1;
     let want = [&places[..lead], &dims[depth..]].concat();
-    if dims.contains(&0) && !(places.contains(&0) && cx.b.dims(updates).contains(&0)) {
-        return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
-    }
     if cx.b.dims(updates) != want && cx.b.rank(updates) != 0 {
         return Err(cx.mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
     }
@@ -74,8 +71,18 @@ pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, o
     Ok(cx.b.add_inst(Op::Scatter { dims, comp }, &[x, indices, updates]))
 }
 
+/// Refuses indices and updates for an array without elements, as TensorFlow does.
+fn check_empty(cx: &LowerCtx, dims: &[u64], indices: InstId, updates: InstId) -> Result<()> {
+    let has = |id: InstId| !cx.b.dims(id).contains(&0);
+    if dims.contains(&0) && (has(indices) || has(updates)) {
+        return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
+    }
+    Ok(())
+}
+
 fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, updates, dims) = (cx.arg(0)?, cx.arg(1)?, super::shape::sizes(cx, 2)?);
+    check_empty(cx, &dims, indices, updates)?;
     let zeros = cx.b.full(cx.b.dtype(updates), &dims, 0.0);
     let y = scatter(cx, zeros, indices, updates, Some(ScalarOp::Add))?;
     cx.one(y)
@@ -83,6 +90,7 @@ fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    check_empty(cx, &cx.dims(0)?, indices, updates)?;
     let y = scatter(cx, x, indices, updates, op)?;
     cx.one(y)
 }

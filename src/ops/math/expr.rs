@@ -260,8 +260,9 @@ pub fn iterate<const N: usize>(
     std::array::from_fn(|i| b.get_tuple_element(end, i + 2))
 }
 
-/// Whether the round is not past the limit, and some element goes on.
-fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
+/// The condition of a loop whose state begins with the round, s32, and which elements go on: whether the round is not past the limit, and
+/// some element goes on.
+pub fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     b.begin("go_on");
     let tuple = b.parameter(shape.clone());
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));

@@ -25,6 +25,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
     op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
+    op("XlaEinsum", "a b -> product", einsum),
     op("Einsum", "inputs* -> output", einsum).shape(einsum_shape),
 ];
 

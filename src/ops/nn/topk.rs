@@ -16,6 +16,7 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] = &[
     op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(Dim::Known)) }),
     op("TopKV2",   "input k -> values indices", |cx| { let k = cx.constant_int(1)?; top_k(cx, k) }).shape(|cx| { let k = cx.size(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
+    op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),
     op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
     op("InTopKV2", "predictions targets k -> precision", in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
 ];
@@ -36,6 +37,29 @@ fn top_k(cx: &mut LowerCtx, k: i64) -> Result<Vec<Value>> {
     let (values, indices) = (cx.b.get_tuple_element(both, 0), cx.b.get_tuple_element(both, 1));
     let indices = cx.b.convert(indices, index_type);
     Ok(vec![Value::Array(values), Value::Array(indices)])
+}
+
+/// The `k` largest (or smallest) along any dimension; the exact ones, which is as near as an approximation can be.
+fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let axis = cx.axis(cx.node.int("reduction_dimension").unwrap_or(-1), dims.len())?;
+    let k = cx.required(cx.node.int("k"), "k")?;
+    let k = u64::try_from(k).ok().filter(|&k| k <= dims[axis]);
+    let k = k.ok_or_else(|| cx.mismatch(format!("k is beyond the {} elements of dimension {axis}", dims[axis])))?;
+    if cx.node.bool("aggregate_to_topk") == Some(false) {
+        return Err(cx.unsupported("ApproxTopK without aggregate_to_topk"));
+    }
+    let largest = cx.node.bool("is_max_k").unwrap_or(true);
+    let mut order: Vec<usize> = (0..dims.len()).collect();
+    order.swap(axis, dims.len() - 1);
+    let moved = cx.b.transpose(x, &order);
+    let both = cx.b.add_inst(Op::TopK { k, largest }, &[moved]);
+    Ok((0..2)
+        .map(|i| {
+            let part = cx.b.get_tuple_element(both, i);
+            Value::Array(cx.b.transpose(part, &order))
+        })
+        .collect())
 }
 
 /// Whether fewer than `k` predictions of a row beat that of its target.

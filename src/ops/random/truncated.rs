@@ -1,28 +1,125 @@
 //! Normal numbers within two deviations of the mean.
 //!
-//! TensorFlow's CPU kernels draw again and again until a number is inside, so that how many words a number takes depends on the
-//! words; its XLA kernels map one uniform number through the inverse distribution, and so does this: the distribution is the same,
-//! the numbers are XLA's.
-use super::{Draw, Generator, uniform};
+//! On Philox as TensorFlow's CPU kernels do it: a group of four elements (of two, for doubles) draws blocks of words of its own and
+//! takes the first numbers that are inside; 64 blocks an element are kept for it. On ThreeFry, which only XLA has, one uniform number goes through the inverse distribution.
+use super::{
+    Algorithm, Draw, FLOATS, Generator, box_muller, interleave, rounds, split, uniform, unit_f32, unit_f64, wrong_type,
+};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::LowerCtx;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::{formula, some_go_on};
 use crate::ops::math::inverse_error::erfinv;
+use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
+/// Where numbers are cut off.
+const END: f64 = 2.0;
 /// The probability of a number below -2.
 const BELOW: f64 = 0.022_750_131_948_179_212;
+/// The blocks of four words that are kept for each element.
+const BLOCKS: f64 = 64.0;
 
 /// Normal with mean 0 and deviation 1, cut off at -2 and 2.
 pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
-    let work = if draw.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let wide = Draw { dtype: work, dims: draw.dims.clone(), count: draw.count, bounds: draw.bounds };
-    let x = uniform(cx, generator, &wide)?;
-    let y = formula(cx.b, [x], |[x]| {
+    let work = match draw.dtype {
+        DType::F64 => DType::F64,
+        DType::F32 | DType::F16 | DType::BF16 => DType::F32,
+        other => return Err(wrong_type(cx, other, FLOATS)),
+    };
+    let y = match generator.algorithm {
+        Algorithm::Philox => rejected(cx.b, generator, draw.count, work),
+        Algorithm::ThreeFry => {
+            let wide = Draw { dtype: work, dims: draw.dims.clone(), count: draw.count, bounds: draw.bounds };
+            let x = uniform(cx, generator, &wide)?;
+            inverted(cx.b, x)
+        }
+    };
+    Ok(cx.b.convert(y, draw.dtype))
+}
+
+/// Uniform numbers in 0..1 through the inverse of the truncated distribution.
+fn inverted(b: &mut Builder, x: InstId) -> InstId {
+    formula(b, [x], |[x]| {
         let inner = (x * (1.0 - 2.0 * BELOW) + BELOW) * 2.0 - 1.0;
         let y = erfinv(inner) * std::f64::consts::SQRT_2;
-        y.except(y.lt(-2.0), -2.0).except(y.gt(2.0), 2.0)
-    });
-    Ok(cx.b.convert(y, draw.dtype))
+        y.except(y.lt(-END), -END).except(y.gt(END), END)
+    })
+}
+
+/// A loop that draws one block for each group of elements that is not full yet.
+fn rejected(b: &mut Builder, generator: &Generator, count: u64, work: DType) -> InstId {
+    let slots = if work == DType::F64 { 2 } else { 4 };
+    let dims = [count.div_ceil(slots)];
+    if count == 0 {
+        return b.full(work, &dims, 0.0);
+    }
+    let [low, high] = generator.counter.map(|c| b.broadcast(c, &dims, &[]));
+    let index = b.iota(DType::U64, &dims, 0);
+    let blocks = b.full_like(index, BLOCKS * slots as f64);
+    let offset = b.mul(index, blocks);
+    let [low, high] = raised(b, [low, high], offset);
+    let key = b.broadcast(generator.key, &dims, &[]);
+    let round = b.scalar(DType::S32, 1.0);
+    let (going, full) = (b.full(DType::Pred, &dims, 1.0), b.full(DType::S32, &dims, 0.0));
+    let empty = b.full(work, &dims, 0.0);
+    let mut state = vec![round, going, low, high, key, full];
+    state.resize(state.len() + slots as usize, empty);
+    let state = b.tuple(&state);
+    let shape = b.shape(state).clone();
+    let (cond, body) = (some_go_on(b, &shape, f64::from(i32::MAX)), draw_block(b, &shape, work, slots as usize));
+    let end = b.add_inst(Op::While { cond, body }, &[state]);
+    let values: Vec<InstId> = (0..slots as usize).map(|i| b.get_tuple_element(end, 6 + i)).collect();
+    interleave(b, &values, count)
+}
+
+/// A 128-bit counter plus a 64-bit number.
+fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [InstId; 2] {
+    let sum = b.add(low, by);
+    let wrapped = b.compare(Direction::Lt, sum, low);
+    let carry = b.convert(wrapped, DType::U64);
+    [sum, b.add(high, carry)]
+}
+
+/// The numbers of one block, in the order in which they are tried.
+fn numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<InstId> {
+    if work == DType::F64 {
+        let (first, second) = (unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3]));
+        return box_muller(b, first, second).to_vec();
+    }
+    let u = words.map(|w| unit_f32(b, w, 23));
+    let ([y0, y1], [y2, y3]) = (box_muller(b, u[0], u[1]), box_muller(b, u[2], u[3]));
+    vec![y0, y1, y2, y3]
+}
+
+/// The numbers of one block that are inside, put into the next free slots of each group.
+fn draw_block(b: &mut Builder, shape: &Shape, work: DType, slots: usize) -> CompId {
+    b.begin("draw_block");
+    let state = b.parameter(shape.clone());
+    let [round, _, low, high, key, mut full] = [0, 1, 2, 3, 4, 5].map(|i| b.get_tuple_element(state, i));
+    let mut values: Vec<InstId> = (0..slots).map(|i| b.get_tuple_element(state, 6 + i)).collect();
+    let ([c0, c1], [c2, c3], keys) = (split(b, low), split(b, high), split(b, key));
+    let words = rounds(b, [c0, c1, c2, c3], keys);
+    for y in numbers(b, words, work) {
+        let size = b.unary(ScalarOp::Abs, y);
+        let end = b.full_like(size, END);
+        let inside = b.compare(Direction::Lt, size, end);
+        for (i, value) in values.iter_mut().enumerate() {
+            let slot = b.full_like(full, i as f64);
+            let next = b.compare(Direction::Eq, full, slot);
+            let taken = b.binary(ScalarOp::And, inside, next);
+            *value = b.select(taken, y, *value);
+        }
+        let step = b.convert(inside, DType::S32);
+        full = b.add(full, step);
+    }
+    let all = b.full_like(full, slots as f64);
+    let going = b.compare(Direction::Lt, full, all);
+    let one = b.full_like(low, 1.0);
+    let [low, high] = raised(b, [low, high], one);
+    let step = b.scalar(DType::S32, 1.0);
+    let round = b.add(round, step);
+    let parts: Vec<InstId> = [round, going, low, high, key, full].into_iter().chain(values).collect();
+    let root = b.tuple(&parts);
+    b.end(root)
 }
