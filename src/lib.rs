@@ -25,5 +25,6 @@ pub mod schedule;
 pub mod codegen;
 pub mod package;
 pub mod dump;
+pub mod rewrite;
 pub mod compile;
 pub mod cli;

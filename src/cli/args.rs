@@ -24,6 +24,8 @@ pub enum Verb {
     Inspect(InspectArgs),
     /// Find TensorFlow's auto-clusters, and the reason for every node outside.
     Cluster(ClusterArgs),
+    /// Write the graph with its clusters marked, or as functions that TensorFlow compiles.
+    Rewrite(RewriteArgs),
     /// Measure the time of a call.
     Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
@@ -33,7 +35,7 @@ pub enum Verb {
     Ops(OpsArgs),
     /// List the targets and processors.
     Targets(TargetsArgs),
-    /// Say what a diagnostic code means.
+    /// Say what a diagnostic code means, or why a node is in its cluster or in none.
     Explain(ExplainArgs),
     /// Print a completion script.
     Completions(CompletionsArgs),
@@ -231,6 +233,42 @@ pub struct ClusterArgs {
     /// Exit status 1 where a smaller part of the nodes than this is in clusters.
     #[arg(long, value_name = "PART")]
     pub min_clustered: Option<f64>,
+    /// Say how the clusters would change if XLA compiled this op. Repeats.
+    #[arg(long = "what-if", value_name = "op=NAME")]
+    pub what_if: Vec<String>,
+}
+
+/// What a rewritten graph is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum RewriteMode {
+    /// Nodes carry _XlaCluster.
+    Annotate,
+    /// Clusters are functions, called by nodes that TensorFlow compiles with XLA.
+    Xla,
+}
+
+#[derive(Args, Debug)]
+pub struct RewriteArgs {
+    /// A .pb or .pbtxt file, or a SavedModel folder.
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// A tensor that must keep its name. Repeats; outputs of signatures and what no node uses keep theirs anyway.
+    #[arg(long = "fetch", value_name = "NAME")]
+    pub fetches: Vec<String>,
+    /// The file to write, or the folder of a SavedModel, which must not exist.
+    #[arg(short, long, value_name = "OUT")]
+    pub out: PathBuf,
+    /// What to make of the clusters.
+    #[arg(long, value_enum)]
+    pub mode: RewriteMode,
+    #[command(flatten)]
+    pub pass: ClusterPassArgs,
+    /// Do not say what was assumed.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// How clusters are formed.
@@ -239,6 +277,9 @@ pub struct ClusterPassArgs {
     /// Flags as in the environment variable TF_XLA_FLAGS, which come after those.
     #[arg(long = "tf-xla-flags", value_name = "FLAGS", allow_hyphen_values = true)]
     pub tf_xla_flags: Option<String>,
+    /// Take nodes out again that TensorFlow takes out after it named the clusters.
+    #[arg(long)]
+    pub declustered: bool,
 }
 
 #[derive(Args, Debug)]
@@ -389,8 +430,19 @@ pub struct OpsArgs {
 
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// A code such as TFA0101, its number or its slug; without it, all codes are listed.
-    pub code: Option<String>,
+    /// A code such as TFA0101, its number or its slug, or with GRAPH the name of a node; without it, all codes are listed.
+    #[arg(value_name = "CODE|NODE")]
+    pub subject: Option<String>,
+    /// The graph whose clustering puts the node where it is.
+    pub graph: Option<PathBuf>,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    #[command(flatten)]
+    pub pass: ClusterPassArgs,
+    /// Do not say what was assumed.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 #[derive(Args, Debug)]

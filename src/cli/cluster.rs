@@ -1,7 +1,7 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
 use super::args::{ClusterArgs, ClusterPassArgs, GraphArgs};
 use super::{Verdict, cluster_text, graph, out};
-use crate::cluster::{self, Clustering, Entrance, JitLevel, Options};
+use crate::cluster::{self, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Program;
 use crate::import;
@@ -13,8 +13,12 @@ use std::path::Path;
 pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let mut options = options(&args.pass, args.graph.quiet)?;
     options.refused_edges = args.json || args.tsv.is_none();
-    let program = load(&args.graph, &mut options)?;
-    let found = find(&args.graph, &program, &options)?;
+    let (program, gone) = load(&args.graph, &mut options)?;
+    let mut found = find(&args.graph, &program, &options)?;
+    found.nodes.extend(gone);
+    if !args.what_if.is_empty() {
+        return what_if(args, &program, options, &found);
+    }
     if let Some(path) = &args.tsv {
         write_tsv(path, &found)?;
     }
@@ -30,15 +34,59 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     Ok(if enough(args.min_clustered, &found) { kept } else { Verdict::No })
 }
 
-/// The program, brought to what TensorFlow's pass sees; what was assumed goes to standard error.
-pub fn load(args: &GraphArgs, options: &mut Options) -> Result<Program> {
-    let mut program = import::load(&args.graph, args.format.as_deref())?;
-    if !cluster::is_dump(&program.graph) {
-        options.entrance = Entrance::Saved;
-        let assumed = cluster::bring(&mut program).map_err(|e| graph::in_file(e, args))?;
-        assumed.iter().filter(|_| !args.quiet).for_each(|a| out::note(format_args!("note: {a}")));
+/// Prints how the clusters would change if XLA compiled the ops of `--what-if`.
+fn what_if(args: &ClusterArgs, program: &Program, mut options: Options, found: &Clustering) -> Result<Verdict> {
+    for text in &args.what_if {
+        let op = text.strip_prefix("op=").filter(|op| program.graph.nodes.values().any(|n| *n.op == **op));
+        let op = op.ok_or_else(|| {
+            Diagnostic::new(Code::BadOption, format!("`--what-if {text}` is no change that clusters could depend on"))
+                .note("TensorFlow clusters by ops, types and edges; it does not look at sizes")
+                .help("--what-if op=NAME with an op of the graph")
+        })?;
+        options.what_if.push(op.to_string());
     }
-    Ok(program)
+    let then = find(&args.graph, program, &options)?;
+    let old = cluster_text::assignments(found);
+    let (now, later) = (100.0 * found.coverage(), 100.0 * then.coverage());
+    out::text(&cluster_text::difference(&old, &then).text)?;
+    out::line(format_args!(
+        "clusters: {} now, {} then; in clusters: {now:.1} % now, {later:.1} % then",
+        found.clusters.len(),
+        then.clusters.len()
+    ))?;
+    Ok(Verdict::Yes)
+}
+
+/// The program, brought to what TensorFlow's pass sees, and the nodes of the file that it sees no more; what was assumed
+/// goes to standard error.
+fn load(args: &GraphArgs, options: &mut Options) -> Result<(Program, Vec<NodeVerdict>)> {
+    let request = graph::request(args)?;
+    let feeds = request.feeds.into_iter().map(|f| f.name).collect();
+    load_file(&args.graph, args.format.as_deref(), args.quiet, &Cut { feeds, fetches: request.fetches }, options)
+}
+
+/// The same without the flags of a graph.
+pub fn load_file(
+    path: &Path,
+    format: Option<&str>,
+    quiet: bool,
+    cut: &Cut,
+    options: &mut Options,
+) -> Result<(Program, Vec<NodeVerdict>)> {
+    let mut program = import::load_as_saved(path, format)?;
+    if cluster::is_dump(&program.graph) {
+        return Ok((program, Vec::new()));
+    }
+    options.entrance = Entrance::Saved;
+    let brought = cluster::bring(&mut program, cut).map_err(|e| out::in_file(e, &path.display().to_string()))?;
+    brought.assumed.iter().filter(|_| !quiet).for_each(|a| out::note(format_args!("note: {a}")));
+    let gone = brought.gone.into_iter().map(|(name, op, expanded)| NodeVerdict {
+        name,
+        op,
+        cluster: Err(if expanded { Left::Expanded } else { Left::Pruned }),
+    });
+    let gone = gone.collect();
+    Ok((program, gone))
 }
 
 /// The clusters of a program that was loaded here.
@@ -49,6 +97,9 @@ pub fn find(args: &GraphArgs, program: &Program, options: &Options) -> Result<Cl
 /// The flags of the environment and the command line.
 pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<Options> {
     let mut options = Options::default();
+    if args.declustered {
+        options.until = Until::Declustered;
+    }
     let environment = std::env::var("TF_XLA_FLAGS").unwrap_or_default();
     let environment = from_file(&environment)?;
     for text in [environment.as_str(), args.tf_xla_flags.as_deref().unwrap_or("")] {

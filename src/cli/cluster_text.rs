@@ -10,18 +10,15 @@ const EXAMPLES: usize = 4;
 /// The JSON document; `docs/cluster.md` describes it.
 pub fn document(source: &str, found: &Clustering) -> Value {
     let mut ops: Vec<BTreeMap<&str, u64>> = vec![BTreeMap::new(); found.clusters.len()];
-    let mut assignments = Map::new();
     let mut outside = Vec::new();
     for node in &found.nodes {
         match &node.cluster {
             Ok(at) => {
                 *ops[*at as usize].entry(&node.op).or_default() += 1;
-                assignments.insert(node.name.clone(), json!(found.clusters[*at as usize].name));
             }
             Err(why) => {
                 let row = why.code().row();
                 outside.push(json!({"node": node.name, "op": node.op, "code": why.code().id(), "slug": row.slug, "reason": why.text(&node.op)}));
-                assignments.insert(node.name.clone(), Value::Null);
             }
         }
     }
@@ -40,8 +37,14 @@ pub fn document(source: &str, found: &Clustering) -> Value {
         "clusters": clusters,
         "outside": outside,
         "edges": edges,
-        "assignments": assignments,
+        "assignments": assignments(found),
     })
+}
+
+/// Each node with the name of its cluster, or null.
+pub fn assignments(found: &Clustering) -> Map<String, Value> {
+    let name = |at: &u32| json!(found.clusters[*at as usize].name);
+    found.nodes.iter().map(|n| (n.name.clone(), n.cluster.as_ref().map_or(Value::Null, name))).collect()
 }
 
 fn edge(edge: &RefusedEdge) -> Value {
@@ -160,4 +163,41 @@ fn regrouped(old: &Map<String, Value>, found: &Clustering) -> usize {
     let same: BTreeSet<(&str, u32)> = both.iter().copied().collect();
     let same: BTreeSet<(&str, u32)> = same.into_iter().filter(|(b, a)| then.get(b) == now.get(a)).collect();
     both.iter().filter(|pair| !same.contains(pair)).count()
+}
+
+/// Why a node is where it is: its cluster and what stopped that, or the code of its reason with its page.
+pub fn explanation(found: &Clustering, node: &Verdict) -> String {
+    let mut text = format!("{} ({})\n", node.name, node.op);
+    let at = match &node.cluster {
+        Err(why) => {
+            let row = why.code().row();
+            let _ = writeln!(
+                text,
+                "is in no cluster: {}\n\n{} {}: {}\nWhat helps: {}",
+                why.text(&node.op),
+                why.code().id(),
+                row.slug,
+                row.about,
+                row.cure
+            );
+            return text;
+        }
+        Ok(at) => *at,
+    };
+    let cluster = &found.clusters[at as usize];
+    let _ = writeln!(text, "is in {}, with {} nodes ({} effective)", cluster.name, cluster.nodes, cluster.effective);
+    let mine = |name: &str| found.nodes.iter().any(|n| n.name == name && n.cluster.as_ref() == Ok(&at));
+    for edge in found.refused.iter().filter(|e| mine(&e.from) || mine(&e.to)) {
+        let row = edge.why.code().row();
+        let _ = writeln!(
+            text,
+            "  {} {}: {} -> {}: {}",
+            edge.why.code().id(),
+            row.slug,
+            edge.from,
+            edge.to,
+            edge.why.text()
+        );
+    }
+    text
 }

@@ -1,19 +1,45 @@
-//! `tfaot explain`: what a code means.
-use super::{Verdict, args::ExplainArgs, out};
+//! `tfaot explain`: what a code means, or why a node is in its cluster or in none.
+use super::{Verdict, args::ExplainArgs, cluster, cluster_text, out};
+use crate::cluster::Cut;
 use crate::diag::codes::{CODES, CodeRow};
 use crate::diag::{Code, Diagnostic, Result};
+use std::path::Path;
 
-/// Prints the page of a code, or the list of all.
+/// Prints the page of a code, the list of all, or the reason of a node.
 pub fn run(args: &ExplainArgs) -> Result<Verdict> {
-    let Some(text) = &args.code else {
+    if let (Some(node), Some(graph)) = (&args.subject, &args.graph) {
+        return explain_node(args, node, graph);
+    }
+    let Some(text) = &args.subject else {
         let lines: Vec<_> = CODES.iter().map(|r| format!("{}  {:18} {}\n", r.code.id(), r.slug, r.about)).collect();
         return out::text(&lines.concat()).map(|()| Verdict::Yes);
     };
     let row = Code::parse(text).ok_or_else(|| {
         Diagnostic::new(Code::BadOption, format!("`{text}` is no diagnostic code"))
-            .help("`tfaot explain` without a code lists all of them")
+            .help("`tfaot explain` without a code lists all of them; a node is explained by `tfaot explain NODE GRAPH`")
     })?;
     out::text(&page(row))?;
+    Ok(Verdict::Yes)
+}
+
+fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> {
+    let mut options = cluster::options(&args.pass, args.quiet)?;
+    options.refused_edges = true;
+    let cut = Cut::default();
+    let (program, gone) = cluster::load_file(path, args.format.as_deref(), args.quiet, &cut, &mut options)?;
+    let mut found = crate::cluster::cluster(&program, &program.graph, &options)
+        .map_err(|e| out::in_file(e, &path.display().to_string()))?;
+    found.nodes.extend(gone);
+    let Some(node) = found.nodes.iter().find(|n| n.name == name) else {
+        let near: Vec<&str> =
+            found.nodes.iter().map(|n| n.name.as_str()).filter(|n| n.contains(name)).take(5).collect();
+        let mut unknown = Diagnostic::new(Code::UnknownTensor, format!("the graph has no node `{name}`"));
+        if !near.is_empty() {
+            unknown = unknown.help(format!("nodes with that in their name: {}", near.join(", ")));
+        }
+        return Err(unknown.into());
+    };
+    out::text(&cluster_text::explanation(&found, node))?;
     Ok(Verdict::Yes)
 }
 

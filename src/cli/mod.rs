@@ -23,6 +23,7 @@ mod ops;
 mod out;
 mod pool;
 mod profile;
+mod rewrite;
 mod run;
 mod shapes;
 mod shell;
@@ -70,6 +71,7 @@ fn dispatch(verb: Verb) -> Result<Verdict> {
         Verb::Check(args) => check::run(&args),
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
+        Verb::Rewrite(args) => rewrite::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Targets(args) => targets::run(&args),
         Verb::Hlo(verb) => hlo::run(verb),

@@ -57,9 +57,12 @@ fn flag(flow: &Flow, n: u32, name: &str) -> Option<bool> {
     node.bool(name).or_else(|| flow.program.functions.get(&node.op)?.bool(name))
 }
 
-/// Whether a node asks to be compiled.
+/// Whether a node asks to be compiled, or the function that is its op.
 pub fn asks(flow: &Flow, n: u32, level_is_on: bool) -> bool {
-    flag(flow, n, "_XlaCompile") == Some(true) || (level_is_on && flag(flow, n, "_XlaMustCompile") == Some(true))
+    let Some(node) = flow.nodes[n as usize].node else { return false };
+    let function = flow.program.functions.get(&node.op);
+    let says = |name: &str| node.bool(name) == Some(true) || function.and_then(|f| f.bool(name)) == Some(true);
+    says("_XlaCompile") || (level_is_on && says("_XlaMustCompile"))
 }
 
 fn judge<'p>(
@@ -79,6 +82,9 @@ fn judge<'p>(
     }
     if !placed.should_compile(options, asks, device.kind) {
         return Err(Left::Off);
+    }
+    if options.what_if.iter().any(|op| op == flow.op(n)) {
+        return Ok(());
     }
     compilable.lenient = device.kind == DeviceKind::Xla;
     compilable.node(flow, n)

@@ -1,4 +1,5 @@
 //! Small constants with several consumers get a copy for each, so that a shared constant does not tie clusters together.
+use super::ConstantCopy;
 use super::flow::{CONTROL, Class, Flow};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
@@ -7,10 +8,11 @@ use std::collections::HashSet;
 /// Constants of fewer elements are copied.
 const SMALL: u64 = 16;
 
-/// Copies the constants of `flow`. A graph that updates tensors in place is left alone.
-pub fn run(flow: &mut Flow) -> Result<()> {
+/// Copies the constants of `flow`; returns the copies. A graph that updates tensors in place is left alone.
+pub fn run(flow: &mut Flow) -> Result<Vec<ConstantCopy>> {
+    let mut made = Vec::new();
     if flow.op_nodes().any(|n| matches!(flow.op(n), "InplaceUpdate" | "InplaceAdd" | "InplaceSub")) {
-        return Ok(());
+        return Ok(made);
     }
     let mut names: HashSet<String> = HashSet::new();
     let mut copies = 0u64;
@@ -27,6 +29,12 @@ pub fn run(flow: &mut Flow) -> Result<()> {
                 names = flow.nodes.iter().map(|n| n.name.to_string()).collect();
             }
             let name = fresh(&mut names, flow.name(edge.src), &mut copies)?;
+            made.push(ConstantCopy {
+                name: name.clone(),
+                of: flow.name(edge.src).to_string(),
+                user: flow.name(edge.dst).to_string(),
+                input: usize::try_from(edge.dst_port).ok(),
+            });
             let controls: Vec<_> = flow.ins(edge.src).collect();
             let copy = flow.add(name.into(), node);
             for from in controls {
@@ -38,7 +46,7 @@ pub fn run(flow: &mut Flow) -> Result<()> {
             flow.connect(copy, edge.src_port, edge.dst, edge.dst_port);
         }
     }
-    Ok(())
+    Ok(made)
 }
 
 fn fresh(names: &mut HashSet<String>, base: &str, copies: &mut u64) -> Result<String> {

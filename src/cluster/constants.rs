@@ -77,23 +77,18 @@ fn is_transparent(flow: &Flow, n: u32) -> bool {
 pub fn constant_inputs(flow: &Flow, n: u32, node: &Node, functions: &mut ConstantArgs) -> Vec<usize> {
     let kind = flow.kind_of_node(n);
     let program = flow.program;
-    let called = |name: &str, functions: &mut ConstantArgs| -> Vec<usize> {
-        node.func(name).map_or(Vec::new(), |f| marked(&functions.of(program, f)))
-    };
     let mut found = match kind.class {
         Class::While => functions.of_loop(program, node),
-        Class::If => {
-            let mut all = called("then_branch", functions);
-            all.extend(called("else_branch", functions));
-            all.into_iter().map(|i| i + 1).collect()
-        }
+        Class::If => functions.of_branches(program, &[node.func("then_branch"), node.func("else_branch")]),
         Class::Case => match node.attr("branches") {
-            Some(Attr::Funcs(all)) => {
-                all.iter().flat_map(|f| marked(&functions.of(program, f))).map(|i| i + 1).collect()
-            }
+            Some(Attr::Funcs(all)) => functions.of_branches(program, &all.iter().map(Some).collect::<Vec<_>>()),
             _ => Vec::new(),
         },
-        Class::Call if matches!(kind.op, "PartitionedCall" | "StatefulPartitionedCall") => called("f", functions),
+        Class::Call if matches!(kind.op, "PartitionedCall" | "StatefulPartitionedCall") => {
+            let mut args = Vec::new();
+            functions.add(program, node.func("f"), &mut args);
+            marked(&args)
+        }
         _ => registered(flow, n, node),
     };
     found.sort_unstable();
@@ -122,40 +117,56 @@ fn marked(flags: &[bool]) -> Vec<usize> {
 }
 
 impl ConstantArgs {
-    /// Which arguments of the function must be known; none for a function that is missing or calls itself.
-    pub fn of(&mut self, program: &Program, f: &FuncRef) -> Vec<bool> {
+    /// Adds the arguments of `f` that must be known to `args`.
+    ///
+    /// The answer for a function is remembered as TensorFlow remembers it: with what `args` held when it was first asked for,
+    /// and in place of what `args` holds when it is asked for again. Conditions whose branches differ show it.
+    fn add(&mut self, program: &Program, f: Option<&FuncRef>, args: &mut Vec<bool>) {
+        let Some(f) = f else { return };
         if let Some(known) = self.known.get(&f.name) {
-            return known.clone();
+            args.clone_from(known);
+            return;
         }
-        let Some(function) = program.functions.get(&f.name).filter(|_| !self.open.contains(&f.name)) else {
-            return Vec::new();
-        };
+        let Some(function) = program.functions.get(&f.name).filter(|_| !self.open.contains(&f.name)) else { return };
         if self.open.len() >= super::compilable::MAX_DEPTH {
-            return Vec::new();
+            return;
         }
         self.open.push(f.name.clone());
-        let args = self.of_body(program, function);
+        let body = with_results(function);
+        if let Ok(mut flow) = Flow::import(program, &body) {
+            flow.fix_ends();
+            let marks = analyse(&flow, self, &|_| true);
+            args.resize(args.len().max(function.args.len()), false);
+            for (i, arg) in function.args.iter().enumerate() {
+                args[i] |= marks[flow.numbers[arg.0 as usize] as usize];
+            }
+        }
         self.open.pop();
         self.known.insert(f.name.clone(), args.clone());
+    }
+
+    /// Which arguments of the function `name` must be known.
+    pub fn of(&mut self, program: &Program, name: &str) -> Vec<bool> {
+        let mut args = Vec::new();
+        self.add(program, Some(&FuncRef { name: name.into(), attrs: [].into() }), &mut args);
         args
     }
 
-    fn of_body(&mut self, program: &Program, function: &Function) -> Vec<bool> {
-        let body = with_results(function);
-        let Ok(mut flow) = Flow::import(program, &body) else { return Vec::new() };
-        flow.fix_ends();
-        let marks = analyse(&flow, self, &|_| true);
-        function.args.iter().map(|arg| marks[flow.numbers[arg.0 as usize] as usize]).collect()
+    /// The inputs of a condition that its branches need; the first input is what selects the branch.
+    fn of_branches(&mut self, program: &Program, branches: &[Option<&FuncRef>]) -> Vec<usize> {
+        let mut args = Vec::new();
+        branches.iter().for_each(|f| self.add(program, *f, &mut args));
+        marked(&args).into_iter().map(|i| i + 1).collect()
     }
 
     /// The inputs of a loop that its condition or body needs and that its body hands on unchanged.
     fn of_loop(&mut self, program: &Program, node: &Node) -> Vec<usize> {
-        let (Some(cond), Some(body)) = (node.func("cond"), node.func("body")) else { return Vec::new() };
-        let mut wanted = marked(&self.of(program, cond));
-        wanted.extend(marked(&self.of(program, body)));
-        let Some(body) = program.functions.get(&body.name) else { return Vec::new() };
-        wanted.retain(|&i| is_loop_invariant(body, i));
-        wanted
+        let mut args = Vec::new();
+        self.add(program, node.func("cond"), &mut args);
+        self.add(program, node.func("body"), &mut args);
+        let body = node.func("body").and_then(|f| program.functions.get(&f.name));
+        let Some(body) = body else { return Vec::new() };
+        marked(&args).into_iter().filter(|&i| is_loop_invariant(body, i)).collect()
     }
 }
 

@@ -9,7 +9,9 @@ use super::frames::Frames;
 use super::placed::Placed;
 use super::reason::Left;
 use super::resources::{self, Unsafe};
-use super::{Cluster, Clustering, Entrance, Options, RefusedEdge, Verdict, clone_constants, deadness, scoping};
+use super::{
+    Cluster, Clustering, Entrance, Options, RefusedEdge, Until, Verdict, clone_constants, deadness, decluster, scoping,
+};
 use crate::diag::Result;
 use crate::graph::{Graph, Program};
 use std::collections::HashMap;
@@ -22,12 +24,26 @@ const MOST_ELEMENTS: u64 = 16384;
 pub fn run(program: &Program, graph: &Graph, options: &Options) -> Result<Clustering> {
     let mut flow = Flow::import(program, graph)?;
     let mut scopes = HashMap::new();
+    let mut copies = Vec::new();
     if options.entrance == Entrance::Saved && Placed::of(&flow, options)?.level_is_on {
         flow.fix_ends();
-        clone_constants::run(&mut flow)?;
+        copies = clone_constants::run(&mut flow)?;
         scopes = scoping::run(&flow);
     }
     flow.fix_ends();
+    let mut clustering = marked(program, graph, options, flow, scopes)?;
+    clustering.copies = copies;
+    Ok(clustering)
+}
+
+/// The pass itself.
+fn marked(
+    program: &Program,
+    graph: &Graph,
+    options: &Options,
+    mut flow: Flow,
+    scopes: HashMap<u32, String>,
+) -> Result<Clustering> {
     if let Some(by) = stops_pass(&flow) {
         return Ok(answer(graph, &flow, |_| Err(Left::PassStopped(by.clone())), Vec::new()));
     }
@@ -52,7 +68,14 @@ pub fn run(program: &Program, graph: &Graph, options: &Options) -> Result<Cluste
     let mut clusters = Clusters::new(facts, cycles, &candidates);
     clusters.grow();
     let refused = if options.refused_edges { refused(&flow, &mut clusters) } else { Vec::new() };
-    let (marks, all) = name(&flow, &placed, options, &candidates, &mut clusters);
+    let (mut marks, mut all) = name(&flow, &placed, options, &candidates, &mut clusters);
+    drop(clusters);
+    if options.until == Until::Declustered {
+        let mut placed = placed;
+        decluster::run(&mut flow, &mut placed, &mut ConstantArgs::default(), &mut marks);
+        all.iter_mut().for_each(|c| c.nodes = 0);
+        marks.iter().flatten().for_each(|&c| all[c as usize].nodes += 1);
+    }
     let mut clustering = answer(graph, &flow, |n| marks[n as usize].clone(), all);
     clustering.refused = refused;
     Ok(clustering)
@@ -77,7 +100,7 @@ fn answer(
     let numbers = graph.nodes.ids().map(|id| flow.numbers[id.0 as usize]).chain(copies);
     let nodes =
         numbers.map(|n| Verdict { name: flow.name(n).to_string(), op: flow.op(n).to_string(), cluster: verdict(n) });
-    Clustering { nodes: nodes.collect(), clusters, refused: Vec::new() }
+    Clustering { nodes: nodes.collect(), clusters, ..Clustering::default() }
 }
 
 fn refused(flow: &Flow, clusters: &mut Clusters) -> Vec<RefusedEdge> {

@@ -14,11 +14,13 @@ mod constants;
 mod contract;
 mod cycles;
 mod deadness;
+mod decluster;
 mod devices;
 mod entrance;
 mod flags;
 mod flow;
 mod frames;
+mod inline;
 mod mark;
 mod placed;
 mod predicate;
@@ -27,12 +29,12 @@ mod resources;
 mod scoping;
 mod table;
 
-pub use entrance::{bring, is_dump};
+pub use entrance::{Brought, Cut, bring, is_dump};
 pub use flags::{Flags, JitLevel};
 pub use reason::{Edge as EdgeReason, Left};
 
 use crate::diag::Result;
-use crate::graph::{Graph, Program};
+use crate::graph::{Function, Graph, Program};
 /// What is asked of the pass.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -46,6 +48,20 @@ pub struct Options {
     pub refused_edges: bool,
     /// Where the graph comes from.
     pub entrance: Entrance,
+    /// How far the passes are run.
+    pub until: Until,
+    /// Ops that are taken as if XLA compiled them, to see what would change.
+    pub what_if: Vec<String>,
+}
+
+/// How far the passes are run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// Clusters are named, as TensorFlow's `mark_for_compilation` dump has them.
+    #[default]
+    Marked,
+    /// Nodes are taken out of clusters again, as TensorFlow does before it compiles them.
+    Declustered,
 }
 
 /// Where a graph comes from.
@@ -110,6 +126,21 @@ pub struct Clustering {
     pub clusters: Vec<Cluster>,
     /// The edges that joined nothing, where they were asked for.
     pub refused: Vec<RefusedEdge>,
+    /// Constants that were copied for one of their users, as TensorFlow does before it clusters.
+    pub copies: Vec<ConstantCopy>,
+}
+
+/// A copy of a constant.
+#[derive(Clone, Debug)]
+pub struct ConstantCopy {
+    /// The name of the copy.
+    pub name: String,
+    /// The constant.
+    pub of: String,
+    /// The node that uses the copy.
+    pub user: String,
+    /// Its data input; `None`: the node waits for the copy, and still for the constant.
+    pub input: Option<usize>,
 }
 
 impl Clustering {
@@ -121,6 +152,28 @@ impl Clustering {
     pub fn coverage(&self) -> f64 {
         if self.nodes.is_empty() { 0.0 } else { self.clustered() as f64 / self.nodes.len() as f64 }
     }
+}
+
+/// Which arguments of the function `name` XLA must know when it compiles; none for a function that is not there.
+pub fn constant_args(program: &Program, name: &str) -> Vec<bool> {
+    constants::ConstantArgs::default().of(program, name)
+}
+
+/// `graph` with a full device for every node, the CPU's where none is given. Errors: `BadGraph`.
+pub fn placed(graph: &Graph) -> Result<Graph> {
+    let mut graph = graph.clone();
+    entrance::place(&mut graph)?;
+    Ok(graph)
+}
+
+/// The clusters of the body of a function, as TensorFlow finds them when it instantiates the function for itself: arguments
+/// first, results at the end, everything on the CPU.
+///
+/// Errors: those of [`cluster`].
+pub fn cluster_function(program: &Program, function: &Function, options: &Options) -> Result<Clustering> {
+    let mut body = constants::with_results(function);
+    entrance::place(&mut body)?;
+    cluster(program, &body, options)
 }
 
 /// The clusters of `graph`, which belongs to `program` and of which every node is placed.

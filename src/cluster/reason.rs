@@ -86,6 +86,12 @@ pub enum Left {
     LargeConstant,
     /// A Fill that only others use.
     OutsideFill,
+    /// Others want its value in host memory.
+    HostValue,
+    /// XLA must know its value, and gets it from outside.
+    OutsideConstant,
+    /// It asks for the shape of something outside.
+    OutsideShape,
     /// The device of its cluster is not compiled for.
     ClusterOff,
     /// The program was cut: nothing that is fetched needs it.
@@ -122,7 +128,9 @@ impl Left {
             Left::StatefulConstant => Code::StatefulConstant,
             Left::LoopConstant => Code::LoopConstant,
             Left::TooSmall { .. } => Code::ClusterTooSmall,
-            Left::LargeConstant | Left::OutsideFill => Code::Declustered,
+            Left::LargeConstant | Left::OutsideFill | Left::HostValue | Left::OutsideConstant | Left::OutsideShape => {
+                Code::Declustered
+            }
             Left::Pruned => Code::NotFetched,
             Left::Expanded => Code::ExpandedNode,
         }
@@ -177,6 +185,11 @@ impl Left {
             }
             Left::LargeConstant => "a constant of more than 16,384 elements that others use stays outside".into(),
             Left::OutsideFill => "only nodes outside of its cluster use it".into(),
+            Left::HostValue => "nodes outside want its value in host memory, so it is computed outside too".into(),
+            Left::OutsideConstant => {
+                "XLA would compile anew for each of its values, and what it is computed from is outside".into()
+            }
+            Left::OutsideShape => "it asks for the shape of something outside".into(),
             Left::Pruned => "nothing that is fetched needs it".into(),
             Left::Expanded => "it was inlined or lowered; the nodes that it became are in the list".into(),
         }

@@ -26,7 +26,7 @@ mod tfjs_weights;
 #[cfg(test)]
 mod tests;
 mod variables;
-mod wire;
+pub mod wire;
 
 pub use detect::Format;
 pub use source::read_file;
@@ -90,6 +90,47 @@ fn with_variables(mut program: Program, folder: &Path) -> Result<Program> {
     Ok(program)
 }
 
+/// The program at `path` as it is saved: what [`load`] reads, but variables stay variables.
+///
+/// Errors: those of [`load`].
+pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
+    let model = path.is_dir() && !path.join("model.json").is_file();
+    let saved = if model { Some(load_bytes(path, format)?) } else { None };
+    match saved {
+        Some((Format::SavedModel, bytes)) => {
+            let mut program = saved_model::read(&bytes)?;
+            program.source = path.display().to_string();
+            Ok(program)
+        }
+        Some(_) | None => load(path, format),
+    }
+}
+
+/// The bytes of the file at `path` in the binary form of its format, and that format; of a folder, its model's file.
+///
+/// Errors: those of [`load`], but for the graph's own.
+pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(Format, Bytes)> {
+    let in_file = |error: Error| {
+        error.map(|mut d| {
+            d.place.file.get_or_insert_with(|| path.display().to_string());
+            d
+        })
+    };
+    let format = format.map(Format::parse).transpose().map_err(in_file)?;
+    let file = ["saved_model.pb", "saved_model.pbtxt"].iter().map(|n| path.join(n)).find(|f| f.is_file());
+    let bytes = read_file(file.as_deref().unwrap_or(path)).map_err(in_file)?;
+    let format = format.map_or_else(|| detect::detect(&bytes), Ok).map_err(in_file)?;
+    let binary = match format {
+        Format::GraphDefText => (Format::GraphDef, from_text::<proto::tensorflow::GraphDef>(&bytes)),
+        Format::MetaGraphText => (Format::MetaGraph, from_text::<proto::tensorflow::MetaGraphDef>(&bytes)),
+        Format::SavedModelText => (Format::SavedModel, from_text::<proto::tensorflow::SavedModel>(&bytes)),
+        Format::GraphDef | Format::MetaGraph | Format::SavedModel | Format::TfJs | Format::HloText => {
+            (format, Ok(bytes))
+        }
+    };
+    Ok((binary.0, binary.1.map_err(in_file)?))
+}
+
 /// A SavedModel's folder, or that of a TF.js model.
 fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
     for name in ["saved_model.pb", "saved_model.pbtxt", "model.json"] {
@@ -104,6 +145,11 @@ fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
 
 fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
     Ok(Bytes::from(text::encode(text, &schema::Scope::of::<M>())?))
+}
+
+/// Reads a binary GraphDef. Errors: `BadEncoding`, `BadGraph`, `TooLarge`.
+pub fn read_graph_def(bytes: &Bytes) -> Result<Program> {
+    graph_def::read(bytes)
 }
 
 /// Reads tfcompile's configuration, text or binary. Errors: `Io`, `BadEncoding`.

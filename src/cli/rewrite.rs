@@ -1,0 +1,74 @@
+//! `tfaot rewrite`: a saved graph with its clusters in it.
+use super::args::{RewriteArgs, RewriteMode};
+use super::{Verdict, cluster, out};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::import;
+use crate::package::files;
+use crate::rewrite::{self, Mode, Rewritten};
+use std::path::{Path, PathBuf};
+
+/// Rewrites a file, or a SavedModel's folder with all that belongs to it.
+pub fn run(args: &RewriteArgs) -> Result<Verdict> {
+    let options = cluster::options(&args.pass, args.quiet)?;
+    let in_file = |e| out::in_file(e, &args.graph.display().to_string());
+    let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
+    let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
+    let mode = match args.mode {
+        RewriteMode::Annotate => Mode::Annotate,
+        RewriteMode::Xla => Mode::Xla,
+    };
+    let made = rewrite::rewrite(&bytes, format, &program, &options, mode, &args.fetches).map_err(in_file)?;
+    if !args.quiet {
+        made.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
+    }
+    let told = format!("{} clusters of {} nodes", made.clusters, made.nodes);
+    let path =
+        if args.graph.is_dir() { write_folder(&args.graph, &args.out, made)? } else { write_file(&args.out, made)? };
+    out::line(format_args!("{}: {told}", path.display()))?;
+    Ok(Verdict::Yes)
+}
+
+fn write_file(path: &Path, made: Rewritten) -> Result<PathBuf> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    files::write_all(folder, &[(name, made.bytes)])?;
+    Ok(path.to_path_buf())
+}
+
+/// Copies everything of a SavedModel but its graph, which is the rewritten one; all or nothing.
+fn write_folder(from: &Path, to: &Path, made: Rewritten) -> Result<PathBuf> {
+    if to.exists() {
+        let told = format!("`{}` exists, and a SavedModel is written to a new folder", to.display());
+        return Err(Diagnostic::new(Code::BadOption, told).into());
+    }
+    let above = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(above).map_err(|e| out::io_error("made", above, &e))?;
+    let unfinished = tempfile::Builder::new().prefix(".tfaot-").tempdir_in(above);
+    let unfinished = unfinished.map_err(|e| out::io_error("written", to, &e))?;
+    copy_folder(from, unfinished.path())?;
+    files::write_all(unfinished.path(), &[("saved_model.pb".to_string(), made.bytes)])?;
+    std::fs::rename(unfinished.path(), to).map_err(|e| out::io_error("written", to, &e))?;
+    Ok(to.to_path_buf())
+}
+
+/// Copies files and folders; links are followed, the graph and its fingerprint are left out.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    let mut open = vec![(from.to_path_buf(), to.to_path_buf())];
+    while let Some((from, to)) = open.pop() {
+        std::fs::create_dir_all(&to).map_err(|e| out::io_error("made", &to, &e))?;
+        let entries = std::fs::read_dir(&from).map_err(|e| out::io_error("read", &from, &e))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| out::io_error("read", &from, &e))?;
+            let (path, name) = (entry.path(), entry.file_name());
+            if matches!(&*name.to_string_lossy(), "saved_model.pb" | "saved_model.pbtxt" | "fingerprint.pb") {
+                continue;
+            }
+            if path.is_dir() {
+                open.push((path, to.join(name)));
+            } else {
+                std::fs::copy(&path, to.join(name)).map_err(|e| out::io_error("copied", &path, &e))?;
+            }
+        }
+    }
+    Ok(())
+}

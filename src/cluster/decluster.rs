@@ -1,0 +1,124 @@
+//! PartiallyDecluster: nodes that TensorFlow takes out of clusters again after it named them.
+//!
+//! Three steps: a node whose result other nodes want in host memory is copied outside, a node whose value XLA must know and
+//! that gets it from outside runs outside, and so does a Shape, Rank or Size at the edge of its cluster.
+use super::constants::{self, ConstantArgs};
+use super::devices::DeviceKind;
+use super::flow::{CONTROL, Class, Edge, Flow};
+use super::placed::Placed;
+use super::reason::Left;
+use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
+
+/// The cluster of each node, or why it is in none; copies of nodes are added at the end.
+pub type Marks = Vec<Result<u32, Left>>;
+
+/// Takes nodes out.
+pub fn run(flow: &mut Flow, placed: &mut Placed, args: &mut ConstantArgs, marks: &mut Marks) {
+    copy_host_values(flow, placed, marks);
+    free_constants(flow, placed, args, marks);
+    free_shapes(flow, marks);
+}
+
+fn cluster(marks: &Marks, n: u32) -> Option<u32> {
+    marks[n as usize].as_ref().ok().copied()
+}
+
+fn is_shape_op(op: &str) -> bool {
+    matches!(op, "Shape" | "Rank" | "Size")
+}
+
+fn copy_host_values(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks) {
+    let order = flow.post_order();
+    let mut out = vec![false; flow.nodes.len()];
+    for &n in &order {
+        let Some(own) = cluster(marks, n) else { continue };
+        if is_shape_op(flow.op(n)) || touches_resource(flow, n) {
+            continue;
+        }
+        out[n as usize] = flow.outs(n).any(|e| {
+            let leaves = cluster(marks, e.dst) != Some(own) || out[e.dst as usize];
+            e.src_port != CONTROL && leaves && in_host_memory(flow, e)
+        });
+    }
+    for n in order.into_iter().filter(|&n| out[n as usize]) {
+        copy_outside(flow, placed, marks, n);
+    }
+}
+
+fn copy_outside(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks, n: u32) {
+    let own = cluster(marks, n);
+    let (ins, outs) = (flow.nodes[n as usize].ins.clone(), flow.nodes[n as usize].outs.clone());
+    let Some(node) = flow.nodes[n as usize].node else { return };
+    let copy = flow.add(format!("{}/declustered", flow.name(n)).into(), node);
+    marks.push(Err(Left::HostValue));
+    placed.of.push(placed.of[n as usize]);
+    for id in ins {
+        if let Some(e) = flow.edges[id as usize] {
+            flow.connect(e.src, e.src_port, copy, e.dst_port);
+        }
+    }
+    for id in outs {
+        let Some(e) = flow.edges[id as usize] else { continue };
+        if e.src_port != CONTROL && cluster(marks, e.dst) != own {
+            flow.connect(copy, e.src_port, e.dst, e.dst_port);
+            flow.disconnect(id);
+        }
+    }
+    if flow.nodes[n as usize].outs.is_empty() {
+        for id in flow.nodes[n as usize].ins.clone() {
+            flow.disconnect(id);
+        }
+        marks[n as usize] = Err(Left::HostValue);
+    }
+}
+
+fn touches_resource(flow: &Flow, n: u32) -> bool {
+    let (node, def) = (flow.nodes[n as usize].node, flow.kind_of_node(n).def);
+    node.zip(def).is_some_and(|(node, def)| def.type_bits(node) & type_bit(RESOURCE) != 0)
+}
+
+/// Whether the value of an edge is made in host memory and wanted there.
+fn in_host_memory(flow: &Flow, edge: Edge) -> bool {
+    let at = |n: u32, port: i32, output: bool| -> Option<bool> {
+        let node = flow.nodes[n as usize].node?;
+        let kind = flow.kind_of_node(n);
+        let def = kind.def?;
+        let port = usize::try_from(port).ok()?;
+        let (arg, number, forced): (Option<&ArgDef>, _, _) = if output {
+            (def.output_arg(node, port), def.output_type(node, port), node.ints("_output_hostmem"))
+        } else {
+            (def.input_arg(node, port), def.input_type(node, port), node.ints("_input_hostmem"))
+        };
+        let always = matches!(number, Some(STRING | RESOURCE)) || forced.is_some_and(|f| f.contains(&(port as i64)));
+        let kernel = def.cpu_host_args.as_ref().filter(|_| !matches!(kind.class, Class::Call | Class::While));
+        Some(always || kernel.map_or(number == Some(INT32), |host| arg.is_some_and(|a| host.contains(&a.name))))
+    };
+    at(edge.src, edge.src_port, true) == Some(true) && at(edge.dst, edge.dst_port, false) == Some(true)
+}
+
+fn free_constants(flow: &Flow, placed: &Placed, args: &mut ConstantArgs, marks: &mut Marks) {
+    let inside = |e: Edge| cluster(marks, e.src).is_some() && cluster(marks, e.src) == cluster(marks, e.dst);
+    let wanted = constants::analyse(flow, args, &inside);
+    for n in flow.post_order().into_iter().rev().filter(|&n| wanted[n as usize]) {
+        let Some(own) = cluster(marks, n) else { continue };
+        let at_edge = flow.ins(n).all(|e| cluster(marks, e.src) != Some(own));
+        let must_compile = placed.device(n).kind == DeviceKind::Xla
+            || flow.kind_of_node(n).def.is_none_or(|d| d.cpu_host_args.is_none());
+        if !at_edge || must_compile {
+            continue;
+        }
+        let from_elsewhere = || flow.ins(n).any(|e| e.src > 1 && placed.of[e.src as usize] != placed.of[n as usize]);
+        if flow.class(n) != Class::Constant || from_elsewhere() {
+            marks[n as usize] = Err(Left::OutsideConstant);
+        }
+    }
+}
+
+fn free_shapes(flow: &Flow, marks: &mut Marks) {
+    for n in flow.post_order().into_iter().rev().filter(|&n| is_shape_op(flow.op(n))) {
+        let Some(own) = cluster(marks, n) else { continue };
+        if flow.ins(n).all(|e| cluster(marks, e.src) != Some(own)) {
+            marks[n as usize] = Err(Left::OutsideShape);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Calls of functions replaced by the functions' bodies, under the names that TensorFlow gives them: `CALL/NODE` for a node of
+//! the body, `Func/CALL/input/_K` and `Func/CALL/output/_K` for the identities around it.
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, Endpoint, Function, Graph, Node, NodeId, Program, TfType};
+use crate::opdef;
+use crate::util::id_vec::IdVec;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Calls nest no deeper than this; deeper ones stay calls.
+const MOST_DEPTH: u32 = 50;
+/// Inlining makes no more nodes than this.
+const MOST_NODES: usize = 1 << 24;
+
+/// Inlines the calls of the top-level graph; returns name and op of each.
+///
+/// A call stays where its function must be compiled as one, says `_noinline`, is missing, or takes another number of
+/// arguments. Errors: `TooLarge`.
+pub fn run(program: &mut Program) -> Result<Vec<(String, String)>> {
+    let calls = |n: &Node, p: &Program| callee(n, p).is_some();
+    if !program.graph.nodes.values().any(|n| calls(n, program)) {
+        return Ok(Vec::new());
+    }
+    let graph = std::mem::take(&mut program.graph);
+    let depth = vec![0; graph.nodes.len()];
+    let mut inliner = Inliner {
+        program,
+        graph,
+        depth,
+        outputs: HashMap::new(),
+        done: HashMap::new(),
+        gone: HashSet::new(),
+        counter: 0,
+    };
+    let mut told = Vec::new();
+    let mut at = 0;
+    while at < inliner.graph.nodes.len() {
+        let id = NodeId(at as u32);
+        at += 1;
+        let node = &inliner.graph.nodes[id];
+        let Some(function) = callee(node, inliner.program).filter(|_| inliner.depth[id.0 as usize] < MOST_DEPTH) else {
+            continue;
+        };
+        told.push((node.name.to_string(), node.op.to_string()));
+        inliner.expand(id, function)?;
+    }
+    let Inliner { mut graph, outputs, done, mut gone, .. } = inliner;
+    redirect(&mut graph, &outputs, &done);
+    gone.extend(unused_ends(&graph, &done));
+    program.graph = compacted(graph, &|id| !gone.contains(&id));
+    Ok(told)
+}
+
+/// The function that a node calls and that may be inlined.
+fn callee<'p>(node: &Node, program: &'p Program) -> Option<&'p Function> {
+    let function = match &*node.op {
+        "PartitionedCall" | "StatefulPartitionedCall" => program.functions.get(&node.func("f")?.name)?,
+        op => program.functions.get(op)?,
+    };
+    let whole = |v: Option<bool>| v == Some(true);
+    let kept = whole(node.bool("_XlaMustCompile")) || whole(function.bool("_XlaMustCompile"));
+    let fits = function.args.len() == node.inputs.len();
+    (!kept && !whole(function.bool("_noinline")) && !whole(node.bool("_noinline")) && fits).then_some(function)
+}
+
+struct Inliner<'p> {
+    program: &'p Program,
+    graph: Graph,
+    /// By node: how many calls it came out of.
+    depth: Vec<u32>,
+    /// What stands for an output of a call.
+    outputs: HashMap<Endpoint, Endpoint>,
+    /// What runs when a call is done.
+    done: HashMap<NodeId, NodeId>,
+    gone: HashSet<NodeId>,
+    counter: u64,
+}
+
+impl Inliner<'_> {
+    fn expand(&mut self, id: NodeId, function: &Function) -> Result<()> {
+        let call = self.graph.nodes[id].clone();
+        if self.graph.nodes.len() + function.graph.nodes.len() > MOST_NODES {
+            return Err(Error::user(Code::TooLarge, "the calls of the graph inline to too many nodes"));
+        }
+        let depth = self.depth[id.0 as usize] + 1;
+        let start = if call.controls.is_empty() {
+            None
+        } else {
+            let mut node = self.blank(&call, "input_control_node", "NoOp");
+            node.controls = call.controls.clone();
+            Some(self.push(node, depth))
+        };
+        let mut moved: IdVec<NodeId, Option<NodeId>> = function.graph.nodes.ids().map(|_| None).collect();
+        for (&arg, &from) in function.args.iter().zip(&call.inputs) {
+            let of = function.graph.nodes[arg].tf_type("T").unwrap_or(TfType::Unknown(0));
+            let mut node = self.identity(&call, "input", of);
+            node.inputs = [from].into();
+            node.controls = start.into_iter().collect();
+            moved[arg] = Some(self.push(node, depth));
+        }
+        let first = self.graph.nodes.len() as u32;
+        let body: Vec<NodeId> = function.graph.nodes.ids().filter(|n| moved[*n].is_none()).collect();
+        for (i, &n) in body.iter().enumerate() {
+            moved[n] = Some(NodeId(first + i as u32));
+        }
+        let at = |n: NodeId| moved[n].unwrap_or(n);
+        for &n in &body {
+            let mut node = function.graph.nodes[n].clone();
+            node.name = format!("{}/{}", call.name, node.name).into();
+            node.inputs = node.inputs.iter().map(|e| Endpoint { node: at(e.node), port: e.port }).collect();
+            node.controls = node.controls.iter().map(|&c| at(c)).collect();
+            if node.inputs.is_empty() && node.controls.is_empty() {
+                node.controls = start.into_iter().collect();
+            }
+            if node.device.is_empty() {
+                node.device = call.device.clone();
+            }
+            self.push(node, depth);
+        }
+        let mut ends: Vec<NodeId> = Vec::new();
+        for (port, ret) in function.rets.iter().enumerate() {
+            let from = Endpoint { node: at(ret.node), port: ret.port };
+            let of = self.type_of(from);
+            let mut node = self.identity(&call, "output", of);
+            node.inputs = [from].into();
+            let output = self.push(node, depth);
+            ends.push(output);
+            self.outputs.insert(Endpoint { node: id, port: port as u32 }, Endpoint { node: output, port: 0 });
+        }
+        let mut done = self.blank(&call, "output_control_node", "NoOp");
+        let stateful = |n: &NodeId| opdef::find(&function.graph.nodes[*n].op).is_some_and(|d| d.stateful);
+        ends.extend(body.iter().filter(|n| stateful(n)).map(|&n| at(n)));
+        ends.extend(start);
+        done.controls = ends.into();
+        let done = self.push(done, depth);
+        self.done.insert(id, done);
+        self.gone.insert(id);
+        Ok(())
+    }
+
+    fn push(&mut self, node: Node, depth: u32) -> NodeId {
+        self.depth.push(depth);
+        self.graph.nodes.push(node)
+    }
+
+    /// A node of the border of a call, without inputs.
+    fn blank(&mut self, call: &Node, part: &str, op: &str) -> Node {
+        let name = format!("Func/{}/{part}/_{}", call.name, self.counter);
+        self.counter += 1;
+        Node {
+            name: name.into(),
+            op: op.into(),
+            device: call.device.clone(),
+            inputs: [].into(),
+            controls: [].into(),
+            attrs: [].into(),
+        }
+    }
+    fn identity(&mut self, call: &Node, part: &str, of: TfType) -> Node {
+        let mut node = self.blank(call, part, "Identity");
+        node.attrs = [(Arc::from("T"), Attr::Type(of))].into();
+        node
+    }
+    fn type_of(&self, at: Endpoint) -> TfType {
+        let node = &self.graph.nodes[at.node];
+        let number = opdef::find(&node.op).and_then(|d| d.output_type(node, at.port as usize));
+        number.map_or(TfType::Unknown(0), TfType::from_number)
+    }
+}
+
+/// Lets what used a call use what stands for it.
+fn redirect(graph: &mut Graph, outputs: &HashMap<Endpoint, Endpoint>, done: &HashMap<NodeId, NodeId>) {
+    for node in graph.nodes.values_mut() {
+        for input in node.inputs.iter_mut() {
+            while let Some(&to) = outputs.get(input) {
+                *input = to;
+            }
+        }
+        for control in node.controls.iter_mut() {
+            while let Some(&to) = done.get(control) {
+                *control = to;
+            }
+        }
+    }
+}
+
+/// The nodes that end a call and that nothing waits for.
+fn unused_ends(graph: &Graph, done: &HashMap<NodeId, NodeId>) -> Vec<NodeId> {
+    let used: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
+    done.values().copied().filter(|end| !used.contains(end)).collect()
+}
+
+/// The nodes that `keep` takes, in their order; edges to others are dropped.
+pub fn compacted(graph: Graph, keep: &dyn Fn(NodeId) -> bool) -> Graph {
+    let mut place: IdVec<NodeId, Option<NodeId>> = IdVec::new();
+    let mut next = 0;
+    for id in graph.nodes.ids() {
+        place.push(keep(id).then(|| {
+            next += 1;
+            NodeId(next - 1)
+        }));
+    }
+    let mut nodes = IdVec::new();
+    for (i, mut node) in graph.nodes.into_iter().enumerate() {
+        if place[NodeId(i as u32)].is_none() {
+            continue;
+        }
+        let at = |e: &Endpoint| place[e.node].map(|node| Endpoint { node, port: e.port });
+        node.inputs = node.inputs.iter().filter_map(at).collect();
+        node.controls = node.controls.iter().filter_map(|&c| place[c]).collect();
+        nodes.push(node);
+    }
+    Graph { nodes }
+}

@@ -1,0 +1,77 @@
+//! AttrValues and signatures in protobuf's wire form.
+use crate::import::wire::{put_bytes, put_number, put_varint};
+
+/// A string.
+pub fn string(value: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, 2, value.as_bytes());
+    out
+}
+
+/// A truth value.
+pub fn truth(value: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, 5, u64::from(value));
+    out
+}
+
+/// A whole number.
+pub fn int(value: i64) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, 3, value as u64);
+    out
+}
+
+/// One type, as a `DataType` number.
+pub fn dtype(value: i32) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_number(&mut out, 6, value as u64);
+    out
+}
+
+/// A list of types, as `DataType` numbers.
+pub fn types(values: &[i32]) -> Vec<u8> {
+    let mut numbers = Vec::new();
+    values.iter().for_each(|&t| put_varint(&mut numbers, t as u64));
+    let mut list = Vec::new();
+    if !numbers.is_empty() {
+        put_bytes(&mut list, 6, &numbers);
+    }
+    let mut out = Vec::new();
+    put_bytes(&mut out, 1, &list);
+    out
+}
+
+/// A function without attributes.
+pub fn function(name: &str) -> Vec<u8> {
+    let mut inner = Vec::new();
+    put_bytes(&mut inner, 1, name.as_bytes());
+    let mut out = Vec::new();
+    put_bytes(&mut out, 10, &inner);
+    out
+}
+
+/// The signature of a function: names and types of arguments and results, names of control results.
+pub fn signature(
+    name: &str,
+    args: &[(String, i32)],
+    results: &[(String, i32)],
+    controls: &[String],
+    stateful: bool,
+) -> Vec<u8> {
+    let arg = |(name, of): &(String, i32)| {
+        let mut out = Vec::new();
+        put_bytes(&mut out, 1, name.as_bytes());
+        put_number(&mut out, 3, *of as u64);
+        out
+    };
+    let mut out = Vec::new();
+    put_bytes(&mut out, 1, name.as_bytes());
+    args.iter().for_each(|a| put_bytes(&mut out, 2, &arg(a)));
+    results.iter().for_each(|r| put_bytes(&mut out, 3, &arg(r)));
+    if stateful {
+        put_number(&mut out, 17, 1);
+    }
+    controls.iter().for_each(|c| put_bytes(&mut out, 20, c.as_bytes()));
+    out
+}

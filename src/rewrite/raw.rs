@@ -1,0 +1,246 @@
+//! GraphDefs taken apart as far as rewriting needs it. What is not looked at keeps its bytes.
+use crate::diag::Result;
+use crate::import::wire::{Reader, Value, put_bytes, put_number, put_varint};
+use bytes::Bytes;
+
+/// A field as it is encoded.
+#[derive(Clone, Debug)]
+pub enum Raw {
+    /// Wire type 0.
+    Varint(u64),
+    /// Wire type 1.
+    Fixed64(u64),
+    /// Wire type 2.
+    Bytes(Bytes),
+    /// Wire type 5.
+    Fixed32(u32),
+}
+
+/// The fields of a message in order.
+#[derive(Clone, Debug, Default)]
+pub struct Message {
+    /// Numbers and values.
+    pub fields: Vec<(u32, Raw)>,
+}
+
+impl Message {
+    /// Takes one level of a message apart. Errors: `BadEncoding`.
+    pub fn parse(data: &Bytes, name: &'static str) -> Result<Message> {
+        let mut reader = Reader::new(data, name);
+        let mut fields = Vec::new();
+        while let Some(field) = reader.next()? {
+            let value = match field.value {
+                Value::Varint(v) => Raw::Varint(v),
+                Value::Fixed64(v) => Raw::Fixed64(v),
+                Value::Bytes(_) => Raw::Bytes(field.shared()?),
+                Value::Fixed32(v) => Raw::Fixed32(v),
+            };
+            fields.push((field.number, value));
+        }
+        Ok(Message { fields })
+    }
+    /// The values of the string, bytes or message fields of this number.
+    pub fn bytes_mut(&mut self, number: u32) -> impl Iterator<Item = &mut Bytes> {
+        self.fields.iter_mut().filter_map(move |(n, raw)| match raw {
+            Raw::Bytes(bytes) if *n == number => Some(bytes),
+            _ => None,
+        })
+    }
+    /// Its encoding.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.fields.iter().for_each(|(number, raw)| put(&mut out, *number, raw));
+        out
+    }
+}
+
+fn put(out: &mut Vec<u8>, number: u32, raw: &Raw) {
+    match raw {
+        Raw::Varint(v) => put_number(out, number, *v),
+        Raw::Fixed64(v) => {
+            put_varint(out, u64::from(number) << 3 | 1);
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+        Raw::Bytes(v) => put_bytes(out, number, v),
+        Raw::Fixed32(v) => {
+            put_varint(out, u64::from(number) << 3 | 5);
+            out.extend_from_slice(&v.to_le_bytes());
+        }
+    }
+}
+
+/// A NodeDef.
+#[derive(Clone, Debug, Default)]
+pub struct RawNode {
+    /// Its name.
+    pub name: String,
+    /// Its op.
+    pub op: String,
+    /// Its inputs as they are spelled, data and control.
+    pub inputs: Vec<String>,
+    /// Its device.
+    pub device: String,
+    /// Its attributes: names and AttrValues.
+    pub attrs: Vec<(String, Bytes)>,
+    /// All other fields.
+    pub rest: Message,
+}
+
+impl RawNode {
+    fn parse(data: &Bytes) -> Result<RawNode> {
+        let mut node = RawNode::default();
+        for (number, raw) in Message::parse(data, "NodeDef")?.fields {
+            match (number, raw) {
+                (1, Raw::Bytes(b)) => node.name = text(&b),
+                (2, Raw::Bytes(b)) => node.op = text(&b),
+                (3, Raw::Bytes(b)) => node.inputs.push(text(&b)),
+                (4, Raw::Bytes(b)) => node.device = text(&b),
+                (5, Raw::Bytes(b)) => node.attrs.push(entry(&b)?),
+                (number, raw) => node.rest.fields.push((number, raw)),
+            }
+        }
+        Ok(node)
+    }
+    /// Its encoding.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_bytes(&mut out, 1, self.name.as_bytes());
+        put_bytes(&mut out, 2, self.op.as_bytes());
+        self.inputs.iter().for_each(|input| put_bytes(&mut out, 3, input.as_bytes()));
+        if !self.device.is_empty() {
+            put_bytes(&mut out, 4, self.device.as_bytes());
+        }
+        self.attrs.iter().for_each(|(key, value)| put_bytes(&mut out, 5, &map_entry(key, value)));
+        self.rest.fields.iter().for_each(|(number, raw)| put(&mut out, *number, raw));
+        out
+    }
+    /// Sets an attribute.
+    pub fn set(&mut self, name: &str, value: Vec<u8>) {
+        self.attrs.retain(|(key, _)| key != name);
+        self.attrs.push((name.to_string(), value.into()));
+    }
+}
+
+/// A FunctionDef.
+#[derive(Clone, Debug, Default)]
+pub struct RawFunction {
+    /// Its name.
+    pub name: String,
+    /// Its body.
+    pub nodes: Vec<RawNode>,
+    /// Results by name: the outputs that they are.
+    pub rets: Vec<(String, String)>,
+    /// Control results by name: the nodes that they are.
+    pub control_rets: Vec<(String, String)>,
+    /// The signature and all other fields.
+    pub rest: Message,
+}
+
+impl RawFunction {
+    fn parse(data: &Bytes) -> Result<RawFunction> {
+        let mut function = RawFunction::default();
+        for (number, raw) in Message::parse(data, "FunctionDef")?.fields {
+            match (number, raw) {
+                (3, Raw::Bytes(b)) => function.nodes.push(RawNode::parse(&b)?),
+                (4, Raw::Bytes(b)) => function.rets.push(text_entry(&b)?),
+                (6, Raw::Bytes(b)) => function.control_rets.push(text_entry(&b)?),
+                (number, raw) => {
+                    if let (1, Raw::Bytes(signature)) = (number, &raw) {
+                        for name in Message::parse(signature, "OpDef")?.bytes_mut(1) {
+                            function.name = text(name);
+                        }
+                    }
+                    function.rest.fields.push((number, raw));
+                }
+            }
+        }
+        Ok(function)
+    }
+    fn write(&self) -> Vec<u8> {
+        let mut out = self.rest.write();
+        self.nodes.iter().for_each(|node| put_bytes(&mut out, 3, &node.write()));
+        self.rets.iter().for_each(|(key, value)| put_bytes(&mut out, 4, &map_entry(key, value.as_bytes())));
+        self.control_rets.iter().for_each(|(key, value)| put_bytes(&mut out, 6, &map_entry(key, value.as_bytes())));
+        out
+    }
+}
+
+/// A GraphDef.
+#[derive(Clone, Debug, Default)]
+pub struct RawGraph {
+    /// Its nodes.
+    pub nodes: Vec<RawNode>,
+    /// The functions of its library.
+    pub functions: Vec<RawFunction>,
+    /// Gradients and other fields of the library.
+    library: Message,
+    /// Versions and other fields.
+    rest: Message,
+}
+
+impl RawGraph {
+    /// Takes a GraphDef apart. Errors: `BadEncoding`.
+    pub fn parse(data: &Bytes) -> Result<RawGraph> {
+        let mut graph = RawGraph::default();
+        for (number, raw) in Message::parse(data, "GraphDef")?.fields {
+            match (number, raw) {
+                (1, Raw::Bytes(b)) => graph.nodes.push(RawNode::parse(&b)?),
+                (2, Raw::Bytes(b)) => {
+                    for (number, raw) in Message::parse(&b, "FunctionDefLibrary")?.fields {
+                        match (number, raw) {
+                            (1, Raw::Bytes(b)) => graph.functions.push(RawFunction::parse(&b)?),
+                            (number, raw) => graph.library.fields.push((number, raw)),
+                        }
+                    }
+                }
+                (number, raw) => graph.rest.fields.push((number, raw)),
+            }
+        }
+        Ok(graph)
+    }
+    /// The encoding of a graph of its functions alone.
+    pub fn library(&self) -> Vec<u8> {
+        RawGraph { functions: self.functions.clone(), ..RawGraph::default() }.write()
+    }
+    /// Its encoding.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.nodes.iter().for_each(|node| put_bytes(&mut out, 1, &node.write()));
+        let mut library = Vec::new();
+        self.functions.iter().for_each(|function| put_bytes(&mut library, 1, &function.write()));
+        self.library.fields.iter().for_each(|(number, raw)| put(&mut library, *number, raw));
+        if !library.is_empty() {
+            put_bytes(&mut out, 2, &library);
+        }
+        self.rest.fields.iter().for_each(|(number, raw)| put(&mut out, *number, raw));
+        out
+    }
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entry(data: &Bytes) -> Result<(String, Bytes)> {
+    let (mut key, mut value) = (String::new(), Bytes::new());
+    for (number, raw) in Message::parse(data, "map entry")?.fields {
+        match (number, raw) {
+            (1, Raw::Bytes(b)) => key = text(&b),
+            (2, Raw::Bytes(b)) => value = b,
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+fn text_entry(data: &Bytes) -> Result<(String, String)> {
+    entry(data).map(|(key, value)| (key, text(&value)))
+}
+
+/// One entry of a map.
+pub fn map_entry(key: &str, value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(key.len() + value.len() + 12);
+    put_bytes(&mut out, 1, key.as_bytes());
+    put_bytes(&mut out, 2, value);
+    out
+}
