@@ -1,6 +1,6 @@
 //! Opcodes that are only carried elsewhere: collectives on one device, custom calls, async pairs.
 use super::machine::{Machine, Operands, invalid, unsupported};
-use super::{shape_ops, sort};
+use super::{scan, shape_ops, sort};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};
@@ -12,6 +12,16 @@ use crate::tensor::{DType, Tensor};
 /// Errors: `HloUnsupported` for any other.
 pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
     match f.opcode.as_str() {
+        "scan" => scan::scan(m, f, &operands.arrays()?, shape),
+        // A start of one operand may give it beside the result.
+        "all-reduce-start" if operands.0.len() == 1 && shape.as_tuple().is_some_and(|p| p.len() == 2) => {
+            started(shape, operands.get(0)?.clone(), operands.get(0)?.clone())
+        }
+        "all-reduce-done" if shape.as_array().is_some() && matches!(operands.get(0)?, Literal::Tuple(_)) => {
+            part(operands.get(0)?, 1)
+        }
+        "collective-permute-start" if shape.as_array().is_some() => permute(f, operands, shape),
+        "collective-permute-done" if !matches!(operands.get(0)?, Literal::Tuple(_)) => operands.get(0).cloned(),
         "all-reduce"
         | "all-gather"
         | "reduce-scatter"

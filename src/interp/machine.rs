@@ -324,6 +324,8 @@ fn takes_short(op: &Op) -> bool {
         op,
         Op::Elementwise(_)
             | Op::Broadcast(_)
+            | Op::Reshape
+            | Op::Pad(_)
             | Op::Transpose(_)
             | Op::Reverse(_)
             | Op::Concatenate(_)

@@ -13,6 +13,7 @@ mod linalg;
 mod machine;
 mod reduce;
 mod rng;
+mod scan;
 mod shape_ops;
 mod sort;
 mod strided;
@@ -153,6 +154,17 @@ mod tests {
             b.add_inst(Op::Convolution(Box::new(dims)), &[x, k])
         });
         assert_eq!(t.to_vec::<f32>(), [210.0, 432.0]);
+    }
+
+    #[test]
+    fn a_scan_carries_sums_backwards() {
+        let text = "f { x = f32[2] parameter(0) c = f32[2] parameter(1) s = f32[2] add(x, c) ROOT t = (f32[2], f32[2]) tuple(s, s) }
+ENTRY e { x = f32[2,3] constant({{1,2,3},{4,5,6}}) i = f32[2] constant({0,10})
+ROOT r = (f32[2,3], f32[2]) scan(x, i), dimensions={1}, num_carries=1, is_reverse=true, to_apply=f }";
+        let module = crate::hlo::text::parse(text).expect("parses");
+        let Literal::Tuple(parts) = evaluate(&module, module.entry, &[]).expect("a value") else { panic!("a tuple") };
+        let leaves: Vec<Vec<f32>> = parts.iter().map(|p| p.leaves()[0].to_vec::<f32>()).collect();
+        assert_eq!(leaves, [vec![6.0, 5.0, 3.0, 25.0, 21.0, 16.0], vec![6.0, 25.0]]);
     }
 
     #[test]

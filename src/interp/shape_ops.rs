@@ -38,10 +38,21 @@ pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result
 
 /// The same elements with other sizes.
 pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
-    if x.len() as u64 != shape.elements() {
-        return Err(invalid(format!("reshape of {x:?} to {shape}")));
+    let n = x.len() as u64;
+    if n == shape.elements() {
+        return Ok(x.with_dims(shape.dims.clone()));
     }
-    Ok(x.with_dims(shape.dims.clone()))
+    // An array of less than its bound: the one bounded dimension takes what is left.
+    let bounded: Vec<usize> = (0..shape.rank()).filter(|&i| shape.dynamic.get(i) == Some(&true)).collect();
+    let others = |axis: usize| (0..shape.rank()).filter(|&i| i != axis).map(|i| shape.dims[i]).product::<u64>();
+    match bounded[..] {
+        [axis] if others(axis) > 0 && n.is_multiple_of(others(axis)) && n / others(axis) <= shape.dims[axis] => {
+            let mut dims = shape.dims.clone();
+            dims[axis] = n / others(axis);
+            Ok(x.with_dims(dims))
+        }
+        _ => Err(invalid(format!("reshape of {x:?} to {shape}"))),
+    }
 }
 
 /// The permutation from row-major order to the memory order of `shape`'s layout; `None` where they are the same.
@@ -138,11 +149,22 @@ pub(super) fn slice(x: &Tensor, dims: &[SliceDim]) -> Tensor {
     pick(x, dims.iter().map(|d| (d.limit - d.start).div_ceil(d.stride)).collect(), start, &steps)
 }
 
+/// The size of a padded dimension of `n` elements.
+fn padded(d: &PadDim, n: u64) -> Option<u64> {
+    let inner = i128::from(n) + i128::from(n.saturating_sub(1)) * i128::from(d.interior);
+    u64::try_from((inner + i128::from(d.low) + i128::from(d.high)).max(0)).ok()
+}
+
 /// Grown or cropped at the edges and between elements.
 pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]) -> Result<Tensor> {
     if fill.len() != 1 || fill.dtype != x.dtype {
         return Err(invalid(format!("{fill:?} fills {x:?}")));
     }
+    // The operand may have less than its bound, and then so has the result.
+    let sizes: Option<Vec<u64>> = dims.iter().zip(&x.dims).map(|(d, &n)| padded(d, n)).collect();
+    let sizes = sizes.filter(|s| s.len() == shape.rank() && s.iter().zip(&shape.dims).all(|(n, bound)| n <= bound));
+    let sizes = sizes.ok_or_else(|| invalid(format!("{x:?} is padded to {shape}")))?;
+    let shape = &ArrayShape::new(shape.dtype, sizes);
     let (own, outer) = (strides(&x.dims), strides(&shape.dims));
     let (mut from, mut to, mut counts, mut steps) = (0i64, 0i64, Vec::new(), Vec::new());
     for (i, d) in dims.iter().enumerate() {
@@ -232,7 +254,7 @@ pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
 /// The operand cut to a run-time size along `axis`: a value of a bounded shape has its actual sizes here.
 pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tensor> {
     let x = operands.array(0)?;
-    let size = u64::try_from(operands.integer(1)?).ok();
+    let size = u64::try_from(operands.integer(1)?.max(0)).ok();
     match (x.dims.get(axis), size) {
         (Some(&n), Some(size)) if size <= n => {
             let mut dims = x.dims.clone();

@@ -11,7 +11,9 @@ type Found<T> = Result<T, String>;
 
 /// HLO's opcode of an operation; `None` for those that are not read.
 pub(super) fn opcode(name: &str) -> Option<String> {
-    let short = name.strip_prefix("stablehlo.").or_else(|| name.strip_prefix("chlo.")).unwrap_or(name);
+    // XLA writes what HLO has and StableHLO lacks in the older dialect.
+    let dialects = ["stablehlo.", "chlo.", "mhlo."];
+    let short = dialects.iter().find_map(|d| name.strip_prefix(d)).unwrap_or(name);
     let dashed = short.replace('_', "-");
     let known = match dashed.as_str() {
         "dot-general" => "dot",
@@ -20,7 +22,7 @@ pub(super) fn opcode(name: &str) -> Option<String> {
         "call" | "func.call" | "composite" => "call",
         "dynamic-reshape" => "reshape",
         "dynamic-iota" => "iota",
-        "top-k" => "topk",
+        "top-k" | "topk" => "topk",
         "square" => "multiply",
         "compare"
         | "convert"

@@ -1,0 +1,85 @@
+//! `scan`: a computation carried along one dimension.
+use super::machine::{Machine, invalid};
+use super::strided::{pick, strides};
+use crate::diag::Result;
+use crate::hlo::attrs::Foreign;
+use crate::hlo::{Literal, Shape};
+use crate::tensor::Tensor;
+
+/// The whole number of attribute `name`, which stands alone or in braces.
+fn number(f: &Foreign, name: &str) -> Option<usize> {
+    let text = f.attrs.iter().find(|a| a.0 == name)?;
+    text.1.trim_matches(['{', '}', ' ']).parse().ok()
+}
+
+/// (slices.., carries..) -> (outputs.., carries..) at each place of a dimension; outputs are stacked along it.
+pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape) -> Result<Literal> {
+    let wrong = || invalid("scan needs a dimension, arrays of its size, and carries");
+    let axis = number(f, "dimensions").ok_or_else(wrong)?;
+    let carries = number(f, "num_carries").unwrap_or(0);
+    let callee = f.calls.first().ok_or_else(wrong)?.1;
+    let inputs = operands.len().checked_sub(carries).filter(|&n| n > 0).ok_or_else(wrong)?;
+    let results = shape.as_tuple().ok_or_else(wrong)?;
+    let outputs = results.len().checked_sub(carries).ok_or_else(wrong)?;
+    let (xs, inits) = operands.split_at(inputs);
+    let n = *xs[0].dims.get(axis).ok_or_else(wrong)?;
+    if xs.iter().any(|x| x.dims.get(axis) != Some(&n)) {
+        return Err(wrong());
+    }
+    let reverse = f.attrs.iter().any(|a| a.0 == "is_reverse" && matches!(a.1.as_str(), "true" | "1"));
+    let mut state: Vec<Literal> = inits.iter().map(|&t| Literal::Array(t.clone())).collect();
+    let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs];
+    for step in 0..n {
+        let at = if reverse { n - 1 - step } else { step };
+        let mut args: Vec<Literal> = xs.iter().map(|x| Literal::Array(place(x, axis, at))).collect();
+        args.append(&mut state);
+        let mut parts = match m.call(callee, &args)? {
+            Literal::Tuple(parts) => parts,
+            one => vec![one],
+        };
+        if parts.len() != results.len() {
+            return Err(invalid("the computation of a scan gives outputs and carries"));
+        }
+        state = parts.split_off(outputs);
+        for (column, part) in stacked.iter_mut().zip(parts) {
+            let Literal::Array(t) = part else { return Err(wrong()) };
+            column.push(t);
+        }
+    }
+    let mut all = Vec::new();
+    for (mut column, result) in stacked.into_iter().zip(results) {
+        if reverse {
+            column.reverse();
+        }
+        let declared = result.as_array().ok_or_else(wrong)?;
+        all.push(Literal::Array(stack(&column, declared.dtype, &declared.dims, axis).ok_or_else(wrong)?));
+    }
+    all.append(&mut state);
+    Ok(Literal::Tuple(all))
+}
+
+/// Place `at` along `axis`, without that dimension.
+fn place(x: &Tensor, axis: usize, at: u64) -> Tensor {
+    let mut steps = strides(&x.dims);
+    let mut dims = x.dims.clone();
+    let start = steps.remove(axis) * at as i64;
+    dims.remove(axis);
+    pick(x, dims, start, &steps)
+}
+
+/// Arrays side by side along a new dimension; `None` where they do not make `dims`.
+fn stack(parts: &[Tensor], dtype: crate::tensor::DType, dims: &[u64], axis: usize) -> Option<Tensor> {
+    let width = dtype.bytes();
+    let inner = dims.get(axis + 1..)?.iter().product::<u64>() as usize * width;
+    let outer = dims[..axis].iter().product::<u64>() as usize;
+    if parts.len() as u64 != dims[axis] || parts.iter().any(|p| p.dtype != dtype || p.bytes.len() != outer * inner) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(outer * inner * parts.len());
+    for o in 0..outer {
+        for part in parts {
+            bytes.extend_from_slice(&part.bytes[o * inner..(o + 1) * inner]);
+        }
+    }
+    Some(Tensor::new(dtype, dims.to_vec(), bytes))
+}
