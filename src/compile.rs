@@ -198,7 +198,7 @@ fn leaves(shape: &Shape, prefix: &str, from: usize) -> Result<Vec<TensorInfo>> {
             }
             Ok(all)
         }
-        Shape::Token | Shape::Opaque => Err(Error::user(
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => Err(Error::user(
             Code::HloUnsupported,
             format!("compiled code can't take or give a value of shape `{shape}`"),
         )),

@@ -173,8 +173,11 @@ fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<L
         ),
         Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(|p| literal(p, leaves)).collect::<Result<_>>()?),
         Shape::Token => Literal::Token,
-        Shape::Opaque => {
-            return Err(Error::user(Code::HloUnsupported, "a parameter of opaque type can't be given a value"));
+        Shape::Opaque | Shape::Buffer(_) => {
+            return Err(Error::user(
+                Code::HloUnsupported,
+                "a parameter that is opaque or a buffer can't be given a value",
+            ));
         }
     })
 }

@@ -34,6 +34,8 @@ pub enum Shape {
     Token,
     /// A value of no known form.
     Opaque,
+    /// Memory that holds an array and is written in place: `b(f32[2])`.
+    Buffer(Box<ArrayShape>),
 }
 
 impl ArrayShape {
@@ -76,14 +78,14 @@ impl Shape {
     pub fn as_array(&self) -> Option<&ArrayShape> {
         match self {
             Shape::Array(a) => Some(a),
-            Shape::Tuple(_) | Shape::Token | Shape::Opaque => None,
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
         }
     }
     /// The parts, if it is a tuple.
     pub fn as_tuple(&self) -> Option<&[Shape]> {
         match self {
             Shape::Tuple(parts) => Some(parts),
-            Shape::Array(_) | Shape::Token | Shape::Opaque => None,
+            Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
         }
     }
     /// Equal but for layouts and dynamic bounds.
@@ -92,6 +94,7 @@ impl Shape {
             (Shape::Array(a), Shape::Array(b)) => a.same(b),
             (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y)),
             (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
+            (Shape::Buffer(a), Shape::Buffer(b)) => a.same(b),
             _ => false,
         }
     }
@@ -100,7 +103,7 @@ impl Shape {
         match self {
             Shape::Array(a) => vec![a],
             Shape::Tuple(parts) => parts.iter().flat_map(Shape::leaves).collect(),
-            Shape::Token | Shape::Opaque => vec![],
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => vec![],
         }
     }
 }
@@ -133,6 +136,7 @@ impl std::fmt::Display for Shape {
             Shape::Array(a) => a.fmt(f),
             Shape::Token => f.write_str("token[]"),
             Shape::Opaque => f.write_str("opaque[]"),
+            Shape::Buffer(a) => write!(f, "b({a})"),
             Shape::Tuple(parts) => {
                 f.write_str("(")?;
                 for (i, p) in parts.iter().enumerate() {

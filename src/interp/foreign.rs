@@ -49,7 +49,9 @@ pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shap
         }
         "dynamic-reshape" => match shape {
             Shape::Array(a) => Ok(Literal::Array(shape_ops::reshape(operands.array(0)?, a)?)),
-            Shape::Tuple(_) | Shape::Token | Shape::Opaque => Err(invalid("dynamic-reshape gives an array")),
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+                Err(invalid("dynamic-reshape gives an array"))
+            }
         },
         "custom-call" => custom_call(f, operands, shape),
         other => match function(other) {
@@ -99,7 +101,7 @@ fn zeros(shape: &Shape) -> Literal {
     match shape {
         Shape::Array(a) => Literal::Array(Tensor::new(a.dtype, a.dims.clone(), vec![0; a.bytes() as usize])),
         Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(zeros).collect()),
-        Shape::Token | Shape::Opaque => Literal::Token,
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => Literal::Token,
     }
 }
 

@@ -313,6 +313,8 @@ fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
         (Literal::Tuple(parts), Shape::Tuple(shapes)) => {
             parts.len() == shapes.len() && parts.iter().zip(shapes).all(|(p, s)| fits(p, s, short))
         }
+        // A buffer's value is what it holds.
+        (Literal::Array(t), Shape::Buffer(a)) => t.dtype == a.dtype && t.dims == a.dims,
         (Literal::Token, Shape::Token | Shape::Opaque) => true,
         _ => false,
     }

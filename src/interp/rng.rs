@@ -51,7 +51,9 @@ pub(super) fn bit_generator(state: &Tensor, algorithm: &str, shape: &Shape) -> R
         Shape::Tuple(parts) => {
             parts.get(1).and_then(Shape::as_array).ok_or_else(|| invalid(format!("random bits of shape {shape}")))?
         }
-        Shape::Token | Shape::Opaque => return Err(invalid(format!("random bits of shape {shape}"))),
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+            return Err(invalid(format!("random bits of shape {shape}")));
+        }
     };
     let words: Vec<u64> = state_words(state)?;
     let (new, bits) = match algorithm {

@@ -299,11 +299,11 @@ fn domain(value: &str, p: &mut HloInstructionProto) -> Result<()> {
             }
             "entry" => {
                 s.expect('=')?;
-                p.domain_entry_sharding = MessageField::some(sharding::write(s.braces()?)?);
+                p.domain_exit_sharding = MessageField::some(sharding::write(s.braces()?)?);
             }
             "exit" => {
                 s.expect('=')?;
-                p.domain_exit_sharding = MessageField::some(sharding::write(s.braces()?)?);
+                p.domain_entry_sharding = MessageField::some(sharding::write(s.braces()?)?);
             }
             _ => return Err(s.wrong("kind, entry or exit")),
         }
@@ -404,6 +404,7 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
         "outfeed_config" => Some(&p.outfeed_config).filter(|c| !c.is_empty()).map(|c| quoted(c)),
         "outfeed_shape" => p.outfeed_shape.as_ref().map(|s| shape::read(s).map(|s| s.to_string())).transpose()?,
         "delta" => Some(p.delta.to_string()),
+        "inferred_dimension" => p.dimensions.first().map(i64::to_string),
         "dimensions" => listed(&p.dimensions),
         "num_carries" => (p.num_carries != 0).then(|| p.num_carries.to_string()),
         "is_reverse" => p.is_reverse.then(|| "true".to_string()),
@@ -415,7 +416,8 @@ pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &st
         "cross_program_prefetch_index" => p.cross_program_prefetch_index.map(|i| i.to_string()),
         "domain" => {
             let part = |s: &MessageField<OpSharding>| s.as_ref().map_or_else(|| "{}".to_string(), sharding::read);
-            let (entry, exit) = (part(&p.domain_entry_sharding), part(&p.domain_exit_sharding));
+            // What text calls the entry, where the users are, is the message's exit.
+            let (entry, exit) = (part(&p.domain_exit_sharding), part(&p.domain_entry_sharding));
             Some(format!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"))
         }
         "lhs_batch_dims" => dot.and_then(|d| listed(&d.lhs_batch_dimensions)),

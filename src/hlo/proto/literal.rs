@@ -35,7 +35,7 @@ pub(super) fn read(p: &LiteralProto) -> Result<Literal> {
         }
         Shape::Tuple(_) => return Err(bad("a tuple literal has other parts than its shape")),
         Shape::Token => Literal::Token,
-        Shape::Opaque => return Err(bad("a literal is opaque")),
+        Shape::Opaque | Shape::Buffer(_) => return Err(bad("a literal is no value")),
     })
 }
 

@@ -10,7 +10,7 @@ mod generated;
 mod literal;
 mod read;
 mod read_op;
-mod scan;
+pub(in crate::hlo) mod scan;
 mod shape;
 mod sharding;
 mod write;

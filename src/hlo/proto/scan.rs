@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 
 /// A place in such a text; white space is skipped.
-pub(super) struct Scan<'a> {
+pub(in crate::hlo) struct Scan<'a> {
     all: &'a str,
     rest: &'a str,
 }

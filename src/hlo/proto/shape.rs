@@ -11,6 +11,7 @@ use crate::tensor::DType;
 const TUPLE: i32 = 13;
 const OPAQUE: i32 = 14;
 const TOKEN: i32 = 17;
+const BUFFER: i32 = 34;
 /// The size that stands for an unbounded dimension, and for `*` in a tile.
 const UNKNOWN: i64 = i64::MIN;
 
@@ -35,6 +36,10 @@ pub(super) fn write(shape: &Shape) -> Result<ShapeProto> {
         }
         Shape::Token => p.element_type = TOKEN,
         Shape::Opaque => p.element_type = OPAQUE,
+        Shape::Buffer(a) => {
+            p.element_type = BUFFER;
+            p.tuple_shapes = vec![write_with_layout(&Shape::Array((**a).clone()))?];
+        }
     }
     Ok(p)
 }
@@ -66,6 +71,10 @@ pub(super) fn read(p: &ShapeProto) -> Result<Shape> {
         TUPLE => Shape::Tuple(p.tuple_shapes.iter().map(read).collect::<Result<_>>()?),
         OPAQUE => Shape::Opaque,
         TOKEN => Shape::Token,
+        BUFFER => match p.tuple_shapes.first().map(read).transpose()? {
+            Some(Shape::Array(a)) => Shape::Buffer(Box::new(a)),
+            _ => return Err(bad("a buffer holds no array".to_string())),
+        },
         number => {
             let dtype = DType::from_xla(number)
                 .ok_or_else(|| Error::user(Code::HloUnsupported, format!("no arrays of primitive type {number}")))?;

@@ -179,7 +179,9 @@ impl<'a> Reader<'a> {
         self.expect(":")?;
         let shape = match self.ty()? {
             Shape::Array(a) => a,
-            Shape::Tuple(_) | Shape::Token | Shape::Opaque => return Err(self.error("expects a tensor's type")),
+            Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+                return Err(self.error("expects a tensor's type"));
+            }
         };
         body.expect("<")?;
         let tensor = body.elements(&shape)?;

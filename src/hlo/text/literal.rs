@@ -31,7 +31,7 @@ impl<'a> Parser<'a> {
                 self.leave();
                 Ok(Literal::Tuple(values))
             }
-            Shape::Token | Shape::Opaque => self.fail(format!("a constant can't be {shape}")),
+            Shape::Token | Shape::Opaque | Shape::Buffer(_) => self.fail(format!("a constant can't be {shape}")),
         }
     }
 
@@ -81,9 +81,8 @@ impl<'a> Parser<'a> {
                     self.advance();
                 }
                 _ => {
-                    // A lone number fills the array.
                     if depth == 0 && rank > 0 {
-                        bytes = self.splat(shape.dtype, size)?;
+                        bytes = self.first_element(shape.dtype, size)?;
                         break;
                     }
                     if depth != rank {
@@ -113,13 +112,15 @@ impl<'a> Parser<'a> {
         Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
     }
 
-    fn splat(&mut self, dtype: DType, size: u64) -> Result<Vec<u8>> {
+    /// A lone number is the first element, and all others are zero, as XLA has it.
+    fn first_element(&mut self, dtype: DType, size: u64) -> Result<Vec<u8>> {
         if size > ELIDED_LIMIT {
             return self.fail_as(Code::TooLarge, format!("a constant of {size} bytes from one number"));
         }
-        let mut one = Vec::new();
-        self.element(dtype, &mut one)?;
-        Ok(one.repeat(size as usize / dtype.bytes()))
+        let mut bytes = Vec::new();
+        self.element(dtype, &mut bytes)?;
+        bytes.resize(size as usize, 0);
+        Ok(bytes)
     }
 
     fn element(&mut self, dtype: DType, out: &mut Vec<u8>) -> Result<()> {

@@ -40,10 +40,10 @@ impl<'a> Parser<'a> {
             let inner = self.shape()?;
             self.leave();
             self.expect(b')', "expects ')' at the end of a buffer shape")?;
-            if !matches!(inner, Shape::Array(_)) {
-                return self.fail("expects an array shape in a buffer shape");
-            }
-            return Ok(Shape::Opaque);
+            return match inner {
+                Shape::Array(a) => Ok(Shape::Buffer(Box::new(a))),
+                _ => self.fail("expects an array shape in a buffer shape"),
+            };
         }
         if self.tok.kind != Kind::Type {
             return self.fail(format!("expected primitive type, saw `{}`", self.tok.text));

@@ -11,8 +11,10 @@
 //! 9. Collectives name groups of equal sizes that fit their shapes, and no device twice.
 //! 10. Asynchronous pairs are whole: a start has one user, its end.
 //! 11. The entry's layout has the shapes of its parameters and its root.
+//! 12. A buffer goes from one instruction to the next, each of which writes it; the entry takes none.
 //!
 //! Source: XLA's hlo_verifier and shape_inference.
+mod buffers;
 mod calls;
 mod foreign;
 mod indexing;
@@ -43,12 +45,14 @@ pub fn verify(module: &Module) -> Result<()> {
         let fused_users = fused[comp_id.0 as usize].then(|| users_of_all(comp));
         for (id, inst) in comp.insts.iter() {
             let blame = |m: String| Diagnostic::new(Code::HloInvalid, m).at_node(&inst.name, inst.op.name());
-            instruction(module, comp, inst).map_err(blame)?;
+            instruction(module, comp_id, inst).map_err(blame)?;
             let unused = fused_users.as_ref().is_some_and(|u| u[id.0 as usize] == 0);
             if unused && id != comp.root && !matches!(inst.op, Op::Parameter(_)) {
                 return Err(blame("an instruction of a fusion has no users".to_string()).into());
             }
         }
+        let writers = buffers::one_writer(comp);
+        writers.map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "buffer"))?;
         foreign::pairs(comp).map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "async"))?;
     }
     foreign::layouts_are_constrained_alike(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
@@ -142,7 +146,8 @@ fn has_cycle(n: usize, next: impl Fn(usize) -> Vec<usize>) -> bool {
     false
 }
 
-fn instruction(module: &Module, comp: &Computation, inst: &Inst) -> Check {
+fn instruction(module: &Module, comp_id: CompId, inst: &Inst) -> Check {
+    let comp = &module.comps[comp_id];
     let shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp.insts[o].shape).collect();
     for leaf in inst.shape.leaves() {
         sizes(leaf)?;
@@ -156,6 +161,7 @@ fn instruction(module: &Module, comp: &Computation, inst: &Inst) -> Check {
             indexing::check(op, inst, &shapes)?;
         }
     }
+    buffers::check(module, comp_id, inst, &shapes)?;
     calls::check(module, inst, &shapes)
 }
 
@@ -347,7 +353,7 @@ fn rng_bits(algorithm: &str, own: &Shape, shapes: &[&Shape]) -> Check {
             [Shape::Array(first), Shape::Array(_)] if first.same(state) => Ok(()),
             _ => Err(format!("{own} is not the state {state} and bits")),
         },
-        Shape::Token | Shape::Opaque => Err(format!("{own} is not the state and bits")),
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => Err(format!("{own} is not the state and bits")),
     }
 }
 

@@ -33,7 +33,7 @@ fn bit_generator(b: &mut Builder, state: InstId, algorithm: &str, shape: &Shape)
     let bits_shape = match shape {
         Shape::Array(a) => a.clone(),
         Shape::Tuple(parts) => parts.get(1)?.as_array()?.clone(),
-        Shape::Token | Shape::Opaque => return None,
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => return None,
     };
     let words = state_words(b, state)?;
     if bits_shape.elements() == 0 || bits_shape.dtype.class() == DTypeClass::Complex {

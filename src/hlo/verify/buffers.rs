@@ -1,0 +1,129 @@
+//! Rule 12: buffers are written in place, by one after another.
+use std::collections::BTreeSet;
+
+use super::Check;
+use crate::hlo::attrs::Foreign;
+use crate::hlo::proto::scan::Scan;
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape};
+
+/// A place in a shape.
+type Path = Vec<i64>;
+
+/// The buffers in a shape with their places.
+fn buffers<'a>(shape: &'a Shape, path: &mut Path, out: &mut Vec<(Path, &'a ArrayShape)>) {
+    match shape {
+        Shape::Buffer(a) => out.push((path.clone(), a)),
+        Shape::Tuple(parts) => {
+            for (i, part) in parts.iter().enumerate() {
+                path.push(i as i64);
+                buffers(part, path, out);
+                path.pop();
+            }
+        }
+        Shape::Array(_) | Shape::Token | Shape::Opaque => {}
+    }
+}
+
+fn buffers_of(shape: &Shape) -> Vec<(Path, &ArrayShape)> {
+    let mut out = Vec::new();
+    buffers(shape, &mut Vec::new(), &mut out);
+    out
+}
+
+/// Which result is which operand: (place in the result, operand, place in the operand).
+fn aliases(f: &Foreign) -> Result<Vec<(Path, i64, Path)>, String> {
+    let Some((_, text)) = f.attrs.iter().find(|a| a.0 == "output_to_operand_aliasing") else { return Ok(Vec::new()) };
+    let mut s = Scan::new(text);
+    let mut read = || {
+        s.expect('{')?;
+        let mut out = Vec::new();
+        while !s.eat('}') {
+            let result = s.ints('{', '}')?;
+            s.expect(':')?;
+            s.expect('(')?;
+            let operand = s.int()?;
+            s.expect(',')?;
+            out.push((result, operand, s.ints('{', '}')?));
+            s.expect(')')?;
+            s.eat(',');
+        }
+        Ok::<_, crate::diag::Error>(out)
+    };
+    read().map_err(|_| format!("{text} is no aliasing"))
+}
+
+/// Row-major where no layout is written.
+fn order(a: &ArrayShape) -> Vec<i64> {
+    match &a.layout {
+        Some(layout) => layout.minor_to_major.clone(),
+        None => (0..a.rank() as i64).rev().collect(),
+    }
+}
+
+/// Checks one instruction.
+pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape]) -> Check {
+    let own = buffers_of(&inst.shape);
+    let given: Vec<(i64, Path, &ArrayShape)> =
+        (0i64..).zip(shapes).flat_map(|(i, s)| buffers_of(s).into_iter().map(move |(path, a)| (i, path, a))).collect();
+    if own.is_empty() && given.is_empty() {
+        return Ok(());
+    }
+    match &inst.op {
+        Op::Parameter(_) if comp == module.entry => Err("a program takes no buffers".to_string()),
+        Op::Foreign(f) if f.opcode == "custom-call" || f.opcode == "custom-call-start" => {
+            let aliases = aliases(f)?;
+            let target = f.attrs.iter().find(|a| a.0 == "custom_call_target").map_or("", |a| a.1.trim_matches('"'));
+            if matches!(target, "Pin" | "Unpin") && aliases.len() != 1 {
+                return Err(format!("custom-call to {target} must have one output-to-operand aliasing"));
+            }
+            for (i, path, _) in &given {
+                if !aliases.iter().any(|(_, operand, at)| operand == i && at == path) {
+                    return Err(format!("a buffer is used in operands but not in results: operand {i} {path:?}"));
+                }
+            }
+            let made = if f.opcode == "custom-call" { &own[..] } else { &[] };
+            for (path, a) in made {
+                let Some((_, operand, at)) = aliases.iter().find(|(result, _, _)| result == path) else {
+                    return Err(format!("a buffer is used in results but not in operands: {path:?}"));
+                };
+                let from = given.iter().find(|(i, p, _)| i == operand && p == at);
+                if from.is_some_and(|(_, _, from)| !from.same(a) || order(from) != order(a)) {
+                    return Err(format!("the buffer {a} is one of another shape or layout before"));
+                }
+            }
+            Ok(())
+        }
+        Op::Parameter(_)
+        | Op::Tuple
+        | Op::GetTupleElement(_)
+        | Op::While { .. }
+        | Op::Call(_)
+        | Op::Conditional(_)
+        | Op::Fusion { .. }
+        | Op::OptimizationBarrier
+        | Op::Foreign(_) => Ok(()),
+        op => Err(format!("{} can't work on buffers", op.name())),
+    }
+}
+
+/// A buffer has one reader, which writes it.
+pub(super) fn one_writer(comp: &Computation) -> Result<(), (String, String)> {
+    let mut read: BTreeSet<InstId> = BTreeSet::new();
+    let mut parts: BTreeSet<(InstId, usize)> = BTreeSet::new();
+    for inst in comp.insts.values() {
+        for &operand in &inst.operands {
+            let from = &comp.insts[operand];
+            let again = match (&from.shape, &inst.op) {
+                (Shape::Buffer(_), _) => !read.insert(operand),
+                (Shape::Tuple(_), Op::GetTupleElement(i)) if matches!(inst.shape, Shape::Buffer(_)) => {
+                    !parts.insert((operand, *i))
+                }
+                _ => false,
+            };
+            if again {
+                return Err((from.name.clone(), "a buffer has more than one writer or unpin".to_string()));
+            }
+        }
+    }
+    Ok(())
+}
