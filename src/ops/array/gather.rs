@@ -99,6 +99,9 @@ fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims[..depth].contains(&0) {
         return Err(cx.mismatch("elements of an empty array are asked for"));
     }
+    if cx.node.str("bad_indices_policy") == Some("IGNORE") {
+        return Err(cx.unsupported("bad_indices_policy IGNORE; ERROR and the default are supported"));
+    }
     check_known(cx, &dims[..depth])?;
     let indices = index_type(cx, indices);
     let mut slice_sizes = dims;
