@@ -105,6 +105,9 @@ pub fn atan2_f64(f: &mut Function, y: &Val, x: &Val) -> Val {
     // Halving would lose a denormal ratio; a small one is its own angle.
     let tiny = fcmp(f, "olt", &ratio, &number(x, 1e-9));
     let angle = select(f, &tiny, &ratio, &angle);
+    // The diagonals are exact, as of two infinities.
+    let diagonal = fcmp(f, "oeq", &ratio, &one);
+    let angle = select(f, &diagonal, &number(x, std::f64::consts::FRAC_PI_4), &angle);
     let other = sub(f, &number(x, std::f64::consts::FRAC_PI_2), &angle);
     let angle = select(f, &steep, &other, &angle);
     let sign = signed_as(f, &one, x);
