@@ -193,7 +193,8 @@ impl Machine {
         let module = tfaot::hlo::text::parse(text).expect("sound HLO text");
         tfaot::hlo::verify::verify(&module).expect("sound HLO");
         let lowered = tfaot::compile::wrap(module).expect("arrays in and out");
-        let built = tfaot::compile::build(lowered, "m", "m", &self.target, Launches::Direct).expect("it compiles");
+        let built =
+            tfaot::compile::build(lowered, "m", "m", &self.target, Launches::Direct, &mut None).expect("it compiles");
         let folder = tempfile::tempdir().expect("a scratch folder");
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
         write("m.o", &built.object.bytes);

@@ -98,8 +98,15 @@ pub(super) fn negated(f: &mut Function, x: &Val) -> Val {
 pub(super) fn magnitude(f: &mut Function, x: &Val) -> Val {
     call(f, "fabs", &[x])
 }
+/// |x| with the sign of `sign`, by bits: LLVM moves a rounding into its own `copysign`, and then rounds the sign's operand
+/// from f64 to f16, for which there is no instruction.
 pub(super) fn signed_as(f: &mut Function, x: &Val, sign: &Val) -> Val {
-    call(f, "copysign", &[x, sign])
+    let int = if x.dtype == DType::F64 { DType::U64 } else { DType::U32 };
+    let (size, word) = (magnitude(f, x), reinterpret(f, sign, int));
+    let size = reinterpret(f, &size, int);
+    let top = two(f, "and", &word, &bits(&word, 1 << (int.bits() - 1)));
+    let both = two(f, "or", &size, &top);
+    reinterpret(f, &both, x.dtype)
 }
 
 /// `coefficients[0] + coefficients[1]·x + …`
