@@ -93,11 +93,12 @@ impl<'a> Scheduler<'a> {
         let mut lanes = most;
         while lanes >= 1 {
             for vectors in 1..=cover.columns.div_ceil(lanes).min(MOST_VECTORS) {
+                // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
+                let room = self.target.vector_registers.min(31);
                 // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
                 // row uses each vector once, from memory.
                 let early = |rows: u64| if rows == 1 { 2 } else { 2 * vectors };
-                let fits =
-                    |rows: u64| rows * vectors + early(rows) <= self.target.vector_registers && rows <= MOST_ROWS;
+                let fits = |rows: u64| rows * vectors + early(rows) <= room && rows <= MOST_ROWS;
                 for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
                     for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
                         if high > 1 && wide != cover.width {
