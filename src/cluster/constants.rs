@@ -31,10 +31,11 @@ pub fn analyse(flow: &Flow, functions: &mut ConstantArgs, keep: &dyn Fn(Edge) ->
         }
         for edge in flow.ins(n) {
             let asked = edge.dst_port >= 0 && (all || wanted.binary_search(&(edge.dst_port as usize)).is_ok());
-            if asked && keep(edge) {
-                if let Some(from) = look_through(flow, edge, keep, &mut through) {
-                    marks[from as usize] = true;
-                }
+            if asked
+                && keep(edge)
+                && let Some(from) = look_through(flow, edge, keep, &mut through)
+            {
+                marks[from as usize] = true;
             }
         }
     }

@@ -13,6 +13,7 @@ const LARGE: usize = 24;
 #[derive(Default)]
 struct OrderedSet {
     items: Vec<u32>,
+    #[expect(clippy::box_collection, reason = "most sets are small and there are two a node")]
     places: Option<Box<HashMap<u32, u32>>>,
 }
 

@@ -524,13 +524,13 @@ impl<'a> Function<'a> {
         let value = match &kernel.exprs[id] {
             Expr::Const(t, bits) => self.constant(*t, *bits, 1),
             Expr::Load(buf, index) => self.load(*buf, index)?,
-            Expr::Op(op, args, dtype) => {
+            Expr::Op(op, args, _) => {
                 let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(|v| v.lanes).max().unwrap_or(1);
                 for v in &mut values {
                     *v = self.widen(v, lanes);
                 }
-                scalar::emit(self, *op, &values, *dtype)?
+                scalar::emit(self, *op, &values)?
             }
             Expr::Number(index, dtype) => {
                 let number = self.number(index)?;
@@ -739,8 +739,7 @@ impl<'a> Function<'a> {
                 let picks: Vec<u64> = (from..from + half).collect();
                 self.shuffle(&x, &picks)
             });
-            let dtype = x.dtype;
-            x = scalar::emit(self, op, &parts, dtype)?;
+            x = scalar::emit(self, op, &parts)?;
         }
         Ok(x)
     }

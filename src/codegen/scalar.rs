@@ -6,11 +6,11 @@ use crate::diag::{Code, Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, DTypeClass};
 
-/// `op` on values of equal lanes; the result has type `dtype`.
+/// `op` on values of equal lanes.
 ///
 /// Floats below 32 bits are computed in f32 and rounded after each op, as TensorFlow's CPU kernels do.
 /// Errors: `Code::HloUnsupported` where the op has no meaning on the type.
-pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val], dtype: DType) -> Result<Val> {
+pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
     if args.len() != op.arity() {
         return Err(Error::internal("codegen", format!("{} has {} operands", op.name(), args.len())));
     }
@@ -20,8 +20,8 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val], dtype: DType) -> Resul
         (ScalarOp::BitcastConvert(to), [x]) => return bitcast(f, x, to),
         (ScalarOp::Compare(direction, kind), [x, y]) => return compare(f, direction, kind, x, y),
         (ScalarOp::Clamp, [low, x, high]) => {
-            let up = emit(f, ScalarOp::Maximum, &[x.clone(), low.clone()], dtype)?;
-            return emit(f, ScalarOp::Minimum, &[up, high.clone()], dtype);
+            let up = emit(f, ScalarOp::Maximum, &[x.clone(), low.clone()])?;
+            return emit(f, ScalarOp::Minimum, &[up, high.clone()]);
         }
         _ => {}
     }

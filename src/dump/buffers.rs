@@ -30,7 +30,7 @@ pub(super) fn usage(program: &Program) -> String {
     let mut sum = 0;
     for a in all {
         sum += a.size;
-        let share = if total == 0 { 0 } else { sum * 100 / total };
+        let share = (sum * 100).checked_div(total).unwrap_or(0);
         let _ = writeln!(out, "{:>12} | {share:>3}% | {}", spelled(a.size), a.attributes);
     }
     out

@@ -46,6 +46,7 @@ impl<'a> Reader<'a> {
         Reader { file, data: file, at: 0, message, depth: 0 }
     }
     /// The next field, or `None` at the end. Errors: `BadEncoding`.
+    #[expect(clippy::should_implement_trait, reason = "an iterator of results reads worse in loops that return early")]
     pub fn next(&mut self) -> Result<Option<Field<'a>>> {
         if self.at == self.data.len() {
             return Ok(None);

@@ -192,10 +192,10 @@ impl<'p> Inference<'p> {
             dims = cx.broadcast(&dims, &arg.dims)?;
         }
         let dtype = self.types.of(row, node, args);
-        if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.fixed()) {
-            if let Some(values) = sizes(f, &mut cx, args) {
-                return Ok(vec![Fact::ints(dtype, &fixed, values)]);
-            }
+        if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.fixed())
+            && let Some(values) = sizes(f, &mut cx, args)
+        {
+            return Ok(vec![Fact::ints(dtype, &fixed, values)]);
         }
         Ok(vec![Fact::new(dtype, dims)])
     }
@@ -292,10 +292,10 @@ fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> 
     }
     let mut node = node.clone();
     for (_, value) in &mut node.attrs {
-        if let Attr::Placeholder(name) = value {
-            if let Some(bound) = attrs.iter().find(|a| *a.0 == **name) {
-                *value = bound.1.clone();
-            }
+        if let Attr::Placeholder(name) = value
+            && let Some(bound) = attrs.iter().find(|a| *a.0 == **name)
+        {
+            *value = bound.1.clone();
         }
     }
     Cow::Owned(node)

@@ -97,7 +97,7 @@ impl Walker<'_> {
     pub(super) fn variadic_reduce(&mut self, node: &Node, args: Vec<Value>) -> Result<Vec<Slot>> {
         let n = args.len() / 2;
         let (arrays, inits) = (self.arrays(&args[..n])?, self.arrays(&args[n..])?);
-        if args.len() % 2 != 0 || !inits.dims.is_empty() || inits.types != arrays.types {
+        if !args.len().is_multiple_of(2) || !inits.dims.is_empty() || inits.types != arrays.types {
             return Err(mismatch("a reduction needs arrays and as many scalars of their types"));
         }
         let rank = arrays.dims.len();

@@ -164,11 +164,9 @@ impl<'u, 'p> Calls<'u, 'p> {
             if let Some(own) = own {
                 calls.enter(own, node);
             }
-            let mut port = 0;
-            for input in &node.inputs {
+            for (port, input) in (0..).zip(&node.inputs) {
                 let Some(from) = input.strip_prefix('^') else {
                     calls.data(own, node, input, port)?;
-                    port += 1;
                     continue;
                 };
                 let there = unit.members.get(from).copied();

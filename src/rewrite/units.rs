@@ -145,7 +145,7 @@ fn unit_of<'p>(
 }
 
 /// Makes the copies of constants that clustering made.
-fn copy_constants<'p>(found: &Clustering, nodes: &mut Vec<RawNode>, known: &mut HashMap<String, &'p Node>) {
+fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, known: &mut HashMap<String, &Node>) {
     if found.copies.is_empty() {
         return;
     }

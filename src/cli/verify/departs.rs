@@ -155,7 +155,6 @@ fn intermediate(whole: &Prepared, facts: &Facts) -> Result<Vec<(String, Endpoint
 }
 
 /// One op compiled alone on the reference's inputs; `None` where it can't be, such as where an input is a list.
-#[expect(clippy::too_many_arguments, reason = "all of it is the state of one search")]
 fn alone(
     program: &Program,
     facts: &Facts,

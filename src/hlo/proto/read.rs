@@ -61,10 +61,10 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
     if let Some(all) = p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()) {
         put("frontend_attributes", carried::frontend_text(all));
     }
-    if let Some(program) = p.host_program_shape.as_ref() {
-        if let Some(layout) = entry_layout(program, module)? {
-            module.extra.push(("entry_computation_layout".to_string(), layout));
-        }
+    if let Some(program) = p.host_program_shape.as_ref()
+        && let Some(layout) = entry_layout(program, module)?
+    {
+        module.extra.push(("entry_computation_layout".to_string(), layout));
     }
     Ok(())
 }

@@ -191,10 +191,8 @@ impl<'a> Reader<'a> {
                 b'[' => open.push(b']'),
                 b'<' => open.push(b'>'),
                 b'>' if i > start && bytes[i - 1] == b'-' => {}
-                b'}' | b')' | b']' | b'>' => {
-                    if open.pop() != Some(b) {
-                        return Err(self.error("brackets do not match"));
-                    }
+                b'}' | b')' | b']' | b'>' if open.pop() != Some(b) => {
+                    return Err(self.error("brackets do not match"));
                 }
                 _ => {}
             }

@@ -94,7 +94,7 @@ fn index(value: i64) -> Result<usize> {
 }
 
 fn axes(values: Vec<i64>) -> Result<Vec<usize>> {
-    values.into_iter().map(|v| index(v)).collect()
+    values.into_iter().map(index).collect()
 }
 fn counts(values: Vec<i64>) -> Result<Vec<u64>> {
     values.into_iter().map(|v| index(v).map(|v| v as u64)).collect()

@@ -294,10 +294,10 @@ fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         dims.push(v.size().or(rest).unwrap_or_else(|| cx.fresh(open)));
     }
     let dims = Dims::from(dims);
-    if let (Some(from), Some(to)) = (cx.dims(0)?.fixed(), dims.fixed()) {
-        if element_count(&from) != element_count(&to) {
-            return Err(cx.mismatch(format!("{from:?} can't be reshaped to {to:?}")));
-        }
+    if let (Some(from), Some(to)) = (cx.dims(0)?.fixed(), dims.fixed())
+        && element_count(&from) != element_count(&to)
+    {
+        return Err(cx.mismatch(format!("{from:?} can't be reshaped to {to:?}")));
     }
     reshaped(cx, dims)
 }

@@ -131,7 +131,7 @@ fn along(b: &mut Builder, x: Pair, axis: usize, inverse: bool) -> Pair {
 
 /// The largest factor of `n` that is a matrix of its own.
 fn radix(n: u64) -> Option<u64> {
-    if n <= RADIX { Some(n) } else { (2..=RADIX).rev().find(|d| n % d == 0) }
+    if n <= RADIX { Some(n) } else { (2..=RADIX).rev().find(|d| n.is_multiple_of(*d)) }
 }
 
 /// Every line of an array `[lines, n]`, undivided.

@@ -257,7 +257,9 @@ impl<'a> Scheduler<'a> {
     /// or the rows of a tile stay while all panels pass.
     fn order(&self, c: &Contraction, tile: &Tile, grid: &Grid, rows: u64, (right, n): (u64, u64)) -> Vec<VarId> {
         let buffer = &self.program.buffers[c.left];
-        let left = buffer.elements * buffer.dtype.bytes() as u64;
+        // a strided window reads only a part of its buffer
+        let read = product(&c.sum).saturating_mul(rows);
+        let left = buffer.elements.min(read) * buffer.dtype.bytes() as u64;
         let far = |bytes: u64| if bytes > NEAR_BYTES { 4 } else { 1 };
         let tiles = rows.div_ceil(tile.high * tile.wide);
         let panels = n.div_ceil(tile.vectors * tile.lanes);

@@ -54,7 +54,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// The sums, then the epilogue in a kernel of its own.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     pub(super) fn narrow(
         &mut self,
         scope: &mut Scope<'a>,
@@ -76,7 +75,6 @@ impl<'a> Scheduler<'a> {
         self.pointwise(scope, id, out, steps)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
     fn narrow_sums(
         &mut self,
         scope: &mut Scope<'a>,
