@@ -218,6 +218,6 @@ fn tfjs_models_are_read() {
         (Some("SAME"), Some("NH"), Some(&[1, 2][..]))
     );
     assert_eq!((p.producer, p.signatures[0].outputs[0].1.as_str()), (440, "c:0"));
-    std::fs::write(&path, "[".repeat(200_000)).unwrap();
+    std::fs::write(&path, format!("{{\"modelTopology\": {}", "[".repeat(200_000))).unwrap();
     assert_eq!(code(super::load(&path, None)), Code::BadEncoding);
 }

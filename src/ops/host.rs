@@ -36,7 +36,6 @@ pub const ROWS: &[HostRow] = &[
     host("HashTableV2", "-> table_handle", |cx| cx.one(TfType::Resource, vec![])),
     host("InitializeTableFromTextFileV2", "table_handle filename ->", nothing),
     host("InitializeTableV2", "table_handle keys values ->", nothing),
-    host("ListDiff", "x y -> out idx", |cx| counted(cx, 2)),
     host("LookupTableFindV2", "table_handle keys default_value -> values", table_find),
     host("LookupTableImportV2", "table_handle keys values ->", nothing),
     host("LookupTableSizeV2", "table_handle -> size", |cx| cx.one(S64, vec![])),
@@ -265,13 +264,6 @@ fn sparse_segment(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         None => cx.unranked_from(0),
     };
     cx.like(0, dims)
-}
-
-/// A vector and an index each of one unknown length.
-fn counted(cx: &mut ShapeCtx, outputs: usize) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
-    let index = cx.attr_type("out_idx").or(S32);
-    Ok((0..outputs).map(|i| Fact::new(if i == 0 { cx.dtype(0) } else { index }, vec![n].into())).collect())
 }
 
 fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {

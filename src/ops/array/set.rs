@@ -1,7 +1,11 @@
 //! Differences of lists. Their sizes follow from values, which therefore must be known at compile time.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
+use crate::ops::fact::Fact;
 use crate::ops::row::op;
+use crate::ops::shape::S32;
+use crate::ops::shape_ctx::ShapeCtx;
+use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor};
@@ -9,7 +13,14 @@ use num_complex::Complex;
 use std::collections::HashSet;
 
 /// The rows of this file.
-pub const ROWS: &[OpRow] = &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1])];
+pub const ROWS: &[OpRow] = &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1]).shape(list_diff_shape)];
+
+/// Two vectors of one length that the values decide.
+fn list_diff_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.fresh(Why::Data);
+    let index = cx.attr_type("out_idx").or(S32);
+    Ok(vec![Fact::new(cx.dtype(0), vec![n].into()), Fact::new(index, vec![n].into())])
+}
 
 /// The values of a vector in a form that is equal where they are; `None` for what equals nothing, not even itself.
 fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
