@@ -127,14 +127,12 @@ pub fn build_variants(
         each.push((schedule::build(&lowered, &own, source, &target)?, target));
     }
     let most = |of: fn(&kernel::Program) -> u64| each.iter().map(|(p, _)| of(p)).max().unwrap_or(0);
+    let first = each.first().map(|(program, _)| program.without_code()).unwrap_or_default();
     let face = kernel::Program {
         name: name.to_string(),
-        source: source.to_string(),
-        args: lowered.args.clone(),
-        results: lowered.results.clone(),
         workspace_bytes: most(|p| p.workspace_bytes),
         flops: most(|p| p.flops),
-        ..kernel::Program::default()
+        ..first
     };
     let object = codegen::compile_variants(&face, &each)?;
     Ok(Variants { module: lowered.module, face, each, object })
