@@ -1,11 +1,14 @@
 //! `convolution`: operands brought to `[batch, spatial.., features]` and `[spatial.., in, out]`, then one typed loop.
-use super::dot::{Ring, row_times_strided, with_ring};
+use std::ops::Range;
+
+use super::dot::{Ring, Sums, row_times_strided, with_ring};
 use super::machine::{Machine, invalid};
 use super::shape_ops::transpose;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, Shape, infer};
 use crate::scalar::eval;
+use crate::scalar::sums::Parts;
 use crate::tensor::{DType, Tensor};
 
 /// For each result position and each tap along one dimension the operand position, or -1 where there is none.
@@ -110,38 +113,55 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
     let mut position = vec![0usize; spatial];
     let mut tap = vec![0usize; spatial];
     let positions: usize = dims[1..=spatial].iter().product::<u64>() as usize;
+    let terms = (windows * ins) as u64;
+    let parts =
+        if one_channel(ins, groups) { Parts::whole(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
+    let mut sums = Sums::<T>::new(parts, outs);
     for (i, acc) in out.chunks_exact_mut(outs).enumerate() {
         let (batch, mut rest) = (i / positions, i % positions);
         for a in (0..spatial).rev() {
             position[a] = rest % dims[a + 1] as usize;
             rest /= dims[a + 1] as usize;
         }
-        tap.fill(0);
-        for t in 0..windows {
-            if let Some(at) = source(taps, &position, &tap, &steps) {
+        sums.into_zeros(acc, |acc, terms| {
+            for t in terms.start / ins..terms.end.div_ceil(ins) {
+                unravel(t, taps, &mut tap);
+                let Some(at) = source(taps, &position, &tap, &steps) else { continue };
                 let from = batch * batch_step + at;
                 let row = &src[from..from + features];
                 let matrix = &kernel[t * ins * outs..(t + 1) * ins * outs];
-                grouped::<T>(acc, row, matrix, groups, ins, outs_a_group);
+                let own = terms.start.max(t * ins) - t * ins..terms.end.min((t + 1) * ins) - t * ins;
+                grouped::<T>(acc, row, matrix, (groups, ins, outs_a_group), own);
             }
-            advance(&mut tap, taps);
-        }
+        });
     }
     out
 }
 
-/// One tap: each group's features through its part of the kernel.
-fn grouped<T: Ring>(acc: &mut [T::Sum], row: &[T], matrix: &[T], groups: usize, ins: usize, outs_a_group: usize) {
+/// Depthwise convolutions: each group reads one channel.
+fn one_channel(ins: usize, groups: usize) -> bool {
+    ins == 1 && groups > 1
+}
+
+/// One tap: the features `own` of each group through its part of the kernel.
+fn grouped<T: Ring>(
+    acc: &mut [T::Sum],
+    row: &[T],
+    matrix: &[T],
+    (groups, ins, outs_a_group): (usize, usize, usize),
+    own: Range<usize>,
+) {
     let outs = acc.len();
-    if ins == 1 && outs_a_group == 1 {
-        for ((a, &v), &w) in acc.iter_mut().zip(row).zip(matrix) {
-            *a = T::plus(*a, v, w);
+    if one_channel(ins, groups) {
+        for (i, (a, &w)) in acc.iter_mut().zip(matrix).enumerate() {
+            *a = T::plus_rounded(*a, row[i / outs_a_group], w);
         }
         return;
     }
     for g in 0..groups {
-        let own = &mut acc[g * outs_a_group..(g + 1) * outs_a_group];
-        row_times_strided::<T>(own, &row[g * ins..(g + 1) * ins], &matrix[g * outs_a_group..], outs);
+        let to = &mut acc[g * outs_a_group..(g + 1) * outs_a_group];
+        let from = &row[g * ins + own.start..g * ins + own.end];
+        row_times_strided::<T>(to, from, &matrix[own.start * outs + g * outs_a_group..], outs);
     }
 }
 
@@ -153,12 +173,10 @@ fn source(taps: &[Taps], position: &[usize], tap: &[usize], steps: &[usize]) -> 
     Some(at)
 }
 
-fn advance(tap: &mut [usize], taps: &[Taps]) {
+/// The position of tap number `t` in the window.
+fn unravel(mut t: usize, taps: &[Taps], tap: &mut [usize]) {
     for a in (0..tap.len()).rev() {
-        tap[a] += 1;
-        if tap[a] < taps[a].size {
-            return;
-        }
-        tap[a] = 0;
+        tap[a] = t % taps[a].size;
+        t /= taps[a].size;
     }
 }

@@ -10,12 +10,12 @@ use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, Shape, infer};
 use crate::scalar::eval;
+use crate::scalar::sums::Parts;
 use crate::tensor::{DType, Tensor};
 
 /// What a product needs of its elements.
 pub(super) trait Ring: Pod + Send {
-    /// The sum of products. Floats are summed in doubles: the result is right to its last digit whatever the order, where a
-    /// sum in floats of a few hundred terms is off by more than that of a processor's vectors.
+    /// The sum of products.
     type Sum: Pod + Send;
     /// The type of `Sum`.
     const SUM: DType;
@@ -23,8 +23,36 @@ pub(super) trait Ring: Pod + Send {
     const ZERO: Self::Sum;
     /// `sum + x * y`.
     fn plus(sum: Self::Sum, x: Self, y: Self) -> Self::Sum;
+    /// `sum + x * y`, the product rounded before it is added where sums are floats.
+    fn plus_rounded(sum: Self::Sum, x: Self, y: Self) -> Self::Sum {
+        Self::plus(sum, x, y)
+    }
     /// `a + b`.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
+    /// How each of `outputs` sums of `terms` is made.
+    fn parts(terms: u64, _outputs: u64) -> Parts {
+        Parts::whole(terms)
+    }
+}
+
+/// Floats are summed as machine code and TensorFlow sum them: rounded once a term, in parts. The sum of two doubles that are
+/// exact rounds almost always as the fused operation does.
+impl Ring for f32 {
+    type Sum = f32;
+    const SUM: DType = DType::F32;
+    const ZERO: f32 = 0.0;
+    fn plus(sum: f32, x: f32, y: f32) -> f32 {
+        (f64::from(x) * f64::from(y) + f64::from(sum)) as f32
+    }
+    fn plus_rounded(sum: f32, x: f32, y: f32) -> f32 {
+        sum + x * y
+    }
+    fn add(a: f32, b: f32) -> f32 {
+        a + b
+    }
+    fn parts(terms: u64, outputs: u64) -> Parts {
+        Parts::of_floats(terms, 1, outputs)
+    }
 }
 
 macro_rules! rings {
@@ -47,7 +75,6 @@ macro_rules! rings {
 }
 rings! {
     i32 S32, i64 S64, u32 U32, u64 U64;
-    f32 => f64, F64, 0.0, f64::from;
     f64 => f64, F64, 0.0, |x: f64| x;
     Complex<f32> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f32>| Complex::new(f64::from(x.re), f64::from(x.im));
     Complex<f64> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f64>| x;
@@ -120,12 +147,15 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let out = with_ring!(work, T => {
         let (xs, ys) = (xs.view::<T>(), ys.view::<T>());
         let mut out = vec![<T as Ring>::ZERO; b * rows * n];
+        let mut sums = Sums::<T>::new(T::parts(k as u64, (rows * n) as u64), n);
         for i in 0..b * rows {
             let batch = i / rows.max(1);
             let (x_row, y_matrix) = (&xs[span(i, k)], &ys[span(batch, k * n)]);
             let out_row = &mut out[span(i, n)];
             if by_rows {
-                row_times_strided::<T>(out_row, x_row, y_matrix, n);
+                sums.into_zeros(out_row, |acc, terms| {
+                    row_times_strided::<T>(acc, &x_row[terms.clone()], &y_matrix[terms.start * n..terms.end * n], n);
+                });
             } else {
                 for (j, o) in out_row.iter_mut().enumerate() {
                     *o = inner_product::<T>(x_row, &y_matrix[span(j, k)]);
@@ -135,6 +165,40 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
         Tensor::from_vec(<T as Ring>::SUM, shape.dims.clone(), out)
     });
     Ok(eval::convert(&out, shape.dtype))
+}
+
+/// Sums of a row of results, made in parts.
+pub(super) struct Sums<T: Ring> {
+    parts: Parts,
+    part: Vec<T::Sum>,
+    group: Vec<T::Sum>,
+}
+
+impl<T: Ring> Sums<T> {
+    /// For rows of `n` results.
+    pub(super) fn new(parts: Parts, n: usize) -> Sums<T> {
+        Sums { parts, part: vec![T::ZERO; n], group: vec![T::ZERO; n] }
+    }
+
+    /// Adds all terms to `out`, which is zero; `add_terms` adds a range of them to what it is given.
+    pub(super) fn into_zeros(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
+        let add = |to: &mut [T::Sum], from: &[T::Sum]| to.iter_mut().zip(from).for_each(|(a, &b)| *a = T::add(*a, b));
+        let Parts { groups, most } = &self.parts;
+        if let [terms] = &groups[..]
+            && terms.end <= *most
+        {
+            return add_terms(out, 0..terms.end as usize);
+        }
+        for group in groups {
+            self.group.fill(T::ZERO);
+            for terms in self.parts.of_group(group) {
+                self.part.fill(T::ZERO);
+                add_terms(&mut self.part, terms.start as usize..terms.end as usize);
+                add(&mut self.group, &self.part);
+            }
+            add(out, &self.group);
+        }
+    }
 }
 
 fn span(i: usize, n: usize) -> Range<usize> {

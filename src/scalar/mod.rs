@@ -2,5 +2,6 @@
 pub mod eval;
 mod op;
 pub mod small_float;
+pub mod sums;
 
 pub use op::{CompareKind, Direction, PLAIN_OPS, ScalarOp};

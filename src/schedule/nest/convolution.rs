@@ -301,7 +301,9 @@ impl<'a> Scheduler<'a> {
                         let a = convert(&mut e.k, a, held, dtype);
                         let b = e.k.expr(Expr::Reg(tap, constant(0)));
                         let old = e.k.expr(Expr::Reg(acc, constant(r)));
-                        let value = e.k.op(ScalarOp::Fma, &[a, b, old], dtype);
+                        // Two roundings, as TensorFlow's kernel has them.
+                        let term = e.k.op(ScalarOp::Multiply, &[a, b], dtype);
+                        let value = e.k.op(ScalarOp::Add, &[old, term], dtype);
                         inside.push(Stmt::Set { reg: acc, at: constant(r), value });
                     }
                     for &v in loops.iter().rev() {

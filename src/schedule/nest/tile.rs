@@ -1,12 +1,13 @@
 //! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
 //! epilogue follows at once.
-use super::contraction::{Axis, Contraction, Coordinates};
+use super::contraction::{Axis, Contraction, Coordinates, product};
 use super::element::Elements;
 use super::{convert, each};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::scalar::sums::Parts;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -136,11 +137,13 @@ impl<'a> Scheduler<'a> {
         let acc = e.k.reg(dtype, lanes, part.rows.len() as u64 * vectors);
         let slot = |r: usize, v: u64| Index::constant((r as u64 * vectors + v) as i64);
         let zero = super::number(&mut e.k, dtype, 0.0);
-        let slots = part.rows.len() as i64 * vectors as i64;
-        let mut body: Vec<Stmt> =
-            (0..slots).map(|i| Stmt::Set { reg: acc, at: Index::constant(i), value: zero }).collect();
+        let slots = part.rows.len() as u64 * vectors;
+        let outputs = product(&c.rows) * product(&c.columns);
         let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
-        body.extend(sum_loops(e, types, c, sum, &part, (acc, lane)));
+        let (mut body, acc) =
+            in_parts(e, &parts(dtype, sum, outputs), (acc, slots), (dtype, lanes, zero), &mut |e, start, count| {
+                sum_loops(e, types, c, sum, (start, count), &part, (acc, lane))
+            });
         let buf = out.buffer()?;
         let layout = out.layout(&scope.comp.array(id).dims);
         let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, row: &Index, column: &Index| -> Result<Stmt> {
@@ -210,12 +213,78 @@ fn cost(tile: Tile, cover: Cover) -> f64 {
     (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged
 }
 
-/// The contracted loops; the innermost does two or three steps at once where it comes out even.
+/// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
+fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
+    let steps = sum.first().map_or(1, |x| x.extent);
+    match dtype {
+        DType::F32 => Parts::of_floats(steps, product(sum) / steps.max(1), outputs),
+        _ => Parts::whole(steps),
+    }
+}
+
+/// The sums in `parts`, and where the totals are. `loops` adds so many steps from a first one to what `acc` holds.
+fn in_parts(
+    e: &mut Elements,
+    parts: &Parts,
+    (acc, slots): (RegId, u64),
+    (dtype, lanes, zero): (DType, u64, ExprId),
+    loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
+) -> (Vec<Stmt>, RegId) {
+    let at = |i: u64| Index::constant(i as i64);
+    let clear = |reg: RegId| (0..slots).map(move |i| Stmt::Set { reg, at: at(i), value: zero });
+    let add = |e: &mut Elements, total: RegId, more: RegId| -> Vec<Stmt> {
+        let sum = |i: u64| {
+            let (x, y) = (e.k.expr(Expr::Reg(total, at(i))), e.k.expr(Expr::Reg(more, at(i))));
+            Stmt::Set { reg: total, at: at(i), value: e.k.op(ScalarOp::Add, &[x, y], dtype) }
+        };
+        (0..slots).map(sum).collect()
+    };
+    let mut body = Vec::new();
+    let mut whole: Option<RegId> = None;
+    for group in &parts.groups {
+        let (start, steps) = (group.start, group.end - group.start);
+        let mut total = acc;
+        if steps <= parts.most {
+            body.extend(clear(acc));
+            body.extend(loops(e, at(start), steps));
+        } else {
+            total = e.k.reg(dtype, lanes, slots);
+            body.extend(clear(total));
+            let mut part = |e: &mut Elements, start: Index, count: u64| {
+                let mut part: Vec<Stmt> = clear(acc).collect();
+                part.extend(loops(e, start, count));
+                part.extend(add(e, total, acc));
+                part
+            };
+            let number = e.k.var(steps / parts.most);
+            let inside = part(e, Index::var(number).scale(parts.most as i64).offset(start as i64), parts.most);
+            body.push(each(number, LoopKind::Seq, inside));
+            if !steps.is_multiple_of(parts.most) {
+                body.extend(part(e, at(start + steps / parts.most * parts.most), steps % parts.most));
+            }
+        }
+        match whole {
+            Some(whole) => body.extend(add(e, whole, total)),
+            None if parts.groups.len() == 1 => whole = Some(total),
+            None => {
+                let first = e.k.reg(dtype, lanes, slots);
+                body.extend(clear(first));
+                body.extend(add(e, first, total));
+                whole = Some(first);
+            }
+        }
+    }
+    (body, whole.unwrap_or(acc))
+}
+
+/// The contracted loops, `count` steps of the outermost from step `start`; the innermost does two or three steps at once
+/// where it comes out even.
 fn sum_loops(
     e: &mut Elements,
     (right_type, left_type): (DType, DType),
     c: &Contraction,
     sum: &[Axis],
+    (start, count): (Index, u64),
     part: &Part,
     (acc, lane): (RegId, VarId),
 ) -> Vec<Stmt> {
@@ -227,11 +296,15 @@ fn sum_loops(
     let (mut a, mut position) = (part.a.clone(), Index::constant(0));
     let mut unroll = 1;
     for (i, axis) in sum.iter().enumerate() {
-        let even = (2..=3).find(|u| axis.extent % u == 0).unwrap_or(1);
+        let extent = if i == 0 { count } else { axis.extent };
+        let even = (2..=3).find(|u| extent % u == 0).unwrap_or(1);
         unroll = if i + 1 == sum.len() { even } else { 1 };
-        let v = e.k.var(axis.extent / unroll);
+        let v = e.k.var(extent / unroll);
         loops.push(v);
-        let x = Index::var(v).scale(unroll as i64);
+        let mut x = Index::var(v).scale(unroll as i64);
+        if i == 0 {
+            x = x.add(&start);
+        }
         a = a.add(&x.scale(axis.a));
         position = position.scale(axis.extent as i64).add(&x);
     }
