@@ -224,6 +224,9 @@ pub struct ClusterArgs {
     /// Write a line `node<TAB>cluster` for every node; the cluster is empty where there is none.
     #[arg(long, value_name = "FILE")]
     pub tsv: Option<PathBuf>,
+    /// Write TensorFlow's XlaAutoClusteringSummary: as text where the name ends in .pbtxt or .txt, else as protobuf.
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

@@ -1,6 +1,6 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
 use super::args::{ClusterArgs, ClusterPassArgs, GraphArgs};
-use super::{Verdict, cluster_text, graph, out};
+use super::{Verdict, cluster_text, graph, graph_dump, out};
 use crate::cluster::{self, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Program;
@@ -14,7 +14,14 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let mut options = options(&args.pass, args.graph.quiet)?;
     options.refused_edges = args.json || args.tsv.is_none();
     let (program, gone) = load(&args.graph, &mut options)?;
+    graph_dump::ask(&mut options);
     let mut found = find(&args.graph, &program, &options)?;
+    let bodies = cluster::cluster_functions(&program, &program.graph, &found, &options);
+    let bodies = bodies.map_err(|e| graph::in_file(e, &args.graph))?;
+    graph_dump::tell(&args.graph.graph, args.graph.format.as_deref(), &program, &found, &bodies, &options)?;
+    if let Some(path) = &args.summary {
+        graph_dump::write_summary(path, &found)?;
+    }
     found.nodes.extend(gone);
     if !args.what_if.is_empty() {
         return what_if(args, &program, options, &found);
@@ -23,9 +30,12 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
         write_tsv(path, &found)?;
     }
     if args.json {
-        out::json(&cluster_text::document(&program.source, &found))?;
+        out::json(&cluster_text::document(&program.source, &found, &bodies))?;
     } else if args.tsv.is_none() {
         out::text(&cluster_text::table(&found))?;
+        for body in &bodies {
+            out::text(&format!("in the function {}:\n{}", body.name, cluster_text::table(&body.found)))?;
+        }
     }
     let kept = match &args.baseline {
         Some(path) => compare(path, &found)?,

@@ -1,5 +1,5 @@
 //! Clusters as a table, as a JSON document, and compared with those of another time.
-use crate::cluster::{Clustering, RefusedEdge, Verdict};
+use crate::cluster::{Body, Clustering, RefusedEdge, Verdict};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -7,8 +7,22 @@ use std::fmt::Write;
 /// Examples that the table shows of each reason.
 const EXAMPLES: usize = 4;
 
-/// The JSON document; `docs/cluster.md` describes it.
-pub fn document(source: &str, found: &Clustering) -> Value {
+/// The JSON document; `docs/clustering.md` describes it.
+pub fn document(source: &str, found: &Clustering, bodies: &[Body]) -> Value {
+    let mut document = of_graph(found);
+    let functions = bodies.iter().map(|body| {
+        let mut function = json!({"function": &*body.name});
+        if let (Some(all), Value::Object(more)) = (function.as_object_mut(), of_graph(&body.found)) {
+            all.extend(more);
+        }
+        function
+    });
+    document["functions"] = functions.collect();
+    document["file"] = json!(source);
+    document
+}
+
+fn of_graph(found: &Clustering) -> Value {
     let mut ops: Vec<BTreeMap<&str, u64>> = vec![BTreeMap::new(); found.clusters.len()];
     let mut outside = Vec::new();
     for node in &found.nodes {
@@ -30,7 +44,6 @@ pub fn document(source: &str, found: &Clustering) -> Value {
         .collect();
     let edges: Vec<Value> = found.refused.iter().map(edge).collect();
     json!({
-        "file": source,
         "nodes": found.nodes.len(),
         "clustered": found.clustered(),
         "coverage": found.coverage(),

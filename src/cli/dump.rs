@@ -48,9 +48,12 @@ pub fn start<'a>(flags: &'a Flags, module: &Module) -> Option<Dump<'a>> {
 /// Adds what a finished compilation has: the module, the buffers of the first program, the code of all.
 pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)], object: &[u8]) -> Result<()> {
     let (Some(dump), Some((first, _))) = (dump, each.first()) else { return Ok(()) };
-    let texts = each.iter().map(|(program, target)| codegen::print(program, target, Text::LlvmIr));
-    let code = texts.collect::<Result<Vec<_>>>()?.join("\n");
-    dump.after(module, first, code, object.to_vec())
+    let print = |text| {
+        let texts = each.iter().map(|(program, target)| codegen::print(program, target, text));
+        texts.collect::<Result<Vec<_>>>().map(|all| all.join("\n"))
+    };
+    let llvm_ir = [print(Text::LlvmIr)?, print(Text::LlvmIrOptimized)?];
+    dump.after(module, first, llvm_ir, object.to_vec())
 }
 
 /// Writes the files that were gathered.

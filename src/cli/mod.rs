@@ -12,6 +12,7 @@ mod config;
 mod dump;
 mod explain;
 mod graph;
+mod graph_dump;
 mod guard;
 mod hlo;
 mod inputs;

@@ -9,6 +9,7 @@ use super::frames::Frames;
 use super::placed::Placed;
 use super::reason::Left;
 use super::resources::{self, Unsafe};
+use super::seen::Seen;
 use super::{
     Cluster, Clustering, Entrance, Options, RefusedEdge, Until, Verdict, clone_constants, deadness, decluster, scoping,
 };
@@ -31,8 +32,10 @@ pub fn run(program: &Program, graph: &Graph, options: &Options) -> Result<Cluste
         scopes = scoping::run(&flow);
     }
     flow.fix_ends();
-    let mut clustering = marked(program, graph, options, flow, scopes)?;
+    let mut seen = options.seen.then(|| Seen::of(&flow, graph));
+    let mut clustering = marked(program, graph, options, flow, scopes, &mut seen)?;
     clustering.copies = copies;
+    clustering.seen = seen;
     Ok(clustering)
 }
 
@@ -43,6 +46,7 @@ fn marked(
     options: &Options,
     mut flow: Flow,
     scopes: HashMap<u32, String>,
+    seen: &mut Option<Seen>,
 ) -> Result<Clustering> {
     if let Some(by) = stops_pass(&flow) {
         return Ok(answer(graph, &flow, |_| Err(Left::PassStopped(by.clone())), Vec::new()));
@@ -50,14 +54,18 @@ fn marked(
     let placed = Placed::of(&flow, options)?;
     let mut args = ConstantArgs::default();
     let candidates = candidates::find(&flow, &placed, options, &mut args, &mut Compilable::new(program))?;
+    let taken = flow.op_nodes().filter(|&n| candidates.left[n as usize].is_none()).count() as u64;
     let frames = Frames::of(&flow)?;
     let left = |n: u32| candidates.left[n as usize].clone().map_or(Err(Left::LoopsCross), Err);
-    if flow.op_nodes().all(|n| candidates.left[n as usize].is_some()) {
+    if taken == 0 {
         return Ok(answer(graph, &flow, left, Vec::new()));
     }
     let Some(cycles) = contract::cycle_graph(&flow, &frames)? else {
-        return Ok(answer(graph, &flow, left, Vec::new()));
+        return Ok(Clustering { candidates: taken, ..answer(graph, &flow, left, Vec::new()) });
     };
+    if let Some(seen) = seen {
+        seen.marked = true;
+    }
     let deadness = if options.flags.ignore_deadness { None } else { Some(deadness::analyse(&flow, &frames)?) };
     let apart = if options.flags.ignore_resources {
         Unsafe::none()
@@ -78,6 +86,7 @@ fn marked(
     }
     let mut clustering = answer(graph, &flow, |n| marks[n as usize].clone(), all);
     clustering.refused = refused;
+    clustering.candidates = taken;
     Ok(clustering)
 }
 

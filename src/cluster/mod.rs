@@ -20,6 +20,7 @@ mod entrance;
 mod flags;
 mod flow;
 mod frames;
+mod functions;
 mod inline;
 mod mark;
 mod placed;
@@ -27,11 +28,14 @@ mod predicate;
 mod reason;
 mod resources;
 mod scoping;
+mod seen;
 mod table;
 
 pub use entrance::{Brought, Cut, bring, is_dump};
 pub use flags::{Flags, JitLevel};
+pub use functions::{Body, calls_outside, cluster_functions};
 pub use reason::{Edge as EdgeReason, Left};
+pub use seen::{Seen, SeenNode};
 
 use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};
@@ -46,6 +50,8 @@ pub struct Options {
     pub session_cpu_jit: bool,
     /// Whether the edges that joined nothing are told.
     pub refused_edges: bool,
+    /// Whether what the pass was handed is told.
+    pub seen: bool,
     /// Where the graph comes from.
     pub entrance: Entrance,
     /// How far the passes are run.
@@ -128,6 +134,10 @@ pub struct Clustering {
     pub refused: Vec<RefusedEdge>,
     /// Constants that were copied for one of their users, as TensorFlow does before it clusters.
     pub copies: Vec<ConstantCopy>,
+    /// The nodes that could have been clustered; each takes one of the flags' fuel.
+    pub candidates: u64,
+    /// What the pass was handed, where it was asked for.
+    pub seen: Option<Seen>,
 }
 
 /// A copy of a constant.
@@ -144,6 +154,11 @@ pub struct ConstantCopy {
 }
 
 impl Clustering {
+    /// The name of the cluster of each node that is in one.
+    pub fn cluster_of_nodes(&self) -> std::collections::HashMap<&str, &str> {
+        let named = |at: u32| self.clusters[at as usize].name.as_str();
+        self.nodes.iter().filter_map(|n| Some((n.name.as_str(), named(*n.cluster.as_ref().ok()?)))).collect()
+    }
     /// The number of nodes that are in clusters.
     pub fn clustered(&self) -> u64 {
         self.clusters.iter().map(|c| c.nodes).sum()
@@ -171,9 +186,15 @@ pub fn placed(graph: &Graph) -> Result<Graph> {
 ///
 /// Errors: those of [`cluster`].
 pub fn cluster_function(program: &Program, function: &Function, options: &Options) -> Result<Clustering> {
+    let options = Options { entrance: Entrance::Saved, ..options.clone() };
+    cluster(program, &function_graph(function)?, &options)
+}
+
+/// The body of a function as [`cluster_function`] clusters it. Errors: `BadGraph`.
+pub fn function_graph(function: &Function) -> Result<Graph> {
     let mut body = constants::with_results(function);
     entrance::place(&mut body)?;
-    cluster(program, &body, options)
+    Ok(body)
 }
 
 /// The clusters of `graph`, which belongs to `program` and of which every node is placed.

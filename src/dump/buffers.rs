@@ -21,17 +21,20 @@ pub(super) fn assignment(program: &Program) -> String {
     out
 }
 
-/// The allocations by size.
+/// The allocations by size, in the table of XLA's memory usage report.
 pub(super) fn usage(program: &Program) -> String {
     let total = total(program);
     let mut out = format!("Total bytes used: {total} ({})\n\nAllocations sorted by size:\n\n", spelled(total));
-    let mut all = allocations(program);
-    all.sort_by_key(|a| std::cmp::Reverse(a.size));
+    out += "cumulative_size; total_size - cumulative_size; allocation\n";
+    out += "------------------------------------------------------------------------------\n";
+    let mut all: Vec<_> = allocations(program).into_iter().enumerate().collect();
+    all.sort_by_key(|(_, a)| std::cmp::Reverse(a.size));
     let mut sum = 0;
-    for a in all {
+    for (n, a) in all {
         sum += a.size;
-        let share = (sum * 100).checked_div(total).unwrap_or(0);
-        let _ = writeln!(out, "{:>12} | {share:>3}% | {}", spelled(a.size), a.attributes);
+        let share = (100.0 * sum as f64 / (total.max(1)) as f64).round();
+        let (so_far, left, size) = (spelled(sum), spelled(total - sum), spelled(a.size));
+        let _ = writeln!(out, "{so_far:>10}({share:>3}%); {left:>10}; allocation {n}: size {size}, {}:", a.attributes);
     }
     out
 }
@@ -75,14 +78,14 @@ fn total(program: &Program) -> u64 {
     allocations(program).iter().map(|a| a.size).sum()
 }
 
-/// `1.5KiB`.
+/// `1.5KiB`, as XLA spells sizes.
 fn spelled(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB"] {
         if value < 1024.0 {
-            return if unit == "B" { format!("{bytes}B") } else { format!("{value:.2}{unit}") };
+            return if unit == "B" { format!("{bytes}B") } else { format!("{value:.1}{unit}") };
         }
         value /= 1024.0;
     }
-    format!("{value:.2}GiB")
+    format!("{value:.1}GiB")
 }

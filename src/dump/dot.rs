@@ -3,12 +3,21 @@ use std::fmt::Write;
 
 use crate::hlo::{Computation, Inst, Module, Op, text};
 
+/// How much of a module is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Every computation.
+    Whole,
+    /// The entry alone.
+    Entry,
+}
+
 /// One cluster a computation, one node an instruction; the edges are numbered where an instruction has several operands.
-pub(super) fn graph(module: &Module) -> String {
+pub(super) fn graph(module: &Module, extent: Extent) -> String {
     let mut out = format!("digraph {} {{\n", quoted(&module.name));
     out +=
         "  rankdir=TB; compound=true; node [shape=box, style=\"filled,rounded\", fontname=Helvetica, fontsize=10];\n";
-    for id in module.reachable() {
+    for id in module.reachable().into_iter().filter(|&id| extent == Extent::Whole || id == module.entry) {
         let comp = &module.comps[id];
         let entry = if id == module.entry { "ENTRY " } else { "" };
         let _ =
@@ -70,12 +79,12 @@ fn quoted(text: &str) -> String {
 }
 
 /// A page that needs nothing from elsewhere: the module's text, and its graph to be drawn.
-pub(super) fn page(module: &Module) -> String {
+pub(super) fn page(module: &Module, extent: Extent) -> String {
     let style = text::Style { large_constants: false, metadata: true };
     let escaped = |t: String| t.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let name = escaped(module.name.clone());
     let body = escaped(text::print_with(module, style));
-    let dot = escaped(graph(module));
+    let dot = escaped(graph(module, extent));
     format!(
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>{name}</title></head>\n<body><h1>{name}</h1>\n\
          <pre>{body}</pre>\n<details><summary>Graphviz</summary><pre>{dot}</pre></details>\n</body></html>\n"

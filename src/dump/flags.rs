@@ -11,6 +11,8 @@ pub struct Flags {
     pub as_text: bool,
     /// HloProto.
     pub as_proto: bool,
+    /// HloProto is compressed with gzip.
+    pub compress_protos: bool,
     /// A graph for Graphviz.
     pub as_dot: bool,
     /// A page to look at.
@@ -39,6 +41,7 @@ impl Default for Flags {
             to: String::new(),
             as_text: false,
             as_proto: false,
+            compress_protos: false,
             as_dot: false,
             as_html: false,
             large_constants: false,
@@ -81,6 +84,7 @@ impl Flags {
         let flags = [
             ("xla_dump_hlo_as_text", self.as_text),
             ("xla_dump_hlo_as_proto", self.as_proto),
+            ("xla_dump_compress_protos", self.compress_protos),
             ("xla_dump_hlo_as_dot", self.as_dot),
             ("xla_dump_hlo_as_html", self.as_html),
             ("xla_dump_large_constants", self.large_constants),
@@ -107,6 +111,7 @@ const KNOWN: &[&str] = &[
     "xla_dump_hlo_as_text",
     "xla_dump_hlo_as_long_text",
     "xla_dump_hlo_as_proto",
+    "xla_dump_compress_protos",
     "xla_dump_hlo_as_dot",
     "xla_dump_hlo_as_html",
     "xla_dump_large_constants",
@@ -147,6 +152,7 @@ fn set(name: &str, value: &str, flags: &mut Flags) -> Result<()> {
     let place = match name {
         "xla_dump_hlo_as_text" => Some(&mut flags.as_text),
         "xla_dump_hlo_as_proto" => Some(&mut flags.as_proto),
+        "xla_dump_compress_protos" => Some(&mut flags.compress_protos),
         "xla_dump_hlo_as_dot" => Some(&mut flags.as_dot),
         "xla_dump_hlo_as_html" => Some(&mut flags.as_html),
         "xla_dump_large_constants" => Some(&mut flags.large_constants),

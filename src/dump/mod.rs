@@ -1,4 +1,4 @@
-//! XLA's debug dumps: modules, buffer plans and machine code under the names that XLA gives them.
+//! XLA's debug dumps: modules, buffer plans and machine code under the names that XLA gives them. `graphs` has TensorFlow's.
 //!
 //! [`Flags`] are read from the text of `XLA_FLAGS`; a [`Dump`] gathers the files of one compilation, in memory. Who compiles
 //! calls it before the passes, after each, and at the end, and writes the files out: nothing here touches files or clocks.
@@ -7,14 +7,16 @@
 mod buffers;
 mod dot;
 mod flags;
+pub mod graphs;
 mod names;
 
 pub use flags::{Flags, parse};
 
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::hlo::{Module, proto, text};
 use crate::kernel::Program;
 use crate::optimize::PIPELINE;
+use dot::Extent;
 use names::Names;
 
 /// The name of our one pipeline in file names.
@@ -81,17 +83,19 @@ impl<'a> Dump<'a> {
     pub fn optimised(&mut self, module: &Module) -> Result<()> {
         self.module(module, "after_optimizations")
     }
-    /// The module as it was compiled, its buffers, and the code.
+    /// The module as it was compiled, its buffers, LLVM's text before and after LLVM's passes, and the code.
     ///
     /// Errors: those of [`proto::encode`].
-    pub fn after(&mut self, module: &Module, program: &Program, llvm_ir: String, object: Vec<u8>) -> Result<()> {
+    pub fn after(&mut self, module: &Module, program: &Program, llvm_ir: [String; 2], object: Vec<u8>) -> Result<()> {
         self.module(module, "cpu_after_optimizations")?;
         if self.flags.text() {
             let (plan, usage) = (buffers::assignment(program), buffers::usage(program));
             self.push("cpu_after_optimizations-buffer-assignment.txt", plan.into_bytes());
             self.push("cpu_after_optimizations-memory-usage-report.txt", usage.into_bytes());
         }
-        self.push_plain("__compute_module.ir-with-opt.ll", llvm_ir.into_bytes());
+        let [before, after] = llvm_ir;
+        self.push_plain("__compute_module.ir-no-opt.ll", before.into_bytes());
+        self.push_plain("__compute_module.ir-with-opt.ll", after.into_bytes());
         self.push_plain("obj-file.__compute_module.o", object);
         Ok(())
     }
@@ -103,13 +107,20 @@ impl<'a> Dump<'a> {
             self.push(&format!("{stem}.txt"), text::print_with(module, style).into_bytes());
         }
         if self.flags.as_proto {
-            self.push(&format!("{stem}.hlo.pb"), proto::encode(module)?);
+            let bytes = proto::encode_laid_out(module)?;
+            match self.flags.compress_protos {
+                true => self.push(&format!("{stem}.hlo.pb.gz"), compressed(&bytes)?),
+                false => self.push(&format!("{stem}.hlo.pb"), bytes),
+            }
         }
         if self.flags.as_dot {
-            self.push(&format!("{stem}.dot"), dot::graph(module).into_bytes());
+            self.push(&format!("{stem}.dot"), dot::graph(module, Extent::Whole).into_bytes());
         }
         if self.flags.as_html {
-            self.push(&format!("{stem}.html"), dot::page(module).into_bytes());
+            self.push(&format!("{stem}.html"), dot::page(module, Extent::Whole).into_bytes());
+            if stem.contains("after_optimizations") {
+                self.push(&format!("{stem}.top_level.html"), dot::page(module, Extent::Entry).into_bytes());
+            }
         }
         Ok(())
     }
@@ -120,6 +131,13 @@ impl<'a> Dump<'a> {
     fn push_plain(&mut self, suffix: &str, content: Vec<u8>) {
         self.files.push((self.names.plain(suffix), content));
     }
+}
+
+/// The bytes as gzip has them; the same for the same bytes.
+fn compressed(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    let written = std::io::Write::write_all(&mut out, bytes).and_then(|()| out.finish());
+    written.map_err(|e| Error::internal("compress a dump", e.to_string()))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ mod mmap;
 mod node_def;
 pub mod proto;
 mod saved_model;
-mod schema;
+pub mod schema;
 mod source;
 mod tensor_proto;
 mod text;
@@ -143,7 +143,8 @@ fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
     Err(Error::user(Code::UnknownFormat, told))
 }
 
-fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
+/// The wire form of a message `M` in protobuf's text format. Errors: `BadEncoding` with line and column.
+pub fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
     Ok(Bytes::from(text::encode(text, &schema::Scope::of::<M>())?))
 }
 

@@ -74,6 +74,23 @@ impl Scope {
             }
         }
     }
+    /// The field of this number, with its name in the `.proto`.
+    pub fn numbered(&self, number: u32) -> Option<(String, FieldKind)> {
+        match self {
+            Scope::Message(message) => {
+                let field = message.fields().find(|f| f.number().unsigned_abs() == number)?;
+                Some((field.name().to_string(), field_kind(&field)))
+            }
+            Scope::Entry(..) => {
+                let name = match number {
+                    1 => "key",
+                    2 => "value",
+                    _ => return None,
+                };
+                self.field(name).map(|field| (name.to_string(), field))
+            }
+        }
+    }
     /// Its name for errors.
     pub fn name(&self) -> String {
         match self {

@@ -6,8 +6,8 @@
 //! rewrite one, `raw` reads and writes.
 mod annotate;
 mod launch;
-mod proto;
-mod raw;
+pub mod proto;
+pub mod raw;
 mod units;
 
 use crate::cluster::Options;
@@ -78,6 +78,24 @@ pub fn rewrite(
     };
     told.bytes = bytes;
     Ok(told)
+}
+
+/// The GraphDef in `file`, which is of the binary format `format`; `None` where that holds none in protobuf's form.
+///
+/// Errors: `BadEncoding`.
+pub fn graph_in(file: &Bytes, format: Format) -> Result<Option<RawGraph>> {
+    let mut found = None;
+    let mut take = |graph: &Bytes| {
+        found = Some(graph.clone());
+        Ok(graph.to_vec())
+    };
+    match format {
+        Format::GraphDef => drop(take(file)),
+        Format::MetaGraph => drop(in_meta_graph(file, &mut take)?),
+        Format::SavedModel => drop(in_saved_model(file, &mut take)?),
+        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText | Format::TfJs | Format::HloText => {}
+    }
+    found.map(|graph| RawGraph::parse(&graph)).transpose()
 }
 
 type Change<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;

@@ -198,6 +198,10 @@ impl RawGraph {
         }
         Ok(graph)
     }
+    /// The same functions and versions around other nodes.
+    pub fn with_nodes(&self, nodes: Vec<RawNode>) -> RawGraph {
+        RawGraph { nodes, functions: self.functions.clone(), library: self.library.clone(), rest: self.rest.clone() }
+    }
     /// The encoding of a graph of its functions alone.
     pub fn library(&self) -> Vec<u8> {
         RawGraph { functions: self.functions.clone(), ..RawGraph::default() }.write()

@@ -41,7 +41,7 @@ pub fn rewrite(
     let placed = cluster::placed(&program.graph)?;
     let found = cluster::cluster(program, &placed, &options)?;
     let calls = call_sites(program);
-    let mut open = outside_calls(program, &program.graph, &found);
+    let mut open = cluster::calls_outside(program, &program.graph, &found);
     let mut nodes = std::mem::take(&mut raw.nodes);
     let unit = unit(program, &program.graph, found, &mut nodes, &mut taken, told);
     let mut added = Vec::new();
@@ -62,7 +62,7 @@ pub fn rewrite(
         }
         let Some(at) = raw.functions.iter().position(|f| *f.name == *name) else { continue };
         let found = cluster::cluster_function(program, function, &options).map_err(|e| in_function(e, &name))?;
-        open.extend(outside_calls(program, &function.graph, &found));
+        open.extend(cluster::calls_outside(program, &function.graph, &found));
         let mut body = std::mem::take(&mut raw.functions[at].nodes);
         let unit = unit_of(program, &function.graph, found, &mut body, &mut taken, told);
         match mode {
@@ -180,24 +180,6 @@ fn keep_feeds_outside(unit: &mut Unit, nodes: &[RawNode]) {
                 unit.members.remove(from);
             }
         }
-    }
-}
-
-/// The functions that nodes outside of clusters call.
-fn outside_calls(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Arc<str>> {
-    let outside: HashSet<&str> = found.nodes.iter().filter(|n| n.cluster.is_err()).map(|n| n.name.as_str()).collect();
-    let nodes = graph.nodes.values().filter(|n| outside.contains(&*n.name));
-    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| called(program, n)).collect();
-    calls.reverse();
-    calls
-}
-
-fn called(program: &Program, node: &Node) -> Option<Arc<str>> {
-    match &*node.op {
-        "PartitionedCall" | "StatefulPartitionedCall" => {
-            node.func("f").filter(|_| node.bool("_XlaMustCompile") != Some(true)).map(|f| f.name.clone())
-        }
-        op => program.functions.get_key_value(op).map(|(name, _)| name.clone()),
     }
 }
 

@@ -26,7 +26,25 @@ use generated::hlo::{HloModuleProto, HloProto};
 ///
 /// Errors: `Code::HloUnsupported` for attributes, opcodes and layouts that only text has.
 pub fn encode(module: &Module) -> Result<Vec<u8>> {
-    let proto = HloProto { hlo_module: MessageField::some(write::module(module)?), ..Default::default() };
+    wrapped(write::module(module)?)
+}
+
+/// The same with a row-major layout wherever none was written, as XLA's own files have them and its readers want them.
+///
+/// Errors: those of [`encode`].
+pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
+    let mut proto = write::module(module)?;
+    for comp in &mut proto.computations {
+        if let Some(program) = comp.program_shape.as_mut() {
+            program.parameters.iter_mut().chain(program.result.as_mut()).for_each(shape::fill);
+        }
+        comp.instructions.iter_mut().filter_map(|i| i.shape.as_mut()).for_each(shape::fill);
+    }
+    wrapped(proto)
+}
+
+fn wrapped(module: HloModuleProto) -> Result<Vec<u8>> {
+    let proto = HloProto { hlo_module: MessageField::some(module), ..Default::default() };
     proto.write_to_bytes().map_err(|e| Error::internal("encode a module", e.to_string()))
 }
 

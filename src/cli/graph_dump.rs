@@ -1,0 +1,117 @@
+//! What `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE` ask for, and the summary of a clustering as a file.
+use super::out;
+use crate::cluster::{Clustering, Options, function_graph};
+use crate::diag::{Code, Error, Result};
+use crate::dump::graphs::{self, GraphDumps, GraphFormat, Source};
+use crate::graph::Program;
+use crate::import;
+use crate::package::files;
+use crate::rewrite::{self, raw::RawGraph};
+use std::path::{Path, PathBuf};
+
+/// The file whose verbosity TensorFlow's summary has.
+const LOGGED_BY: &str = "mark_for_compilation_pass";
+
+/// Asks the pass for what dumps and logs need of it.
+pub fn ask(options: &mut Options) {
+    options.seen = options.flags.debug || verbosity() >= 4;
+}
+
+/// The verbosity that the environment gives to the pass: `TF_CPP_VMODULE`, else `TF_CPP_MAX_VLOG_LEVEL`.
+fn verbosity() -> u32 {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let modules = variable("TF_CPP_VMODULE");
+    let of_file = modules.split(',').filter_map(|part| part.split_once('=')).find(|part| part.0 == LOGGED_BY);
+    let text = of_file.map_or_else(|| variable("TF_CPP_MAX_VLOG_LEVEL"), |part| part.1.to_string());
+    text.trim().parse().unwrap_or(0)
+}
+
+/// Logs and dumps the clusters of the graph of the file at `path`, and of `bodies`.
+///
+/// Errors: `Code::BadOption` for a format that TensorFlow does not know, `Code::Io`.
+pub fn tell(
+    path: &Path,
+    format: Option<&str>,
+    program: &Program,
+    found: &Clustering,
+    bodies: &[crate::cluster::Body],
+    options: &Options,
+) -> Result<()> {
+    let all = || std::iter::once(found).chain(bodies.iter().map(|b| &b.found));
+    let logged: String = all().map(|found| graphs::log(found, verbosity())).collect();
+    if !logged.is_empty() {
+        out::note(logged.trim_end());
+    }
+    if !options.flags.debug {
+        return Ok(());
+    }
+    let Some(place) = Place::of_environment() else {
+        let stems = ["before_mark_for_compilation", "mark_for_compilation", "mark_for_compilation_annotated"];
+        stems.iter().for_each(|stem| {
+            out::note(format_args!("warning: {stem} is not dumped: TF_DUMP_GRAPH_PREFIX names no folder"))
+        });
+        return Ok(());
+    };
+    let name = std::env::var("TF_DUMP_GRAPH_FMT").unwrap_or_default();
+    let kind = GraphFormat::parse(&name);
+    let kind =
+        kind.ok_or_else(|| Error::user(Code::BadOption, format!("TF_DUMP_GRAPH_FMT is TXT or BIN, not `{name}`")))?;
+    let file = written(path, format)?;
+    let mut dumps = GraphDumps::new(kind);
+    dumps.clustered(&Source { graph: &program.graph, written: &file.nodes, file: &file }, found)?;
+    for body in bodies {
+        let Some(function) = program.functions.get(&body.name) else { continue };
+        let nodes = file.functions.iter().find(|f| *f.name == *body.name).map_or(&[][..], |f| &f.nodes);
+        dumps.clustered(&Source { graph: &function_graph(function)?, written: nodes, file: &file }, &body.found)?;
+    }
+    place.write(dumps.files)
+}
+
+/// The file as it was written; empty where it holds no GraphDef in protobuf's form.
+fn written(path: &Path, format: Option<&str>) -> Result<RawGraph> {
+    let (format, bytes) = import::load_bytes(path, format)?;
+    Ok(rewrite::graph_in(&bytes, format)?.unwrap_or_default())
+}
+
+/// Where dumps go.
+enum Place {
+    Folder(PathBuf),
+    StandardError,
+}
+
+impl Place {
+    /// What `TF_DUMP_GRAPH_PREFIX` says, as TensorFlow reads it; `None` where it says nothing.
+    fn of_environment() -> Option<Place> {
+        let prefix = std::env::var("TF_DUMP_GRAPH_PREFIX").unwrap_or_default();
+        match prefix.to_ascii_lowercase().as_str() {
+            "" => None,
+            "-" => Some(Place::StandardError),
+            "sponge" | "test_undeclared_outputs_dir" => Some(
+                std::env::var_os("TEST_UNDECLARED_OUTPUTS_DIR")
+                    .map_or(Place::StandardError, |folder| Place::Folder(folder.into())),
+            ),
+            _ => Some(Place::Folder(prefix.into())),
+        }
+    }
+
+    fn write(&self, dumps: Vec<(String, Vec<u8>)>) -> Result<()> {
+        match self {
+            Place::Folder(folder) => {
+                let paths = files::write_all(folder, &dumps)?;
+                paths.iter().for_each(|path| out::note(format_args!("Dumped Graph to {}", path.display())));
+            }
+            Place::StandardError => dumps.iter().for_each(|(_, bytes)| out::note(String::from_utf8_lossy(bytes))),
+        }
+        Ok(())
+    }
+}
+
+/// Writes the counts of a clustering to `path`, as text where its name ends like text.
+///
+/// Errors: `Code::Io`.
+pub fn write_summary(path: &Path, found: &Clustering) -> Result<()> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let bytes = graphs::summary_file(&graphs::summary(found), &name)?;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    files::write_all(folder, &[(name, bytes)]).map(drop)
+}

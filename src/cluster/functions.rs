@@ -1,0 +1,67 @@
+//! Bodies of functions, which TensorFlow clusters when it instantiates them: those that are called from outside of clusters.
+use super::{Clustering, Options, cluster_function};
+use crate::diag::{Error, Result};
+use crate::graph::{Graph, Node, Program};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The clusters of a function's body.
+#[derive(Clone, Debug)]
+pub struct Body {
+    /// The function.
+    pub name: Arc<str>,
+    /// Its clusters. The names go on where those of the graph and of the bodies before end, as in one process of TensorFlow.
+    pub found: Clustering,
+}
+
+/// The bodies that the nodes outside of the clusters of `graph` call, and those that these call, each once.
+///
+/// Errors: those of [`super::cluster`], with the function's name.
+pub fn cluster_functions(program: &Program, graph: &Graph, found: &Clustering, options: &Options) -> Result<Vec<Body>> {
+    let mut next = found.clusters.len();
+    let mut options = options.clone();
+    let spend = |options: &mut Options, found: &Clustering| {
+        options.flags.fuel = options.flags.fuel.saturating_sub_unsigned(found.candidates).max(0);
+    };
+    spend(&mut options, found);
+    let mut open = calls_outside(program, graph, found);
+    let mut seen = HashSet::new();
+    let mut bodies = Vec::new();
+    while let Some(name) = open.pop() {
+        let Some(function) = program.functions.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
+        let mut found = cluster_function(program, function, &options).map_err(|e| in_function(e, &name))?;
+        spend(&mut options, &found);
+        open.extend(calls_outside(program, &function.graph, &found));
+        for cluster in &mut found.clusters {
+            cluster.name = format!("cluster_{next}");
+            next += 1;
+        }
+        bodies.push(Body { name, found });
+    }
+    Ok(bodies)
+}
+
+/// The functions that nodes outside of clusters call, the first last.
+pub fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Arc<str>> {
+    let outside: HashSet<&str> = found.nodes.iter().filter(|n| n.cluster.is_err()).map(|n| n.name.as_str()).collect();
+    let nodes = graph.nodes.values().filter(|n| outside.contains(&*n.name));
+    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| called(program, n)).collect();
+    calls.reverse();
+    calls
+}
+
+fn called(program: &Program, node: &Node) -> Option<Arc<str>> {
+    match &*node.op {
+        "PartitionedCall" | "StatefulPartitionedCall" => {
+            node.func("f").filter(|_| node.bool("_XlaMustCompile") != Some(true)).map(|f| f.name.clone())
+        }
+        op => program.functions.get_key_value(op).map(|(name, _)| name.clone()),
+    }
+}
+
+fn in_function(error: Error, name: &str) -> Error {
+    error.map(|mut d| {
+        d.place.function.get_or_insert_with(|| name.to_string());
+        d
+    })
+}

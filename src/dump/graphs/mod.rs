@@ -1,0 +1,172 @@
+//! TensorFlow's own dumps of graphs: the names, the counters and the order that `TF_DUMP_GRAPH_PREFIX` gives them.
+//!
+//! [`GraphDumps`] gathers files in memory; who clusters calls it for each graph, and writes the files out. Source of names and
+//! order: util/dump_graph.cc, jit/mark_for_compilation_pass.cc, jit/increase_dynamism_for_auto_jit_pass.cc.
+mod attr;
+mod proto_text;
+mod summary;
+
+pub use summary::{log, summary};
+
+use crate::cluster::Clustering;
+use crate::diag::Result;
+use crate::graph::{Graph, Node};
+use crate::import::proto::tensorflow::{GraphDef, XlaAutoClusteringSummary};
+use crate::import::wire::put_bytes;
+use crate::rewrite::raw::{RawGraph, RawNode};
+use bytes::Bytes;
+use std::collections::HashMap;
+
+/// `TF_DUMP_GRAPH_FMT`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GraphFormat {
+    /// `TXT`: protobuf's text, `.pbtxt`.
+    #[default]
+    Text,
+    /// `BIN`: protobuf's wire form, `.pb`.
+    Binary,
+}
+
+impl GraphFormat {
+    /// The format that TensorFlow calls `name`, in any case; an empty name is text.
+    pub fn parse(name: &str) -> Option<GraphFormat> {
+        match name.to_ascii_uppercase().as_str() {
+            "" | "TXT" => Some(GraphFormat::Text),
+            "BIN" => Some(GraphFormat::Binary),
+            _ => None,
+        }
+    }
+}
+
+/// The dumps of one process.
+#[derive(Debug, Default)]
+pub struct GraphDumps {
+    format: GraphFormat,
+    uses: HashMap<String, u64>,
+    /// Names and contents, in the order in which TensorFlow writes them.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// A graph that was clustered, and where its nodes stand in the file.
+pub struct Source<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The nodes of the file that hold attributes as they were written; nodes that are not among them are encoded anew.
+    pub written: &'a [RawNode],
+    /// The file's functions and versions.
+    pub file: &'a RawGraph,
+}
+
+/// How the nodes of a dump are called and marked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marks {
+    None,
+    Attributes,
+    Names,
+}
+
+impl GraphDumps {
+    /// No dumps yet.
+    pub fn new(format: GraphFormat) -> GraphDumps {
+        GraphDumps { format, ..GraphDumps::default() }
+    }
+
+    /// What `--tf_xla_clustering_debug` dumps of a graph whose clustering was asked for with `seen`.
+    ///
+    /// Errors: `BadEncoding`.
+    pub fn clustered(&mut self, source: &Source, found: &Clustering) -> Result<()> {
+        let Some(seen) = &found.seen else { return Ok(()) };
+        let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
+        let clusters = found.cluster_of_nodes();
+        let graph = |marks| graph_def(source, &written, found, &clusters, marks);
+        if seen.marked {
+            self.push("before_mark_for_compilation", graph(Marks::None))?;
+            self.push("mark_for_compilation", graph(Marks::Attributes))?;
+            self.push("mark_for_compilation_annotated", graph(Marks::Names))?;
+        }
+        self.push("before_increase_dynamism_for_auto_jit_pass", graph(Marks::Attributes))
+    }
+
+    /// Adds a GraphDef under the next name of `stem`.
+    fn push(&mut self, stem: &str, graph: Vec<u8>) -> Result<()> {
+        let stem = stem.replace(['/', '[', ']', '*', '?', '\\'], "_");
+        let before = self.uses.entry(stem.clone()).or_insert(0);
+        let numbered = if *before == 0 { stem } else { format!("{stem}_{before}") };
+        *before += 1;
+        let (end, bytes) = match self.format {
+            GraphFormat::Text => ("pbtxt", proto_text::print::<GraphDef>(&graph.into())?.into_bytes()),
+            GraphFormat::Binary => ("pb", graph),
+        };
+        self.files.push((format!("{numbered}.{end}"), bytes));
+        Ok(())
+    }
+}
+
+/// A GraphDef of the nodes that the pass was handed, in the order of their numbers.
+fn graph_def(
+    source: &Source,
+    written: &HashMap<&str, &RawNode>,
+    found: &Clustering,
+    clusters: &HashMap<&str, &str>,
+    marks: Marks,
+) -> Vec<u8> {
+    let seen = found.seen.iter().flat_map(|s| &s.nodes);
+    let ops: HashMap<&str, &str> = seen.clone().map(|n| (n.name.as_str(), n.op.as_str())).collect();
+    let called = |name: &str| match (marks, clusters.get(name), ops.get(name)) {
+        (Marks::None | Marks::Attributes, _, _) => name.to_string(),
+        (Marks::Names, Some(cluster), _) => format!("{cluster}/{name}"),
+        (Marks::Names, None, Some(&"VarHandleOp")) => format!("varhandle/{name}"),
+        (Marks::Names, None, _) => format!("unclustered/{name}"),
+    };
+    let nodes = seen.filter_map(|node| {
+        let of = &source.graph.nodes[node.of?];
+        let mut raw = written.get(&*of.name).map_or_else(|| encoded(of), |&n| n.clone());
+        raw.name = called(&node.name);
+        raw.device = of.device.to_string();
+        raw.inputs = node.inputs.iter().map(|input| spelled(input, &called)).collect();
+        if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
+            raw.set("_XlaAlreadyClustered", crate::rewrite::proto::truth(true));
+            raw.set("_XlaCluster", crate::rewrite::proto::string(cluster));
+        }
+        raw.attrs.sort_by(|a, b| a.0.cmp(&b.0));
+        Some(raw)
+    });
+    let mut out = source.file.with_nodes(nodes.collect()).write();
+    if source.file.functions.is_empty() {
+        // The library is written where it is empty, too.
+        put_bytes(&mut out, 2, &[]);
+    }
+    out
+}
+
+/// An input with its node under the name that the dump gives it.
+fn spelled(input: &str, called: &dyn Fn(&str) -> String) -> String {
+    if let Some(name) = input.strip_prefix('^') {
+        return format!("^{}", called(name));
+    }
+    match input.rsplit_once(':') {
+        Some((name, port)) => format!("{}:{port}", called(name)),
+        None => called(input),
+    }
+}
+
+fn encoded(node: &Node) -> RawNode {
+    let attrs = node.attrs.iter().map(|(key, value)| (key.to_string(), Bytes::from(attr::encode(value))));
+    RawNode { op: node.op.to_string(), attrs: attrs.collect(), ..RawNode::default() }
+}
+
+/// The summary as a file: text where `name` ends like text, else protobuf's wire form.
+///
+/// Errors: `BadEncoding`, internal ones where protobuf can't write it.
+pub fn summary_file(summary: &XlaAutoClusteringSummary, name: &str) -> Result<Vec<u8>> {
+    let bytes =
+        protobuf::Message::write_to_bytes(summary).map_err(|e| crate::diag::Error::internal("dump", e.to_string()))?;
+    let is_text = [".pbtxt", ".txt", ".textproto"].iter().any(|end| name.ends_with(end));
+    if is_text {
+        return Ok(proto_text::print::<XlaAutoClusteringSummary>(&bytes.into())?.into_bytes());
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;
