@@ -2,9 +2,10 @@
 use crate::codegen::{self, Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
+use crate::graph::{Endpoint, Program};
 use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
 use crate::kernel;
-use crate::lower::{self, Lowered};
+use crate::lower::{self, Feed, Lowered};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::target::Target;
@@ -43,7 +44,12 @@ pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Fro
 
 /// A prepared program as HLO, with the names that it has in C. Errors: every blocker.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
-    let mut lowered = lower::lower(&prepared.program, &prepared.feeds, &prepared.fetches).map_err(blockers)?;
+    lowered_part(&prepared.program, &prepared.feeds, &prepared.fetches)
+}
+
+/// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C. Errors: every blocker.
+pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered> {
+    let mut lowered = lower::lower(program, feeds, fetches).map_err(blockers)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
     names::settle(&mut lowered.args);
     names::settle(&mut lowered.results);

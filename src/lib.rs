@@ -26,5 +26,6 @@ pub mod codegen;
 pub mod package;
 pub mod dump;
 pub mod rewrite;
+pub mod report;
 pub mod compile;
 pub mod cli;

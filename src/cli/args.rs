@@ -26,6 +26,8 @@ pub enum Verb {
     Cluster(ClusterArgs),
     /// Write the graph with its clusters marked, or as functions that TensorFlow compiles.
     Rewrite(RewriteArgs),
+    /// Write one page about a graph: its clusters, what keeps nodes outside, and the code of each cluster.
+    Report(ReportArgs),
     /// Measure the time of a call.
     Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
@@ -239,6 +241,31 @@ pub struct ClusterArgs {
     /// Say how the clusters would change if XLA compiled this op. Repeats.
     #[arg(long = "what-if", value_name = "op=NAME")]
     pub what_if: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// The page to write.
+    #[arg(short, long, value_name = "FILE.html")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub pass: ClusterPassArgs,
+    /// Do not compile the clusters.
+    #[arg(long)]
+    pub no_compile: bool,
+    /// Measure the kernels of each cluster on random inputs.
+    #[arg(long, conflicts_with = "no_compile")]
+    pub profile: bool,
+    /// Time to measure each cluster for.
+    #[arg(long, default_value_t = 0.5)]
+    pub seconds: f64,
+    /// Print the data of the page as one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
 /// What a rewritten graph is.

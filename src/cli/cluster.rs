@@ -13,7 +13,7 @@ use std::path::Path;
 pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let mut options = options(&args.pass, args.graph.quiet)?;
     options.refused_edges = args.json || args.tsv.is_none();
-    let (program, gone) = load(&args.graph, &mut options)?;
+    let Loaded { program, gone, .. } = load(&args.graph, &mut options)?;
     graph_dump::ask(&mut options);
     let mut found = find(&args.graph, &program, &options)?;
     let bodies = cluster::cluster_functions(&program, &program.graph, &found, &options);
@@ -67,25 +67,27 @@ fn what_if(args: &ClusterArgs, program: &Program, mut options: Options, found: &
     Ok(Verdict::Yes)
 }
 
-/// The program, brought to what TensorFlow's pass sees, and the nodes of the file that it sees no more; what was assumed
-/// goes to standard error.
-fn load(args: &GraphArgs, options: &mut Options) -> Result<(Program, Vec<NodeVerdict>)> {
+/// A program, brought to what TensorFlow's pass sees.
+pub struct Loaded {
+    /// The program.
+    pub program: Program,
+    /// The nodes of the file that it has no more.
+    pub gone: Vec<NodeVerdict>,
+    /// What was assumed, a sentence each; it went to standard error.
+    pub assumed: Vec<String>,
+}
+
+fn load(args: &GraphArgs, options: &mut Options) -> Result<Loaded> {
     let request = graph::request(args)?;
     let feeds = request.feeds.into_iter().map(|f| f.name).collect();
     load_file(&args.graph, args.format.as_deref(), args.quiet, &Cut { feeds, fetches: request.fetches }, options)
 }
 
-/// The same without the flags of a graph.
-pub fn load_file(
-    path: &Path,
-    format: Option<&str>,
-    quiet: bool,
-    cut: &Cut,
-    options: &mut Options,
-) -> Result<(Program, Vec<NodeVerdict>)> {
+/// The program at `path`, brought to what TensorFlow's pass sees.
+pub fn load_file(path: &Path, format: Option<&str>, quiet: bool, cut: &Cut, options: &mut Options) -> Result<Loaded> {
     let mut program = import::load_as_saved(path, format)?;
     if cluster::is_dump(&program.graph) {
-        return Ok((program, Vec::new()));
+        return Ok(Loaded { program, gone: Vec::new(), assumed: Vec::new() });
     }
     options.entrance = Entrance::Saved;
     let brought = cluster::bring(&mut program, cut).map_err(|e| out::in_file(e, &path.display().to_string()))?;
@@ -95,8 +97,7 @@ pub fn load_file(
         op,
         cluster: Err(if expanded { Left::Expanded } else { Left::Pruned }),
     });
-    let gone = gone.collect();
-    Ok((program, gone))
+    Ok(Loaded { program, gone: gone.collect(), assumed: brought.assumed })
 }
 
 /// The clusters of a program that was loaded here.

@@ -26,7 +26,8 @@ fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> 
     let mut options = cluster::options(&args.pass, args.quiet)?;
     options.refused_edges = true;
     let cut = Cut::default();
-    let (program, gone) = cluster::load_file(path, args.format.as_deref(), args.quiet, &cut, &mut options)?;
+    let cluster::Loaded { program, gone, .. } =
+        cluster::load_file(path, args.format.as_deref(), args.quiet, &cut, &mut options)?;
     let mut found = crate::cluster::cluster(&program, &program.graph, &options)
         .map_err(|e| out::in_file(e, &path.display().to_string()))?;
     found.nodes.extend(gone);

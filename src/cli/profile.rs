@@ -22,7 +22,7 @@ struct Row<'a> {
 /// Measures and prints the kernels of an object made with `Launches::Observed`, the slowest first.
 pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchArgs) -> Result<()> {
     let program = &built.program;
-    let (least, calls) = measure(program, session, args)?;
+    let (least, calls) = measure(program, session, args.runs, args.seconds)?;
     let peak = machine::fma_gflops(target)? * f64::from(args.threads);
     let mut rows: Vec<Row> = program.kernels.iter().map(|(id, kernel)| row(program, id, kernel, &least)).collect();
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
@@ -81,7 +81,14 @@ fn row<'a>(program: &Program, id: KernelId, kernel: &'a Kernel, least: &[Duratio
 }
 
 /// The least time of each kernel over the calls that fit into the seconds, and the number of calls.
-fn measure(program: &Program, session: &mut Session, args: &BenchArgs) -> Result<(Vec<Duration>, u64)> {
+///
+/// Errors: those of a call.
+pub fn measure(
+    program: &Program,
+    session: &mut Session,
+    runs: Option<u64>,
+    seconds: f64,
+) -> Result<(Vec<Duration>, u64)> {
     let mut least = vec![Duration::MAX; program.kernels.len()];
     let (start, mut calls) = (Instant::now(), 0);
     loop {
@@ -91,9 +98,9 @@ fn measure(program: &Program, session: &mut Session, args: &BenchArgs) -> Result
         for (old, new) in least.iter_mut().zip(times) {
             *old = (*old).min(new);
         }
-        let enough = match args.runs {
+        let enough = match runs {
             Some(runs) => calls >= runs,
-            None => calls >= 5 && start.elapsed().as_secs_f64() > args.seconds.clamp(0.0, 3600.0),
+            None => calls >= 5 && start.elapsed().as_secs_f64() > seconds.clamp(0.0, 3600.0),
         };
         if enough {
             return Ok((least, calls));

@@ -163,6 +163,8 @@ pub struct Reg {
 pub struct Kernel {
     /// What it computes, for people: TensorFlow's names.
     pub label: String,
+    /// The names of the HLO instructions that are computed in it, for people.
+    pub insts: Vec<String>,
     /// The extents of the loop variables.
     pub vars: IdVec<VarId, u64>,
     /// Registers.

@@ -268,12 +268,30 @@ impl<'a> Scheduler<'a> {
                     Some(out) => out,
                     None => self.place(scope, id, steps)?,
                 };
+                let first = self.program.kernels.len();
                 self.kernels(scope, id, &out, steps)?;
+                self.name_insts(scope, id, first);
                 out
             }
         };
         scope.values.insert(id, value);
         Ok(())
+    }
+
+    /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
+    fn name_insts(&mut self, scope: &Scope<'a>, id: InstId, first: usize) {
+        let (mut open, mut seen) = (vec![id], HashSet::new());
+        let mut names = Vec::new();
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                let inst = &scope.comp[id];
+                names.push(inst.name.clone());
+                open.extend(inst.operands.iter().copied().filter(|&o| scope.plan.fate[o] != Fate::Materialised));
+            }
+        }
+        for kernel in self.program.kernels.values_mut().skip(first) {
+            kernel.insts = names.clone();
+        }
     }
 
     /// State lives in buffers of its own; each round's results are copied back.

@@ -1,0 +1,143 @@
+//! `tfaot report`: what became of a graph, as one page.
+use super::args::ReportArgs;
+use super::native::Session;
+use super::{Verdict, cluster, graph, inputs, out, profile};
+use crate::cluster::{Clustering, Cut, Entrance};
+use crate::codegen::{self, Launches, Text};
+use crate::compile;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{NodeId, Program};
+use crate::infer::{self, Facts};
+use crate::package::files;
+use crate::prepare::{self, Request};
+use crate::report::{self, Report, code, page};
+use crate::target::Target;
+use std::path::Path;
+
+/// Writes the page, or the data of it.
+pub fn run(args: &ReportArgs) -> Result<Verdict> {
+    let mut options = cluster::options(&args.pass, args.graph.quiet)?;
+    options.refused_edges = true;
+    let request = graph::request(&args.graph)?;
+    let feeds: Vec<String> = request.feeds.iter().map(|f| f.name.clone()).collect();
+    let cut = Cut { feeds, fetches: request.fetches.clone() };
+    let loaded =
+        cluster::load_file(&args.graph.graph, args.graph.format.as_deref(), args.graph.quiet, &cut, &mut options)?;
+    let (mut program, gone, assumed) = (loaded.program, loaded.gone, loaded.assumed);
+    let found = cluster::find(&args.graph, &program, &options)?;
+    report::with_copies(&mut program, &found);
+    let facts = facts(&mut program, request, options.entrance == Entrance::Saved)
+        .map_err(|e| graph::in_file(e, &args.graph))?;
+    let source = compile::source_name(&args.graph.graph);
+    let input = report::Input { program: &program, found: &found, facts: &facts, gone: gone.len(), assumed, source };
+    let mut made = report::report(&input);
+    report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
+    if !args.no_compile {
+        compile_clusters(args, &program, &found, &facts, &mut made)?;
+    }
+    deliver(args, &made)?;
+    // The process ends: taking a million nodes apart would be time for nothing.
+    std::mem::forget((program, facts, found));
+    Ok(Verdict::Yes)
+}
+
+/// What is known of the tensors of a program that was brought to the pass. A feed that the cut made an argument has the
+/// argument's name.
+fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Facts> {
+    // Calls are inlined: what signatures name may be gone, and Placeholders are there whatever signature is called.
+    program.signatures.clear();
+    request.signature = None;
+    if saved && !request.fetches.is_empty() {
+        for (i, feed) in request.feeds.iter_mut().enumerate() {
+            let (name, port) = feed.name.rsplit_once(':').unwrap_or((&feed.name, "0"));
+            feed.name = format!("_arg_{name}_{port}_{i}");
+        }
+    }
+    let open = prepare::open(program, &request)?;
+    Ok(infer::infer(program, &open.feeds))
+}
+
+/// Compiles each cluster alone, where its sizes are known.
+fn compile_clusters(
+    args: &ReportArgs,
+    program: &Program,
+    found: &Clustering,
+    facts: &Facts,
+    made: &mut Report,
+) -> Result<()> {
+    let target = graph::target(&args.target)?;
+    for at in 0..found.clusters.len() {
+        let cluster = &made.columns.nodes.cluster;
+        let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
+        match compile_cluster(args, program, facts, &inside, &made.clusters[at].name, &target) {
+            Ok(code) => {
+                made.clusters[at].code = Some(made.code.len() as u32);
+                made.code.push(code);
+            }
+            Err(error) => made.clusters[at].refused = error.into_diagnostics().iter().map(told).collect(),
+        }
+    }
+    Ok(())
+}
+
+fn compile_cluster(
+    args: &ReportArgs,
+    program: &Program,
+    facts: &Facts,
+    inside: &dyn Fn(NodeId) -> bool,
+    name: &str,
+    target: &Target,
+) -> Result<report::Code> {
+    let part = report::part(program, facts, inside)?;
+    let lowered = compile::lowered_part(program, &part.feeds, &part.fetches)?;
+    if !args.profile {
+        let (module, loops) = compile::plan(lowered, name, name, target)?;
+        let assembly = codegen::print(&loops, target, Text::Assembly)?;
+        return Ok(code::describe(&module, &loops, target, &assembly, None));
+    }
+    let infos = lowered.args.clone();
+    let built = compile::build(lowered, name, name, target, Launches::Observed, &mut None)?;
+    let assembly = codegen::print(&built.program, target, Text::Assembly)?;
+    let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
+    let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
+    let times = code::Times { ms: least.iter().map(|t| t.as_secs_f64() * 1e3).collect(), runs };
+    Ok(code::describe(&built.module, &built.program, target, &assembly, Some(&times)))
+}
+
+/// A reason in one sentence, with what helps.
+fn told(d: &Diagnostic) -> String {
+    let place = d.place.node.as_ref().map_or(String::new(), |n| format!("node `{n}`: "));
+    let help = d.help.as_ref().map_or(String::new(), |h| format!("; {h}"));
+    format!("{} {place}{}{help}", d.code.id(), d.message)
+}
+
+fn deliver(args: &ReportArgs, made: &Report) -> Result<()> {
+    if args.json {
+        let text = serde_json::to_string(made).map_err(|e| Error::internal("report", e.to_string()))?;
+        out::line(text)?;
+    }
+    let Some(path) = &args.out else {
+        return if args.json {
+            Ok(())
+        } else {
+            Err(Diagnostic::new(Code::BadOption, "a page needs a file to be written to")
+                .help("-o FILE.html, or --json for the data alone")
+                .into())
+        };
+    };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    files::write_all(folder, &[(name, page::render(made)?.into_bytes())])?;
+    if !args.json {
+        let s = &made.summary;
+        out::line(format_args!(
+            "{}: {} of {} nodes in {} clusters, {} of them compiled",
+            path.display(),
+            s.clustered,
+            s.nodes,
+            made.clusters.len(),
+            made.code.len()
+        ))?;
+    }
+    Ok(())
+}

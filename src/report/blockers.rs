@@ -1,0 +1,154 @@
+//! What keeps nodes outside, grouped, the most valuable first; and what stopped clusters.
+use super::graph::Columns;
+use super::model::{Blocker, Gain, Stop};
+use crate::cluster::{self, Clustering, Options};
+use crate::diag::Code;
+use crate::diag::codes::CODES;
+use crate::graph::Program;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Larger graphs are not clustered anew for each blocker.
+const MOST_NODES: usize = 20_000;
+/// Ops for which it is asked what would be if XLA compiled them.
+const MOST_ASKED: usize = 8;
+
+/// Whether nodes that are outside for this reason are there because something is in the way: it is not for what is outside
+/// by its nature, or by choice of TensorFlow's that costs nothing.
+fn blocks(code: &str) -> bool {
+    let row = CODES.iter().find(|r| r.code.id() == code);
+    !matches!(
+        row.map(|r| r.code),
+        Some(Code::GraphArgument | Code::Declustered | Code::NotFetched | Code::ExpandedNode | Code::LoopConstant)
+    )
+}
+
+/// Whether a reason is one of the op, not of the node.
+fn is_of_op(code: &str) -> bool {
+    let row = CODES.iter().find(|r| r.code.id() == code);
+    !matches!(
+        row.map(|r| r.code),
+        Some(
+            Code::ClusterTooSmall
+                | Code::Declustered
+                | Code::GraphArgument
+                | Code::NotFetched
+                | Code::ExpandedNode
+                | Code::ClusteringOff
+                | Code::FuelSpent
+                | Code::NoCompilationDevice
+                | Code::AlreadyClustered
+                | Code::LoopsCross
+        )
+    )
+}
+
+/// Ops that hold no work and no values between clusters: feeds, variables, what saves them.
+fn is_border(op: &str) -> bool {
+    matches!(
+        op,
+        "Placeholder"
+            | "PlaceholderV2"
+            | "PlaceholderWithDefault"
+            | "_Arg"
+            | "_Retval"
+            | "VarHandleOp"
+            | "NoOp"
+            | "SaveV2"
+            | "RestoreV2"
+            | "MergeV2Checkpoints"
+            | "ShardedFilename"
+            | "StringJoin"
+    )
+}
+
+/// The groups, by what they cost.
+pub fn groups(columns: &Columns) -> Vec<Blocker> {
+    let nodes = &columns.nodes;
+    let mut cuts = vec![0usize; nodes.name.len()];
+    for edge in &columns.edges {
+        edge.path.iter().collect::<BTreeSet<_>>().into_iter().for_each(|&n| cuts[n as usize] += 1);
+    }
+    let mut groups: BTreeMap<(&str, &str), Blocker> = BTreeMap::new();
+    for (i, reason) in nodes.reason.iter().enumerate() {
+        let Some(reason) = reason.and_then(|r| columns.reasons.get(r as usize)) else { continue };
+        let op = columns.ops[nodes.op[i] as usize].as_str();
+        let key = (reason.code.as_str(), if is_of_op(&reason.code) { op } else { "" });
+        let group = groups.entry(key).or_insert_with(|| Blocker {
+            code: reason.code.clone(),
+            slug: reason.slug,
+            op: key.1.to_string(),
+            reason: if key.1.is_empty() { reason.about.to_string() } else { reason.text.clone() },
+            cure: reason.cure,
+            blocks: blocks(&reason.code) && !is_border(op),
+            nodes: Vec::new(),
+            flops: 0,
+            cuts: 0,
+            gain: None,
+        });
+        group.nodes.push(i as u32);
+        group.flops = group.flops.saturating_add(nodes.flops[i].unwrap_or(0));
+        group.cuts += cuts[i];
+    }
+    let mut groups: Vec<Blocker> = groups.into_values().collect();
+    sort(&mut groups);
+    groups
+}
+
+/// The most valuable first: by the work that would be gained, or is outside, then by nodes.
+fn sort(groups: &mut [Blocker]) {
+    let worth = |b: &Blocker| {
+        let gain = b.gain.unwrap_or(Gain { nodes: 0, flops: 0, clusters: 0 });
+        let flops = (b.flops as i128).max(gain.flops.into());
+        let nodes = (b.nodes.len() as i64).max(gain.nodes);
+        (!b.blocks, std::cmp::Reverse(flops), std::cmp::Reverse(b.cuts), std::cmp::Reverse(nodes))
+    };
+    groups.sort_by_key(worth);
+}
+
+/// Clusters anew for the ops of the first groups, as if XLA compiled them, and says what that would gain.
+pub fn what_ifs(
+    report: &mut super::Report,
+    program: &Program,
+    found: &Clustering,
+    options: &Options,
+) -> crate::diag::Result<()> {
+    if report.summary.nodes > MOST_NODES {
+        return Ok(());
+    }
+    let flops = &report.columns.nodes.flops;
+    let inside = |found: &Clustering| -> i64 {
+        let all = found.nodes.iter().zip(flops).filter(|(n, _)| n.cluster.is_ok());
+        all.fold(0u64, |sum, (_, f)| sum.saturating_add(f.unwrap_or(0))) as i64
+    };
+    let now = inside(found);
+    let mut asked = options.clone();
+    asked.refused_edges = false;
+    for blocker in report.blockers.iter_mut().filter(|b| b.blocks && !b.op.is_empty()).take(MOST_ASKED) {
+        asked.what_if = vec![blocker.op.clone()];
+        let then = cluster::cluster(program, &program.graph, &asked)?;
+        blocker.gain = Some(Gain {
+            nodes: then.clustered() as i64 - found.clustered() as i64,
+            flops: inside(&then) - now,
+            clusters: then.clusters.len() as i64 - found.clusters.len() as i64,
+        });
+    }
+    sort(&mut report.blockers);
+    Ok(())
+}
+
+/// What stopped clusters from growing.
+pub fn stops(columns: &Columns) -> Vec<Stop> {
+    let mut by_code: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (i, edge) in columns.edges.iter().enumerate() {
+        by_code.entry(&edge.code).or_default().push(i as u32);
+    }
+    let mut stops: Vec<Stop> = by_code
+        .into_iter()
+        .filter_map(|(code, edges)| {
+            let row = Code::parse(code)?;
+            Some(Stop { code: code.to_string(), slug: row.slug, about: row.about, cure: row.cure, edges })
+        })
+        .collect();
+    stops.sort_by_key(|s| std::cmp::Reverse(s.edges.len()));
+    stops
+}

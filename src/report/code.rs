@@ -1,0 +1,104 @@
+//! A compiled cluster as data: its module, kernels, machine code, buffers and times.
+use super::memory::Lives;
+use super::model::{Buffer, Code, Kernel, Place};
+use crate::hlo::{Module, text};
+use crate::kernel::{self, Program};
+use crate::target::Target;
+use std::collections::HashMap;
+
+/// Measured times: the least of each kernel in one call, in milliseconds, and how many calls there were.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    /// By kernel.
+    pub ms: Vec<f64>,
+    /// Calls.
+    pub runs: u64,
+}
+
+/// What came of a cluster; `assembly` is the text of all of its machine code.
+pub fn describe(module: &Module, program: &Program, target: &Target, assembly: &str, times: Option<&Times>) -> Code {
+    let style = text::Style { large_constants: false, metadata: true };
+    let loops = kernel_texts(program);
+    let functions = functions(assembly);
+    let lives = Lives::new(program);
+    let size = |b: &kernel::Buffer| b.elements.saturating_mul(b.dtype.bytes() as u64);
+    let kernels = program.kernels.iter().map(|(id, k)| {
+        let at = id.0 as usize;
+        let buffers = k.buffers();
+        Kernel {
+            label: k.label.clone(),
+            insts: k.insts.clone(),
+            bytes: buffers.iter().fold(0, |sum, &b| size(&program.buffers[b]).saturating_add(sum)),
+            buffers: buffers.into_iter().map(|b| b.0).collect(),
+            flops: k.flops,
+            text: loops.get(at).cloned().unwrap_or_default(),
+            asm: functions.get(format!("{}_k{at}", program.name).as_str()).map_or(String::new(), |t| t.to_string()),
+            ms: times.and_then(|t| t.ms.get(at).copied()),
+        }
+    });
+    let buffers = program.buffers.values().zip(&lives.of).map(|(b, life)| {
+        let (place, at) = match b.place {
+            kernel::Place::Arg(n) => (Place::Argument, n as u64),
+            kernel::Place::Result(n) => (Place::Result, n as u64),
+            kernel::Place::Weights(at) => (Place::Weights, at),
+            kernel::Place::Workspace(at) => (Place::Workspace, at),
+            kernel::Place::Stack => (Place::Stack, 0),
+        };
+        let shape = format!("{}[{}]", b.dtype, b.elements);
+        Buffer { shape, bytes: size(b), place, at, first: life.map(|l| l.0), last: life.map(|l| l.1) }
+    });
+    Code {
+        target: format!("{} {}", target.triple, target.cpu),
+        hlo: text::print_with(module, style),
+        kernels: kernels.collect(),
+        buffers: buffers.collect(),
+        launches: lives.launches,
+        weights_bytes: program.weights_bytes,
+        workspace_bytes: program.workspace_bytes,
+        flops: program.flops,
+        runs: times.map_or(0, |t| t.runs),
+    }
+}
+
+/// The loops of each kernel, cut out of the text of the program.
+fn kernel_texts(program: &Program) -> Vec<String> {
+    let whole = kernel::print(program);
+    let mut texts: Vec<String> = Vec::new();
+    let mut open = false;
+    for line in whole.lines() {
+        if line.starts_with("kernel ") {
+            texts.push(String::new());
+            open = true;
+        } else if !line.starts_with("  ") {
+            open = false;
+        }
+        if let Some(text) = texts.last_mut().filter(|_| open) {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    texts
+}
+
+/// The functions of assembly text by symbol: from the label to where its size is told.
+fn functions(assembly: &str) -> HashMap<&str, &str> {
+    let mut found = HashMap::new();
+    let mut open: Option<(&str, usize)> = None;
+    let mut at = 0;
+    for line in assembly.split_inclusive('\n') {
+        let text = line.trim_end();
+        let end = text.starts_with(".Lfunc_end") || text.starts_with("Lfunc_end") || text.starts_with("\t.size");
+        if let Some((name, from)) = open.filter(|_| end) {
+            found.insert(name, &assembly[from..at]);
+            open = None;
+        }
+        // A comment may follow the label.
+        let label = text.split('#').next().unwrap_or("").trim_end().strip_suffix(':');
+        if let Some(name) = label.filter(|l| open.is_none() && !l.starts_with('.') && !l.contains(char::is_whitespace))
+        {
+            open = Some((name.trim_start_matches('_'), at));
+        }
+        at += line.len();
+    }
+    found
+}

@@ -1,0 +1,235 @@
+//! How much work a node is, from the shapes of its tensors: contractions exactly, what goes element by element one operation
+//! an element, what only moves data none.
+//!
+//! A multiplication and an addition count as two; padding counts as what it is multiplied with; the bodies of loops and the
+//! branches of conditions count once. Where a size is open or nothing is known of the op, there is no number.
+use crate::graph::{Endpoint, Graph, Node, Program};
+use crate::infer::{Facts, GraphFacts};
+use crate::ops::{self, Shapes};
+use crate::tensor::element_count;
+use std::collections::{HashMap, HashSet};
+
+/// Calls are followed this deep.
+const MOST_CALLS: usize = 50;
+
+/// Ops without a row that compute nothing: what a graph is held together with.
+const IDLE: &[&str] = &[
+    "_Arg",
+    "_Retval",
+    "Placeholder",
+    "PlaceholderV2",
+    "NoOp",
+    "VarHandleOp",
+    "VariableV2",
+    "Variable",
+    "ReadVariableOp",
+    "AssignVariableOp",
+    "Assign",
+    "VarIsInitializedOp",
+    "Switch",
+    "RefSwitch",
+    "Merge",
+    "RefMerge",
+    "Enter",
+    "RefEnter",
+    "Exit",
+    "RefExit",
+    "NextIteration",
+    "RefNextIteration",
+    "LoopCond",
+    "_ScopedAllocator",
+    "SaveV2",
+    "RestoreV2",
+    "MergeV2Checkpoints",
+    "ShardedFilename",
+    "StringJoin",
+    "_HostSend",
+    "_HostRecv",
+    "_Send",
+    "_Recv",
+    "Stage",
+    "Unstage",
+];
+
+/// The work of each node of the top-level graph.
+pub fn of_graph(program: &Program, facts: &Facts) -> Vec<Option<u64>> {
+    let mut counter = Counter { program, facts, known: HashMap::new() };
+    let scope = Scope { graph: &program.graph, facts: &facts.graph };
+    program.graph.nodes.values().enumerate().map(|(i, node)| counter.node(&scope, i, node, 0)).collect()
+}
+
+struct Scope<'a> {
+    graph: &'a Graph,
+    facts: &'a GraphFacts,
+}
+
+impl Scope<'_> {
+    fn dims(&self, at: Endpoint) -> Option<Vec<u64>> {
+        self.facts.get(at.node.0 as usize)?.get(at.port as usize)?.dims.fixed()
+    }
+    /// The sizes of a node's data input.
+    fn input(&self, node: &Node, i: usize) -> Option<Vec<u64>> {
+        self.dims(*node.inputs.get(i)?)
+    }
+    /// The sizes of an output of node `i`.
+    fn output(&self, i: usize, port: usize) -> Option<Vec<u64>> {
+        self.facts.get(i)?.get(port)?.dims.fixed()
+    }
+}
+
+struct Counter<'a> {
+    program: &'a Program,
+    facts: &'a Facts,
+    /// The work of functions that were counted, or are being counted.
+    known: HashMap<usize, Option<u64>>,
+}
+
+impl Counter<'_> {
+    fn node(&mut self, scope: &Scope, i: usize, node: &Node, depth: usize) -> Option<u64> {
+        let op = &*node.op;
+        let called: &[&str] = match op {
+            "PartitionedCall" | "StatefulPartitionedCall" => &["f"],
+            "If" | "StatelessIf" => &["then_branch", "else_branch"],
+            "While" | "StatelessWhile" | "XlaWhile" => &["cond", "body"],
+            _ if self.program.functions.contains_key(op) => return self.function(op, depth),
+            _ => return estimate(scope, i, node),
+        };
+        let mut sum = 0u64;
+        for attr in called {
+            sum = sum.saturating_add(self.function(&node.func(attr)?.name, depth)?);
+        }
+        Some(sum)
+    }
+
+    fn function(&mut self, name: &str, depth: usize) -> Option<u64> {
+        let (at, _, function) = self.program.functions.get_full(name)?;
+        if depth >= MOST_CALLS {
+            return None;
+        }
+        if let Some(known) = self.known.get(&at) {
+            return *known;
+        }
+        self.known.insert(at, None);
+        let facts = self.facts;
+        let scope = Scope { graph: &function.graph, facts: facts.functions.get(at)? };
+        let mut sum = Some(0u64);
+        for (i, node) in scope.graph.nodes.values().enumerate() {
+            let one = self.node(&scope, i, node, depth + 1);
+            sum = sum.zip(one).map(|(a, b)| a.saturating_add(b));
+        }
+        self.known.insert(at, sum);
+        sum
+    }
+}
+
+/// The work of an op that calls nothing.
+fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
+    let op = &*node.op;
+    if IDLE.contains(&op) {
+        return Some(0);
+    }
+    let row = ops::find(op)?;
+    let out = || element_count(&scope.output(i, 0)?);
+    let read = || element_count(&scope.input(node, 0)?);
+    let times = |n: u64, each: u64| n.saturating_mul(each);
+    match op {
+        "MatMul" | "SparseMatMul" | "_FusedMatMul" => product(scope, node, "transpose_a", out()?),
+        "BatchMatMul" | "BatchMatMulV2" | "BatchMatMulV3" => product(scope, node, "adj_x", out()?),
+        "Einsum" | "XlaEinsum" => einsum(scope, node),
+        "Conv" | "Conv1D" | "Conv2D" | "Conv3D" | "_FusedConv2D" => {
+            Some(times(out()?, 2 * window(&scope.input(node, 1)?, 1)?))
+        }
+        "DepthwiseConv2dNative" | "_FusedDepthwiseConv2dNative" | "FusedDepthwiseConv2dNative" => {
+            Some(times(out()?, 2 * window(&scope.input(node, 1)?, 2)?))
+        }
+        "Conv2DBackpropInput" | "Conv3DBackpropInputV2" => behind(scope, node, &scope.input(node, 1)?, 1),
+        "DepthwiseConv2dNativeBackpropInput" => behind(scope, node, &scope.input(node, 1)?, 2),
+        "Conv2DBackpropFilter" | "Conv3DBackpropFilterV2" => behind(scope, node, &scope.output(i, 0)?, 1),
+        "DepthwiseConv2dNativeBackpropFilter" => behind(scope, node, &scope.output(i, 0)?, 2),
+        "MaxPool" | "AvgPool" | "MaxPool3D" | "AvgPool3D" | "MaxPoolWithArgmax" => {
+            let size = node.ints("ksize")?.iter().try_fold(1u64, |n, &k| n.checked_mul(u64::try_from(k).ok()?))?;
+            Some(times(out()?, size))
+        }
+        "BiasAdd" | "BiasAddV1" | "AddN" | "Prelu" | "Select" | "SelectV2" | "ClipByValue" => out(),
+        "Softmax" | "LogSoftmax" => Some(times(out()?, 5)),
+        "FusedBatchNorm" | "FusedBatchNormV2" | "FusedBatchNormV3" | "_FusedBatchNormEx" => {
+            Some(times(out()?, if node.bool("is_training").unwrap_or(true) { 5 } else { 2 }))
+        }
+        "Sum"
+        | "Mean"
+        | "Prod"
+        | "Max"
+        | "Min"
+        | "All"
+        | "Any"
+        | "ArgMax"
+        | "ArgMin"
+        | "L2Loss"
+        | "EuclideanNorm"
+        | "BiasAddGrad"
+        | "Cumsum"
+        | "Cumprod"
+        | "SegmentSumV2"
+        | "UnsortedSegmentSum"
+        | "UnsortedSegmentMax"
+        | "UnsortedSegmentMin"
+        | "UnsortedSegmentProd" => read(),
+        "ResizeBilinear" => Some(times(out()?, 9)),
+        _ if moves(op) => Some(0),
+        _ if matches!(row.shapes, Shapes::Pointwise) => out(),
+        _ => None,
+    }
+}
+
+/// Whether an op only moves, makes or describes data.
+fn moves(op: &str) -> bool {
+    static MOVING: std::sync::OnceLock<HashSet<&'static str>> = std::sync::OnceLock::new();
+    let families = || {
+        let all = ops::all().filter(|(family, _)| matches!(*family, "array" | "control_flow" | "list" | "random"));
+        all.map(|(_, row)| row.name).collect()
+    };
+    MOVING.get_or_init(families).contains(op)
+        || matches!(op, "ResizeNearestNeighbor" | "Bitcast" | "CropAndResize" | "ExtractImagePatches" | "XlaSharding")
+}
+
+/// A matrix product with `out` elements: two operations for each number that is summed up.
+fn product(scope: &Scope, node: &Node, transposed: &str, out: u64) -> Option<u64> {
+    let dims = scope.input(node, 0)?;
+    let back = if node.bool(transposed) == Some(true) { 2 } else { 1 };
+    let inner = dims.len().checked_sub(back).and_then(|at| dims.get(at))?;
+    Some(out.saturating_mul(2).saturating_mul(*inner))
+}
+
+/// The products that go into one element of a convolution: the filter's sizes without its last `channels`.
+fn window(filter: &[u64], channels: usize) -> Option<u64> {
+    element_count(filter.get(..filter.len().checked_sub(channels)?)?)
+}
+
+/// The gradients of a convolution: as much as the convolution, whose result is the node's input 2.
+fn behind(scope: &Scope, node: &Node, filter: &[u64], channels: usize) -> Option<u64> {
+    let result = element_count(&scope.input(node, 2)?)?;
+    Some(result.saturating_mul(2).saturating_mul(window(filter, channels)?))
+}
+
+/// All sizes of an equation multiplied, twice where two operands are multiplied and summed.
+fn einsum(scope: &Scope, node: &Node) -> Option<u64> {
+    let equation: String = node.str("equation")?.chars().filter(|c| !c.is_whitespace()).collect();
+    let (left, _) = equation.split_once("->")?;
+    let mut sizes: HashMap<char, u64> = HashMap::new();
+    let mut hidden = 1;
+    for (i, term) in left.split(',').enumerate() {
+        let dims = scope.input(node, i)?;
+        let labels: Vec<char> = term.chars().filter(|c| c.is_alphabetic()).collect();
+        let before = term.find("...").unwrap_or(labels.len()).min(dims.len());
+        let dots = dims.len().checked_sub(labels.len())?;
+        hidden = element_count(dims.get(before..before + dots)?)?.max(hidden);
+        let named = dims[..before].iter().chain(&dims[before + dots..]);
+        sizes.extend(labels.into_iter().zip(named.copied()));
+    }
+    // A product does not depend on the order.
+    #[expect(clippy::iter_over_hash_type, reason = "numbers are multiplied, in any order")]
+    for size in sizes.into_values() {
+        hidden = u64::saturating_mul(hidden, size);
+    }
+    Some(hidden.saturating_mul(if node.inputs.len() > 1 { 2 } else { 1 }))
+}

@@ -1,0 +1,224 @@
+//! The nodes of a graph in columns: what many nodes share stands once.
+use super::model::Edge;
+use crate::cluster::{Clustering, EdgeReason};
+use crate::graph::{Attr, Endpoint, Node, NodeId, Program};
+use crate::infer::Facts;
+use indexmap::{IndexMap, IndexSet};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// No attribute is told at greater length.
+const LONGEST_ATTR: usize = 120;
+
+/// The graph.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Columns {
+    /// Ops.
+    pub ops: Vec<String>,
+    /// Types of tensors.
+    pub types: Vec<String>,
+    /// Devices.
+    pub devices: Vec<String>,
+    /// Attributes of a node, as `name=value`.
+    pub attrs: Vec<String>,
+    /// Why nodes are outside.
+    pub reasons: Vec<Reason>,
+    /// The nodes, a list for each property.
+    pub nodes: Nodes,
+    /// Edges between clusters that joined nothing.
+    pub edges: Vec<Edge>,
+}
+
+/// The properties of all nodes.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Nodes {
+    /// Names.
+    pub name: Vec<String>,
+    /// Places in `ops`.
+    pub op: Vec<u32>,
+    /// Places in `devices`.
+    pub device: Vec<u32>,
+    /// Places in `attrs`.
+    pub attr: Vec<u32>,
+    /// Numbers of clusters.
+    pub cluster: Vec<Option<u32>>,
+    /// Places in `reasons`, for those in no cluster.
+    pub reason: Vec<Option<u32>>,
+    /// Operations; null where they are not known.
+    pub flops: Vec<Option<u64>>,
+    /// Places in `types`, one an output.
+    pub outputs: Vec<Vec<u32>>,
+    /// Data inputs: node, output, node, output, ...
+    pub inputs: Vec<Vec<u32>>,
+    /// Control inputs.
+    pub controls: Vec<Vec<u32>>,
+}
+
+/// Why a node is in no cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Reason {
+    /// The code.
+    pub code: String,
+    /// Its name.
+    pub slug: &'static str,
+    /// A sentence.
+    pub text: String,
+    /// What the code means.
+    pub about: &'static str,
+    /// What usually helps.
+    pub cure: &'static str,
+}
+
+/// Puts the copies of constants that clustering made into the program's graph, where their users find them.
+pub fn with_copies(program: &mut Program, found: &Clustering) {
+    if found.copies.is_empty() {
+        return;
+    }
+    let known: HashMap<String, NodeId> = program.graph.nodes.iter().map(|(id, n)| (n.name.to_string(), id)).collect();
+    for copy in &found.copies {
+        let (Some(&of), Some(&user)) = (known.get(&copy.of), known.get(&copy.user)) else { continue };
+        let made = Node { name: copy.name.as_str().into(), ..program.graph.nodes[of].clone() };
+        let id = program.graph.nodes.push(made);
+        let user = &mut program.graph.nodes[user];
+        match copy.input {
+            Some(at) => {
+                if let Some(input) = user.inputs.get_mut(at) {
+                    *input = Endpoint { node: id, port: input.port };
+                }
+            }
+            None => user.controls = user.controls.iter().copied().chain([id]).collect(),
+        }
+    }
+}
+
+impl Columns {
+    /// The columns of the top-level graph; `flops` has an entry a node.
+    pub fn new(program: &Program, found: &Clustering, facts: &Facts, flops: &[Option<u64>]) -> Columns {
+        let verdicts: HashMap<&str, _> = found.nodes.iter().map(|v| (v.name.as_str(), v)).collect();
+        let (mut ops, mut types, mut devices, mut attrs) =
+            (Interned::default(), Interned::default(), Interned::default(), Interned::default());
+        let mut reasons: IndexSet<Reason> = IndexSet::new();
+        let mut nodes = Nodes::default();
+        for (i, node) in program.graph.nodes.values().enumerate() {
+            let verdict = verdicts.get(&*node.name).map(|v| &v.cluster);
+            let reason = verdict.and_then(|v| v.as_ref().err()).map(|left| {
+                let row = left.code().row();
+                let text = left.text(&node.op);
+                let reason = Reason { code: row.code.id(), slug: row.slug, text, about: row.about, cure: row.cure };
+                reasons.insert_full(reason).0 as u32
+            });
+            nodes.name.push(node.name.to_string());
+            nodes.op.push(ops.of(&node.op));
+            nodes.device.push(devices.of(&node.device));
+            nodes.attr.push(attrs.of(&told(node)));
+            nodes.cluster.push(verdict.and_then(|v| v.as_ref().ok()).copied());
+            nodes.reason.push(reason);
+            nodes.flops.push(flops.get(i).copied().flatten());
+            let outputs = facts.graph.get(i).map_or(&[][..], |f| f);
+            nodes.outputs.push(
+                outputs
+                    .iter()
+                    .map(|fact| {
+                        let dtype = fact.dtype.map_or("?".to_string(), |t| t.to_string());
+                        types.of(&format!("{dtype}{}", fact.dims))
+                    })
+                    .collect(),
+            );
+            nodes.inputs.push(node.inputs.iter().flat_map(|e| [e.node.0, e.port]).collect());
+            nodes.controls.push(node.controls.iter().map(|c| c.0).collect());
+        }
+        let edges = edges(&nodes, found);
+        Columns {
+            ops: ops.list(),
+            types: types.list(),
+            devices: devices.list(),
+            attrs: attrs.list(),
+            reasons: reasons.into_iter().collect(),
+            nodes,
+            edges,
+        }
+    }
+}
+
+fn edges(nodes: &Nodes, found: &Clustering) -> Vec<Edge> {
+    if found.refused.is_empty() {
+        return Vec::new();
+    }
+    let numbers: HashMap<&str, u32> = nodes.name.iter().enumerate().map(|(i, n)| (n.as_str(), i as u32)).collect();
+    let number = |name: &String| numbers.get(name.as_str()).copied();
+    let edge = |e: &crate::cluster::RefusedEdge| Edge {
+        from: number(&e.from),
+        to: number(&e.to),
+        code: e.why.code().id(),
+        reason: e.why.text(),
+        path: match &e.why {
+            EdgeReason::Cycle { path } => path.iter().filter_map(number).collect(),
+            EdgeReason::Deadness { .. }
+            | EdgeReason::Devices
+            | EdgeReason::Scopes { .. }
+            | EdgeReason::TooLarge { .. }
+            | EdgeReason::CrossDevice
+            | EdgeReason::Resources { .. } => Vec::new(),
+        },
+    };
+    found.refused.iter().map(edge).collect()
+}
+
+/// Texts by their first place.
+#[derive(Default)]
+struct Interned(IndexMap<String, ()>);
+
+impl Interned {
+    fn of(&mut self, text: &str) -> u32 {
+        let at = match self.0.get_index_of(text) {
+            Some(at) => at,
+            None => self.0.insert_full(text.to_string(), ()).0,
+        };
+        at as u32
+    }
+    fn list(self) -> Vec<String> {
+        self.0.into_keys().collect()
+    }
+}
+
+/// The attributes of a node that say something: not those that its types and shapes tell already.
+fn told(node: &Node) -> String {
+    const KNOWN: &[&str] = &["T", "dtype", "Tidx", "Tshape", "Index", "Tpaddings", "_output_shapes", "_class"];
+    let said = node.attrs.iter().filter(|(name, _)| !KNOWN.contains(&&**name));
+    let parts: Vec<String> = said.filter_map(|(name, value)| Some(format!("{name}={}", spelled(value)?))).collect();
+    parts.join("\n")
+}
+
+/// An attribute's value in short; `None` for an empty one.
+fn spelled(value: &Attr) -> Option<String> {
+    let text = match value {
+        Attr::Str(v) if v.is_empty() => return None,
+        Attr::Str(v) => format!("\"{}\"", String::from_utf8_lossy(v)),
+        Attr::Int(v) => v.to_string(),
+        Attr::Float(v) => v.to_string(),
+        Attr::Bool(v) => v.to_string(),
+        Attr::Type(v) => v.to_string(),
+        Attr::Shape(v) => v.to_string(),
+        Attr::Tensor(v) => format!("{v:?}"),
+        Attr::Strings(dims, _) => format!("string{dims:?}"),
+        Attr::OpaqueTensor(v) => v.to_string(),
+        Attr::Func(f) => f.name.to_string(),
+        Attr::Placeholder(v) => format!("${v}"),
+        Attr::Strs(v) => list(v, |s| format!("\"{}\"", String::from_utf8_lossy(s))),
+        Attr::Ints(v) => list(v, i64::to_string),
+        Attr::Floats(v) => list(v, f32::to_string),
+        Attr::Bools(v) => list(v, bool::to_string),
+        Attr::Types(v) => list(v, ToString::to_string),
+        Attr::Shapes(v) => list(v, ToString::to_string),
+        Attr::Funcs(v) => list(v, |f| f.name.to_string()),
+        Attr::EmptyList => return None,
+    };
+    let short: String = text.chars().take(LONGEST_ATTR).collect();
+    Some(if short.len() < text.len() { short + "…" } else { short })
+}
+
+/// At most thirty-two of a list: more would be cut off anyway.
+fn list<T>(all: &[T], spell: impl Fn(&T) -> String) -> String {
+    let shown: Vec<String> = all.iter().take(32).map(spell).collect();
+    format!("[{}{}]", shown.join(","), if all.len() > 32 { ",…" } else { "" })
+}

@@ -1,0 +1,60 @@
+//! Which launches of a call touch which buffers, read off the steps of a program.
+use crate::kernel::{BufId, Program, Step};
+use crate::util::id_vec::Id;
+
+/// Launches in the order of a call, and the lives of buffers.
+pub struct Lives {
+    /// The kernels, loops and branches once.
+    pub launches: Vec<u32>,
+    /// By buffer: its first and last launch.
+    pub of: Vec<Option<(u32, u32)>>,
+}
+
+impl Lives {
+    /// The lives of the buffers of `program`. What lives into a loop lives until its end.
+    pub fn new(program: &Program) -> Lives {
+        let mut lives = Lives { launches: Vec::new(), of: vec![None; program.buffers.len()] };
+        lives.steps(program, &program.steps);
+        lives
+    }
+
+    fn steps(&mut self, program: &Program, all: &[Step]) {
+        for step in all {
+            match step {
+                Step::Launch(kernel) => {
+                    for buffer in program.kernels[*kernel].buffers() {
+                        self.touch(buffer, self.launches.len());
+                    }
+                    self.launches.push(kernel.0);
+                }
+                Step::While { cond, pred, body } => {
+                    let start = self.launches.len();
+                    self.steps(program, cond);
+                    self.steps(program, body);
+                    self.close(start, *pred);
+                }
+                Step::Branch { selector, branches } => {
+                    let start = self.launches.len();
+                    branches.iter().for_each(|branch| self.steps(program, branch));
+                    self.close(start, *selector);
+                }
+            }
+        }
+    }
+
+    fn touch(&mut self, buffer: BufId, at: usize) {
+        let at = at as u32;
+        let life = self.of[buffer.index()].get_or_insert((at, at));
+        *life = (life.0.min(at), life.1.max(at));
+    }
+
+    fn close(&mut self, start: usize, asked: BufId) {
+        let Some(end) = self.launches.len().checked_sub(1).filter(|&end| end >= start) else { return };
+        self.touch(asked, end);
+        for life in self.of.iter_mut().flatten() {
+            if (life.0 as usize) < start && life.1 as usize >= start {
+                life.1 = end as u32;
+            }
+        }
+    }
+}

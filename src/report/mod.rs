@@ -1,0 +1,95 @@
+//! The report: what became of a graph, as one HTML page that needs nothing else, or as a JSON document.
+//!
+//! In: a program brought to what TensorFlow's pass sees, its clusters, what is known of its tensors, and what the caller
+//! compiled of them. Out: a [`Report`], which is plain data, and [`page::render`], which puts it into a page. Nothing here
+//! compiles, measures, or touches files; the same input gives the same bytes.
+//!
+//! `graph` tells the nodes in columns, `flops` estimates their work, `blockers` groups what keeps nodes outside, `part` cuts a
+//! cluster out so that it can be compiled alone, `code` tells what came of that.
+mod blockers;
+pub mod code;
+mod flops;
+mod graph;
+mod memory;
+mod model;
+pub mod page;
+mod part;
+#[cfg(test)]
+mod tests;
+
+pub use blockers::what_ifs;
+pub use graph::with_copies;
+pub use model::{Blocker, Cluster, Code, Gain, Report, Stop};
+pub use part::{Part, part};
+
+use crate::cluster::Clustering;
+use crate::graph::Program;
+use crate::infer::Facts;
+use graph::Columns;
+use model::Summary;
+
+/// What a report is made of.
+pub struct Input<'a> {
+    /// The program whose top-level graph was clustered; [`with_copies`] has put the copies of constants into it.
+    pub program: &'a Program,
+    /// Its clusters, with the edges that joined nothing.
+    pub found: &'a Clustering,
+    /// What is known of its tensors.
+    pub facts: &'a Facts,
+    /// Nodes of the file that are not in the graph any more.
+    pub gone: usize,
+    /// What was assumed, a sentence each.
+    pub assumed: Vec<String>,
+    /// The file as it is called in the report.
+    pub source: String,
+}
+
+/// The report of a graph, without code: [`Report::clusters`] are filled in by who compiles them.
+pub fn report(input: &Input) -> Report {
+    let Input { program, found, facts, .. } = input;
+    let flops = flops::of_graph(program, facts);
+    let columns = Columns::new(program, found, facts, &flops);
+    let clusters = clusters(input, &columns);
+    let nodes = columns.nodes.name.len();
+    let known = |inside: bool| -> u64 {
+        let all = columns.nodes.flops.iter().zip(&columns.nodes.cluster);
+        all.filter(|(_, c)| !inside || c.is_some()).fold(0, |sum, (f, _)| sum.saturating_add(f.unwrap_or(0)))
+    };
+    let (total, inside) = (known(false), known(true));
+    let part = |a: u64, b: u64| if b == 0 { 0.0 } else { a as f64 / b as f64 };
+    Report {
+        version: model::VERSION,
+        tool: concat!("tfaot ", env!("CARGO_PKG_VERSION")).to_string(),
+        source: input.source.clone(),
+        summary: Summary {
+            nodes,
+            clustered: found.clustered(),
+            node_coverage: part(found.clustered(), nodes as u64),
+            flops: total,
+            clustered_flops: inside,
+            flops_coverage: part(inside, total),
+            unknown_flops: columns.nodes.flops.iter().filter(|f| f.is_none()).count(),
+            gone: input.gone,
+            functions: program.functions.len(),
+        },
+        assumed: input.assumed.clone(),
+        blockers: blockers::groups(&columns),
+        stops: blockers::stops(&columns),
+        clusters,
+        columns,
+        code: Vec::new(),
+    }
+}
+
+fn clusters(input: &Input, columns: &Columns) -> Vec<Cluster> {
+    let mut all: Vec<Cluster> = input.found.clusters.iter().map(Cluster::new).collect();
+    for (flops, at) in columns.nodes.flops.iter().zip(&columns.nodes.cluster) {
+        if let Some(cluster) = at.and_then(|at| all.get_mut(at as usize)) {
+            match flops {
+                Some(n) => cluster.flops = cluster.flops.saturating_add(*n),
+                None => cluster.unknown_flops += 1,
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,238 @@
+//! The data of a report, as it stands in its JSON. Nodes, texts and reasons are named by their place in a list.
+use super::graph::Columns;
+use crate::cluster;
+use serde::Serialize;
+
+/// Raised when a reader of the last version could misread the document.
+pub const VERSION: u32 = 1;
+
+/// The whole document.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The version of this form.
+    pub version: u32,
+    /// What made it.
+    pub tool: String,
+    /// The graph's file.
+    pub source: String,
+    /// The answer.
+    pub summary: Summary,
+    /// What was assumed, a sentence each.
+    pub assumed: Vec<String>,
+    /// What keeps nodes outside, the most valuable first.
+    pub blockers: Vec<Blocker>,
+    /// What stopped clusters from growing, the most frequent first.
+    pub stops: Vec<Stop>,
+    /// The clusters by number.
+    pub clusters: Vec<Cluster>,
+    /// The graph.
+    #[serde(flatten)]
+    pub columns: Columns,
+    /// The code of compiled clusters; [`Cluster::code`] points here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<Code>,
+}
+
+/// The answer in numbers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Nodes of the graph.
+    pub nodes: usize,
+    /// Those in clusters.
+    pub clustered: u64,
+    /// Their part.
+    pub node_coverage: f64,
+    /// Floating-point operations of a call, as far as they are known; loops count once.
+    pub flops: u64,
+    /// Those of nodes in clusters.
+    pub clustered_flops: u64,
+    /// Their part; 0 where nothing is known.
+    pub flops_coverage: f64,
+    /// Nodes whose work is not known: open sizes, or an op without an estimate.
+    pub unknown_flops: usize,
+    /// Nodes of the file that are not in the graph any more, inlined or cut off.
+    pub gone: usize,
+    /// Functions of the library.
+    pub functions: usize,
+}
+
+/// Nodes that are outside for one reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct Blocker {
+    /// The code, such as `TFA0508`.
+    pub code: String,
+    /// Its name.
+    pub slug: &'static str,
+    /// The op, where the reason is one of the op; empty where it is not.
+    pub op: String,
+    /// The reason of the first of the nodes where it is one of the op, else what the code means.
+    pub reason: String,
+    /// What usually helps.
+    pub cure: &'static str,
+    /// Whether it stands in the way; what is outside by its nature, as arguments are, does not.
+    pub blocks: bool,
+    /// The nodes.
+    pub nodes: Vec<u32>,
+    /// Their work, as far as it is known.
+    pub flops: u64,
+    /// Edges that joined nothing because of one of the nodes.
+    pub cuts: usize,
+    /// What would change if XLA compiled the op; `None` where that was not asked.
+    pub gain: Option<Gain>,
+}
+
+/// What would change if XLA compiled an op.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// Nodes more in clusters.
+    pub nodes: i64,
+    /// Operations more in clusters.
+    pub flops: i64,
+    /// Clusters more, less if negative.
+    pub clusters: i64,
+}
+
+/// Edges between clusters that joined nothing for one reason.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stop {
+    /// The code.
+    pub code: String,
+    /// Its name.
+    pub slug: &'static str,
+    /// What it means.
+    pub about: &'static str,
+    /// What usually helps.
+    pub cure: &'static str,
+    /// Places in `edges`.
+    pub edges: Vec<u32>,
+}
+
+/// An edge that joined nothing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Edge {
+    /// A node of the first cluster.
+    pub from: Option<u32>,
+    /// A node of the second.
+    pub to: Option<u32>,
+    /// The code.
+    pub code: String,
+    /// Why, a sentence.
+    pub reason: String,
+    /// For a cycle: the way outside, in nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<u32>,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cluster {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: u64,
+    /// Nodes but constants and identities.
+    pub effective: i64,
+    /// The device that it runs on.
+    pub device: String,
+    /// Operations of its nodes, as far as they are known.
+    pub flops: u64,
+    /// Nodes whose work is not known.
+    pub unknown_flops: usize,
+    /// Its code, a place in `code`.
+    pub code: Option<u32>,
+    /// Why there is no code; empty where there is, or where none was asked for.
+    pub refused: Vec<String>,
+}
+
+impl Cluster {
+    pub(super) fn new(of: &cluster::Cluster) -> Cluster {
+        Cluster {
+            name: of.name.clone(),
+            nodes: of.nodes,
+            effective: of.effective,
+            device: of.device.clone(),
+            flops: 0,
+            unknown_flops: 0,
+            code: None,
+            refused: Vec::new(),
+        }
+    }
+}
+
+/// A compiled cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct Code {
+    /// The processor that it is made for.
+    pub target: String,
+    /// The optimised module.
+    pub hlo: String,
+    /// Its kernels.
+    pub kernels: Vec<Kernel>,
+    /// Its buffers.
+    pub buffers: Vec<Buffer>,
+    /// The kernels in the order of a call, loops once.
+    pub launches: Vec<u32>,
+    /// Bytes of constants.
+    pub weights_bytes: u64,
+    /// Bytes of workspace.
+    pub workspace_bytes: u64,
+    /// Floating-point operations of a call; loops count once.
+    pub flops: u64,
+    /// Calls that were measured; 0: none.
+    pub runs: u64,
+}
+
+/// A kernel.
+#[derive(Clone, Debug, Serialize)]
+pub struct Kernel {
+    /// What it computes.
+    pub label: String,
+    /// Names of the instructions of the module that are computed in it.
+    pub insts: Vec<String>,
+    /// The buffers that it touches.
+    pub buffers: Vec<u32>,
+    /// Floating-point operations of one launch.
+    pub flops: u64,
+    /// Bytes of those buffers.
+    pub bytes: u64,
+    /// Its loops.
+    pub text: String,
+    /// Its machine code.
+    pub asm: String,
+    /// The least time of all its launches in one call, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ms: Option<f64>,
+}
+
+/// Where a buffer lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// The caller's argument.
+    Argument,
+    /// The caller's result.
+    Result,
+    /// The model's constants.
+    Weights,
+    /// The workspace.
+    Workspace,
+    /// A kernel's stack.
+    Stack,
+}
+
+/// A buffer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Buffer {
+    /// Its type, such as `f32[1024]`.
+    pub shape: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Where it lies.
+    pub place: Place,
+    /// Its first byte there, or the number of the argument or result.
+    pub at: u64,
+    /// The first of the launches that touch it; none where none does.
+    pub first: Option<u32>,
+    /// The last of them, those of the loops that it lives through included.
+    pub last: Option<u32>,
+}

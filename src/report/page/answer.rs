@@ -1,0 +1,331 @@
+//! The first thing on the page: how much is in clusters, what keeps the rest outside, what each cluster is. It is plain HTML,
+//! so that it is there before any script ran, prints, and can be read without one.
+use super::escaped;
+use crate::report::model::{Blocker, Cluster, Code, Report, Stop};
+use std::fmt::Write;
+
+/// Rows that a table shows before the rest is folded away.
+const FIRST_ROWS: usize = 12;
+/// No table has more rows.
+const MOST_ROWS: usize = 400;
+/// Examples of nodes in a row.
+const EXAMPLES: usize = 3;
+
+/// The section.
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    verdict(&mut out, report);
+    blockers(&mut out, report);
+    stops(&mut out, report);
+    clusters(&mut out, report);
+    assumed(&mut out, report);
+    out
+}
+
+fn verdict(out: &mut String, report: &Report) {
+    let s = &report.summary;
+    let clusters = count(report.clusters.len() as u64, "cluster");
+    let told = match (s.clustered, s.flops) {
+        (0, _) => "No node is in a cluster.".to_string(),
+        (_, 0) => format!("{} of the nodes are in {clusters}.", percent(s.node_coverage)),
+        _ => format!(
+            "{} of the nodes and {} of the work are in {clusters}.",
+            percent(s.node_coverage),
+            percent(s.flops_coverage)
+        ),
+    };
+    let _ =
+        write!(out, "<h1>{}</h1>\n<p class=\"verdict\">{told}</p>\n<div class=\"bars\">\n", escaped(&report.source));
+    let nodes: Vec<u64> = report.clusters.iter().map(|c| c.nodes).collect();
+    let flops: Vec<u64> = report.clusters.iter().map(|c| c.flops).collect();
+    bar(out, "Nodes", &nodes, s.nodes as u64, &format!("{} of {}", grouped(s.clustered), grouped(s.nodes as u64)));
+    bar(out, "Work", &flops, s.flops, &format!("{} of {}", operations(s.clustered_flops), operations(s.flops)));
+    out.push_str("</div>\n");
+    let mut notes = Vec::new();
+    if s.unknown_flops > 0 {
+        let without = count(s.unknown_flops as u64, "node");
+        notes.push(format!("{without} not counted as work: sizes are open, or nothing is known of the op"));
+    }
+    if s.gone > 0 {
+        let gone = count(s.gone as u64, "node");
+        notes.push(format!("{gone} of the file inlined or cut off before clustering"));
+    }
+    if !notes.is_empty() {
+        let _ = writeln!(out, "<p class=\"note\">{}.</p>", notes.join("; "));
+    }
+}
+
+/// One bar with a part for each cluster.
+fn bar(out: &mut String, label: &str, parts: &[u64], whole: u64, told: &str) {
+    let _ = write!(
+        out,
+        "<div class=\"bar\"><span class=\"bar-label\">{label}</span><svg viewBox=\"0 0 1000 16\" preserveAspectRatio=\"none\" \
+         role=\"img\" aria-label=\"{label}: {told} in clusters\"><rect class=\"rest\" width=\"1000\" height=\"16\"/>"
+    );
+    let mut at = 0.0;
+    // Parts that no one would see are left to the last one.
+    for (i, &part) in parts.iter().enumerate().take(MOST_ROWS) {
+        let width = if whole == 0 { 0.0 } else { 1000.0 * part as f64 / whole as f64 };
+        if width >= 0.5 {
+            let _ = write!(
+                out,
+                "<rect class=\"c{}\" x=\"{at:.1}\" width=\"{:.1}\" height=\"16\"/>",
+                i % 8,
+                (width - 1.0).max(0.5)
+            );
+        }
+        at += width;
+    }
+    let _ = writeln!(out, "</svg><span class=\"bar-told\">{told}</span></div>");
+}
+
+/// Opens a table; rows beyond the first are folded.
+fn table(out: &mut String, title: &str, about: &str, head: &[&str], rows: &[String]) {
+    if rows.is_empty() {
+        return;
+    }
+    let _ = write!(out, "<section><h2>{title}</h2>\n<p class=\"about\">{about}</p>\n");
+    let head: String = head
+        .iter()
+        .map(|h| {
+            let (class, text) = h.strip_prefix('#').map_or(("", *h), |t| (" class=\"number\"", t));
+            format!("<th scope=\"col\"{class}>{text}</th>")
+        })
+        .collect();
+    let shown = rows.len().min(FIRST_ROWS);
+    let _ = writeln!(out, "<table><thead><tr>{head}</tr></thead><tbody>\n{}</tbody></table>", rows[..shown].concat());
+    let more = &rows[shown..rows.len().min(MOST_ROWS)];
+    if !more.is_empty() {
+        let left = rows.len() - shown - more.len();
+        let rest =
+            if left > 0 { format!("<p class=\"note\">and {left} more, which the JSON has</p>") } else { String::new() };
+        let _ = writeln!(
+            out,
+            "<details><summary>{} more</summary><table><thead><tr>{head}</tr></thead><tbody>\n{}</tbody></table>{rest}</details>",
+            rows.len() - shown,
+            more.concat()
+        );
+    }
+    out.push_str("</section>\n");
+}
+
+fn blockers(out: &mut String, report: &Report) {
+    let head = ["What", "#Nodes", "#Work", "#Cut edges", "If XLA compiled it", "For example"];
+    let row = |b: &Blocker| {
+        let gain = match b.gain {
+            Some(gain) => {
+                let signed = |n: i64, told: String| format!("{}{told}", if n < 0 { "−" } else { "+" });
+                let more = [
+                    (gain.nodes, count(gain.nodes.unsigned_abs(), "node")),
+                    (gain.flops, operations(gain.flops.unsigned_abs())),
+                    (gain.clusters, count(gain.clusters.unsigned_abs(), "cluster")),
+                ];
+                let told: Vec<String> =
+                    more.into_iter().filter(|m| m.0 != 0).map(|(n, told)| signed(n, told)).collect();
+                if told.is_empty() { "nothing more".to_string() } else { told.join("<br>") }
+            }
+            None => "–".to_string(),
+        };
+        let (what, more) = if b.op.is_empty() { (b.slug, "") } else { (b.op.as_str(), b.slug) };
+        let reason = format!(
+            "<td class=\"reason\"><span class=\"slug\">{}</span> <span class=\"code\">{} {}</span><p>{}</p><p class=\"cure\">{}</p></td>",
+            escaped(what),
+            b.code,
+            escaped(more),
+            spoken(&b.reason),
+            spoken(b.cure)
+        );
+        format!(
+            "<tr>{reason}<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{gain}</td><td>{}</td></tr>\n",
+            grouped(b.nodes.len() as u64),
+            some(b.flops, operations),
+            some(b.cuts as u64, grouped),
+            examples(report, &b.nodes)
+        )
+    };
+    let of = |blocks: bool| -> Vec<String> { report.blockers.iter().filter(|b| b.blocks == blocks).map(row).collect() };
+    table(
+        out,
+        "What keeps nodes outside",
+        "The most valuable first: by the work outside or to be gained, then by the edges that it cuts between clusters.",
+        &head,
+        &of(true),
+    );
+    table(
+        out,
+        "Outside by their nature",
+        "Borders of the graph, and what TensorFlow leaves outside because it would cost more inside.",
+        &head,
+        &of(false),
+    );
+}
+
+fn stops(out: &mut String, report: &Report) {
+    let row = |s: &Stop| {
+        let links: Vec<String> = s
+            .edges
+            .iter()
+            .take(EXAMPLES)
+            .map(|&at| {
+                let name =
+                    |n: Option<u32>| n.and_then(|n| report.columns.nodes.name.get(n as usize)).map_or("?", |n| last(n));
+                let edge = &report.columns.edges[at as usize];
+                format!("<a href=\"#edge={at}\">{} → {}</a>", escaped(name(edge.from)), escaped(name(edge.to)))
+            })
+            .collect();
+        format!(
+            "<tr><td class=\"reason\"><span class=\"slug\">{}</span> <span class=\"code\">{}</span><p>{}</p><p class=\"cure\">{}</p></td><td class=\"number\">{}</td><td>{}</td></tr>\n",
+            escaped(s.slug),
+            s.code,
+            spoken(s.about),
+            spoken(s.cure),
+            grouped(s.edges.len() as u64),
+            links.join("<br>")
+        )
+    };
+    let rows: Vec<String> = report.stops.iter().map(row).collect();
+    table(
+        out,
+        "What stopped clusters from growing",
+        "Edges between two clusters that TensorFlow could not make one.",
+        &["Reason", "#Edges", "For example"],
+        &rows,
+    );
+}
+
+fn clusters(out: &mut String, report: &Report) {
+    let row = |(i, c): (usize, &Cluster)| {
+        let code = c.code.and_then(|at| report.code.get(at as usize));
+        let told = match code {
+            Some(code) => compiled(code),
+            None if c.refused.is_empty() => "not asked for".to_string(),
+            None => {
+                let first: String = c.refused.first().map_or(String::new(), |r| spoken(r));
+                let more =
+                    if c.refused.len() > 1 { format!(" (and {} more)", c.refused.len() - 1) } else { String::new() };
+                format!("<span class=\"refused\">not compiled alone:</span> {first}{more}")
+            }
+        };
+        let share = if report.summary.flops == 0 { 0.0 } else { c.flops as f64 / report.summary.flops as f64 };
+        format!(
+            "<tr><td><i class=\"key k{}\"></i><a href=\"#cluster={i}\">{}</a></td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{told}</td></tr>\n",
+            i % 8,
+            escaped(&c.name),
+            grouped(c.nodes),
+            operations(c.flops),
+            percent(share)
+        )
+    };
+    let rows: Vec<String> = report.clusters.iter().enumerate().map(row).collect();
+    table(
+        out,
+        "Clusters",
+        "Each is what TensorFlow would compile as one; compiled alone by tfaot where all its sizes are known.",
+        &["Cluster", "#Nodes", "#Work", "#Share", "Compiled"],
+        &rows,
+    );
+}
+
+fn compiled(code: &Code) -> String {
+    let times: Vec<f64> = code.kernels.iter().filter_map(|k| k.ms).collect();
+    let time = if times.is_empty() { String::new() } else { format!(", {:.3} ms", times.iter().sum::<f64>()) };
+    format!(
+        "{}, {} workspace, {} constants{time}",
+        count(code.kernels.len() as u64, "kernel"),
+        bytes(code.workspace_bytes),
+        bytes(code.weights_bytes)
+    )
+}
+
+fn assumed(out: &mut String, report: &Report) {
+    if report.assumed.is_empty() {
+        return;
+    }
+    let items: String = report.assumed.iter().map(|a| format!("<li>{}</li>\n", spoken(a))).collect();
+    let _ = write!(out, "<section><h2>Assumed</h2>\n<ul class=\"assumed\">\n{items}</ul></section>\n");
+}
+
+fn examples(report: &Report, nodes: &[u32]) -> String {
+    let names = nodes.iter().take(EXAMPLES).filter_map(|&n| report.columns.nodes.name.get(n as usize));
+    let links: Vec<String> = names
+        .map(|n| format!("<a href=\"#node={}\" title=\"{}\">{}</a>", quoted(n), escaped(n), escaped(last(n))))
+        .collect();
+    links.join("<br>")
+}
+
+/// Text in which what stands between backticks is code.
+fn spoken(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    parts.map(|(i, p)| if i % 2 == 1 { format!("<code>{}</code>", escaped(p)) } else { escaped(p) }).collect()
+}
+
+/// The last part of a name.
+fn last(name: &str) -> &str {
+    name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
+}
+
+/// A name in a link's fragment.
+fn quoted(name: &str) -> String {
+    let mut out = String::new();
+    for b in name.bytes() {
+        if b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~' | b'/' | b':') {
+            out.push(b as char);
+        } else {
+            let _ = write!(out, "%{b:02X}");
+        }
+    }
+    out
+}
+
+fn count(n: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// A number, or a dash where there is nothing.
+fn some(n: u64, told: fn(u64) -> String) -> String {
+    if n == 0 { "–".to_string() } else { told(n) }
+}
+
+/// `12,345`
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn percent(part: f64) -> String {
+    // What is not all does not look like all, nor something like nothing.
+    let value = (100.0 * part).clamp(if part > 0.0 { 0.1 } else { 0.0 }, if part < 1.0 { 99.9 } else { 100.0 });
+    format!("{value:.1} %")
+}
+
+fn operations(n: u64) -> String {
+    scaled(n, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
+}
+
+fn bytes(n: u64) -> String {
+    scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// Three digits and a unit.
+fn scaled(n: u64, step: f64, units: &[&str]) -> String {
+    let (mut value, mut at) = (n as f64, 0);
+    while value >= 999.5 && at + 1 < units.len() {
+        value /= step;
+        at += 1;
+    }
+    let digits = if at == 0 || value >= 99.95 {
+        0
+    } else if value >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {}", units[at])
+}

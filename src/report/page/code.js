@@ -1,0 +1,193 @@
+// The code of a compiled cluster in panes side by side. What is chosen in one, or in the graph, is lit in all.
+
+const PANES = [["hlo", "HLO"], ["kernels", "Kernels"], ["asm", "Assembly"], ["memory", "Memory"], ["profile", "Profile"]];
+
+/** Which instruction is which node, which kernel computes it, which buffers that touches. */
+class CodeIndex {
+  constructor(model, code) {
+    this.code = code;
+    this.lines = code.hlo.split("\n");
+    this.lineInst = [];
+    this.instLines = new Map();
+    this.instNode = new Map();
+    this.nodeInsts = new Map();
+    this.lines.forEach((line, i) => {
+      const [, name] = line.match(/^\s+(?:ROOT )?%?([^\s=]+) = /) || [];
+      this.lineInst.push(name || null);
+      if (!name) return;
+      if (!this.instLines.has(name)) this.instLines.set(name, []);
+      this.instLines.get(name).push(i);
+      const [, op] = line.match(/op_name="((?:[^"\\]|\\.)*)"/) || [];
+      const node = op === undefined ? undefined : model.find(op.replace(/\\(.)/g, "$1"));
+      if (node === undefined) return;
+      this.instNode.set(name, node);
+      if (!this.nodeInsts.has(node)) this.nodeInsts.set(node, new Set());
+      this.nodeInsts.get(node).add(name);
+    });
+    this.instKernels = new Map();
+    this.bufferKernels = code.buffers.map(() => []);
+    code.kernels.forEach((kernel, k) => {
+      for (const inst of kernel.insts) {
+        if (!this.instKernels.has(inst)) this.instKernels.set(inst, []);
+        this.instKernels.get(inst).push(k);
+      }
+      for (const b of kernel.buffers) this.bufferKernels[b].push(k);
+    });
+  }
+  /** All that belongs to what is chosen: a node, an instruction, a kernel or a buffer. */
+  lit(chosen) {
+    const lit = { nodes: new Set(), insts: new Set(), kernels: new Set(), buffers: new Set() };
+    const addKernel = k => { lit.kernels.add(k); for (const b of this.code.kernels[k].buffers) lit.buffers.add(b); };
+    const addInst = inst => { lit.insts.add(inst); const n = this.instNode.get(inst); if (n !== undefined) lit.nodes.add(n); };
+    if (chosen.node !== undefined) {
+      lit.nodes.add(chosen.node);
+      for (const inst of this.nodeInsts.get(chosen.node) || []) lit.insts.add(inst);
+    } else if (chosen.inst !== undefined) addInst(chosen.inst);
+    for (const inst of lit.insts) for (const k of this.instKernels.get(inst) || []) addKernel(k);
+    const whole = chosen.kernel !== undefined ? [chosen.kernel] : chosen.buffer !== undefined ? this.bufferKernels[chosen.buffer] : [];
+    for (const k of whole) { addKernel(k); this.code.kernels[k].insts.forEach(addInst); }
+    if (chosen.buffer !== undefined) lit.buffers = new Set([chosen.buffer]);
+    return lit;
+  }
+}
+
+/** Many lines of which only those in sight are in the page. */
+class Lines {
+  constructor(body, onChoose) {
+    this.body = body;
+    this.onChoose = onChoose;
+    this.root = element("div", { class: "lines" });
+    body.replaceChildren(this.root);
+    body.addEventListener("scroll", () => this.draw());
+    new ResizeObserver(() => this.draw()).observe(body);
+    this.set([], () => false);
+  }
+  /** `lines` of text; `isLit` says which are lit. */
+  set(lines, isLit, scroll = false) {
+    this.lines = lines;
+    this.isLit = isLit;
+    this.root.style.height = `${lines.length * 18}px`;
+    const longest = lines.reduce((most, line) => Math.max(most, line.length), 0);
+    this.root.style.width = `max(100%, ${Math.min(longest, 4000) + 4}ch)`;
+    if (scroll) {
+      const first = lines.findIndex((_, i) => isLit(i));
+      if (first >= 0 && (first * 18 < this.body.scrollTop || first * 18 > this.body.scrollTop + this.body.clientHeight - 36)) this.body.scrollTop = Math.max(0, first * 18 - 54);
+    }
+    this.draw();
+  }
+  draw() {
+    const from = Math.max(0, Math.floor(this.body.scrollTop / 18) - 10), to = Math.min(this.lines.length, from + Math.ceil(this.body.clientHeight / 18) + 20);
+    const made = [];
+    for (let i = from; i < to; i++) {
+      const line = element("div", { class: this.isLit(i) ? "lit" : "", onclick: () => this.onChoose(i) }, ...shaded(this.lines[i].slice(0, 4000)));
+      line.style.top = `${i * 18}px`;
+      made.push(line);
+    }
+    this.root.replaceChildren(...made);
+  }
+}
+
+/** A line with its first word, or the op behind `=`, set off, and what is less needed in grey. */
+function shaded(line) {
+  const meta = line.indexOf(", metadata={");
+  const main = meta < 0 ? line : line.slice(0, meta), rest = meta < 0 ? "" : line.slice(meta);
+  const [, before, word, after] = main.match(/^(.*? = (?:\([^=]*?\) |\S+ ))([\w-]+)(\(.*)$/) || main.match(/^(\s*)([a-z][\w.]*)(\s.*)?$/) || [];
+  return word === undefined ? [main, element("span", { class: "quiet" }, rest)] : [before, element("span", { class: "key-word" }, word), after || "", element("span", { class: "quiet" }, rest)];
+}
+
+class CodeView {
+  constructor(app) {
+    this.app = app;
+    this.open = new Set(["hlo", "asm", "memory"]);
+    this.cluster = null;
+    byId("close-drawer").addEventListener("click", () => this.close());
+    byId("panes").replaceChildren(...PANES.map(([id, title]) => element("button", { type: "button", id: `pane-button-${id}`, onclick: () => this.toggle(id) }, title)));
+  }
+  toggle(id) {
+    if (this.open.has(id)) this.open.delete(id); else this.open.add(id);
+    this.build();
+  }
+  close() {
+    byId("drawer").hidden = true;
+    this.cluster = null;
+    this.app.noteState();
+  }
+  /** Shows the code of a cluster; `index` is its code's. */
+  show(cluster, index) {
+    byId("drawer").hidden = false;
+    if (this.cluster === cluster) return;
+    this.cluster = cluster;
+    this.index = index;
+    this.chosen = null;
+    this.lit = null;
+    const code = index.code, times = code.kernels.filter(k => k.ms !== undefined);
+    byId("drawer-title").textContent = `${this.app.model.clusters[cluster].name}: ${code.kernels.length} kernels, ${inBytes(code.workspace_bytes)} workspace` + (times.length ? `, ${times.reduce((s, k) => s + k.ms, 0).toFixed(3)} ms` : "") + ` · ${code.target}`;
+    this.build();
+  }
+  build() {
+    const parts = this.parts = {};
+    byId("pane-row").replaceChildren(...PANES.filter(([id]) => this.open.has(id)).map(([id, title]) => {
+      const body = element("div", { class: `body ${id}`, tabindex: 0, "aria-label": title }), note = element("small", {});
+      parts[id] = { body, note };
+      if (id === "memory") new ResizeObserver(() => this.parts.memory?.body === body && drawMemory(parts.memory, this.index, this.lit, chosen => this.choose(chosen))).observe(body);
+      return element("div", { class: "pane", id: `pane-${id}` }, element("h3", {}, title, note), body);
+    }));
+    for (const [id] of PANES) byId(`pane-button-${id}`).setAttribute("aria-pressed", String(this.open.has(id)));
+    if (parts.hlo) parts.hlo.lines = new Lines(parts.hlo.body, i => { const inst = this.index.lineInst[i]; if (inst) this.choose({ inst }); });
+    if (parts.asm) parts.asm.lines = new Lines(parts.asm.body, () => {});
+    if (parts.kernels) parts.kernels.lines = new Lines(parts.kernels.body, i => { const k = parts.kernels.owner?.[i]; if (k !== undefined) this.choose({ kernel: k }); });
+    this.refresh(true);
+  }
+  /** A choice made in a pane; the graph follows. */
+  choose(chosen) {
+    this.chosen = chosen;
+    this.lit = this.index.lit(chosen);
+    const first = [...this.lit.nodes][0];
+    this.app.chosenInCode(this.lit, chosen.inst !== undefined ? first : undefined);
+    this.refresh(false);
+  }
+  /** A choice made in the graph. */
+  follow(node) {
+    this.chosen = { node };
+    this.lit = this.index.lit(this.chosen);
+    this.refresh(true);
+    return this.lit;
+  }
+  refresh(scroll) {
+    const { parts, index } = this, code = index.code, lit = this.lit, kernels = lit ? [...lit.kernels].sort((a, b) => a - b) : [];
+    if (parts.hlo) parts.hlo.lines.set(index.lines, i => !!lit && index.lineInst[i] !== null && lit.insts.has(index.lineInst[i]), scroll);
+    if (parts.hlo) parts.hlo.note.textContent = lit ? `${lit.insts.size} instructions lit` : "";
+    const shown = kernels.length ? kernels.slice(0, 12) : code.kernels.map((_, k) => k);
+    if (parts.kernels) {
+      const lines = [], owner = [];
+      for (const k of shown) for (const line of code.kernels[k].text.trimEnd().split("\n")) { lines.push(line); owner.push(k); }
+      parts.kernels.owner = owner;
+      parts.kernels.lines.set(lines, i => !!lit && lit.kernels.has(owner[i]) && lines[i].startsWith("kernel "), scroll);
+      parts.kernels.note.textContent = kernels.length ? `${kernels.length} of ${code.kernels.length}` : `all ${code.kernels.length}`;
+    }
+    if (parts.asm) {
+      const lines = kernels.slice(0, 6).flatMap(k => code.kernels[k].asm.trimEnd().split("\n"));
+      parts.asm.lines.set(lines, i => /^\S+_k\d+:/.test(lines[i]), false);
+      if (scroll || kernels.length) parts.asm.body.scrollTop = 0;
+      parts.asm.note.textContent = kernels.length ? kernels.slice(0, 6).map(k => `k${k}`).join(", ") : "";
+      if (!lines.length) parts.asm.body.firstChild.replaceChildren(element("p", { class: "empty" }, lit ? "No kernel computes what is chosen: it was folded away, or is a constant." : "Choose a node, an instruction or a kernel."));
+    }
+    if (parts.memory) drawMemory(parts.memory, index, lit, chosen => this.choose(chosen));
+    if (parts.profile) this.profile(parts.profile, lit, scroll);
+  }
+  profile(part, lit, scroll) {
+    const code = this.index.code, timed = code.kernels.some(k => k.ms !== undefined);
+    const total = code.kernels.reduce((sum, k) => sum + (timed ? k.ms : k.flops), 0) || 1;
+    const rows = code.kernels.map((kernel, k) => ({ kernel, k, worth: timed ? kernel.ms : kernel.flops })).sort((a, b) => b.worth - a.worth);
+    part.note.textContent = timed ? `least of ${grouped(code.runs)} calls` : "by work: --profile measures";
+    const head = ["Kernel", "", timed ? "ms" : "work", "share", "GFLOP/s", "GB/s"];
+    part.body.replaceChildren(element("table", { class: "rows" }, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))),
+      element("tbody", {}, ...rows.map(({ kernel, k, worth }) => element("tr", { class: lit?.kernels.has(k) ? "lit" : "", onclick: () => this.choose({ kernel: k }) },
+        element("td", {}, `k${k}`), element("td", {}, kernel.label),
+        element("td", { class: "number" }, timed ? worth.toFixed(4) : operations(worth)),
+        element("td", { class: "number" }, `${(100 * worth / total).toFixed(1)} %`),
+        element("td", { class: "number" }, timed && kernel.flops ? (kernel.flops / (kernel.ms * 1e6)).toFixed(1) : "–"),
+        element("td", { class: "number" }, timed ? (kernel.bytes / (kernel.ms * 1e6)).toFixed(1) : "–"))))));
+    if (scroll) part.body.querySelector(".lit")?.scrollIntoView({ block: "nearest" });
+  }
+}

@@ -1,0 +1,117 @@
+//! The page: the answer as plain HTML, the data packed beside it, and the script that draws the rest.
+//!
+//! Nothing is fetched, and the policy in the page's head forbids it; the one script and the one style that may run are named
+//! by their hashes, so that nothing out of a graph could run even if it were not escaped.
+mod answer;
+
+use super::Report;
+use crate::diag::{Error, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest, Sha256};
+use std::io::Write;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+
+/// The script, in the order of its parts: each may use those before it.
+const SCRIPTS: &[&str] = &[
+    include_str!("model.js"),
+    include_str!("theme.js"),
+    include_str!("painter.js"),
+    include_str!("layout.js"),
+    include_str!("scene.js"),
+    include_str!("graph.js"),
+    include_str!("search.js"),
+    include_str!("inspector.js"),
+    include_str!("code.js"),
+    include_str!("memory.js"),
+    include_str!("export.js"),
+    include_str!("main.js"),
+];
+
+/// The report as one HTML page.
+///
+/// Errors: internal ones, where the data can't be packed.
+pub fn render(report: &Report) -> Result<String> {
+    let script = script();
+    let policy = format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; img-src data: blob:; base-uri 'none'; form-action 'none'",
+        hash(&script),
+        hash(STYLE)
+    );
+    let graph = Report { code: Vec::new(), ..report.clone() };
+    let mut data = packed("graph", &json(&graph)?)?;
+    for (i, code) in report.code.iter().enumerate() {
+        data += &packed(&format!("code-{i}"), &json(code)?)?;
+    }
+    let title = escaped(&report.source);
+    let answer = answer::render(report);
+    Ok(filled(
+        TEMPLATE,
+        &[
+            ("title", &title),
+            ("tool", &escaped(&report.tool)),
+            ("policy", &policy),
+            ("style", STYLE),
+            ("answer", &answer),
+            ("data", &data),
+            ("script", &script),
+        ],
+    ))
+}
+
+/// The parts in one function, so that nothing of them is global but what `main.js` says.
+fn script() -> String {
+    format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat())
+}
+
+fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|e| Error::internal("report", e.to_string()))
+}
+
+/// A block of data that no browser runs: letters and digits only.
+fn packed(id: &str, bytes: &[u8]) -> Result<String> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    let packed = packed.map_err(|e| Error::internal("report", e.to_string()))?;
+    Ok(format!("<script type=\"application/gzip\" id=\"{id}\">{}</script>\n", STANDARD.encode(packed)))
+}
+
+fn hash(text: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
+}
+
+/// `template` with each `{{name}}` replaced once; what is put in is not looked at again.
+fn filled(template: &str, values: &[(&str, &str)]) -> String {
+    let mut out = String::with_capacity(values.iter().map(|v| v.1.len()).sum::<usize>() + template.len());
+    let mut parts = template.split("{{");
+    out += parts.next().unwrap_or("");
+    for part in parts {
+        let (name, rest) = part.split_once("}}").unwrap_or(("", part));
+        out += values.iter().find(|v| v.0 == name).map_or("", |v| v.1);
+        out += rest;
+    }
+    out
+}
+
+/// `text` so that it is text in HTML, between tags and in quoted attributes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            // Controls have no form in HTML, and those that turn the direction of text around hide what follows.
+            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

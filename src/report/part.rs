@@ -1,0 +1,111 @@
+//! A cluster cut out of its graph, so that it can be compiled alone: what comes in over its border is fed, what others use of
+//! it is fetched.
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
+use crate::infer::{Facts, Remedy};
+use crate::lower::Feed;
+use crate::prepare;
+use crate::tensor::TensorInfo;
+use std::collections::BTreeSet;
+
+/// The border of a cluster.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// What comes in, in the order of the nodes.
+    pub feeds: Vec<Feed>,
+    /// What goes out: name and place.
+    pub fetches: Vec<(String, Endpoint)>,
+}
+
+/// The border of the nodes for which `inside` holds, in the top-level graph of `program`.
+///
+/// Constants outside are taken in; variables are fed with what they hold where they are read. Errors: `UnknownDim` for each
+/// tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't hold.
+pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<Part> {
+    let graph = &program.graph;
+    let (mut incoming, mut outgoing) = (BTreeSet::new(), BTreeSet::new());
+    let mut used = vec![false; graph.nodes.len()];
+    for (id, node) in graph.nodes.iter() {
+        for &input in node.inputs.iter() {
+            used[input.node.0 as usize] = true;
+            let from = inside(input.node);
+            if from && !inside(id) {
+                outgoing.insert(input);
+            } else if !from && inside(id) && !is_constant(&graph.nodes[input.node]) && !is_read(node) {
+                incoming.insert(input);
+            }
+        }
+        if inside(id) && is_read(node) {
+            incoming.insert(Endpoint { node: id, port: 0 });
+        }
+    }
+    // What is read on the border is known outside already.
+    outgoing.retain(|at| !incoming.contains(at));
+    for (id, _) in graph.nodes.iter().filter(|(id, _)| inside(*id) && !used[id.0 as usize]) {
+        let outputs = facts.graph.get(id.0 as usize).map_or(0, |f| f.len());
+        outgoing.extend((0..outputs as u32).map(|port| Endpoint { node: id, port }));
+    }
+    let mut problems = Vec::new();
+    let mut feeds = Vec::new();
+    for at in incoming {
+        match feed(program, facts, at) {
+            Ok(info) => feeds.push(Feed { at, info }),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(Error::User(problems));
+    }
+    name(&mut feeds);
+    Ok(Part { feeds, fetches: outgoing.into_iter().map(|at| (spelled(graph, at), at)).collect() })
+}
+
+fn is_constant(node: &Node) -> bool {
+    &*node.op == "Const" && matches!(node.attr("value"), Some(Attr::Tensor(_)))
+}
+
+fn is_read(node: &Node) -> bool {
+    &*node.op == "ReadVariableOp"
+}
+
+fn spelled(graph: &Graph, at: Endpoint) -> String {
+    format!("{}:{}", graph.nodes[at.node].name, at.port)
+}
+
+fn name(feeds: &mut [Feed]) {
+    let names: Vec<String> = feeds.iter().map(|f| f.info.name.clone()).collect();
+    for (feed, field) in feeds.iter_mut().zip(prepare::field_names(&names)) {
+        feed.info.field = field;
+    }
+}
+
+/// What is fed at `at`.
+fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Diagnostic> {
+    let node = &program.graph.nodes[at.node];
+    let name = spelled(&program.graph, at);
+    let fact = facts.at(at);
+    let dtype = match fact.and_then(|f| f.dtype) {
+        Some(TfType::Data(dtype)) => dtype,
+        other => {
+            let what = other.map_or("an unknown type".to_string(), |t| t.to_string());
+            let told = format!("`{name}` on the border is of {what}, which compiled code can't take");
+            return Err(Diagnostic::new(Code::UnsupportedType, told).at_node(&node.name, &node.op));
+        }
+    };
+    if let Some(dims) = fact.and_then(|f| f.dims.fixed()) {
+        return Ok(TensorInfo { name, field: String::new(), dtype, dims });
+    }
+    let shape = fact.map_or("[...]".to_string(), |f| f.dims.to_string());
+    let told = format!("the sizes of `{name}` on the border are not known: {dtype}{shape}");
+    let mut problem = Diagnostic::new(Code::UnknownDim, told).at_node(&node.name, &node.op);
+    if let Some(id) = fact.and_then(|f| f.dims.unknown()) {
+        let why = facts.explain(program, id);
+        problem = problem.note(format!("node `{}` ({}): {}", why.node, why.op, why.reason));
+        problem = match why.remedy {
+            Remedy::Feed { name, dim: Some(dim) } => problem.help(format!("bind it with --dim {name}[{dim}]=N")),
+            Remedy::Feed { name, dim: None } => problem.help(format!("give its shape: --feed {name}=f32[1,224,224,3]")),
+            Remedy::None => problem,
+        };
+    }
+    Err(problem)
+}
