@@ -204,3 +204,112 @@ fn random_products() {
         check(&product(&mut Random::new(1_000_000 + seed)), folder.path());
     }
 }
+
+/// A 3x3 convolution of stride 1 that Winograd's method may do, with bias, relu and a reader of the same kind.
+struct Square {
+    x: [u64; 4],
+    w: [u64; 4],
+    pads: [u64; 4],
+    hlo: String,
+}
+
+fn square(r: &mut Random) -> Square {
+    let (c, o, m) = (r.of(&[16u64, 32]), r.of(&[16u64, 32, 48]), 16);
+    let (n, h, wide) = (1 + r.below(2) as u64, 5 + r.below(11) as u64, 5 + r.below(11) as u64);
+    let pads = [0; 4].map(|_: u64| r.of(&[0u64, 1, 1, 2]));
+    let (y, z) = (h + pads[0] + pads[1] - 2, wide + pads[2] + pads[3] - 2);
+    let literal = |r: &mut Random, name: &str, dims: &[u64]| {
+        format!("{name} = {} constant({})", self::dims(dims), literal(r, dims))
+    };
+    let (ys, zs) = (dims(&[n, y, z, o]), dims(&[n, y, z, m]));
+    let weights = literal(r, "w", &[3, 3, c, o]);
+    let (bias, next) = (literal(r, "b", &[o]), literal(r, "v", &[3, 3, o, m]));
+    let hlo = format!(
+        "HloModule m\nENTRY e {{\nx = {} parameter(0)\n{weights}\n\
+         c = {ys} convolution(x, w), window={{size=3x3 pad={}_{}x{}_{}}}, dim_labels=b01f_01io->b01f\n\
+         {bias}\nbb = {ys} broadcast(b), dimensions={{3}}\na = {ys} add(c, bb)\n\
+         zero = f32[] constant(0)\nzs = {ys} broadcast(zero), dimensions={{}}\nm = {ys} maximum(a, zs)\n{next}\n\
+         d = {zs} convolution(m, v), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f\n\
+         ROOT r = ({ys}, {zs}) tuple(c, d)\n}}\n",
+        dims(&[n, h, wide, c]),
+        pads[0],
+        pads[1],
+        pads[2],
+        pads[3],
+    );
+    Square { x: [n, h, wide, c], w: [3, 3, c, o], pads, hlo }
+}
+
+/// The sums of the first convolution in doubles, and those of the magnitudes.
+fn sums(s: &Square, x: &Tensor, w: &Tensor) -> Vec<(f64, f64)> {
+    let [n, h, wide, c] = s.x;
+    let o = s.w[3];
+    let at = |t: &Tensor, i: u64| t.get_f64(i as usize).expect("an element");
+    let mut all = Vec::new();
+    for image in 0..n {
+        for y in 0..h + s.pads[0] + s.pads[1] - 2 {
+            for z in 0..wide + s.pads[2] + s.pads[3] - 2 {
+                let mut row = vec![(0.0, 0.0); o as usize];
+                for (i, j) in (0..9).map(|t| (t / 3, t % 3)) {
+                    let (Some(y), Some(z)) = ((y + i).checked_sub(s.pads[0]), (z + j).checked_sub(s.pads[2])) else {
+                        continue;
+                    };
+                    for channel in (0..c).filter(|_| y < h && z < wide) {
+                        let value = at(x, ((image * h + y) * wide + z) * c + channel);
+                        for (made, sum) in row.iter_mut().enumerate() {
+                            let term = value * at(w, ((i * 3 + j) * c + channel) * o + made as u64);
+                            *sum = (sum.0 + term, sum.1 + term.abs());
+                        }
+                    }
+                }
+                all.extend(row);
+            }
+        }
+    }
+    all
+}
+
+/// Winograd's method keeps the bound of direct sums, `4·√K·2⁻²⁴·Σ|a·b|`, in kernels and in machine code.
+#[test]
+fn squares_keep_the_bound_of_direct_sums() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut chosen = 0;
+    for seed in 0..count() / 10 {
+        let mut random = Random::new(2_000_000 + seed);
+        let s = square(&mut random);
+        let module = text::parse(&s.hlo).expect("sound HLO");
+        let constants = module.comps[module.entry].insts.values().filter_map(|i| match &i.op {
+            tfaot::hlo::Op::Constant(Literal::Array(t)) if t.dims == s.w => Some(t.clone()),
+            _ => None,
+        });
+        let w = constants.take(1).next().expect("the weights");
+        let lowered = compile::wrap(module).expect("arrays in and out");
+        let x = random.tensor(lowered.args[0].dtype, &s.x);
+        let root = ((9 * s.x[3]) as f64).sqrt();
+        let want = sums(&s, &x, &w);
+        for cpu in ["x86-64-v4", "x86-64-v3"] {
+            let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
+            let (_, program) = compile::plan(lowered.clone(), "t", "t", &target).expect("kernels");
+            chosen += program.kernels.values().filter(|k| k.label.starts_with("tiles of")).count();
+            let got = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
+            for (i, (sum, magnitude)) in want.iter().enumerate() {
+                let got = got[0].get_f64(i).expect("an element");
+                let bound = 4.0 * root * magnitude / f64::from(1 << 24) + f64::MIN_POSITIVE;
+                assert!((got - sum).abs() <= bound, "{cpu}: {i}: {got} instead of {sum}, bound {bound:e}, seed {seed}");
+            }
+        }
+        let at = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+        std::fs::write(at("m.hlo"), &s.hlo).expect("a writable folder");
+        succeed(&["hlo", "eval", &at("m.hlo"), "--outputs", &at("want.npz")]);
+        succeed(&["hlo", "run", &at("m.hlo"), "--outputs", &at("got.npz")]);
+        let (want, got) = (npz(&folder.path().join("want.npz")), npz(&folder.path().join("got.npz")));
+        for (name, w) in &want {
+            let values = |t: &Tensor| (0..t.len()).map(|i| t.get_f64(i).unwrap_or(f64::NAN)).collect::<Vec<_>>();
+            let (got, want) = (values(&got[name]), values(w));
+            let largest = want.iter().fold(0.0f64, |a, x| a.max(x.abs()));
+            let off = got.iter().zip(&want).fold(0.0f64, |a, (g, w)| if g == w { a } else { a.max((g - w).abs()) });
+            assert!(off <= 1e-5 * largest, "machine code, result {name}: off by {off:e} of {largest}, seed {seed}");
+        }
+    }
+    assert!(chosen > 0, "no convolution was done this way");
+}

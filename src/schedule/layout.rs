@@ -1,6 +1,8 @@
 //! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::fuse::{Fate, Plan};
+use super::{phases, winograd};
+use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
 use crate::util::id_vec::IdVec;
@@ -79,26 +81,46 @@ pub enum Spot {
     },
 }
 
+/// The margins that the operand of convolution `id` needs along each spatial axis, before and after; `None` where it must be
+/// written out with holes. `lanes` are those of f32.
+pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> Option<Vec<(u64, u64)>> {
+    let phases = phases::split(comp, id, d)?;
+    let tiles = winograd::choose(comp, id, lanes).map(|w| w.tiles);
+    let input = comp.array(comp[id].operands[0]);
+    let margin = |(i, w): (usize, &WindowDim)| {
+        let n = input.dims[d.input_spatial[i]];
+        let (low, high) = (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64);
+        match &tiles {
+            _ if w.lhs_dilate > 1 => phases::margin(&phases[i], n),
+            Some(tiles) => {
+                let end = (winograd::RESULTS * tiles[i] + winograd::READS - winograd::RESULTS) as i64 - w.pad_low;
+                (low, high.max((end - n as i64).max(0) as u64))
+            }
+            None => (low, high),
+        }
+    };
+    Some(d.window.iter().enumerate().map(margin).collect())
+}
+
 /// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
-/// loops of this computation (a parameter) may have one too: it is copied when the window comes.
-pub fn spots(comp: &Computation, plan: &Plan) -> IdVec<InstId, Spot> {
+/// loops of this computation (a parameter) may have one too: it is copied when the window comes. `lanes` are those of f32.
+pub fn spots(comp: &Computation, plan: &Plan, lanes: u64) -> IdVec<InstId, Spot> {
     let users = comp.users();
     let mut spots: IdVec<InstId, Spot> = comp.insts.ids().map(|_| Spot::Dense).collect();
     for &id in &comp.post_order() {
         if let Op::Convolution(d) = &comp[id].op {
             let operand = comp[id].operands[0];
-            if d.window.iter().any(|w| w.lhs_dilate != 1) || d.window.iter().all(|w| w.pad_low <= 0 && w.pad_high <= 0)
-            {
+            let Some(margins) = margins(comp, id, d, lanes).filter(|m| m.iter().any(|m| *m != (0, 0))) else {
                 continue;
-            }
+            };
             let rank = comp.array(operand).rank();
             let (mut low, mut high) = match &spots[operand] {
                 Spot::Margin { low, high, .. } => (low.clone(), high.clone()),
                 Spot::Dense | Spot::Part { .. } => (vec![0; rank], vec![0; rank]),
             };
-            for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
-                low[axis] = low[axis].max(w.pad_low.max(0) as u64);
-                high[axis] = high[axis].max(w.pad_high.max(0) as u64);
+            for ((before, after), &axis) in margins.into_iter().zip(&d.input_spatial) {
+                low[axis] = low[axis].max(before);
+                high[axis] = high[axis].max(after);
             }
             let made = is_placeable(comp, plan, &users[operand], operand);
             spots[operand] = Spot::Margin { low, high, made };

@@ -4,7 +4,9 @@ mod in_place;
 mod layout;
 mod memory_plan;
 mod nest;
+mod phases;
 mod weights;
+mod winograd;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
@@ -30,7 +32,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         ..Program::default()
     };
     let module = &lowered.module;
-    let mut s = Scheduler { module, target, program, weights: Weights::default(), uses: Uses::default(), depth: 0 };
+    let (weights, uses, spare_bytes) = (Weights::default(), Uses::default(), spare_bytes(module));
+    let mut s = Scheduler { module, target, program, weights, uses, depth: 0, spare_bytes };
     let mut args = Vec::new();
     for (i, t) in lowered.args.iter().enumerate() {
         let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
@@ -109,6 +112,18 @@ struct Scheduler<'a> {
     weights: Weights,
     uses: Uses,
     depth: usize,
+    /// By how much constants may still grow for speed.
+    spare_bytes: u64,
+}
+
+/// By how much the constants of a module may grow for speed: a twelfth and a quarter of a mebibyte.
+fn spare_bytes(module: &Module) -> u64 {
+    let insts = module.comps.values().flat_map(|c| c.insts.values());
+    let constants = insts.map(|i| match &i.op {
+        Op::Constant(Literal::Array(t)) => t.bytes.len() as u64,
+        _ => 0,
+    });
+    constants.sum::<u64>() / 12 + (256 << 10)
 }
 
 fn refuse(comp: &Computation, id: InstId, why: &str) -> Error {
@@ -184,7 +199,7 @@ impl<'a> Scheduler<'a> {
         }
         let comp = &self.module.comps[id];
         let plan = fuse::plan(self.module, comp);
-        let spots = layout::spots(comp, &plan);
+        let spots = layout::spots(comp, &plan, self.lanes(DType::F32));
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let lifetimes = Lifetimes::new(comp, &plan);
         let borrowed = match owner {

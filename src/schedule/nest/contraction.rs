@@ -31,6 +31,17 @@ pub enum Right {
     Buffer(BufId),
 }
 
+/// The right side in panels, each `[sum][columns of a panel]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Panels {
+    /// Their memory.
+    pub buf: BufId,
+    /// How far those of one batch are from those of the next; 0 where all share them.
+    pub batch: u64,
+    /// How far a panel is from the next.
+    pub panel: u64,
+}
+
 /// `out[batch, rows, columns] = Σ a·b`.
 #[derive(Clone, Debug)]
 pub struct Contraction {
@@ -54,6 +65,8 @@ pub struct Contraction {
     pub sum: Vec<Axis>,
     /// The first column of the result that this contraction makes (groups).
     pub first_column: u64,
+    /// Where the sums go as they are, without an epilogue, to `[batch][row][column]`: how far batches are apart.
+    pub sums_apart: Option<u64>,
 }
 
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.
@@ -130,13 +143,16 @@ impl<'a> Scheduler<'a> {
         let path = scope.plan.path[ids.1].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
         let sum = merged(&c.sum);
-        let rows = self.row_axes(scope, ids, c, place, out)?;
+        let rows = match c.sums_apart {
+            Some(_) => merged(&c.rows),
+            None => self.row_axes(scope, ids, c, place, out)?,
+        };
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
         let tile = self.tile(c.dtype.accumulator(), Cover { height, width, columns: n, sum: k });
         let panel = tile.vectors * tile.lanes;
-        let (packed, own) = self.pack(c, &sum, panel, n.div_ceil(panel), steps)?;
+        let packed = self.pack(c, &sum, panel, n.div_ceil(panel), steps)?;
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
@@ -152,12 +168,10 @@ impl<'a> Scheduler<'a> {
                 let at = row.at.scale(tall as i64);
                 let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
                 let part = self.part(&e.k, c, &rows, &grid, at, (high, wide));
-                let b = Index::var(grid.batch)
-                    .scale(if own { (n.div_ceil(panel) * k * panel) as i64 } else { 0 })
-                    .add(&column.at.scale((k * panel) as i64));
+                let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
                 let part = Part {
                     b,
-                    packed,
+                    packed: packed.buf,
                     panel,
                     column: column.at.scale(panel as i64).offset(c.first_column as i64),
                     columns: column.count,
@@ -168,7 +182,7 @@ impl<'a> Scheduler<'a> {
                 body.extend(guarded(&mut e.k, &[&column, &row], inside));
             }
         }
-        let right = k * n * self.program.buffers[packed].dtype.bytes() as u64;
+        let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
         let order = self.order(c, &tile, &grid, product(&rows), (right, n));
         e.k.flops = 2 * k * n * product(&rows) * product(&c.batch);
         chunked(&mut e.k, &order, body);

@@ -1,6 +1,6 @@
 //! `convolution`: the operand is padded and dilated into a buffer where it must be; then it is a contraction over strides,
-//! a group at a time, or, with one channel a group, sums of products channel by channel in lanes.
-use super::contraction::{Axis, Contraction};
+//! a group and a phase at a time, or, with one channel a group, sums of products channel by channel in lanes.
+use super::contraction::{Axis, Contraction, Right};
 use super::element::Elements;
 use super::{convert, each, label};
 use crate::diag::{Error, Result};
@@ -10,8 +10,11 @@ use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
-use crate::schedule::layout::{Layout, Spot};
+use crate::schedule::layout::{self, Layout, Spot};
+use crate::schedule::phases::{self, Phase};
+use crate::schedule::winograd;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
+use crate::tensor::DType;
 
 /// Most groups that become a contraction each.
 const MOST_GROUPS: u64 = 64;
@@ -38,7 +41,7 @@ impl<'a> Scheduler<'a> {
             return Ok(());
         }
         let input = comp.array(inst.operands[0]).clone();
-        let (left, at) = self.padded(scope, id, inst.operands[0], d, steps)?;
+        let (left, at) = self.padded(scope, (id, anchor), inst.operands[0], d, steps)?;
         let group = d.feature_group_count;
         let per_group = kernel.dims[d.kernel_output_feature] / group.max(1);
         let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
@@ -51,6 +54,9 @@ impl<'a> Scheduler<'a> {
         if by_channel {
             return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
         }
+        if let Some(w) = winograd::choose(comp, anchor, self.lanes(DType::F32)) {
+            return self.winograd(scope, (id, anchor), d, &w, (left, &at), out, steps);
+        }
         if group > MOST_GROUPS {
             return Err(refuse(
                 comp,
@@ -58,19 +64,57 @@ impl<'a> Scheduler<'a> {
                 &format!(" in {group} groups of several channels each (at most {MOST_GROUPS})"),
             ));
         }
-        let (xs, ks) = (&at.strides, kernel.strides());
         let right = self.right(scope, inst.operands[1])?;
-        let mut rows = vec![Axis { extent: input.dims[d.input_batch], a: xs[d.input_batch], b: 0 }];
-        let mut sum = Vec::new();
-        let mut b0 = 0i64;
-        for (i, w) in d.window.iter().enumerate() {
-            let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]] as i64);
-            rows.push(Axis { extent: result.dims[d.output_spatial[i]], a: x * w.stride as i64, b: 0 });
-            let step = if w.reversal { -k } else { k };
-            b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 };
-            sum.push(Axis { extent: w.size, a: x * w.rhs_dilate as i64, b: step });
+        let phases = phases::split(comp, anchor, d).unwrap_or_else(|| {
+            let axes = d.output_spatial.iter().zip(&d.window);
+            axes.map(|(&axis, w)| vec![Phase::only(result.dims[axis], w.size)]).collect()
+        });
+        let combinations: usize = phases.iter().map(Vec::len).product();
+        for number in 0..combinations {
+            let mut rest = number;
+            let chosen = phases.iter().map(|all| {
+                let phase = all[rest % all.len()];
+                rest /= all.len();
+                phase
+            });
+            let chosen: Vec<Phase> = chosen.collect();
+            for g in 0..group {
+                self.phase(scope, (id, anchor), d, (left, &at), &right, (&chosen, g), out, steps)?;
+            }
         }
+        Ok(())
+    }
+
+    /// The results of one phase along each axis in one group.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn phase(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (left, input): (BufId, &Layout),
+        right: &Right,
+        (phases, group): (&[Phase], u64),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
+        let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
         let features = kernel.dims[d.kernel_input_feature];
+        let (xs, ks) = (&input.strides, kernel.strides());
+        let mut rows = vec![Axis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }];
+        let mut sum = Vec::new();
+        let mut a0 = input.origin + (group * features) as i64 * xs[d.input_feature];
+        let mut b0 = (group * per_group) as i64 * ks[d.kernel_output_feature] as i64;
+        for (i, (w, p)) in d.window.iter().zip(phases).enumerate() {
+            let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]] as i64);
+            rows.push(Axis { extent: p.count, a: x * w.stride as i64, b: 0 });
+            let step = if w.reversal { -k } else { k };
+            a0 += p.base * x;
+            b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 } + step * p.tap as i64;
+            sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: step * p.step as i64 });
+        }
         sum.push(Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 });
         let row_dims: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let total: u64 = row_dims.iter().product();
@@ -79,51 +123,47 @@ impl<'a> Scheduler<'a> {
             let mut at = vec![Index::default(); rank];
             let row = reshape(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
             at[d.output_batch] = row[0].clone();
-            for (i, &axis) in d.output_spatial.iter().enumerate() {
-                at[axis] = row[i + 1].clone();
+            for (i, (&axis, p)) in d.output_spatial.iter().zip(phases).enumerate() {
+                at[axis] = row[i + 1].scale(p.step as i64).offset(p.first as i64);
             }
             at[d.output_feature] = c.clone();
             at
         };
-        for g in 0..group {
-            let c = Contraction {
-                dtype: result.dtype,
-                left,
-                right: right.clone(),
-                a0: at.origin + (g * features) as i64 * xs[d.input_feature],
-                b0: b0 + (g * per_group) as i64 * ks[d.kernel_output_feature] as i64,
-                batch: vec![],
-                rows: rows.clone(),
-                columns: vec![Axis { extent: per_group, a: 0, b: ks[d.kernel_output_feature] as i64 }],
-                sum: sum.clone(),
-                first_column: g * per_group,
-            };
-            self.contraction(scope, (id, anchor), &c, &place, out, steps)?;
-        }
-        Ok(())
+        let c = Contraction {
+            dtype: result.dtype,
+            left,
+            right: right.clone(),
+            a0,
+            b0,
+            batch: vec![],
+            rows,
+            columns: vec![Axis { extent: per_group, a: 0, b: ks[d.kernel_output_feature] as i64 }],
+            sum,
+            first_column: group * per_group,
+            sums_apart: None,
+        };
+        self.contraction(scope, (id, anchor), &c, &place, out, steps)
     }
 
-    /// The operand with its padding and base dilation in memory, and where the first window begins there.
+    /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
+    /// along axes of several phases, where the operand does.
     fn padded(
         &mut self,
         scope: &mut Scope<'a>,
-        id: InstId,
+        (id, anchor): (InstId, InstId),
         operand: InstId,
         d: &ConvDims,
         steps: &mut Vec<Step>,
     ) -> Result<(BufId, Layout)> {
         let shape = scope.comp.array(operand).clone();
-        let dilated = d.window.iter().any(|w| w.lhs_dilate != 1);
-        let value = if dilated {
-            self.dilated(scope, id, operand, d, steps)?
-        } else {
-            self.with_room(scope, id, operand, d, steps)?
+        let Some(margins) = layout::margins(scope.comp, anchor, d, self.lanes(DType::F32)) else {
+            let value = self.dilated(scope, id, operand, d, steps)?;
+            return Ok((value.buffer()?, value.layout(&shape.dims)));
         };
+        let value = self.with_room(scope, id, operand, d, &margins, steps)?;
         let mut layout = value.layout(&shape.dims);
-        if !dilated {
-            for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
-                layout.origin -= w.pad_low * layout.strides[axis];
-            }
+        for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
+            layout.origin -= w.pad_low * layout.strides[axis];
         }
         Ok((value.buffer()?, layout))
     }
@@ -135,16 +175,15 @@ impl<'a> Scheduler<'a> {
         id: InstId,
         operand: InstId,
         d: &ConvDims,
+        margins: &[(u64, u64)],
         steps: &mut Vec<Step>,
     ) -> Result<Value> {
         let shape = scope.comp.array(operand).clone();
         let value = self.value(scope, operand)?;
         let from = value.layout(&shape.dims);
         let fits = |layout: &Layout| {
-            d.window
-                .iter()
-                .zip(&d.input_spatial)
-                .all(|(w, &axis)| w.pad_low <= layout.low[axis] as i64 && w.pad_high <= layout.high[axis] as i64)
+            let mut all = margins.iter().zip(&d.input_spatial);
+            all.all(|(&(low, high), &axis)| low <= layout.low[axis] && high <= layout.high[axis])
         };
         if fits(&from) {
             return Ok(value);
@@ -207,7 +246,7 @@ impl<'a> Scheduler<'a> {
                 tests.push(k.expr(Expr::Within(rest, 0, 1)));
             }
             for t in tests {
-                inside = Some(inside.map_or(t, |a| k.op(ScalarOp::And, &[a, t], crate::tensor::DType::Pred)));
+                inside = Some(inside.map_or(t, |a| k.op(ScalarOp::And, &[a, t], DType::Pred)));
             }
             source[axis] = held.div(w.lhs_dilate as i64, &k.vars);
         }

@@ -63,6 +63,7 @@ impl<'a> Scheduler<'a> {
             columns,
             sum: pairs(&d.lhs_contracting, &d.rhs_contracting),
             first_column: 0,
+            sums_apart: None,
         };
         self.contraction(scope, (id, anchor), &c, &place, out, steps)
     }

@@ -15,8 +15,10 @@ mod select_and_scatter;
 mod sequential;
 mod sort;
 mod top_k;
+mod transform;
 mod tile;
 mod window;
+mod winograd;
 
 use super::{Scheduler, Scope, Value, refuse};
 use crate::diag::Result;

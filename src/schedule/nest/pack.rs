@@ -1,5 +1,5 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::contraction::{Axis, Contraction, Right, offset_of, product};
+use super::contraction::{Axis, Contraction, Panels, Right, offset_of, product};
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
@@ -8,7 +8,7 @@ use crate::schedule::Scheduler;
 use bytes::Bytes;
 
 impl Scheduler<'_> {
-    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; and whether each batch has its own.
+    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros.
     pub(super) fn pack(
         &mut self,
         c: &Contraction,
@@ -16,7 +16,7 @@ impl Scheduler<'_> {
         panel: u64,
         panels: u64,
         steps: &mut Vec<Step>,
-    ) -> Result<(BufId, bool)> {
+    ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
         let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
         let batch = if own { product(&c.batch) } else { 1 };
@@ -24,6 +24,7 @@ impl Scheduler<'_> {
             Right::Constant(t) => t.dtype,
             Right::Buffer(from) => self.program.buffers[*from].dtype,
         };
+        let made = |buf: BufId| Panels { buf, batch: if own { panels * k * panel } else { 0 }, panel: k * panel };
         let size = dtype.bytes();
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
@@ -45,7 +46,7 @@ impl Scheduler<'_> {
                 }
                 let at = self.weights.add(&Bytes::from(bytes));
                 let place = crate::kernel::Place::Weights(at);
-                Ok((self.program.buffers.push(crate::kernel::Buffer { dtype, elements: total, place }), own))
+                Ok(made(self.program.buffers.push(crate::kernel::Buffer { dtype, elements: total, place })))
             }
             Right::Buffer(from) => {
                 let to = self.buffer(dtype, total);
@@ -78,7 +79,7 @@ impl Scheduler<'_> {
                     lanes,
                 );
                 self.launch(kern, steps);
-                Ok((to, own))
+                Ok(made(to))
             }
         }
     }

@@ -149,6 +149,10 @@ impl<'a> Scheduler<'a> {
         let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, row: &Index, column: &Index| -> Result<Stmt> {
             e.forget();
             let value = convert(&mut e.k, value, dtype, c.dtype);
+            if let Some(apart) = c.sums_apart {
+                let index = part.batch.scale(apart as i64).add(&row.scale(product(&c.columns) as i64)).add(column);
+                return Ok(Stmt::Store { buf, index, value });
+            }
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
             let value = s.element(scope, e, id, &at)?;

@@ -1,0 +1,322 @@
+//! Winograd's method F(4x4, 3x3) in three kernels: the inputs are transformed tile by tile, 36 products of matrices follow,
+//! and their results are transformed back, with the epilogue. Weights are transformed now where there is room for the larger
+//! ones, and else inside the products. See [`crate::schedule::winograd`] for when.
+use super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
+use super::element::Elements;
+use super::tile::{Cover, Part};
+use super::transform::{POLYNOMIALS, Transform};
+use super::{each, label};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::fuse::forward;
+use crate::schedule::layout::Layout;
+use crate::schedule::winograd::{POINTS, READS, RESULTS, Winograd};
+use crate::schedule::{Scheduler, Scope, Value};
+use crate::tensor::{DType, Tensor};
+use bytes::Bytes;
+
+/// Parts of the rows of points that threads may share.
+const HALVES: u64 = 2;
+
+/// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
+/// a cache.
+fn apart(n: u64) -> u64 {
+    if n.is_multiple_of(512) { n + 16 } else { n }
+}
+
+impl<'a> Scheduler<'a> {
+    /// `id` is the convolution itself or its epilogue; its operand has the margins that tiles need.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    pub(super) fn winograd(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        w: &Winograd,
+        (left, input): (BufId, &Layout),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let (tiles, c, o) = (w.count(), w.inputs, w.outputs);
+        let (of_inputs, of_sums) = (apart(tiles * c), apart(tiles * o));
+        let inputs = self.buffer(DType::F32, POINTS * of_inputs);
+        let name = label(scope.comp, id);
+        let kernel = self.winograd_inputs(d, w, (left, input), (inputs, of_inputs), &name);
+        self.launch(kernel, steps);
+        let sums = Value { leaves: vec![self.buffer(DType::F32, POINTS * of_sums)], layout: None };
+        let of = |extent: u64, a: u64, b: u64| Axis { extent, a: a as i64, b: b as i64 };
+        let strides = scope.comp.array(scope.comp[anchor].operands[1]).strides();
+        let window = Window {
+            rows: strides[d.kernel_spatial[0]],
+            columns: strides[d.kernel_spatial[1]],
+            inputs: strides[d.kernel_input_feature],
+        };
+        let more = (POINTS - 9) * c * o * 4;
+        let is_known = more <= self.spare_bytes;
+        let weights = if is_known { transformed(w, window) } else { w.weights.clone() };
+        let contraction = Contraction {
+            dtype: DType::F32,
+            left: inputs,
+            right: Right::Constant(weights),
+            a0: 0,
+            b0: 0,
+            batch: vec![of(POINTS, of_inputs, c * o)],
+            rows: vec![of(tiles, c, 0)],
+            columns: vec![of(o, 0, 1)],
+            sum: vec![of(c, 1, o)],
+            first_column: 0,
+            sums_apart: Some(of_sums),
+        };
+        if is_known {
+            self.spare_bytes -= more;
+            let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
+            self.contraction(scope, (id, anchor), &contraction, &nowhere, &sums, steps)?;
+        } else {
+            self.winograd_products(scope, (id, anchor), &contraction, (w, window), &sums, steps)?;
+        }
+        self.winograd_results(scope, (id, anchor), d, w, (sums.buffer()?, of_sums), out, steps)
+    }
+
+    /// `Bᵀ·d·B` of each tile `d` of the input, to `[point][tile][channel]`.
+    fn winograd_inputs(
+        &self,
+        d: &ConvDims,
+        w: &Winograd,
+        (left, input): (BufId, &Layout),
+        (to, apart): (BufId, u64),
+        name: &str,
+    ) -> Kernel {
+        let mut k = Kernel { label: format!("tiles of {name}"), ..Kernel::default() };
+        let lanes = self.lanes(DType::F32);
+        let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| k.var(n)).collect();
+        let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
+        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+        let mut from = channel.offset(input.origin).add(&Index::var(loops[0]).scale(input.strides[d.input_batch]));
+        let strides = [input.strides[d.input_spatial[0]], input.strides[d.input_spatial[1]]];
+        for i in 0..2 {
+            from = from.add(&Index::var(loops[i + 1]).scale(RESULTS as i64 * strides[i]));
+        }
+        let tile = tile_number(w, &loops);
+        let mut t = Transform::new(&mut k, lanes);
+        let half = t.registers(POINTS);
+        for j in 0..READS {
+            let column = |i: u64| Expr::Load(left, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
+            let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
+            for (i, value) in t.inputs(&column).into_iter().enumerate() {
+                t.set(half, i as u64 * READS + j, value);
+            }
+        }
+        for i in 0..READS {
+            let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
+            for (j, value) in t.inputs(&row).into_iter().enumerate() {
+                let at = tile.scale(w.inputs as i64).add(&channel).offset(((i * READS + j as u64) * apart) as i64);
+                t.body.push(Stmt::Store { buf: to, index: at, value });
+            }
+        }
+        let body = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+        k.flops = 144 * w.count() * w.inputs;
+        chunked(&mut k, &loops, body);
+        k
+    }
+
+    /// The products with weights that are transformed on the way: for a panel of channels and a row of points at a time, so
+    /// that they stay near.
+    fn winograd_products(
+        &mut self,
+        scope: &mut Scope<'a>,
+        ids: (InstId, InstId),
+        c: &Contraction,
+        (w, window): (&Winograd, Window),
+        sums: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let (rows, channels) = (w.count(), w.inputs);
+        let tile = self.tile(DType::F32, Cover { height: 1, width: rows, columns: w.outputs, sum: channels });
+        let panel = tile.vectors * tile.lanes;
+        let panels = w.outputs.div_ceil(panel);
+        let of_point = apart(channels * panel);
+        let from = self.constant(&w.weights);
+        let factors: Vec<u8> = POLYNOMIALS.iter().flatten().flat_map(|&x| (x as f32).to_le_bytes()).collect();
+        let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
+        let packed = self.buffer(DType::F32, panels * HALVES * READS * of_point);
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let (p, half) = (e.k.var(panels), e.k.var(HALVES));
+        let (i, j) = (e.k.var(READS / HALVES), e.k.var(READS));
+        let row = e.k.var(rows.div_ceil(tile.wide));
+        let of_panel = Index::var(p).scale(HALVES as i64).add(&Index::var(half)).scale((READS * of_point) as i64);
+        let of_row = Index::var(half).scale((READS / HALVES) as i64).add(&Index::var(i));
+        let point = of_row.scale(READS as i64).add(&Index::var(j));
+        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
+        let mut body = Vec::new();
+        for columns in shares(&mut e.k, p, w.outputs, panel) {
+            let first = columns.at.scale(panel as i64);
+            let to = (packed, (of_panel.clone(), panel), of_point);
+            let sizes = (channels, columns.count, tile.lanes);
+            let mut inside =
+                vec![weights_of_row(&mut e.k, (from, first.clone(), window), (factors, &of_row), to, sizes)];
+            let mut products = Vec::new();
+            for share in shares(&mut e.k, row, rows, tile.wide) {
+                let at = share.at.scale(tile.wide as i64);
+                let part = Part {
+                    a: point.scale(c.batch[0].a).add(&at.scale(channels as i64)),
+                    rows: (0..share.count).map(|r| ((r * channels) as i64, at.offset(r as i64))).collect(),
+                    b: of_panel.add(&Index::var(j).scale(of_point as i64)),
+                    packed,
+                    panel,
+                    column: first.clone(),
+                    columns: columns.count,
+                    batch: point.clone(),
+                    lanes: tile.lanes,
+                };
+                let product = self.tile_body(scope, &mut e, ids, c, &c.sum, part, &nowhere, sums)?;
+                products.extend(guarded(&mut e.k, &[&share], product));
+            }
+            inside.push(each(j, LoopKind::Seq, vec![each(row, LoopKind::Seq, products)]));
+            body.extend(guarded(&mut e.k, &[&columns], vec![each(i, LoopKind::Seq, inside)]));
+        }
+        e.k.flops = 2 * POINTS * channels * w.outputs * rows;
+        chunked(&mut e.k, &[p, half], body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// `Aᵀ·m·A` of each tile `m` of the sums, then the epilogue.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn winograd_results(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        w: &Winograd,
+        (sums, apart): (BufId, u64),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let mut e = Elements::new(id, label(comp, id));
+        let lanes = self.lanes(DType::F32);
+        let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| e.k.var(n)).collect();
+        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        let rank = comp.array(anchor).rank();
+        let mut body = Vec::new();
+        for high in shares(&mut e.k, loops[1], w.size[0], RESULTS) {
+            for wide in shares(&mut e.k, loops[2], w.size[1], RESULTS) {
+                let (block, lane) = (e.k.var(w.outputs / lanes), e.k.var(lanes));
+                let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+                let at = tile_number(w, &loops).scale(w.outputs as i64).add(&channel);
+                let (half, results) = {
+                    let mut t = Transform::new(&mut e.k, lanes);
+                    let half = t.back(sums, &at, apart);
+                    (half, t.body)
+                };
+                let mut inside = results;
+                for i in 0..high.count {
+                    let mut t = Transform::new(&mut e.k, lanes);
+                    let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
+                    let values = t.results(&row);
+                    let done = t.registers(RESULTS);
+                    for (j, value) in values.into_iter().enumerate() {
+                        t.set(done, j as u64, value);
+                    }
+                    inside.append(&mut t.body);
+                    for j in 0..wide.count {
+                        let mut at = vec![Index::default(); rank];
+                        at[d.output_batch] = Index::var(loops[0]);
+                        at[d.output_spatial[0]] = high.at.scale(RESULTS as i64).offset(i as i64);
+                        at[d.output_spatial[1]] = wide.at.scale(RESULTS as i64).offset(j as i64);
+                        at[d.output_feature] = channel.clone();
+                        e.forget();
+                        let value = e.k.expr(Expr::Reg(done, Index::constant(j as i64)));
+                        e.fixed.insert(anchor, value);
+                        let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
+                        let value = self.element(scope, &mut e, id, &at)?;
+                        inside.push(Stmt::Store { buf, index: to.at(&at), value });
+                    }
+                }
+                let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
+                body.extend(guarded(&mut e.k, &[&high, &wide], inside));
+            }
+        }
+        e.k.flops = 130 * w.count() * w.outputs;
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}
+
+/// The number of a tile among those of all images.
+fn tile_number(w: &Winograd, loops: &[VarId]) -> Index {
+    Index::var(loops[0])
+        .scale(w.tiles[0] as i64)
+        .add(&Index::var(loops[1]))
+        .scale(w.tiles[1] as i64)
+        .add(&Index::var(loops[2]))
+}
+
+/// How far the weights of a window are apart, in elements.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    rows: u64,
+    columns: u64,
+    inputs: u64,
+}
+
+/// The weights `G·g·Gᵀ` as `[point][channel read][channel made]`, computed in doubles and rounded once.
+fn transformed(w: &Winograd, window: Window) -> Tensor {
+    let (c, o) = (w.inputs, w.outputs);
+    let at = |index: u64| {
+        let index = index as usize * 4;
+        let raw = &w.weights.bytes[index..index + 4];
+        f64::from(f32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]))
+    };
+    let mut bytes = vec![0u8; (POINTS * c * o) as usize * 4];
+    for channel in 0..c {
+        for made in 0..o {
+            let first = channel * window.inputs + made;
+            let g = [0, 1, 2].map(|i| [0, 1, 2].map(|j| at(first + i * window.rows + j * window.columns)));
+            for (i, of_rows) in POLYNOMIALS.iter().enumerate() {
+                let row = [0, 1, 2].map(|j| (0..3).map(|l| of_rows[l] * g[l][j]).sum::<f64>());
+                for (j, of_columns) in POLYNOMIALS.iter().enumerate() {
+                    let value: f64 = (0..3).map(|l| row[l] * of_columns[l]).sum();
+                    let to = (((i * 6 + j) as u64 * c + channel) * o + made) as usize * 4;
+                    bytes[to..to + 4].copy_from_slice(&(value as f32).to_le_bytes());
+                }
+            }
+        }
+    }
+    Tensor::new(DType::F32, vec![POINTS, c, o], Bytes::from(bytes))
+}
+
+/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made.
+fn weights_of_row(
+    k: &mut Kernel,
+    (from, first, window): (BufId, Index, Window),
+    (factors, row): (BufId, &Index),
+    (to, panel, of_point): (BufId, (Index, u64), u64),
+    (channels, columns, lanes): (u64, u64, u64),
+) -> Stmt {
+    let (channel, vector, lane) = (k.var(channels), k.var(columns / lanes), k.var(lanes));
+    let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
+    let read = first.add(&column).add(&Index::var(channel).scale(window.inputs as i64));
+    let write = panel.0.add(&Index::var(channel).scale(panel.1 as i64)).add(&column);
+    let mut t = Transform::new(k, lanes);
+    let factor = [0, 1, 2].map(|l| {
+        let value = t.expr(Expr::Load(factors, row.scale(3).offset(l)));
+        t.held(value)
+    });
+    let sums = [0, 1, 2].map(|j| {
+        let at = |l: u64| read.offset((l * window.rows + j * window.columns) as i64);
+        let g = [0, 1, 2].map(|l| t.expr(Expr::Load(from, at(l))));
+        let sum = t.k.op(ScalarOp::Multiply, &[g[0], factor[0]], DType::F32);
+        let sum = t.k.op(ScalarOp::Fma, &[g[1], factor[1], sum], DType::F32);
+        t.k.op(ScalarOp::Fma, &[g[2], factor[2], sum], DType::F32)
+    });
+    for (j, value) in t.weights(sums).into_iter().enumerate() {
+        t.body.push(Stmt::Store { buf: to, index: write.offset((j as u64 * of_point) as i64), value });
+    }
+    let inside = each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]);
+    each(channel, LoopKind::Seq, vec![inside])
+}
