@@ -7,6 +7,7 @@ use crate::diag::{Error, Result};
 use crate::package::{archive, files, header, metadata, shared};
 use crate::target::Target;
 use crate::{hlo, kernel};
+use bytes::Bytes;
 
 /// Compiles the graph and writes what `--emit` lists, all of it or nothing.
 pub fn run(args: &CompileArgs) -> Result<Verdict> {
@@ -42,26 +43,26 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
 }
 
 /// The name and the bytes of one file.
-fn file(emit: Emit, built: &Variants) -> Result<(String, Vec<u8>)> {
+fn file(emit: Emit, built: &Variants) -> Result<(String, Bytes)> {
     let name = &built.face.name;
     let object = &built.object.bytes;
     let targets: Vec<&Target> = built.each.iter().map(|(_, target)| target).collect();
     // texts of several targets follow one another
     let each = |print: &dyn Fn(&kernel::Program, &Target) -> Result<String>| {
         let texts = built.each.iter().map(|(program, target)| print(program, target)).collect::<Result<Vec<_>>>()?;
-        Ok::<_, Error>(texts.join("\n").into_bytes())
+        Ok::<_, Error>(texts.join("\n").into())
     };
     Ok(match emit {
         Emit::Obj => (format!("{name}.o"), object.clone()),
-        Emit::Header => (format!("{name}.h"), header::header(&built.face, &targets).into_bytes()),
-        Emit::Archive => (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), object, targets[0])?),
+        Emit::Header => (format!("{name}.h"), header::header(&built.face, &targets).into()),
+        Emit::Archive => (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), object, targets[0])?.into()),
         Emit::Shared => {
             let file = format!("lib{name}.{}", if targets[0].triple.contains("apple") { "dylib" } else { "so" });
             let bytes = shared::shared(object, &file, targets[0])?;
-            (file, bytes)
+            (file, bytes.into())
         }
-        Emit::Metadata => (format!("{name}.json"), metadata::metadata(&built.face, &targets).into_bytes()),
-        Emit::Hlo => (format!("{name}.hlo"), hlo::text::print(&built.module).into_bytes()),
+        Emit::Metadata => (format!("{name}.json"), metadata::metadata(&built.face, &targets).into()),
+        Emit::Hlo => (format!("{name}.hlo"), hlo::text::print(&built.module).into()),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),

@@ -53,24 +53,29 @@ fn with_module<T>(
 }
 
 /// The relocatable object of LLVM text.
+///
+/// It goes through a temporary file: in memory LLVM holds it twice, and it is as large as the weights. Errors: `Code::Io`
+/// where no temporary file can be written.
 pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
-    emit(text, target, FileType::Object)
+    let no_file = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be used: {e}"));
+    let file = tempfile::Builder::new().prefix("tfaot-").suffix(".o").tempfile().map_err(no_file)?;
+    with_module(text, target, |module, machine| {
+        let written = machine.write_to_file(module, FileType::Object, file.path());
+        written.map_err(|e| Error::internal("llvm emit", e.to_string()))
+    })?;
+    std::fs::read(file.path()).map_err(no_file)
 }
 
 /// The assembly of LLVM text.
 pub fn assembly(text: &str, target: &Target) -> Result<String> {
-    Ok(String::from_utf8_lossy(&emit(text, target, FileType::Assembly)?).trim_end_matches('\0').to_string())
+    with_module(text, target, |module, machine| {
+        let written = machine.write_to_memory_buffer(module, FileType::Assembly);
+        let buffer = written.map_err(|e| Error::internal("llvm emit", e.to_string()))?;
+        Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
+    })
 }
 
 /// LLVM text after the passes.
 pub fn optimized(text: &str, target: &Target) -> Result<String> {
     with_module(text, target, |module, _| Ok(module.print_to_string().to_string()))
-}
-
-fn emit(text: &str, target: &Target, kind: FileType) -> Result<Vec<u8>> {
-    with_module(text, target, |module, machine| {
-        let buffer =
-            machine.write_to_memory_buffer(module, kind).map_err(|e| Error::internal("llvm emit", e.to_string()))?;
-        Ok(buffer.as_slice().to_vec())
-    })
 }

@@ -17,13 +17,14 @@ pub use module::E_CPU;
 use crate::diag::{Error, Result};
 use crate::kernel::Program;
 use crate::target::Target;
+use bytes::Bytes;
 use object::{Object as _, ObjectSection, ObjectSymbol};
 
 /// A relocatable object, whole: code, weights, metadata.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// The file's bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 /// What else a compile can print.
@@ -72,7 +73,7 @@ fn finish(text: &str, target: &Target, programs: &[&Program]) -> Result<Object> 
     for program in programs {
         patch(&mut bytes, program)?;
     }
-    Ok(Object { bytes })
+    Ok(Object { bytes: bytes.into() })
 }
 
 fn no_strays(bytes: &[u8]) -> Result<()> {

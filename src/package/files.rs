@@ -6,7 +6,7 @@ use tempfile::NamedTempFile;
 /// Writes every `(file name, bytes)` into `dir`, which is made if it is missing.
 ///
 /// Each file has a temporary name until all are written. Errors: `Code::Io`; then no file stays, nor a folder that was made.
-pub fn write_all(dir: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<PathBuf>> {
+pub fn write_all(dir: &Path, files: &[(String, impl AsRef<[u8]>)]) -> Result<Vec<PathBuf>> {
     let made = make_dir(dir)?;
     write_into(dir, files).inspect_err(|_| {
         if let Some(first) = &made {
@@ -16,12 +16,12 @@ pub fn write_all(dir: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<PathBuf>
     })
 }
 
-fn write_into(dir: &Path, files: &[(String, Vec<u8>)]) -> Result<Vec<PathBuf>> {
+fn write_into(dir: &Path, files: &[(String, impl AsRef<[u8]>)]) -> Result<Vec<PathBuf>> {
     let mut ready = Vec::new();
     for (name, bytes) in files {
         let path = dir.join(name);
         let temp = temp_beside(&path)?;
-        std::io::Write::write_all(&mut temp.as_file(), bytes).map_err(|e| unwritten(&path, &e))?;
+        std::io::Write::write_all(&mut temp.as_file(), bytes.as_ref()).map_err(|e| unwritten(&path, &e))?;
         ready.push((temp, path));
     }
     let mut done = Vec::new();
