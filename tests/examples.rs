@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Pages whose `sh` blocks are run.
-const PAGES: &[&str] = &["README.md"];
+const PAGES: &[&str] = &["README.md", "docs/report.md"];
 
 /// The blocks of `page` in language `language`.
 fn blocks(page: &str, language: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{NodeId, Program};
 use crate::infer::{self, Facts};
 use crate::package::files;
-use crate::prepare::{self, Request};
+use crate::prepare::{self, FeedSpec, Request};
 use crate::report::{self, Report, code, page};
 use crate::target::Target;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     report::with_copies(&mut program, &found);
     let facts = facts(&mut program, request, options.entrance == Entrance::Saved)
         .map_err(|e| graph::in_file(e, &args.graph))?;
-    let source = compile::source_name(&args.graph.graph);
+    let source = title(&args.graph.graph);
     let input = report::Input { program: &program, found: &found, facts: &facts, gone: gone.len(), assumed, source };
     let mut made = report::report(&input);
     report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
@@ -39,6 +39,16 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     // The process ends: taking a million nodes apart would be time for nothing.
     std::mem::forget((program, facts, found));
     Ok(Verdict::Yes)
+}
+
+/// The file as the page calls it: with its folder, where all models have a file of that name.
+fn title(path: &Path) -> String {
+    let name = compile::source_name(path);
+    let folder = path.parent().and_then(Path::file_name).map(|f| f.to_string_lossy());
+    match (folder, name.split('.').next()) {
+        (Some(folder), Some("model" | "graph" | "frozen" | "saved_model" | "plain")) => format!("{folder}/{name}"),
+        (_, _) => name,
+    }
 }
 
 /// What is known of the tensors of a program that was brought to the pass. A feed that the cut made an argument has the
@@ -52,6 +62,18 @@ fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Fac
             let (name, port) = feed.name.rsplit_once(':').unwrap_or((&feed.name, "0"));
             feed.name = format!("_arg_{name}_{port}_{i}");
         }
+    }
+    let graph = &program.graph;
+    for node in graph.nodes.values().filter(|n| &*n.op == "_Arg") {
+        let of_node = |f: &FeedSpec| f.name.split(':').next() == Some(&*node.name);
+        if !request.feeds.iter().any(of_node) {
+            request.feeds.push(FeedSpec { name: node.name.to_string(), ..FeedSpec::default() });
+        }
+    }
+    if request.fetches.is_empty() {
+        // What a dump of TensorFlow's fetches is an input of a node that gives nothing itself.
+        let fetched = graph.nodes.values().filter(|n| &*n.op == "_Retval").flat_map(|n| n.inputs.iter());
+        request.fetches.extend(fetched.map(|e| format!("{}:{}", graph.nodes[e.node].name, e.port)));
     }
     let open = prepare::open(program, &request)?;
     Ok(infer::infer(program, &open.feeds))
@@ -71,6 +93,7 @@ fn compile_clusters(
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
         match compile_cluster(args, program, facts, &inside, &made.clusters[at].name, &target) {
             Ok(code) => {
+                made.summary.profiled |= args.profile;
                 made.clusters[at].code = Some(made.code.len() as u32);
                 made.code.push(code);
             }
@@ -106,7 +129,8 @@ fn compile_cluster(
 
 /// A reason in one sentence, with what helps.
 fn told(d: &Diagnostic) -> String {
-    let place = d.place.node.as_ref().map_or(String::new(), |n| format!("node `{n}`: "));
+    let place = d.place.node.as_ref().filter(|n| !d.message.contains(n.as_str()));
+    let place = place.map_or(String::new(), |n| format!("node `{n}`: "));
     let help = d.help.as_ref().map_or(String::new(), |h| format!("; {h}"));
     format!("{} {place}{}{help}", d.code.id(), d.message)
 }

@@ -61,7 +61,7 @@ fn dtype(program: &Program, asked: &Asked, name: &str) -> Result<DType, Diagnost
     let attr = match &*node.op {
         "Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault" | "Const" => "dtype",
         "Cast" => "DstT",
-        "Identity" | "StopGradient" | "Reshape" | "Snapshot" => "T",
+        "Identity" | "StopGradient" | "Reshape" | "Snapshot" | "_Arg" => "T",
         _ => "",
     };
     match node.tf_type(attr) {

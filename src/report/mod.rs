@@ -71,6 +71,7 @@ pub fn report(input: &Input) -> Report {
             unknown_flops: columns.nodes.flops.iter().filter(|f| f.is_none()).count(),
             gone: input.gone,
             functions: program.functions.len(),
+            profiled: false,
         },
         assumed: input.assumed.clone(),
         blockers: blockers::groups(&columns),

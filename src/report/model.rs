@@ -54,6 +54,8 @@ pub struct Summary {
     pub gone: usize,
     /// Functions of the library.
     pub functions: usize,
+    /// Whether kernels were measured.
+    pub profiled: bool,
 }
 
 /// Nodes that are outside for one reason.

@@ -29,7 +29,7 @@ fn verdict(out: &mut String, report: &Report) {
         (0, _) => "No node is in a cluster.".to_string(),
         (_, 0) => format!("{} of the nodes are in {clusters}.", percent(s.node_coverage)),
         _ => format!(
-            "{} of the nodes and {} of the work are in {clusters}.",
+            "{} of the nodes and {} of the FLOPs are in {clusters}.",
             percent(s.node_coverage),
             percent(s.flops_coverage)
         ),
@@ -39,12 +39,12 @@ fn verdict(out: &mut String, report: &Report) {
     let nodes: Vec<u64> = report.clusters.iter().map(|c| c.nodes).collect();
     let flops: Vec<u64> = report.clusters.iter().map(|c| c.flops).collect();
     bar(out, "Nodes", &nodes, s.nodes as u64, &format!("{} of {}", grouped(s.clustered), grouped(s.nodes as u64)));
-    bar(out, "Work", &flops, s.flops, &format!("{} of {}", operations(s.clustered_flops), operations(s.flops)));
+    bar(out, "FLOPs", &flops, s.flops, &format!("{} of {}", operations(s.clustered_flops), operations(s.flops)));
     out.push_str("</div>\n");
     let mut notes = Vec::new();
     if s.unknown_flops > 0 {
         let without = count(s.unknown_flops as u64, "node");
-        notes.push(format!("{without} not counted as work: sizes are open, or nothing is known of the op"));
+        notes.push(format!("{without} without a count of FLOPs: sizes are open, or nothing is known of the op"));
     }
     if s.gone > 0 {
         let gone = count(s.gone as u64, "node");
@@ -110,7 +110,7 @@ fn table(out: &mut String, title: &str, about: &str, head: &[&str], rows: &[Stri
 }
 
 fn blockers(out: &mut String, report: &Report) {
-    let head = ["What", "#Nodes", "#Work", "#Cut edges", "If XLA compiled it", "For example"];
+    let head = ["What", "#Nodes", "#FLOPs", "#Cut edges", "For example", "If XLA compiled it"];
     let row = |b: &Blocker| {
         let gain = match b.gain {
             Some(gain) => {
@@ -122,9 +122,10 @@ fn blockers(out: &mut String, report: &Report) {
                 ];
                 let told: Vec<String> =
                     more.into_iter().filter(|m| m.0 != 0).map(|(n, told)| signed(n, told)).collect();
-                if told.is_empty() { "nothing more".to_string() } else { told.join("<br>") }
+                format!("<td>{}</td>", if told.is_empty() { "nothing more".to_string() } else { told.join("<br>") })
             }
-            None => "–".to_string(),
+            None if b.blocks => "<td>–</td>".to_string(),
+            None => String::new(),
         };
         let (what, more) = if b.op.is_empty() { (b.slug, "") } else { (b.op.as_str(), b.slug) };
         let reason = format!(
@@ -136,7 +137,7 @@ fn blockers(out: &mut String, report: &Report) {
             spoken(b.cure)
         );
         format!(
-            "<tr>{reason}<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{gain}</td><td>{}</td></tr>\n",
+            "<tr>{reason}<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td>{gain}</tr>\n",
             grouped(b.nodes.len() as u64),
             some(b.flops, operations),
             some(b.cuts as u64, grouped),
@@ -147,7 +148,7 @@ fn blockers(out: &mut String, report: &Report) {
     table(
         out,
         "What keeps nodes outside",
-        "The most valuable first: by the work outside or to be gained, then by the edges that it cuts between clusters.",
+        "The most valuable first: by the FLOPs outside or to be gained, then by the edges that it cuts between clusters.",
         &head,
         &of(true),
     );
@@ -155,7 +156,7 @@ fn blockers(out: &mut String, report: &Report) {
         out,
         "Outside by their nature",
         "Borders of the graph, and what TensorFlow leaves outside because it would cost more inside.",
-        &head,
+        &head[..head.len() - 1],
         &of(false),
     );
 }
@@ -221,7 +222,7 @@ fn clusters(out: &mut String, report: &Report) {
         out,
         "Clusters",
         "Each is what TensorFlow would compile as one; compiled alone by tfaot where all its sizes are known.",
-        &["Cluster", "#Nodes", "#Work", "#Share", "Compiled"],
+        &["Cluster", "#Nodes", "#FLOPs", "#Share", "Compiled"],
         &rows,
     );
 }
@@ -248,9 +249,15 @@ fn assumed(out: &mut String, report: &Report) {
 fn examples(report: &Report, nodes: &[u32]) -> String {
     let names = nodes.iter().take(EXAMPLES).filter_map(|&n| report.columns.nodes.name.get(n as usize));
     let links: Vec<String> = names
-        .map(|n| format!("<a href=\"#node={}\" title=\"{}\">{}</a>", quoted(n), escaped(n), escaped(last(n))))
+        .map(|n| format!("<a href=\"#node={}\" title=\"{}\">{}</a>", quoted(n), escaped(n), escaped(tail(n))))
         .collect();
     links.join("<br>")
+}
+
+/// The last two parts of a name, which say more than one.
+fn tail(name: &str) -> &str {
+    let parts: Vec<usize> = name.match_indices('/').map(|(at, _)| at + 1).collect();
+    parts.len().checked_sub(2).and_then(|i| name.get(parts[i]..)).unwrap_or(name)
 }
 
 /// Text in which what stands between backticks is code.

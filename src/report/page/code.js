@@ -129,65 +129,65 @@ class CodeView {
     byId("pane-row").replaceChildren(...PANES.filter(([id]) => this.open.has(id)).map(([id, title]) => {
       const body = element("div", { class: `body ${id}`, tabindex: 0, "aria-label": title }), note = element("small", {});
       parts[id] = { body, note };
-      if (id === "memory") new ResizeObserver(() => this.parts.memory?.body === body && drawMemory(parts.memory, this.index, this.lit, chosen => this.choose(chosen))).observe(body);
+      if (id === "memory") new ResizeObserver(() => this.parts.memory?.body === body && drawMemory(parts.memory, this.index, this.lit, chosen => this.choose(chosen, "memory"))).observe(body);
       return element("div", { class: "pane", id: `pane-${id}` }, element("h3", {}, title, note), body);
     }));
     for (const [id] of PANES) byId(`pane-button-${id}`).setAttribute("aria-pressed", String(this.open.has(id)));
-    if (parts.hlo) parts.hlo.lines = new Lines(parts.hlo.body, i => { const inst = this.index.lineInst[i]; if (inst) this.choose({ inst }); });
+    if (parts.hlo) parts.hlo.lines = new Lines(parts.hlo.body, i => { const inst = this.index.lineInst[i]; if (inst) this.choose({ inst }, "hlo"); });
     if (parts.asm) parts.asm.lines = new Lines(parts.asm.body, () => {});
-    if (parts.kernels) parts.kernels.lines = new Lines(parts.kernels.body, i => { const k = parts.kernels.owner?.[i]; if (k !== undefined) this.choose({ kernel: k }); });
-    this.refresh(true);
+    if (parts.kernels) parts.kernels.lines = new Lines(parts.kernels.body, i => { const k = parts.kernels.owner?.[i]; if (k !== undefined) this.choose({ kernel: k }, "kernels"); });
+    this.refresh();
   }
-  /** A choice made in a pane; the graph follows. */
-  choose(chosen) {
+  /** A choice made in a pane, which stays as it is; the graph and the other panes follow. */
+  choose(chosen, pane) {
     this.chosen = chosen;
     this.lit = this.index.lit(chosen);
-    const first = [...this.lit.nodes][0];
-    this.app.chosenInCode(this.lit, chosen.inst !== undefined ? first : undefined);
-    this.refresh(false);
+    this.app.chosenInCode(this.lit, chosen.buffer === undefined ? [...this.lit.nodes][0] : undefined);
+    this.refresh(pane);
   }
   /** A choice made in the graph. */
   follow(node) {
     this.chosen = { node };
     this.lit = this.index.lit(this.chosen);
-    this.refresh(true);
+    this.refresh();
     return this.lit;
   }
-  refresh(scroll) {
+  /** Draws the panes; each but `still` moves to what is lit. */
+  refresh(still) {
     const { parts, index } = this, code = index.code, lit = this.lit, kernels = lit ? [...lit.kernels].sort((a, b) => a - b) : [];
-    if (parts.hlo) parts.hlo.lines.set(index.lines, i => !!lit && index.lineInst[i] !== null && lit.insts.has(index.lineInst[i]), scroll);
+    if (parts.hlo) parts.hlo.lines.set(index.lines, i => !!lit && index.lineInst[i] !== null && lit.insts.has(index.lineInst[i]), still !== "hlo");
     if (parts.hlo) parts.hlo.note.textContent = lit ? `${lit.insts.size} instructions lit` : "";
     const shown = kernels.length ? kernels.slice(0, 12) : code.kernels.map((_, k) => k);
     if (parts.kernels) {
       const lines = [], owner = [];
       for (const k of shown) for (const line of code.kernels[k].text.trimEnd().split("\n")) { lines.push(line); owner.push(k); }
       parts.kernels.owner = owner;
-      parts.kernels.lines.set(lines, i => !!lit && lit.kernels.has(owner[i]) && lines[i].startsWith("kernel "), scroll);
+      parts.kernels.lines.set(lines, i => !!lit && lit.kernels.has(owner[i]) && lines[i].startsWith("kernel "), still !== "kernels");
       parts.kernels.note.textContent = kernels.length ? `${kernels.length} of ${code.kernels.length}` : `all ${code.kernels.length}`;
     }
     if (parts.asm) {
       const lines = kernels.slice(0, 6).flatMap(k => code.kernels[k].asm.trimEnd().split("\n"));
       parts.asm.lines.set(lines, i => /^\S+_k\d+:/.test(lines[i]), false);
-      if (scroll || kernels.length) parts.asm.body.scrollTop = 0;
+      parts.asm.body.scrollTop = 0;
       parts.asm.note.textContent = kernels.length ? kernels.slice(0, 6).map(k => `k${k}`).join(", ") : "";
       if (!lines.length) parts.asm.body.firstChild.replaceChildren(element("p", { class: "empty" }, lit ? "No kernel computes what is chosen: it was folded away, or is a constant." : "Choose a node, an instruction or a kernel."));
     }
-    if (parts.memory) drawMemory(parts.memory, index, lit, chosen => this.choose(chosen));
-    if (parts.profile) this.profile(parts.profile, lit, scroll);
+    if (parts.memory) drawMemory(parts.memory, index, lit, chosen => this.choose(chosen, "memory"));
+    if (parts.profile) this.profile(parts.profile, lit, still !== "profile");
   }
-  profile(part, lit, scroll) {
+  profile(part, lit, follows) {
     const code = this.index.code, timed = code.kernels.some(k => k.ms !== undefined);
     const total = code.kernels.reduce((sum, k) => sum + (timed ? k.ms : k.flops), 0) || 1;
     const rows = code.kernels.map((kernel, k) => ({ kernel, k, worth: timed ? kernel.ms : kernel.flops })).sort((a, b) => b.worth - a.worth);
     part.note.textContent = timed ? `least of ${grouped(code.runs)} calls` : "by work: --profile measures";
     const head = ["Kernel", "", timed ? "ms" : "work", "share", "GFLOP/s", "GB/s"];
     part.body.replaceChildren(element("table", { class: "rows" }, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))),
-      element("tbody", {}, ...rows.map(({ kernel, k, worth }) => element("tr", { class: lit?.kernels.has(k) ? "lit" : "", onclick: () => this.choose({ kernel: k }) },
-        element("td", {}, `k${k}`), element("td", {}, kernel.label),
+      element("tbody", {}, ...rows.map(({ kernel, k, worth }) => element("tr", { class: lit?.kernels.has(k) ? "lit" : "", onclick: () => this.choose({ kernel: k }, "profile") },
+        element("td", {}, `k${k}`), element("td", { title: kernel.label }, kernel.label),
         element("td", { class: "number" }, timed ? worth.toFixed(4) : operations(worth)),
         element("td", { class: "number" }, `${(100 * worth / total).toFixed(1)} %`),
         element("td", { class: "number" }, timed && kernel.flops ? (kernel.flops / (kernel.ms * 1e6)).toFixed(1) : "–"),
         element("td", { class: "number" }, timed ? (kernel.bytes / (kernel.ms * 1e6)).toFixed(1) : "–"))))));
-    if (scroll) part.body.querySelector(".lit")?.scrollIntoView({ block: "nearest" });
+    if (follows) part.body.querySelector(".lit")?.scrollIntoView({ block: "nearest" });
   }
 }

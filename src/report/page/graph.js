@@ -78,7 +78,7 @@ class GraphView {
         return at;
       });
       for (const e of layout.edges) {
-        const wire = { a: made[e.a], b: made[e.b], count: e.count, points: (e.points || []).map(([x, y]) => [x + dx, y + dy]), back: e.back };
+        const wire = { a: made[e.a], b: made[e.b], count: e.count, points: (e.points || []).map(([x, y]) => [x + dx, y + dy]), back: e.back, control: e.control };
         if (wire.points.length < 2) continue;
         this.boxes[wire.a].edges.push(wire);
         this.boxes[wire.b].edges.push(wire);
@@ -112,7 +112,7 @@ class GraphView {
     if (!this.width) return;
     const scale = Math.min(1.2, (this.width - 60) / Math.max(1, this.size.w), (this.height - 60) / Math.max(1, this.size.h));
     // A long thin graph is shown from its top at a size that can be read.
-    this.scale = Math.max(scale, Math.min(0.55, (this.width - 60) / Math.max(1, this.size.w)), LEAST_SCALE);
+    this.scale = Math.max(scale, Math.min(0.75, (this.width - 60) / Math.max(1, this.size.w)), LEAST_SCALE);
     this.x = (this.width - this.size.w * this.scale) / 2;
     this.y = Math.max(30, (this.height - this.size.h * this.scale) / 2);
     this.redraw();
@@ -172,7 +172,7 @@ class GraphView {
     for (const wire of this.wires) {
       const a = this.boxes[wire.a], b = this.boxes[wire.b];
       if (view && (Math.min(a.x, b.x) > view.right || Math.max(a.x + a.w, b.x + b.w) < view.left || Math.min(a.y, b.y) > view.bottom || Math.max(a.y + a.h, b.y + b.h) < view.top)) continue;
-      painter.line(wire.points, { stroke: colours.edge, width: Math.min(5, 1 + Math.log2(wire.count) * 0.6), dash: wire.back ? [5, 4] : undefined, arrow: scale > 0.35 ? 5 : 0 });
+      painter.line(wire.points, { stroke: colours.edge, width: wire.control ? 1 : Math.min(5, 1 + Math.log2(wire.count) * 0.6), dash: wire.control ? [1.5, 4] : wire.back ? [5, 4] : undefined, arrow: scale > 0.35 ? 5 : 0 });
     }
     this.paintChosen(painter);
     for (const box of this.boxes) {

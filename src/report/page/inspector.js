@@ -56,7 +56,7 @@ class Inspector {
       this.facts([
         ["Op", model.op(n)],
         ["Gives", element("span", { class: "type" }, model.types(n).join(", ") || "nothing")],
-        ["Work", operations(model.flops(n))],
+        ["FLOPs", operations(model.flops(n))],
         ["Device", model.device(n)],
       ]),
       this.why(n, cluster, reason),
@@ -116,7 +116,7 @@ class Inspector {
       element("h2", {}, element("span", { class: `key k${i % 8}` }), c.name),
       this.facts([
         ["Nodes", `${grouped(c.nodes)}, ${grouped(c.effective)} without constants`],
-        ["Work", operations(c.flops) + (c.unknown_flops ? `, ${grouped(c.unknown_flops)} nodes not counted` : "")],
+        ["FLOPs", operations(c.flops) + (c.unknown_flops ? `, ${grouped(c.unknown_flops)} nodes not counted` : "")],
         ["Device", c.device],
       ]),
       c.refused.length > 0 && element("div", { class: "why" }, element("p", {}, element("b", {}, "Not compiled alone")), ...c.refused.slice(0, 8).map(r => element("p", {}, ...spoken(r)))),
@@ -142,7 +142,7 @@ class Inspector {
       this.facts([
         ["Nodes", grouped(told.nodes)],
         ["In clusters", `${grouped(told.clustered)} (${(100 * told.clustered / told.nodes).toFixed(0)} %)`],
-        ["Work", operations(told.flops)],
+        ["FLOPs", operations(told.flops)],
       ]),
       element("div", { class: "acts" }, element("button", { type: "button", onclick: () => { this.app.view.toggle(g); this.show({ group: g }); } }, group.open ? "Close" : "Open")),
       ...this.list("In clusters", told.by.map(([i, count]) => [this.clusterLink(i), " ", element("small", {}, `${grouped(count)} nodes`)])),

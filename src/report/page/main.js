@@ -172,7 +172,7 @@ class App {
     this.view.redraw();
   }
   legend() {
-    const entries = { cluster: [["c", "in a cluster, by colour"], ["outside", "outside"], ["blocker", "blocks (!)"]], reason: [["c", "in a cluster"], ["outside", "outside"], ["blocker", "blocks (!)"]], flops: [["ramp", "none to most work"]], time: [["ramp", "none to most time of its kernels"]] };
+    const entries = { cluster: [["c", "in a cluster, by colour"], ["outside", "outside"], ["blocker", "blocks (!)"]], reason: [["c", "in a cluster"], ["outside", "outside"], ["blocker", "blocks (!)"]], flops: [["ramp", "none to most FLOPs"]], time: [["ramp", "none to most time of its kernels"]] };
     byId("legend").replaceChildren(...entries[this.view.colouring].map(([kind, text]) => element("span", {}, element("i", { class: kind === "c" ? "k0" : kind }), text)), element("span", {}, "● constant at its reader"));
   }
   say(text) { byId("live").textContent = text; }
@@ -185,6 +185,7 @@ class App {
       this.legend();
       this.view.redraw();
     });
+    if (this.model.data.summary.profiled) byId("colouring").append(element("option", { value: "time" }, "time"));
     byId("whole").addEventListener("click", () => this.view.showWhole());
     byId("fit").addEventListener("click", () => this.view.fit());
     byId("in").addEventListener("click", () => this.view.zoom(1.25));

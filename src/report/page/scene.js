@@ -142,13 +142,18 @@ class Scene {
       stack.pop();
     }
     for (const [user, extras] of this.extras) for (const n of extras) this.owner[n] = this.owner[user];
-    let shown = this.groups[0].groups.length + this.groups[0].leaves.length, queue = [...this.groups[0].groups];
-    while (queue.length) {
-      const group = this.groups[queue.shift()], more = group.groups.length + group.leaves.length;
-      if (shown + more > FIRST_ITEMS) continue;
-      group.open = true;
-      shown += more;
-      queue.push(...group.groups);
+    // A whole level is opened, or only the largest of its groups; that may be large where there would be next to nothing to see.
+    const inside = g => this.groups[g].groups.length + this.groups[g].leaves.length;
+    let shown = inside(0), level = this.groups[0].groups;
+    while (level.length) {
+      const many = level.reduce((sum, g) => sum + inside(g), 0);
+      if (shown + many > FIRST_ITEMS) {
+        const largest = level.reduce((a, b) => this.groups[b].to - this.groups[b].from > this.groups[a].to - this.groups[a].from ? b : a);
+        const most = shown <= 12 ? MOST_LEAVES : FIRST_ITEMS;
+        level = shown + inside(largest) <= most ? [largest] : [];
+      }
+      for (const g of level) { this.groups[g].open = true; shown += inside(g); }
+      level = level.flatMap(g => this.groups[g].groups);
     }
   }
   /** The group on the way from n up to the root that stands directly in `group`, or -1 where n itself does; -2: not in it. */
@@ -203,15 +208,18 @@ class Scene {
     for (let at = group.from; at < group.to; at++) {
       const n = this.order[at], b = itemOf(n);
       if (b === undefined) continue;
-      for (const m of model.inputs(n)) {
-        if (this.owner[m] < 0) continue;
+      const add = (m, data) => {
+        if (this.owner[m] < 0) return;
         const a = itemOf(m);
-        if (a === undefined || a === b) continue;
-        const key = a * items.length + b;
-        counts.set(key, (counts.get(key) || 0) + 1);
-      }
+        if (a === undefined || a === b) return;
+        const key = a * items.length + b, known = counts.get(key);
+        if (known) { known.count++; known.data ||= data; } else counts.set(key, { count: 1, data });
+      };
+      const inputs = model.data.nodes.inputs[n];
+      for (let i = 0; i < inputs.length; i += 2) add(inputs[i], true);
+      for (const m of model.data.nodes.controls[n]) add(m, false);
     }
-    const edges = [...counts].map(([key, count]) => ({ a: Math.floor(key / items.length), b: key % items.length, count }));
+    const edges = [...counts].map(([key, { count, data }]) => ({ a: Math.floor(key / items.length), b: key % items.length, count, control: !data }));
     const size = layered(items, edges);
     group.layout = { items, edges, w: size.w, h: size.h };
   }
