@@ -24,11 +24,11 @@ const ROOMS: &[(&str, u32)] = &[
     ("schedule", 9),
     ("codegen", 10),
     ("package", 11),
-    ("rewrite", 11),
     ("dump", 12),
     ("report", 12),
     ("compile", 13),
-    ("cli", 14),
+    ("rewrite", 14),
+    ("cli", 15),
 ];
 
 /// Arrows inside one layer: a tensor's small floats are decoded by `scalar`, whose ops speak of element types.

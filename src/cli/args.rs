@@ -275,6 +275,8 @@ pub enum RewriteMode {
     Annotate,
     /// Clusters are functions, called by nodes that TensorFlow compiles with XLA.
     Xla,
+    /// Clusters are compiled here, into ops of a shared library that tf.load_op_library loads.
+    Native,
 }
 
 #[derive(Args, Debug)]
@@ -288,12 +290,30 @@ pub struct RewriteArgs {
     /// A tensor that must keep its name. Repeats; outputs of signatures and what no node uses keep theirs anyway.
     #[arg(long = "fetch", value_name = "NAME")]
     pub fetches: Vec<String>,
-    /// The file to write, or the folder of a SavedModel, which must not exist.
+    /// A tensor that is fed, `NAME` or for `native` also `NAME=f32[1,224,224,3]`: it stays outside of clusters. Repeats.
+    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]]")]
+    pub feeds: Vec<String>,
+    /// For `native`: the size of an unknown dimension; N alone is that of all.
+    #[arg(long = "dim", value_name = "[NAME=]N")]
+    pub dims: Vec<String>,
+    /// For `native`: the signature of a SavedModel that the sizes are for; by default all.
+    #[arg(long)]
+    pub signature: Option<String>,
+    /// The file to write, or the folder of a SavedModel, which must not exist. The library of `native` is OUT with the ending
+    /// .so, or in the folder assets.extra of the SavedModel.
     #[arg(short, long, value_name = "OUT")]
     pub out: PathBuf,
     /// What to make of the clusters.
     #[arg(long, value_enum)]
     pub mode: RewriteMode,
+    /// For `native`: the first part of the names of the library's ops; by default from the file's name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// For `native`: threads of a call of compiled code; by default as many as the process may use.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    #[command(flatten)]
+    pub target: TargetArgs,
     #[command(flatten)]
     pub pass: ClusterPassArgs,
     /// Do not say what was assumed.

@@ -58,7 +58,7 @@ fn file(emit: Emit, built: &Variants) -> Result<(String, Bytes)> {
         Emit::Archive => (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), object, targets[0])?.into()),
         Emit::Shared => {
             let file = format!("lib{name}.{}", if targets[0].triple.contains("apple") { "dylib" } else { "so" });
-            let bytes = shared::shared(object, &file, targets[0])?;
+            let bytes = shared::shared(&[object], &file, targets[0])?;
             (file, bytes.into())
         }
         Emit::Metadata => (format!("{name}.json"), metadata::metadata(&built.face, &targets).into()),

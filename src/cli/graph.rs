@@ -14,16 +14,28 @@ use std::path::Path;
 
 /// The flags as a request. Errors: `Code::BadOption` for each flag that can't be read.
 pub fn request(args: &GraphArgs) -> Result<Request> {
+    let mut request = told(&args.feeds, &args.dims)?;
+    request.fetches.clone_from(&args.fetches);
+    request.signature.clone_from(&args.signature);
+    if let Some(path) = &args.config {
+        let config = config::load(path)?;
+        (request.feeds, request.fetches) = (config.feeds, config.fetches);
+    }
+    Ok(request)
+}
+
+/// What `--feed` and `--dim` tell. Errors: `Code::BadOption` for each that can't be read.
+pub fn told(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
     let mut problems = Vec::new();
     let mut feeds = Vec::new();
-    for text in &args.feeds {
+    for text in feed_flags {
         match FeedSpec::parse(text) {
             Ok(feed) => feeds.push(feed),
             Err(e) => problems.extend(e.into_diagnostics()),
         }
     }
     let mut dims = Vec::new();
-    for text in &args.dims {
+    for text in dim_flags {
         let (name, size) = text.rsplit_once('=').unwrap_or(("", text));
         match size.parse::<u64>().ok().map(|n| (name.to_string(), n)) {
             Some(dim) => dims.push(dim),
@@ -36,12 +48,7 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     if !problems.is_empty() {
         return Err(Error::User(problems));
     }
-    let mut fetches = args.fetches.clone();
-    if let Some(path) = &args.config {
-        let config = config::load(path)?;
-        (feeds, fetches) = (config.feeds, config.fetches);
-    }
-    Ok(Request { feeds, fetches, dims, signature: args.signature.clone() })
+    Ok(Request { feeds, dims, ..Request::default() })
 }
 
 /// The graph of the flags as HLO; what was assumed goes to standard error.

@@ -5,8 +5,9 @@ use crate::diag::{Code, Error, Result};
 use crate::dump::graphs::{self, GraphDumps, GraphFormat, Source};
 use crate::graph::Program;
 use crate::import;
+use crate::import::raw::RawGraph;
 use crate::package::files;
-use crate::rewrite::{self, raw::RawGraph};
+use crate::rewrite;
 use std::path::{Path, PathBuf};
 
 /// The file whose verbosity TensorFlow's summary has.

@@ -197,7 +197,7 @@ fn load(object: &[u8], name: &str, target: &Target) -> Result<libloading::Librar
     let dir = tempfile::tempdir().map_err(failed)?;
     let (input, output) = (dir.path().join("model.o"), dir.path().join("model.so"));
     std::fs::write(&input, object).map_err(failed)?;
-    shared::link(&input, &output, &format!("lib{name}.so"), target)?;
+    shared::link(&[input], &output, &format!("lib{name}.so"), target)?;
     // SAFETY: the library is our own output and has no initialisers.
     unsafe { libloading::Library::new(&output) }.map_err(|e| Error::internal("load", e.to_string()))
 }

@@ -1,42 +1,84 @@
 //! `tfaot rewrite`: a saved graph with its clusters in it.
 use super::args::{RewriteArgs, RewriteMode};
-use super::{Verdict, cluster, out};
+use super::{Verdict, cluster, graph, out};
 use crate::diag::{Code, Diagnostic, Result};
-use crate::import;
 use crate::package::files;
-use crate::rewrite::{self, Mode, Rewritten};
+use crate::rewrite::{self, Mode, Native, Request, Rewritten};
+use crate::{import, prepare};
 use std::path::{Path, PathBuf};
 
 /// Rewrites a file, or a SavedModel's folder with all that belongs to it.
 pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     let options = cluster::options(&args.pass, args.quiet)?;
     let in_file = |e| out::in_file(e, &args.graph.display().to_string());
+    let shapes = graph::told(&args.feeds, &args.dims)?;
     let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
     let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
-    let mode = match args.mode {
-        RewriteMode::Annotate => Mode::Annotate,
-        RewriteMode::Xla => Mode::Xla,
+    let feeds = shapes.feeds.iter().map(|f| f.name.clone()).collect();
+    let native = match args.mode {
+        RewriteMode::Native => Some(native(args, shapes)?),
+        RewriteMode::Annotate | RewriteMode::Xla => None,
     };
-    let made = rewrite::rewrite(&bytes, format, &program, &options, mode, &args.fetches).map_err(in_file)?;
+    let library = library_path(args);
+    let mode = match (args.mode, &native) {
+        (RewriteMode::Native, Some(native)) => Mode::Native(native),
+        (RewriteMode::Xla, _) => Mode::Xla,
+        (RewriteMode::Annotate | RewriteMode::Native, _) => Mode::Annotate,
+    };
+    let request = Request {
+        options: &options,
+        mode,
+        fetches: args.fetches.clone(),
+        feeds,
+        library: &library.file_name().unwrap_or_default().to_string_lossy(),
+    };
+    let made = rewrite::rewrite(&bytes, format, &program, &request).map_err(in_file)?;
     if !args.quiet {
         made.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
     }
     let told = format!("{} clusters of {} nodes", made.clusters, made.nodes);
-    let path =
-        if args.graph.is_dir() { write_folder(&args.graph, &args.out, made)? } else { write_file(&args.out, made)? };
+    let compiled = made.library.is_some();
+    let path = if args.graph.is_dir() {
+        write_folder(&args.graph, &args.out, &library, made)?
+    } else {
+        write_file(&args.out, &library, made)?
+    };
     out::line(format_args!("{}: {told}", path.display()))?;
+    if compiled {
+        out::line(format_args!("{}: load it with tf.load_op_library first", library.display()))?;
+    }
     Ok(Verdict::Yes)
 }
 
-fn write_file(path: &Path, made: Rewritten) -> Result<PathBuf> {
+/// How clusters are compiled. Errors: `BadOption`, `UnknownTarget`.
+fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
+    Ok(Native {
+        name: graph::model_name(args.name.as_deref(), &args.graph)?,
+        targets: graph::targets(&args.target)?,
+        threads: args.threads.unwrap_or(0),
+        request: prepare::Request { signature: args.signature.clone(), ..shapes },
+    })
+}
+
+/// Where the shared library goes: beside a file, or where SavedModels have what TensorFlow does not read.
+fn library_path(args: &RewriteArgs) -> PathBuf {
+    if args.graph.is_dir() { args.out.join(EXTRA).join("libtfaot.so") } else { args.out.with_extension("so") }
+}
+
+/// The folder of a SavedModel for files of others.
+const EXTRA: &str = "assets.extra";
+
+fn write_file(path: &Path, library: &Path, made: Rewritten) -> Result<PathBuf> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    files::write_all(folder, &[(name, made.bytes)])?;
+    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut all = vec![(name(path), made.bytes)];
+    all.extend(made.library.map(|bytes| (name(library), bytes)));
+    files::write_all(folder, &all)?;
     Ok(path.to_path_buf())
 }
 
 /// Copies everything of a SavedModel but its graph, which is the rewritten one; all or nothing.
-fn write_folder(from: &Path, to: &Path, made: Rewritten) -> Result<PathBuf> {
+fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Result<PathBuf> {
     if to.exists() {
         let told = format!("`{}` exists, and a SavedModel is written to a new folder", to.display());
         return Err(Diagnostic::new(Code::BadOption, told).into());
@@ -47,6 +89,10 @@ fn write_folder(from: &Path, to: &Path, made: Rewritten) -> Result<PathBuf> {
     let unfinished = unfinished.map_err(|e| out::io_error("written", to, &e))?;
     copy_folder(from, unfinished.path())?;
     files::write_all(unfinished.path(), &[("saved_model.pb".to_string(), made.bytes)])?;
+    if let Some(bytes) = made.library {
+        let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files::write_all(&unfinished.path().join(EXTRA), &[(name, bytes)])?;
+    }
     std::fs::rename(unfinished.path(), to).map_err(|e| out::io_error("written", to, &e))?;
     Ok(to.to_path_buf())
 }

@@ -76,6 +76,9 @@ fn judge<'p>(
     if flag(flow, n, "_XlaCompile") == Some(false) {
         return Err(Left::Refused);
     }
+    if options.left_out.contains(flow.name(n)) {
+        return Err(Left::LeftOut);
+    }
     let device = placed.device(n);
     if device.kind == DeviceKind::Unknown {
         return Err(Left::NoDevice(device.name.clone()));

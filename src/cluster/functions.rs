@@ -42,7 +42,7 @@ pub fn cluster_functions(program: &Program, graph: &Graph, found: &Clustering, o
 }
 
 /// The functions that nodes outside of clusters call, the first last.
-pub fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Arc<str>> {
+fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Arc<str>> {
     let outside: HashSet<&str> = found.nodes.iter().filter(|n| n.cluster.is_err()).map(|n| n.name.as_str()).collect();
     let nodes = graph.nodes.values().filter(|n| outside.contains(&*n.name));
     let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| called(program, n)).collect();
@@ -50,7 +50,8 @@ pub fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Ve
     calls
 }
 
-fn called(program: &Program, node: &Node) -> Option<Arc<str>> {
+/// The function that TensorFlow would run, and cluster, for a node: that of a call which XLA does not compile whole.
+pub fn called(program: &Program, node: &Node) -> Option<Arc<str>> {
     match &*node.op {
         "PartitionedCall" | "StatefulPartitionedCall" => {
             node.func("f").filter(|_| node.bool("_XlaMustCompile") != Some(true)).map(|f| f.name.clone())

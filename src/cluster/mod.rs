@@ -33,12 +33,14 @@ mod table;
 
 pub use entrance::{Brought, Cut, bring, is_dump};
 pub use flags::{Flags, JitLevel};
-pub use functions::{Body, calls_outside, cluster_functions};
+pub use functions::{Body, called, cluster_functions};
 pub use reason::{Edge as EdgeReason, Left};
 pub use seen::{Seen, SeenNode};
 
 use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};
+use std::collections::HashSet;
+
 /// What is asked of the pass.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -58,6 +60,8 @@ pub struct Options {
     pub until: Until,
     /// Ops that are taken as if XLA compiled them, to see what would change.
     pub what_if: Vec<String>,
+    /// Nodes that no cluster may have.
+    pub left_out: HashSet<String>,
 }
 
 /// How far the passes are run.

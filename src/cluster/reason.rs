@@ -15,6 +15,8 @@ pub enum Left {
     Off,
     /// `_XlaCompile` is false.
     Refused,
+    /// It was asked to form clusters without it.
+    LeftOut,
     /// Nothing is compiled for the device.
     NoDevice(String),
     /// The fuel was spent.
@@ -108,6 +110,7 @@ impl Left {
             Left::LoopsCross => Code::LoopsCross,
             Left::Off | Left::ClusterOff => Code::ClusteringOff,
             Left::Refused => Code::XlaCompileFalse,
+            Left::LeftOut => Code::LeftOut,
             Left::NoDevice(_) => Code::NoCompilationDevice,
             Left::Fuel => Code::FuelSpent,
             Left::GraphArgument => Code::GraphArgument,
@@ -146,6 +149,7 @@ impl Left {
             Left::Off => "clustering is off for its device and the node does not ask for it".into(),
             Left::ClusterOff => "clustering is off for the device of its cluster".into(),
             Left::Refused => "`_XlaCompile` is false on it".into(),
+            Left::LeftOut => "clusters are formed without it, as was asked".into(),
             Left::NoDevice(device) => format!("nothing is compiled for its device `{device}`"),
             Left::Fuel => "--tf_xla_clustering_fuel was spent before it".into(),
             Left::GraphArgument => "arguments and results of a graph are in no cluster".into(),

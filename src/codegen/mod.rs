@@ -113,6 +113,11 @@ fn patch(bytes: &mut [u8], program: &Program) -> Result<()> {
     Ok(())
 }
 
+/// The object of LLVM's text that is no model: what stands around models in a library.
+pub fn assemble(text: &str, target: &Target) -> Result<Vec<u8>> {
+    llvm::object(text, target)
+}
+
 /// The same as text, without weights.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
     let text = module::emit(program, target, Launches::Direct)?;

@@ -6,6 +6,8 @@
 //! | GraphDef and others, text | `text.rs`, which turns text into the binary form |
 //! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `checkpoint/` and `variables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
+//!
+//! `raw.rs` and `raw_attr.rs` take GraphDefs apart only as far as those need it who write them again.
 mod assemble;
 mod attr_value;
 mod checkpoint;
@@ -16,6 +18,8 @@ mod json;
 mod mmap;
 mod node_def;
 pub mod proto;
+pub mod raw;
+pub mod raw_attr;
 mod saved_model;
 pub mod schema;
 mod source;

@@ -6,7 +6,7 @@
 mod parse;
 mod types;
 
-pub use types::{all as all_types, parse as parse_type, type_bit, type_names, type_number};
+pub use types::{all as all_types, parse as parse_type, spec_name, type_bit, type_names, type_number};
 
 use crate::graph::{Attr, Node, TfType};
 use std::collections::HashMap;
@@ -201,6 +201,8 @@ pub const VARIANT: i32 = 21;
 pub const STRING: i32 = 7;
 /// `DT_INT32`.
 pub const INT32: i32 = 3;
+/// `DT_BOOL`.
+pub const BOOL: i32 = 10;
 
 /// A type as text.
 pub fn type_name(number: i32) -> String {

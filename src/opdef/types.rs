@@ -1,5 +1,6 @@
 //! `DataType` numbers and their names in the generated tables.
 use crate::graph::TfType;
+use crate::tensor::DType;
 
 const NAMES: &[(&str, i32)] = &[
     ("f32", 1),
@@ -70,4 +71,40 @@ pub fn type_number(of: TfType) -> i32 {
 /// The bit that stands for a `DataType` number in a set of types; unknown numbers share bit 63.
 pub fn type_bit(number: i32) -> u64 {
     1 << u32::try_from(number).map_or(63, |n| n.min(63))
+}
+
+/// What the op definitions of TensorFlow call the type of arrays, as in `x: float`; `None` where no op takes it.
+pub fn spec_name(of: DType) -> Option<&'static str> {
+    Some(match of {
+        DType::Pred => "bool",
+        DType::S4 => "int4",
+        DType::S8 => "int8",
+        DType::S16 => "int16",
+        DType::S32 => "int32",
+        DType::S64 => "int64",
+        DType::U4 => "uint4",
+        DType::U8 => "uint8",
+        DType::U16 => "uint16",
+        DType::U32 => "uint32",
+        DType::U64 => "uint64",
+        DType::F8E5M2 => "float8_e5m2",
+        DType::F8E4M3FN => "float8_e4m3fn",
+        DType::F16 => "half",
+        DType::BF16 => "bfloat16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::C64 => "complex64",
+        DType::C128 => "complex128",
+        DType::S1
+        | DType::S2
+        | DType::U1
+        | DType::U2
+        | DType::F8E4M3B11FNUZ
+        | DType::F8E5M2FNUZ
+        | DType::F8E4M3FNUZ
+        | DType::F8E4M3
+        | DType::F8E3M4
+        | DType::F8E8M0FNU
+        | DType::F4E2M1FN => return None,
+    })
 }

@@ -7,22 +7,26 @@ use std::process::Command;
 /// Where lld may be, beside the folders of `PATH`.
 const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/opt/lld/bin"];
 
-/// The bytes of a shared library of `object`, called `name` (`libNAME.so`).
+/// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
 ///
 /// Errors: `Code::NoLinker` when none is found or it refuses.
-pub fn shared(object: &[u8], name: &str, target: &Target) -> Result<Vec<u8>> {
+pub fn shared(objects: &[&[u8]], name: &str, target: &Target) -> Result<Vec<u8>> {
     let dir = tempfile::tempdir().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
-    let input = dir.path().join("model.o");
     let output = dir.path().join(name);
-    std::fs::write(&input, object).map_err(|e| failed(&format!("the object could not be written: {e}")))?;
-    link(&input, &output, name, target)?;
+    let mut inputs = Vec::new();
+    for (i, object) in objects.iter().enumerate() {
+        let input = dir.path().join(format!("model{i}.o"));
+        std::fs::write(&input, object).map_err(|e| failed(&format!("the object could not be written: {e}")))?;
+        inputs.push(input);
+    }
+    link(&inputs, &output, name, target)?;
     std::fs::read(&output).map_err(|e| failed(&format!("the linker left no library: {e}")))
 }
 
-/// Links the object file `input` into `output`.
-pub fn link(input: &Path, output: &Path, soname: &str, target: &Target) -> Result<()> {
+/// Links the object files `inputs` into `output`.
+pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) -> Result<()> {
     let mut command = linker(target)?;
-    let said = command.arg(input).arg("-o").arg(output);
+    let said = command.args(inputs).arg("-o").arg(output);
     let elf = !target.triple.contains("apple");
     if elf {
         said.arg(if said.get_program().to_string_lossy().ends_with("cc") {

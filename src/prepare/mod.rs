@@ -13,11 +13,12 @@ pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, NodeId, Program};
+use crate::graph::{Endpoint, Node, NodeId, Program};
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::util::id_vec::IdVec;
 use names::Names;
+use std::sync::Arc;
 
 /// What the user asks of a program.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +100,13 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let asked = defaults::add_placeholders(program, asked, &needed, request, &mut told);
     let feeds = shape::open(program, &asked, &request.dims);
     Ok(Open { feeds, fetches, needed: needed.nodes })
+}
+
+/// The functions that a node names: in attributes, also nested ones, and as its op.
+pub fn called(node: &Node) -> Vec<Arc<str>> {
+    let mut out = Vec::new();
+    prune::called(node, &mut out);
+    out
 }
 
 /// Variables are constants, so that what assigns to them would be lost.

@@ -173,7 +173,7 @@ fn drop_functions(program: &mut Program) {
 }
 
 /// The functions that a node names: in attributes, also nested ones, and as its op.
-fn called(node: &Node, out: &mut Vec<Arc<str>>) {
+pub fn called(node: &Node, out: &mut Vec<Arc<str>>) {
     out.push(node.op.clone());
     let mut attrs: Vec<&Attr> = node.attrs.iter().map(|(_, a)| a).collect();
     let mut funcs: Vec<&FuncRef> = Vec::new();

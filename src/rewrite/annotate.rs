@@ -1,14 +1,41 @@
 //! `_XlaCluster` on the nodes of clusters, as TensorFlow's pass leaves them.
-use super::proto;
-use super::raw::RawNode;
+//!
+//! Grappler would rewrite marked nodes into others without marks and close circles between clusters. Calls carry a
+//! configuration for it, which is told to leave the functions alone; for the graph itself the session has to say so.
 use super::units::Unit;
+use crate::diag::Result;
+use crate::import::raw::{Message, Raw, RawNode};
+use crate::import::raw_attr as proto;
 
-/// Marks the nodes of a unit.
-pub fn run(unit: &Unit, nodes: &mut [RawNode]) {
+/// `graph_options { rewrite_options { disable_meta_optimizer: true } }` of a ConfigProto, to be merged into one.
+const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
+
+/// Marks the nodes of a unit. Errors: `BadEncoding` for the configuration of a call.
+pub fn run(unit: &Unit, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {
             node.set("_XlaCluster", proto::string(&unit.names[cluster as usize]));
             node.set("_XlaAlreadyClustered", proto::truth(true));
         }
+        if matches!(node.op.as_str(), "PartitionedCall" | "StatefulPartitionedCall") {
+            node.set("config_proto", proto::bytes(&without_grappler(node)?));
+        }
     }
+    Ok(())
+}
+
+/// The configuration of a call with Grappler off: messages merge where one follows the other.
+fn without_grappler(node: &RawNode) -> Result<Vec<u8>> {
+    let mut config = Vec::new();
+    if let Some((_, value)) = node.attrs.iter().find(|(name, _)| name == "config_proto") {
+        for (number, field) in Message::parse(value, "AttrValue")?.fields {
+            if let (2, Raw::Bytes(bytes)) = (number, field) {
+                config = bytes.to_vec();
+            }
+        }
+    }
+    if !config.ends_with(NO_GRAPPLER) {
+        config.extend_from_slice(NO_GRAPPLER);
+    }
+    Ok(config)
 }

@@ -1,36 +1,60 @@
-//! A saved graph with its clusters in it: marked with `_XlaCluster`, or as functions that stock TensorFlow compiles when they
-//! are called.
+//! A saved graph with its clusters in it: marked with `_XlaCluster`, as functions that stock TensorFlow compiles when they are
+//! called, or as calls of machine code in a shared library.
 //!
 //! The file is taken apart only as far as nodes, inputs and attributes; everything else is copied byte for byte, so that what
-//! tfaot does not know survives. `units` finds the graphs of a file that TensorFlow would cluster, `annotate` and `launch` each
-//! rewrite one, `raw` reads and writes.
+//! tfaot does not know survives. `units` finds the graphs of a file that TensorFlow would cluster, `calls` cuts clusters out of
+//! one, `annotate`, `launch` and `native` say what becomes of them, `raw` reads and writes.
 mod annotate;
+mod calls;
 mod launch;
-pub mod proto;
-pub mod raw;
+mod native;
 mod units;
 
 use crate::cluster::Options;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Program;
 use crate::import::Format;
+use crate::import::raw::{Message, RawGraph};
 use bytes::Bytes;
-use raw::{Message, RawGraph};
+use native::Library;
+use units::Rewriter;
+
+pub use native::Native;
 
 /// What a rewritten graph is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+#[derive(Clone, Copy, Debug)]
+pub enum Mode<'a> {
     /// Nodes carry `_XlaCluster`.
     Annotate,
     /// Clusters are functions, called by nodes that TensorFlow compiles.
     Xla,
+    /// Clusters are ops of a shared library.
+    Native(&'a Native),
+}
+
+/// What is asked of the rewriting of a file.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// How clusters are formed.
+    pub options: &'a Options,
+    /// What becomes of them.
+    pub mode: Mode<'a>,
+    /// Tensors (`node` or `node:index`) that must keep their names; the outputs of signatures and what no node uses keep
+    /// theirs anyway.
+    pub fetches: Vec<String>,
+    /// Tensors that are fed, whose nodes stay outside of clusters.
+    pub feeds: Vec<String>,
+    /// The file name of the shared library, where one is made.
+    pub library: &'a str,
 }
 
 /// A rewritten file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Rewritten {
     /// Its bytes, in the binary form of the format that came in.
     pub bytes: Vec<u8>,
+    /// The shared library that it needs, where clusters were compiled.
+    pub library: Option<Vec<u8>>,
     /// The clusters that it has.
     pub clusters: usize,
     /// The nodes in them.
@@ -41,25 +65,23 @@ pub struct Rewritten {
 
 /// Rewrites `file`, which is of the binary format `format` and holds `program`.
 ///
-/// `fetches` are tensors (`node` or `node:index`) that must keep their names; the outputs of signatures and what no node uses
-/// keep theirs anyway. Errors: `BadEncoding`, those of clustering, `UnsupportedCase` for a node of a cluster whose types
-/// TensorFlow's definitions do not tell.
-pub fn rewrite(
-    file: &Bytes,
-    format: Format,
-    program: &Program,
-    options: &Options,
-    mode: Mode,
-    fetches: &[String],
-) -> Result<Rewritten> {
-    let mut told = Rewritten { bytes: Vec::new(), clusters: 0, nodes: 0, notes: Vec::new() };
-    let mut fetches = fetches.to_vec();
+/// Errors: `BadEncoding`, those of clustering, `UnsupportedCase` for a node of a cluster whose types TensorFlow's definitions
+/// do not tell; where clusters are compiled, also `UnknownTensor` for feeds, `NoLinker`, and `UnsupportedCase` if none could be.
+pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Request) -> Result<Rewritten> {
+    let mut fetches = request.fetches.clone();
     for signature in &program.signatures {
         fetches.extend(signature.outputs.iter().map(|(_, tensor)| tensor.clone()));
     }
+    let mut options = request.options.clone();
+    options.left_out.extend(request.feeds.iter().map(|f| f.split(':').next().unwrap_or(f).to_string()));
+    let library = match request.mode {
+        Mode::Native(native) => Some(Library::new(native, program, file)?),
+        Mode::Annotate | Mode::Xla => None,
+    };
+    let mut rewriter = Rewriter::new(program, &options, request.mode, &fetches, library);
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;
-        units::rewrite(&mut raw, program, options, mode, &fetches, &mut told)?;
+        rewriter.run(&mut raw)?;
         Ok(raw.write())
     };
     let bytes = match format {
@@ -76,7 +98,11 @@ pub fn rewrite(
                 .into());
         }
     };
+    let (library, mut told) = (rewriter.library, rewriter.told);
     told.bytes = bytes;
+    if let Some(library) = library {
+        told.library = Some(library.finish(request.library)?.ok_or_else(|| native::nothing(&told.notes))?);
+    }
     Ok(told)
 }
 

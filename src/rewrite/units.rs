@@ -1,11 +1,13 @@
 //! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
 //! a cluster.
-use super::raw::{RawGraph, RawNode};
+use super::calls::{Calls, Made};
+use super::native::{self, Library, Ready, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, Entrance, Options};
 use crate::diag::{Error, Result};
-use crate::graph::{Attr, Graph, Node, Program};
+use crate::graph::{Attr, Function, Graph, Node, NodeId, Program};
 use crate::import;
+use crate::import::raw::{RawFunction, RawGraph, RawNode};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -19,84 +21,283 @@ pub struct Unit<'p> {
     pub names: Vec<String>,
     /// The nodes by name, copies of constants included.
     pub nodes: HashMap<String, &'p Node>,
+    /// Where the nodes are in their graph; copies are where what they copy is.
+    pub ids: HashMap<String, NodeId>,
 }
 
-/// Rewrites every unit of `raw`.
-pub fn rewrite(
-    raw: &mut RawGraph,
-    program: &Program,
-    options: &Options,
-    mode: Mode,
-    fetches: &[String],
-    told: &mut Rewritten,
-) -> Result<()> {
-    let mut options = options.clone();
-    let mut taken: HashSet<String> = raw.functions.iter().map(|f| f.name.clone()).collect();
-    taken.extend(raw.nodes.iter().map(|n| n.name.clone()));
-    if cluster::is_dump(&program.graph) {
-        options.entrance = Entrance::Dump;
-    } else {
-        options.entrance = Entrance::Saved;
+/// Rewrites the graphs of one program.
+pub struct Rewriter<'a, 'p> {
+    /// The program.
+    pub program: &'p Program,
+    /// How clusters are formed.
+    pub options: Options,
+    /// What becomes of them.
+    pub mode: Mode<'a>,
+    /// Tensors that keep their names.
+    pub fetches: &'a [String],
+    /// What compiled clusters go to, in that mode.
+    pub library: Option<Library<'a>>,
+    /// What was done.
+    pub told: Rewritten,
+    /// Names that are taken.
+    taken: HashSet<String>,
+    /// Functions of clusters whose arguments are not in order yet.
+    launches: Vec<Made>,
+    /// Functions that are ready.
+    added: Vec<RawFunction>,
+}
+
+/// A graph of the program while it is rewritten.
+struct Place<'r, 'p> {
+    graph: &'p Graph,
+    /// The function that it is the body of.
+    function: Option<(&'p Function, &'r mut RawFunction)>,
+}
+
+impl Place<'_, '_> {
+    fn name(&self) -> Option<&Arc<str>> {
+        self.function.as_ref().map(|(function, _)| &function.name)
     }
-    let placed = cluster::placed(&program.graph)?;
-    let found = cluster::cluster(program, &placed, &options)?;
-    let calls = call_sites(program);
-    let mut open = cluster::calls_outside(program, &program.graph, &found);
-    let mut nodes = std::mem::take(&mut raw.nodes);
-    let unit = unit(program, &program.graph, found, &mut nodes, &mut taken, told);
-    let mut added = Vec::new();
-    match mode {
-        Mode::Annotate => annotate::run(&unit, &mut nodes),
-        Mode::Xla => added.extend(launch::in_graph(&unit, &mut nodes, fetches)?),
-    }
-    raw.nodes = nodes;
-    let mut seen: HashSet<Arc<str>> = HashSet::new();
-    options.entrance = Entrance::Saved;
-    while let Some(name) = open.pop() {
-        let Some(function) = program.functions.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
-        if mode == Mode::Annotate && calls.get(&name).is_some_and(|&n| n > 1) {
-            told.notes.push(format!(
-                "`{name}` is called from several places and is not marked: inlined, its marks would meet"
-            ));
-            continue;
+}
+
+impl<'a, 'p> Rewriter<'a, 'p> {
+    /// A rewriter that has done nothing.
+    pub fn new(
+        program: &'p Program,
+        options: &Options,
+        mode: Mode<'a>,
+        fetches: &'a [String],
+        library: Option<Library<'a>>,
+    ) -> Self {
+        Rewriter {
+            program,
+            options: options.clone(),
+            mode,
+            fetches,
+            library,
+            told: Rewritten::default(),
+            taken: HashSet::new(),
+            launches: Vec::new(),
+            added: Vec::new(),
         }
-        let Some(at) = raw.functions.iter().position(|f| *f.name == *name) else { continue };
-        let found = cluster::cluster_function(program, function, &options).map_err(|e| in_function(e, &name))?;
-        open.extend(cluster::calls_outside(program, &function.graph, &found));
-        let mut body = std::mem::take(&mut raw.functions[at].nodes);
-        let unit = unit_of(program, &function.graph, found, &mut body, &mut taken, told);
-        match mode {
-            Mode::Annotate => annotate::run(&unit, &mut body),
-            Mode::Xla => {
-                let made = launch::in_function(&unit, &mut body, &mut raw.functions[at]);
-                added.extend(made.map_err(|e| in_function(e, &name))?);
+    }
+
+    /// Rewrites every graph of `raw`.
+    pub fn run(&mut self, raw: &mut RawGraph) -> Result<()> {
+        self.taken.extend(raw.functions.iter().map(|f| f.name.clone()));
+        self.taken.extend(raw.nodes.iter().map(|n| n.name.clone()));
+        let dump = cluster::is_dump(&self.program.graph);
+        self.options.entrance = if dump { Entrance::Dump } else { Entrance::Saved };
+        let mut nodes = std::mem::take(&mut raw.nodes);
+        let mut open = self.graph(Place { graph: &self.program.graph, function: None }, &mut nodes)?;
+        raw.nodes = nodes;
+        let sites = call_sites(self.program);
+        let mut seen: HashSet<Arc<str>> = HashSet::new();
+        self.options.entrance = Entrance::Saved;
+        while let Some(name) = open.pop() {
+            let Some(function) = self.program.functions.get(&name).filter(|_| seen.insert(name.clone())) else {
+                continue;
+            };
+            if matches!(self.mode, Mode::Annotate) && sites.get(&name).is_some_and(|&n| n > 1) {
+                self.told.notes.push(format!(
+                    "`{name}` is called from several places and is not marked: inlined, its marks would meet"
+                ));
+                continue;
+            }
+            let Some(at) = raw.functions.iter().position(|f| *f.name == *name) else { continue };
+            let mut body = std::mem::take(&mut raw.functions[at].nodes);
+            let place = Place { graph: &function.graph, function: Some((function, &mut raw.functions[at])) };
+            open.extend(self.graph(place, &mut body).map_err(|e| in_function(e, &name))?);
+            raw.functions[at].nodes = body;
+        }
+        self.finish(raw)
+    }
+
+    /// Rewrites one graph; gives the functions that its nodes outside of clusters call.
+    fn graph(&mut self, mut place: Place<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
+        if let Mode::Native(_) = self.mode {
+            return self.native(place, nodes);
+        }
+        let asked = self.options.left_out.clone();
+        if let Mode::Annotate = self.mode {
+            self.options.left_out.extend(expanded(self.program, place.graph));
+        }
+        let found = self.clusters(&place)?;
+        self.options.left_out = asked;
+        let unit = self.unit(place.graph, found, nodes);
+        match self.mode {
+            Mode::Annotate => annotate::run(&unit, nodes)?,
+            Mode::Xla | Mode::Native(_) => {
+                let calls = self.calls(&unit, &place, nodes, launch::OUTPUT)?;
+                let made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+                nodes.extend(made.iter().map(launch::call));
+                self.launches.extend(made);
             }
         }
-        raw.functions[at].nodes = body;
+        self.count(&unit);
+        Ok(outside_calls(self.program, place.graph, &unit))
     }
-    finish(raw, added)
-}
 
-/// Adds the functions of clusters, and puts their arguments in order.
-fn finish(raw: &mut RawGraph, mut added: Vec<launch::Made>) -> Result<()> {
-    if added.is_empty() {
-        return Ok(());
-    }
-    // What a function must know is told by the analysis of the program that has it.
-    let first = raw.functions.len();
-    raw.functions.extend(added.iter().map(|made| made.function.clone()));
-    let program = import::read_graph_def(&raw.library().into())?;
-    let places: HashMap<String, usize> =
-        added.iter().enumerate().map(|(i, made)| (made.function.name.clone(), i)).collect();
-    let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
-    for node in raw.nodes.iter_mut().chain(bodies).filter(|n| n.op == "XlaLaunch") {
-        if let Some(&at) = places.get(&node.name) {
-            launch::ordered(&mut added[at], node, &cluster::constant_args(&program, &node.name))?;
+    fn clusters(&self, place: &Place) -> Result<Clustering> {
+        match &place.function {
+            Some((function, _)) => cluster::cluster_function(self.program, function, &self.options),
+            None => cluster::cluster(self.program, &cluster::placed(place.graph)?, &self.options),
         }
     }
-    raw.functions.truncate(first);
-    raw.functions.extend(added.into_iter().map(|made| made.function));
-    Ok(())
+
+    fn calls<'u>(
+        &self,
+        unit: &'u Unit<'p>,
+        place: &Place,
+        nodes: &[RawNode],
+        output: &'static str,
+    ) -> Result<Calls<'u, 'p>> {
+        match &place.function {
+            Some((_, function)) => Calls::of_function(unit, nodes, function, output),
+            None => Calls::of_graph(unit, nodes, self.fetches, output),
+        }
+    }
+
+    /// Compiles the clusters of one graph; those that can't be are formed anew without what is in the way.
+    fn native(&mut self, mut place: Place<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
+        let asked = self.options.left_out.clone();
+        let (mut unit, ready) = self.rounds(&place, nodes)?;
+        self.options.left_out = asked;
+        let Some(library) = &mut self.library else { return Ok(Vec::new()) };
+        let mut numbers = Vec::new();
+        for (name, ready) in unit.names.iter().zip(ready) {
+            let number = ready.map(|ready| library.add(ready)).transpose();
+            numbers.push(match number {
+                Ok(number) => number,
+                Err(Error::User(all)) => {
+                    self.told.notes.extend(all.iter().map(|d| format!("`{name}` stays in TensorFlow: {}", d.message)));
+                    None
+                }
+                Err(internal) => return Err(internal),
+            });
+        }
+        unit.members.retain(|_, cluster| numbers[*cluster as usize].is_some());
+        let calls = self.calls(&unit, &place, nodes, native::OUTPUT)?;
+        let Some(library) = &self.library else { return Ok(Vec::new()) };
+        let scene = library.scene(self.program, place.graph, place.name());
+        let kept = numbers.iter().enumerate().filter_map(|(cluster, number)| Some((cluster, (*number)?)));
+        let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.ports(cluster)?))));
+        let kept = kept.collect::<Result<Vec<_>>>()?;
+        let made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+        for ((number, shapes), mut made) in kept.into_iter().zip(made) {
+            let (calls, branch) = library.call(number, &mut made, &shapes);
+            nodes.extend(calls);
+            self.added.extend([branch, made.function]);
+        }
+        self.count(&unit);
+        Ok(outside_calls(self.program, place.graph, &unit))
+    }
+
+    /// Forms clusters until none is refused, or the rounds are over; `nodes` get the copies of constants of the last round.
+    fn rounds(&mut self, place: &Place<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<(Unit<'p>, Vec<Option<Ready>>)> {
+        let scene = self.library.as_ref().map(|library| library.scene(self.program, place.graph, place.name()));
+        let mut refused = Refused::default();
+        if let (Some(library), Some(scene)) = (&self.library, &scene) {
+            let found = self.clusters(place)?.nodes.into_iter();
+            let members = found.filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
+            refused = library.left_out(self.program, scene, &members);
+        }
+        let taken = self.taken.clone();
+        for round in 1.. {
+            self.options.left_out.extend(refused.nodes.drain());
+            let found = self.clusters(place)?;
+            let mut trial = nodes.clone();
+            self.taken.clone_from(&taken);
+            let mut unit = self.unit(place.graph, found, &mut trial);
+            keep_constants_outside(&mut unit, &trial);
+            let (ready, more) = self.ready(&unit, place, &trial)?;
+            // each node that is told of is new in its round, as it was in a cluster
+            refused.why.extend(more.why);
+            refused.nodes = more.nodes;
+            if refused.nodes.is_empty() || round == native::ROUNDS {
+                *nodes = trial;
+                self.told.notes.append(&mut refused.why);
+                return Ok((unit, ready));
+            }
+        }
+        Err(Error::internal("rewrite", "rounds without an end"))
+    }
+
+    /// Lowers each cluster, as far as it can be.
+    fn ready(&self, unit: &Unit<'p>, place: &Place, nodes: &[RawNode]) -> Result<(Vec<Option<Ready>>, Refused)> {
+        let (mut all, mut refused) = (Vec::new(), Refused::default());
+        let Some(library) = &self.library else { return Ok((all, refused)) };
+        let scene = library.scene(self.program, place.graph, place.name());
+        let calls = self.calls(unit, place, nodes, native::OUTPUT)?;
+        for cluster in 0..unit.names.len() {
+            let inside = unit.members.iter().filter(|(_, at)| **at as usize == cluster);
+            let members: HashSet<&str> = inside.map(|(name, _)| name.as_str()).collect();
+            if members.is_empty() {
+                all.push(None);
+                continue;
+            }
+            all.push(match library.ready(&scene, &calls.ports(cluster)?, &members) {
+                Ok(ready) => Some(ready),
+                Err(more) => {
+                    refused.nodes.extend(more.nodes);
+                    refused.why.extend(more.why);
+                    None
+                }
+            });
+        }
+        Ok((all, refused))
+    }
+
+    fn count(&mut self, unit: &Unit) {
+        let used: HashSet<u32> = unit.members.values().copied().collect();
+        self.told.clusters += used.len();
+        self.told.nodes += unit.members.len() as u64;
+    }
+
+    /// The clusters of a graph under names of their own; constants that were copied are copied in `nodes`.
+    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> Unit<'p> {
+        let mut unit = Unit {
+            program: self.program,
+            members: HashMap::new(),
+            names: Vec::new(),
+            nodes: graph.nodes.values().map(|n| (n.name.to_string(), n)).collect(),
+            ids: graph.nodes.iter().map(|(id, n)| (n.name.to_string(), id)).collect(),
+        };
+        copy_constants(&found, nodes, &mut unit);
+        for number in 0..found.clusters.len() {
+            let mut name = format!("cluster_{}", self.told.clusters + number);
+            while !self.taken.insert(name.clone()) {
+                name.push_str("_1");
+            }
+            unit.names.push(name);
+        }
+        unit.members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
+        keep_feeds_outside(&mut unit, nodes);
+        unit
+    }
+
+    /// Adds the functions of clusters; those of launches get their arguments in order.
+    fn finish(&mut self, raw: &mut RawGraph) -> Result<()> {
+        raw.functions.append(&mut self.added);
+        if self.launches.is_empty() {
+            return Ok(());
+        }
+        // What a function must know is told by the analysis of the program that has it.
+        let first = raw.functions.len();
+        raw.functions.extend(self.launches.iter().map(|made| made.function.clone()));
+        let program = import::read_graph_def(&raw.library().into())?;
+        let places: HashMap<String, usize> =
+            self.launches.iter().enumerate().map(|(i, made)| (made.function.name.clone(), i)).collect();
+        let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
+        for node in raw.nodes.iter_mut().chain(bodies).filter(|n| n.op == "XlaLaunch") {
+            if let Some(&at) = places.get(&node.name) {
+                launch::ordered(&mut self.launches[at], node, &cluster::constant_args(&program, &node.name))?;
+            }
+        }
+        raw.functions.truncate(first);
+        raw.functions.extend(self.launches.drain(..).map(|made| made.function));
+        Ok(())
+    }
 }
 
 fn in_function(error: Error, name: &str) -> Error {
@@ -106,56 +307,19 @@ fn in_function(error: Error, name: &str) -> Error {
     })
 }
 
-fn unit<'p>(
-    program: &'p Program,
-    graph: &'p Graph,
-    found: Clustering,
-    nodes: &mut Vec<RawNode>,
-    taken: &mut HashSet<String>,
-    told: &mut Rewritten,
-) -> Unit<'p> {
-    let mut unit = unit_of(program, graph, found, nodes, taken, told);
-    keep_feeds_outside(&mut unit, nodes);
-    unit
-}
-
-/// The clusters of a graph under names of their own; constants that were copied are copied in `nodes`.
-fn unit_of<'p>(
-    program: &'p Program,
-    graph: &'p Graph,
-    found: Clustering,
-    nodes: &mut Vec<RawNode>,
-    taken: &mut HashSet<String>,
-    told: &mut Rewritten,
-) -> Unit<'p> {
-    let mut known: HashMap<String, &Node> = graph.nodes.values().map(|n| (n.name.to_string(), n)).collect();
-    copy_constants(&found, nodes, &mut known);
-    let mut names = Vec::new();
-    for cluster in &found.clusters {
-        let mut name = format!("cluster_{}", told.clusters);
-        while !taken.insert(name.clone()) {
-            name.push_str("_1");
-        }
-        names.push(name);
-        told.clusters += 1;
-        told.nodes += cluster.nodes;
-    }
-    let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
-    Unit { program, members, names, nodes: known }
-}
-
 /// Makes the copies of constants that clustering made.
-fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, known: &mut HashMap<String, &Node>) {
+fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut Unit) {
     if found.copies.is_empty() {
         return;
     }
     let places: HashMap<String, usize> = nodes.iter().enumerate().map(|(i, n)| (n.name.clone(), i)).collect();
     for copy in &found.copies {
-        let of = known.get(&copy.of).copied();
-        let (Some(&from), Some(of)) = (places.get(&copy.of), of) else { continue };
+        let of = unit.nodes.get(&copy.of).copied().zip(unit.ids.get(&copy.of).copied());
+        let (Some(&from), Some((of, id))) = (places.get(&copy.of), of) else { continue };
         let made = RawNode { name: copy.name.clone(), ..nodes[from].clone() };
         nodes.push(made);
-        known.insert(copy.name.clone(), of);
+        unit.nodes.insert(copy.name.clone(), of);
+        unit.ids.insert(copy.name.clone(), id);
         let Some(&user) = places.get(&copy.user) else { continue };
         let inputs = &mut nodes[user].inputs;
         match copy.input {
@@ -181,6 +345,41 @@ fn keep_feeds_outside(unit: &mut Unit, nodes: &[RawNode]) {
             }
         }
     }
+}
+
+/// Constants that are used outside of their cluster stay there: the code of the cluster has them anyway.
+fn keep_constants_outside(unit: &mut Unit, nodes: &[RawNode]) {
+    let is_free = |name: &str| unit.nodes.get(name).is_some_and(|n| &*n.op == "Const" && n.controls.is_empty());
+    let mut outside = HashSet::new();
+    for node in nodes {
+        let own = unit.members.get(&node.name);
+        for input in &node.inputs {
+            let from = input.trim_start_matches('^').split(':').next().unwrap_or(input);
+            if unit.members.get(from) != own && is_free(from) {
+                outside.insert(from.to_string());
+            }
+        }
+    }
+    unit.members.retain(|name, _| !outside.contains(name));
+}
+
+/// The functions that nodes outside of clusters call.
+fn outside_calls(program: &Program, graph: &Graph, unit: &Unit) -> Vec<Arc<str>> {
+    let nodes = graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
+    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called(program, n)).collect();
+    calls.reverse();
+    calls
+}
+
+/// Nodes that TensorFlow puts others in the place of before it looks at the marks of clusters: calls that it inlines, and
+/// control flow that asks to be lowered. Marked, their neighbours would be in a circle with what they become.
+fn expanded(program: &Program, graph: &Graph) -> Vec<String> {
+    let inlined = |n: &Node| {
+        let function = cluster::called(program, n).and_then(|name| program.functions.get(&name));
+        function.is_some_and(|f| f.bool("_noinline") != Some(true))
+    };
+    let lowered = |n: &Node| n.bool("_lower_using_switch_merge") == Some(true);
+    graph.nodes.values().filter(|n| lowered(n) || inlined(n)).map(|n| n.name.to_string()).collect()
 }
 
 /// How often each function is named anywhere in the program.

@@ -1,8 +1,8 @@
 //! Attribute values in protobuf's wire form, for nodes that no file holds: those that inlining made.
 use crate::graph::{Attr, FuncRef, PartialShape, TfType};
+use crate::import::raw::map_entry;
 use crate::import::wire::{put_bytes, put_number, put_varint};
 use crate::opdef::type_number;
-use crate::rewrite::raw::map_entry;
 
 /// An AttrValue.
 pub fn encode(attr: &Attr) -> Vec<u8> {

@@ -12,8 +12,8 @@ use crate::cluster::Clustering;
 use crate::diag::Result;
 use crate::graph::{Graph, Node};
 use crate::import::proto::tensorflow::{GraphDef, XlaAutoClusteringSummary};
+use crate::import::raw::{RawGraph, RawNode};
 use crate::import::wire::put_bytes;
-use crate::rewrite::raw::{RawGraph, RawNode};
 use bytes::Bytes;
 use std::collections::HashMap;
 
@@ -125,8 +125,8 @@ fn graph_def(
         raw.device = of.device.to_string();
         raw.inputs = node.inputs.iter().map(|input| spelled(input, &called)).collect();
         if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
-            raw.set("_XlaAlreadyClustered", crate::rewrite::proto::truth(true));
-            raw.set("_XlaCluster", crate::rewrite::proto::string(cluster));
+            raw.set("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
+            raw.set("_XlaCluster", crate::import::raw_attr::string(cluster));
         }
         raw.attrs.sort_by(|a, b| a.0.cmp(&b.0));
         Some(raw)

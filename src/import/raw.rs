@@ -1,6 +1,6 @@
 //! GraphDefs taken apart as far as rewriting needs it. What is not looked at keeps its bytes.
+use super::wire::{Reader, Value, put_bytes, put_number, put_varint};
 use crate::diag::Result;
-use crate::import::wire::{Reader, Value, put_bytes, put_number, put_varint};
 use bytes::Bytes;
 
 /// A field as it is encoded.

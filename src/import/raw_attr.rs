@@ -1,10 +1,16 @@
 //! AttrValues and signatures in protobuf's wire form.
-use crate::import::wire::{put_bytes, put_number, put_varint};
+use super::wire::{put_bytes, put_number, put_varint};
+use crate::graph::PartialShape;
 
 /// A string.
 pub fn string(value: &str) -> Vec<u8> {
+    bytes(value.as_bytes())
+}
+
+/// A string of bytes.
+pub fn bytes(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    put_bytes(&mut out, 2, value.as_bytes());
+    put_bytes(&mut out, 2, value);
     out
 }
 
@@ -36,6 +42,26 @@ pub fn types(values: &[i32]) -> Vec<u8> {
     let mut list = Vec::new();
     if !numbers.is_empty() {
         put_bytes(&mut list, 6, &numbers);
+    }
+    let mut out = Vec::new();
+    put_bytes(&mut out, 1, &list);
+    out
+}
+
+/// A list of shapes.
+pub fn shapes(values: &[PartialShape]) -> Vec<u8> {
+    let mut list = Vec::new();
+    for shape in values {
+        let mut one = Vec::new();
+        for dim in shape.0.iter().flatten() {
+            let mut size = Vec::new();
+            put_number(&mut size, 1, dim.map_or(u64::MAX, |d| d)); // -1: not known
+            put_bytes(&mut one, 2, &size);
+        }
+        if shape.0.is_none() {
+            put_number(&mut one, 3, 1);
+        }
+        put_bytes(&mut list, 7, &one);
     }
     let mut out = Vec::new();
     put_bytes(&mut out, 1, &list);

@@ -1,0 +1,438 @@
+//! Clusters cut out of a graph: what goes into and out of each, the function that each becomes, and the graph around them.
+//!
+//! Control edges into a cluster are lifted onto its call, those out of it start there. What the call is, is decided elsewhere.
+use super::units::Unit;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Endpoint, Function, Node};
+use crate::import::raw::{Message, Raw, RawFunction, RawNode};
+use crate::import::raw_attr as proto;
+use crate::opdef;
+use indexmap::{IndexMap, IndexSet};
+use std::collections::HashMap;
+
+/// How tensors are spelled where the cluster was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    /// `node:1`
+    Graph,
+    /// `node:output:1`
+    Function,
+}
+
+/// A cluster that was cut out.
+pub struct Made {
+    /// Its function.
+    pub function: RawFunction,
+    /// The node that calls it, with its inputs and its device; op and attributes are the caller's.
+    pub call: RawNode,
+    /// The arguments of the function: names and types.
+    pub args: Vec<(String, i32)>,
+    /// Its results.
+    pub results: Vec<(String, i32)>,
+    /// Its control results.
+    pub controls: Vec<String>,
+    /// Whether a node in it is stateful.
+    pub stateful: bool,
+    /// Whether it was cut out of the body of a function, where inputs are spelled otherwise.
+    pub in_function: bool,
+}
+
+impl Made {
+    /// Writes the signature of the function anew.
+    pub fn sign(&mut self) {
+        let signature = proto::signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
+        self.function.rest = Message { fields: vec![(1, Raw::Bytes(signature.into()))] };
+    }
+}
+
+/// What goes into and out of a cluster: outputs of nodes of its graph, with their `DataType` numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Ports {
+    /// What it takes.
+    pub args: Vec<(Endpoint, i32)>,
+    /// What it gives.
+    pub results: Vec<(Endpoint, i32)>,
+}
+
+/// One cluster while its function is made.
+#[derive(Default)]
+struct Call {
+    /// What comes in, as it is spelled, with its type.
+    args: IndexMap<String, i32>,
+    /// What goes out, as it is spelled, with its type.
+    results: IndexMap<String, i32>,
+    /// Nodes that others outside wait for, and nodes with effects.
+    controls: IndexSet<String>,
+    /// Nodes outside that a node inside waits for.
+    waits: IndexSet<String>,
+    device: String,
+    stateful: bool,
+    body: Vec<RawNode>,
+}
+
+/// The clusters of one graph.
+pub struct Calls<'u, 'p> {
+    unit: &'u Unit<'p>,
+    spelling: Spelling,
+    /// What the op of the calls names its outputs.
+    output: &'static str,
+    calls: Vec<Call>,
+    /// Clustered nodes that keep their names, with the last output of each.
+    visible: IndexMap<String, usize>,
+}
+
+fn spelled(name: &str, port: usize) -> String {
+    if port == 0 { name.to_string() } else { format!("{name}:{port}") }
+}
+
+/// The node that a data input names, and what follows its name.
+fn split(input: &str) -> (&str, &str) {
+    input.split_once(':').unwrap_or((input, "0"))
+}
+
+/// Clustered nodes that are fetched or that nothing uses, with the last output of each that must keep its name.
+fn visible(unit: &Unit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
+    let mut used: HashMap<&str, ()> = HashMap::new();
+    for input in nodes.iter().flat_map(|n| &n.inputs) {
+        used.insert(split(input.trim_start_matches('^')).0, ());
+    }
+    let mut visible: IndexMap<String, usize> = IndexMap::new();
+    for fetch in fetches {
+        let (name, port) = split(fetch);
+        if unit.members.contains_key(name) {
+            let last = visible.entry(name.to_string()).or_default();
+            *last = (*last).max(port.parse().unwrap_or(0));
+        }
+    }
+    for node in nodes.iter().filter(|n| unit.members.contains_key(&n.name) && !used.contains_key(n.name.as_str())) {
+        let outputs = unit.nodes.get(&node.name).and_then(|n| opdef::find(&n.op).map(|d| d.output_count(n)));
+        if let Some(last) = outputs.and_then(|n| n.checked_sub(1)) {
+            let known = visible.entry(node.name.clone()).or_default();
+            *known = (*known).max(last);
+        }
+    }
+    visible
+}
+
+impl<'u, 'p> Calls<'u, 'p> {
+    /// The clusters of the top-level graph. `fetches` and outputs that no node uses keep their names.
+    pub fn of_graph(unit: &'u Unit<'p>, nodes: &[RawNode], fetches: &[String], output: &'static str) -> Result<Self> {
+        let mut calls = Calls::collect(unit, Spelling::Graph, nodes, output)?;
+        let visible = visible(unit, nodes, fetches);
+        for (name, ports) in &visible {
+            (0..=*ports).try_for_each(|port| calls.result(&spelled(name, port)))?;
+        }
+        calls.visible = visible;
+        Ok(calls)
+    }
+
+    /// The clusters of the body of a function.
+    pub fn of_function(
+        unit: &'u Unit<'p>,
+        nodes: &[RawNode],
+        function: &RawFunction,
+        output: &'static str,
+    ) -> Result<Self> {
+        let mut calls = Calls::collect(unit, Spelling::Function, nodes, output)?;
+        for (_, value) in &function.rets {
+            calls.result(value)?;
+        }
+        for (_, node) in &function.control_rets {
+            calls.control(node);
+        }
+        Ok(calls)
+    }
+
+    /// What goes into and out of a cluster.
+    pub fn ports(&self, cluster: usize) -> Result<Ports> {
+        let ends = |all: &IndexMap<String, i32>| -> Result<Vec<(Endpoint, i32)>> {
+            all.iter().map(|(at, of)| Ok((self.endpoint(at)?, *of))).collect()
+        };
+        let call = &self.calls[cluster];
+        Ok(Ports { args: ends(&call.args)?, results: ends(&call.results)? })
+    }
+
+    fn endpoint(&self, input: &str) -> Result<Endpoint> {
+        let (name, rest) = split(input);
+        let found = || {
+            let node = *self.unit.ids.get(name)?;
+            Some(Endpoint { node, port: self.port(self.unit.nodes.get(name)?, rest)? as u32 })
+        };
+        found().ok_or_else(|| Error::internal("rewrite", format!("`{input}` is no output of the graph")))
+    }
+
+    /// Takes the clusters out of `nodes`; their calls are left to be added.
+    pub fn cut(mut self, nodes: &mut Vec<RawNode>, function: Option<&mut RawFunction>) -> Result<Vec<Made>> {
+        self.move_out(nodes);
+        for (name, last) in &self.visible {
+            nodes.push(self.alias(name, *last)?);
+        }
+        if let Some(function) = function {
+            for (_, value) in &mut function.rets {
+                *value = self.outside(value);
+            }
+            for (_, node) in &mut function.control_rets {
+                *node = self.waited(node);
+            }
+        }
+        Ok(self.functions())
+    }
+
+    /// What goes into and out of each cluster.
+    fn collect(unit: &'u Unit<'p>, spelling: Spelling, nodes: &[RawNode], output: &'static str) -> Result<Self> {
+        let calls = unit.names.iter().map(|_| Call::default()).collect();
+        let mut calls = Calls { unit, spelling, output, calls, visible: IndexMap::new() };
+        for node in nodes {
+            let own = unit.members.get(&node.name).copied();
+            if let Some(own) = own {
+                calls.enter(own, node);
+            }
+            for (port, input) in (0..).zip(&node.inputs) {
+                let Some(from) = input.strip_prefix('^') else {
+                    calls.data(own, node, input, port)?;
+                    continue;
+                };
+                let there = unit.members.get(from).copied();
+                if there != own {
+                    calls.control(from);
+                    if let Some(own) = own {
+                        calls.calls[own as usize].waits.insert(from.to_string());
+                    }
+                }
+            }
+        }
+        Ok(calls)
+    }
+
+    fn enter(&mut self, cluster: u32, node: &RawNode) {
+        let stateful = opdef::find(&node.op).is_none_or(|d| d.stateful);
+        let call = &mut self.calls[cluster as usize];
+        if call.body.is_empty() && call.device.is_empty() {
+            call.device.clone_from(&node.device);
+        }
+        call.stateful |= stateful;
+        if stateful {
+            call.controls.insert(node.name.clone());
+        }
+    }
+
+    fn data(&mut self, own: Option<u32>, node: &RawNode, input: &str, port: usize) -> Result<()> {
+        if self.unit.members.get(split(input).0).copied() == own {
+            return Ok(());
+        }
+        self.result(input)?;
+        let Some(own) = own else { return Ok(()) };
+        if self.calls[own as usize].args.contains_key(input) {
+            return Ok(());
+        }
+        let of = self.input_type(node, port).or_else(|| self.output_type(input)).ok_or_else(|| unknown(node, input))?;
+        self.calls[own as usize].args.insert(input.to_string(), of);
+        Ok(())
+    }
+
+    /// Makes the tensor a result of its cluster, if it is in one.
+    fn result(&mut self, input: &str) -> Result<()> {
+        let Some(&cluster) = self.unit.members.get(split(input).0) else { return Ok(()) };
+        let key = self.key(input);
+        if !self.calls[cluster as usize].results.contains_key(&key) {
+            let of = self.output_type(input).ok_or_else(|| {
+                Error::user(
+                    Code::UnsupportedCase,
+                    format!("TensorFlow's definitions do not tell the type of `{input}`"),
+                )
+            })?;
+            self.calls[cluster as usize].results.insert(key, of);
+        }
+        Ok(())
+    }
+
+    fn control(&mut self, node: &str) {
+        if let Some(&cluster) = self.unit.members.get(node) {
+            self.calls[cluster as usize].controls.insert(node.to_string());
+        }
+    }
+
+    /// One spelling for each tensor.
+    fn key(&self, input: &str) -> String {
+        match self.spelling {
+            Spelling::Graph => input.strip_suffix(":0").unwrap_or(input).to_string(),
+            Spelling::Function => input.to_string(),
+        }
+    }
+
+    fn function(&self, op: &str) -> Option<&'p Function> {
+        self.unit.program.functions.get(op)
+    }
+
+    fn input_type(&self, node: &RawNode, port: usize) -> Option<i32> {
+        let known = self.unit.nodes.get(&node.name)?;
+        if let Some(function) = self.function(&known.op) {
+            let arg = &function.graph.nodes[*function.args.get(port)?];
+            return arg.tf_type("T").map(opdef::type_number);
+        }
+        opdef::find(&known.op)?.input_type(known, port)
+    }
+
+    fn output_type(&self, input: &str) -> Option<i32> {
+        let (name, rest) = split(input);
+        let node = *self.unit.nodes.get(name)?;
+        let port = self.port(node, rest)?;
+        if let Some(function) = self.function(&node.op) {
+            let ret = function.rets.get(port)?;
+            let from = &function.graph.nodes[ret.node];
+            return opdef::find(&from.op)?.output_type(from, ret.port as usize);
+        }
+        opdef::find(&node.op)?.output_type(node, port)
+    }
+
+    /// The number of the output that `rest` spells.
+    fn port(&self, node: &Node, rest: &str) -> Option<usize> {
+        let Some((output, index)) = rest.split_once(':') else { return rest.parse().ok() };
+        let index: usize = index.parse().ok()?;
+        if let Some(function) = self.function(&node.op) {
+            return function.ret_names.iter().position(|n| **n == *output);
+        }
+        Some(opdef::find(&node.op)?.output_range(node, output)?.start + index)
+    }
+
+    /// How a tensor of a cluster is spelled inside of the cluster's function.
+    fn inside(&self, input: &str) -> String {
+        if self.spelling == Spelling::Function {
+            return input.to_string();
+        }
+        let (name, rest) = split(input);
+        let spelled = || {
+            let node = *self.unit.nodes.get(name)?;
+            let port: usize = rest.parse().ok()?;
+            if let Some(function) = self.function(&node.op) {
+                return Some(format!("{name}:{}:0", function.ret_names.get(port)?));
+            }
+            let def = opdef::find(&node.op)?;
+            let arg = def.output_arg(node, port)?;
+            Some(format!("{name}:{}:{}", arg.name, port - def.output_range(node, arg.name)?.start))
+        };
+        spelled().unwrap_or_else(|| input.to_string())
+    }
+
+    /// How a tensor is spelled outside of clusters.
+    fn outside(&self, input: &str) -> String {
+        let Some(&cluster) = self.unit.members.get(split(input).0) else { return input.to_string() };
+        let name = &self.unit.names[cluster as usize];
+        let at = self.calls[cluster as usize].results.get_index_of(&self.key(input)).unwrap_or(0);
+        match self.spelling {
+            Spelling::Graph => spelled(name, at),
+            Spelling::Function => format!("{name}:{}:{at}", self.output),
+        }
+    }
+
+    /// The node that stands for `node` where others wait for it.
+    fn waited(&self, node: &str) -> String {
+        match self.unit.members.get(node) {
+            Some(&cluster) => self.unit.names[cluster as usize].clone(),
+            None => node.to_string(),
+        }
+    }
+
+    /// Moves the nodes of clusters into their calls, and lets the others use the calls.
+    fn move_out(&mut self, nodes: &mut Vec<RawNode>) {
+        for mut node in std::mem::take(nodes) {
+            node.attrs.retain(|(name, _)| name != "_class");
+            let Some(&cluster) = self.unit.members.get(&node.name) else {
+                node.inputs = self.rewired(&node.inputs);
+                nodes.push(node);
+                continue;
+            };
+            let inputs = std::mem::take(&mut node.inputs);
+            node.inputs = inputs.iter().filter_map(|i| self.inner(cluster, i)).collect();
+            self.calls[cluster as usize].body.push(node);
+        }
+    }
+
+    fn rewired(&self, inputs: &[String]) -> Vec<String> {
+        let mut out: IndexSet<String> = IndexSet::new();
+        let mut data = Vec::new();
+        for input in inputs {
+            match input.strip_prefix('^') {
+                Some(node) => {
+                    out.insert(format!("^{}", self.waited(node)));
+                }
+                None => data.push(self.outside(input)),
+            }
+        }
+        data.extend(out);
+        data
+    }
+
+    /// An input of a node of `cluster`, inside of the cluster's function; `None`: the call waits for it.
+    fn inner(&self, cluster: u32, input: &str) -> Option<String> {
+        if let Some(node) = input.strip_prefix('^') {
+            return (self.unit.members.get(node) == Some(&cluster)).then(|| input.to_string());
+        }
+        Some(match self.calls[cluster as usize].args.get_index_of(input) {
+            Some(at) => format!("tfaot_arg_{at}"),
+            None => self.inside(input),
+        })
+    }
+
+    fn node(&self, call: &Call, name: &str) -> RawNode {
+        let mut node = RawNode { name: name.to_string(), device: call.device.clone(), ..RawNode::default() };
+        node.inputs.extend(call.args.keys().map(|input| self.outside(input)));
+        let waits: IndexSet<String> = call.waits.iter().map(|n| format!("^{}", self.waited(n))).collect();
+        node.inputs.extend(waits.into_iter().filter(|w| w[1..] != *name));
+        node
+    }
+
+    /// A node under the name of one that moved, so that its outputs up to `last` are still found.
+    fn alias(&self, name: &str, last: usize) -> Result<RawNode> {
+        let inputs: Vec<String> = (0..=last).map(|port| spelled(name, port)).collect();
+        let types: Option<Vec<i32>> = inputs.iter().map(|i| self.output_type(i)).collect();
+        let types = types.ok_or_else(|| {
+            Error::user(Code::UnsupportedCase, format!("TensorFlow's definitions do not tell the types of `{name}`"))
+        })?;
+        let mut node = RawNode {
+            name: name.to_string(),
+            op: if last == 0 { "Identity" } else { "IdentityN" }.to_string(),
+            inputs: inputs.iter().map(|i| self.outside(i)).collect(),
+            ..RawNode::default()
+        };
+        let value = if let ([of], 0) = (&types[..], last) { proto::dtype(*of) } else { proto::types(&types) };
+        node.set("T", value);
+        Ok(node)
+    }
+
+    /// The functions of all clusters.
+    fn functions(self) -> Vec<Made> {
+        let mut made = Vec::new();
+        for (call, name) in self.calls.iter().zip(&self.unit.names).filter(|(call, _)| !call.body.is_empty()) {
+            let named = |prefix: &str, all: &IndexMap<String, i32>| -> Vec<(String, i32)> {
+                all.values().enumerate().map(|(i, &t)| (format!("tfaot_{prefix}_{i}"), t)).collect()
+            };
+            let (args, results) = (named("arg", &call.args), named("result", &call.results));
+            let controls: Vec<String> = (0..call.controls.len()).map(|i| format!("tfaot_control_{i}")).collect();
+            let rets = results.iter().zip(call.results.keys()).map(|((r, _), from)| (r.clone(), self.inside(from)));
+            let function = RawFunction {
+                name: name.clone(),
+                nodes: call.body.clone(),
+                rets: rets.collect(),
+                control_rets: controls.iter().cloned().zip(call.controls.iter().cloned()).collect(),
+                rest: Message::default(),
+            };
+            let stateful = call.stateful;
+            let in_function = self.spelling == Spelling::Function;
+            let call = self.node(call, name);
+            let mut one = Made { function, call, args, results, controls, stateful, in_function };
+            one.sign();
+            made.push(one);
+        }
+        made
+    }
+}
+
+fn unknown(node: &RawNode, input: &str) -> Error {
+    Diagnostic::new(
+        Code::UnsupportedCase,
+        format!("TensorFlow's definitions do not tell the type of its input `{input}`"),
+    )
+    .at_node(&node.name, &node.op)
+    .into()
+}

@@ -1,0 +1,363 @@
+// What a library of clusters needs beside the clusters: it registers their ops and kernels with TensorFlow, calls the
+// compiled code, and has the threads. It speaks TensorFlow's C ABI and POSIX and includes no header of either; both are
+// found in the process that loads the library. `tools/make_glue` turns this file into glue.ll, which tfaot carries.
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+// TensorFlow's C ABI (tensorflow/c/{ops,kernels,tf_tensor,tf_status}.h of 2.21).
+typedef struct TF_Status TF_Status;
+typedef struct TF_Tensor TF_Tensor;
+typedef struct TF_OpKernelContext TF_OpKernelContext;
+typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
+typedef struct TF_KernelBuilder TF_KernelBuilder;
+typedef struct TF_OpDefinitionBuilder TF_OpDefinitionBuilder;
+typedef struct TF_ShapeInferenceContext TF_ShapeInferenceContext;
+typedef struct TF_ShapeHandle TF_ShapeHandle;
+extern TF_Status *TF_NewStatus(void);
+extern void TF_DeleteStatus(TF_Status *);
+extern void TF_SetStatus(TF_Status *, int32_t code, const char *message);
+extern int32_t TF_GetCode(const TF_Status *);
+extern const char *TF_Message(const TF_Status *);
+extern TF_OpDefinitionBuilder *TF_NewOpDefinitionBuilder(const char *name);
+extern void TF_OpDefinitionBuilderAddInput(TF_OpDefinitionBuilder *, const char *spec);
+extern void TF_OpDefinitionBuilderAddOutput(TF_OpDefinitionBuilder *, const char *spec);
+extern void TF_OpDefinitionBuilderSetShapeInferenceFunction(TF_OpDefinitionBuilder *,
+                                                            void (*)(TF_ShapeInferenceContext *, TF_Status *));
+extern void TF_RegisterOpDefinition(TF_OpDefinitionBuilder *, TF_Status *);
+extern TF_KernelBuilder *TF_NewKernelBuilder(const char *op, const char *device, void *(*create)(TF_OpKernelConstruction *),
+                                             void (*compute)(void *, TF_OpKernelContext *), void (*destroy)(void *));
+extern void TF_RegisterKernelBuilder(const char *name, TF_KernelBuilder *, TF_Status *);
+extern void TF_GetInput(TF_OpKernelContext *, int32_t i, TF_Tensor **, TF_Status *);
+extern TF_Tensor *TF_AllocateOutput(TF_OpKernelContext *, int32_t i, int32_t dtype, const int64_t *dims, int32_t rank,
+                                    size_t bytes, TF_Status *);
+extern void TF_OpKernelContext_Failure(TF_OpKernelContext *, TF_Status *);
+extern int32_t TF_NumDims(const TF_Tensor *);
+extern int64_t TF_Dim(const TF_Tensor *, int32_t i);
+extern void *TF_TensorData(const TF_Tensor *);
+extern void TF_DeleteTensor(TF_Tensor *);
+extern TF_ShapeHandle *TF_ShapeInferenceContextScalar(TF_ShapeInferenceContext *);
+extern TF_ShapeHandle *TF_ShapeInferenceContextVectorFromSize(TF_ShapeInferenceContext *, size_t);
+extern TF_ShapeHandle *TF_NewShapeHandle(void);
+extern void TF_DeleteShapeHandle(TF_ShapeHandle *);
+extern void TF_ShapeInferenceContextConcatenateShapes(TF_ShapeInferenceContext *, TF_ShapeHandle *, TF_ShapeHandle *,
+                                                      TF_ShapeHandle *, TF_Status *);
+extern void TF_ShapeInferenceContextSetOutput(TF_ShapeInferenceContext *, int32_t i, TF_ShapeHandle *, TF_Status *);
+
+enum { INTERNAL = 13, RESOURCE_EXHAUSTED = 8 };
+
+// POSIX. Mutexes and conditions are given more room than any system wants.
+typedef struct { _Alignas(16) char bytes[128]; } Opaque;
+extern int posix_memalign(void **, size_t align, size_t bytes);
+extern void *malloc(size_t);
+extern void free(void *);
+extern void *memcpy(void *, const void *, size_t);
+extern int memcmp(const void *, const void *, size_t);
+extern size_t strlen(const char *);
+extern long write(int file, const void *, size_t);
+extern int pthread_mutex_init(Opaque *, const void *);
+extern int pthread_mutex_lock(Opaque *);
+extern int pthread_mutex_trylock(Opaque *);
+extern int pthread_mutex_unlock(Opaque *);
+extern int pthread_cond_init(Opaque *, const void *);
+extern int pthread_cond_wait(Opaque *, Opaque *);
+extern int pthread_cond_broadcast(Opaque *);
+extern int pthread_create(void **thread, const void *attributes, void *(*)(void *), void *);
+extern int pthread_detach(void *thread);
+__attribute__((weak)) extern int sched_getaffinity(int, size_t, void *); // Linux
+
+// The executor of compiled code, as the headers that tfaot writes declare it.
+typedef void (*Task)(void *closure, int64_t begin, int64_t end);
+typedef struct {
+  void *self;
+  int32_t threads;
+  void (*parallel_for)(void *self, int64_t n, Task, void *closure);
+} Executor;
+
+// The table of clusters, which tfaot writes beside this.
+typedef struct {
+  const char *spec;   // for TensorFlow's op definition: "a0: float"
+  const int64_t *dims;
+  const void *value;  // what an argument must hold that the code was compiled for; NULL: anything
+  uint64_t bytes;
+  uint32_t align;     // of one element
+  int32_t dtype, rank;
+} Tensor;
+typedef struct Cluster {
+  const char *op, *fits;
+  const Tensor *args, *results;
+  void *(*create)(TF_OpKernelConstruction *); // gives this cluster
+  void (*shapes)(TF_ShapeInferenceContext *, TF_Status *);
+  int32_t (*run)(const void *args, const void *results, void *workspace, const Executor *);
+  int32_t (*supported)(void);
+  int32_t arg_count, result_count;
+} Cluster;
+HIDDEN extern const Cluster *const tfaot_clusters[];
+HIDDEN extern const int64_t tfaot_cluster_count, tfaot_workspace_bytes, tfaot_threads;
+HIDDEN void tfaot_relax(void); // the processor's instruction for loops that wait
+
+// --- Threads: one pool for all clusters of the library. A call that finds it taken runs alone.
+enum { SPINS = 2000 };
+static struct {
+  Opaque taken, mutex, wake;
+  Task task;
+  void *closure;
+  int64_t n, chunk, threads, started;
+  _Atomic int64_t next;
+  _Atomic int64_t epoch;  // odd while there is a job
+  _Atomic int64_t active; // workers that look at the job
+  _Atomic int64_t asleep;
+} pool;
+
+static void take_part(void) {
+  for (;;) {
+    int64_t begin = atomic_fetch_add(&pool.next, pool.chunk);
+    if (begin >= pool.n) return;
+    int64_t end = begin + pool.chunk;
+    pool.task(pool.closure, begin, end < pool.n ? end : pool.n);
+  }
+}
+
+static void *work(void *unused) {
+  int64_t seen = 0;
+  for (;;) {
+    int64_t now, spins = 0;
+    while ((now = atomic_load_explicit(&pool.epoch, memory_order_relaxed)) == seen && spins++ < SPINS) tfaot_relax();
+    if (now == seen) {
+      pthread_mutex_lock(&pool.mutex);
+      atomic_fetch_add(&pool.asleep, 1);
+      while ((now = atomic_load(&pool.epoch)) == seen) pthread_cond_wait(&pool.wake, &pool.mutex);
+      atomic_fetch_sub(&pool.asleep, 1);
+      pthread_mutex_unlock(&pool.mutex);
+    }
+    // The job's owner closes it before it asks who is active, so whoever sees it open after this is waited for.
+    atomic_fetch_add(&pool.active, 1);
+    seen = atomic_load(&pool.epoch);
+    if (seen & 1) take_part();
+    atomic_fetch_sub(&pool.active, 1);
+  }
+  return unused;
+}
+
+static int64_t processors(void) {
+  uint64_t mask[16] = {0};
+  int64_t n = 0;
+  if (sched_getaffinity && sched_getaffinity(0, sizeof mask, mask) == 0)
+    for (int i = 0; i < 16; i++)
+      for (uint64_t m = mask[i]; m; m &= m - 1) n++;
+  return n > 0 ? n : 1;
+}
+
+static void start_threads(void) {
+  if (pool.started) return;
+  pool.started = 1;
+  int64_t wanted = tfaot_threads > 0 ? tfaot_threads : processors();
+  void *thread;
+  for (pool.threads = 1; pool.threads < wanted; pool.threads++) {
+    if (pthread_create(&thread, NULL, work, NULL) != 0) break;
+    pthread_detach(thread);
+  }
+}
+
+static void parallel_for(void *self, int64_t n, Task task, void *closure) {
+  (void)self;
+  if (n < 2 || pthread_mutex_trylock(&pool.taken) != 0) return task(closure, 0, n);
+  start_threads();
+  if (pool.threads < 2) {
+    pthread_mutex_unlock(&pool.taken);
+    return task(closure, 0, n);
+  }
+  pool.task = task;
+  pool.closure = closure;
+  pool.n = n;
+  pool.chunk = n / (pool.threads * 4) > 0 ? n / (pool.threads * 4) : 1;
+  atomic_store(&pool.next, 0);
+  atomic_fetch_add(&pool.epoch, 1);
+  if (atomic_load(&pool.asleep) > 0) {
+    pthread_mutex_lock(&pool.mutex);
+    pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.mutex);
+  }
+  take_part();
+  atomic_fetch_add(&pool.epoch, 1);
+  while (atomic_load(&pool.active) > 0) tfaot_relax();
+  pthread_mutex_unlock(&pool.taken);
+}
+
+static const Executor executor = {NULL, 0, parallel_for};
+
+// --- Workspaces: as many as calls were ever under way at once, each large enough for every cluster, kept warm.
+typedef struct Workspace { struct Workspace *next; } Workspace;
+static Opaque workspace_mutex;
+static Workspace *workspaces;
+
+static void *take_workspace(void) {
+  pthread_mutex_lock(&workspace_mutex);
+  Workspace *found = workspaces;
+  if (found) workspaces = found->next;
+  pthread_mutex_unlock(&workspace_mutex);
+  void *made = found;
+  if (!made && posix_memalign(&made, 4096, (size_t)tfaot_workspace_bytes) != 0) return NULL;
+  return made;
+}
+
+static void give_workspace(Workspace *done) {
+  pthread_mutex_lock(&workspace_mutex);
+  done->next = workspaces;
+  workspaces = done;
+  pthread_mutex_unlock(&workspace_mutex);
+}
+
+// --- Kernels.
+static int fits(const Tensor *want, const TF_Tensor *got) {
+  if (TF_NumDims(got) != want->rank) return 0;
+  for (int32_t i = 0; i < want->rank; i++)
+    if (TF_Dim(got, i) != want->dims[i]) return 0;
+  return !want->value || want->bytes == 0 || memcmp(want->value, TF_TensorData(got), want->bytes) == 0;
+}
+
+static void fits_compute(void *state, TF_OpKernelContext *ctx) {
+  const Cluster *c = state;
+  TF_Status *status = TF_NewStatus();
+  int yes = c->supported() != 0;
+  for (int32_t i = 0; i < c->arg_count && yes; i++) {
+    TF_Tensor *arg = NULL;
+    TF_GetInput(ctx, i, &arg, status);
+    if (TF_GetCode(status) != 0) goto failed;
+    yes = fits(&c->args[i], arg);
+    TF_DeleteTensor(arg);
+  }
+  TF_Tensor *out = TF_AllocateOutput(ctx, 0, 10 /* bool */, NULL, 0, 1, status);
+  if (TF_GetCode(status) != 0) goto failed;
+  *(char *)TF_TensorData(out) = (char)yes;
+  TF_DeleteTensor(out);
+  TF_DeleteStatus(status);
+  return;
+failed:
+  TF_OpKernelContext_Failure(ctx, status);
+  TF_DeleteStatus(status);
+}
+
+// What one call holds.
+typedef struct {
+  TF_Tensor **held;   // arguments, then results
+  const void **args;  // of those that the code takes
+  void **results;
+  void **copies;      // of arguments that were not aligned, NULL for the others
+  void *workspace;
+} Call;
+
+static void take_argument(const Tensor *want, TF_OpKernelContext *ctx, int32_t i, Call *call, int32_t *taken,
+                          TF_Status *status) {
+  TF_GetInput(ctx, i, &call->held[i], status);
+  if (TF_GetCode(status) != 0) return;
+  if (!fits(want, call->held[i]))
+    return TF_SetStatus(status, INTERNAL, "tfaot: the cluster was compiled for another shape or value of an argument");
+  if (want->value) return;
+  const void *data = TF_TensorData(call->held[i]);
+  if (((uintptr_t)data & (want->align - 1)) != 0) {
+    void *copy = call->copies[i] = malloc((size_t)want->bytes);
+    if (!copy) return TF_SetStatus(status, RESOURCE_EXHAUSTED, "tfaot: no memory for an argument");
+    data = memcpy(copy, data, (size_t)want->bytes);
+  }
+  call->args[(*taken)++] = data;
+}
+
+static void run(const Cluster *c, TF_OpKernelContext *ctx, Call *call, TF_Status *status) {
+  int32_t taken = 0;
+  for (int32_t i = 0; i < c->arg_count; i++) {
+    take_argument(&c->args[i], ctx, i, call, &taken, status);
+    if (TF_GetCode(status) != 0) return;
+  }
+  for (int32_t i = 0; i < c->result_count; i++) {
+    const Tensor *r = &c->results[i];
+    TF_Tensor *out = TF_AllocateOutput(ctx, i, r->dtype, r->dims, r->rank, (size_t)r->bytes, status);
+    if (TF_GetCode(status) != 0) return;
+    call->held[c->arg_count + i] = out;
+    call->results[i] = TF_TensorData(out);
+  }
+  call->workspace = take_workspace();
+  if (!call->workspace) return TF_SetStatus(status, RESOURCE_EXHAUSTED, "tfaot: no memory for the workspace of a cluster");
+  if (c->run(call->args, call->results, call->workspace, &executor) != 0)
+    TF_SetStatus(status, INTERNAL, "tfaot: this processor lacks instructions that the cluster was compiled for");
+}
+
+static void compute(void *state, TF_OpKernelContext *ctx) {
+  const Cluster *c = state;
+  int32_t args = c->arg_count, all = args + c->result_count;
+  TF_Tensor *held[all + 1];
+  const void *inputs[args + 1];
+  void *outputs[c->result_count + 1], *copies[args + 1];
+  for (int32_t i = 0; i <= all; i++) held[i] = NULL;
+  for (int32_t i = 0; i <= args; i++) copies[i] = NULL;
+  Call call = {held, inputs, outputs, copies, NULL};
+  TF_Status *status = TF_NewStatus();
+  run(c, ctx, &call, status);
+  if (TF_GetCode(status) != 0) TF_OpKernelContext_Failure(ctx, status);
+  if (call.workspace) give_workspace(call.workspace);
+  for (int32_t i = 0; i < args; i++) free(copies[i]);
+  for (int32_t i = 0; i < all; i++)
+    if (held[i]) TF_DeleteTensor(held[i]);
+  TF_DeleteStatus(status);
+}
+
+static void destroy(void *state) { (void)state; }
+
+// --- Registration.
+static void set_shape(TF_ShapeInferenceContext *ctx, int32_t i, const Tensor *r, TF_Status *status) {
+  TF_ShapeHandle *whole = TF_ShapeInferenceContextScalar(ctx);
+  for (int32_t d = 0; d < r->rank && TF_GetCode(status) == 0; d++) {
+    TF_ShapeHandle *more = TF_ShapeInferenceContextVectorFromSize(ctx, (size_t)r->dims[d]), *both = TF_NewShapeHandle();
+    TF_ShapeInferenceContextConcatenateShapes(ctx, whole, more, both, status);
+    TF_DeleteShapeHandle(whole);
+    TF_DeleteShapeHandle(more);
+    whole = both;
+  }
+  if (TF_GetCode(status) == 0) TF_ShapeInferenceContextSetOutput(ctx, i, whole, status);
+  TF_DeleteShapeHandle(whole);
+}
+
+// The shape function of a cluster; what TensorFlow calls has no state, so tfaot writes one function for each.
+HIDDEN void tfaot_set_shapes(const Cluster *c, TF_ShapeInferenceContext *ctx, TF_Status *status) {
+  for (int32_t i = 0; i < c->result_count && TF_GetCode(status) == 0; i++) set_shape(ctx, i, &c->results[i], status);
+}
+
+static void scalar_shape(TF_ShapeInferenceContext *ctx, TF_Status *status) {
+  const Tensor scalar = {NULL, NULL, NULL, 1, 1, 10, 0};
+  set_shape(ctx, 0, &scalar, status);
+}
+
+static int register_op(const Cluster *c, const char *name, int native, TF_Status *status) {
+  TF_OpDefinitionBuilder *op = TF_NewOpDefinitionBuilder(name);
+  for (int32_t i = 0; i < c->arg_count; i++) TF_OpDefinitionBuilderAddInput(op, c->args[i].spec);
+  for (int32_t i = 0; native && i < c->result_count; i++) TF_OpDefinitionBuilderAddOutput(op, c->results[i].spec);
+  if (!native) TF_OpDefinitionBuilderAddOutput(op, "fits: bool");
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(op, native ? c->shapes : scalar_shape);
+  TF_RegisterOpDefinition(op, status);
+  if (TF_GetCode(status) != 0) return 0;
+  TF_KernelBuilder *kernel = TF_NewKernelBuilder(name, "CPU", c->create, native ? compute : fits_compute, destroy);
+  TF_RegisterKernelBuilder(name, kernel, status);
+  return TF_GetCode(status) == 0;
+}
+
+static void complain(const char *text) { (void)!write(2, text, strlen(text)); }
+
+// Called when the library is loaded; tfaot writes the entry that asks for it, whose place differs between systems.
+HIDDEN void tfaot_load(void) {
+  pthread_mutex_init(&pool.taken, NULL);
+  pthread_mutex_init(&pool.mutex, NULL);
+  pthread_cond_init(&pool.wake, NULL);
+  pthread_mutex_init(&workspace_mutex, NULL);
+  TF_Status *status = TF_NewStatus();
+  for (int64_t i = 0; i < tfaot_cluster_count; i++) {
+    const Cluster *c = tfaot_clusters[i];
+    if (register_op(c, c->op, 1, status) && register_op(c, c->fits, 0, status)) continue;
+    complain("tfaot: TensorFlow refuses an op: ");
+    complain(TF_Message(status));
+    complain("\n");
+    break;
+  }
+  TF_DeleteStatus(status);
+}

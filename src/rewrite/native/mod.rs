@@ -1,0 +1,270 @@
+//! Clusters as compiled code: each becomes an op of one shared library that speaks only TensorFlow's C ABI.
+//!
+//! What can't be compiled is taken out before the clusters are formed, so that those that remain keep TensorFlow's rules:
+//! what touches a variable (it is read before the call and assigned after it), what has no known shape, and, round by round,
+//! what the lowering refuses. `cluster` lowers and compiles one cluster, `branch` puts a call into the graph beside the
+//! cluster's own nodes, which run where the call can't, `table` tells the clusters to the glue, and `glue/glue.c` registers
+//! and calls them.
+mod branch;
+mod cluster;
+mod table;
+
+use super::calls::{Made, Ports};
+use crate::codegen;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Endpoint, Graph, Node, NodeId, PartialShape, Program, TfType};
+use crate::import::raw::{RawFunction, RawNode};
+use crate::infer::{self, Facts, GraphFacts};
+use crate::opdef;
+use crate::ops::fact::Fact;
+use crate::package::shared;
+use crate::prepare::{self, Request};
+use crate::target::Target;
+use crate::tensor::DType;
+use bytes::Bytes;
+use cluster::Compiled;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What `If` names its outputs.
+pub const OUTPUT: &str = "output";
+
+/// As often clusters are formed anew without what the lowering refused; what is refused then stays as it is.
+pub const ROUNDS: usize = 12;
+
+/// How clusters are compiled.
+#[derive(Clone, Debug)]
+pub struct Native {
+    /// The first part of the names of ops and symbols: a C identifier.
+    pub name: String,
+    /// The machines; never empty. With several, the library picks.
+    pub targets: Vec<Target>,
+    /// Threads of a call; 0: as many as the process may use.
+    pub threads: u16,
+    /// The shapes that are told, and the signature that they are told for.
+    pub request: Request,
+}
+
+/// The library while it is made.
+pub struct Library<'a> {
+    native: &'a Native,
+    facts: Facts,
+    /// What holds whatever is told of shapes.
+    always: Facts,
+    prefix: String,
+    compiled: Vec<Compiled>,
+}
+
+/// What is known of one graph of a program.
+pub struct Scene<'a> {
+    /// The program without control edges at its top level, which is the graph.
+    bare: Program,
+    facts: &'a GraphFacts,
+    always: &'a GraphFacts,
+}
+
+/// Why nodes stay in TensorFlow, and what they are.
+#[derive(Debug, Default)]
+pub struct Refused {
+    /// The nodes to form clusters without.
+    pub nodes: HashSet<String>,
+    /// Reasons, a sentence each.
+    pub why: Vec<String>,
+}
+
+/// A cluster that is ready to be compiled.
+pub struct Ready(cluster::Ready);
+
+impl<'a> Library<'a> {
+    /// An empty library for `program`, which is in `file`. Errors: `UnknownTensor` for feeds that are not there.
+    pub fn new(native: &'a Native, program: &Program, file: &[u8]) -> Result<Self> {
+        let facts = infer::infer(program, &given(program, &native.request)?);
+        let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
+        let always = infer::infer(program, &given(program, &untold)?);
+        let said = format!("{native:?} {}", env!("CARGO_PKG_VERSION"));
+        let prefix = format!("{}_{:016x}", native.name, hash(hash(BASIS, file), said.as_bytes()));
+        Ok(Library { native, facts, always, prefix, compiled: Vec::new() })
+    }
+
+    /// What is known of the graph of `function`, or of the top level.
+    pub fn scene(&self, program: &Program, graph: &Graph, function: Option<&Arc<str>>) -> Scene<'_> {
+        let at = function.map(|name| program.functions.get_index_of(name));
+        let mut graph = graph.clone();
+        graph.nodes.values_mut().for_each(|node| node.controls = [].into());
+        let bare = Program { graph, ..program.clone() };
+        Scene { bare, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
+    }
+
+    /// The nodes that clusters are formed without whatever the lowering says: what has no shape and what touches variables.
+    /// Only members of clusters are told of.
+    pub fn left_out(&self, program: &Program, scene: &Scene, members: &HashMap<String, u32>) -> Refused {
+        let mut refused = Refused::default();
+        let (mut shapeless, mut first) = (0u64, None);
+        for (id, node) in scene.bare.graph.nodes.iter().filter(|(_, n)| members.contains_key(&*n.name)) {
+            let taken = node.inputs.iter().filter_map(|e| scene.outputs(e.node).get(e.port as usize));
+            if touches_variable(program, node) {
+                refused.nodes.insert(node.name.to_string());
+            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| fixed(f).is_none()) {
+                refused.nodes.insert(node.name.to_string());
+                shapeless += 1;
+                first.get_or_insert((node, fact));
+            }
+        }
+        if let Some((node, fact)) = first {
+            let origin = fact.dims.unknown().map(|id| self.facts.explain(program, id));
+            let because = origin.map_or(String::new(), |e| format!(": `{}` ({}): {}", e.node, e.op, e.reason));
+            let told = format!("{shapeless} nodes of clusters stay in TensorFlow, for shapes of theirs are not known");
+            refused.why.push(format!("{told}; the first is `{}` ({}){because}", node.name, node.op));
+        }
+        refused
+    }
+
+    /// Lowers a cluster. Errors: why it can't be, and the nodes to do without.
+    pub fn ready(&self, scene: &Scene, ports: &Ports, members: &HashSet<&str>) -> Result<Ready, Refused> {
+        cluster::lower(scene, ports).map(Ready).map_err(|error| blamed(scene, error, members))
+    }
+
+    /// Compiles a cluster; gives its number in the library.
+    pub fn add(&mut self, ready: Ready) -> Result<usize> {
+        let number = self.compiled.len();
+        self.compiled.push(cluster::compile(ready.0, &format!("{}_{number}", self.prefix), &self.native.targets)?);
+        Ok(number)
+    }
+
+    /// The call of the compiled cluster `number`, and the function that it has beside the cluster's own.
+    pub fn call(&self, number: usize, made: &mut Made, shapes: &[PartialShape]) -> (Vec<RawNode>, RawFunction) {
+        let places: Vec<usize> = self.compiled[number].args.iter().map(|a| a.place).collect();
+        branch::call(made, &op(&self.prefix, number), &places, shapes)
+    }
+
+    /// The bytes of the library under its file's name; none if nothing was compiled. Errors: `NoLinker`.
+    pub fn finish(self, file: &str) -> Result<Option<Vec<u8>>> {
+        let Some(target) = self.native.targets.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
+        let plain = Target { cpu: target.oldest_cpu().to_string(), features: String::new(), ..target.clone() };
+        let told = table::text(&self.compiled, &self.prefix, self.native.threads, &plain);
+        let mut objects: Vec<Bytes> = vec![codegen::assemble(&told, &plain)?.into()];
+        objects.push(codegen::assemble(include_str!("glue/glue.ll"), &plain)?.into());
+        objects.extend(self.compiled.into_iter().map(|c| c.object.bytes));
+        let objects: Vec<&[u8]> = objects.iter().map(|o| &o[..]).collect();
+        shared::shared(&objects, file, target).map(Some)
+    }
+}
+
+impl Scene<'_> {
+    /// The shapes that results of a cluster always have.
+    pub fn shapes(&self, ports: &Ports) -> Vec<PartialShape> {
+        let known =
+            |at: &Endpoint| self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.partial());
+        ports.results.iter().map(|(at, _)| known(at).unwrap_or(PartialShape(None))).collect()
+    }
+    fn outputs(&self, node: NodeId) -> &[Fact] {
+        self.facts.get(node.0 as usize).map_or(&[], |facts| facts)
+    }
+}
+
+/// The facts of the graph of a function by its number, or of the top level.
+fn of_graph(facts: &Facts, function: Option<Option<usize>>) -> &GraphFacts {
+    match function {
+        Some(at) => at.and_then(|at| facts.functions.get(at)).unwrap_or(const { &GraphFacts::new() }),
+        None => &facts.graph,
+    }
+}
+
+/// The type and the sizes of an output that compiled code could give.
+fn fixed(fact: &Fact) -> Option<(DType, Vec<u64>)> {
+    match fact.dtype {
+        Some(TfType::Data(dtype)) => Some((dtype, fact.dims.fixed()?)),
+        _ => None,
+    }
+}
+
+/// The op of cluster `number`.
+fn op(prefix: &str, number: usize) -> String {
+    format!("Tfaot_{prefix}_{number}")
+}
+
+/// The op that tells whether arguments fit the code of `op`.
+fn fits(op: &str) -> String {
+    format!("{op}_fits")
+}
+
+/// What is told of the feeds of every signature, or of the graph's.
+fn given(program: &Program, request: &Request) -> Result<Vec<infer::Given>> {
+    // this one restores what others use, and takes and gives nothing
+    let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
+    let signatures = signatures.map(|s| Some(s.name.clone()));
+    let mut asked: Vec<Option<String>> = signatures.collect();
+    if asked.is_empty() || request.signature.is_some() {
+        asked = vec![request.signature.clone()];
+    }
+    let mut all: Vec<infer::Given> = Vec::new();
+    for signature in asked {
+        let request = Request { signature, ..request.clone() };
+        let more = prepare::open(program, &request)?.feeds;
+        all.extend(more.into_iter().filter(|g| all.iter().all(|known| known.at != g.at)).collect::<Vec<_>>());
+    }
+    Ok(all)
+}
+
+/// Whether a node takes or gives a resource.
+fn touches_variable(program: &Program, node: &Node) -> bool {
+    if let Some(function) = program.functions.get(&node.op) {
+        let args = function.args.iter().filter_map(|&arg| function.graph.nodes[arg].tf_type("T"));
+        return args.into_iter().any(|of| opdef::type_number(of) == opdef::RESOURCE);
+    }
+    opdef::find(&node.op).is_some_and(|def| def.type_bits(node) & opdef::type_bit(opdef::RESOURCE) != 0)
+}
+
+/// The members that diagnostics are about: nodes, or callers of functions that hold the nodes.
+fn blamed(scene: &Scene, error: Error, members: &HashSet<&str>) -> Refused {
+    let mut refused = Refused::default();
+    for d in error.into_diagnostics() {
+        let found: Vec<String> = match (&d.place.function, &d.place.node) {
+            (None, Some(node)) => members.get(node.as_str()).iter().map(|n| n.to_string()).collect(),
+            (Some(function), _) => callers(&scene.bare, function, members),
+            (None, None) => Vec::new(),
+        };
+        let place = match (&d.place.node, &d.place.op) {
+            (Some(node), Some(op)) => format!("`{node}` ({op}) stays in TensorFlow: "),
+            _ => "a cluster stays in TensorFlow: ".to_string(),
+        };
+        refused.nodes.extend(found);
+        refused.why.push(format!("{place}{} [{}]", d.message, d.code.id()));
+    }
+    refused
+}
+
+/// The members that call a function, directly or through others.
+fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String> {
+    let mut reaching: HashSet<&str> = HashSet::from([name]);
+    loop {
+        let before = reaching.len();
+        for (caller, function) in &program.functions {
+            if function.graph.nodes.values().any(|n| prepare::called(n).iter().any(|c| reaching.contains(&**c))) {
+                reaching.insert(caller);
+            }
+        }
+        if reaching.len() == before {
+            break;
+        }
+    }
+    let nodes = program.graph.nodes.values().filter(|n| members.contains(&*n.name));
+    let calls = nodes.filter(|n| prepare::called(n).iter().any(|c| reaching.contains(&**c)));
+    calls.map(|n| n.name.to_string()).collect()
+}
+
+/// A diagnostic for a graph of which nothing could be compiled.
+pub fn nothing(why: &[String]) -> Error {
+    let mut d = Diagnostic::new(Code::UnsupportedCase, "no cluster of the graph could be compiled");
+    for line in why.iter().take(10) {
+        d = d.note(line.clone());
+    }
+    d.help("give the sizes that are not known: --dim N, or --feed NAME=f32[1,224,224,3]").into()
+}
+
+/// Where a hash starts (Fowler, Noll, Vo: 64 bits).
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn hash(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+}

@@ -1,0 +1,123 @@
+//! The clusters of a library as `glue/glue.c` declares them, in LLVM's text.
+use super::cluster::Compiled;
+use crate::graph::TfType;
+use crate::opdef;
+use crate::target::Target;
+use crate::tensor::DType;
+use std::fmt::Write;
+
+/// The definitions that the glue asks for: the clusters, the workspace of a call, the number of threads.
+pub fn text(clusters: &[Compiled], prefix: &str, threads: u16, target: &Target) -> String {
+    let mut out = format!("target triple = \"{}\"\n\n", target.triple);
+    for (number, cluster) in clusters.iter().enumerate() {
+        one(&mut out, number, &super::op(prefix, number), cluster);
+    }
+    let all: Vec<String> = (0..clusters.len()).map(|i| format!("ptr @c{i}")).collect();
+    let workspace = clusters.iter().map(|c| c.face.workspace_bytes).max().unwrap_or(0).max(64);
+    let relax = if target.triple.starts_with("x86_64") { "pause" } else { "yield" };
+    let start = if target.triple.contains("apple") { "__DATA,__mod_init_func,mod_init_funcs" } else { ".init_array" };
+    let _ = write!(
+        out,
+        "declare hidden void @tfaot_load()\n\
+         @start = internal global ptr @tfaot_load, section \"{start}\", align 8\n\
+         @llvm.used = appending global [1 x ptr] [ptr @start], section \"llvm.metadata\"\n\
+         @tfaot_clusters = hidden constant [{} x ptr] [{}]\n\
+         @tfaot_cluster_count = hidden constant i64 {}\n\
+         @tfaot_workspace_bytes = hidden constant i64 {workspace}\n\
+         @tfaot_threads = hidden constant i64 {threads}\n\
+         declare hidden void @tfaot_set_shapes(ptr, ptr, ptr)\n\
+         define hidden void @tfaot_relax() nounwind {{\n  call void asm sideeffect \"{relax}\", \"\"()\n  ret void\n}}\n",
+        all.len(),
+        all.join(", "),
+        all.len(),
+    );
+    out
+}
+
+fn one(out: &mut String, n: usize, op: &str, cluster: &Compiled) {
+    let name = &cluster.name;
+    string(out, &format!("op{n}"), op);
+    string(out, &format!("fits{n}"), &super::fits(op));
+    let args = cluster.args.iter().map(|a| Row {
+        dtype: a.dtype,
+        dims: &a.dims,
+        value: a.value.as_ref().map(|v| &v.bytes[..]),
+    });
+    tensors(out, &format!("a{n}_"), 'a', &args.collect::<Vec<_>>());
+    let results = cluster.face.results.iter().map(|r| Row { dtype: r.dtype, dims: &r.dims, value: None });
+    tensors(out, &format!("r{n}_"), 'r', &results.collect::<Vec<_>>());
+    let _ = write!(
+        out,
+        "declare i32 @{name}_run(ptr, ptr, ptr, ptr)\ndeclare i32 @{name}_supported()\n\
+         define internal ptr @create{n}(ptr %0) nounwind {{\n  ret ptr @c{n}\n}}\n\
+         define internal void @shapes{n}(ptr %0, ptr %1) nounwind {{\n  call void @tfaot_set_shapes(ptr @c{n}, ptr %0, ptr %1)\n  ret void\n}}\n\
+         @c{n} = internal constant {{ ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32 }} {{ ptr @op{n}, ptr @fits{n}, ptr @a{n}_, ptr @r{n}_, ptr @create{n}, ptr @shapes{n}, ptr @{name}_run, ptr @{name}_supported, i32 {}, i32 {} }}\n\n",
+        cluster.args.len(),
+        cluster.face.results.len(),
+    );
+}
+
+/// A tensor of the table.
+struct Row<'a> {
+    dtype: DType,
+    dims: &'a [u64],
+    value: Option<&'a [u8]>,
+}
+
+fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
+    let mut fields = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        let of = TfType::Data(row.dtype);
+        string(
+            out,
+            &format!("{symbol}{i}spec"),
+            &format!("{letter}{i}: {}", opdef::spec_name(row.dtype).unwrap_or("float")),
+        );
+        let dims: Vec<String> = row.dims.iter().map(|d| format!("i64 {d}")).collect();
+        let _ = writeln!(out, "@{symbol}{i}dims = internal constant [{} x i64] [{}]", dims.len(), dims.join(", "));
+        let value = match row.value {
+            Some(bytes) => {
+                let _ = writeln!(
+                    out,
+                    "@{symbol}{i}value = internal constant [{} x i8] c\"{}\"",
+                    bytes.len(),
+                    escaped(bytes)
+                );
+                format!("ptr @{symbol}{i}value")
+            }
+            None => "ptr null".to_string(),
+        };
+        let count: u64 = row.dims.iter().product();
+        let size = row.dtype.bytes() as u64;
+        fields.push(format!(
+            "{{ ptr, ptr, ptr, i64, i32, i32, i32 }} {{ ptr @{symbol}{i}spec, ptr @{symbol}{i}dims, {value}, i64 {}, i32 {size}, i32 {}, i32 {} }}",
+            count * size,
+            opdef::type_number(of),
+            row.dims.len(),
+        ));
+    }
+    let _ = writeln!(
+        out,
+        "@{symbol} = internal constant [{} x {{ ptr, ptr, ptr, i64, i32, i32, i32 }}] [{}]",
+        fields.len(),
+        fields.join(", ")
+    );
+}
+
+fn string(out: &mut String, symbol: &str, text: &str) {
+    let _ =
+        writeln!(out, "@{symbol} = internal constant [{} x i8] c\"{}\\00\"", text.len() + 1, escaped(text.as_bytes()));
+}
+
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &b in bytes {
+        match b {
+            b'"' | b'\\' | 0..=31 | 127.. => {
+                let _ = write!(out, "\\{b:02X}");
+            }
+            _ => out.push(b as char),
+        }
+    }
+    out
+}
