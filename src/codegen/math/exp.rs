@@ -3,7 +3,7 @@ use super::super::float::{fma, number, round};
 use super::super::function::Function;
 use super::super::scalar::{fcmp, select};
 use super::super::value::Val;
-use super::{add, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sub};
+use super::{add, div, keep_nan, limit, mul, negated, polynomial, power_of_two, powers_of_two, signed_as, sub};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -12,17 +12,22 @@ const EXP_F32: [f64; 5] = [0.499_999_94, 0.166_665_2, 0.041_668_396, 0.008_368_7
 
 /// n and r with x = n·ln2 + r, n whole, |r| <= ln2/2.
 pub fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
+    let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
+    let n = round(f, ScalarOp::RoundNearestEven, &scaled);
+    let r = rest(f, x, &n);
+    (n, r)
+}
+
+/// x - n·ln2.
+fn rest(f: &mut Function, x: &Val, n: &Val) -> Val {
     // ln2 in two parts, the first with zeros at the end, so that n times it is exact.
     let (high, low) = if x.dtype == DType::F32 {
         (0.693_145_75, 1.428_606_8e-6)
     } else {
         (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10)
     };
-    let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
-    let n = round(f, ScalarOp::RoundNearestEven, &scaled);
-    let r = fma(f, &n, &number(x, -high), x);
-    let r = fma(f, &n, &number(x, -low), &r);
-    (n, r)
+    let r = fma(f, n, &number(x, -high), x);
+    fma(f, n, &number(x, -low), &r)
 }
 
 /// e^r - 1 for a reduced r.
@@ -78,10 +83,28 @@ pub fn exp_f64(f: &mut Function, x: &Val) -> Val {
 /// 1 / (1 + e^-x).
 pub fn logistic(f: &mut Function, x: &Val) -> Val {
     let minus = negated(f, x);
-    let e = exp(f, &minus);
+    let e = if x.dtype == DType::F32 { exp_or_more(f, &minus) } else { exp(f, &minus) };
     let one = number(x, 1.0);
     let below = add(f, &one, &e);
     div(f, &one, &below)
+}
+
+/// e^x of an f32 as far as it matters beside 1: below -87 it is some number next to 0, and from 2^127 on it may be infinite.
+/// One factor is enough for that range of powers of two.
+fn exp_or_more(f: &mut Function, x: &Val) -> Val {
+    let (low, most) = (number(x, -87.0), number(x, 127.0));
+    // in this order a NaN stays one
+    let under = fcmp(f, "olt", x, &low);
+    let limited = select(f, &under, &low, x);
+    let scaled = mul(f, &limited, &number(x, std::f64::consts::LOG2_E));
+    let over = fcmp(f, "ogt", &scaled, &most);
+    let scaled = select(f, &over, &most, &scaled);
+    let n = round(f, ScalarOp::RoundNearestEven, &scaled);
+    // where n is held back, r is so large that the product overflows
+    let r = rest(f, &limited, &n);
+    let q = core(f, &r);
+    let power = power_of_two(f, &n);
+    fma(f, &power, &q, &power)
 }
 
 /// e^x - 1 with the error relative to the result: 2^n·(1 + q) - 1, as a·(b·q + (b - 1/a)) with 2^n = a·b.

@@ -174,6 +174,14 @@ fn powers_of_two(f: &mut Function, n: &Val) -> (Val, Val, Val) {
     (power(&half), power(&rest), power(&inverse))
 }
 
+/// 2^n of a whole f32 from -126 to 127.
+fn power_of_two(f: &mut Function, n: &Val) -> Val {
+    let whole = integer(f, n);
+    let biased = two(f, "add", &whole, &bits(&whole, 127));
+    let word = two(f, "shl", &biased, &bits(&biased, 23));
+    reinterpret(f, &word, n.dtype)
+}
+
 /// A whole number below 2^31 (f32) or 2^51 (f64) as an integer of its width: the low bits of n + 1.5·2^52, as few
 /// processors convert f64 to s64 in vectors. What is no such number gives some integer where `n` is f64.
 fn integer(f: &mut Function, n: &Val) -> Val {

@@ -161,17 +161,22 @@ pub fn atan(b: &mut Builder, x: InstId) -> InstId {
     b.binary(ScalarOp::Atan2, x, one)
 }
 
-/// Complementary error function: 1 - erf below 0.5, beyond that e^(-x²) times a Chebyshev fit in t = 2/(2 + x), whose
-/// relative error is below 1.2e-7; doubles use a continued fraction beyond 2.
+/// Complementary error function: of magnitudes, e^(-x²) times a Chebyshev fit in t = 2/(2 + x), whose relative error is below
+/// 1.2e-7, and 2 minus that below 0; of doubles 1 - erf up to 2 and a continued fraction beyond.
 pub fn erfc(b: &mut Builder, x: InstId) -> InstId {
-    let erf = b.unary(ScalarOp::Erf, x);
-    let one = b.full_like(x, 1.0);
-    let plain = b.sub(one, erf);
     let a = b.unary(ScalarOp::Abs, x);
-    let tail = if b.dtype(x) == DType::F64 { erfc_fraction(b, a) } else { erfc_fit(b, a) };
-    let start = if b.dtype(x) == DType::F64 { 2.0 } else { 0.5 };
-    let far = compare_scalar(b, Direction::Gt, x, start);
-    b.select(far, tail, plain)
+    if b.dtype(x) == DType::F64 {
+        let erf = b.unary(ScalarOp::Erf, x);
+        let one = b.full_like(x, 1.0);
+        let (near, far) = (b.sub(one, erf), erfc_fraction(b, a));
+        let is_far = compare_scalar(b, Direction::Gt, x, 2.0);
+        return b.select(is_far, far, near);
+    }
+    let fit = erfc_fit(b, a);
+    let two = b.full_like(x, 2.0);
+    let mirrored = b.sub(two, fit);
+    let is_negative = compare_scalar(b, Direction::Lt, x, 0.0);
+    b.select(is_negative, mirrored, fit)
 }
 
 fn erfc_fit(b: &mut Builder, a: InstId) -> InstId {

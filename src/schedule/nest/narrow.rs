@@ -49,7 +49,9 @@ impl<'a> Scheduler<'a> {
             && c.dtype.accumulator() == c.dtype
             && c.dtype.is_float();
         let whole = product(&c.batch) == 1 && product(&c.rows) * n == elements;
-        let fits = n <= MOST_COLUMNS && last.a == 1 && last.extent >= self.lanes(c.dtype) / 2;
+        let lanes = along(last.extent, self.lanes(c.dtype));
+        // Columns that fill vectors as wide as those along the sum are taken as they are.
+        let fits = n <= MOST_COLUMNS && n % lanes != 0 && last.a == 1 && last.extent >= self.lanes(c.dtype) / 2;
         (plain && whole && fits && product(&sum) >= FEWEST_TERMS).then(|| right.clone())
     }
 
@@ -90,9 +92,7 @@ impl<'a> Scheduler<'a> {
         let packed = self.by_column(c, &sum, right);
         let run = sum.last().map_or(1, |x| x.extent);
         let width = rows.last().map_or(1, |x| x.extent);
-        // Half vectors where those come out even and whole ones do not.
-        let whole = self.lanes(c.dtype);
-        let lanes = if run % whole != 0 && run % (whole / 2).max(1) == 0 { (whole / 2).max(1) } else { whole };
+        let lanes = along(run, self.lanes(c.dtype));
         let pieces = 1 + u64::from((run % lanes).count_ones());
         // A few columns at a time, so that each of their vectors serves many rows.
         let block = n.div_ceil(n.div_ceil(BLOCK));
@@ -154,6 +154,12 @@ impl<'a> Scheduler<'a> {
         let place = Place::Weights(self.weights.add(&Bytes::from(bytes)));
         self.program.buffers.push(Buffer { dtype: c.dtype, elements: n * total, place })
     }
+}
+
+/// Lanes of the vectors along a sum of `run` terms: half of `whole` where those come out even and whole ones do not.
+fn along(run: u64, whole: u64) -> u64 {
+    let half = (whole / 2).max(1);
+    if !run.is_multiple_of(whole) && run.is_multiple_of(half) { half } else { whole }
 }
 
 /// The loops that sum `rows` by `n` elements, and the totals.
