@@ -33,6 +33,8 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     let mut made = report::report(&input);
     report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
     if !args.no_compile {
+        let cluster = &made.columns.nodes.cluster;
+        report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
         compile_clusters(args, &program, &found, &facts, &mut made)?;
     }
     deliver(args, &made)?;

@@ -2,9 +2,11 @@
 use super::Facts;
 use crate::graph::Program;
 use crate::ops::symbols::{DimId, Site, Why};
+use indexmap::IndexMap;
+use std::collections::BTreeMap;
 
 /// What would make a size known.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
     /// Binding this dimension of this feed.
     Feed {
@@ -17,8 +19,28 @@ pub enum Remedy {
     None,
 }
 
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Remedy::None => Ok(()),
+            Remedy::Feed { name, dim: Some(dim) } => write!(f, "bind it with --dim {name}[{dim}]=N"),
+            Remedy::Feed { name, dim: None } => write!(f, "give its shape: --feed {name}=f32[1,224,224,3]"),
+        }
+    }
+}
+
+impl std::fmt::Display for Explained {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "node `{}` ({})", self.node, self.op)?;
+        if let Some(function) = &self.function {
+            write!(f, " of function `{function}`")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
 /// The origin of an unknown size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Explained {
     /// The function that holds the node; `None` at the top level.
     pub function: Option<String>,
@@ -32,7 +54,34 @@ pub struct Explained {
     pub remedy: Remedy,
 }
 
+/// No more causes are told.
+const MOST_ORIGINS: usize = 1000;
+
 impl Facts {
+    /// Every origin of unknown sizes with the number of tensors that have one from there, the most first. Several sizes may
+    /// have one cause.
+    pub fn origins(&self, program: &Program) -> Vec<(Explained, u64)> {
+        let mut counts: BTreeMap<DimId, u64> = BTreeMap::new();
+        for graph in std::iter::once(&self.graph).chain(&self.functions) {
+            for fact in graph.iter().flat_map(|outputs| outputs.iter()) {
+                let mut roots: Vec<DimId> = fact.dims.unknowns().map(|id| self.symbols.root(id)).collect();
+                roots.sort_unstable();
+                roots.dedup();
+                for root in roots {
+                    *counts.entry(root).or_default() += 1;
+                }
+            }
+        }
+        let mut sorted: Vec<_> = counts.into_iter().collect();
+        sorted.sort_by_key(|&(id, n)| (std::cmp::Reverse(n), id));
+        let mut causes: IndexMap<Explained, u64> = IndexMap::new();
+        for (id, n) in sorted.into_iter().take(MOST_ORIGINS) {
+            *causes.entry(self.explain(program, id)).or_default() += n;
+        }
+        let mut rows: Vec<_> = causes.into_iter().collect();
+        rows.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        rows
+    }
     /// Where the unknown size was met first that `id` follows from.
     pub fn explain(&self, program: &Program, id: DimId) -> Explained {
         let origin = self.symbols.origin(self.symbols.root(id));

@@ -7,7 +7,7 @@ use crate::graph::{Endpoint, Graph, Node, Program};
 use crate::infer::{Facts, GraphFacts};
 use crate::ops::{self, Shapes};
 use crate::tensor::element_count;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Calls are followed this deep.
 const MOST_CALLS: usize = 50;
@@ -215,7 +215,7 @@ fn behind(scope: &Scope, node: &Node, filter: &[u64], channels: usize) -> Option
 fn einsum(scope: &Scope, node: &Node) -> Option<u64> {
     let equation: String = node.str("equation")?.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, _) = equation.split_once("->")?;
-    let mut sizes: HashMap<char, u64> = HashMap::new();
+    let mut sizes: BTreeMap<char, u64> = BTreeMap::new();
     let mut hidden = 1;
     for (i, term) in left.split(',').enumerate() {
         let dims = scope.input(node, i)?;
@@ -226,8 +226,6 @@ fn einsum(scope: &Scope, node: &Node) -> Option<u64> {
         let named = dims[..before].iter().chain(&dims[before + dots..]);
         sizes.extend(labels.into_iter().zip(named.copied()));
     }
-    // A product does not depend on the order.
-    #[expect(clippy::iter_over_hash_type, reason = "numbers are multiplied, in any order")]
     for size in sizes.into_values() {
         hidden = u64::saturating_mul(hidden, size);
     }

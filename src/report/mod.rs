@@ -19,12 +19,12 @@ mod tests;
 
 pub use blockers::what_ifs;
 pub use graph::with_copies;
-pub use model::{Blocker, Cluster, Code, Gain, Report, Stop};
-pub use part::{Part, part};
+pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Report, Stop};
+pub use part::{Part, part, settle};
 
 use crate::cluster::Clustering;
 use crate::graph::Program;
-use crate::infer::Facts;
+use crate::infer::{Explained, Facts};
 use graph::Columns;
 use model::Summary;
 
@@ -76,10 +76,26 @@ pub fn report(input: &Input) -> Report {
         assumed: input.assumed.clone(),
         blockers: blockers::groups(&columns),
         stops: blockers::stops(&columns),
+        open_sizes: open_sizes(input),
         clusters,
         columns,
         code: Vec::new(),
     }
+}
+
+/// More causes are left to `tfaot inspect`.
+const MOST_CAUSES: usize = 40;
+
+fn open_sizes(input: &Input) -> Vec<OpenSize> {
+    let causes = input.facts.origins(input.program).into_iter().take(MOST_CAUSES);
+    let node = |e: &Explained| e.function.is_none().then(|| input.program.graph.find(&e.node)).flatten().map(|id| id.0);
+    let told = |(e, tensors): (Explained, u64)| OpenSize {
+        why: e.to_string(),
+        remedy: e.remedy.to_string(),
+        node: node(&e),
+        tensors,
+    };
+    causes.map(told).collect()
 }
 
 fn clusters(input: &Input, columns: &Columns) -> Vec<Cluster> {

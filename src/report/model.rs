@@ -23,6 +23,8 @@ pub struct Report {
     pub blockers: Vec<Blocker>,
     /// What stopped clusters from growing, the most frequent first.
     pub stops: Vec<Stop>,
+    /// Where sizes that are not known come from, the most frequent first.
+    pub open_sizes: Vec<OpenSize>,
     /// The clusters by number.
     pub clusters: Vec<Cluster>,
     /// The graph.
@@ -107,6 +109,19 @@ pub struct Stop {
     pub cure: &'static str,
     /// Places in `edges`.
     pub edges: Vec<u32>,
+}
+
+/// Where sizes that are not known come from.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenSize {
+    /// The node, its op, and why it does not know, in words.
+    pub why: String,
+    /// What would make it known; empty where nothing does before the graph runs.
+    pub remedy: String,
+    /// The node, where it is one of the graph.
+    pub node: Option<u32>,
+    /// Tensors that have a size from there.
+    pub tensors: u64,
 }
 
 /// An edge that joined nothing.

@@ -6,7 +6,8 @@ use crate::infer::{Facts, Remedy};
 use crate::lower::Feed;
 use crate::prepare;
 use crate::tensor::TensorInfo;
-use std::collections::BTreeSet;
+use crate::util::id_vec::Id;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The border of a cluster.
 #[derive(Clone, Debug)]
@@ -60,6 +61,41 @@ pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -
     Ok(Part { feeds, fetches: outgoing.into_iter().map(|at| (spelled(graph, at), at)).collect() })
 }
 
+/// Makes constants of values that are known and cross into a cluster: what the rest of the graph computes to the same at every
+/// call, TensorFlow too hands to XLA when it compiles. `cluster` tells the cluster of a node.
+pub fn settle(program: &mut Program, facts: &Facts, cluster: &dyn Fn(NodeId) -> Option<u32>) {
+    let mut made: BTreeMap<Endpoint, NodeId> = BTreeMap::new();
+    let mut added = Vec::new();
+    let count = program.graph.nodes.len();
+    for id in (0..count).map(NodeId::from_index) {
+        let Some(own) = cluster(id) else { continue };
+        for i in 0..program.graph.nodes[id].inputs.len() {
+            let input = program.graph.nodes[id].inputs[i];
+            let from = &program.graph.nodes[input.node];
+            let Some(value) = facts.at(input).and_then(|f| f.tensor()) else { continue };
+            if cluster(input.node) == Some(own) || is_constant(from) {
+                continue;
+            }
+            let constant = *made.entry(input).or_insert_with(|| {
+                let dtype = Attr::Type(TfType::Data(value.dtype));
+                added.push(Node {
+                    name: format!("{}:{}/value", from.name, input.port).into(),
+                    op: "Const".into(),
+                    device: from.device.clone(),
+                    inputs: [].into(),
+                    controls: [].into(),
+                    attrs: [("dtype".into(), dtype), ("value".into(), Attr::Tensor(Box::new(value.clone())))].into(),
+                });
+                NodeId::from_index(count + added.len() - 1)
+            });
+            program.graph.nodes[id].inputs[i] = Endpoint { node: constant, port: 0 };
+        }
+    }
+    for node in added {
+        program.graph.nodes.push(node);
+    }
+}
+
 fn is_constant(node: &Node) -> bool {
     &*node.op == "Const" && matches!(node.attr("value"), Some(Attr::Tensor(_)))
 }
@@ -100,12 +136,11 @@ fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Di
     let mut problem = Diagnostic::new(Code::UnknownDim, told).at_node(&node.name, &node.op);
     if let Some(id) = fact.and_then(|f| f.dims.unknown()) {
         let why = facts.explain(program, id);
-        problem = problem.note(format!("node `{}` ({}): {}", why.node, why.op, why.reason));
-        problem = match why.remedy {
-            Remedy::Feed { name, dim: Some(dim) } => problem.help(format!("bind it with --dim {name}[{dim}]=N")),
-            Remedy::Feed { name, dim: None } => problem.help(format!("give its shape: --feed {name}=f32[1,224,224,3]")),
-            Remedy::None => problem,
+        let help = match why.remedy {
+            Remedy::Feed { .. } => why.remedy.to_string(),
+            Remedy::None => format!("give its shape for this report: --feed {name}=f32[1,224,224,3]"),
         };
+        problem = problem.note(why.to_string()).help(help);
     }
     Err(problem)
 }

@@ -353,6 +353,40 @@ fn neighbourhoods_paths_and_edges_are_shown_alone() {
     assert!(reason.contains("XLA has no kernel for Print"), "{reason}");
 }
 
+/// Graphs of others, named by `TFAOT_REPORT_GRAPHS` with `:` between them: each is drawn within a second, in both groupings.
+#[test]
+fn other_graphs_are_drawn() {
+    let Some(named) = std::env::var_os("TFAOT_REPORT_GRAPHS") else { return };
+    let Some(mut s) = scene() else { return };
+    for graph in std::env::split_paths(&named) {
+        let name = graph.file_name().map_or_else(String::new, |n| n.to_string_lossy().replace('.', "-"));
+        let page = report(s.folder.path(), &graph, &[]);
+        for grouping in ["scope", "cluster"] {
+            s.browser.open(&page, &format!("#view=graph&group={grouping}"));
+            s.browser.until("document.documentElement.dataset.graph === 'drawn'");
+            let time = s.browser.js("performance.getEntriesByName('graph-drawn')[0].startTime").as_f64();
+            println!("{name} by {grouping}: drawn after {:.0} ms", time.unwrap_or(f64::NAN));
+            assert!(time < Some(1000.0), "{name} by {grouping}: {time:?} ms");
+            picture(&mut s.browser, &format!("{name}-{grouping}"));
+        }
+        s.browser.open(&page, "#view=answer");
+        picture(&mut s.browser, &format!("{name}-answer"));
+        if s.browser.js("tfaot.app.firstCode()").is_null() {
+            continue;
+        }
+        s.browser.key("c");
+        s.browser.until("!document.getElementById('drawer').hidden");
+        for (key, pane) in [("1", "hlo"), ("2", "kernels"), ("3", "asm"), ("4", "memory"), ("5", "profile")] {
+            if s.browser.js(&format!("!document.getElementById('pane-{pane}')")) == json!(false) {
+                s.browser.key(key);
+            }
+            s.browser.key(key);
+            assert_eq!(s.browser.text("document.activeElement.className"), format!("body {pane}"), "{name}");
+        }
+        assert_eq!(s.browser.complaints(), Vec::<&Value>::new(), "{name}");
+    }
+}
+
 #[test]
 fn the_answer_needs_no_script() {
     let Some(mut s) = scene() else { return };

@@ -1,7 +1,7 @@
 //! The first thing on the page: how much is in clusters, what keeps the rest outside, what each cluster is. It is plain HTML,
 //! so that it is there before any script ran, prints, and can be read without one.
 use super::escaped;
-use crate::report::model::{Blocker, Cluster, Code, Report, Stop};
+use crate::report::model::{Blocker, Cluster, Code, OpenSize, Report, Stop};
 use std::fmt::Write;
 
 /// Rows that a table shows before the rest is folded away.
@@ -18,6 +18,7 @@ pub fn render(report: &Report) -> String {
     blockers(&mut out, report);
     stops(&mut out, report);
     clusters(&mut out, report);
+    open_sizes(&mut out, report);
     assumed(&mut out, report);
     out
 }
@@ -29,9 +30,10 @@ fn verdict(out: &mut String, report: &Report) {
         (0, _) => "No node is in a cluster.".to_string(),
         (_, 0) => format!("{} of the nodes are in {clusters}.", percent(s.node_coverage)),
         _ => format!(
-            "{} of the nodes and {} of the FLOPs are in {clusters}.",
+            "{} of the nodes and {} of the {}FLOPs are in {clusters}.",
             percent(s.node_coverage),
-            percent(s.flops_coverage)
+            percent(s.flops_coverage),
+            if s.unknown_flops > 0 { "known " } else { "" }
         ),
     };
     let _ =
@@ -209,7 +211,7 @@ fn clusters(out: &mut String, report: &Report) {
         };
         let share = if report.summary.flops == 0 { 0.0 } else { c.flops as f64 / report.summary.flops as f64 };
         format!(
-            "<tr><td><i class=\"key k{}\"></i><a href=\"#cluster={i}\">{}</a></td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{told}</td></tr>\n",
+            "<tr><td class=\"named\"><i class=\"key k{}\"></i><a href=\"#cluster={i}\">{}</a></td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{told}</td></tr>\n",
             i % 8,
             escaped(&c.name),
             grouped(c.nodes),
@@ -223,6 +225,28 @@ fn clusters(out: &mut String, report: &Report) {
         "Clusters",
         "Each is what TensorFlow would compile as one; compiled alone by tfaot where all its sizes are known.",
         &["Cluster", "#Nodes", "#FLOPs", "#Share", "Compiled"],
+        &rows,
+    );
+}
+
+fn open_sizes(out: &mut String, report: &Report) {
+    let row = |o: &OpenSize| {
+        let nodes: Vec<u32> = o.node.into_iter().collect();
+        format!(
+            "<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+            grouped(o.tensors),
+            examples(report, &nodes),
+            spoken(&o.why),
+            spoken(&o.remedy)
+        )
+    };
+    let rows: Vec<String> = report.open_sizes.iter().map(row).collect();
+    table(
+        out,
+        "Sizes that are not known",
+        "Clusters behind them are not compiled here, and their FLOPs are not counted. What depends on values can be given for \
+         this report alone: <code>--feed NODE=f32[1,2,3]</code>.",
+        &["#Tensors", "From", "Why", "What helps"],
         &rows,
     );
 }

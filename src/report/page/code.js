@@ -183,7 +183,7 @@ class CodeView {
     const head = ["Kernel", "", timed ? "ms" : "work", "share", "GFLOP/s", "GB/s"];
     part.body.replaceChildren(element("table", { class: "rows" }, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))),
       element("tbody", {}, ...rows.map(({ kernel, k, worth }) => element("tr", { class: lit?.kernels.has(k) ? "lit" : "", onclick: () => this.choose({ kernel: k }, "profile") },
-        element("td", {}, `k${k}`), element("td", { title: kernel.label }, kernel.label),
+        element("td", {}, `k${k}`), element("td", { title: kernel.label }, kernel.label.replace(/(^|\s)\S*\/(?=[^/\s]+\/[^/\s]+$)/, "$1…/")),
         element("td", { class: "number" }, timed ? worth.toFixed(4) : operations(worth)),
         element("td", { class: "number" }, `${(100 * worth / total).toFixed(1)} %`),
         element("td", { class: "number" }, timed && kernel.flops ? (kernel.flops / (kernel.ms * 1e6)).toFixed(1) : "–"),

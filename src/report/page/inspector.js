@@ -37,7 +37,7 @@ class Inspector {
       element("h2", {}, "Nothing chosen"),
       element("p", { class: "path" }, "Click a box, use the arrow keys, or find a node by name. ? lists the keys."),
       ...this.list("What keeps most outside", worst.map(b => [this.link(b.nodes[0], b.op || b.slug), " ", element("small", {}, `${grouped(b.nodes.length)} × ${b.slug}`)])),
-      ...this.list("Clusters", this.model.clusters.map((c, i) => [this.clusterLink(i), " ", element("small", {}, `${grouped(c.nodes)} nodes, ${operations(c.flops)}`)])),
+      ...this.list("Clusters", this.model.clusters.map((c, i) => [this.clusterLink(i), " ", element("small", {}, `${grouped(c.nodes)} nodes` + (c.flops ? `, ${operations(c.flops)}` : ""))])),
     ];
   }
   node(n) {
@@ -57,7 +57,7 @@ class Inspector {
         ["Op", model.op(n)],
         ["Gives", element("span", { class: "type" }, model.types(n).join(", ") || "nothing")],
         ["FLOPs", operations(model.flops(n))],
-        ["Device", model.device(n)],
+        ["Device", element("span", { title: model.device(n) }, model.device(n).replace(/^.*device:/, ""))],
       ]),
       this.why(n, cluster, reason),
       this.acts(n, cluster),
@@ -117,7 +117,7 @@ class Inspector {
       this.facts([
         ["Nodes", `${grouped(c.nodes)}, ${grouped(c.effective)} without constants`],
         ["FLOPs", operations(c.flops) + (c.unknown_flops ? `, ${grouped(c.unknown_flops)} nodes not counted` : "")],
-        ["Device", c.device],
+        ["Device", element("span", { title: c.device }, c.device.replace(/^.*device:/, ""))],
       ]),
       c.refused.length > 0 && element("div", { class: "why" }, element("p", {}, element("b", {}, "Not compiled alone")), ...c.refused.slice(0, 8).map(r => element("p", {}, ...spoken(r)))),
       element("div", { class: "acts" },

@@ -3,7 +3,7 @@
 // minimise the squared distance to the neighbours' under the order (isotonic regression).
 
 const LAYER_GAP = 34, ITEM_GAP = 18, BEND_GAP = 8;
-const MOST_BENDS = 20000, LONGEST_BENT = 60;
+const MOST_BENDS = 20000, LONGEST_BENT = 400;
 
 /**
  * Places items; `items` have w and h and get x and y (their left upper corner); `edges` are {a, b} in numbers of items and get
@@ -176,9 +176,16 @@ function placeLayers(boxes, layers, rounds) {
       for (const b of all) {
         const box = boxes[b];
         const near = way === 0 ? box.up : way === 1 ? box.down : box.up.concat(box.down);
-        box.want = near.length ? near.reduce((sum, n) => sum + boxes[n].x, 0) / near.length : box.x;
-        // A bend keeps its edge straight: it weighs more than a box.
-        box.weight = near.length ? (box.item < 0 ? 4 : 1) : 0.05;
+        let sum = 0, weight = 0;
+        for (const n of near) {
+          // Boxes keep in line with boxes and bends with bends; where a long edge ends counts little.
+          const w = (boxes[n].item < 0) === (box.item < 0) ? 1 : 0.06;
+          sum += w * boxes[n].x;
+          weight += w;
+        }
+        box.want = weight ? sum / weight : box.x;
+        // In a conflict it is the bend that gives way.
+        box.weight = near.length ? (box.item < 0 ? 0.06 : 2) : 0.05;
       }
       apart(boxes, all);
     }

@@ -84,7 +84,7 @@ function bends(points) {
   for (let i = 1; i < points.length; i++) {
     const [ax, ay] = points[i - 1], [bx, by] = points[i];
     const middle = (ay + by) / 2;
-    if (by < ay) { const reach = 40; out.push([ax + reach, ay + reach, bx + reach, by - reach, bx, by]); }
+    if (by < ay && points.length === 2) { const reach = 40; out.push([ax + reach, ay + reach, bx + reach, by - reach, bx, by]); }
     else out.push([ax, middle, bx, middle, bx, by]);
   }
   return out;

@@ -149,7 +149,7 @@ class Scene {
       const many = level.reduce((sum, g) => sum + inside(g), 0);
       if (shown + many > FIRST_ITEMS) {
         const largest = level.reduce((a, b) => this.groups[b].to - this.groups[b].from > this.groups[a].to - this.groups[a].from ? b : a);
-        const most = shown <= 12 ? MOST_LEAVES : FIRST_ITEMS;
+        const most = shown <= 12 ? 600 : FIRST_ITEMS;
         level = shown + inside(largest) <= most ? [largest] : [];
       }
       for (const g of level) { this.groups[g].open = true; shown += inside(g); }
@@ -217,7 +217,8 @@ class Scene {
       };
       const inputs = model.data.nodes.inputs[n];
       for (let i = 0; i < inputs.length; i += 2) add(inputs[i], true);
-      for (const m of model.data.nodes.controls[n]) add(m, false);
+      // What orders constants says nothing of the data's way.
+      if (!model.isConstant(n)) for (const m of model.data.nodes.controls[n]) if (!model.isConstant(m)) add(m, false);
     }
     const edges = [...counts].map(([key, { count, data }]) => ({ a: Math.floor(key / items.length), b: key % items.length, count, control: !data }));
     const size = layered(items, edges);
