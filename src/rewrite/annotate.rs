@@ -8,7 +8,7 @@ use crate::import::raw::{Message, Raw, RawNode};
 use crate::import::raw_attr as proto;
 
 /// `graph_options { rewrite_options { disable_meta_optimizer: true } }` of a ConfigProto, to be merged into one.
-const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
+pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
 /// Marks the nodes of a unit. Errors: `BadEncoding` for the configuration of a call.
 pub fn run(unit: &Unit, nodes: &mut [RawNode]) -> Result<()> {

@@ -185,9 +185,10 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let kept = kept.collect::<Result<Vec<_>>>()?;
         let made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
         for ((number, shapes), mut made) in kept.into_iter().zip(made) {
-            let (calls, branch) = library.call(number, &mut made, &shapes);
+            let (calls, branches) = library.call(number, &mut made, &shapes);
             nodes.extend(calls);
-            self.added.extend([branch, made.function]);
+            self.added.extend(branches);
+            self.added.push(made.function);
         }
         self.count(&unit);
         Ok(outside_calls(self.program, place.graph, &unit))

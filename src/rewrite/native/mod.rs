@@ -131,8 +131,8 @@ impl<'a> Library<'a> {
         Ok(number)
     }
 
-    /// The call of the compiled cluster `number`, and the function that it has beside the cluster's own.
-    pub fn call(&self, number: usize, made: &mut Made, shapes: &[PartialShape]) -> (Vec<RawNode>, RawFunction) {
+    /// The call of the compiled cluster `number`, and the functions that it has beside the cluster's own.
+    pub fn call(&self, number: usize, made: &mut Made, shapes: &[PartialShape]) -> (Vec<RawNode>, [RawFunction; 2]) {
         let places: Vec<usize> = self.compiled[number].args.iter().map(|a| a.place).collect();
         branch::call(made, &op(&self.prefix, number), &places, shapes)
     }
