@@ -17,8 +17,10 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     graph_dump::ask(&mut options);
     let mut found = find(&args.graph, &program, &options)?;
     let bodies = cluster::cluster_functions(&program, &program.graph, &found, &options);
-    let bodies = bodies.map_err(|e| graph::in_file(e, &args.graph))?;
-    graph_dump::tell(&args.graph.graph, args.graph.format.as_deref(), &program, &found, &bodies, &options)?;
+    let mut bodies = bodies.map_err(|e| graph::in_file(e, &args.graph))?;
+    let (path, format) = (&args.graph.graph, args.graph.format.as_deref());
+    let told = graph_dump::Told { path, format, program: &program, options: &options };
+    told.tell(&mut found, &mut bodies)?;
     if let Some(path) = &args.summary {
         graph_dump::write_summary(path, &found)?;
     }

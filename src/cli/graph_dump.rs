@@ -1,6 +1,6 @@
 //! What `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE` ask for, and the summary of a clustering as a file.
 use super::out;
-use crate::cluster::{Clustering, Options, function_graph};
+use crate::cluster::{Body, Clustering, Options, function_graph};
 use crate::diag::{Code, Error, Result};
 use crate::dump::graphs::{self, GraphDumps, GraphFormat, Source};
 use crate::graph::Program;
@@ -15,7 +15,7 @@ const LOGGED_BY: &str = "mark_for_compilation_pass";
 
 /// Asks the pass for what dumps and logs need of it.
 pub fn ask(options: &mut Options) {
-    options.seen = options.flags.debug || verbosity() >= 4;
+    options.seen = options.flags.debug || options.flags.deterministic_names || verbosity() >= 4;
 }
 
 /// The verbosity that the environment gives to the pass: `TF_CPP_VMODULE`, else `TF_CPP_MAX_VLOG_LEVEL`.
@@ -27,45 +27,75 @@ fn verbosity() -> u32 {
     text.trim().parse().unwrap_or(0)
 }
 
-/// Logs and dumps the clusters of the graph of the file at `path`, and of `bodies`.
-///
-/// Errors: `Code::BadOption` for a format that TensorFlow does not know, `Code::Io`.
-pub fn tell(
-    path: &Path,
-    format: Option<&str>,
-    program: &Program,
-    found: &Clustering,
-    bodies: &[crate::cluster::Body],
-    options: &Options,
-) -> Result<()> {
-    let all = || std::iter::once(found).chain(bodies.iter().map(|b| &b.found));
-    let logged: String = all().map(|found| graphs::log(found, verbosity())).collect();
-    if !logged.is_empty() {
-        out::note(logged.trim_end());
+/// A clustered program and the file that it comes from.
+pub struct Told<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Its format, where the user says it.
+    pub format: Option<&'a str>,
+    /// What it holds.
+    pub program: &'a Program,
+    /// What was asked of the pass.
+    pub options: &'a Options,
+}
+
+impl Told<'_> {
+    /// Names clusters as the flags say, logs them and dumps graphs: those of the program's graph, and of `bodies`.
+    ///
+    /// Errors: `Code::BadOption` for a format that TensorFlow does not know, `Code::Io`.
+    pub fn tell(&self, found: &mut Clustering, bodies: &mut [Body]) -> Result<()> {
+        let flags = &self.options.flags;
+        if flags.debug || flags.deterministic_names {
+            let file = written(self.path, self.format)?;
+            if flags.deterministic_names {
+                self.each(&file, found, bodies, |source, found| {
+                    if let Some(number) = graphs::fingerprint(source, found)? {
+                        let named = found.clusters.iter_mut().enumerate();
+                        named.for_each(|(i, cluster)| cluster.name = format!("cluster_{number}_{i}"));
+                    }
+                    Ok(())
+                })?;
+            }
+            if flags.debug {
+                self.dump(&file, found, bodies)?;
+            }
+        }
+        let all = std::iter::once(&*found).chain(bodies.iter().map(|b| &b.found));
+        let logged: String = all.map(|found| graphs::log(found, verbosity())).collect();
+        if !logged.is_empty() {
+            out::note(logged.trim_end());
+        }
+        Ok(())
     }
-    if !options.flags.debug {
-        return Ok(());
+
+    fn dump(&self, file: &RawGraph, found: &mut Clustering, bodies: &mut [Body]) -> Result<()> {
+        let Some(place) = Place::of_environment() else {
+            out::note("warning: graphs are not dumped: TF_DUMP_GRAPH_PREFIX names no folder");
+            return Ok(());
+        };
+        let name = std::env::var("TF_DUMP_GRAPH_FMT").unwrap_or_default();
+        let told = || Error::user(Code::BadOption, format!("TF_DUMP_GRAPH_FMT is TXT or BIN, not `{name}`"));
+        let mut dumps = GraphDumps::new(GraphFormat::parse(&name).ok_or_else(told)?);
+        self.each(file, found, bodies, |source, found| dumps.clustered(source, found))?;
+        place.write(dumps.files)
     }
-    let Some(place) = Place::of_environment() else {
-        let stems = ["before_mark_for_compilation", "mark_for_compilation", "mark_for_compilation_annotated"];
-        stems.iter().for_each(|stem| {
-            out::note(format_args!("warning: {stem} is not dumped: TF_DUMP_GRAPH_PREFIX names no folder"))
-        });
-        return Ok(());
-    };
-    let name = std::env::var("TF_DUMP_GRAPH_FMT").unwrap_or_default();
-    let kind = GraphFormat::parse(&name);
-    let kind =
-        kind.ok_or_else(|| Error::user(Code::BadOption, format!("TF_DUMP_GRAPH_FMT is TXT or BIN, not `{name}`")))?;
-    let file = written(path, format)?;
-    let mut dumps = GraphDumps::new(kind);
-    dumps.clustered(&Source { graph: &program.graph, written: &file.nodes, file: &file }, found)?;
-    for body in bodies {
-        let Some(function) = program.functions.get(&body.name) else { continue };
-        let nodes = file.functions.iter().find(|f| *f.name == *body.name).map_or(&[][..], |f| &f.nodes);
-        dumps.clustered(&Source { graph: &function_graph(function)?, written: nodes, file: &file }, &body.found)?;
+
+    /// Calls `tell` with each graph and its clusters.
+    fn each(
+        &self,
+        file: &RawGraph,
+        found: &mut Clustering,
+        bodies: &mut [Body],
+        mut tell: impl FnMut(&Source, &mut Clustering) -> Result<()>,
+    ) -> Result<()> {
+        tell(&Source { graph: &self.program.graph, written: &file.nodes, file }, found)?;
+        for body in bodies {
+            let Some(function) = self.program.functions.get(&body.name) else { continue };
+            let written = file.functions.iter().find(|f| *f.name == *body.name).map_or(&[][..], |f| &f.nodes);
+            tell(&Source { graph: &function_graph(function)?, written, file }, &mut body.found)?;
+        }
+        Ok(())
     }
-    place.write(dumps.files)
 }
 
 /// The file as it was written; empty where it holds no GraphDef in protobuf's form.

@@ -1,6 +1,7 @@
 //! Whether XLA can compile a node: its kernel, its types, the functions that it calls.
 use super::flow::{Class, Flow};
 use super::reason::Left;
+use super::signature;
 use super::table::{Resource, Row};
 use crate::graph::{Attr, FuncRef, Function, Node, Program};
 use crate::opdef::{self, OpDef, RESOURCE, VARIANT, type_bit};
@@ -111,7 +112,7 @@ impl<'p> Compilable<'p> {
             "Unique" => return Err(Left::DynamicShape),
             _ => {}
         }
-        let bits = site.def.map_or(0, |d| d.type_bits(site.node));
+        let bits = signature::bits(self.program, site.node, site.def);
         if strict && bits & type_bit(VARIANT) != 0 {
             return Err(Left::Variant);
         }
@@ -120,7 +121,7 @@ impl<'p> Compilable<'p> {
             Some((_, Resource::TensorArray)) if strict => return Err(Left::StackOrTensorArray),
             _ => {}
         }
-        let inputs = site.def.map_or(0, |d| d.input_bits(site.node));
+        let inputs = signature::input_bits(self.program, site.node, site.def);
         if !self.open.is_empty() && inputs & type_bit(RESOURCE) != 0 {
             return Err(Left::ResourceInFunction);
         }
@@ -193,7 +194,7 @@ impl<'p> Compilable<'p> {
         }
         for &ret in &function.rets {
             let from = &graph.nodes[ret.node];
-            let of = opdef::find(&from.op).and_then(|d| d.output_type(from, ret.port as usize));
+            let of = signature::output_type(self.program, from, opdef::find(&from.op), ret.port as usize);
             if of == Some(opdef::STRING) {
                 let why = Left::Dtype { attr: "T", found: opdef::STRING, op: "_Retval" };
                 return Err(inside(why, from));

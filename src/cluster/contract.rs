@@ -13,6 +13,7 @@ use super::placed::Placed;
 use super::predicate::Pred;
 use super::reason;
 use super::resources::{self, Unsafe};
+use super::signature;
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use crate::opdef::{RESOURCE, type_bit};
@@ -138,7 +139,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         let Facts { flow, placed, .. } = &self.facts;
         let kind = flow.kind_of_node(n);
         let node = flow.nodes[n as usize].node;
-        let bits = node.zip(kind.def).map_or(0, |(node, def)| def.type_bits(node));
+        let bits = node.map_or(0, |node| signature::bits(flow.program, node, kind.def));
         let has_resource = bits & type_bit(RESOURCE) != 0;
         let attr = if placed.level_is_on { "_XlaInternalScope" } else { "_XlaScope" };
         let given = self.facts.scopes.get(&n).filter(|_| placed.level_is_on).cloned();

@@ -7,6 +7,7 @@ use super::devices::DeviceKind;
 use super::flow::{CONTROL, Class, Edge, Flow};
 use super::placed::Placed;
 use super::reason::Left;
+use super::signature;
 use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
 
 /// The cluster of each node, or why it is in none; copies of nodes are added at the end.
@@ -74,26 +75,46 @@ fn copy_outside(flow: &mut Flow, placed: &mut Placed, marks: &mut Marks, n: u32)
 
 fn touches_resource(flow: &Flow, n: u32) -> bool {
     let (node, def) = (flow.nodes[n as usize].node, flow.kind_of_node(n).def);
-    node.zip(def).is_some_and(|(node, def)| def.type_bits(node) & type_bit(RESOURCE) != 0)
+    node.is_some_and(|node| signature::bits(flow.program, node, def) & type_bit(RESOURCE) != 0)
 }
 
 /// Whether the value of an edge is made in host memory and wanted there.
 fn in_host_memory(flow: &Flow, edge: Edge) -> bool {
-    let at = |n: u32, port: i32, output: bool| -> Option<bool> {
-        let node = flow.nodes[n as usize].node?;
-        let kind = flow.kind_of_node(n);
-        let def = kind.def?;
-        let port = usize::try_from(port).ok()?;
-        let (arg, number, forced): (Option<&ArgDef>, _, _) = if output {
-            (def.output_arg(node, port), def.output_type(node, port), node.ints("_output_hostmem"))
-        } else {
-            (def.input_arg(node, port), def.input_type(node, port), node.ints("_input_hostmem"))
-        };
-        let always = matches!(number, Some(STRING | RESOURCE)) || forced.is_some_and(|f| f.contains(&(port as i64)));
-        let kernel = def.cpu_host_args.as_ref().filter(|_| !matches!(kind.class, Class::Call | Class::While));
-        Some(always || kernel.map_or(number == Some(INT32), |host| arg.is_some_and(|a| host.contains(&a.name))))
+    is_host(flow, edge.src, edge.src_port, Side::Output) && is_host(flow, edge.dst, edge.dst_port, Side::Input)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Input,
+    Output,
+}
+
+/// Whether a tensor at a node is in host memory: as the node's attributes or its CPU kernel say. Where there is no kernel, as at
+/// calls, integers of 32 bits are; strings and handles always are.
+fn is_host(flow: &Flow, n: u32, port: i32, side: Side) -> bool {
+    let (Some(node), Ok(port)) = (flow.nodes[n as usize].node, usize::try_from(port)) else { return false };
+    let kind = flow.kind_of_node(n);
+    let def = kind.def;
+    let (number, arg, forced): (_, Option<&ArgDef>, _) = match side {
+        Side::Output => (
+            signature::output_type(flow.program, node, def, port),
+            def.and_then(|def| def.output_arg(node, port)),
+            node.ints("_output_hostmem"),
+        ),
+        Side::Input => (
+            signature::input_type(flow.program, node, def, port),
+            def.and_then(|def| def.input_arg(node, port)),
+            node.ints("_input_hostmem"),
+        ),
     };
-    at(edge.src, edge.src_port, true) == Some(true) && at(edge.dst, edge.dst_port, false) == Some(true)
+    if matches!(number, Some(STRING | RESOURCE)) || forced.is_some_and(|f| f.contains(&(port as i64))) {
+        return true;
+    }
+    let host_args = def.and_then(|def| def.cpu_host_args.as_ref());
+    match host_args.filter(|_| !matches!(kind.class, Class::Call | Class::While)) {
+        Some(host) => arg.is_some_and(|a| host.contains(&a.name)),
+        None => number == Some(INT32),
+    }
 }
 
 fn free_constants(flow: &Flow, placed: &Placed, args: &mut ConstantArgs, marks: &mut Marks) {

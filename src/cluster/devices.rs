@@ -98,6 +98,11 @@ impl Devices {
             given.parts.iter().zip(&base.parts).map(|(g, b)| g.as_deref().or(b.as_deref()).unwrap_or("0")).collect();
         Ok(format!("/job:{}/replica:{}/task:{}/device:{}:{}", parts[0], parts[1], parts[2], parts[3], parts[4]))
     }
+    /// The name of the CPU beside a device.
+    pub fn host(device: &Device) -> String {
+        let part = |at: usize| device.parts[at].as_deref().unwrap_or("0");
+        format!("/job:{}/replica:{}/task:{}/device:CPU:0", part(0), part(1), part(2))
+    }
     /// The device that a cluster of nodes on `set` runs on: a GPU, else an unknown one, else a CPU; `None` where they don't go
     /// together.
     pub fn choose(&self, set: &[u16]) -> Option<u16> {

@@ -72,6 +72,8 @@ pub struct FlowNode<'p> {
     pub ins: Vec<u32>,
     /// Edges that start here.
     pub outs: Vec<u32>,
+    /// Whether it was taken out of the graph.
+    pub gone: bool,
 }
 
 /// One edge; the port of a control edge is [`CONTROL`] at both ends.
@@ -148,7 +150,14 @@ impl<'p> Flow<'p> {
         };
         for name in ["_SOURCE", "_SINK"] {
             let kind = flow.kind("NoOp");
-            flow.nodes.push(FlowNode { name: name.into(), kind, node: None, ins: Vec::new(), outs: Vec::new() });
+            flow.nodes.push(FlowNode {
+                name: name.into(),
+                kind,
+                node: None,
+                ins: Vec::new(),
+                outs: Vec::new(),
+                gone: false,
+            });
         }
         flow.connect(SOURCE, CONTROL, SINK, CONTROL);
         flow
@@ -177,7 +186,7 @@ impl<'p> Flow<'p> {
     /// Adds a node called `name` that is `node`, or a copy of it, without edges.
     pub fn add(&mut self, name: Cow<'p, str>, node: &'p Node) -> u32 {
         let kind = self.kind(&node.op);
-        self.nodes.push(FlowNode { name, kind, node: Some(node), ins: Vec::new(), outs: Vec::new() });
+        self.nodes.push(FlowNode { name, kind, node: Some(node), ins: Vec::new(), outs: Vec::new(), gone: false });
         self.nodes.len() as u32 - 1
     }
     /// Adds an edge.
@@ -195,9 +204,16 @@ impl<'p> Flow<'p> {
             erase(&mut self.nodes[e.dst as usize].ins, edge);
         }
     }
+    /// Takes a node out that has no edges any more; its number stays.
+    pub fn remove(&mut self, n: u32) {
+        self.nodes[n as usize].gone = true;
+    }
     /// Ties nodes without inputs to `_SOURCE` and nodes without outputs to `_SINK`.
     pub fn fix_ends(&mut self) {
         for n in 0..self.nodes.len() as u32 {
+            if self.nodes[n as usize].gone {
+                continue;
+            }
             if n != SOURCE && self.nodes[n as usize].ins.is_empty() {
                 self.connect(SOURCE, CONTROL, n, CONTROL);
             }

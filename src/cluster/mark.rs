@@ -11,7 +11,8 @@ use super::reason::Left;
 use super::resources::{self, Unsafe};
 use super::seen::Seen;
 use super::{
-    Cluster, Clustering, Entrance, Options, RefusedEdge, Until, Verdict, clone_constants, deadness, decluster, scoping,
+    Cluster, Clustering, Entrance, Options, RefusedEdge, Until, Verdict, clone_constants, deadness, decluster,
+    dynamism, scoping,
 };
 use crate::diag::Result;
 use crate::graph::{Graph, Program};
@@ -44,7 +45,7 @@ fn marked(
     program: &Program,
     graph: &Graph,
     options: &Options,
-    mut flow: Flow,
+    flow: Flow,
     scopes: HashMap<u32, String>,
     seen: &mut Option<Seen>,
 ) -> Result<Clustering> {
@@ -76,15 +77,28 @@ fn marked(
     let mut clusters = Clusters::new(facts, cycles, &candidates);
     clusters.grow();
     let refused = if options.refused_edges { refused(&flow, &mut clusters) } else { Vec::new() };
-    let (mut marks, mut all) = name(&flow, &placed, options, &candidates, &mut clusters);
+    let (mut marks, all) = name(&flow, &placed, options, &candidates, &mut clusters);
     drop(clusters);
-    if options.until == Until::Declustered {
-        let mut placed = placed;
-        decluster::run(&mut flow, &mut placed, &mut ConstantArgs::default(), &mut marks);
-        all.iter_mut().for_each(|c| c.nodes = 0);
-        marks.iter().flatten().for_each(|&c| all[c as usize].nodes += 1);
+    *seen = seen.take().map(|seen| seen.marked(&marks));
+    let named =
+        |flow: &Flow, marks: &[Result<u32, Left>]| answer(graph, flow, |n| marks[n as usize].clone(), all.clone());
+    let mut clustering = named(&flow, &marks);
+    if options.until == Until::Declustered || seen.is_some() {
+        // What follows makes nodes that live no longer than the plan.
+        let planned = dynamism::plan(&flow, &|n| marks[n as usize].is_ok());
+        let (mut flow, mut placed) = (flow, placed);
+        dynamism::apply(&mut flow, &planned, &mut placed, &mut marks)?;
+        if seen.is_some() && !planned.is_empty() {
+            clustering.remade = Some(Seen::of(&flow, graph).marked(&marks).without_gone(&flow));
+        }
+        if options.until == Until::Declustered {
+            decluster::run(&mut flow, &mut placed, &mut ConstantArgs::default(), &mut marks);
+            let mut all = all.clone();
+            all.iter_mut().for_each(|c| c.nodes = 0);
+            marks.iter().flatten().for_each(|&c| all[c as usize].nodes += 1);
+            clustering = Clustering { clusters: all, remade: clustering.remade, ..named(&flow, &marks) };
+        }
     }
-    let mut clustering = answer(graph, &flow, |n| marks[n as usize].clone(), all);
     clustering.refused = refused;
     clustering.candidates = taken;
     Ok(clustering)

@@ -16,6 +16,7 @@ mod cycles;
 mod deadness;
 mod decluster;
 mod devices;
+mod dynamism;
 mod entrance;
 mod flags;
 mod flow;
@@ -29,6 +30,7 @@ mod reason;
 mod resources;
 mod scoping;
 mod seen;
+mod signature;
 mod table;
 
 pub use entrance::{Brought, Cut, bring, is_dump};
@@ -142,6 +144,8 @@ pub struct Clustering {
     pub candidates: u64,
     /// What the pass was handed, where it was asked for.
     pub seen: Option<Seen>,
+    /// The graph after Slices were made anew, where some were and it was asked for.
+    pub remade: Option<Seen>,
 }
 
 /// A copy of a constant.
@@ -158,11 +162,6 @@ pub struct ConstantCopy {
 }
 
 impl Clustering {
-    /// The name of the cluster of each node that is in one.
-    pub fn cluster_of_nodes(&self) -> std::collections::HashMap<&str, &str> {
-        let named = |at: u32| self.clusters[at as usize].name.as_str();
-        self.nodes.iter().filter_map(|n| Some((n.name.as_str(), named(*n.cluster.as_ref().ok()?)))).collect()
-    }
     /// The number of nodes that are in clusters.
     pub fn clustered(&self) -> u64 {
         self.clusters.iter().map(|c| c.nodes).sum()

@@ -32,7 +32,7 @@ impl Placed {
                     if !devices.all[number as usize].is_full() {
                         let told = format!("`{}` is not assigned to a device: `{}`", node.name, node.device);
                         return Err(Diagnostic::new(Code::BadGraph, told)
-                            .help("a graph that TensorFlow did not place is read with --entrance saved")
+                            .help("either every node has a full device, as in a dump of TensorFlow, or the graph is taken as saved and placed")
                             .at_node(&node.name, &node.op)
                             .into());
                     }

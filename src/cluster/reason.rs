@@ -94,6 +94,8 @@ pub enum Left {
     OutsideConstant,
     /// It asks for the shape of something outside.
     OutsideShape,
+    /// A Slice that was made anew, so that where it begins may change.
+    Remade,
     /// The device of its cluster is not compiled for.
     ClusterOff,
     /// The program was cut: nothing that is fetched needs it.
@@ -135,7 +137,7 @@ impl Left {
                 Code::Declustered
             }
             Left::Pruned => Code::NotFetched,
-            Left::Expanded => Code::ExpandedNode,
+            Left::Expanded | Left::Remade => Code::ExpandedNode,
         }
     }
 
@@ -194,6 +196,7 @@ impl Left {
                 "XLA would compile anew for each of its values, and what it is computed from is outside".into()
             }
             Left::OutsideShape => "it asks for the shape of something outside".into(),
+            Left::Remade => "it was made anew below `static_shaped_slice`, so that where it begins may change".into(),
             Left::Pruned => "nothing that is fetched needs it".into(),
             Left::Expanded => "it was inlined or lowered; the nodes that it became are in the list".into(),
         }

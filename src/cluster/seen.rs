@@ -1,6 +1,8 @@
 //! What the pass was handed: nodes under TensorFlow's numbers, with the edges that its steps before left.
+use super::Clustering;
 use super::flow::{CONTROL, Flow};
-use crate::graph::{Graph, NodeId};
+use super::reason::Left;
+use crate::graph::{Graph, Node, NodeId};
 use std::collections::HashMap;
 
 /// A graph as the pass sees it.
@@ -23,6 +25,10 @@ pub struct SeenNode {
     pub of: Option<NodeId>,
     /// Its op.
     pub op: String,
+    /// The node itself where the graph has none: a pass made it.
+    pub made: Option<Box<Node>>,
+    /// Its cluster, as an index.
+    pub cluster: Option<u32>,
     /// Its inputs as a NodeDef spells them: data by slot, then `^control` by name.
     pub inputs: Vec<String>,
 }
@@ -31,17 +37,45 @@ impl Seen {
     /// `flow`, which was imported from `graph`.
     pub(super) fn of(flow: &Flow, graph: &Graph) -> Seen {
         let places: HashMap<*const _, NodeId> = graph.nodes.iter().map(|(id, n)| (std::ptr::from_ref(n), id)).collect();
-        let node = |n: u32| SeenNode {
-            name: flow.name(n).to_string(),
-            of: flow.nodes[n as usize].node.and_then(|node| places.get(&std::ptr::from_ref(node)).copied()),
-            op: flow.op(n).to_string(),
-            inputs: inputs(flow, n),
+        let node = |n: u32| {
+            let node = flow.nodes[n as usize].node;
+            let of = node.and_then(|node| places.get(&std::ptr::from_ref(node)).copied());
+            SeenNode {
+                name: flow.name(n).to_string(),
+                of,
+                made: node.filter(|_| of.is_none()).map(|node| Box::new(node.clone())),
+                cluster: None,
+                op: flow.op(n).to_string(),
+                inputs: inputs(flow, n),
+            }
         };
         Seen {
             nodes: (0..flow.nodes.len() as u32).map(node).collect(),
             edges: flow.edges.iter().flatten().map(|e| (e.src, e.dst)).collect(),
             marked: false,
         }
+    }
+    /// The same with the clusters of its nodes.
+    pub(super) fn marked(mut self, marks: &[Result<u32, Left>]) -> Seen {
+        for (node, mark) in self.nodes.iter_mut().zip(marks) {
+            node.cluster = mark.as_ref().ok().copied();
+        }
+        self
+    }
+    /// The same without the nodes that passes took out; the numbers of edges' ends no longer hold.
+    pub(super) fn without_gone(mut self, flow: &Flow) -> Seen {
+        let mut n = 0;
+        self.nodes.retain(|_| {
+            n += 1;
+            !flow.nodes[n - 1].gone
+        });
+        self.edges.clear();
+        self
+    }
+    /// The name of the cluster of each node that is in one of `found`.
+    pub fn clusters<'a>(&'a self, found: &'a Clustering) -> HashMap<&'a str, &'a str> {
+        let named = |at: u32| found.clusters[at as usize].name.as_str();
+        self.nodes.iter().filter_map(|n| Some((n.name.as_str(), named(n.cluster?)))).collect()
     }
 }
 

@@ -3,12 +3,13 @@
 //! [`GraphDumps`] gathers files in memory; who clusters calls it for each graph, and writes the files out. Source of names and
 //! order: util/dump_graph.cc, jit/mark_for_compilation_pass.cc, jit/increase_dynamism_for_auto_jit_pass.cc.
 mod attr;
+mod canonical;
 mod proto_text;
 mod summary;
 
 pub use summary::{log, summary};
 
-use crate::cluster::Clustering;
+use crate::cluster::{Clustering, Seen};
 use crate::diag::Result;
 use crate::graph::{Graph, Node};
 use crate::import::proto::tensorflow::{GraphDef, XlaAutoClusteringSummary};
@@ -77,14 +78,17 @@ impl GraphDumps {
     pub fn clustered(&mut self, source: &Source, found: &Clustering) -> Result<()> {
         let Some(seen) = &found.seen else { return Ok(()) };
         let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
-        let clusters = found.cluster_of_nodes();
-        let graph = |marks| graph_def(source, &written, found, &clusters, marks);
+        let graph = |seen: &Seen, marks| graph_def(source, &written, seen, &seen.clusters(found), marks);
         if seen.marked {
-            self.push("before_mark_for_compilation", graph(Marks::None))?;
-            self.push("mark_for_compilation", graph(Marks::Attributes))?;
-            self.push("mark_for_compilation_annotated", graph(Marks::Names))?;
+            self.push("before_mark_for_compilation", graph(seen, Marks::None))?;
+            self.push("mark_for_compilation", graph(seen, Marks::Attributes))?;
+            self.push("mark_for_compilation_annotated", graph(seen, Marks::Names))?;
         }
-        self.push("before_increase_dynamism_for_auto_jit_pass", graph(Marks::Attributes))
+        self.push("before_increase_dynamism_for_auto_jit_pass", graph(seen, Marks::Attributes))?;
+        match &found.remade {
+            Some(remade) => self.push("increase_dynamism_for_auto_jit_pass", graph(remade, Marks::Attributes)),
+            None => Ok(()),
+        }
     }
 
     /// Adds a GraphDef under the next name of `stem`.
@@ -95,37 +99,59 @@ impl GraphDumps {
         *before += 1;
         let (end, bytes) = match self.format {
             GraphFormat::Text => ("pbtxt", proto_text::print::<GraphDef>(&graph.into())?.into_bytes()),
-            GraphFormat::Binary => ("pb", graph),
+            GraphFormat::Binary => ("pb", canonical::encode::<GraphDef>(&graph.into())?),
         };
         self.files.push((format!("{numbered}.{end}"), bytes));
         Ok(())
     }
 }
 
+/// TensorFlow's fingerprint of the graph that the pass was handed, which `--tf_xla_deterministic_cluster_names` puts into the
+/// names of clusters; `None` where the clustering was not asked for with `seen`.
+///
+/// It is TensorFlow's number where the file has what TensorFlow's importer would add: the attributes that have defaults.
+/// Errors: `BadEncoding`.
+pub fn fingerprint(source: &Source, found: &Clustering) -> Result<Option<u64>> {
+    let Some(mut seen) = found.seen.clone() else { return Ok(None) };
+    if found.copies.is_empty() {
+        // A dump has its nodes in the order of the ids that they had where it was written.
+        seen.nodes.sort_by_key(|node| node.of.map(|id| id.0));
+    }
+    let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
+    let graph = graph_def(source, &written, &seen, &HashMap::new(), Marks::None);
+    Ok(Some(canonical::hash64(&canonical::encode::<GraphDef>(&graph.into())?)))
+}
+
 /// A GraphDef of the nodes that the pass was handed, in the order of their numbers.
 fn graph_def(
     source: &Source,
     written: &HashMap<&str, &RawNode>,
-    found: &Clustering,
+    seen: &Seen,
     clusters: &HashMap<&str, &str>,
     marks: Marks,
 ) -> Vec<u8> {
-    let seen = found.seen.iter().flat_map(|s| &s.nodes);
-    let ops: HashMap<&str, &str> = seen.clone().map(|n| (n.name.as_str(), n.op.as_str())).collect();
+    let ops: HashMap<&str, &str> = seen.nodes.iter().map(|n| (n.name.as_str(), n.op.as_str())).collect();
     let called = |name: &str| match (marks, clusters.get(name), ops.get(name)) {
         (Marks::None | Marks::Attributes, _, _) => name.to_string(),
         (Marks::Names, Some(cluster), _) => format!("{cluster}/{name}"),
         (Marks::Names, None, Some(&"VarHandleOp")) => format!("varhandle/{name}"),
         (Marks::Names, None, _) => format!("unclustered/{name}"),
     };
-    let nodes = seen.filter_map(|node| {
-        let of = &source.graph.nodes[node.of?];
-        let mut raw = written.get(&*of.name).map_or_else(|| encoded(of), |&n| n.clone());
+    let nodes = seen.nodes.iter().filter_map(|node| {
+        let of = match (node.of, &node.made) {
+            (Some(of), _) => &source.graph.nodes[of],
+            (None, made) => made.as_deref()?,
+        };
+        let known = written.get(&*of.name).filter(|_| node.of.is_some());
+        let mut raw = known.map_or_else(|| encoded(of), |&n| n.clone());
         raw.name = called(&node.name);
         raw.device = of.device.to_string();
         raw.inputs = node.inputs.iter().map(|input| spelled(input, &called)).collect();
         if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
-            raw.set("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
+            // A node that a later pass made is in a cluster, but the marking did not see it.
+            if node.of.is_some() {
+                raw.set("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
+            }
             raw.set("_XlaCluster", crate::import::raw_attr::string(cluster));
         }
         raw.attrs.sort_by(|a, b| a.0.cmp(&b.0));

@@ -79,7 +79,7 @@ pub fn log(found: &Clustering, verbosity: u32) -> String {
 fn edges(found: &Clustering, out: &mut String) {
     out.push_str("*** Inter-Cluster edges:\n");
     let Some(seen) = &found.seen else { return };
-    let clusters = found.cluster_of_nodes();
+    let clusters = seen.clusters(found);
     let cluster = |n: u32| clusters.get(seen.nodes[n as usize].name.as_str()).copied();
     // By cluster: incoming and outgoing neighbours by name and cluster.
     let mut of: BTreeMap<&str, [BTreeMap<(&str, Option<&str>), u64>; 2]> = BTreeMap::new();

@@ -1,0 +1,55 @@
+//! The types of a node's inputs and outputs: as its op's definition says, or the signature of the function that is its op.
+use crate::graph::{Function, Node, Program};
+use crate::opdef::{self, OpDef, type_bit, type_number};
+
+/// Functions whose results are those of functions are followed this deep.
+const MAX_DEPTH: usize = 50;
+
+/// The `DataType` number of input `port` of `node`, whose definition is `def`.
+pub fn input_type(program: &Program, node: &Node, def: Option<&OpDef>, port: usize) -> Option<i32> {
+    match def {
+        Some(def) => def.input_type(node, port),
+        None => arg_type(program.functions.get(&node.op)?, port),
+    }
+}
+
+/// The `DataType` number of output `port` of `node`, whose definition is `def`.
+pub fn output_type(program: &Program, node: &Node, def: Option<&OpDef>, port: usize) -> Option<i32> {
+    output_within(program, node, def, port, MAX_DEPTH)
+}
+
+fn output_within(program: &Program, node: &Node, def: Option<&OpDef>, port: usize, depth: usize) -> Option<i32> {
+    if let Some(def) = def {
+        return def.output_type(node, port);
+    }
+    let function = program.functions.get(&node.op)?;
+    let ret = function.rets.get(port)?;
+    let from = &function.graph.nodes[ret.node];
+    output_within(program, from, opdef::find(&from.op), ret.port as usize, depth.checked_sub(1)?)
+}
+
+fn arg_type(function: &Function, port: usize) -> Option<i32> {
+    function.graph.nodes[*function.args.get(port)?].tf_type("T").map(type_number)
+}
+
+/// The bits ([`type_bit`]) of the types of all inputs of `node`.
+pub fn input_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
+    match def {
+        Some(def) => def.input_bits(node),
+        None => {
+            let function = program.functions.get(&node.op);
+            let ports = function.into_iter().flat_map(|f| (0..f.args.len()).filter_map(|port| arg_type(f, port)));
+            ports.fold(0, |bits, number| bits | type_bit(number))
+        }
+    }
+}
+
+/// The bits of the types of all inputs and outputs of `node`.
+pub fn bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
+    if let Some(def) = def {
+        return def.type_bits(node);
+    }
+    let outputs = program.functions.get(&node.op).map_or(0, |f| f.rets.len());
+    let outputs = (0..outputs).filter_map(|port| output_type(program, node, def, port));
+    outputs.fold(input_bits(program, node, def), |bits, number| bits | type_bit(number))
+}
