@@ -37,7 +37,7 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
         report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
         compile_clusters(args, &program, &found, &facts, &mut made)?;
     }
-    deliver(args, &made)?;
+    deliver(args, made)?;
     // The process ends: taking a million nodes apart would be time for nothing.
     std::mem::forget((program, facts, found));
     Ok(Verdict::Yes)
@@ -137,9 +137,9 @@ fn told(d: &Diagnostic) -> String {
     format!("{} {place}{}{help}", d.code.id(), d.message)
 }
 
-fn deliver(args: &ReportArgs, made: &Report) -> Result<()> {
+fn deliver(args: &ReportArgs, made: Report) -> Result<()> {
     if args.json {
-        let text = serde_json::to_string(made).map_err(|e| Error::internal("report", e.to_string()))?;
+        let text = serde_json::to_string(&made).map_err(|e| Error::internal("report", e.to_string()))?;
         out::line(text)?;
     }
     let Some(path) = &args.out else {
@@ -153,17 +153,15 @@ fn deliver(args: &ReportArgs, made: &Report) -> Result<()> {
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let (s, clusters, compiled) = (made.summary.clone(), made.clusters.len(), made.code.len());
     files::write_all(folder, &[(name, page::render(made)?.into_bytes())])?;
-    if !args.json {
-        let s = &made.summary;
-        out::line(format_args!(
-            "{}: {} of {} nodes in {} clusters, {} of them compiled",
-            path.display(),
-            s.clustered,
-            s.nodes,
-            made.clusters.len(),
-            made.code.len()
-        ))?;
+    if args.json {
+        return Ok(());
     }
-    Ok(())
+    out::line(format_args!(
+        "{}: {} of {} nodes in {clusters} clusters, {compiled} of them compiled",
+        path.display(),
+        s.clustered,
+        s.nodes,
+    ))
 }

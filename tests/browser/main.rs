@@ -108,6 +108,8 @@ fn a_hundred_thousand_nodes_answer_a_click() {
     assert!(click.as_secs_f64() < 2.0 && start.elapsed().as_secs_f64() < 3.0);
     s.browser.js("tfaot.app.view.setGrouping('cluster')");
     s.browser.until("tfaot.app.view.boxes.length > 10");
+    // Clusters and what lies between them never wait for each other.
+    assert_eq!(s.browser.js("tfaot.app.view.wires.filter(w => w.back).length"), json!(0));
     assert_eq!(s.browser.complaints(), Vec::<&Value>::new());
 }
 

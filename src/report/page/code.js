@@ -2,6 +2,8 @@
 
 const PANES = [["hlo", "HLO"], ["kernels", "Kernels"], ["asm", "Assembly"], ["memory", "Memory"], ["profile", "Profile"]];
 
+const USUAL = ["hlo", "asm", "memory"];
+
 /** Which instruction is which node, which kernel computes it, which buffers that touches. */
 class CodeIndex {
   constructor(model, code) {
@@ -98,14 +100,39 @@ function shaded(line) {
 class CodeView {
   constructor(app) {
     this.app = app;
-    this.open = new Set(["hlo", "asm", "memory"]);
+    this.open = new Set(USUAL);
     this.cluster = null;
     byId("close-drawer").addEventListener("click", () => this.close());
+    this.resize();
     byId("panes").replaceChildren(...PANES.map(([id, title]) => element("button", { type: "button", id: `pane-button-${id}`, onclick: () => this.toggle(id) }, title)));
+  }
+  /** The bar above the panes is pulled to make them higher. */
+  resize() {
+    const drawer = byId("drawer"), bar = drawer.querySelector(".toolbar");
+    bar.addEventListener("pointerdown", e => {
+      if (e.target.closest("button")) return;
+      const from = e.clientY, height = drawer.clientHeight;
+      const move = e => { drawer.style.height = `${Math.min(innerHeight - 160, Math.max(160, height + from - e.clientY))}px`; };
+      const stop = () => { bar.removeEventListener("pointermove", move); bar.removeEventListener("pointerup", stop); };
+      bar.setPointerCapture(e.pointerId);
+      bar.addEventListener("pointermove", move);
+      bar.addEventListener("pointerup", stop);
+    });
   }
   toggle(id) {
     if (this.open.has(id)) this.open.delete(id); else this.open.add(id);
     this.build();
+    this.app.noteState();
+  }
+  /** The panes that are open, by their names with commas between; empty for the usual ones. */
+  panes() {
+    const open = PANES.map(([id]) => id).filter(id => this.open.has(id)).join(",");
+    return open === USUAL.join(",") ? "" : open;
+  }
+  /** Opens the panes of such a list. */
+  setPanes(list) {
+    const known = PANES.map(([id]) => id).filter(id => list.split(",").includes(id));
+    if (known.length) this.open = new Set(known);
   }
   close() {
     byId("drawer").hidden = true;

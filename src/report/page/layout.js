@@ -23,7 +23,7 @@ function layered(items, edges) {
 function gridOf(items, lone, size) {
   if (!lone.length) return size;
   const area = lone.reduce((sum, i) => sum + (items[i].w + ITEM_GAP) * (items[i].h + ITEM_GAP), 0);
-  const width = Math.max(size.w, Math.sqrt(area * 1.8), ...lone.map(i => items[i].w));
+  const width = lone.reduce((most, i) => Math.max(most, items[i].w), Math.max(size.w, Math.sqrt(area * 1.8)));
   let x = 0, y = size.h ? size.h + LAYER_GAP : 0, row = 0, widest = size.w;
   for (const i of lone) {
     const item = items[i];

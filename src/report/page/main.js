@@ -55,7 +55,8 @@ class App {
     else if (cluster !== undefined) { this.show("graph"); this.choose({ cluster }, { quiet: true }); }
     else this.show(asked.get("view") === "graph" || asked.has("group") ? "graph" : "answer");
     const code = number("code", model.clusters.length);
-    if (code !== undefined) this.openCode(code, asked.get("panes"));
+    if (asked.has("panes")) this.codeView.setPanes(asked.get("panes"));
+    if (code !== undefined) this.openCode(code);
   }
   /** Keeps the address in step, so that it can be sent to others. */
   noteState() {
@@ -65,7 +66,10 @@ class App {
     else if (s?.cluster !== undefined) parts.push(`cluster=${s.cluster}`);
     else parts.push(`view=${this.state}`);
     if (this.made && this.view.grouping === "cluster") parts.push("group=cluster");
-    if (this.codeView.cluster !== null) parts.push(`code=${this.codeView.cluster}`);
+    if (this.codeView.cluster !== null) {
+      parts.push(`code=${this.codeView.cluster}`);
+      if (this.codeView.panes()) parts.push(`panes=${this.codeView.panes()}`);
+    }
     const hash = "#" + parts.join("&");
     if (hash === location.hash) return;
     try { history.replaceState(null, "", hash); } catch { /* some browsers keep the address of a file as it is */ }

@@ -35,20 +35,20 @@ const SCRIPTS: &[&str] = &[
 /// The report as one HTML page.
 ///
 /// Errors: internal ones, where the data can't be packed.
-pub fn render(report: &Report) -> Result<String> {
+pub fn render(mut report: Report) -> Result<String> {
     let script = script();
     let policy = format!(
         "default-src 'none'; script-src '{}'; style-src '{}'; img-src data: blob:; base-uri 'none'; form-action 'none'",
         hash(&script),
         hash(STYLE)
     );
-    let graph = Report { code: Vec::new(), ..report.clone() };
-    let mut data = packed("graph", &json(&graph)?)?;
-    for (i, code) in report.code.iter().enumerate() {
+    let answer = answer::render(&report);
+    let all = std::mem::take(&mut report.code);
+    let mut data = packed("graph", &json(&report)?)?;
+    for (i, code) in all.iter().enumerate() {
         data += &packed(&format!("code-{i}"), &json(code)?)?;
     }
     let title = escaped(&report.source);
-    let answer = answer::render(report);
     Ok(filled(
         TEMPLATE,
         &[

@@ -3,11 +3,23 @@
 const HEAD = 26, PAD = 16, LEAF_HEIGHT = 36, GROUP_HEIGHT = 52;
 /** Groups of more leaves are cut into parts. */
 const MOST_LEAVES = 260;
+/** Scopes nested deeper than this are drawn as one. */
+const MOST_SCOPES = 40;
+/** Groups of more groups too: they would be a picture that no one reads. */
+const MOST_GROUPS = 1000;
 /** What is open at first has about this many items. */
 const FIRST_ITEMS = 40;
 
 /** As wide as its two lines ask for. */
 const leafWidth = (label, op) => Math.min(200, Math.max(60, letters.width(label, 12, 500) + 20, letters.width(op, 10) + 20));
+
+/** A long list in stretches, each with where it begins. */
+function parts(all) {
+  const size = Math.ceil(all.length / Math.min(MOST_LEAVES, Math.ceil(all.length / (MOST_LEAVES / 2))));
+  const made = [];
+  for (let i = 0; i < all.length; i += size) made.push([all.slice(i, i + size), i]);
+  return made;
+}
 
 class Scene {
   /** `grouping` is "scope", "cluster" or "flat"; `only` restricts the nodes. */
@@ -62,7 +74,7 @@ class Scene {
     if (found !== undefined) return found;
     // Names may have any number of parts: no recursion.
     let at = top, start = 0;
-    while (start <= path.length) {
+    while (start <= path.length && (at === top || this.groups[at].depth - this.groups[top].depth < MOST_SCOPES)) {
       let end = path.indexOf("/", start);
       if (end < 0) end = path.length;
       const part = path.slice(0, end);
@@ -92,14 +104,18 @@ class Scene {
     }
     for (let id = this.groups.length - 1; id >= top; id--) {
       const group = this.groups[id];
-      if (group.gone || group.leaves.length <= MOST_LEAVES) continue;
-      const leaves = group.leaves;
-      group.leaves = [];
-      const parts = Math.min(MOST_LEAVES, Math.ceil(leaves.length / (MOST_LEAVES / 2)));
-      const size = Math.ceil(leaves.length / parts);
-      for (let i = 0; i < leaves.length; i += size) {
-        const part = leaves.slice(i, i + size);
-        this.addAll(this.group(id, `${group.label || "nodes"} ${i + 1}–${i + part.length}`, `${group.key}#${i}`), part);
+      if (group.gone) continue;
+      if (group.groups.length > MOST_GROUPS) {
+        for (const [part, from] of parts(group.groups.splice(0))) {
+          const made = this.group(id, `${group.label || "scopes"} ${from + 1}–${from + part.length}`, `${group.key}##${from}`);
+          this.groups[made].groups = part;
+          for (const g of part) this.groups[g].parent = made;
+        }
+      }
+      if (group.leaves.length > MOST_LEAVES) {
+        for (const [part, from] of parts(group.leaves.splice(0))) {
+          this.addAll(this.group(id, `${group.label || "nodes"} ${from + 1}–${from + part.length}`, `${group.key}#${from}`), part);
+        }
       }
     }
   }
@@ -135,7 +151,10 @@ class Scene {
       if (top[1] === 0) {
         group.depth = group.parent < 0 ? 0 : this.groups[group.parent].depth + 1;
         group.from = this.order.length;
-        for (const n of group.leaves) this.order.push(n, ...(this.extras.get(n) || []));
+        for (const n of group.leaves) {
+          this.order.push(n);
+          for (const extra of this.extras.get(n) || []) this.order.push(extra);
+        }
       }
       if (top[1] < group.groups.length) { stack.push([group.groups[top[1]++], 0]); continue; }
       group.to = this.order.length;
@@ -149,7 +168,7 @@ class Scene {
       const many = level.reduce((sum, g) => sum + inside(g), 0);
       if (shown + many > FIRST_ITEMS) {
         const largest = level.reduce((a, b) => this.groups[b].to - this.groups[b].from > this.groups[a].to - this.groups[a].from ? b : a);
-        const most = shown <= 12 ? 600 : FIRST_ITEMS;
+        const most = shown <= 12 ? 1000 : FIRST_ITEMS;
         level = shown + inside(largest) <= most ? [largest] : [];
       }
       for (const g of level) { this.groups[g].open = true; shown += inside(g); }
@@ -268,7 +287,8 @@ function stretches(model, outside) {
   }
   const ready = [];
   for (let u = 0; u < clusters; u++) if (members[u].length && !missing[u]) ready.push(u);
-  for (const n of outside) if (!missing[unit[n]]) ready.push(unit[n]);
+  // Constants that are drawn at their readers count too.
+  for (let n = 0; n < count; n++) if (unit[n] >= clusters && !missing[unit[n]]) ready.push(unit[n]);
   for (let at = 0; at < ready.length; at++) {
     const u = ready[at];
     for (const n of u < clusters ? members[u] : [u - clusters]) for (const user of model.usersOf(n)) {
