@@ -113,7 +113,7 @@ fn is_host(flow: &Flow, n: u32, port: i32, side: Side) -> bool {
     let host_args = def.and_then(|def| def.cpu_host_args.as_ref());
     match host_args.filter(|_| !matches!(kind.class, Class::Call | Class::While)) {
         Some(host) => arg.is_some_and(|a| host.contains(&a.name)),
-        None => number == Some(INT32),
+        None => number == Some(INT32) && node.bool("_XlaMustCompile") != Some(true),
     }
 }
 

@@ -207,3 +207,6 @@ pub fn function_graph(function: &Function) -> Result<Graph> {
 pub fn cluster(program: &Program, graph: &Graph, options: &Options) -> Result<Clustering> {
     mark::run(program, graph, options)
 }
+
+#[cfg(test)]
+mod tests;
