@@ -71,6 +71,28 @@ fn hlo_verify_tells_each_file() {
 }
 
 #[test]
+fn assigning_to_a_variable_is_refused_by_its_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("g.pbtxt").display().to_string();
+    let float = "attr { key: 'dtype' value { type: DT_FLOAT } }";
+    let text = format!(
+        "node {{ name: 'count' op: 'VarHandleOp' {float} attr {{ key: 'shape' value {{ shape {{}} }} }} }}
+         node {{ name: 'x' op: 'Placeholder' {float} attr {{ key: 'shape' value {{ shape {{}} }} }} }}
+         node {{ name: 'counted' op: 'AssignAddVariableOp' input: 'count' input: 'x' {float} }}
+         node {{ name: 'y' op: 'Neg' input: 'x' input: '^counted' attr {{ key: 'T' value {{ type: DT_FLOAT }} }} }}"
+    );
+    std::fs::write(&file, text).expect("written");
+    for verb in ["check", "compile"] {
+        let out = folder.path().join("out").display().to_string();
+        let mut args = vec![verb, &file, "--fetch", "y"];
+        args.extend(if verb == "compile" { vec!["-o", &out] } else { vec![] });
+        let said = exits(1, &args);
+        assert!(said.contains("TFA0111") && said.contains("counted"), "{verb}: {said}");
+        assert_eq!(count(std::path::Path::new(&out)), 0);
+    }
+}
+
+#[test]
 fn a_file_of_another_kind_is_1_with_a_code() {
     let text = exits(1, &["inspect", "Cargo.toml"]);
     assert!(text.contains("error[TFA000"), "{text}");

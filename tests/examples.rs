@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Pages whose `sh` blocks are run.
-const PAGES: &[&str] = &["README.md", "docs/report.md"];
+const PAGES: &[&str] = &["README.md", "docs/linking.md", "docs/report.md"];
 
 /// The blocks of `page` in language `language`.
 fn blocks(page: &str, language: &str) -> Vec<String> {
@@ -69,4 +69,23 @@ fn the_c_of_the_readme_compiles() {
         Command::new(cc).args(["-std=c11", "-Wall", "-Werror", "-c", "use.c"]).current_dir(folder.path()).output();
     let output = output.expect("the compiler starts");
     assert!(output.status.success(), "{}", common::said(&output));
+}
+
+#[test]
+fn the_programs_about_linking_compile() {
+    let (Some(cc), Some(cpp)) = (program(&["gcc", "clang-22"]), program(&["g++", "clang++-22"])) else { return };
+    let folder = scene();
+    shell("tfaot compile model.pb -o . --name net --emit cpp,pool --cpp-class vision::Net", folder.path());
+    for (language, compiler, standard) in [("c", cc, "-std=c11"), ("cpp", cpp, "-std=c++17")] {
+        let texts = blocks("docs/linking.md", language);
+        assert_eq!(texts.len(), 2, "{language}");
+        for text in texts {
+            let file = format!("use.{language}");
+            std::fs::write(folder.path().join(&file), text).expect("written");
+            let mut command = Command::new(compiler);
+            command.args([standard, "-fopenmp", "-Wall", "-Wextra", "-Werror", "-c", &file]).current_dir(folder.path());
+            let output = command.output().expect("the compiler starts");
+            assert!(output.status.success(), "{file}: {}", common::said(&output));
+        }
+    }
 }

@@ -197,3 +197,59 @@ fn avx2() -> bool {
 fn avx2() -> bool {
     false
 }
+
+/// A program in the words of tfcompile's headers, its threads from something like Eigen's pool, built through pkg-config and
+/// through CMake.
+#[test]
+fn cpp_speaks_as_tfcompile_does() {
+    let (Some(cpp), Some(make), Some(config)) = (program(&["g++"]), program(&["cmake"]), program(&["pkg-config"]))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    compile("mlp", "net", folder.path(), &["--emit", "cpp,cmake,pkgconfig", "--cpp-class", "::zoo::Net"]);
+    for (key, value) in npz(&graph("mlp", "feeds.npz")) {
+        std::fs::write(folder.path().join(format!("in.{key}")), &value.bytes).expect("written");
+    }
+    let check = |folder: &Path| {
+        for (i, (key, want)) in npz(&graph("mlp", "expect.npz")).into_iter().enumerate() {
+            let bytes = std::fs::read(folder.join(format!("out.{i}"))).expect("the program wrote it");
+            let got = Tensor::new(want.dtype, want.dims.clone(), bytes);
+            assert_eq!(departure(&got, &want), None, "{key}");
+        }
+    };
+    let source = path("tests/objects/class.cpp");
+    let flags = ran(Command::new(config).args(["--cflags", "--libs", "net"]).env("PKG_CONFIG_PATH", folder.path()));
+    let built = folder.path().join("by_pkg_config");
+    let mut build = Command::new(cpp);
+    build.args(["-std=c++17", "-Wconversion"]).args(STRICT).arg(&source).args(flags.split_whitespace());
+    ran(build.arg("-o").arg(&built));
+    ran(Command::new(&built).arg(folder.path()));
+    check(folder.path());
+
+    let project = "cmake_minimum_required(VERSION 3.10)\nproject(user CXX)\nset(CMAKE_CXX_STANDARD 17)\n\
+        find_package(net CONFIG REQUIRED)\nadd_executable(by_cmake class.cpp)\ntarget_link_libraries(by_cmake PRIVATE tfaot::net)\n";
+    std::fs::write(folder.path().join("CMakeLists.txt"), project).expect("written");
+    std::fs::copy(&source, folder.path().join("class.cpp")).expect("copied");
+    let there = folder.path().join("build");
+    let mut configure = Command::new(make);
+    configure.arg("-S").arg(folder.path()).arg("-B").arg(&there).arg(format!("-Dnet_DIR={}", folder.path().display()));
+    ran(&mut configure);
+    ran(Command::new(make).arg("--build").arg(&there));
+    ran(Command::new(there.join("by_cmake")).arg(folder.path()));
+    check(folder.path());
+}
+
+/// The pool that is shipped, under ThreadSanitizer, gives the bits of one thread.
+#[test]
+fn the_pool_shares_the_work() {
+    let Some(clang) = program(&["clang-22", "clang"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    compile("conv_net", "net", folder.path(), &["--emit", "obj,header,pool"]);
+    let built = folder.path().join("pool");
+    let mut build = Command::new(clang);
+    build.args(["-std=c11", "-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(folder.path()).args(STRICT);
+    build.arg(path("tests/objects/pool.c")).arg(folder.path().join("net.o")).arg("-o").arg(&built);
+    ran(&mut build);
+    assert!(ran(&mut Command::new(&built)).contains("the same bits by 1 to 8 threads"));
+}

@@ -123,6 +123,14 @@ pub enum Emit {
     Asm,
     /// NAME.kernels: the loops
     Kernels,
+    /// NAME.hpp: a C++17 class with tfcompile's names, over the C header
+    Cpp,
+    /// NAME-config.cmake, for find_package; links libNAME.a
+    Cmake,
+    /// NAME.pc, for pkg-config; links libNAME.a
+    Pkgconfig,
+    /// tfaot_pool.h: a small pool of threads to run models on
+    Pool,
 }
 
 #[derive(Args, Debug)]
@@ -138,6 +146,9 @@ pub struct CompileArgs {
     /// What to write.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "obj,header")]
     pub emit: Vec<Emit>,
+    /// The class of `--emit cpp`, such as `vision::Detector`. By default from the model's name.
+    #[arg(long, value_name = "NS::CLASS")]
+    pub cpp_class: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]

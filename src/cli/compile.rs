@@ -4,7 +4,8 @@ use super::{Verdict, dump, graph, out};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Variants};
 use crate::diag::{Error, Result};
-use crate::package::{archive, files, header, metadata, shared};
+use crate::package::cpp::{self, ClassName};
+use crate::package::{archive, build_files, files, header, metadata, pool, shared};
 use crate::target::Target;
 use crate::{hlo, kernel};
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 /// Compiles the graph and writes what `--emit` lists, all of it or nothing.
 pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let name = graph::model_name(args.name.as_deref(), &args.graph.graph)?;
+    let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
     let targets = graph::targets(&args.target)?;
     let front = graph::front(&args.graph)?;
     let source = compile::source_name(&args.graph.graph);
@@ -32,18 +34,29 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     // What was seen before an error helps to find it.
     dump::write(&flags, dumped)?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let mut emit = args.emit.clone();
-    emit.sort();
-    emit.dedup();
-    let all = emit.into_iter().map(|e| file(e, &built)).collect::<Result<Vec<_>>>()?;
+    let all = emitted(&args.emit).into_iter().map(|e| file(e, &built, &class)).collect::<Result<Vec<_>>>()?;
     for path in files::write_all(&args.out, &all)? {
         out::line(path.display())?;
     }
     Ok(Verdict::Yes)
 }
 
+/// What is asked for, once, with what it needs: the class stands on the C header, build files on header and archive.
+fn emitted(asked: &[Emit]) -> Vec<Emit> {
+    let mut all = asked.to_vec();
+    if asked.iter().any(|e| matches!(e, Emit::Cpp | Emit::Cmake | Emit::Pkgconfig)) {
+        all.push(Emit::Header);
+    }
+    if asked.iter().any(|e| matches!(e, Emit::Cmake | Emit::Pkgconfig)) {
+        all.push(Emit::Archive);
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// The name and the bytes of one file.
-fn file(emit: Emit, built: &Variants) -> Result<(String, Bytes)> {
+fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Bytes)> {
     let name = &built.face.name;
     let object = &built.object.bytes;
     let targets: Vec<&Target> = built.each.iter().map(|(_, target)| target).collect();
@@ -65,6 +78,10 @@ fn file(emit: Emit, built: &Variants) -> Result<(String, Bytes)> {
         Emit::Hlo => (format!("{name}.hlo"), hlo::text::print(&built.module).into()),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),
+        Emit::Cpp => (format!("{name}.hpp"), cpp::header(&built.face, class).into()),
+        Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(&built.face).into()),
+        Emit::Pkgconfig => (format!("{name}.pc"), build_files::pkg_config(&built.face).into()),
+        Emit::Pool => ("tfaot_pool.h".to_string(), Bytes::from_static(pool::HEADER.as_bytes())),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
     })
 }

@@ -109,7 +109,7 @@ fn pointers(infos: &[TensorInfo], name: &str, qualifier: &str, what: &str) -> St
 }
 
 /// The C type that stores one element, or its parts.
-fn c_type(dtype: DType) -> &'static str {
+pub(super) fn c_type(dtype: DType) -> &'static str {
     match dtype {
         DType::Pred | DType::U1 | DType::U2 | DType::U4 | DType::U8 => "uint8_t",
         DType::S1 | DType::S2 | DType::S4 | DType::S8 => "int8_t",
@@ -160,6 +160,7 @@ fn in_comment(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::package::cpp;
 
     /// Needs a C compiler; passes where there is none.
     #[test]
@@ -192,7 +193,13 @@ mod tests {
             std::fs::write(dir.path().join("m.h"), header(&program, &[&target])).expect("written");
             let source = "#include \"m.h\"\n#include \"m.h\"\nint main(void) { return m_run(0, 0, 0, 0); }\n";
             std::fs::write(dir.path().join("m.c"), source).expect("written");
+            let class = cpp::header(&program, &cpp::ClassName::of_model("m"));
+            std::fs::write(dir.path().join("m.hpp"), class).expect("written");
+            std::fs::write(dir.path().join("m.cpp"), "#include \"m.hpp\"\nint main() { return M().Run(); }\n")
+                .expect("written");
             for command in [
+                "g++ -std=c++17 -pedantic -Wall -Wextra -Werror -c m.cpp",
+                "clang++-22 -std=c++17 -pedantic -Wall -Wextra -Werror -c m.cpp",
                 "gcc -std=c99 -pedantic -Wall -Wextra -Werror -c m.c",
                 "g++ -x c++ -std=c++17 -pedantic -Wall -Wextra -Werror -c m.c",
                 "clang-22 -std=c99 -Weverything -Werror -pedantic -Wno-padded -Wno-c++-compat -c m.c",

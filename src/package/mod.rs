@@ -1,7 +1,10 @@
 //! Objects, headers, archives, shared libraries: what a compile leaves on disk.
 pub mod archive;
+pub mod build_files;
+pub mod cpp;
 pub mod files;
 pub mod header;
 pub mod metadata;
 pub mod names;
+pub mod pool;
 pub mod shared;
