@@ -66,6 +66,19 @@ fn compiled_clusters_have_their_code() {
 }
 
 #[test]
+fn variables_are_fed_where_they_are_read() {
+    let report = data("testdata/saved_model", &["--dim", "2"]);
+    let clusters = report["clusters"].as_array().expect("a list");
+    assert!(!clusters.is_empty());
+    let code = clusters.iter().filter_map(|c| report["code"].get(c["code"].as_u64()? as usize));
+    let arguments = |code: &Value| {
+        let buffers = code["buffers"].as_array().expect("a list");
+        buffers.iter().filter(|b| b["place"] == "argument").count()
+    };
+    assert!(code.map(arguments).max() > Some(1), "weights come in beside the input: {clusters:?}");
+}
+
+#[test]
 fn the_same_graph_gives_the_same_bytes() {
     let graph = "testdata/graphs/attention/graph.pb";
     assert!(page(graph, &[]) == page(graph, &[]));

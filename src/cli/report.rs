@@ -94,7 +94,8 @@ fn compile_clusters(
         let cluster = &made.columns.nodes.cluster;
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
         match compile_cluster(args, program, facts, &inside, &made.clusters[at].name, &target) {
-            Ok(code) => {
+            Ok((code, left_out)) => {
+                made.clusters[at].left_out = left_out;
                 made.summary.profiled |= args.profile;
                 made.clusters[at].code = Some(made.code.len() as u32);
                 made.code.push(code);
@@ -112,13 +113,13 @@ fn compile_cluster(
     inside: &dyn Fn(NodeId) -> bool,
     name: &str,
     target: &Target,
-) -> Result<report::Code> {
+) -> Result<(report::Code, usize)> {
     let part = report::part(program, facts, inside)?;
     let lowered = compile::lowered_part(program, &part.feeds, &part.fetches)?;
     if !args.profile {
         let (module, loops) = compile::plan(lowered, name, name, target)?;
         let assembly = codegen::print(&loops, target, Text::Assembly)?;
-        return Ok(code::describe(&module, &loops, target, &assembly, None));
+        return Ok((code::describe(&module, &loops, target, &assembly, None), part.left_out));
     }
     let infos = lowered.args.clone();
     let built = compile::build(lowered, name, name, target, Launches::Observed, &mut None)?;
@@ -126,7 +127,7 @@ fn compile_cluster(
     let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
     let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
     let times = code::Times { ms: least.iter().map(|t| t.as_secs_f64() * 1e3).collect(), runs };
-    Ok(code::describe(&built.module, &built.program, target, &assembly, Some(&times)))
+    Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 
 /// A reason in one sentence, with what helps.

@@ -157,6 +157,8 @@ pub struct Cluster {
     pub unknown_flops: usize,
     /// Its code, a place in `code`.
     pub code: Option<u32>,
+    /// Nodes that the code does not have: none of its results needs them. Assignments are such nodes.
+    pub left_out: usize,
     /// Why there is no code; empty where there is, or where none was asked for.
     pub refused: Vec<String>,
 }
@@ -171,6 +173,7 @@ impl Cluster {
             flops: 0,
             unknown_flops: 0,
             code: None,
+            left_out: 0,
             refused: Vec::new(),
         }
     }

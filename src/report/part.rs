@@ -16,36 +16,40 @@ pub struct Part {
     pub feeds: Vec<Feed>,
     /// What goes out: name and place.
     pub fetches: Vec<(String, Endpoint)>,
+    /// Nodes that none of that needs.
+    pub left_out: usize,
 }
 
 /// The border of the nodes for which `inside` holds, in the top-level graph of `program`.
 ///
-/// Constants outside are taken in; variables are fed with what they hold where they are read. Errors: `UnknownDim` for each
-/// tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't hold.
+/// Constants outside are taken in; variables are fed with what they hold where they are read; what only has effects, such as an
+/// assignment, is left out. Errors: `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one
+/// that compiled code can't hold.
 pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<Part> {
     let graph = &program.graph;
-    let (mut incoming, mut outgoing) = (BTreeSet::new(), BTreeSet::new());
-    let mut used = vec![false; graph.nodes.len()];
-    for (id, node) in graph.nodes.iter() {
+    let outgoing = outgoing(graph, facts, inside);
+    let mut needed = vec![false; graph.nodes.len()];
+    let mut open: Vec<NodeId> = outgoing.iter().map(|at| at.node).collect();
+    let mut incoming = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut needed[id.index()], true) {
+            continue;
+        }
+        let node = &graph.nodes[id];
+        if is_read(node) {
+            incoming.insert(Endpoint { node: id, port: 0 });
+            continue;
+        }
         for &input in node.inputs.iter() {
-            used[input.node.0 as usize] = true;
-            let from = inside(input.node);
-            if from && !inside(id) {
-                outgoing.insert(input);
-            } else if !from && inside(id) && !is_constant(&graph.nodes[input.node]) && !is_read(node) {
+            if inside(input.node) {
+                open.push(input.node);
+            } else if !is_constant(&graph.nodes[input.node]) {
                 incoming.insert(input);
             }
         }
-        if inside(id) && is_read(node) {
-            incoming.insert(Endpoint { node: id, port: 0 });
-        }
     }
-    // What is read on the border is known outside already.
-    outgoing.retain(|at| !incoming.contains(at));
-    for (id, _) in graph.nodes.iter().filter(|(id, _)| inside(*id) && !used[id.0 as usize]) {
-        let outputs = facts.graph.get(id.0 as usize).map_or(0, |f| f.len());
-        outgoing.extend((0..outputs as u32).map(|port| Endpoint { node: id, port }));
-    }
+    let left_out = graph.nodes.ids().filter(|&id| inside(id) && !needed[id.index()]).count();
+    let fetches = outgoing.into_iter().filter(|at| !incoming.contains(at)).map(|at| (spelled(graph, at), at)).collect();
     let mut problems = Vec::new();
     let mut feeds = Vec::new();
     for at in incoming {
@@ -58,7 +62,26 @@ pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -
         return Err(Error::User(problems));
     }
     name(&mut feeds);
-    Ok(Part { feeds, fetches: outgoing.into_iter().map(|at| (spelled(graph, at), at)).collect() })
+    Ok(Part { feeds, fetches, left_out })
+}
+
+/// What others use of the nodes inside, and what nobody uses at all.
+fn outgoing(graph: &Graph, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> BTreeSet<Endpoint> {
+    let mut used = vec![false; graph.nodes.len()];
+    let mut outgoing = BTreeSet::new();
+    for (id, node) in graph.nodes.iter() {
+        for &input in node.inputs.iter() {
+            used[input.node.index()] = true;
+            if inside(input.node) && !inside(id) {
+                outgoing.insert(input);
+            }
+        }
+    }
+    for id in graph.nodes.ids().filter(|&id| inside(id) && !used[id.index()]) {
+        let outputs = facts.graph.get(id.index()).map_or(0, |f| f.len());
+        outgoing.extend((0..outputs as u32).map(|port| Endpoint { node: id, port }));
+    }
+    outgoing
 }
 
 /// Makes constants of values that are known and cross into a cluster: what the rest of the graph computes to the same at every
@@ -138,7 +161,10 @@ fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Di
         let why = facts.explain(program, id);
         let help = match why.remedy {
             Remedy::Feed { .. } => why.remedy.to_string(),
-            Remedy::None => format!("give its shape for this report: --feed {name}=f32[1,224,224,3]"),
+            Remedy::None => {
+                let sizes = if shape == "[...]" { "[1,2,3]".to_string() } else { shape.replace('?', "1") };
+                format!("give its shape for this report, as in --feed {name}={dtype}{sizes}")
+            }
         };
         problem = problem.note(why.to_string()).help(help);
     }

@@ -200,6 +200,9 @@ fn clusters(out: &mut String, report: &Report) {
     let row = |(i, c): (usize, &Cluster)| {
         let code = c.code.and_then(|at| report.code.get(at as usize));
         let told = match code {
+            Some(code) if c.left_out > 0 => {
+                format!("{}; {} left out that no result needs", compiled(code), count(c.left_out as u64, "node"))
+            }
             Some(code) => compiled(code),
             None if c.refused.is_empty() => "not asked for".to_string(),
             None => {

@@ -128,7 +128,7 @@ class App {
     const nodes = this.model.around(n, distance, 400);
     this.view.showPart(nodes, `${distance} step${distance > 1 ? "s" : ""} around ${this.model.shortName(n)}`);
     this.view.select({ node: n });
-    this.view.centre(this.view.boxOf(n));
+    this.view.follow(this.view.boxOf(n));
     this.view.light([]);
     this.say(`${nodes.length} nodes`);
   }

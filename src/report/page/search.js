@@ -2,7 +2,7 @@
 
 const MOST_FOUND = 60;
 
-/** Nodes that fit `text`, at most `most`, those first whose last part begins with it. */
+/** Nodes that fit `text`, at most `most`: those first whose last part begins with it, constants last. */
 function findNodes(model, text, most = MOST_FOUND) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return [];
@@ -13,14 +13,14 @@ function findNodes(model, text, most = MOST_FOUND) {
     if (what === "cluster") return n => model.cluster(n) !== null && (String(model.cluster(n)) === value || model.clusters[model.cluster(n)].name.toLowerCase() === value);
     return n => model.names[n].toLowerCase().includes(word) || model.op(n).toLowerCase().includes(word);
   });
-  const first = words[0], good = [], other = [];
+  const first = words[0], exact = [], good = [], other = [], constants = [];
   for (let n = 0; n < model.count && good.length < most; n++) {
     if (!tests.every(test => test(n))) continue;
     const name = model.names[n].toLowerCase();
-    if (name === first || lastPart(name).startsWith(first)) good.push(n);
-    else if (other.length < most) other.push(n);
+    const list = name === first ? exact : model.isConstant(n) ? constants : lastPart(name).startsWith(first) ? good : other;
+    if (list.length < most) list.push(n);
   }
-  return good.concat(other).slice(0, most);
+  return [...exact, ...good, ...other, ...constants].slice(0, most);
 }
 
 /** The box at the top of the page; `onChoose` gets the node. */
@@ -48,12 +48,12 @@ class Finder {
   look() {
     this.results = findNodes(this.model, this.input.value);
     this.at = 0;
-    const text = this.input.value.trim();
+    const text = this.input.value.trim(), word = text.split(/\s+/)[0];
     this.list.replaceChildren(...this.results.map((n, i) => {
       const name = this.model.names[n], cluster = this.model.cluster(n);
       const where = cluster === null ? this.model.reason(n)?.slug || "outside" : this.model.clusters[cluster].name;
       return element("li", { role: "option", id: `found-${i}`, onpointerdown: e => { e.preventDefault(); this.choose(i); } },
-        element("span", {}, ...marked(name, text.split(/\s+/)[0])), element("span", {}, `${this.model.op(n)} · ${where}`));
+        element("span", {}, ...marked(lastPart(name), word), element("small", {}, ...marked(name, word))), element("span", {}, `${this.model.op(n)} · ${where}`));
     }));
     if (text && !this.results.length) this.list.append(element("li", { class: "none" }, "Nothing found"));
     this.list.hidden = !text;
