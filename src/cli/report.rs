@@ -10,7 +10,7 @@ use crate::graph::{NodeId, Program};
 use crate::infer::{self, Facts};
 use crate::package::files;
 use crate::prepare::{self, FeedSpec, Request};
-use crate::report::{self, Report, code, page};
+use crate::report::{self, Refusal, Report, code, page};
 use crate::target::Target;
 use std::path::Path;
 
@@ -100,7 +100,10 @@ fn compile_clusters(
                 made.clusters[at].code = Some(made.code.len() as u32);
                 made.code.push(code);
             }
-            Err(error) => made.clusters[at].refused = error.into_diagnostics().iter().map(told).collect(),
+            Err(error) => {
+                let all = error.into_diagnostics().into_iter();
+                made.clusters[at].refused = all.map(|d| refusal(program, d)).collect();
+            }
         }
     }
     Ok(())
@@ -130,12 +133,12 @@ fn compile_cluster(
     Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 
-/// A reason in one sentence, with what helps.
-fn told(d: &Diagnostic) -> String {
-    let place = d.place.node.as_ref().filter(|n| !d.message.contains(n.as_str()));
-    let place = place.map_or(String::new(), |n| format!("node `{n}`: "));
-    let help = d.help.as_ref().map_or(String::new(), |h| format!("; {h}"));
-    format!("{} {place}{}{help}", d.code.id(), d.message)
+/// A diagnostic as the reason why a cluster has no code.
+fn refusal(program: &Program, d: Diagnostic) -> Refusal {
+    let row = d.code.row();
+    let outside = d.place.function.is_none();
+    let node = d.place.node.as_ref().filter(|_| outside).and_then(|n| program.graph.find(n)).map(|id| id.0);
+    Refusal { code: d.code.id(), slug: row.slug, node, text: d.message, help: d.help }
 }
 
 fn deliver(args: &ReportArgs, made: Report) -> Result<()> {

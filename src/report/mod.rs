@@ -19,7 +19,7 @@ mod tests;
 
 pub use blockers::what_ifs;
 pub use graph::with_copies;
-pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Report, Stop};
+pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Refusal, Report, Stop};
 pub use part::{Part, part, settle};
 
 use crate::cluster::Clustering;

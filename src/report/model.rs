@@ -160,7 +160,7 @@ pub struct Cluster {
     /// Nodes that the code does not have: none of its results needs them. Assignments are such nodes.
     pub left_out: usize,
     /// Why there is no code; empty where there is, or where none was asked for.
-    pub refused: Vec<String>,
+    pub refused: Vec<Refusal>,
 }
 
 impl Cluster {
@@ -177,6 +177,21 @@ impl Cluster {
             refused: Vec::new(),
         }
     }
+}
+
+/// Why a cluster is not compiled alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// The code, such as `TFA0009`.
+    pub code: String,
+    /// Its name.
+    pub slug: &'static str,
+    /// The node that it is about, where it is one of the graph.
+    pub node: Option<u32>,
+    /// A sentence.
+    pub text: String,
+    /// What helps.
+    pub help: Option<String>,
 }
 
 /// A compiled cluster.

@@ -1,7 +1,7 @@
 //! The first thing on the page: how much is in clusters, what keeps the rest outside, what each cluster is. It is plain HTML,
 //! so that it is there before any script ran, prints, and can be read without one.
 use super::escaped;
-use crate::report::model::{Blocker, Cluster, Code, OpenSize, Report, Stop};
+use crate::report::model::{Blocker, Cluster, Code, OpenSize, Refusal, Report, Stop};
 use std::fmt::Write;
 
 /// Rows that a table shows before the rest is folded away.
@@ -205,12 +205,7 @@ fn clusters(out: &mut String, report: &Report) {
             }
             Some(code) => compiled(code),
             None if c.refused.is_empty() => "not asked for".to_string(),
-            None => {
-                let first: String = c.refused.first().map_or(String::new(), |r| spoken(r));
-                let more =
-                    if c.refused.len() > 1 { format!(" (and {} more)", c.refused.len() - 1) } else { String::new() };
-                format!("<span class=\"refused\">not compiled alone:</span> {first}{more}")
-            }
+            None => refused(report, &c.refused),
         };
         let share = if report.summary.flops == 0 { 0.0 } else { c.flops as f64 / report.summary.flops as f64 };
         format!(
@@ -218,8 +213,8 @@ fn clusters(out: &mut String, report: &Report) {
             i % 8,
             escaped(&c.name),
             grouped(c.nodes),
-            operations(c.flops),
-            percent(share)
+            some(c.flops, operations),
+            if c.flops == 0 { "–".to_string() } else { percent(share) }
         )
     };
     let rows: Vec<String> = report.clusters.iter().enumerate().map(row).collect();
@@ -254,11 +249,24 @@ fn open_sizes(out: &mut String, report: &Report) {
     );
 }
 
+/// The first reason in short, and how many more there are; the graph's view has them whole.
+fn refused(report: &Report, all: &[Refusal]) -> String {
+    let Some(first) = all.first() else { return String::new() };
+    let nodes: Vec<u32> = first.node.into_iter().collect();
+    let place = if nodes.is_empty() { String::new() } else { format!(" at {}", examples(report, &nodes)) };
+    let more = if all.len() > 1 { format!(", and {} more", all.len() - 1) } else { String::new() };
+    format!(
+        "<span class=\"refused\">not compiled alone</span>: {} <span class=\"code\">{}</span>{place}{more}",
+        escaped(first.slug),
+        first.code
+    )
+}
+
 fn compiled(code: &Code) -> String {
     let times: Vec<f64> = code.kernels.iter().filter_map(|k| k.ms).collect();
-    let time = if times.is_empty() { String::new() } else { format!(", {:.3} ms", times.iter().sum::<f64>()) };
+    let total = if times.is_empty() { String::new() } else { format!(", {}", time(times.iter().sum())) };
     format!(
-        "{}, {} workspace, {} constants{time}",
+        "{}, {} workspace, {} constants{total}",
         count(code.kernels.len() as u64, "kernel"),
         bytes(code.workspace_bytes),
         bytes(code.weights_bytes)
@@ -341,6 +349,10 @@ fn percent(part: f64) -> String {
 
 fn operations(n: u64) -> String {
     scaled(n, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
+}
+
+fn time(ms: f64) -> String {
+    if ms >= 0.1 { format!("{ms:.3} ms") } else { format!("{:.2} µs", ms * 1000.0) }
 }
 
 fn bytes(n: u64) -> String {

@@ -148,7 +148,7 @@ class CodeView {
     this.chosen = null;
     this.lit = null;
     const code = index.code, times = code.kernels.filter(k => k.ms !== undefined);
-    byId("drawer-title").textContent = `${this.app.model.clusters[cluster].name}: ${code.kernels.length} kernels, ${inBytes(code.workspace_bytes)} workspace` + (times.length ? `, ${times.reduce((s, k) => s + k.ms, 0).toFixed(3)} ms` : "") + ` · ${code.target}`;
+    byId("drawer-title").textContent = `${this.app.model.clusters[cluster].name}: ${code.kernels.length} kernel${code.kernels.length === 1 ? "" : "s"}, ${inBytes(code.workspace_bytes)} workspace` + (times.length ? `, ${inTime(times.reduce((s, k) => s + k.ms, 0))}` : "") + ` · ${code.target}`;
     this.build();
   }
   build() {
@@ -206,12 +206,12 @@ class CodeView {
     const code = this.index.code, timed = code.kernels.some(k => k.ms !== undefined);
     const total = code.kernels.reduce((sum, k) => sum + (timed ? k.ms : k.flops), 0) || 1;
     const rows = code.kernels.map((kernel, k) => ({ kernel, k, worth: timed ? kernel.ms : kernel.flops })).sort((a, b) => b.worth - a.worth);
-    part.note.textContent = timed ? `least of ${grouped(code.runs)} calls` : "by work: --profile measures";
-    const head = ["Kernel", "", timed ? "ms" : "work", "share", "GFLOP/s", "GB/s"];
+    part.note.textContent = timed ? `least of ${grouped(code.runs)} calls` : "by FLOPs: --profile measures";
+    const head = ["Kernel", "", timed ? "time" : "FLOPs", "share", "GFLOP/s", "GB/s"];
     part.body.replaceChildren(element("table", { class: "rows" }, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))),
       element("tbody", {}, ...rows.map(({ kernel, k, worth }) => element("tr", { class: lit?.kernels.has(k) ? "lit" : "", onclick: () => this.choose({ kernel: k }, "profile") },
         element("td", {}, `k${k}`), element("td", { title: kernel.label }, kernel.label.replace(/(^|\s)\S*\/(?=[^/\s]+\/[^/\s]+$)/, "$1…/")),
-        element("td", { class: "number" }, timed ? worth.toFixed(4) : operations(worth)),
+        element("td", { class: "number" }, timed ? inTime(worth) : operations(worth)),
         element("td", { class: "number" }, `${(100 * worth / total).toFixed(1)} %`),
         element("td", { class: "number" }, timed && kernel.flops ? (kernel.flops / (kernel.ms * 1e6)).toFixed(1) : "–"),
         element("td", { class: "number" }, timed ? (kernel.bytes / (kernel.ms * 1e6)).toFixed(1) : "–"))))));

@@ -117,9 +117,12 @@ class Inspector {
       this.facts([
         ["Nodes", `${grouped(c.nodes)}, ${grouped(c.effective)} without constants`],
         ["FLOPs", operations(c.flops) + (c.unknown_flops ? `, ${grouped(c.unknown_flops)} nodes not counted` : "")],
+        ["Left out", c.left_out ? `${grouped(c.left_out)} node${c.left_out === 1 ? "" : "s"} that no result needs` : ""],
         ["Device", element("span", { title: c.device }, c.device.replace(/^.*device:/, ""))],
       ]),
-      c.refused.length > 0 && element("div", { class: "why" }, element("p", {}, element("b", {}, "Not compiled alone")), ...c.refused.slice(0, 8).map(r => element("p", {}, ...spoken(r)))),
+      c.refused.length > 0 && element("div", { class: "why" }, element("p", {}, element("b", {}, "Not compiled alone")), ...c.refused.slice(0, 8).flatMap(r => [
+        element("p", {}, element("span", { class: "code" }, `${r.code} ${r.slug} `), r.node === null ? "" : this.link(r.node)),
+        element("p", {}, ...spoken(r.text)), r.help && element("p", { class: "cure" }, r.help)]).filter(Boolean)),
       element("div", { class: "acts" },
         element("button", { type: "button", onclick: () => this.app.showCluster(i) }, "Show it"),
         code && element("button", { type: "button", onclick: () => this.app.openCode(i) }, "Code")),

@@ -122,6 +122,8 @@ function scaled(n, step, units) {
   return `${n.toFixed(at === 0 || Math.abs(n) >= 99.95 ? 0 : Math.abs(n) >= 9.995 ? 1 : 2)} ${units[at]}`;
 }
 const operations = n => n === null ? "not known" : scaled(n, 1000, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"]);
+/** Milliseconds, or microseconds where they are few. */
+const inTime = ms => ms >= 0.1 ? `${ms.toFixed(3)} ms` : `${(ms * 1000).toFixed(2)} µs`;
 const inBytes = n => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
 
 /** An element with properties and children; text is text, never markup. */
