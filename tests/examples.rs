@@ -1,6 +1,7 @@
 //! Every command of the documentation, run as it is written, and its C text compiled.
 //!
-//! A folder has `model.pb`, `in.npz` and `out.npz` (the graph `conv_net` and TensorFlow's answers): the names that the pages use.
+//! A folder has `model.pb`, `in.npz` and `out.npz` (the graph `conv_net` and TensorFlow's answers) and `saved_model`: the names
+//! that the pages use.
 mod common;
 
 use common::{path, program};
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Pages whose `sh` blocks are run.
-const PAGES: &[&str] = &["README.md", "docs/linking.md", "docs/report.md"];
+const PAGES: &[&str] = &["README.md", "docs/linking.md", "docs/report.md", "docs/rewriting.md"];
 
 /// The blocks of `page` in language `language`.
 fn blocks(page: &str, language: &str) -> Vec<String> {
@@ -22,7 +23,20 @@ fn scene() -> tempfile::TempDir {
     for (from, to) in [("graph.pb", "model.pb"), ("feeds.npz", "in.npz"), ("expect.npz", "out.npz")] {
         std::fs::copy(path("testdata/graphs/conv_net").join(from), folder.path().join(to)).expect("copied");
     }
+    copy_folder(&path("testdata/saved_model"), &folder.path().join("saved_model"));
     folder
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("made");
+    for entry in std::fs::read_dir(from).expect("a folder").flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(from, to).expect("copied");
+        }
+    }
 }
 
 /// Runs a line of a page in `folder`; `tfaot` is the binary of this build.

@@ -1,5 +1,4 @@
 //! AttrValues and signatures in protobuf's wire form.
-use super::raw::map_entry;
 use super::wire::{put_bytes, put_number, put_varint};
 use crate::graph::PartialShape;
 
@@ -75,23 +74,6 @@ pub fn function(name: &str) -> Vec<u8> {
     put_bytes(&mut inner, 1, name.as_bytes());
     let mut out = Vec::new();
     put_bytes(&mut out, 10, &inner);
-    out
-}
-
-/// A function with one attribute, which is true.
-pub fn function_with(name: &str, attr: &str) -> Vec<u8> {
-    let mut inner = Vec::new();
-    put_bytes(&mut inner, 1, name.as_bytes());
-    put_bytes(&mut inner, 2, &map_entry(attr, &truth(true)));
-    let mut out = Vec::new();
-    put_bytes(&mut out, 10, &inner);
-    out
-}
-
-/// The attribute of the function that a node is in.
-pub fn placeholder(attr: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_bytes(&mut out, 9, attr.as_bytes());
     out
 }
 

@@ -171,8 +171,10 @@ impl<'u, 'p> Calls<'u, 'p> {
             for (_, value) in &mut function.rets {
                 *value = self.outside(value);
             }
-            for (_, node) in &mut function.control_rets {
-                *node = self.waited(node);
+            // a function may not end in one node twice
+            for (_, node) in function.control_rets.iter().filter(|(_, node)| self.waited(node) != *node) {
+                let inputs = vec![format!("^{}", self.waited(node))];
+                nodes.push(RawNode { name: node.clone(), op: "NoOp".to_string(), inputs, ..RawNode::default() });
             }
         }
         Ok(self.functions())

@@ -8,6 +8,7 @@ use crate::diag::{Error, Result};
 use crate::graph::{Attr, Function, Graph, Node, NodeId, Program};
 use crate::import;
 use crate::import::raw::{RawFunction, RawGraph, RawNode};
+use crate::opdef;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -139,10 +140,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     fn clusters(&self, place: &Place) -> Result<Clustering> {
-        match &place.function {
-            Some((function, _)) => cluster::cluster_function(self.program, function, &self.options),
-            None => cluster::cluster(self.program, &cluster::placed(place.graph)?, &self.options),
+        if let Some((function, _)) = &place.function {
+            return cluster::cluster_function(self.program, function, &self.options);
         }
+        let mut options = self.options.clone();
+        options.left_out.extend(targets(place.graph));
+        cluster::cluster(self.program, &cluster::placed(place.graph)?, &options)
     }
 
     fn calls<'u>(
@@ -370,6 +373,14 @@ fn outside_calls(program: &Program, graph: &Graph, unit: &Unit) -> Vec<Arc<str>>
     let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called(program, n)).collect();
     calls.reverse();
     calls
+}
+
+/// Nodes without outputs that nothing waits for: a session runs them by their names.
+fn targets(graph: &Graph) -> Vec<String> {
+    let waited: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
+    let nothing = |n: &Node| opdef::find(&n.op).is_some_and(|d| d.output_count(n) == 0);
+    let alone = graph.nodes.iter().filter(|(id, n)| nothing(n) && !waited.contains(id));
+    alone.map(|(_, n)| n.name.to_string()).collect()
 }
 
 /// Nodes that TensorFlow puts others in the place of before it looks at the marks of clusters: calls that it inlines, and

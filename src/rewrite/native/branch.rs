@@ -2,9 +2,9 @@
 //!
 //! `If` asks to be lowered, so that TensorFlow inlines its branches: a Switch for each argument and a Merge for each result is
 //! what the choice costs. The branch of the cluster's nodes is a call that is not inlined, or each of them would be visited
-//! dead in every step (0.13 µs a node). They run as they were saved: Grappler leaves a function alone that has an attribute of
-//! its own, and the call is told to. Its remapper would give a batch norm of basic-pitch, in a function, a kernel that returns
-//! nothing (TensorFlow 2.21 with oneDNN).
+//! dead in every step (0.13 µs a node). They run as they were saved: Grappler leaves functions of tf.data alone, and the call
+//! tells it to. Its remapper would give a batch norm of basic-pitch, in a function, a kernel that returns nothing (TensorFlow
+//! 2.21 with oneDNN).
 use crate::graph::PartialShape;
 use crate::import::raw::{Message, Raw, RawFunction, RawNode, map_entry};
 use crate::import::raw_attr as proto;
@@ -12,17 +12,13 @@ use crate::opdef;
 use crate::rewrite::annotate::NO_GRAPPLER;
 use crate::rewrite::calls::Made;
 
-/// The attribute of functions with the nodes of clusters.
-const AS_SAVED: &str = "as_saved";
-
 /// The nodes that call a cluster whose compiled op is `op`, and the functions of the two branches; the second calls the
 /// cluster's function. `places` are those of the op's arguments among the cluster's, `shapes` what both branches give.
 pub fn call(made: &mut Made, op: &str, places: &[usize], shapes: &[PartialShape]) -> (Vec<RawNode>, [RawFunction; 2]) {
     made.sign();
-    let keep = map_entry("_noinline", &proto::truth(true));
-    made.function.rest.fields.push((5, Raw::Bytes(keep.into())));
-    if let Some(first) = made.function.nodes.first_mut() {
-        first.set("_tfaot_as_saved", proto::placeholder(AS_SAVED));
+    for attr in ["_noinline", "_tf_data_function"] {
+        let kept = map_entry(attr, &proto::truth(true));
+        made.function.rest.fields.push((5, Raw::Bytes(kept.into())));
     }
     let name = made.call.name.clone();
     let (branch, saved) = (branch(made, op, places), saved(made));
@@ -62,7 +58,7 @@ fn saved(made: &Made) -> RawFunction {
     };
     call.set("Tin", proto::types(&made.args.iter().map(|a| a.1).collect::<Vec<_>>()));
     call.set("Tout", proto::types(&made.results.iter().map(|r| r.1).collect::<Vec<_>>()));
-    call.set("f", proto::function_with(&made.function.name, AS_SAVED));
+    call.set("f", proto::function(&made.function.name));
     call.set("config_proto", proto::bytes(NO_GRAPPLER));
     let controls: Vec<String> = made.controls.first().cloned().into_iter().collect();
     let signature = proto::signature(&name, &made.args, &made.results, &controls, made.stateful);

@@ -1,0 +1,112 @@
+//! `tfaot rewrite --mode native` on the repository's graphs: what it writes. `tools/judge_rewrite` runs it in TensorFlow.
+mod common;
+
+use common::{path, program};
+use object::{Object, ObjectSymbol};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Clusters of any size.
+const SMALL: &[&str] = &["--tf-xla-flags=--tf_xla_min_cluster_size=1"];
+
+fn rewrite(graph: &Path, out: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tfaot"));
+    let (graph, out) = (graph.display().to_string(), out.display().to_string());
+    let fixed = ["rewrite", &graph, "-o", &out, "--mode", "native", "-q"];
+    command.env_remove("TF_XLA_FLAGS").args(fixed).args(more).output().expect("the binary starts")
+}
+
+/// Ops of a graph with their numbers, functions included.
+fn ops(graph: &Path) -> serde_json::Value {
+    let said = Command::new(env!("CARGO_BIN_EXE_tfaot"))
+        .args(["inspect", &graph.display().to_string(), "--json"])
+        .output()
+        .expect("the binary starts");
+    let all: serde_json::Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    all["ops"].clone()
+}
+
+/// What a library may ask of the process that loads it, beside TensorFlow's C ABI.
+const POSIX: &[&str] = &[
+    "free",
+    "malloc",
+    "memcmp",
+    "memcpy",
+    "memmove",
+    "memset",
+    "posix_memalign",
+    "sched_getaffinity",
+    "strlen",
+    "write",
+];
+
+#[test]
+fn libraries_need_only_the_c_abi() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for name in ["mlp", "functions", "integers", "slices"] {
+        let out = dir.path().join(format!("{name}.pb"));
+        let said = rewrite(&path("testdata/graphs").join(name).join("graph.pb"), &out, SMALL);
+        assert!(said.status.success(), "{name}: {}", common::said(&said));
+        let bytes = std::fs::read(out.with_extension("so")).expect("a library");
+        let library = object::File::parse(&*bytes).expect("a library");
+        let symbols: Vec<_> = library.dynamic_symbols().filter(|s| s.name().is_ok_and(|n| !n.is_empty())).collect();
+        for symbol in symbols.iter().filter(|s| s.is_undefined()) {
+            let symbol = symbol.name().expect("it has one");
+            let known = symbol.starts_with("TF_") || symbol.starts_with("pthread_") || POSIX.contains(&symbol);
+            assert!(known, "{name} needs {symbol}");
+        }
+        assert!(symbols.iter().any(|s| s.name().is_ok_and(|n| n.ends_with("_0_run"))), "{name} has no cluster");
+    }
+}
+
+#[test]
+fn the_same_file_gives_the_same_library() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let graph = path("testdata/graphs/mlp/graph.pb");
+    let made: Vec<(Vec<u8>, Vec<u8>)> = ["a", "b"]
+        .map(|folder| {
+            let out = dir.path().join(folder).join("m.pb");
+            assert!(rewrite(&graph, &out, SMALL).status.success());
+            (std::fs::read(&out).expect("a graph"), std::fs::read(out.with_extension("so")).expect("a library"))
+        })
+        .into();
+    assert!(made[0] == made[1]);
+}
+
+#[test]
+fn a_cluster_keeps_its_nodes_as_the_other_branch() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (graph, out) = (path("testdata/graphs/mlp/graph.pb"), dir.path().join("m.pb"));
+    assert!(rewrite(&graph, &out, SMALL).status.success());
+    let (before, after) = (ops(&graph).to_string(), ops(&out).to_string());
+    for op in ["StatelessIf", "_fits\"", "PartitionedCall"] {
+        assert!(after.contains(op) && !before.contains(op), "{op}: {after}");
+    }
+    assert!(before.contains("MatMul") && after.contains("MatMul"), "{after}");
+}
+
+#[test]
+fn a_saved_model_stays_one() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (model, out) = (path("testdata/saved_model"), dir.path().join("m"));
+    // by its usual size no cluster remains, and nothing is written
+    let said = rewrite(&model, &out, &["--tf-xla-flags=--tf_xla_min_cluster_size=40"]);
+    let told = common::said(&said);
+    assert!(!said.status.success() && !out.exists() && told.contains("TFA0102"), "{told}");
+    let said = rewrite(&model, &out, &["--tf-xla-flags=--tf_xla_min_cluster_size=1", "--dim", "batch=2"]);
+    assert!(said.status.success(), "{}", common::said(&said));
+    for file in ["saved_model.pb", "variables/variables.index", "assets.extra/libtfaot.so"] {
+        assert!(out.join(file).is_file(), "{file}");
+    }
+}
+
+#[test]
+fn the_glue_is_what_the_compiler_makes_of_its_source() {
+    if program(&["clang-22"]).is_none() {
+        return;
+    }
+    let said = Command::new(path("tools/make_glue")).arg("-").output().expect("it starts");
+    assert!(said.status.success(), "{}", common::said(&said));
+    let kept = std::fs::read(path("src/rewrite/native/glue/glue.ll")).expect("it is there");
+    assert!(said.stdout == kept, "run tools/make_glue");
+}
