@@ -26,6 +26,7 @@ pub mod codegen;
 pub mod package;
 pub mod dump;
 pub mod rewrite;
+pub mod reduce;
 pub mod report;
 pub mod compile;
 pub mod cli;

@@ -27,6 +27,7 @@ const ROOMS: &[(&str, u32)] = &[
     ("dump", 12),
     ("report", 12),
     ("compile", 13),
+    ("reduce", 13),
     ("rewrite", 14),
     ("cli", 15),
 ];

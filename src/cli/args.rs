@@ -28,6 +28,8 @@ pub enum Verb {
     Rewrite(RewriteArgs),
     /// Write one page about a graph: its clusters, what keeps nodes outside, and the code of each cluster.
     Report(ReportArgs),
+    /// Make a failing graph or HLO module small under a command of yours.
+    Reduce(ReduceArgs),
     /// Measure the time of a call.
     Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
@@ -341,6 +343,34 @@ pub struct ClusterPassArgs {
     /// Take nodes out again that TensorFlow takes out after it named the clusters.
     #[arg(long)]
     pub declustered: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct ReduceArgs {
+    /// A GraphDef, or HLO text.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Skip detection: the format of FILE.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// Where the small one goes; a GraphDef is text where the name ends in .pbtxt.
+    #[arg(short, long, value_name = "OUT")]
+    pub out: PathBuf,
+    /// Runs of the command at most.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub max_runs: u64,
+    /// Seconds that a run may take; one that takes more has not failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+    /// The exit status that stands for the failure; by default the one that the command has on FILE.
+    #[arg(long, value_name = "N")]
+    pub status: Option<i32>,
+    /// Do not say what counts as failure.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command, with `{}` for the file; it is no shell line.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 #[derive(Args, Debug)]

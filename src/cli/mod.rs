@@ -24,6 +24,7 @@ mod ops;
 mod out;
 mod pool;
 mod profile;
+mod reduce;
 mod report;
 mod rewrite;
 mod run;
@@ -74,6 +75,7 @@ fn dispatch(verb: Verb) -> Result<Verdict> {
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Rewrite(args) => rewrite::run(&args),
+        Verb::Reduce(args) => reduce::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Targets(args) => targets::run(&args),

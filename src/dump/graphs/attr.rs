@@ -1,4 +1,4 @@
-//! Attribute values in protobuf's wire form, for nodes that no file holds: those that inlining made.
+//! Attribute values in protobuf's wire form, for nodes that no file holds.
 use crate::graph::{Attr, FuncRef, PartialShape, TfType};
 use crate::import::raw::map_entry;
 use crate::import::wire::{put_bytes, put_number, put_varint};
@@ -36,6 +36,13 @@ pub fn encode(attr: &Attr) -> Vec<u8> {
         | Attr::Funcs(_)
         | Attr::EmptyList => put_bytes(&mut out, 1, &items(attr)),
     }
+    out
+}
+
+/// An AttrValue that holds a tensor of zeros.
+pub fn zeros(of: TfType, dims: &[u64]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, 8, &tensor(of, dims));
     out
 }
 

@@ -2,9 +2,9 @@
 //!
 //! [`GraphDumps`] gathers files in memory; who clusters calls it for each graph, and writes the files out. Source of names and
 //! order: util/dump_graph.cc, jit/mark_for_compilation_pass.cc, jit/increase_dynamism_for_auto_jit_pass.cc.
-mod attr;
+pub mod attr;
 mod canonical;
-mod proto_text;
+pub mod proto_text;
 mod summary;
 
 pub use summary::{log, summary};

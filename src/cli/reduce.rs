@@ -1,0 +1,140 @@
+//! `tfaot reduce`: a failing graph or module made small under a user's command.
+use super::args::ReduceArgs;
+use super::{Verdict, out};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dump::graphs::proto_text;
+use crate::hlo::text;
+use crate::import::proto::tensorflow::GraphDef;
+use crate::import::raw::RawGraph;
+use crate::import::{self, Format};
+use crate::package::files;
+use crate::reduce::{self, Told};
+use bytes::Bytes;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often a command that runs is looked at.
+const TICK: Duration = Duration::from_millis(5);
+
+/// Reduces the file and writes what is left.
+pub fn run(args: &ReduceArgs) -> Result<Verdict> {
+    let (format, bytes) = import::load_bytes(&args.file, args.format.as_deref())?;
+    let shown = args.file.display().to_string();
+    let (small, told) = match format {
+        Format::GraphDef => {
+            let graph = RawGraph::parse(&bytes).map_err(|e| out::in_file(e, &shown))?;
+            let (small, told) = with_trials(args, &spelled(graph.write(), args)?, |verdict| {
+                let mut verdict = |candidate: &[u8]| verdict(&spelled(candidate.to_vec(), args)?);
+                reduce::reduce_graph(graph.clone(), args.max_runs, &mut verdict)
+            })?;
+            (spelled(small.write(), args)?, told)
+        }
+        Format::HloText => {
+            let module = std::str::from_utf8(&bytes).map_err(|_| Error::user(Code::HloSyntax, "this is no UTF-8 text"));
+            let module = module.and_then(text::parse).map_err(|e| out::in_file(e, &shown))?;
+            let (small, told) = with_trials(args, reduce::print_module(&module).as_bytes(), |verdict| {
+                reduce::reduce_module(module.clone(), args.max_runs, verdict)
+            })?;
+            (reduce::print_module(&small).into_bytes(), told)
+        }
+        Format::MetaGraph
+        | Format::SavedModel
+        | Format::TfJs
+        | Format::GraphDefText
+        | Format::MetaGraphText
+        | Format::SavedModelText => {
+            let told = format!("a file of the format `{}` is not reduced", format.name());
+            return Err(Diagnostic::new(Code::UnknownFormat, told).help("reduce takes GraphDefs and HLO text").into());
+        }
+    };
+    let folder = args.out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = args.out.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let size = small.len();
+    files::write_all(folder, &[(name, small)])?;
+    let Told { trials, kept, cut_short } = told;
+    let before = bytes.len();
+    out::line(format_args!(
+        "{}: {size} bytes of {before}, {kept} changes kept in {trials} runs{}",
+        args.out.display(),
+        if cut_short { "; --max-runs was spent" } else { "" }
+    ))?;
+    Ok(Verdict::Yes)
+}
+
+/// A GraphDef as the output's name wants it: text where it ends in `.pbtxt`.
+fn spelled(bytes: Vec<u8>, args: &ReduceArgs) -> Result<Vec<u8>> {
+    match args.out.extension().is_some_and(|end| end == "pbtxt") {
+        true => Ok(proto_text::print::<GraphDef>(&Bytes::from(bytes))?.into_bytes()),
+        false => Ok(bytes),
+    }
+}
+
+/// Runs the command on the file as it is, and calls `reduce` with a verdict: whether the command ends as it did then.
+fn with_trials<T>(
+    args: &ReduceArgs,
+    whole: &[u8],
+    reduce: impl FnOnce(&mut reduce::Verdict) -> Result<T>,
+) -> Result<T> {
+    let wanted = match (args.status, outcome(args, whole)?) {
+        (Some(wanted), Outcome::Status(status)) if wanted != status => {
+            let told = format!("the command ends with status {status} on the whole file, not with {wanted}");
+            return Err(Error::user(Code::BadOption, told));
+        }
+        (_, Outcome::TooLong) => {
+            let told = format!("the command takes more than {} s on the whole file", args.timeout);
+            return Err(Diagnostic::new(Code::BadOption, told).help("--timeout allows more").into());
+        }
+        (_, Outcome::Status(status)) => status,
+    };
+    if !args.quiet {
+        out::note(format_args!("note: a change is kept where the command ends with status {wanted}"));
+    }
+    reduce(&mut |candidate| Ok(outcome(args, candidate)? == Outcome::Status(wanted)))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The exit status; 128 and the number of the signal that ended it.
+    Status(i32),
+    /// It was stopped.
+    TooLong,
+}
+
+/// What the command does with a candidate, whose path stands for `{}`.
+fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
+    let end = args.out.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
+    let unwritten = |e: std::io::Error| out::io_error("written", Path::new("a candidate"), &e);
+    let folder = tempfile::tempdir().map_err(unwritten)?;
+    let path = folder.path().join(format!("candidate{end}"));
+    std::fs::File::create(&path).and_then(|mut file| file.write_all(candidate)).map_err(unwritten)?;
+    let spelled = path.display().to_string();
+    let words: Vec<String> = args.command.iter().map(|word| word.replace("{}", &spelled)).collect();
+    let Some((program, rest)) = words.split_first() else {
+        return Err(Error::user(Code::BadOption, "there is no command behind `--`"));
+    };
+    let child =
+        Command::new(program).args(rest).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child = child.map_err(|e| out::io_error("started", Path::new(program), &e))?;
+    wait(child, Duration::from_secs(args.timeout)).map_err(|e| out::io_error("waited for", Path::new(program), &e))
+}
+
+fn wait(mut child: Child, most: Duration) -> std::io::Result<Outcome> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            #[cfg(unix)]
+            let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+            #[cfg(not(unix))]
+            let signal: Option<i32> = None;
+            return Ok(Outcome::Status(status.code().unwrap_or(128 + signal.unwrap_or(0))));
+        }
+        if start.elapsed() > most {
+            child.kill()?;
+            child.wait()?;
+            return Ok(Outcome::TooLong);
+        }
+        std::thread::sleep(TICK);
+    }
+}

@@ -1,0 +1,232 @@
+//! The changes of a GraphDef: nodes go with all that needs them, nodes become placeholders, nodes are passed by, control inputs go,
+//! constants become one value, attributes and functions go.
+use super::{Search, Told, Verdict};
+use crate::diag::Result;
+use crate::dump::graphs::attr;
+use crate::graph::{Attr, Endpoint, Node, PartialShape, Program, TfType};
+use crate::import::raw::{RawGraph, RawNode};
+use crate::import::{self, raw_attr};
+use crate::infer::{self, Facts};
+use crate::opdef;
+use bytes::Bytes;
+use std::collections::{HashMap, HashSet};
+
+/// One change, by the names of nodes and functions.
+#[derive(Clone, Debug)]
+enum Change {
+    /// The node and all that needs it.
+    Remove(String),
+    /// The node becomes a Placeholder of its type and shape.
+    Cut(String),
+    /// Users get an input of the same type instead of the node.
+    Pass(String),
+    /// The node waits for nothing.
+    Uncontrol(String),
+    /// The constant is zeros.
+    Zeros(String),
+    /// The attribute goes.
+    Attribute(String, String),
+    /// The function goes.
+    Function(String),
+}
+
+/// Makes `graph` small while `verdict` of its encoding stays yes, by at most `most` trials.
+///
+/// Errors: those of `verdict`.
+pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut Verdict) -> Result<(RawGraph, Told)> {
+    let mut search = Search::new(verdict, most);
+    let mut graph = graph;
+    loop {
+        let before = search.told.kept;
+        for kind in 0..KINDS {
+            let known = Known::of(&graph);
+            let changes = changes(&graph, kind, &known);
+            let apply = |graph: &RawGraph, chunk: &[Change]| {
+                Ok(applied(graph, chunk, &known).map(|graph| {
+                    let bytes = graph.write();
+                    (graph, bytes)
+                }))
+            };
+            search.apply_all(&mut graph, &changes, &apply)?;
+        }
+        if search.told.kept == before || search.told.cut_short {
+            return Ok((graph, search.told));
+        }
+    }
+}
+
+/// The kinds of changes, which are tried one after the other.
+const KINDS: u32 = 7;
+
+fn changes(graph: &RawGraph, kind: u32, known: &Known) -> Vec<Change> {
+    // What comes last needs the others, so the last goes first.
+    let names = graph.nodes.iter().rev().map(|n| n.name.clone());
+    match kind {
+        0 => names.map(Change::Remove).collect(),
+        1 => names.filter(|n| known.placeholder(n).is_some()).map(Change::Cut).collect(),
+        2 => names.map(Change::Pass).collect(),
+        3 => {
+            let waits = graph.nodes.iter().filter(|n| n.inputs.iter().any(|i| i.starts_with('^')));
+            waits.map(|n| Change::Uncontrol(n.name.clone())).collect()
+        }
+        4 => {
+            let constants = graph.nodes.iter().filter(|n| n.op == "Const");
+            constants.map(|n| Change::Zeros(n.name.clone())).collect()
+        }
+        5 => {
+            let attrs = graph.nodes.iter().flat_map(|n| n.attrs.iter().map(|a| (n.name.clone(), a.0.clone())));
+            attrs.map(|(node, key)| Change::Attribute(node, key)).collect()
+        }
+        _ => graph.functions.iter().map(|f| Change::Function(f.name.clone())).collect(),
+    }
+}
+
+/// What is known of the nodes of a graph that can be read.
+#[derive(Default)]
+struct Known {
+    program: Option<Program>,
+    facts: Facts,
+    ids: HashMap<String, Endpoint>,
+}
+
+impl Known {
+    fn of(graph: &RawGraph) -> Known {
+        let Ok(program) = import::read_graph_def(&graph.write().into()) else { return Known::default() };
+        let facts = infer::infer(&program, &[]);
+        let ids = program.graph.nodes.iter();
+        let ids = ids.map(|(node, n)| (n.name.to_string(), Endpoint { node, port: 0 })).collect();
+        Known { program: Some(program), facts, ids }
+    }
+    fn node(&self, name: &str) -> Option<&Node> {
+        Some(&self.program.as_ref()?.graph.nodes[self.ids.get(name)?.node])
+    }
+    /// The type of a tensor as a NodeDef spells it.
+    fn type_of(&self, input: &str) -> Option<i32> {
+        let (name, port) = split(input);
+        let node = self.node(name)?;
+        opdef::find(&node.op)?.output_type(node, port)
+    }
+    /// The attributes of a placeholder in the place of a node.
+    fn placeholder(&self, name: &str) -> Option<(i32, PartialShape)> {
+        let node = self.node(name)?;
+        if matches!(&*node.op, "Placeholder" | "_Arg" | "Const") {
+            return None;
+        }
+        let number = self.type_of(name).filter(|&n| n != opdef::RESOURCE && n != opdef::VARIANT)?;
+        let fact = self.facts.at(*self.ids.get(name)?);
+        Some((number, fact.map_or(PartialShape(None), |fact| fact.dims.partial())))
+    }
+}
+
+/// The node and the output of an input.
+fn split(input: &str) -> (&str, usize) {
+    let input = input.strip_prefix('^').unwrap_or(input);
+    match input.split_once(':') {
+        Some((name, port)) => (name, port.parse().unwrap_or(0)),
+        None => (input, 0),
+    }
+}
+
+/// `graph` with the changes; `None` where they change nothing.
+fn applied(graph: &RawGraph, changes: &[Change], known: &Known) -> Option<RawGraph> {
+    let mut nodes = graph.nodes.clone();
+    let mut functions = graph.functions.clone();
+    let places: HashMap<String, usize> = nodes.iter().enumerate().map(|(i, n)| (n.name.clone(), i)).collect();
+    let mut gone: HashSet<String> = HashSet::new();
+    let mut changed = false;
+    for change in changes {
+        let node = |name: &String| places.get(name).copied();
+        changed |= match change {
+            Change::Remove(name) => node(name).is_some() && gone.insert(name.clone()),
+            Change::Cut(name) => node(name).is_some_and(|at| cut(&mut nodes, at, known)),
+            Change::Pass(name) => node(name).is_some_and(|at| pass(&mut nodes, at, known)),
+            Change::Uncontrol(name) => node(name).is_some_and(|at| {
+                let before = nodes[at].inputs.len();
+                nodes[at].inputs.retain(|i| !i.starts_with('^'));
+                nodes[at].inputs.len() != before
+            }),
+            Change::Zeros(name) => node(name).is_some_and(|at| zeros(&mut nodes[at], known)),
+            Change::Attribute(name, key) => node(name).is_some_and(|at| {
+                let before = nodes[at].attrs.len();
+                nodes[at].attrs.retain(|a| a.0 != *key);
+                nodes[at].attrs.len() != before
+            }),
+            Change::Function(name) => {
+                let before = functions.len();
+                functions.retain(|f| f.name != *name);
+                functions.len() != before
+            }
+        };
+    }
+    if !changed {
+        return None;
+    }
+    drop_users(&mut nodes, gone);
+    let mut out = graph.with_nodes(nodes);
+    out.functions = functions;
+    Some(out)
+}
+
+/// Takes out the nodes of `gone`, and all that get data from them; control inputs from them go alone.
+fn drop_users(nodes: &mut Vec<RawNode>, mut gone: HashSet<String>) {
+    if gone.is_empty() {
+        return;
+    }
+    let mut users: HashMap<&str, Vec<&str>> = HashMap::new();
+    for node in nodes.iter() {
+        for input in node.inputs.iter().filter(|i| !i.starts_with('^')) {
+            users.entry(split(input).0).or_default().push(&node.name);
+        }
+    }
+    let mut open: Vec<String> = gone.iter().cloned().collect();
+    while let Some(name) = open.pop() {
+        for user in users.get(name.as_str()).into_iter().flatten() {
+            if gone.insert((*user).to_string()) {
+                open.push((*user).to_string());
+            }
+        }
+    }
+    nodes.retain(|n| !gone.contains(&n.name));
+    nodes.iter_mut().for_each(|n| n.inputs.retain(|i| !gone.contains(split(i).0)));
+}
+
+fn cut(nodes: &mut [RawNode], at: usize, known: &Known) -> bool {
+    let Some((number, shape)) = known.placeholder(&nodes[at].name) else { return false };
+    let shape = Bytes::from(attr::encode(&Attr::Shape(shape)));
+    let attrs = vec![("dtype".to_string(), raw_attr::dtype(number).into()), ("shape".to_string(), shape)];
+    nodes[at] = RawNode {
+        name: nodes[at].name.clone(),
+        op: "Placeholder".to_string(),
+        device: nodes[at].device.clone(),
+        attrs,
+        ..RawNode::default()
+    };
+    true
+}
+
+/// Lets the users of output 0 of a node use the first input of the same type.
+fn pass(nodes: &mut [RawNode], at: usize, known: &Known) -> bool {
+    let name = nodes[at].name.clone();
+    let Some(of) = known.type_of(&name) else { return false };
+    let inputs = nodes[at].inputs.iter().filter(|i| !i.starts_with('^'));
+    let Some(stand_in) = inputs.clone().find(|i| known.type_of(i) == Some(of)).cloned() else { return false };
+    let mut changed = false;
+    for input in nodes.iter_mut().flat_map(|n| &mut n.inputs) {
+        if !input.starts_with('^') && split(input) == (name.as_str(), 0) {
+            input.clone_from(&stand_in);
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn zeros(node: &mut RawNode, known: &Known) -> bool {
+    let Some(of) = known.node(&node.name) else { return false };
+    let Some(Attr::Tensor(value)) = of.attr("value") else { return false };
+    if value.len() < 2 || value.bytes.iter().all(|&b| b == 0) {
+        return false;
+    }
+    // Without values a tensor holds zeros.
+    node.set("value", attr::zeros(TfType::Data(value.dtype), &value.dims));
+    true
+}

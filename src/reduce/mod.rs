@@ -1,0 +1,90 @@
+//! A failing graph or module made small: changes are kept while somebody's verdict of it stays the same.
+//!
+//! Delta debugging: a list of changes is tried whole, then by halves, down to single ones; what is kept is kept, and rounds go on
+//! until one changes nothing or the trials are spent. `graph` knows the changes of GraphDefs, `module` those of HLO modules. The
+//! order of trials follows from the input alone.
+//!
+//! Source: Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input" (2002).
+mod graph;
+mod module;
+
+pub use graph::reduce_graph;
+pub use module::{print as print_module, reduce_module};
+
+use crate::diag::Result;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Says of the bytes of a candidate whether it still fails in the same way.
+pub type Verdict<'a> = dyn FnMut(&[u8]) -> Result<bool> + 'a;
+
+/// What a reduction did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Told {
+    /// Candidates that were tried.
+    pub trials: u64,
+    /// Changes that were kept.
+    pub kept: u64,
+    /// Whether the trials were spent before nothing more could be changed.
+    pub cut_short: bool,
+}
+
+/// The state of a reduction.
+struct Search<'a, 'v> {
+    verdict: &'a mut Verdict<'v>,
+    most: u64,
+    told: Told,
+    seen: HashSet<u64>,
+}
+
+impl<'a, 'v> Search<'a, 'v> {
+    fn new(verdict: &'a mut Verdict<'v>, most: u64) -> Self {
+        Search { verdict, most, told: Told::default(), seen: HashSet::new() }
+    }
+
+    /// Whether a candidate still fails. One that was tried before, or after the trials are spent, counts as not.
+    fn fails(&mut self, candidate: &[u8]) -> Result<bool> {
+        let mut hasher = DefaultHasher::new();
+        candidate.hash(&mut hasher);
+        if !self.seen.insert(hasher.finish()) {
+            return Ok(false);
+        }
+        if self.told.trials >= self.most {
+            self.told.cut_short = true;
+            return Ok(false);
+        }
+        self.told.trials += 1;
+        (self.verdict)(candidate)
+    }
+
+    /// Applies `changes` to `state` as far as it still fails: all at once, else by halves. `apply` gives the changed state and
+    /// its bytes, or `None` where the changes do nothing.
+    fn apply_all<S, C>(
+        &mut self,
+        state: &mut S,
+        changes: &[C],
+        apply: &dyn Fn(&S, &[C]) -> Result<Option<(S, Vec<u8>)>>,
+    ) -> Result<()> {
+        let mut size = changes.len();
+        let mut open: Vec<&[C]> = vec![changes];
+        while size > 0 && !open.is_empty() {
+            let mut failed = Vec::new();
+            for chunk in open {
+                let Some((next, bytes)) = apply(state, chunk)? else { continue };
+                if self.fails(&bytes)? {
+                    *state = next;
+                    self.told.kept += 1;
+                } else if chunk.len() > 1 {
+                    let (front, back) = chunk.split_at(chunk.len() / 2);
+                    failed.extend([front, back]);
+                }
+                if self.told.cut_short {
+                    return Ok(());
+                }
+            }
+            open = failed;
+            size /= 2;
+        }
+        Ok(())
+    }
+}
