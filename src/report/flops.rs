@@ -137,10 +137,10 @@ fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
         "BatchMatMul" | "BatchMatMulV2" | "BatchMatMulV3" => product(scope, node, "adj_x", out()?),
         "Einsum" | "XlaEinsum" => einsum(scope, node),
         "Conv" | "Conv1D" | "Conv2D" | "Conv3D" | "_FusedConv2D" => {
-            Some(times(out()?, 2 * window(&scope.input(node, 1)?, 1)?))
+            Some(times(times(out()?, 2), window(&scope.input(node, 1)?, 1)?))
         }
         "DepthwiseConv2dNative" | "_FusedDepthwiseConv2dNative" | "FusedDepthwiseConv2dNative" => {
-            Some(times(out()?, 2 * window(&scope.input(node, 1)?, 2)?))
+            Some(times(times(out()?, 2), window(&scope.input(node, 1)?, 2)?))
         }
         "Conv2DBackpropInput" | "Conv3DBackpropInputV2" => behind(scope, node, &scope.input(node, 1)?, 1),
         "DepthwiseConv2dNativeBackpropInput" => behind(scope, node, &scope.input(node, 1)?, 2),

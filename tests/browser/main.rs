@@ -355,6 +355,43 @@ fn neighbourhoods_paths_and_edges_are_shown_alone() {
     assert!(reason.contains("XLA has no kernel for Print"), "{reason}");
 }
 
+/// Boxes of one group lie apart and inside of it, and edges run downwards from box to box.
+#[test]
+fn layouts_are_tidy() {
+    let Some(mut s) = scene() else { return };
+    let mut pages: Vec<PathBuf> = Vec::new();
+    for graph in ["attention", "functions", "loops", "norms", "slices"] {
+        let folder = s.folder.path().join(graph);
+        std::fs::create_dir(&folder).expect("a folder");
+        pages.push(report(&folder, &testdata(graph), &["--no-compile"]));
+    }
+    pages.push(report_of_text(s.folder.path(), "blocks", &blocks(1_500), &["--no-compile"]));
+    let faults = "(() => { \
+        const v = tfaot.app.view, scene = v.scene(), out = []; \
+        for (const g of scene.groups.slice(0, 60)) if (!g.gone) scene.setOpen(g.id, true); \
+        v.layOut(); \
+        const rows = new Map(); \
+        for (const b of v.boxes) { if (!rows.has(b.parent)) rows.set(b.parent, []); rows.get(b.parent).push(b); } \
+        for (const [parent, all] of rows) { \
+            all.sort((a, b) => a.x - b.x); \
+            all.forEach((a, i) => { for (let j = i + 1; j < all.length && all[j].x < a.x + a.w - 0.5; j++) { const b = all[j]; \
+                if (a.y < b.y + b.h - 0.5 && b.y < a.y + a.h - 0.5) out.push(`${a.label} over ${b.label}`); } }); \
+            const p = v.boxes[parent]; \
+            if (p) for (const a of all) if (a.x < p.x || a.y < p.y || a.x + a.w > p.x + p.w + 0.5 || a.y + a.h > p.y + p.h + 0.5) out.push(`${a.label} out of ${p.label}`); \
+        } \
+        for (const w of v.wires) if (!w.back) w.points.forEach(([, y], i) => { if (i && y < w.points[i - 1][1] - 0.5) out.push(`an edge of ${v.boxes[w.a].label} upwards`); }); \
+        return [v.boxes.length, out.slice(0, 5)]; })()";
+    for page in pages {
+        for grouping in ["scope", "cluster"] {
+            s.browser.open(&page, &format!("#view=graph&group={grouping}"));
+            s.browser.until("document.documentElement.dataset.graph === 'drawn'");
+            let found = s.browser.js(faults);
+            assert!(found[0].as_u64() > Some(10), "{found}");
+            assert_eq!(found[1], json!([]), "{} by {grouping}", page.display());
+        }
+    }
+}
+
 /// Graphs of others, named by `TFAOT_REPORT_GRAPHS` with `:` between them: each is drawn within a second, in both groupings.
 #[test]
 fn other_graphs_are_drawn() {
