@@ -130,11 +130,24 @@ pub fn expm1_f64(f: &mut Function, x: &Val) -> Val {
 /// tanh x = (e^2x - 1) / (e^2x + 1).
 pub fn tanh(f: &mut Function, x: &Val) -> Val {
     let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };
-    let limited = limit(f, x, -bound, bound);
+    // in this order a NaN stays one
+    let (low, high) = (number(x, -bound), number(x, bound));
+    let under = fcmp(f, "olt", x, &low);
+    let limited = select(f, &under, &low, x);
+    let over = fcmp(f, "ogt", &limited, &high);
+    let limited = select(f, &over, &high, &limited);
     let twice = add(f, &limited, &limited);
-    let e = expm1_finite(f, &twice);
+    let e = if x.dtype == DType::F32 { expm1_small(f, &twice) } else { expm1_finite(f, &twice) };
     let below = add(f, &e, &number(x, 2.0));
     let y = div(f, &e, &below);
-    let y = signed_as(f, &y, x);
-    keep_nan(f, x, &y)
+    signed_as(f, &y, x)
+}
+
+/// e^x - 1 of an f32 whose power of two is one: 2^n·q + (2^n - 1).
+fn expm1_small(f: &mut Function, x: &Val) -> Val {
+    let (n, r) = reduce(f, x);
+    let q = core(f, &r);
+    let power = power_of_two(f, &n);
+    let base = sub(f, &power, &number(x, 1.0));
+    fma(f, &power, &q, &base)
 }

@@ -174,9 +174,10 @@ fn powers_of_two(f: &mut Function, n: &Val) -> (Val, Val, Val) {
     (power(&half), power(&rest), power(&inverse))
 }
 
-/// 2^n of a whole f32 from -126 to 127.
+/// 2^n of a whole f32 from -126 to 127; something of a NaN.
 fn power_of_two(f: &mut Function, n: &Val) -> Val {
     let whole = integer(f, n);
+    let whole = f.ins(&format!("freeze {} {}", whole.ty(), whole.text), whole.dtype, whole.lanes);
     let biased = two(f, "add", &whole, &bits(&whole, 127));
     let word = two(f, "shl", &biased, &bits(&biased, 23));
     reinterpret(f, &word, n.dtype)
