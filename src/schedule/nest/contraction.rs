@@ -150,7 +150,9 @@ impl<'a> Scheduler<'a> {
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
-        let tile = self.tile(c.dtype.accumulator(), Cover { height, width, columns: n, sum: k });
+        let size = self.program.buffers[c.left].dtype.bytes() as u64;
+        let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * size;
+        let tile = self.tile(c.dtype.accumulator(), Cover { height, width, columns: n, sum: k, stride });
         let panel = tile.vectors * tile.lanes;
         let packed = self.pack(c, &sum, panel, n.div_ceil(panel), steps)?;
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));

@@ -36,7 +36,26 @@ pub struct Cover {
     pub columns: u64,
     /// Terms of each sum.
     pub sum: u64,
+    /// Bytes from a row of the left side to the next.
+    pub stride: u64,
 }
+
+impl Cover {
+    /// How many of so many rows lie in the same set of a first-level cache, which repeats after a page.
+    fn in_one_set(&self, rows: u64) -> u64 {
+        let mut apart = PAGE;
+        while apart > 1 && !self.stride.is_multiple_of(apart) {
+            apart /= 2;
+        }
+        rows.div_ceil(PAGE / apart)
+    }
+}
+
+/// Bytes after which addresses meet the same set of a first-level cache again.
+const PAGE: u64 = 4096;
+
+/// Lines of a set that rows of the left side can have beside those of the right: of eight or twelve.
+const WAYS: u64 = 6;
 
 /// Most vectors of a tile: a kibibyte of weights a step, read strictly forward, is what memory gives fastest to one row.
 const MOST_VECTORS: u64 = 16;
@@ -198,7 +217,9 @@ fn cost(tile: Tile, cover: Cover) -> f64 {
             return 0.0;
         }
         let (fma, loads) = ((rows * vectors) as f64 / 2.0, (rows + vectors) as f64 / 2.0);
-        fma.max(loads).max(4.0) * cover.sum as f64 + 20.0 + (rows * vectors) as f64
+        // rows that push one another out of the nearest cache come from the next one again and again
+        let far = if cover.in_one_set(rows) > WAYS { 1.25 } else { 1.0 };
+        fma.max(loads).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64
     };
     let panel = tile.vectors * tile.lanes;
     let left = (cover.columns % panel).div_ceil(tile.lanes);

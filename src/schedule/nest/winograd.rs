@@ -134,7 +134,10 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (rows, channels) = (w.count(), w.inputs);
-        let tile = self.tile(DType::F32, Cover { height: 1, width: rows, columns: w.outputs, sum: channels });
+        let tile = self.tile(
+            DType::F32,
+            Cover { height: 1, width: rows, columns: w.outputs, sum: channels, stride: 4 * channels },
+        );
         let panel = tile.vectors * tile.lanes;
         let panels = w.outputs.div_ceil(panel);
         let of_point = apart(channels * panel);
