@@ -36,6 +36,7 @@ const POSIX: &[&str] = &[
     "memset",
     "posix_memalign",
     "sched_getaffinity",
+    "sched_yield",
     "strlen",
     "write",
 ];

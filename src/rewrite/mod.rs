@@ -75,7 +75,10 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     let mut options = request.options.clone();
     options.left_out.extend(request.feeds.iter().map(|f| f.split(':').next().unwrap_or(f).to_string()));
     let library = match request.mode {
-        Mode::Native(native) => Some(Library::new(native, program, file)?),
+        Mode::Native(native) => {
+            let asked = format!("{:?} {:?} {fetches:?}", request.options.flags, request.options.until);
+            Some(Library::new(native, program, file, &asked)?)
+        }
         Mode::Annotate | Mode::Xla => None,
     };
     let mut rewriter = Rewriter::new(program, &options, request.mode, &fetches, library);

@@ -77,11 +77,13 @@ pub struct Ready(cluster::Ready);
 
 impl<'a> Library<'a> {
     /// An empty library for `program`, which is in `file`. Errors: `UnknownTensor` for feeds that are not there.
-    pub fn new(native: &'a Native, program: &Program, file: &[u8]) -> Result<Self> {
+    ///
+    /// `asked` is all that decides on the clusters beside them, as text: libraries that differ have ops of other names.
+    pub fn new(native: &'a Native, program: &Program, file: &[u8], asked: &str) -> Result<Self> {
         let facts = infer::infer(program, &given(program, &native.request)?);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
         let always = infer::infer(program, &given(program, &untold)?);
-        let said = format!("{native:?} {}", env!("CARGO_PKG_VERSION"));
+        let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
         let prefix = format!("{}_{:016x}", native.name, hash(hash(BASIS, file), said.as_bytes()));
         Ok(Library { native, facts, always, prefix, compiled: Vec::new() })
     }

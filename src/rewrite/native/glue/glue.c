@@ -46,6 +46,10 @@ extern void TF_ShapeInferenceContextConcatenateShapes(TF_ShapeInferenceContext *
                                                       TF_ShapeHandle *, TF_Status *);
 extern void TF_ShapeInferenceContextSetOutput(TF_ShapeInferenceContext *, int32_t i, TF_ShapeHandle *, TF_Status *);
 
+typedef struct { const void *data; size_t length; void (*deallocate)(void *, size_t); } TF_Buffer;
+__attribute__((weak)) extern TF_Buffer *TF_GetRegisteredKernelsForOp(const char *op, TF_Status *);
+__attribute__((weak)) extern void TF_DeleteBuffer(TF_Buffer *);
+
 enum { INTERNAL = 13, RESOURCE_EXHAUSTED = 8 };
 
 // POSIX. Mutexes and conditions are given more room than any system wants.
@@ -66,6 +70,7 @@ extern int pthread_cond_wait(Opaque *, Opaque *);
 extern int pthread_cond_broadcast(Opaque *);
 extern int pthread_create(void **thread, const void *attributes, void *(*)(void *), void *);
 extern int pthread_detach(void *thread);
+extern int sched_yield(void);
 __attribute__((weak)) extern int sched_getaffinity(int, size_t, void *); // Linux
 
 // The executor of compiled code, as the headers that tfaot writes declare it.
@@ -182,7 +187,9 @@ static void parallel_for(void *self, int64_t n, Task task, void *closure) {
   }
   take_part();
   atomic_fetch_add(&pool.epoch, 1);
-  while (atomic_load(&pool.active) > 0) tfaot_relax();
+  for (int64_t spins = 0; atomic_load(&pool.active) > 0; spins++)
+    if (spins < SPINS) tfaot_relax();
+    else sched_yield(); // a worker lost its processor
   pthread_mutex_unlock(&pool.taken);
 }
 
@@ -329,6 +336,16 @@ static void scalar_shape(TF_ShapeInferenceContext *ctx, TF_Status *status) {
   set_shape(ctx, 0, &scalar, status);
 }
 
+// Whether a copy of this library, under another name, was loaded before: two kernels of one op are none to TensorFlow.
+static int has_kernel(const char *op, TF_Status *status) {
+  if (!TF_GetRegisteredKernelsForOp || !TF_DeleteBuffer) return 0;
+  TF_Buffer *kernels = TF_GetRegisteredKernelsForOp(op, status);
+  if (!kernels) return 0;
+  int any = kernels->length > 0;
+  TF_DeleteBuffer(kernels);
+  return any;
+}
+
 static int register_op(const Cluster *c, const char *name, int native, TF_Status *status) {
   TF_OpDefinitionBuilder *op = TF_NewOpDefinitionBuilder(name);
   for (int32_t i = 0; i < c->arg_count; i++) TF_OpDefinitionBuilderAddInput(op, c->args[i].spec);
@@ -337,6 +354,7 @@ static int register_op(const Cluster *c, const char *name, int native, TF_Status
   TF_OpDefinitionBuilderSetShapeInferenceFunction(op, native ? c->shapes : scalar_shape);
   TF_RegisterOpDefinition(op, status);
   if (TF_GetCode(status) != 0) return 0;
+  if (has_kernel(name, status)) return 1;
   TF_KernelBuilder *kernel = TF_NewKernelBuilder(name, "CPU", c->create, native ? compute : fits_compute, destroy);
   TF_RegisterKernelBuilder(name, kernel, status);
   return TF_GetCode(status) == 0;

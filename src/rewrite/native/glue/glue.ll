@@ -171,8 +171,8 @@ entry:
   %call = tail call ptr @TF_NewOpDefinitionBuilder(ptr noundef %name) #7
   %arg_count = getelementptr inbounds nuw i8, ptr %c, i64 64
   %0 = load i32, ptr %arg_count, align 8
-  %cmp46 = icmp sgt i32 %0, 0
-  br i1 %cmp46, label %for.body.lr.ph, label %for.cond2.preheader
+  %cmp52 = icmp sgt i32 %0, 0
+  br i1 %cmp52, label %for.body.lr.ph, label %for.cond2.preheader
 
 for.body.lr.ph:                                   ; preds = %entry
   %args = getelementptr inbounds nuw i8, ptr %c, i64 16
@@ -186,8 +186,8 @@ land.rhs.lr.ph:                                   ; preds = %for.cond2.preheader
   %result_count = getelementptr inbounds nuw i8, ptr %c, i64 68
   %results = getelementptr inbounds nuw i8, ptr %c, i64 24
   %1 = load i32, ptr %result_count, align 4
-  %cmp353 = icmp sgt i32 %1, 0
-  br i1 %cmp353, label %for.body5, label %cond.true
+  %cmp359 = icmp sgt i32 %1, 0
+  br i1 %cmp359, label %for.body5, label %cond.true
 
 for.body:                                         ; preds = %for.body.lr.ph, %for.body
   %indvars.iv = phi i64 [ 0, %for.body.lr.ph ], [ %indvars.iv.next, %for.body ]
@@ -202,15 +202,15 @@ for.body:                                         ; preds = %for.body.lr.ph, %fo
   br i1 %cmp, label %for.body, label %for.cond2.preheader
 
 for.body5:                                        ; preds = %land.rhs.lr.ph, %for.body5
-  %indvars.iv5054 = phi i64 [ %indvars.iv.next51, %for.body5 ], [ 0, %land.rhs.lr.ph ]
+  %indvars.iv5660 = phi i64 [ %indvars.iv.next57, %for.body5 ], [ 0, %land.rhs.lr.ph ]
   %6 = load ptr, ptr %results, align 8
-  %arrayidx7 = getelementptr inbounds nuw %struct.Tensor, ptr %6, i64 %indvars.iv5054
+  %arrayidx7 = getelementptr inbounds nuw %struct.Tensor, ptr %6, i64 %indvars.iv5660
   %7 = load ptr, ptr %arrayidx7, align 8
   tail call void @TF_OpDefinitionBuilderAddOutput(ptr noundef %call, ptr noundef %7) #7
-  %indvars.iv.next51 = add nuw nsw i64 %indvars.iv5054, 1
+  %indvars.iv.next57 = add nuw nsw i64 %indvars.iv5660, 1
   %8 = load i32, ptr %result_count, align 4
   %9 = sext i32 %8 to i64
-  %cmp3 = icmp slt i64 %indvars.iv.next51, %9
+  %cmp3 = icmp slt i64 %indvars.iv.next57, %9
   br i1 %cmp3, label %for.body5, label %cond.true
 
 cond.true:                                        ; preds = %for.body5, %land.rhs.lr.ph
@@ -223,7 +223,7 @@ cond.end.critedge:                                ; preds = %for.cond2.preheader
   br label %cond.end
 
 cond.end:                                         ; preds = %cond.end.critedge, %cond.true
-  %tobool.not45 = phi ptr [ @compute, %cond.true ], [ @fits_compute, %cond.end.critedge ]
+  %tobool.not51 = phi ptr [ @compute, %cond.true ], [ @fits_compute, %cond.end.critedge ]
   %cond = phi ptr [ %10, %cond.true ], [ @scalar_shape, %cond.end.critedge ]
   tail call void @TF_OpDefinitionBuilderSetShapeInferenceFunction(ptr noundef %call, ptr noundef %cond) #7
   tail call void @TF_RegisterOpDefinition(ptr noundef %call, ptr noundef %status) #7
@@ -232,17 +232,35 @@ cond.end:                                         ; preds = %cond.end.critedge, 
   br i1 %cmp15.not, label %if.end17, label %cleanup
 
 if.end17:                                         ; preds = %cond.end
+  %tobool.i = icmp ne ptr @TF_GetRegisteredKernelsForOp, null
+  %tobool1.i = icmp ne ptr @TF_DeleteBuffer, null
+  %or.cond.i = and i1 %tobool.i, %tobool1.i
+  br i1 %or.cond.i, label %if.end.i, label %if.end21
+
+if.end.i:                                         ; preds = %if.end17
+  %call.i = tail call ptr @TF_GetRegisteredKernelsForOp(ptr noundef %name, ptr noundef %status) #7
+  %tobool2.not.i = icmp eq ptr %call.i, null
+  br i1 %tobool2.not.i, label %if.end21, label %if.end4.i
+
+if.end4.i:                                        ; preds = %if.end.i
+  %length.i = getelementptr inbounds nuw i8, ptr %call.i, i64 8
+  %11 = load i64, ptr %length.i, align 8
+  %cmp.i.not = icmp eq i64 %11, 0
+  tail call void @TF_DeleteBuffer(ptr noundef nonnull %call.i) #7
+  br i1 %cmp.i.not, label %if.end21, label %cleanup
+
+if.end21:                                         ; preds = %if.end17, %if.end.i, %if.end4.i
   %create = getelementptr inbounds nuw i8, ptr %c, i64 32
-  %11 = load ptr, ptr %create, align 8
-  %call20 = tail call ptr @TF_NewKernelBuilder(ptr noundef %name, ptr noundef nonnull @.str.3, ptr noundef %11, ptr noundef nonnull %tobool.not45, ptr noundef nonnull @destroy) #7
-  tail call void @TF_RegisterKernelBuilder(ptr noundef %name, ptr noundef %call20, ptr noundef %status) #7
-  %call21 = tail call i32 @TF_GetCode(ptr noundef %status) #7
-  %cmp22 = icmp eq i32 %call21, 0
-  %conv = zext i1 %cmp22 to i32
+  %12 = load ptr, ptr %create, align 8
+  %call24 = tail call ptr @TF_NewKernelBuilder(ptr noundef %name, ptr noundef nonnull @.str.3, ptr noundef %12, ptr noundef nonnull %tobool.not51, ptr noundef nonnull @destroy) #7
+  tail call void @TF_RegisterKernelBuilder(ptr noundef %name, ptr noundef %call24, ptr noundef %status) #7
+  %call25 = tail call i32 @TF_GetCode(ptr noundef %status) #7
+  %cmp26 = icmp eq i32 %call25, 0
+  %conv = zext i1 %cmp26 to i32
   br label %cleanup
 
-cleanup:                                          ; preds = %cond.end, %if.end17
-  %retval.0 = phi i32 [ %conv, %if.end17 ], [ 0, %cond.end ]
+cleanup:                                          ; preds = %if.end4.i, %cond.end, %if.end21
+  %retval.0 = phi i32 [ %conv, %if.end21 ], [ 0, %cond.end ], [ 1, %if.end4.i ]
   ret i32 %retval.0
 }
 
@@ -693,6 +711,10 @@ declare void @TF_RegisterKernelBuilder(ptr noundef, ptr noundef, ptr noundef) lo
 ; Function Attrs: mustprogress nocallback nofree nounwind willreturn memory(argmem: write)
 declare void @llvm.memset.p0.i64(ptr writeonly captures(none), i8, i64, i1 immarg) #4
 
+declare extern_weak ptr @TF_GetRegisteredKernelsForOp(ptr noundef, ptr noundef) #2
+
+declare extern_weak void @TF_DeleteBuffer(ptr noundef) #2
+
 declare void @TF_OpKernelContext_Failure(ptr noundef, ptr noundef) local_unnamed_addr #2
 
 declare void @free(ptr noundef) local_unnamed_addr #2
@@ -914,40 +936,53 @@ if.end16:                                         ; preds = %if.then12, %if.end5
   %10 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432), i64 %9 seq_cst, align 16
   %11 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
   %cmp.not.not6.i = icmp slt i64 %10, %11
-  br i1 %cmp.not.not6.i, label %if.end.i31, label %take_part.exit
+  br i1 %cmp.not.not6.i, label %if.end.i36, label %take_part.exit
 
-if.end.i31:                                       ; preds = %if.end16, %if.end.i31
-  %12 = phi i64 [ %19, %if.end.i31 ], [ %11, %if.end16 ]
-  %13 = phi i64 [ %18, %if.end.i31 ], [ %10, %if.end16 ]
+if.end.i36:                                       ; preds = %if.end16, %if.end.i36
+  %12 = phi i64 [ %19, %if.end.i36 ], [ %11, %if.end16 ]
+  %13 = phi i64 [ %18, %if.end.i36 ], [ %10, %if.end16 ]
   %14 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
   %add.i = add nsw i64 %14, %13
   %15 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 384), align 16
   %16 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 392), align 8
-  %cond.i32 = call i64 @llvm.smin.i64(i64 %add.i, i64 %12)
-  call void %15(ptr noundef %16, i64 noundef %13, i64 noundef %cond.i32) #7
+  %cond.i37 = call i64 @llvm.smin.i64(i64 %add.i, i64 %12)
+  call void %15(ptr noundef %16, i64 noundef %13, i64 noundef %cond.i37) #7
   %17 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
   %18 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432), i64 %17 seq_cst, align 16
   %19 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
   %cmp.not.not.i = icmp slt i64 %18, %19
-  br i1 %cmp.not.not.i, label %if.end.i31, label %take_part.exit
+  br i1 %cmp.not.not.i, label %if.end.i36, label %take_part.exit
 
-take_part.exit:                                   ; preds = %if.end.i31, %if.end16
+take_part.exit:                                   ; preds = %if.end.i36, %if.end16
   %20 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440), i64 1 seq_cst, align 8
   %21 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448) seq_cst, align 16
-  %cmp2033 = icmp sgt i64 %21, 0
-  br i1 %cmp2033, label %while.body, label %while.end
+  %cmp2038 = icmp sgt i64 %21, 0
+  br i1 %cmp2038, label %for.body, label %for.cond.cleanup
 
-while.body:                                       ; preds = %take_part.exit, %while.body
-  call void @tfaot_relax() #7
-  %22 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448) seq_cst, align 16
-  %cmp20 = icmp sgt i64 %22, 0
-  br i1 %cmp20, label %while.body, label %while.end
-
-while.end:                                        ; preds = %while.body, %take_part.exit
-  %call21 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @pool) #7
+for.cond.cleanup:                                 ; preds = %for.inc, %take_part.exit
+  %call25 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @pool) #7
   br label %return
 
-return:                                           ; preds = %while.end, %if.then3, %if.then
+for.body:                                         ; preds = %take_part.exit, %for.inc
+  %spins.039 = phi i64 [ %inc, %for.inc ], [ 0, %take_part.exit ]
+  %cmp21 = icmp samesign ult i64 %spins.039, 2000
+  br i1 %cmp21, label %if.then22, label %if.else
+
+if.then22:                                        ; preds = %for.body
+  call void @tfaot_relax() #7
+  br label %for.inc
+
+if.else:                                          ; preds = %for.body
+  %call23 = call i32 @sched_yield() #7
+  br label %for.inc
+
+for.inc:                                          ; preds = %if.then22, %if.else
+  %inc = add nuw nsw i64 %spins.039, 1
+  %22 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448) seq_cst, align 16
+  %cmp20 = icmp sgt i64 %22, 0
+  br i1 %cmp20, label %for.body, label %for.cond.cleanup
+
+return:                                           ; preds = %for.cond.cleanup, %if.then3, %if.then
   ret void
 }
 
@@ -956,6 +991,8 @@ declare i32 @pthread_mutex_trylock(ptr noundef) local_unnamed_addr #2
 declare i32 @pthread_cond_broadcast(ptr noundef) local_unnamed_addr #2
 
 declare hidden void @tfaot_relax() local_unnamed_addr #2
+
+declare i32 @sched_yield() local_unnamed_addr #2
 
 declare i32 @pthread_create(ptr noundef, ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #2
 
