@@ -66,6 +66,16 @@ fn compiled_clusters_have_their_code() {
 }
 
 #[test]
+fn other_targets_have_their_assembly() {
+    let report = data("testdata/graphs/mlp/graph.pb", &["--dim", "2", "--target", "aarch64-unknown-linux-gnu"]);
+    let code = report["code"].as_array().expect("clusters were compiled");
+    let kernels = code.iter().flat_map(|c| c["kernels"].as_array().expect("a list"));
+    for kernel in kernels {
+        assert!(kernel["asm"].as_str().expect("text").contains("\tret"), "{kernel}");
+    }
+}
+
+#[test]
 fn variables_are_fed_where_they_are_read() {
     let report = data("testdata/saved_model", &["--dim", "2"]);
     let clusters = report["clusters"].as_array().expect("a list");

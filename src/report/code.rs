@@ -92,8 +92,9 @@ fn functions(assembly: &str) -> HashMap<&str, &str> {
             found.insert(name, &assembly[from..at]);
             open = None;
         }
-        // A comment may follow the label.
-        let label = text.split('#').next().unwrap_or("").trim_end().strip_suffix(':');
+        // A comment may follow the label: behind `#` on x86, `//` on AArch64.
+        let bare = text.split('#').next().and_then(|t| t.split("//").next()).unwrap_or("");
+        let label = bare.trim_end().strip_suffix(':');
         if let Some(name) = label.filter(|l| open.is_none() && !l.starts_with('.') && !l.contains(char::is_whitespace))
         {
             open = Some((name.trim_start_matches('_'), at));
