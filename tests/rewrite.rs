@@ -5,6 +5,7 @@ use common::{path, program};
 use object::{Object, ObjectSymbol};
 use std::path::Path;
 use std::process::{Command, Output};
+use tfaot::tensor::Tensor;
 
 /// Clusters of any size.
 const SMALL: &[&str] = &["--tf-xla-flags=--tf_xla_min_cluster_size=1"];
@@ -110,4 +111,31 @@ fn the_glue_is_what_the_compiler_makes_of_its_source() {
     assert!(said.status.success(), "{}", common::said(&said));
     let kept = std::fs::read(path("src/rewrite/native/glue/glue.ll")).expect("it is there");
     assert!(said.stdout == kept, "run tools/make_glue");
+}
+
+/// `rewrite_abi/fake_tensorflow.c` loads the library and tries it.
+#[test]
+fn a_library_runs_behind_the_c_abi() {
+    let Some(gcc) = program(&["gcc"]) else { return };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let inside = |name: &str| dir.path().join(name).display().to_string();
+    let feeds = common::npz(&path("testdata/graphs/conv_net/feeds.npz"));
+    let (image, want) = (&feeds["image:0"], &common::npz(&path("testdata/graphs/conv_net/expect.npz"))["Identity:0"]);
+    std::fs::write(inside("in"), &image.bytes).expect("written");
+    let fake = path("tests/rewrite_abi/fake_tensorflow.c").display().to_string();
+    let flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic", "-o", &inside("fake"), &fake];
+    let said = Command::new(gcc).args(flags).args(["-ldl", "-lpthread"]).output().expect("it starts");
+    assert!(said.status.success(), "{}", common::said(&said));
+    for threads in ["1", "3"] {
+        let out = dir.path().join(format!("m{threads}.pb"));
+        let said = rewrite(&path("testdata/graphs/conv_net/graph.pb"), &out, &["--threads", threads]);
+        assert!(said.status.success(), "{}", common::said(&said));
+        let mut command = Command::new(inside("fake"));
+        command.args([out.with_extension("so").display().to_string(), inside("in"), inside("out")]);
+        let said = command.args(image.dims.iter().map(u64::to_string)).output().expect("it starts");
+        assert!(said.status.success(), "{}", common::said(&said));
+        let got = Tensor::new(want.dtype, want.dims.clone(), std::fs::read(inside("out")).expect("an answer"));
+        let (got, want): (Vec<f32>, Vec<f32>) = (got.to_vec(), want.to_vec());
+        assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-5), "{got:?} instead of {want:?}");
+    }
 }
