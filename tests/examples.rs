@@ -1,7 +1,7 @@
 //! Every command of the documentation, run as it is written, and its C text compiled.
 //!
 //! A folder has `model.pb`, `in.npz` and `out.npz` (the graph `conv_net` and TensorFlow's answers) and `saved_model`: the names
-//! that the pages use.
+//! that the pages use; a page's graph in text is `unique.pbtxt`.
 mod common;
 
 use common::{path, program};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Pages whose `sh` blocks are run.
-const PAGES: &[&str] = &["README.md", "docs/linking.md", "docs/report.md", "docs/rewriting.md"];
+const PAGES: &[&str] = &["README.md", "docs/clustering.md", "docs/linking.md", "docs/report.md", "docs/rewriting.md"];
 
 /// The blocks of `page` in language `language`.
 fn blocks(page: &str, language: &str) -> Vec<String> {
@@ -53,7 +53,10 @@ fn every_command_runs() {
     for page in PAGES {
         let folder = scene();
         let lines: Vec<String> = blocks(page, "sh").iter().flat_map(|b| b.lines().map(str::to_string)).collect();
-        let ours: Vec<&String> = lines.iter().filter(|l| l.starts_with("tfaot ")).collect();
+        if let [graph] = &blocks(page, "pbtxt")[..] {
+            std::fs::write(folder.path().join("unique.pbtxt"), graph).expect("written");
+        }
+        let ours: Vec<&String> = lines.iter().filter(|l| l.contains("tfaot ")).collect();
         assert!(!ours.is_empty(), "{page} has no commands");
         for line in ours {
             shell(line, folder.path());

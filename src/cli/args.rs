@@ -28,6 +28,8 @@ pub enum Verb {
     Rewrite(RewriteArgs),
     /// Write one page about a graph: its clusters, what keeps nodes outside, and the code of each cluster.
     Report(ReportArgs),
+    /// Pack a command that goes wrong with its graph, without weights, so that somebody else can run it.
+    Bug(BugArgs),
     /// Make a failing graph or HLO module small under a command of yours.
     Reduce(ReduceArgs),
     /// Measure the time of a call.
@@ -343,6 +345,22 @@ pub struct ClusterPassArgs {
     /// Take nodes out again that TensorFlow takes out after it named the clusters.
     #[arg(long)]
     pub declustered: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct BugArgs {
+    /// A GraphDef, a MetaGraphDef or a SavedModel.
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// The folder to write, which must not exist.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The verb that goes wrong and its flags, with `{}` for the graph.
+    #[arg(last = true, required = true, value_name = "VERB FLAGS")]
+    pub command: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -4,6 +4,7 @@
 //! diagnostic says how; 2: wrong usage. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
 mod bench;
+mod bug;
 mod check;
 mod cluster;
 mod cluster_text;
@@ -75,6 +76,7 @@ fn dispatch(verb: Verb) -> Result<Verdict> {
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Rewrite(args) => rewrite::run(&args),
+        Verb::Bug(args) => bug::run(&args),
         Verb::Reduce(args) => reduce::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Bench(args) => bench::run(&args),

@@ -22,6 +22,7 @@ pub mod raw;
 pub mod raw_attr;
 mod saved_model;
 pub mod schema;
+pub mod seeds;
 mod source;
 mod tensor_proto;
 mod text;

@@ -1,5 +1,6 @@
 //! NodeDef to a node whose inputs are still names.
 use super::attr_value::read_entry;
+use super::seeds;
 use super::wire::Reader;
 use crate::diag::{Error, Result};
 use crate::graph::Attr;
@@ -53,6 +54,9 @@ pub fn read_node<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result
             5 => node.attrs.extend(field.message("AttrEntry").and_then(|r| read_entry(r, names)).map_err(at_node)?),
             _ => {}
         }
+    }
+    if &*node.op == "Const" {
+        seeds::fill(&mut node.attrs);
     }
     Ok(node)
 }

@@ -186,7 +186,11 @@ pub(super) fn unknown_op(node: &Node) -> Error {
         }
         "Where" | "Unique" | "UniqueV2" | "UniqueWithCounts" | "UniqueWithCountsV2" | "ListDiff"
         | "DynamicPartition" => {
-            Error::user(Code::DynamicShape, format!("the size of what {op} returns depends on values at run time"))
+            let told = format!("the size of what {op} returns depends on values at run time");
+            Diagnostic::new(Code::DynamicShape, told)
+                .note("how many there are is only known when the graph runs, and compiled code has fixed sizes")
+                .help(format!("feed the result instead, with a size of your own: --feed {}=f32[8]", node.name))
+                .into()
         }
         "VarHandleOp" | "Variable" | "VariableV2" | "VarIsInitializedOp" => variable(op),
         _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),

@@ -7,9 +7,11 @@
 //! Source: Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input" (2002).
 mod graph;
 mod module;
+mod weights;
 
 pub use graph::reduce_graph;
 pub use module::{print as print_module, reduce_module};
+pub use weights::{Seeded, seed_weights};
 
 use crate::diag::Result;
 use std::collections::HashSet;
