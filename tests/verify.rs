@@ -1,0 +1,75 @@
+//! `tfaot verify` blames the op that departs, not the ops behind it.
+//!
+//! The reference is what a network computes in which the result of one op in the middle is altered: what comes before agrees with
+//! it, that op departs by itself, and what comes behind departs by what it was given.
+mod common;
+
+use common::{npz, path, said, succeed, tfaot};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tfaot::tensor::Tensor;
+
+const GRAPH: &str = "testdata/graphs/conv_net/graph.pb";
+const FEEDS: &str = "testdata/graphs/conv_net/feeds.npz";
+const BEFORE: &[&str] = &["Conv2D:0", "BiasAdd:0", "Relu:0", "depthwise:0", "BiasAdd_1:0"];
+const ALTERED: &str = "Relu6:0";
+const BEHIND: &[&str] = &["Conv2D_1:0", "Conv2D_2:0", "add:0", "Elu:0", "Identity:0"];
+
+/// Writes arrays of f32.
+fn write(file: &Path, arrays: &BTreeMap<String, Tensor>) {
+    let mut writer = npyz::npz::NpzWriter::create(file).expect("it is made");
+    for (name, tensor) in arrays {
+        use npyz::WriterBuilder;
+        let array = writer.array(name, Default::default()).expect("an array begins");
+        let mut array = array.default_dtype().shape(&tensor.dims).begin_nd().expect("it begins");
+        array.extend(bytemuck::cast_slice::<u8, f32>(&tensor.bytes).iter().copied()).expect("it is written");
+        array.finish().expect("it is written");
+    }
+}
+
+/// What `tfaot run` computes of these tensors.
+fn computed(fetches: &[&str], inputs: &Path, more: &[&str], out: &Path) -> BTreeMap<String, Tensor> {
+    let (inputs, shown) = (inputs.display().to_string(), out.display().to_string());
+    let mut words = vec!["run", GRAPH, "-q", "--inputs", &inputs, "--outputs", &shown];
+    fetches.iter().for_each(|f| words.extend(["--fetch", f]));
+    words.extend(more);
+    succeed(&words);
+    npz(out)
+}
+
+#[test]
+fn the_op_that_departs_is_named_and_what_it_hands_on_is_told_apart() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| folder.path().join(name);
+    let before = [BEFORE, &[ALTERED]].concat();
+    let mut reference = computed(&before, &path(FEEDS), &[], &at("before.npz"));
+    let tensor = &reference[ALTERED];
+    let values: Vec<f32> = bytemuck::cast_slice::<u8, f32>(&tensor.bytes).iter().map(|v| v + 0.5).collect();
+    let altered = Tensor::of(&tensor.dims, &values);
+    write(&at("altered.npz"), &BTreeMap::from([(ALTERED.to_string(), altered.clone())]));
+    reference.insert(ALTERED.to_string(), altered);
+    let fed = ["--feed", "Relu6=f32[2,8,8,16]"];
+    reference.extend(computed(BEHIND, &at("altered.npz"), &fed, &at("behind.npz")));
+    write(&at("reference.npz"), &reference);
+
+    let expect = at("reference.npz").display().to_string();
+    let words = ["verify", GRAPH, "-q", "--inputs", FEEDS, "--expect", &expect];
+    let output = tfaot(&[&words[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("standard output is JSON");
+    assert_eq!((&told["ok"], &told["first"]), (&Value::from(false), &Value::from(ALTERED)));
+    let step = |tensor: &str| {
+        let ops = told["ops"].as_array().expect("a list of ops");
+        ops.iter().find(|op| op["tensor"] == tensor).unwrap_or_else(|| panic!("{tensor} is not in {told:#}")).clone()
+    };
+    let number = |tensor: &str, key: &str| step(tensor)[key].as_f64();
+    assert!(BEFORE.iter().all(|t| number(t, "total") <= Some(1.0)), "{told:#}");
+    assert!(number(ALTERED, "own") > Some(1.0), "{told:#}");
+    assert!(
+        number("Conv2D_1:0", "total") > Some(1.0) && number("Conv2D_1:0", "own").is_some_and(|own| own <= 1.0),
+        "{told:#}"
+    );
+    let words = said(&tfaot(&words));
+    assert!(words.contains("`Relu6`") && words.contains("Relu6:0 (Relu6)"), "{words}");
+}
