@@ -127,7 +127,7 @@ fn refuse_assignments(program: &Program) -> Result<()> {
 }
 
 /// Whether an op changes a variable.
-fn assigns(op: &str) -> bool {
+pub fn assigns(op: &str) -> bool {
     const NAMES: &[&str] = &[
         "Assign",
         "AssignAdd",

@@ -9,6 +9,7 @@ use crate::graph::{Attr, Function, Graph, Node, NodeId, Program};
 use crate::import;
 use crate::import::raw::{RawFunction, RawGraph, RawNode};
 use crate::opdef;
+use crate::prepare;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -144,7 +145,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             return cluster::cluster_function(self.program, function, &self.options);
         }
         let mut options = self.options.clone();
-        options.left_out.extend(targets(place.graph));
+        options.left_out.extend(targets(place.graph, self.fetches));
+        if let Mode::Xla = self.mode {
+            // a session runs only what a fetch needs; in a cluster, a fetch of anything would assign
+            let assigning = place.graph.nodes.values().filter(|n| prepare::assigns(&n.op));
+            options.left_out.extend(assigning.map(|n| n.name.to_string()));
+        }
         cluster::cluster(self.program, &cluster::placed(place.graph)?, &options)
     }
 
@@ -375,11 +381,13 @@ fn outside_calls(program: &Program, graph: &Graph, unit: &Unit) -> Vec<Arc<str>>
     calls
 }
 
-/// Nodes without outputs that nothing waits for: a session runs them by their names.
-fn targets(graph: &Graph) -> Vec<String> {
+/// Nodes without outputs that are fetched or that nothing waits for: a session runs them by their names.
+fn targets(graph: &Graph, fetches: &[String]) -> Vec<String> {
     let waited: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
     let nothing = |n: &Node| opdef::find(&n.op).is_some_and(|d| d.output_count(n) == 0);
-    let alone = graph.nodes.iter().filter(|(id, n)| nothing(n) && !waited.contains(id));
+    let fetched: HashSet<&str> = fetches.iter().map(String::as_str).collect();
+    let run = |id: NodeId, n: &Node| !waited.contains(&id) || fetched.contains(&*n.name);
+    let alone = graph.nodes.iter().filter(|(id, n)| nothing(n) && run(*id, n));
     alone.map(|(_, n)| n.name.to_string()).collect()
 }
 
