@@ -29,7 +29,6 @@ fn apart(n: u64) -> u64 {
 
 impl<'a> Scheduler<'a> {
     /// `id` is the convolution itself or its epilogue; its operand has the margins that tiles need.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     pub(super) fn winograd(
         &mut self,
         scope: &mut Scope<'a>,
@@ -187,7 +186,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// `Aᵀ·m·A` of each tile `m` of the sums, then the epilogue.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn winograd_results(
         &mut self,
         scope: &mut Scope<'a>,
