@@ -1,7 +1,7 @@
 //! `convolution`: operands brought to `[batch, spatial.., features]` and `[spatial.., in, out]`, then one typed loop.
 use std::ops::Range;
 
-use super::dot::{Ring, Sums, row_times_strided, with_ring};
+use super::dot::{Ring, Sums, inner_product, row_times_strided, with_ring};
 use super::machine::{Machine, invalid};
 use super::shape_ops::transpose;
 use crate::diag::{Code, Error, Result};
@@ -42,6 +42,9 @@ impl Taps {
         &self.table[o * self.size..(o + 1) * self.size]
     }
 }
+
+/// With fewer outputs than this each is an inner product, whose sum is made of eight, as a matrix times a vector is.
+const FEW_OUTPUTS: usize = 8;
 
 /// Convolution; the element type is that of `shape`.
 pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, shape: &ArrayShape) -> Result<Tensor> {
@@ -117,11 +120,26 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
     let parts =
         if one_channel(ins, groups) { Parts::whole(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
     let mut sums = Sums::<T>::new(parts, outs);
+    let few = (groups == 1 && outs < FEW_OUTPUTS).then(|| by_output(&kernel, outs));
+    let mut read = vec![T::zeroed(); if few.is_some() { windows * ins } else { 0 }];
     for (i, acc) in out.chunks_exact_mut(outs).enumerate() {
         let (batch, mut rest) = (i / positions, i % positions);
         for a in (0..spatial).rev() {
             position[a] = rest % dims[a + 1] as usize;
             rest /= dims[a + 1] as usize;
+        }
+        if let Some(few) = &few {
+            for (t, to) in read.chunks_exact_mut(ins).enumerate() {
+                unravel(t, taps, &mut tap);
+                match source(taps, &position, &tap, &steps) {
+                    Some(at) => to.copy_from_slice(&src[batch * batch_step + at..][..ins]),
+                    None => to.fill(T::zeroed()),
+                }
+            }
+            for (a, kernel) in acc.iter_mut().zip(few.chunks_exact(read.len())) {
+                *a = inner_product::<T>(&read, kernel);
+            }
+            continue;
         }
         sums.into_zeros(acc, |acc, terms| {
             for t in terms.start / ins..terms.end.div_ceil(ins) {
@@ -136,6 +154,11 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
         });
     }
     out
+}
+
+/// The kernel, output by output.
+fn by_output<T: Ring>(kernel: &[T], outs: usize) -> Vec<T> {
+    (0..outs).flat_map(|o| kernel.iter().skip(o).step_by(outs).copied()).collect()
 }
 
 /// Depthwise convolutions: each group reads one channel.

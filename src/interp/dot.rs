@@ -206,7 +206,7 @@ fn span(i: usize, n: usize) -> Range<usize> {
 }
 
 /// Σ xᵢ yᵢ in eight partial sums.
-fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T::Sum {
+pub(super) fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T::Sum {
     let mut parts = [T::ZERO; 8];
     let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
     let mut total = xs.remainder().iter().zip(ys.remainder()).fold(T::ZERO, |s, (&a, &b)| T::plus(s, a, b));
