@@ -141,7 +141,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
             }
             continue;
         }
-        sums.into_zeros(acc, |acc, terms| {
+        sums.add_up(acc, |acc, terms| {
             for t in terms.start / ins..terms.end.div_ceil(ins) {
                 unravel(t, taps, &mut tap);
                 let Some(at) = source(taps, &position, &tap, &steps) else { continue };

@@ -153,7 +153,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
             let (x_row, y_matrix) = (&xs[span(i, k)], &ys[span(batch, k * n)]);
             let out_row = &mut out[span(i, n)];
             if by_rows {
-                sums.into_zeros(out_row, |acc, terms| {
+                sums.add_up(out_row, |acc, terms| {
                     row_times_strided::<T>(acc, &x_row[terms.clone()], &y_matrix[terms.start * n..terms.end * n], n);
                 });
             } else {
@@ -181,7 +181,7 @@ impl<T: Ring> Sums<T> {
     }
 
     /// Adds all terms to `out`, which is zero; `add_terms` adds a range of them to what it is given.
-    pub(super) fn into_zeros(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
+    pub(super) fn add_up(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
         let add = |to: &mut [T::Sum], from: &[T::Sum]| to.iter_mut().zip(from).for_each(|(a, &b)| *a = T::add(*a, b));
         let Parts { groups, most } = &self.parts;
         if let [terms] = &groups[..]

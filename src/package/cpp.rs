@@ -64,7 +64,7 @@ pub fn header(program: &Program, class: &ClassName) -> String {
     }
     let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
     let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();
-    let guard = [&class.namespaces[..], &[class.class.clone()]].concat().join("_").to_uppercase();
+    let guard = [&class.namespaces[..], std::slice::from_ref(&class.class)].concat().join("_").to_uppercase();
     CLASS
         .replace("{VERSION}", env!("CARGO_PKG_VERSION"))
         .replace("{GUARD}", &guard)

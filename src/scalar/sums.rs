@@ -19,7 +19,7 @@ const PRODUCTS_OF_A_THREAD: u64 = 1_600_000;
 impl Parts {
     /// All terms one after another.
     pub fn whole(units: u64) -> Parts {
-        Parts { groups: vec![0..units], most: units.max(1) }
+        Parts { groups: std::iter::once(0..units).collect(), most: units.max(1) }
     }
 
     /// Of each of `outputs` sums of `units` times `unit` terms in floats. Sums of many terms are made of nearly equal
@@ -37,7 +37,7 @@ impl Parts {
             let half = terms.div_ceil(2).next_multiple_of(8);
             return Parts { groups: vec![0..half, half..units], most: part(half) };
         }
-        Parts { groups: vec![0..units], most: (part(terms) / unit.max(1)).max(1) }
+        Parts { groups: std::iter::once(0..units).collect(), most: (part(terms) / unit.max(1)).max(1) }
     }
 
     /// The parts of one group.
