@@ -116,14 +116,15 @@ struct Scheduler<'a> {
     spare_bytes: u64,
 }
 
-/// By how much the constants of a module may grow for speed: a twelfth and a quarter of a mebibyte.
+/// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte; what
+/// fills up the last panels takes about as much again.
 fn spare_bytes(module: &Module) -> u64 {
     let insts = module.comps.values().flat_map(|c| c.insts.values());
     let constants = insts.map(|i| match &i.op {
         Op::Constant(Literal::Array(t)) => t.bytes.len() as u64,
         _ => 0,
     });
-    constants.sum::<u64>() / 12 + (256 << 10)
+    constants.sum::<u64>() / 24 + (128 << 10)
 }
 
 fn refuse(comp: &Computation, id: InstId, why: &str) -> Error {
