@@ -153,8 +153,8 @@ fn text_means_what_binary_means() {
     let p = from_text(
         "# a graph\nnode { name: 'a' op: \"Con\" 'st' attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } }\n\
          float_val: [1.5, -inf] } } } attr < key: 'i' value: < i: -0x10 > >, attr { key: 'l' value { list { i: 1 i: 2 type: [] } } } }\n\
-         node { name: 'b' op: 'Relu' input: 'a' attr { key: 's' value { s: '\\303\\x28\\n' } } experimental_type { x { [a/b] { c: 1 } } }
-         experimental_debug_info { original_node_names: 'c' } }\n\
+         node { name: 'b' op: 'Relu' input: 'a' attr { key: 's' value { s: '\\303\\x28\\n' } } experimental_debug_info { original_node_names: 'c' } }
+         library { registered_gradients { x { [a/b] { c: 1 } } } }\n\
          versions { producer: 5; }",
     )
     .unwrap();
