@@ -106,3 +106,25 @@ fn the_programs_about_linking_compile() {
         }
     }
 }
+
+/// The commands about a real model, where `TFAOT_HANDTRACK` names its `model.json`; what they print is what the page says.
+#[test]
+fn the_commands_about_a_real_model_run() {
+    let Some(model) = std::env::var_os("TFAOT_HANDTRACK") else { return };
+    let folder = scene();
+    let model = path("").join(model);
+    let weights = model.parent().expect("it is in a folder");
+    for entry in std::fs::read_dir(weights).expect("its folder").flatten() {
+        if entry.path().extension().is_some_and(|e| e == "bin") {
+            std::fs::copy(entry.path(), folder.path().join(entry.file_name())).expect("copied");
+        }
+    }
+    std::fs::copy(&model, folder.path().join("handtrack.json")).expect("copied");
+    let lines: Vec<String> =
+        blocks("docs/clustering.md", "bash").iter().flat_map(|b| b.lines().map(str::to_string)).collect();
+    assert_eq!(lines.len(), 5);
+    for (line, says) in lines.iter().zip(["765 of 1199", "s8, q8, not f32", "181 came into", "35 came into", "92.2 %"])
+    {
+        shell(&format!("{line} | tee out.txt; grep -qF -- '{says}' out.txt"), folder.path());
+    }
+}
