@@ -101,10 +101,11 @@ fn features_last(x: &Tensor, d: &ConvDims) -> (Tensor, usize) {
 }
 
 fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: usize) -> Vec<T::Sum> {
+    let groups = groups.max(1);
     let (src, kernel) = (x.view::<T>(), k.view::<T>());
     let features = *x.dims.last().unwrap_or(&1) as usize;
-    let (ins, outs) = (features / groups.max(1), *dims.last().unwrap_or(&1) as usize);
-    let outs_a_group = outs / groups.max(1);
+    let (ins, outs) = (features / groups, *dims.last().unwrap_or(&1) as usize);
+    let outs_a_group = outs / groups;
     let mut out = vec![T::ZERO; dims.iter().product::<u64>() as usize];
     if out.is_empty() || src.is_empty() || kernel.is_empty() {
         return out;
