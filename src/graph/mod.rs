@@ -7,6 +7,7 @@ pub use types::{PartialShape, TfType};
 
 use crate::util::id_vec::IdVec;
 use indexmap::IndexMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 crate::ids! {
@@ -93,6 +94,21 @@ pub struct Program {
 }
 
 impl Node {
+    /// The node inside a function that is called with these attributes: placeholders replaced.
+    pub fn instantiate(&self, attrs: &[(Arc<str>, Attr)]) -> Cow<'_, Self> {
+        if attrs.is_empty() || !self.attrs.iter().any(|a| matches!(a.1, Attr::Placeholder(_))) {
+            return Cow::Borrowed(self);
+        }
+        let mut node = self.clone();
+        for (_, value) in &mut node.attrs {
+            if let Attr::Placeholder(name) = value
+                && let Some(bound) = attrs.iter().find(|a| *a.0 == **name)
+            {
+                *value = bound.1.clone();
+            }
+        }
+        Cow::Owned(node)
+    }
     /// The attribute `name`.
     pub fn attr(&self, name: &str) -> Option<&Attr> {
         self.attrs.iter().find(|a| &*a.0 == name).map(|a| &a.1)

@@ -79,6 +79,33 @@ pub struct ConvDims {
     pub batch_group_count: u64,
 }
 
+/// The two named axes of a convolution's operand, kernel or result, and its spatial ones.
+pub(in crate::hlo) type ConvAxes = (usize, usize, Vec<usize>);
+
+impl ConvDims {
+    /// The axes alone: operand and result as (batch, feature, spatial), the kernel as (input feature, output feature,
+    /// spatial). No window, groups of one.
+    pub(in crate::hlo) fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
+        let (input_batch, input_feature, input_spatial) = input;
+        let (kernel_input_feature, kernel_output_feature, kernel_spatial) = kernel;
+        let (output_batch, output_feature, output_spatial) = output;
+        Self {
+            window: Vec::new(),
+            input_batch,
+            input_feature,
+            input_spatial,
+            kernel_input_feature,
+            kernel_output_feature,
+            kernel_spatial,
+            output_batch,
+            output_feature,
+            output_spatial,
+            feature_group_count: 1,
+            batch_group_count: 1,
+        }
+    }
+}
+
 /// The axes of a `gather`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GatherDims {

@@ -8,7 +8,6 @@ use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::host::find_host;
 use crate::ops::symbols::{Dim, Site, Symbols, Why};
 use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -87,7 +86,7 @@ impl<'p> Inference<'p> {
     pub fn walk(&mut self, scope: Scope, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
         let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
         for id in order(scope.graph) {
-            let node = instantiate(&scope.graph.nodes[id], scope.attrs);
+            let node = scope.graph.nodes[id].instantiate(scope.attrs);
             let site = Site { graph: scope.number, node: id };
             self.budget = self.budget.saturating_sub(1);
             let args = self.args(&node, site, seeds, &facts);
@@ -283,20 +282,4 @@ fn order(graph: &Graph) -> Vec<NodeId> {
     }
     order.extend(graph.nodes.ids().filter(|id| !done[id.0 as usize]));
     order
-}
-
-/// The node with attribute placeholders replaced.
-fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> {
-    if attrs.is_empty() || !node.attrs.iter().any(|a| matches!(a.1, Attr::Placeholder(_))) {
-        return Cow::Borrowed(node);
-    }
-    let mut node = node.clone();
-    for (_, value) in &mut node.attrs {
-        if let Attr::Placeholder(name) = value
-            && let Some(bound) = attrs.iter().find(|a| *a.0 == **name)
-        {
-            *value = bound.1.clone();
-        }
-    }
-    Cow::Owned(node)
 }

@@ -23,19 +23,9 @@ pub(super) fn simple_op(comp: &Computation) -> Option<ScalarOp> {
     let root = comp.insts.get(comp.root)?;
     let Op::Elementwise(op) = root.op else { return None };
     let numbers: Option<Vec<usize>> = root.operands.iter().map(|&o| parameter(comp, o)).collect();
-    let commutes = matches!(
-        op,
-        ScalarOp::Add
-            | ScalarOp::Multiply
-            | ScalarOp::Maximum
-            | ScalarOp::Minimum
-            | ScalarOp::And
-            | ScalarOp::Or
-            | ScalarOp::Xor
-    );
     match numbers?[..] {
         [0, 1] => Some(op),
-        [1, 0] if commutes => Some(op),
+        [1, 0] if op.commutes() => Some(op),
         _ => None,
     }
 }

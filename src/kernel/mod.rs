@@ -245,6 +245,18 @@ impl Program {
 }
 
 impl Kernel {
+    /// Whether an expression differs from lane to lane of the loop over `lane`.
+    pub fn varies(&self, id: ExprId, lane: VarId) -> bool {
+        match &self.exprs[id] {
+            Expr::Const(..) | Expr::Fold(..) => false,
+            Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
+                x.depends_on(lane, &|e| self.varies(e, lane))
+            }
+            Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a, lane)),
+            Expr::Reg(r, _) => self.regs[*r].lanes > 1,
+            Expr::Lanes(_, _, _, count) => *count > 1,
+        }
+    }
     /// Whether its chunks are offered to other threads: a kernel of little work is not worth the hand-over.
     pub fn is_shared(&self) -> bool {
         self.flops >= 20_000 && self.count() > 1

@@ -4,7 +4,6 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, Program};
 use crate::hlo::{Builder, Metadata};
 use crate::ops::{self, Lower, LowerCtx, Value};
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -65,7 +64,7 @@ impl<'p> Walker<'p> {
             })
         };
         for id in order {
-            let node = instantiate(&scope.graph.nodes[id], scope.attrs);
+            let node = scope.graph.nodes[id].instantiate(scope.attrs);
             let args: Result<Vec<Slot>> = node.inputs.iter().map(|e| look_up(&values, e)).collect();
             match args.and_then(|args| self.node(&node, args)) {
                 Ok(outputs) => values[id.0 as usize] = outputs,
@@ -150,22 +149,6 @@ impl<'p> Walker<'p> {
             self.errors.push(d);
         }
     }
-}
-
-/// The node with attribute placeholders replaced.
-fn instantiate<'a>(node: &'a Node, attrs: &[(Arc<str>, Attr)]) -> Cow<'a, Node> {
-    if attrs.is_empty() || !node.attrs.iter().any(|a| matches!(a.1, Attr::Placeholder(_))) {
-        return Cow::Borrowed(node);
-    }
-    let mut node = node.clone();
-    for (_, value) in &mut node.attrs {
-        if let Attr::Placeholder(name) = value
-            && let Some(bound) = attrs.iter().find(|a| *a.0 == **name)
-        {
-            *value = bound.1.clone();
-        }
-    }
-    Cow::Owned(node)
 }
 
 /// Why an op without a row can't be compiled.

@@ -165,7 +165,34 @@ scalar_ops! {
     Fma "fma" 3;
 }
 
+impl Direction {
+    /// XLA's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Eq => "EQ",
+            Direction::Ne => "NE",
+            Direction::Ge => "GE",
+            Direction::Gt => "GT",
+            Direction::Le => "LE",
+            Direction::Lt => "LT",
+        }
+    }
+}
+
 impl ScalarOp {
+    /// Whether exchanged operands of two give the same result.
+    pub const fn commutes(self) -> bool {
+        matches!(
+            self,
+            ScalarOp::Add
+                | ScalarOp::Multiply
+                | ScalarOp::Maximum
+                | ScalarOp::Minimum
+                | ScalarOp::And
+                | ScalarOp::Or
+                | ScalarOp::Xor
+        )
+    }
     /// The type of the result for operands of these types.
     pub fn result(self, operands: &[DType]) -> DType {
         let last = operands.last().copied().unwrap_or(DType::F32);

@@ -1,7 +1,7 @@
 //! Windows and the axes of convolutions as messages, both ways.
 use super::generated::xla_data::{ConvolutionDimensionNumbers, Window, WindowDimension};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::attrs::{ConvAxes, ConvDims, WindowDim};
 
 /// More axes than any convolution's labels can name.
 const MAX_RANK: usize = 12;
@@ -55,29 +55,14 @@ pub(super) fn write_convolution(d: &ConvDims) -> ConvolutionDimensionNumbers {
 
 /// The axes alone: no window, groups of one. Errors: `Code::BadEncoding` for axes that are no permutation.
 pub(super) fn read_convolution(p: &ConvolutionDimensionNumbers) -> Result<ConvDims> {
-    let (input_batch, input_feature, input_spatial) =
-        axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?;
-    let (kernel_input_feature, kernel_output_feature, kernel_spatial) =
-        axes(p.kernel_input_feature_dimension, p.kernel_output_feature_dimension, &p.kernel_spatial_dimensions)?;
-    let (output_batch, output_feature, output_spatial) =
-        axes(p.output_batch_dimension, p.output_feature_dimension, &p.output_spatial_dimensions)?;
-    Ok(ConvDims {
-        window: Vec::new(),
-        input_batch,
-        input_feature,
-        input_spatial,
-        kernel_input_feature,
-        kernel_output_feature,
-        kernel_spatial,
-        output_batch,
-        output_feature,
-        output_spatial,
-        feature_group_count: 1,
-        batch_group_count: 1,
-    })
+    Ok(ConvDims::of_axes(
+        axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?,
+        axes(p.kernel_input_feature_dimension, p.kernel_output_feature_dimension, &p.kernel_spatial_dimensions)?,
+        axes(p.output_batch_dimension, p.output_feature_dimension, &p.output_spatial_dimensions)?,
+    ))
 }
 
-fn axes(first: i64, second: i64, spatial: &[i64]) -> Result<(usize, usize, Vec<usize>)> {
+fn axes(first: i64, second: i64, spatial: &[i64]) -> Result<ConvAxes> {
     let all: Vec<i64> = [first, second].into_iter().chain(spatial.iter().copied()).collect();
     let mut sorted = all.clone();
     sorted.sort_unstable();

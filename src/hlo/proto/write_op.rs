@@ -15,7 +15,7 @@ use super::{carried, dims, literal};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::*;
 use crate::hlo::{Inst, Op, Shape, text};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
 
 fn axes(dims: &[usize]) -> Vec<i64> {
@@ -169,15 +169,7 @@ pub(super) fn fusion_kind(kind: FusionKind) -> &'static str {
 fn scalar(op: ScalarOp, operands: &[&Shape], p: &mut HloInstructionProto) {
     match op {
         ScalarOp::Compare(direction, kind) => {
-            let word = match direction {
-                Direction::Eq => "EQ",
-                Direction::Ne => "NE",
-                Direction::Ge => "GE",
-                Direction::Gt => "GT",
-                Direction::Le => "LE",
-                Direction::Lt => "LT",
-            };
-            p.comparison_direction = word.to_string();
+            p.comparison_direction = direction.name().to_string();
             let class = operands.first().and_then(|s| s.as_array()).map(|a| a.dtype.class());
             let word = match (kind, class) {
                 (CompareKind::Total, _) => "TOTALORDER",

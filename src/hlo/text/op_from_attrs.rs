@@ -350,30 +350,15 @@ fn conv_dims(attrs: &mut Attrs) -> Result<ConvDims> {
 pub(super) fn dim_labels(text: &str) -> Result<ConvDims> {
     let (lhs, rest) = text.split_once('_').unwrap_or(("", ""));
     let (rhs, out) = rest.split_once("->").unwrap_or(("", ""));
-    let (input_batch, input_feature, input_spatial) = labels(lhs, 'b', 'f')?;
-    let (kernel_input_feature, kernel_output_feature, kernel_spatial) = labels(rhs, 'i', 'o')?;
-    let (output_batch, output_feature, output_spatial) = labels(out, 'b', 'f')?;
+    let dims = ConvDims::of_axes(labels(lhs, 'b', 'f')?, labels(rhs, 'i', 'o')?, labels(out, 'b', 'f')?);
     if lhs.len() != rhs.len() || rhs.len() != out.len() {
         return Err("convolution lhs, rhs, and output must have same rank".to_string());
     }
-    Ok(ConvDims {
-        window: Vec::new(),
-        input_batch,
-        input_feature,
-        input_spatial,
-        kernel_input_feature,
-        kernel_output_feature,
-        kernel_spatial,
-        output_batch,
-        output_feature,
-        output_spatial,
-        feature_group_count: 1,
-        batch_group_count: 1,
-    })
+    Ok(dims)
 }
 
 /// Positions of two letters and of the digits 0, 1, 2 ….
-fn labels(text: &str, first: char, second: char) -> Result<(usize, usize, Vec<usize>)> {
+fn labels(text: &str, first: char, second: char) -> Result<ConvAxes> {
     let (Some(a), Some(b)) = (text.find(first), text.find(second)) else {
         return Err(format!("dim labels {text} lack {first} or {second}"));
     };

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::lexer::is_reserved;
 use crate::hlo::attrs::*;
 use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op};
-use crate::scalar::{CompareKind, Direction, ScalarOp, small_float};
+use crate::scalar::{CompareKind, ScalarOp, small_float};
 use crate::tensor::{DType, DTypeClass, Tensor};
 use crate::util::id_vec::{Id, IdVec};
 
@@ -343,15 +343,7 @@ fn foreign(f: &Foreign, comps: &IdVec<CompId, String>) -> Pairs {
 fn scalar_attributes(op: ScalarOp) -> Pairs {
     match op {
         ScalarOp::Compare(direction, kind) => {
-            let word = match direction {
-                Direction::Eq => "EQ",
-                Direction::Ne => "NE",
-                Direction::Ge => "GE",
-                Direction::Gt => "GT",
-                Direction::Le => "LE",
-                Direction::Lt => "LT",
-            };
-            let mut out = vec![("direction".to_string(), word.to_string())];
+            let mut out = vec![("direction".to_string(), direction.name().to_string())];
             if kind == CompareKind::Total {
                 out.push(("type".to_string(), "TOTALORDER".to_string()));
             }

@@ -260,14 +260,7 @@ impl<'a> Check<'a> {
 
     /// Whether a value differs from lane to lane here.
     fn varies(&self, id: ExprId) -> bool {
-        let Some((lane, _)) = self.lane else { return false };
-        match &self.kernel.exprs[id] {
-            Expr::Const(..) | Expr::Fold(..) => false,
-            Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => x.depends_on(lane, &|e| self.varies(e)),
-            Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a)),
-            Expr::Reg(r, _) => self.kernel.regs[*r].lanes > 1,
-            Expr::Lanes(_, _, _, count) => *count > 1,
-        }
+        self.lane.is_some_and(|(lane, _)| self.kernel.varies(id, lane))
     }
 }
 

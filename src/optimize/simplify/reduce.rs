@@ -13,17 +13,7 @@ pub fn combiner(module: &Module, comp: CompId) -> Option<ScalarOp> {
     let root = &comp[comp.root];
     let Op::Elementwise(op) = root.op else { return None };
     let [x, y] = comp.params[..] else { return None };
-    let commutes = matches!(
-        op,
-        ScalarOp::Add
-            | ScalarOp::Multiply
-            | ScalarOp::Maximum
-            | ScalarOp::Minimum
-            | ScalarOp::And
-            | ScalarOp::Or
-            | ScalarOp::Xor
-    );
-    (commutes && (root.operands == [x, y] || root.operands == [y, x])).then_some(op)
+    (op.commutes() && (root.operands == [x, y] || root.operands == [y, x])).then_some(op)
 }
 
 /// Whether folding one element `v` into `init` gives `v` (the sign of a zero aside).
