@@ -190,3 +190,29 @@ fn xla_flags_dump_under_the_names_of_xla() {
     let message = names.iter().find(|n| n.ends_with("after_optimizations.hlo.pb")).expect("a message");
     succeed(&["hlo", "verify", &dumps.join(message).display().to_string()]);
 }
+
+#[test]
+fn the_machine_is_measured_without_a_graph() {
+    exits(2, &["bench"]);
+    exits(2, &["bench", MLP, "--machine"]);
+    let told = json(&succeed(&["bench", "--machine", "--json"]));
+    assert!(told["llvm_cpu"].is_string() && told["fma"][0]["one_gflops"].as_f64() > Some(0.1), "{told}");
+    let levels: Vec<&str> =
+        told["memory"].as_array().into_iter().flatten().filter_map(|m| m["level"].as_str()).collect();
+    assert_eq!(levels, ["L1", "L2", "L3", "DRAM"]);
+    assert!(told["memory"][0]["one_gbs"].as_f64() > Some(0.1), "{told}");
+}
+
+#[test]
+fn a_profile_counts_the_rounds_of_loops() {
+    let told = json(&succeed(&["bench", "testdata/graphs/loops/graph.pb", "--profile", "--json", "--runs", "1", "-q"]));
+    let kernels = told["kernels"].as_array().expect("kernels");
+    let rounds = |k: &&Value| k["launches"].as_u64() > Some(1);
+    assert!(kernels.iter().any(|k| rounds(&k)), "{told}");
+    for k in kernels.iter().filter(rounds) {
+        let (bytes, ms, gbs) = (k["bytes"].as_f64(), k["ms"].as_f64(), k["gbs"].as_f64());
+        let (Some(bytes), Some(ms), Some(gbs)) = (bytes, ms, gbs) else { panic!("{k}") };
+        assert!((gbs - bytes / (ms * 1e6)).abs() <= 1e-6 * gbs, "{k}");
+        assert_eq!(k["bytes"].as_u64().map(|b| b % k["launches"].as_u64().unwrap_or(1)), Some(0), "{k}");
+    }
+}

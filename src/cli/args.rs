@@ -32,7 +32,8 @@ pub enum Verb {
     Bug(BugArgs),
     /// Make a failing graph or HLO module small under a command of yours.
     Reduce(ReduceArgs),
-    /// Measure the time of a call.
+    /// Measure the time of a call, or what this machine can do at most.
+    #[command(mut_arg("graph", |a| a.required(false).required_unless_present("machine")))]
     Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
     #[command(subcommand)]
@@ -406,7 +407,7 @@ pub struct InspectArgs {
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     #[command(flatten)]
-    pub graph: GraphArgs,
+    pub graph: Option<GraphArgs>,
     /// Arrays with tensor names as keys; without it they are random.
     #[arg(long, value_name = "IN.npz")]
     pub inputs: Option<PathBuf>,
@@ -425,6 +426,9 @@ pub struct BenchArgs {
     /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s and share of this machine's peak.
     #[arg(long)]
     pub profile: bool,
+    /// Instead of a graph, measure this machine: f32 multiply-adds at each width of vectors, GB/s of caches and memory.
+    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs"])]
+    pub machine: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,

@@ -1,8 +1,7 @@
 //! `tfaot bench`: the time of a call of compiled code.
 use super::args::BenchArgs;
 use super::native::Session;
-use super::profile;
-use super::{Verdict, graph, inputs, out};
+use super::{Verdict, graph, inputs, machine, out, profile};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::Result;
@@ -11,15 +10,16 @@ use std::time::{Duration, Instant};
 
 /// Compiles, warms up, measures, prints.
 pub fn run(args: &BenchArgs) -> Result<Verdict> {
+    let Some(graph_args) = &args.graph else { return machine::run(args) };
     let start = Instant::now();
     let target = graph::target(&args.target)?;
-    let name = graph::model_name(None, &args.graph.graph)?;
-    let front = graph::front(&args.graph)?;
-    let keys = graph::result_keys(&args.graph, &front.lowered);
+    let name = graph::model_name(None, &graph_args.graph)?;
+    let front = graph::front(graph_args)?;
+    let keys = graph::result_keys(graph_args, &front.lowered);
     let infos = front.lowered.args.clone();
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let built = compile::build(front.lowered, &name, &name, &target, launches, &mut None)
-        .map_err(|e| graph::in_file(e, &args.graph))?;
+        .map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let values = inputs::load(args.inputs.as_deref(), &infos)?;
     let mut session = Session::new(&built, &target, &values, args.threads.into())?;

@@ -158,10 +158,10 @@ impl Session {
         if code == 0 { Ok(()) } else { Err(Error::internal("run", format!("the compiled code returned {code}"))) }
     }
 
-    /// One call of an object made with [`crate::codegen::Launches::Observed`]; adds the time of each launch to `times`, by kernel.
+    /// One call of an object made with [`crate::codegen::Launches::Observed`]; adds up the launches of each kernel in `spent`.
     ///
     /// Errors: an internal error where the object has no table of kernels, or returns a code.
-    pub fn call_observed(&mut self, program: &Program, times: &mut [Duration]) -> Result<()> {
+    pub fn call_observed(&mut self, program: &Program, spent: &mut [Spent]) -> Result<()> {
         let symbol = format!("{}_kernels", program.name);
         // SAFETY: such an object defines the symbol, an array of as many pointers as the program has kernels.
         let table: &[*const c_void] = unsafe {
@@ -171,7 +171,7 @@ impl Session {
         };
         let ids = table.iter().enumerate().map(|(i, &at)| (at, i)).collect();
         let shared = program.kernels.values().map(|k| k.is_shared()).collect();
-        let mut observer = Observer { pool: self.pool.as_ref(), ids, shared, times };
+        let mut observer = Observer { pool: self.pool.as_ref(), ids, shared, spent };
         let num_threads = self.pool.as_ref().map_or(1, Pool::threads) as i32;
         let executor =
             Executor { this: std::ptr::from_mut(&mut observer).cast(), num_threads, parallel_for: observed_for };
@@ -255,12 +255,21 @@ unsafe extern "C" fn parallel_for(this: *mut c_void, n: i64, task: Task, data: *
     pool.run(n, &|begin, end| closure.call(begin, end));
 }
 
+/// What a kernel took in one call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// The time of all its launches.
+    pub time: Duration,
+    /// How often it was launched: in a loop more than once.
+    pub launches: u64,
+}
+
 /// What a profiled call's executor knows.
 struct Observer<'a> {
     pool: Option<&'a Pool>,
     ids: HashMap<*const c_void, usize>,
     shared: Vec<bool>,
-    times: &'a mut [Duration],
+    spent: &'a mut [Spent],
 }
 
 /// Runs and times one launch, on as many threads as it would have had.
@@ -276,8 +285,9 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
         }
         _ => closure.call(0, n),
     }
-    if let Some(slot) = id.and_then(|id| observer.times.get_mut(id)) {
-        *slot += start.elapsed();
+    if let Some(spent) = id.and_then(|id| observer.spent.get_mut(id)) {
+        spent.time += start.elapsed();
+        spent.launches += 1;
     }
 }
 

@@ -1,13 +1,18 @@
 //! `tfaot bench --profile`: the time of each kernel, beside what the machine could do.
 use super::args::BenchArgs;
-use super::native::Session;
+use super::native::{Session, Spent};
 use super::{machine, out};
 use crate::compile::Built;
 use crate::diag::Result;
 use crate::kernel::{Kernel, KernelId, Program};
 use crate::target::Target;
+use indexmap::IndexSet;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// Nodes beside that of the label that a line names.
+const NAMED: usize = 3;
 
 /// One line of the profile.
 struct Row<'a> {
@@ -15,88 +20,119 @@ struct Row<'a> {
     kernel: &'a Kernel,
     /// The shortest time of all its launches in one call.
     ms: f64,
-    /// Bytes of the buffers that it touches.
+    launches: u64,
+    /// Bytes of the buffers that it touches, in all launches.
     bytes: u64,
+    /// Floating-point operations of all launches.
+    flops: u64,
+    /// The nodes that its instructions come from, in the order in which it names them.
+    nodes: Vec<String>,
 }
 
 /// Measures and prints the kernels of an object made with `Launches::Observed`, the slowest first.
 pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchArgs) -> Result<()> {
     let program = &built.program;
     let (least, calls) = measure(program, session, args.runs, args.seconds)?;
+    let insts = built.module.comps.values().flat_map(|c| c.insts.values());
+    let nodes = insts.map(|i| (i.name.as_str(), i.metadata.op_name.as_str())).collect();
     let peak = machine::fma_gflops(target)? * f64::from(args.threads);
-    let mut rows: Vec<Row> = program.kernels.iter().map(|(id, kernel)| row(program, id, kernel, &least)).collect();
+    let mut rows: Vec<Row> =
+        program.kernels.iter().map(|(id, kernel)| row(built, &nodes, id, kernel, &least)).collect();
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     let total: f64 = rows.iter().map(|r| r.ms).sum();
-    let rate = |r: &Row| (r.kernel.flops as f64 / (r.ms * 1e6), r.bytes as f64 / (r.ms * 1e6));
+    let flops: u64 = rows.iter().map(|r| r.flops).sum();
+    let rate = |r: &Row| (r.flops as f64 / (r.ms * 1e6), r.bytes as f64 / (r.ms * 1e6));
     if args.json {
         let kernels: Vec<_> = rows
             .iter()
             .map(|r| {
                 let (gflops, gbs) = rate(r);
                 json!({
-                    "kernel": r.id.0, "name": r.kernel.label, "ms": r.ms, "flops": r.kernel.flops, "bytes": r.bytes,
-                    "gflops": gflops, "gbs": gbs, "peak_share": gflops / peak, "chunks": r.kernel.count(),
+                    "kernel": r.id.0, "name": r.kernel.label, "nodes": r.nodes, "ms": r.ms, "launches": r.launches,
+                    "flops": r.flops, "bytes": r.bytes, "gflops": gflops, "gbs": gbs, "peak_share": gflops / peak, "chunks": r.kernel.count(),
                 })
             })
             .collect();
         return out::json(&json!({
-            "sum_ms": total, "runs": calls, "threads": args.threads, "peak_gflops": peak, "flops": program.flops,
-            "peak_share": program.flops as f64 / (total * 1e6 * peak), "kernels": kernels,
+            "sum_ms": total, "runs": calls, "threads": args.threads, "peak_gflops": peak, "flops": flops,
+            "peak_share": flops as f64 / (total * 1e6 * peak), "kernels": kernels,
         }));
     }
     out::line(format_args!(
-        "{:>9} {:>6} {:>8} {:>6} {:>7} {:>7}  kernel",
-        "ms", "time", "GFLOP/s", "peak", "GB/s", "chunks"
+        "{:>9} {:>6} {:>8} {:>6} {:>7} {:>7} {:>8}  kernel",
+        "ms", "time", "GFLOP/s", "peak", "GB/s", "chunks", "launches"
     ))?;
     for r in &rows {
         let (gflops, gbs) = rate(r);
         out::line(format_args!(
-            "{:>9.4} {:>5.1}% {:>8.1} {:>5.1}% {:>7.1} {:>7}  k{} {}",
+            "{:>9.4} {:>5.1}% {:>8.1} {:>5.1}% {:>7.1} {:>7} {:>8}  k{} {}{}",
             r.ms,
             100.0 * r.ms / total,
             gflops,
             100.0 * gflops / peak,
             gbs,
             r.kernel.count(),
+            r.launches,
             r.id.0,
             r.kernel.label,
+            others(r),
         ))?;
     }
     out::line(format_args!(
         "{total:.3} ms: the sum of {} kernels' least times in {calls} calls on {} threads; {:.1} GFLOP/s of {peak:.1} ({:.1}%)",
         rows.len(),
         args.threads,
-        program.flops as f64 / (total * 1e6),
-        100.0 * program.flops as f64 / (total * 1e6 * peak),
+        flops as f64 / (total * 1e6),
+        100.0 * flops as f64 / (total * 1e6 * peak),
     ))
 }
 
-fn row<'a>(program: &Program, id: KernelId, kernel: &'a Kernel, least: &[Duration]) -> Row<'a> {
+/// The nodes that the label does not name.
+fn others(r: &Row) -> String {
+    let others: Vec<&str> = r.nodes.iter().map(String::as_str).filter(|n| !r.kernel.label.ends_with(n)).collect();
+    match others.len() {
+        0 => String::new(),
+        n if n <= NAMED => format!(" (with {})", others.join(", ")),
+        n => format!(" (with {} and {} more)", others[..NAMED].join(", "), n - NAMED),
+    }
+}
+
+fn row<'a>(built: &Built, nodes: &HashMap<&str, &str>, id: KernelId, kernel: &'a Kernel, least: &[Spent]) -> Row<'a> {
     let size = |b| {
-        let buffer = &program.buffers[b];
+        let buffer = &built.program.buffers[b];
         buffer.elements * buffer.dtype.bytes() as u64
     };
-    let time = least.get(id.0 as usize).copied().unwrap_or_default();
-    Row { id, kernel, ms: (time.as_secs_f64() * 1e3).max(1e-6), bytes: kernel.buffers().into_iter().map(size).sum() }
+    let spent = least.get(id.0 as usize).copied().unwrap_or_default();
+    let mut named: IndexSet<&str> = IndexSet::new();
+    named.extend(kernel.insts.iter().filter_map(|i| nodes.get(i.as_str()).copied()).filter(|n| !n.is_empty()));
+    Row {
+        id,
+        kernel,
+        ms: (spent.time.as_secs_f64() * 1e3).max(1e-6),
+        launches: spent.launches,
+        bytes: spent.launches * kernel.buffers().into_iter().map(size).sum::<u64>(),
+        flops: spent.launches * kernel.flops,
+        nodes: named.into_iter().map(str::to_string).collect(),
+    }
 }
 
 /// The least time of each kernel over the calls that fit into the seconds, and the number of calls.
 ///
 /// Errors: those of a call.
-pub fn measure(
-    program: &Program,
-    session: &mut Session,
-    runs: Option<u64>,
-    seconds: f64,
-) -> Result<(Vec<Duration>, u64)> {
-    let mut least = vec![Duration::MAX; program.kernels.len()];
+pub fn measure(program: &Program, session: &mut Session, runs: Option<u64>, seconds: f64) -> Result<(Vec<Spent>, u64)> {
+    let mut least: Vec<Spent> = Vec::new();
     let (start, mut calls) = (Instant::now(), 0);
     loop {
-        let mut times = vec![Duration::ZERO; program.kernels.len()];
-        session.call_observed(program, &mut times)?;
+        let mut spent = vec![Spent::default(); program.kernels.len()];
+        session.call_observed(program, &mut spent)?;
         calls += 1;
-        for (old, new) in least.iter_mut().zip(times) {
-            *old = (*old).min(new);
+        if least.is_empty() {
+            least.clone_from(&spent);
+        }
+        for (old, new) in least.iter_mut().zip(spent) {
+            if new.time < old.time {
+                *old = new;
+            }
         }
         let enough = match runs {
             Some(runs) => calls >= runs,

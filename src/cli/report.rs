@@ -129,7 +129,7 @@ fn compile_cluster(
     let assembly = codegen::print(&built.program, target, Text::Assembly)?;
     let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
     let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
-    let times = code::Times { ms: least.iter().map(|t| t.as_secs_f64() * 1e3).collect(), runs };
+    let times = code::Times { ms: least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect(), runs };
     Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 

@@ -66,6 +66,11 @@ pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
     std::fs::read(file.path()).map_err(no_file)
 }
 
+/// LLVM's name of this machine's processor.
+pub fn host_cpu() -> String {
+    TargetMachine::get_host_cpu_name().to_string()
+}
+
 /// The assembly of LLVM text.
 pub fn assembly(text: &str, target: &Target) -> Result<String> {
     with_module(text, target, |module, machine| {

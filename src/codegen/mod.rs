@@ -118,6 +118,11 @@ pub fn assemble(text: &str, target: &Target) -> Result<Vec<u8>> {
     llvm::object(text, target)
 }
 
+/// LLVM's name of this machine's processor.
+pub fn host_cpu() -> String {
+    llvm::host_cpu()
+}
+
 /// The same as text, without weights.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
     let text = module::emit(program, target, Launches::Direct)?;

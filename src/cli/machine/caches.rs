@@ -1,0 +1,170 @@
+//! How large this machine's caches are, and what to read so that it comes out of one of them.
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Where memory may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The first-level data cache.
+    L1,
+    /// The second level.
+    L2,
+    /// The third level.
+    L3,
+    /// Main memory.
+    Dram,
+}
+
+/// All of them, the nearest first.
+pub const LEVELS: &[Level] = &[Level::L1, Level::L2, Level::L3, Level::Dram];
+
+impl Level {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::L1 => "L1",
+            Level::L2 => "L2",
+            Level::L3 => "L3",
+            Level::Dram => "DRAM",
+        }
+    }
+}
+
+/// Caches of one level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cache {
+    /// Bytes of one.
+    pub bytes: u64,
+    /// How many the machine has.
+    pub count: u64,
+}
+
+/// The data caches of the machine.
+#[derive(Clone, Debug)]
+pub struct Caches {
+    /// By level; a machine may lack a third.
+    all: BTreeMap<Level, Cache>,
+    /// Whether the system told the sizes; else they are assumed.
+    pub known: bool,
+}
+
+/// Most bytes that are read from main memory.
+const MOST_BYTES: u64 = 1 << 30;
+
+impl Caches {
+    /// What Linux tells below `/sys`; elsewhere sizes that are usual, with `known` false.
+    pub fn of_this_machine() -> Caches {
+        let all = told(Path::new("/sys/devices/system/cpu"));
+        if all.contains_key(&Level::L1) && all.contains_key(&Level::L2) {
+            return Caches { all, known: true };
+        }
+        let count = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let of = |bytes, count| Cache { bytes, count };
+        let usual = [(Level::L1, of(32 << 10, count)), (Level::L2, of(1 << 20, count)), (Level::L3, of(32 << 20, 1))];
+        Caches { all: usual.into_iter().collect(), known: false }
+    }
+
+    /// The caches of a level, if the machine has any.
+    pub fn get(&self, level: Level) -> Option<Cache> {
+        self.all.get(&level).copied()
+    }
+
+    /// How much each of so many threads reads again and again so that it comes out of `level` and not out of a nearer one;
+    /// nothing where there is no such amount.
+    pub fn bytes_of_a_thread(&self, level: Level, threads: usize) -> Option<u64> {
+        let threads = threads as u64;
+        let share = |c: Cache| c.bytes / threads.div_ceil(c.count.max(1)).max(1);
+        let nearer = match level {
+            Level::L1 => 0,
+            Level::L2 => self.get(Level::L1).map_or(0, share),
+            Level::L3 => self.get(Level::L2).map_or(0, share),
+            Level::Dram => 0,
+        };
+        if level == Level::Dram {
+            let caches: u64 = self.all.values().map(|c| c.bytes * c.count).sum();
+            return Some((4 * caches).clamp(64 << 20, MOST_BYTES) / threads.max(1));
+        }
+        // neither all of a cache, which others use too, nor so little that the nearer one holds a part of it
+        let part = share(self.get(level)?) / 2;
+        let bytes = if level == Level::L3 { part.min(8 * nearer) } else { part };
+        (bytes >= 2 * nearer).then_some(bytes)
+    }
+}
+
+/// The data caches of all processors below this folder, each once.
+fn told(folder: &Path) -> BTreeMap<Level, Cache> {
+    let mut found: BTreeMap<(Level, String), u64> = BTreeMap::new();
+    let is_number = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
+    for cpu in names(folder).into_iter().filter(|n| n.strip_prefix("cpu").is_some_and(is_number)) {
+        let caches = folder.join(cpu).join("cache");
+        for index in names(&caches) {
+            let read = |file: &str| {
+                let text = std::fs::read_to_string(caches.join(&index).join(file)).unwrap_or_default();
+                text.trim().to_string()
+            };
+            let level = match (read("level").as_str(), read("type").as_str()) {
+                ("1", "Data" | "Unified") => Level::L1,
+                ("2", "Data" | "Unified") => Level::L2,
+                ("3", "Data" | "Unified") => Level::L3,
+                _ => continue,
+            };
+            if let Some(bytes) = size(&read("size")) {
+                found.insert((level, read("shared_cpu_list")), bytes);
+            }
+        }
+    }
+    let mut all: BTreeMap<Level, Cache> = BTreeMap::new();
+    for ((level, _), bytes) in found {
+        let cache = all.entry(level).or_default();
+        *cache = Cache { bytes: cache.bytes.max(bytes), count: cache.count + 1 };
+    }
+    all
+}
+
+/// `32K` and `8M` in bytes.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: u64 = digits.parse().ok()?;
+    match &text[digits.len()..] {
+        "" => Some(number),
+        "K" => number.checked_mul(1 << 10),
+        "M" => number.checked_mul(1 << 20),
+        _ => None,
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_that_processors_share_count_once() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for cpu in 0..4 {
+            for (index, level, kind, bytes, shared) in [
+                (0, "1", "Data", "48K", cpu.to_string()),
+                (1, "1", "Instruction", "32K", cpu.to_string()),
+                (2, "2", "Unified", "2048K", cpu.to_string()),
+                (3, "3", "Unified", "32M", "0-3".to_string()),
+            ] {
+                let at = folder.path().join(format!("cpu{cpu}/cache/index{index}"));
+                std::fs::create_dir_all(&at).expect("made");
+                for (file, text) in [("level", level), ("type", kind), ("size", bytes), ("shared_cpu_list", &shared)] {
+                    std::fs::write(at.join(file), format!("{text}\n")).expect("written");
+                }
+            }
+        }
+        let caches = Caches { all: told(folder.path()), known: true };
+        let of = |level| caches.get(level).map(|c| (c.bytes, c.count));
+        assert_eq!(of(Level::L1), Some((48 << 10, 4)));
+        assert_eq!(of(Level::L2), Some((2 << 20, 4)));
+        assert_eq!(of(Level::L3), Some((32 << 20, 1)));
+        assert_eq!(caches.bytes_of_a_thread(Level::L3, 1), Some(16 << 20));
+        assert_eq!(caches.bytes_of_a_thread(Level::L3, 4), Some(4 << 20));
+    }
+}

@@ -1,0 +1,61 @@
+//! Multiply-adds of registers: the most floating-point work that a thread can do.
+use super::least_seconds;
+use crate::diag::Result;
+use crate::kernel::{Buffer, Expr, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
+use crate::scalar::ScalarOp;
+use crate::target::Target;
+use crate::tensor::{DType, TensorInfo};
+
+/// Multiply-adds in flight: enough for two pipes of latency five.
+const ACCUMULATORS: u64 = 12;
+/// Rounds of a chunk.
+const ROUNDS: u64 = 10_000;
+/// Chunks of each thread.
+const CHUNKS: u64 = 4;
+
+/// The most f32 GFLOP/s of one thread with the vectors that code for `target` uses. Errors: those of compiling and loading.
+pub fn fma_gflops(target: &Target) -> Result<f64> {
+    gflops(target, target.lanes(4), 1)
+}
+
+/// f32 GFLOP/s of `threads` on vectors of `lanes`. Errors: those of compiling and loading.
+pub(super) fn gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
+    let program = program(lanes, threads);
+    let flops = program.flops;
+    Ok(flops as f64 / least_seconds(program, target, &[], threads)? / 1e9)
+}
+
+/// `acc[i] = acc[i]·x + y`, then the accumulators are stored so that they are needed.
+pub(super) fn program(lanes: u64, threads: usize) -> Program {
+    let chunks = CHUNKS * threads as u64;
+    let elements = ACCUMULATORS * lanes;
+    let flops = 2 * elements * ROUNDS * chunks;
+    let mut p = Program { name: "fma".into(), flops, ..Program::default() };
+    let total = elements * chunks;
+    p.results.push(TensorInfo { name: "r".into(), field: "r".into(), dtype: DType::F32, dims: vec![total] });
+    let out = p.buffers.push(Buffer { dtype: DType::F32, elements: total, place: Place::Result(0) });
+    let mut k = Kernel { label: "fma".into(), flops, ..Kernel::default() };
+    let (chunk, round, lane) = (k.var(chunks), k.var(ROUNDS), k.var(lanes));
+    let acc = k.reg(DType::F32, lanes, ACCUMULATORS);
+    let half = k.expr(Expr::Const(DType::F32, u64::from(0.5f32.to_bits())));
+    let at = |i: u64| Index::constant(i as i64);
+    let set = |i, value| Stmt::Set { reg: acc, at: at(i), value };
+    let mut body: Vec<Stmt> = (0..ACCUMULATORS).map(|i| set(i, half)).collect();
+    let mut inside = Vec::new();
+    for i in 0..ACCUMULATORS {
+        let old = k.expr(Expr::Reg(acc, at(i)));
+        let value = k.op(ScalarOp::Fma, &[old, half, half], DType::F32);
+        inside.push(set(i, value));
+    }
+    body.push(Stmt::For { var: round, kind: LoopKind::Seq, body: inside });
+    for i in 0..ACCUMULATORS {
+        let value = k.expr(Expr::Reg(acc, at(i)));
+        let index = Index::var(chunk).scale(elements as i64).add(&Index::var(lane)).offset((i * lanes) as i64);
+        body.push(Stmt::Store { buf: out, index, value });
+    }
+    k.chunks = Some(chunk);
+    k.body = vec![Stmt::For { var: lane, kind: LoopKind::Vector, body }];
+    let id = p.kernels.push(k);
+    p.steps.push(Step::Launch(id));
+    p
+}
