@@ -20,6 +20,11 @@ fn bounds(dtype: DType) -> (f64, f64) {
 
 /// The first element that departs by more than the bound, in words.
 pub fn departure(got: &Tensor, want: &Tensor) -> Option<String> {
+    departure_beyond(got, want, 0.0)
+}
+
+/// The first element that departs by more than the bound and `slack`, in words.
+pub fn departure_beyond(got: &Tensor, want: &Tensor, slack: f64) -> Option<String> {
     if got.dtype != want.dtype || got.dims != want.dims {
         return Some(format!("{}{:?} instead of {}{:?}", got.dtype, got.dims, want.dtype, want.dims));
     }
@@ -29,7 +34,7 @@ pub fn departure(got: &Tensor, want: &Tensor) -> Option<String> {
     let largest = (0..want.len()).map(|i| value(want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
     (0..want.len()).find_map(|i| {
         let (g, w) = (value(got, i), value(want, i));
-        let bound = relative * w.abs() + of_largest * largest;
+        let bound = relative * w.abs() + of_largest * largest + slack;
         let close = g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= bound;
         (!close).then(|| format!("element {i}: {g:e} instead of {w:e}, bound {bound:.1e}"))
     })

@@ -1,0 +1,210 @@
+//! Seeds to modules, modules to machine code, and what machine code says against what the interpreter says.
+use super::common::{random::Random, tolerance::departure_beyond};
+use super::native::{Caller, Library};
+use super::text::{Case, Fill, Rule, filled};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use tfaot::codegen::{self, Launches};
+use tfaot::hlo::{Literal, Module, text, verify};
+use tfaot::kernel::Program;
+use tfaot::target::{HOST_TRIPLE, Target};
+use tfaot::tensor::Tensor;
+use tfaot::{compile, interp, reduce};
+
+/// Modules of one library.
+const BATCH: u64 = 50;
+/// Failures that are made small; the others are only named.
+const REDUCED: usize = 3;
+/// Statements that kernels of another architecture may take where they are run plainly.
+const MOST: u64 = 300_000;
+
+/// How many modules a family gets, and the first of them: `TFAOT_RANDOM=2000`, `TFAOT_SEED=17`.
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|n| n.parse().ok())
+}
+
+/// The processors whose code this machine runs: the oldest, AVX2, and its own.
+fn targets() -> Vec<Target> {
+    let own = Target::resolve(None, None, None).expect("this machine is known");
+    let names: &[&str] = if own.triple.starts_with("x86_64") { &["x86-64", "x86-64-v3"] } else { &[] };
+    let named = names.iter().map(|cpu| Target::resolve(Some(HOST_TRIPLE), Some(cpu), None).expect("a known processor"));
+    let mut all: Vec<Target> = named.filter(|t| t.level() < own.level()).collect();
+    all.push(own);
+    all
+}
+
+/// One module on its way.
+struct Job {
+    seed: u64,
+    case: Case,
+    args: Vec<Tensor>,
+    want: Vec<Tensor>,
+    program: Program,
+}
+
+/// Tries a family's modules and fails with those that go wrong, the first of them made small.
+pub fn family(name: &str, make: fn(&mut Random) -> Case) {
+    let (first, count) = match asked("TFAOT_SEED") {
+        Some(seed) => (seed, 1),
+        None => (0, asked("TFAOT_RANDOM").unwrap_or(8)),
+    };
+    let targets = targets();
+    let mut wrong = Vec::new();
+    for start in (first..first + count).step_by(BATCH as usize) {
+        for (i, target) in targets.iter().enumerate() {
+            let seeds = (start..(start + BATCH).min(first + count)).filter(|s| s % targets.len() as u64 == i as u64);
+            let cases: Vec<(u64, Case)> = seeds.map(|seed| (seed, make(&mut Random::new(seed)))).collect();
+            wrong.extend(batch(name, cases, target).into_iter().map(|(seed, why)| (seed, why, target)));
+        }
+    }
+    if wrong.is_empty() {
+        return;
+    }
+    let mut said = format!("{name}: {} of {count} modules go wrong\n", wrong.len());
+    for (i, (seed, why, target)) in wrong.iter().enumerate() {
+        said += &format!("seed {seed}, {}: {why}\n", target.cpu);
+        if i < REDUCED {
+            said += &smaller(name, *seed, &make(&mut Random::new(*seed)), target);
+        }
+    }
+    panic!("{said}");
+}
+
+/// Compiles the cases into one library and calls each; those that go wrong with the reason.
+fn batch(family: &str, cases: Vec<(u64, Case)>, target: &Target) -> Vec<(u64, String)> {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (mut wrong, mut jobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
+    for (seed, case) in cases {
+        let made = catch_unwind(AssertUnwindSafe(|| prepared(seed, case, target)));
+        match made.unwrap_or_else(|_| Err("a panic while it is compiled".to_string())) {
+            Ok((job, object)) => {
+                let path = folder.path().join(format!("{seed}.o"));
+                std::fs::write(&path, object).expect("a writable folder");
+                objects.push(path);
+                jobs.push(job);
+            }
+            Err(why) => wrong.push((seed, why)),
+        }
+    }
+    if jobs.is_empty() {
+        return wrong;
+    }
+    let library = Library::open(folder.path(), &objects, target).expect("a linker");
+    for job in jobs {
+        // Who looks for a crash finds the module here.
+        let last = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("family-{family}.hlo"));
+        std::fs::write(last, format!("// seed {}, {}\n{}", job.seed, target.cpu, job.case.hlo)).expect("a folder");
+        if let Err(why) = judged(&job, &library) {
+            wrong.push((job.seed, why));
+        }
+    }
+    wrong
+}
+
+/// What the interpreter says of a case, its loops and its object.
+fn prepared(seed: u64, case: Case, target: &Target) -> Result<(Job, Vec<u8>), String> {
+    let module = text::parse(&case.hlo).map_err(|e| format!("the text: {e}\n{}", case.hlo))?;
+    verify::verify(&module).map_err(|e| format!("the module: {e}\n{}", case.hlo))?;
+    let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
+    let mut random = Random::new(seed ^ 0x5eed);
+    let fill = |i: usize| case.fills.get(i).copied().unwrap_or(Fill::Plain);
+    let infos = lowered.args.iter().enumerate();
+    let args: Vec<Tensor> = infos.map(|(i, a)| filled(&mut random, a.dtype, &a.dims, fill(i))).collect();
+    let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
+    let want = interp::evaluate(&lowered.module, lowered.module.entry, &literals);
+    let want = want.map_err(|e| format!("the interpreter: {e}"))?.leaves().into_iter().cloned().collect();
+    if seed % 8 == 3 {
+        foreign(lowered.clone(), &case, &args, &want)?;
+    }
+    let (_, program) = compile::plan(lowered, &format!("m{seed}"), "m", target).map_err(|e| e.to_string())?;
+    let object = codegen::compile(&program, target, Launches::Direct).map_err(|e| e.to_string())?;
+    Ok((Job { seed, case, args, want, program }, object.bytes.to_vec()))
+}
+
+/// The loops for AArch64, run plainly.
+fn foreign(lowered: tfaot::lower::Lowered, case: &Case, args: &[Tensor], want: &[Tensor]) -> Result<(), String> {
+    let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None).expect("a known target");
+    let (_, program) = compile::plan(lowered, "m", "m", &target).map_err(|e| format!("aarch64: {e}"))?;
+    match tfaot::kernel::evaluate(&program, args, MOST) {
+        Ok(got) => compared(&got, want, &case.rules).map_err(|why| format!("aarch64: {why}")),
+        Err(e) if e.to_string().contains("statements") => Ok(()),
+        Err(e) => Err(format!("aarch64: {e}")),
+    }
+}
+
+/// Calls a model alone and with executors, whose bits must be the same.
+fn judged(job: &Job, library: &Library) -> Result<(), String> {
+    let skew = (job.seed % 3) as usize;
+    let alone = library.call(&job.program, &job.args, Caller::Alone, skew)?;
+    compared(&alone, &job.want, &job.case.rules)?;
+    let other = if job.seed.is_multiple_of(4) { Caller::Threads } else { Caller::Backwards };
+    let shared = library.call(&job.program, &job.args, other, 0)?;
+    for (i, (a, b)) in alone.iter().zip(&shared).enumerate() {
+        if a.bytes != b.bytes {
+            return Err(format!("result {i} has other bits with an executor ({other:?})"));
+        }
+    }
+    Ok(())
+}
+
+fn compared(got: &[Tensor], want: &[Tensor], rules: &[Rule]) -> Result<(), String> {
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let why = match rules.get(i).copied().unwrap_or(Rule::Close(0.0)) {
+            Rule::Bits => difference(g, w),
+            Rule::Close(slack) => departure_beyond(g, w, slack),
+        };
+        if let Some(why) = why {
+            return Err(format!("result {i}, {}: {why}", w.dtype.name()));
+        }
+    }
+    Ok(())
+}
+
+/// The first element with other bits that is not NaN in both.
+fn difference(got: &Tensor, want: &Tensor) -> Option<String> {
+    if got.dtype != want.dtype || got.dims != want.dims {
+        return Some(format!("{}{:?} instead of {}{:?}", got.dtype, got.dims, want.dtype, want.dims));
+    }
+    let part = want.dtype.real_part();
+    let width = part.bytes();
+    let pairs = got.bytes.chunks(width).zip(want.bytes.chunks(width)).enumerate();
+    let value = |bytes: &[u8]| Tensor::new(part, vec![], bytes.to_vec()).get_f64(0).unwrap_or(0.0);
+    pairs.filter(|(_, (g, w))| g != w).map(|(i, (g, w))| (i, value(g), value(w), g, w)).find_map(|(i, g, w, a, b)| {
+        (!(part.is_float() && g.is_nan() && w.is_nan()))
+            .then(|| format!("element {i}: {g:e} ({a:x?}) instead of {w:e} ({b:x?})"))
+    })
+}
+
+/// The smallest module that still goes wrong, with the seed that shows it.
+fn smaller(family: &str, seed: u64, case: &Case, target: &Target) -> String {
+    let Ok(module) = text::parse(&case.hlo) else { return case.hlo.clone() };
+    let mut still = |bytes: &[u8]| {
+        let hlo = String::from_utf8_lossy(bytes).into_owned();
+        let Some(fills) = fills(&hlo, case) else { return Ok(false) };
+        // Of the results only the strictest rule is known, which is why the bound of the case stays.
+        let rules = vec![loosest(&case.rules); 64];
+        let sound = text::parse(&hlo).is_ok_and(|m| verify::verify(&m).is_ok() && compile::wrap(m).is_ok());
+        Ok(sound && !batch(family, vec![(seed, Case { hlo, fills, rules })], target).is_empty())
+    };
+    match reduce::reduce_module(module, 300, &mut still) {
+        Ok((module, _)) => reduce::print_module(&module),
+        Err(e) => format!("{e}\n{}", case.hlo),
+    }
+}
+
+fn loosest(rules: &[Rule]) -> Rule {
+    rules.iter().copied().fold(Rule::Bits, |a, b| match (a, b) {
+        (Rule::Bits, other) | (other, Rule::Bits) => other,
+        (Rule::Close(a), Rule::Close(b)) => Rule::Close(a.max(b)),
+    })
+}
+
+/// What the parameters of a reduced module are filled with: those of the case by name, new ones by quarters.
+fn fills(hlo: &str, case: &Case) -> Option<Vec<Fill>> {
+    let module = text::parse(hlo).ok()?;
+    let whole = text::parse(&case.hlo).ok()?;
+    let names = |m: &Module| -> Vec<String> { m.entry().params.iter().map(|&p| m.entry()[p].name.clone()).collect() };
+    let old = names(&whole);
+    let fill = |name: &String| old.iter().position(|o| o == name).and_then(|i| case.fills.get(i).copied());
+    Some(names(&module).iter().map(|n| fill(n).unwrap_or(Fill::Quarters)).collect())
+}

@@ -1,0 +1,122 @@
+//! `loops`: states of several arrays that a body changes step by step, with products, updates in place, swaps, lists and
+//! branches in it.
+use super::common::random::Random;
+use super::text::{Case, Fill, Rule, Text, shape, some};
+use tfaot::tensor::DType;
+
+/// A computation that is being written.
+struct Body {
+    text: String,
+    count: usize,
+}
+
+impl Body {
+    fn add(&mut self, shape: &str, rhs: &str) -> String {
+        let name = format!("b{}", self.count);
+        self.count += 1;
+        self.text += &format!("  {name} = {shape} {rhs}\n");
+        name
+    }
+}
+
+/// A loop over `steps`, whose state has a counter, a matrix, another of the same sizes, a list of rows, and a constant.
+pub fn loops(r: &mut Random) -> Case {
+    let mut t = Text::default();
+    let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::S32, DType::F64]);
+    let (m, n, steps) = (some(r, 9), some(r, 40), r.below(8) as u64);
+    let d = dtype.name();
+    let (x, list) = (shape(dtype, &[m, n]), shape(dtype, &[8, m, n]));
+    let w = shape(dtype, &[n, n]);
+    let state = format!("(s32[], {x}, {x}, {list}, {w})");
+    let mut b = Body { text: format!("  p = {state} parameter(0)\n"), count: 0 };
+    let part = |b: &mut Body, shape: &str, i: usize| b.add(shape, &format!("get-tuple-element(p), index={i}"));
+    let i = part(&mut b, "s32[]", 0);
+    let mut one = part(&mut b, &x, 1);
+    let mut two = part(&mut b, &x, 2);
+    let mut rows = part(&mut b, &list, 3);
+    let weights = part(&mut b, &w, 4);
+    let zero = b.add("s32[]", "constant(0)");
+    let mut products = 0;
+    for _ in 0..1 + r.below(5) {
+        match r.below(8) {
+            0 => one = b.add(&x, &format!("add({one}, {two})")),
+            1 => std::mem::swap(&mut one, &mut two),
+            2 if products == 0 => {
+                products += 1;
+                let y = b
+                    .add(&x, &format!("dot({one}, {weights}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"));
+                let bound = |v: &str| format!("{d}[] constant({v})");
+                let (low, high) = (bound("-2"), bound("2"));
+                let low = b.add(&format!("{d}[]"), low.split_once(' ').map_or("", |p| p.1));
+                let high = b.add(&format!("{d}[]"), high.split_once(' ').map_or("", |p| p.1));
+                one = b.add(&x, &format!("clamp({low}, {y}, {high})"));
+            }
+            3 => {
+                let row = b.add(&shape(dtype, &[1, m, n]), &format!("reshape({one})"));
+                rows = b.add(&list, &format!("dynamic-update-slice({rows}, {row}, {i}, {zero}, {zero})"));
+            }
+            4 => {
+                let row = b.add(
+                    &shape(dtype, &[1, m, n]),
+                    &format!("dynamic-slice({rows}, {i}, {zero}, {zero}), dynamic_slice_sizes={{1,{m},{n}}}"),
+                );
+                let row = b.add(&x, &format!("reshape({row})"));
+                two = b.add(&x, &format!("maximum({row}, {two})"));
+            }
+            5 => rows = b.add(&list, &format!("reverse({rows}), dimensions={{0}}")),
+            6 => {
+                let last = b.add("s32[]", "constant(2)");
+                let odd = b.add("s32[]", &format!("remainder({i}, {last})"));
+                let taken = format!("({x}, {x})");
+                let both = b.add(&taken, &format!("tuple({one}, {two})"));
+                one =
+                    b.add(&x, &format!("conditional({odd}, {both}, {both}), branch_computations={{larger, reversed}}"));
+                branches(&mut t, dtype, &x, &taken);
+            }
+            _ => {
+                one = b.add(&x, &format!("negate({one})"));
+                two = b.add(&x, &format!("subtract({two}, {one})"));
+            }
+        }
+    }
+    let step = b.add("s32[]", "constant(1)");
+    let next = b.add("s32[]", &format!("add({i}, {step})"));
+    let body = format!("{}  ROOT r = {state} tuple({next}, {one}, {two}, {rows}, {weights})\n", b.text);
+    t.comp("y_body", format!("y_body {{\n{body}}}\n"));
+    // the bound is known when it is compiled, or only when it runs: then it is the counter that starts late
+    let late = if r.below(3) == 0 { r.below(3) as u64 } else { 0 };
+    t.comp(
+        "x_more",
+        format!(
+            "x_more {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  n = s32[] constant({steps})\n  ROOT go = pred[] compare(i, n), direction=LT\n}}\n"
+        ),
+    );
+    let start = if late > 0 { t.param(DType::S32, &[], Fill::Between(0, 4)) } else { t.scalar(DType::S32, 0) };
+    let first = t.param(dtype, &[m, n], Fill::Quarters);
+    let second = if r.below(3) == 0 { first.clone() } else { t.param(dtype, &[m, n], Fill::Quarters) };
+    let zeros = t.splat(dtype, &[8, m, n], "0");
+    let all = if r.below(3) == 0 { t.param(dtype, &[8, m, n], Fill::Quarters) } else { zeros };
+    let weights = if r.below(2) == 0 { t.constant(r, dtype, &[n, n]) } else { t.param(dtype, &[n, n], Fill::Quarters) };
+    let names = [&start, &first, &second, &all, &weights].map(|v| v.name.as_str()).join(", ");
+    let initial = t.line(&state, format_args!("tuple({names})"));
+    let end = t.line(&state, format_args!("while({initial}), condition=x_more, body=y_body"));
+    // exact sums of quarters stay exact: a product once a step has its values bounded, and seven steps lose no bits but few
+    let rule = if dtype.is_float() { Rule::Close(1e-4) } else { Rule::Bits };
+    for (index, dims) in [(1, vec![m, n]), (2, vec![m, n]), (3, vec![8, m, n])] {
+        let y = t.op(dtype, &dims, format_args!("get-tuple-element({end}), index={index}"));
+        t.result(&y, rule);
+    }
+    t.finish()
+}
+
+fn branches(t: &mut Text, dtype: DType, x: &str, both: &str) {
+    let _ = dtype;
+    let parts = format!(
+        "  p = {both} parameter(0)\n  a = {x} get-tuple-element(p), index=0\n  b = {x} get-tuple-element(p), index=1\n"
+    );
+    t.comp("larger", format!("larger {{\n{parts}  ROOT r = {x} maximum(a, b)\n}}\n"));
+    t.comp(
+        "reversed",
+        format!("reversed {{\n{parts}  c = {x} subtract(b, a)\n  ROOT r = {x} reverse(c), dimensions={{1}}\n}}\n"),
+    );
+}

@@ -1,0 +1,183 @@
+//! Convolutions: `convolution` of one to three dimensions with strides, dilations, paddings and groups, `depthwise`,
+//! `transposed`, and `winograd`: 3x3 of stride 1 with many channels.
+use super::common::random::Random;
+use super::folds::{Axis, window_text};
+use super::products::epilogue;
+use super::text::{Case, Fill, Rule, Text, Val, some, sum_bound};
+use tfaot::tensor::DType;
+
+/// A convolution that is being chosen.
+struct Convolution {
+    dtype: DType,
+    batch: u64,
+    axes: Vec<Axis>,
+    groups: u64,
+    /// Channels of a group, in and out.
+    per_in: u64,
+    per_out: u64,
+}
+
+const CHANNELS: &[u64] = &[1, 1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 47, 48, 49, 63, 64, 65];
+
+fn axis(r: &mut Random, most: u64, base: &[u64]) -> Axis {
+    loop {
+        let pads = (r.of(&[0, 0, 1, 2, -1]), r.of(&[0, 0, 1, 2, 3, -1]));
+        let axis = Axis {
+            input: some(r, most),
+            size: r.of(&[1, 1, 2, 3, 3, 3, 4, 5, 7]),
+            stride: r.of(&[1, 1, 1, 2, 2, 3]),
+            pads,
+            base: r.of(base),
+            dilation: r.of(&[1, 1, 1, 1, 2, 3]),
+            output: 0,
+        };
+        if let Some(axis) = axis.fitted() {
+            return axis;
+        }
+    }
+}
+
+fn axes(r: &mut Random, most: [u64; 3], base: &[u64]) -> Vec<Axis> {
+    let rank = r.of(&[1usize, 1, 2, 2, 2, 2, 3]);
+    (0..rank).map(|_| axis(r, most[rank - 1], base)).collect()
+}
+
+pub fn convolution(r: &mut Random) -> Case {
+    let axes = axes(r, [100, 15, 7], &[1, 1, 1, 1, 1, 2]);
+    let groups = r.of(&[1, 1, 1, 1, 2, 3, 4]);
+    let few = if groups > 1 { 15 } else { CHANNELS.len() };
+    let dtype =
+        r.of(&[DType::F32, DType::F32, DType::F32, DType::F32, DType::F32, DType::F64, DType::BF16, DType::S32]);
+    let (per_in, per_out) = (r.of(&CHANNELS[..few]), r.of(&CHANNELS[..few]));
+    let batch = some(r, 3);
+    write(r, Convolution { dtype, batch, axes, groups, per_in, per_out })
+}
+
+pub fn depthwise(r: &mut Random) -> Case {
+    let axes = axes(r, [150, 20, 8], &[1, 1, 1, 1, 1, 1, 2]);
+    let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::F64]);
+    let (groups, per_out) = (r.of(&CHANNELS[2..]), r.of(&[1, 1, 1, 1, 2, 3]));
+    let batch = some(r, 2);
+    write(r, Convolution { dtype, batch, axes, groups, per_in: 1, per_out })
+}
+
+pub fn transposed(r: &mut Random) -> Case {
+    let axes = axes(r, [60, 10, 5], &[2, 2, 2, 3, 4, 1]);
+    let groups = r.of(&[1, 1, 1, 2]);
+    let (per_in, per_out) = (r.of(&CHANNELS[..17]), r.of(&CHANNELS[..17]));
+    let batch = some(r, 2);
+    write(r, Convolution { dtype: DType::F32, batch, axes, groups, per_in, per_out })
+}
+
+pub fn winograd(r: &mut Random) -> Case {
+    let axes = (0..2)
+        .map(|_| {
+            loop {
+                let pads = (r.of(&[0, 1, 1, 2]), r.of(&[0, 1, 1, 2]));
+                let axis =
+                    Axis { input: 3 + r.below(20) as u64, size: 3, stride: 1, pads, base: 1, dilation: 1, output: 0 };
+                if let Some(axis) = axis.fitted() {
+                    break axis;
+                }
+            }
+        })
+        .collect();
+    let (per_in, per_out) = (r.of(&[16, 24, 32, 33, 48]), r.of(&[16, 24, 31, 32, 48]));
+    let batch = some(r, 2);
+    write(r, Convolution { dtype: DType::F32, batch, axes, groups: 1, per_in, per_out })
+}
+
+/// The convolution with an epilogue, perhaps joined with another value, perhaps read by a padded convolution.
+fn write(r: &mut Random, c: Convolution) -> Case {
+    let mut t = Text::default();
+    let rank = c.axes.len();
+    let (cin, cout) = (c.per_in * c.groups, c.per_out * c.groups);
+    let of = |f: &dyn Fn(&Axis) -> u64| c.axes.iter().map(f).collect::<Vec<u64>>();
+    let x = [vec![c.batch], of(&|a| a.input), vec![cin]].concat();
+    let w = [of(&|a| a.size), vec![c.per_in, cout]].concat();
+    let y = [vec![c.batch], of(&|a| a.output), vec![cout]].concat();
+    let digits = &"012"[..rank];
+    let terms = c.per_in * c.axes.iter().map(|a| a.size).product::<u64>();
+    let square = rank == 2 && c.axes.iter().all(|a| a.size == 3 && a.stride == 1 && a.base == 1 && a.dilation == 1);
+    let floats = c.dtype.is_float();
+    // Winograd's method rounds where direct sums of quarters don't.
+    let exact = !floats || c.dtype.bits() >= 32 && !square && r.below(3) > 0;
+    let rule = Rule::new(exact, if floats { sum_bound(c.dtype, terms, 4.0) } else { 0.0 });
+    let fill = if exact || c.dtype.bits() < 32 { Fill::Quarters } else { Fill::Plain };
+    let input = t.param(c.dtype, &x, fill);
+    let input = if r.below(6) == 0 { t.unary("negate", &input) } else { input };
+    let small = w.iter().product::<u64>() < 30_000;
+    let weights = if small && r.below(4) > 0 { t.constant(r, c.dtype, &w) } else { t.param(c.dtype, &w, fill) };
+    // channels last as TensorFlow has them, or first
+    let (input, from) = if r.below(5) == 0 {
+        let order: Vec<usize> = [vec![0, rank + 1], (1..=rank).collect()].concat();
+        let dims: Vec<u64> = order.iter().map(|&a| x[a]).collect();
+        let list = super::text::list(order);
+        (t.op(c.dtype, &dims, format_args!("transpose({}), dimensions={{{list}}}", input.name)), format!("bf{digits}"))
+    } else {
+        (input, format!("b{digits}f"))
+    };
+    let out = t.op(
+        c.dtype,
+        &y,
+        format_args!(
+            "convolution({}, {}), window={}, dim_labels={from}_{digits}io->b{digits}f, feature_group_count={}",
+            input.name,
+            weights.name,
+            window_text(&c.axes),
+            c.groups
+        ),
+    );
+    if c.dtype.is_float() && c.dtype.bits() >= 32 && r.below(4) == 0 {
+        joined(&mut t, r, &out, rule);
+    } else {
+        epilogue(&mut t, r, &out, rule);
+    }
+    t.finish()
+}
+
+/// A relu, concatenated with what else reads the value, and a padded window over all.
+fn joined(t: &mut Text, r: &mut Random, out: &Val, rule: Rule) {
+    let rank = out.rank() - 2;
+    let zero = t.splat(out.dtype, &out.dims, "0");
+    let positive = t.binary("maximum", out, &zero);
+    let other = t.unary("negate", out);
+    let mut dims = out.dims.clone();
+    dims[rank + 1] *= 2;
+    let both = t.op(
+        out.dtype,
+        &dims,
+        format_args!("concatenate({}, {}), dimensions={{{}}}", positive.name, other.name, rank + 1),
+    );
+    t.result(&both, rule);
+    // a reader whose window is padded, so that its operand has a margin
+    let last = r.of(&[1, 8, 20]);
+    let w = [vec![3; rank], vec![dims[rank + 1], last]].concat();
+    if w.iter().product::<u64>() > 30_000 {
+        return;
+    }
+    let weights = t.constant(r, out.dtype, &w);
+    let mut z = dims.clone();
+    z[rank + 1] = last;
+    let digits = &"012"[..rank];
+    let of = |s: &str| vec![s; rank].join("x");
+    let read = t.op(
+        out.dtype,
+        &z,
+        format_args!(
+            "convolution({}, {}), window={{size={} pad={}}}, dim_labels=b{digits}f_{digits}io->b{digits}f",
+            both.name,
+            weights.name,
+            of("3"),
+            of("1_1")
+        ),
+    );
+    let terms = w[..=rank].iter().product::<u64>();
+    // what the first was off by is multiplied by at most two and added up; the second's own terms are larger
+    let largest = 2.0 * 4.0 * 300.0;
+    let slack = match rule {
+        Rule::Bits => 0.0,
+        Rule::Close(first) => first * 2.0 * terms as f64,
+    };
+    t.result(&read, Rule::Close(slack + sum_bound(out.dtype, terms, largest)));
+}

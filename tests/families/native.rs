@@ -1,0 +1,137 @@
+//! Compiled modules in this process: many objects in one library, called through the C functions that a header declares.
+#![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use tfaot::kernel::Program;
+use tfaot::target::Target;
+use tfaot::tensor::Tensor;
+
+type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
+
+/// `tfaot_executor`.
+#[repr(C)]
+struct Executor {
+    this: *mut c_void,
+    num_threads: i32,
+    parallel_for: unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void),
+}
+
+type Run = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int;
+
+/// Who runs the parts of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Caller {
+    /// No executor.
+    Alone,
+    /// An executor of three threads.
+    Threads,
+    /// An executor that says it has three threads and runs uneven parts, the last first.
+    Backwards,
+}
+
+/// A loaded library.
+pub struct Library(libloading::Library);
+
+impl Library {
+    /// Links the objects of `folder` and loads them.
+    pub fn open(folder: &Path, objects: &[std::path::PathBuf], target: &Target) -> Result<Library, String> {
+        let output = folder.join("families.so");
+        tfaot::package::shared::link(objects, &output, "families.so", target).map_err(|e| e.to_string())?;
+        // SAFETY: the library is our own output and has no initialisers.
+        unsafe { libloading::Library::new(&output) }.map(Library).map_err(|e| e.to_string())
+    }
+
+    /// Calls the model of `program`; `skew` moves arguments and results off the alignment of vectors, as callers may.
+    ///
+    /// Errors: a code that the model returned, bytes written outside of results and workspace.
+    pub fn call(&self, program: &Program, args: &[Tensor], caller: Caller, skew: usize) -> Result<Vec<Tensor>, String> {
+        let symbol = format!("{}_run", program.name);
+        // SAFETY: every object defines this function with this type.
+        let run: libloading::Symbol<Run> = unsafe { self.0.get(symbol.as_bytes()) }.map_err(|e| e.to_string())?;
+        let mut inputs: Vec<Memory> = args.iter().map(|t| Memory::new(t.bytes.len(), skew * t.dtype.bytes())).collect();
+        for (memory, t) in inputs.iter_mut().zip(args) {
+            memory.inside().copy_from_slice(&t.bytes);
+        }
+        let mut outputs: Vec<Memory> =
+            program.results.iter().map(|r| Memory::new(r.bytes() as usize, skew * r.dtype.bytes())).collect();
+        let mut workspace = Memory::new(program.workspace_bytes as usize, 0);
+        let arg_pointers: Vec<*const u8> = inputs.iter_mut().map(|m| m.inside().as_ptr()).collect();
+        let result_pointers: Vec<*mut u8> = outputs.iter_mut().map(|m| m.inside().as_mut_ptr()).collect();
+        let parallel_for = if caller == Caller::Threads { on_threads } else { backwards };
+        let executor = Executor { this: std::ptr::null_mut(), num_threads: 3, parallel_for };
+        let executor = if caller == Caller::Alone { std::ptr::null() } else { std::ptr::from_ref(&executor) };
+        // SAFETY: the pointers are to as much memory as the program says, which lives until the call is over.
+        let code = unsafe {
+            run(
+                arg_pointers.as_ptr().cast(),
+                result_pointers.as_ptr().cast(),
+                workspace.inside().as_mut_ptr().cast(),
+                executor,
+            )
+        };
+        if code != 0 {
+            return Err(format!("the compiled code returned {code}"));
+        }
+        for (memory, t) in inputs.iter_mut().zip(args) {
+            if memory.inside() != &t.bytes[..] {
+                return Err("an argument was changed".to_string());
+            }
+        }
+        let whole = inputs.iter().chain(&outputs).chain([&workspace]).all(Memory::is_whole);
+        if !whole {
+            return Err("bytes outside of arguments, results and workspace were written".to_string());
+        }
+        let pairs = program.results.iter().zip(&mut outputs);
+        Ok(pairs.map(|(r, m)| Tensor::new(r.dtype, r.dims.clone(), m.inside().to_vec())).collect())
+    }
+}
+
+/// Memory of one array, aligned as vectors are and then moved by some bytes, between stretches that nobody may write.
+struct Memory {
+    all: Vec<u8>,
+    from: usize,
+    bytes: usize,
+}
+
+/// The bytes before and behind.
+const GUARD: usize = 192;
+/// What guards hold, and memory before it is written: a NaN in every float type.
+const UNTOUCHED: u8 = 0xff;
+
+impl Memory {
+    fn new(bytes: usize, moved: usize) -> Memory {
+        let all = vec![UNTOUCHED; bytes + 2 * GUARD + 64 + moved];
+        let from = GUARD + all[GUARD..].as_ptr().align_offset(64) + moved;
+        Memory { all, from, bytes }
+    }
+    fn inside(&mut self) -> &mut [u8] {
+        &mut self.all[self.from..self.from + self.bytes]
+    }
+    fn is_whole(&self) -> bool {
+        let untouched = |part: &[u8]| part.iter().all(|&b| b == UNTOUCHED);
+        untouched(&self.all[..self.from]) && untouched(&self.all[self.from + self.bytes..])
+    }
+}
+
+/// `0..n` in three uneven parts.
+fn parts(n: i64) -> Vec<(i64, i64)> {
+    let cuts = [0, n.div_euclid(4), n - n.div_euclid(3), n];
+    cuts.windows(2).map(|w| (w[0], w[1])).filter(|p| p.0 < p.1).collect()
+}
+
+unsafe extern "C" fn backwards(_: *mut c_void, n: i64, task: Task, data: *mut c_void) {
+    for (begin, end) in parts(n).into_iter().rev() {
+        // SAFETY: the task and its data are those of the compiled code, which waits.
+        unsafe { task(data, begin, end) }
+    }
+}
+
+unsafe extern "C" fn on_threads(_: *mut c_void, n: i64, task: Task, data: *mut c_void) {
+    let at = data as usize;
+    std::thread::scope(|scope| {
+        for (begin, end) in parts(n) {
+            // SAFETY: tasks may run on several threads at once, and `data` lives until all of them are done.
+            scope.spawn(move || unsafe { task(at as *mut c_void, begin, end) });
+        }
+    });
+}
