@@ -1,4 +1,5 @@
 //! Verbs and flags, as clap reads them.
+use super::tfcompile::TfcompileArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ pub struct Cli {
 pub enum Verb {
     /// Compile a whole graph into an object and a header.
     Compile(CompileArgs),
+    /// The same with the flags of TensorFlow's tfcompile.
+    Tfcompile(TfcompileArgs),
     /// Compile a graph and run it here.
     Run(RunArgs),
     /// Compare compiled code with the interpreter, and with expected outputs.
@@ -65,7 +68,7 @@ pub enum HloVerb {
 }
 
 /// Which graph, and which part of it.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct GraphArgs {
     /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json; `-` is standard input.
     #[arg(value_name = "GRAPH")]

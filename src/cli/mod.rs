@@ -32,6 +32,7 @@ mod run;
 mod shapes;
 mod shell;
 mod targets;
+mod tfcompile;
 mod verify;
 
 use crate::diag::Result;
@@ -50,7 +51,7 @@ pub enum Verdict {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(tfcompile::words(std::env::args_os())) {
         Ok(cli) => cli,
         Err(usage) => {
             out::usage(&usage);
@@ -70,6 +71,7 @@ pub fn main() -> ExitCode {
 fn dispatch(verb: Verb) -> Result<Verdict> {
     match verb {
         Verb::Compile(args) => compile::run(&args),
+        Verb::Tfcompile(args) => tfcompile::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Check(args) => check::run(&args),

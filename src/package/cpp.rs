@@ -80,6 +80,11 @@ pub fn header(program: &Program, class: &ClassName) -> String {
         .replace("{MEMBERS}", &members)
 }
 
+/// One file with the C header's text and the class, which needs no other file.
+pub fn whole_header(program: &Program, c_header: &str, class: &ClassName) -> String {
+    header(program, class).replace(&format!("#include \"{}.h\"\n", program.name), c_header)
+}
+
 /// `0`, and `_NAME` unless that is another's number.
 fn suffixes(i: usize, field: &str, count: usize) -> Vec<String> {
     let taken = (0..count).any(|n| format!("_{field}") == n.to_string());

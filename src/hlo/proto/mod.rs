@@ -20,7 +20,7 @@ use protobuf::{Message, MessageField};
 
 use super::Module;
 use crate::diag::{Code, Error, Result};
-use generated::hlo::{HloModuleProto, HloProto};
+use generated::hlo::{HloModuleProto, HloProto, HloSnapshot};
 
 /// The bytes of an HloProto.
 ///
@@ -33,6 +33,18 @@ pub fn encode(module: &Module) -> Result<Vec<u8>> {
 ///
 /// Errors: those of [`encode`].
 pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
+    wrapped(laid_out(module)?)
+}
+
+/// The bytes of an HloSnapshot: the module with layouts, without arguments and results.
+///
+/// Errors: those of [`encode`].
+pub fn encode_snapshot(module: &Module) -> Result<Vec<u8>> {
+    let hlo = HloProto { hlo_module: MessageField::some(laid_out(module)?), ..Default::default() };
+    bytes(&HloSnapshot { hlo: MessageField::some(hlo), ..Default::default() })
+}
+
+fn laid_out(module: &Module) -> Result<HloModuleProto> {
     let mut proto = write::module(module)?;
     for comp in &mut proto.computations {
         if let Some(program) = comp.program_shape.as_mut() {
@@ -40,12 +52,15 @@ pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
         }
         comp.instructions.iter_mut().filter_map(|i| i.shape.as_mut()).for_each(shape::fill);
     }
-    wrapped(proto)
+    Ok(proto)
 }
 
 fn wrapped(module: HloModuleProto) -> Result<Vec<u8>> {
-    let proto = HloProto { hlo_module: MessageField::some(module), ..Default::default() };
-    proto.write_to_bytes().map_err(|e| Error::internal("encode a module", e.to_string()))
+    bytes(&HloProto { hlo_module: MessageField::some(module), ..Default::default() })
+}
+
+fn bytes(message: &impl Message) -> Result<Vec<u8>> {
+    message.write_to_bytes().map_err(|e| Error::internal("encode a module", e.to_string()))
 }
 
 /// The module of an HloProto or an HloModuleProto.

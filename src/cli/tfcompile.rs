@@ -1,0 +1,200 @@
+//! `tfaot tfcompile`: the flags of TensorFlow's tfcompile, so that a build rule changes the name of its tool and nothing else.
+//!
+//! Flags, their defaults and which are required are those of TensorFlow's `compiler/aot/tfcompile_main.cc`. The header has
+//! the whole interface, C and C++; all code and all weights are in the function object, the other two are empty objects.
+use super::args::{GraphArgs, XlaArgs};
+use super::{Verdict, config, dump, graph, out};
+use crate::codegen::{self, Launches};
+use crate::compile;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::proto;
+use crate::package::cpp::{self, ClassName};
+use crate::package::{files, header, names};
+use crate::target::Target;
+use bytes::Bytes;
+use clap::builder::BoolishValueParser;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+/// tfcompile's flags.
+#[derive(clap::Args, Debug)]
+pub struct TfcompileArgs {
+    /// The GraphDef; a name that ends in .pbtxt is text.
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
+    /// The tf2xla.Config with feeds and fetches.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print the nodes of the fetches, and stop.
+    #[arg(long = "dump_fetch_nodes", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    dump_fetch_nodes: bool,
+    /// LLVM's triple.
+    #[arg(long = "target_triple", default_value = "x86_64-pc-linux")]
+    target_triple: String,
+    /// The processor; without one, the oldest of the triple.
+    #[arg(long = "target_cpu", default_value = "")]
+    target_cpu: String,
+    /// Instruction sets on and off: `+avx2,-fma`.
+    #[arg(long = "target_features", default_value = "", allow_hyphen_values = true)]
+    target_features: String,
+    /// The prefix of the C names; without one it is made of the class.
+    #[arg(long = "entry_point", default_value = "")]
+    entry_point: String,
+    /// The class, such as `vision::Detector`.
+    #[arg(long = "cpp_class", value_name = "NS::CLASS", default_value = "")]
+    cpp_class: String,
+    /// The object with code and weights.
+    #[arg(long = "out_function_object", value_name = "FILE", default_value = "out_model.o")]
+    out_function_object: PathBuf,
+    /// An object without content, for rules that link one.
+    #[arg(long = "out_metadata_object", value_name = "FILE", default_value = "out_helper.o")]
+    out_metadata_object: PathBuf,
+    /// The C++17 header.
+    #[arg(long = "out_header", value_name = "FILE", default_value = "out.h")]
+    out_header: PathBuf,
+    /// An object without content, for rules that link one.
+    #[arg(long = "out_constant_buffers_object", value_name = "FILE")]
+    out_constant_buffers_object: Option<PathBuf>,
+    /// An HloSnapshot of the module before its optimisation.
+    #[arg(long = "out_session_module", value_name = "FILE")]
+    out_session_module: Option<PathBuf>,
+    /// Names are in the header always.
+    #[arg(long = "gen_name_to_index", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    gen_name_to_index: bool,
+    /// Refused: a ProgramShape is a message of protobuf's runtime.
+    #[arg(long = "gen_program_shape", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    gen_program_shape: bool,
+    /// Without effect: there is no runtime.
+    #[arg(long = "use_xla_nanort_runtime", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    use_xla_nanort_runtime: bool,
+    /// Refused: nothing rewrites graphs to integers.
+    #[arg(long = "experimental_quantize", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    experimental_quantize: bool,
+    /// Refused: the code is made without DataFlowSanitizer.
+    #[arg(long = "sanitize_dataflow", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    sanitize_dataflow: bool,
+    /// Lists for `--sanitize_dataflow`.
+    #[arg(long = "sanitize_abilists_dataflow", value_name = "FILES", default_value = "")]
+    sanitize_abilists_dataflow: String,
+    /// Without effect: there is one way from graphs to HLO.
+    #[arg(long = "mlir_components", default_value = "", value_parser = ["", "None", "Bridge"])]
+    mlir_components: String,
+    /// Without effect: diagnostics name nodes.
+    #[arg(long = "debug_info", value_name = "FILE", default_value = "")]
+    debug_info: String,
+    /// Without effect.
+    #[arg(long = "debug_info_path_begin_marker", default_value = "")]
+    debug_info_path_begin_marker: String,
+    /// A flag of XLA, as in XLA_FLAGS; `--xla_NAME=VALUE` is the same as `--xla=--xla_NAME=VALUE`.
+    #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
+    xla: Vec<String>,
+}
+
+/// The command line with XLA's flags, whose names are open, as values of `--xla`.
+pub fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<OsString> = all.collect();
+    if all.get(1).is_some_and(|verb| verb == "tfcompile") {
+        for word in all.iter_mut().filter(|w| w.to_string_lossy().starts_with("--xla_")) {
+            *word = [OsStr::new("--xla="), word].into_iter().collect();
+        }
+    }
+    all
+}
+
+/// Compiles and writes, all files or none.
+///
+/// Errors: those of `tfaot compile`; `Code::BadOption` for flags that are missing, unknown or have no meaning here.
+pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
+    let config = required("config", args.config.as_deref())?;
+    if args.dump_fetch_nodes {
+        return fetch_nodes(config);
+    }
+    let asked = checked(args)?;
+    let graph = GraphArgs {
+        graph: asked.graph.to_path_buf(),
+        config: Some(config.to_path_buf()),
+        quiet: true,
+        ..GraphArgs::default()
+    };
+    let front = graph::front(&graph)?;
+    let before = args.out_session_module.as_ref().map(|_| proto::encode_snapshot(&front.lowered.module)).transpose()?;
+    let flags = dump::flags(&asked.xla)?;
+    let mut dumped = dump::start(&flags, &front.lowered.module);
+    let source = compile::source_name(asked.graph);
+    let built = compile::build(front.lowered, &asked.name, &source, &asked.target, Launches::Direct, &mut dumped);
+    let built = built.and_then(|b| {
+        let each = [(b.program, asked.target)];
+        dump::built(&mut dumped, &b.module, &each, &b.object.bytes)?;
+        Ok((each, b.object))
+    });
+    dump::write(&flags, dumped)?;
+    let ([(program, target)], object) = built.map_err(|e| graph::in_file(e, &graph))?;
+
+    let empty = Bytes::from(codegen::assemble("", &target)?);
+    let text = cpp::whole_header(&program, &header::header(&program, &[&target]), &asked.class);
+    let mut all = vec![
+        (named(&args.out_function_object), object.bytes),
+        (named(&args.out_header), text.into()),
+        (named(&args.out_metadata_object), empty.clone()),
+    ];
+    all.extend(args.out_constant_buffers_object.iter().map(|path| (named(path), empty.clone())));
+    all.extend(args.out_session_module.iter().zip(before).map(|(path, bytes)| (named(path), bytes.into())));
+    files::write_all(Path::new("."), &all)?;
+    Ok(Verdict::Yes)
+}
+
+/// The flags of a compile, each valid.
+struct Asked<'a> {
+    graph: &'a Path,
+    class: ClassName,
+    name: String,
+    target: Target,
+    xla: XlaArgs,
+}
+
+fn checked(args: &TfcompileArgs) -> Result<Asked<'_>> {
+    let graph = required("graph", args.graph.as_deref())?;
+    required("cpp_class", Some(args.cpp_class.as_str()).filter(|c| !c.is_empty()))?;
+    let without = [
+        (
+            args.gen_program_shape,
+            "gen_program_shape",
+            "the header has no protobuf; `arg_size` and `NAME_info` tell shapes",
+        ),
+        (args.experimental_quantize, "experimental_quantize", "quantise the graph before"),
+        (args.sanitize_dataflow, "sanitize_dataflow", "the code can't be instrumented"),
+    ];
+    if let Some((_, flag, why)) = without.into_iter().find(|w| w.0) {
+        return Err(Diagnostic::new(Code::BadOption, format!("--{flag} is not supported")).help(why).into());
+    }
+    let class = ClassName::parse(&args.cpp_class)?;
+    let given = Some(&args.entry_point).filter(|e| !e.is_empty());
+    let name = match given {
+        Some(name) => graph::model_name(Some(name), graph)?,
+        None => names::identifier(&[&class.namespaces[..], std::slice::from_ref(&class.class)].concat().join("_")),
+    };
+    let oldest = if args.target_triple.starts_with("x86_64") { Some("x86-64") } else { None };
+    let cpu = Some(args.target_cpu.as_str()).filter(|c| !c.is_empty()).or(oldest);
+    let features = Some(args.target_features.as_str()).filter(|f| !f.is_empty());
+    let target = Target::resolve(Some(&args.target_triple), cpu, features)?;
+    let xla = XlaArgs { xla_flags: Some(args.xla.join(" ")) };
+    Ok(Asked { graph, class, name, target, xla })
+}
+
+fn required<T>(flag: &str, value: Option<T>) -> Result<T> {
+    value.ok_or_else(|| Error::user(Code::BadOption, format!("Must specify --{flag}")))
+}
+
+/// Prints the names of the nodes that are fetched, in order of the alphabet, with commas and no end of line.
+fn fetch_nodes(config: &Path) -> Result<Verdict> {
+    let fetches = config::load(config)?.fetches;
+    let nodes: BTreeSet<&str> =
+        fetches.iter().map(|f| f.rsplit_once(':').map_or(f.as_str(), |(node, _)| node)).collect();
+    out::bytes(nodes.into_iter().collect::<Vec<_>>().join(",").as_bytes())?;
+    Ok(Verdict::Yes)
+}
+
+fn named(path: &Path) -> String {
+    path.display().to_string()
+}
