@@ -294,3 +294,16 @@ fn calls_and_known_branches_are_inlined() {
     assert_eq!(ops(&module), ["negate", "exponential"]);
     assert_eq!(module.comps.len(), 1);
 }
+
+#[test]
+fn magnitudes_of_unsigned_numbers_keep_a_negation() {
+    let left = |dtype: DType| {
+        let (_, after) = both(|b| {
+            let x = b.parameter(Shape::array(dtype, [3]));
+            let negated = b.unary(ScalarOp::Negate, x);
+            b.unary(ScalarOp::Abs, negated)
+        });
+        ops(&after).contains(&"negate".to_string())
+    };
+    assert!(left(DType::U64) && !left(DType::S64));
+}

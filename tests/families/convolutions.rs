@@ -176,7 +176,7 @@ fn joined(t: &mut Text, r: &mut Random, out: &Val, rule: Rule) {
     // what the first was off by is multiplied by at most two and added up; the second's own terms are larger
     let largest = 2.0 * 4.0 * 300.0;
     let slack = match rule {
-        Rule::Bits => 0.0,
+        Rule::Bits | Rule::Value => 0.0,
         Rule::Close(first) => first * 2.0 * terms as f64,
     };
     t.result(&read, Rule::Close(slack + sum_bound(out.dtype, terms, largest)));

@@ -18,15 +18,16 @@ fn fold_of(r: &mut Random, dtype: DType) -> (&'static str, &'static str) {
 
 /// What sums of `n` such terms may be off by, and the fill that they are made of.
 fn terms(r: &mut Random, op: &str, dtype: DType, n: u64) -> (Fill, Rule) {
+    // of zeros of both signs the order decides which one is left
     if op != "add" {
-        return (r.of(&[Fill::Plain, Fill::Corners]), Rule::Bits);
+        return (r.of(&[Fill::Plain, Fill::Corners]), Rule::Value);
     }
     match dtype.class() {
         DTypeClass::Float | DTypeClass::Complex if dtype.bits() < 32 => (Fill::Quarters, Rule::Close(0.0)),
         DTypeClass::Float | DTypeClass::Complex if r.below(2) == 0 => {
             (Fill::Plain, Rule::Close(sum_bound(dtype, n, 2.0)))
         }
-        _ => (Fill::Quarters, Rule::Bits),
+        _ => (Fill::Quarters, Rule::Value),
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Fill {
 pub enum Rule {
     /// The same bits, or both NaN.
     Bits,
+    /// The same value, zeros of either sign being one, or both NaN.
+    Value,
     /// Within the tolerance of `common::tolerance` and this much, absolutely.
     Close(f64),
 }

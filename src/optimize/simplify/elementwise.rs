@@ -73,8 +73,8 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
         (ScalarOp::Abs, Some(ScalarOp::Abs)) if same_type => Ok(Some(x)),
         (ScalarOp::Floor, Some(ScalarOp::Floor | ScalarOp::Ceil)) => Ok(Some(x)),
         (ScalarOp::Ceil, Some(ScalarOp::Floor | ScalarOp::Ceil)) => Ok(Some(x)),
-        // abs(-x) = abs(x)
-        (ScalarOp::Abs, Some(ScalarOp::Negate)) => {
+        // abs(-x) = abs(x), but where abs does nothing
+        (ScalarOp::Abs, Some(ScalarOp::Negate)) if !editor.dtype(x).is_some_and(is_unsigned) => {
             let source = editor.operand(x, 0);
             Ok(Some(editor.add(Op::Elementwise(ScalarOp::Abs), &[source])?))
         }
@@ -84,6 +84,10 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
         (ScalarOp::Imag, Some(ScalarOp::Complex)) => Ok(Some(editor.operand(x, 1))),
         _ => Ok(None),
     }
+}
+
+fn is_unsigned(dtype: DType) -> bool {
+    dtype.class() == DTypeClass::Unsigned
 }
 
 fn convert(to: DType) -> Op {
