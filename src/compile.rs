@@ -8,7 +8,7 @@ use crate::kernel;
 use crate::lower::{self, Feed, Lowered};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
-use crate::target::Target;
+use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{import, optimize, schedule};
 use std::path::Path;
@@ -68,13 +68,19 @@ fn plan_and_dump(
     target: &Target,
     dump: &mut Option<Dump>,
 ) -> Result<(Module, kernel::Program)> {
-    optimise(&mut lowered.module, dump)?;
+    let reduced = optimise(&mut lowered.module, target.precision, dump)?;
     let program = schedule::build(&lowered, name, source, target)?;
-    Ok((lowered.module, program))
+    Ok((lowered.module, kernel::Program { reduced, ..program }))
+}
+
+/// All passes, and what is rounded on request.
+fn optimise(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<Reduced> {
+    passes(module, dump)?;
+    optimize::reduce(module, precision)
 }
 
 /// All passes; a dump sees the module before them and after each that changed it.
-fn optimise(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
+fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
     let Some(dump) = dump else {
         optimize::run(module)?;
         return optimize::expand(module);
@@ -116,7 +122,7 @@ pub struct Variants {
     pub object: Object,
 }
 
-/// HLO to machine code for several targets of one architecture; the newest instruction set is asked for first.
+/// HLO to machine code for several targets of one architecture and precision; the newest instruction set is asked for first.
 pub fn build_variants(
     mut lowered: Lowered,
     name: &str,
@@ -124,19 +130,22 @@ pub fn build_variants(
     targets: &[Target],
     dump: &mut Option<Dump>,
 ) -> Result<Variants> {
-    optimise(&mut lowered.module, dump)?;
+    let precision = targets.first().map(|t| t.precision).unwrap_or_default();
+    let reduced = optimise(&mut lowered.module, precision, dump)?;
     let mut targets = targets.to_vec();
     targets.sort_by_key(|t| std::cmp::Reverse(t.level()));
     let mut each = Vec::new();
     for target in targets {
         let own = format!("{name}_{}", names::identifier(&target.cpu));
-        each.push((schedule::build(&lowered, &own, source, &target)?, target));
+        let program = schedule::build(&lowered, &own, source, &target)?;
+        each.push((kernel::Program { reduced, ..program }, target));
     }
     let most = |of: fn(&kernel::Program) -> u64| each.iter().map(|(p, _)| of(p)).max().unwrap_or(0);
     let first = each.first().map(|(program, _)| program.without_code()).unwrap_or_default();
     let face = kernel::Program {
         name: name.to_string(),
         workspace_bytes: most(|p| p.workspace_bytes),
+        weights_bytes: each.iter().map(|(p, _)| p.weights_bytes).sum(),
         flops: most(|p| p.flops),
         ..first
     };

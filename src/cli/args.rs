@@ -108,6 +108,34 @@ pub struct TargetArgs {
     /// Instruction sets on and off: `+avx2,-fma`.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub features: Option<String>,
+    /// Store constants of contractions and tables of gathers in fewer bits; arithmetic stays f32.
+    #[arg(long, value_enum, default_value_t)]
+    pub weights: WeightsArg,
+    /// Compute products of contractions with constants from factors in fewer bits; sums stay f32.
+    #[arg(long, value_enum, default_value_t)]
+    pub math: MathArg,
+}
+
+/// How constants are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum WeightsArg {
+    /// As the graph has them.
+    #[default]
+    F32,
+    /// Rounded to bfloat16.
+    Bf16,
+    /// As bytes, with an f32 scale for each feature or row.
+    Int8,
+}
+
+/// What products are computed of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum MathArg {
+    /// Factors as the graph has them.
+    #[default]
+    F32,
+    /// Factors rounded to bfloat16; the processor must have AVX512-BF16.
+    Bf16,
 }
 
 /// A file that a compile can write.
@@ -205,19 +233,20 @@ pub struct VerifyArgs {
     /// The right results, with tensor names as keys.
     #[arg(long, value_name = "OUT.npz")]
     pub expect: Option<PathBuf>,
-    /// Allowed difference, relative to the element.
-    #[arg(long, default_value_t = 1e-4)]
-    pub rtol: f64,
-    /// Allowed difference, relative to the largest element of the output.
-    #[arg(long, default_value_t = 1e-5)]
-    pub atol: f64,
+    /// Allowed difference, relative to the element: by default 1e-4, and 0 with --weights or --math.
+    #[arg(long)]
+    pub rtol: Option<f64>,
+    /// Allowed difference, relative to the largest element of the output: by default 1e-5, with --weights bf16 or --math
+    /// bf16 0.05, with --weights int8 0.1.
+    #[arg(long)]
+    pub atol: Option<f64>,
     /// Threads of compiled code.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Compare every intermediate result, also where the results agree; where they differ, the first op is found anyway.
     #[arg(long)]
     pub ops: bool,
-    /// Print `{"ok","comparisons":[{"output","with","ok","worst"}]}`, and with the ops `first` and
+    /// Print `{"ok","comparisons":[{"output","with","ok","bound","error","worst"}]}`, and with the ops `first` and
     /// `ops:[{"tensor","op","total","own"}]`.
     #[arg(long)]
     pub json: bool,

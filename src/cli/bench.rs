@@ -5,6 +5,7 @@ use super::{Verdict, graph, inputs, machine, out, profile};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::Result;
+use crate::package::metadata;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,8 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "workspace_bytes": built.program.workspace_bytes,
             "flops": built.program.flops,
             "cpu": target.cpu,
+            "weights_bytes": built.program.weights_bytes,
+            "precision": metadata::precision(&built.program.reduced),
         }))?;
     } else {
         let rate = flops / (min_ms * 1e6);

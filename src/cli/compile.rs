@@ -35,6 +35,9 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     dump::write(&flags, dumped)?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
     let all = emitted(&args.emit).into_iter().map(|e| file(e, &built, &class)).collect::<Result<Vec<_>>>()?;
+    if built.face.reduced.precision.is_reduced() && !args.graph.quiet {
+        out::note(format_args!("note: {}", built.face.reduced));
+    }
     for path in files::write_all(&args.out, &all)? {
         out::line(path.display())?;
     }

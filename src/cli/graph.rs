@@ -1,5 +1,5 @@
 //! What the verbs on graphs share: their flags as a request, their answers.
-use super::args::{GraphArgs, TargetArgs};
+use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
 use super::{config, npz, out};
 use crate::compile::{self, Front};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -8,7 +8,7 @@ use crate::interp;
 use crate::lower::Lowered;
 use crate::package::names;
 use crate::prepare::{FeedSpec, Request};
-use crate::target::Target;
+use crate::target::{MathType, Precision, Target, WeightType};
 use crate::tensor::Tensor;
 use std::path::Path;
 
@@ -77,10 +77,14 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
     }
 }
 
-/// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::BadOption` for two
+/// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
 /// processors with the same instruction set, between which no program could choose.
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
-    let resolve = |cpu| Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
+    let precision = precision(args);
+    let resolve = |cpu| {
+        let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
+        target.and_then(|t| t.with_precision(precision))
+    };
     if args.cpu.is_empty() {
         return Ok(vec![resolve(None)?]);
     }
@@ -95,6 +99,21 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
         }
     }
     Ok(all)
+}
+
+/// How exact the code must be.
+pub fn precision(args: &TargetArgs) -> Precision {
+    Precision {
+        weights: match args.weights {
+            WeightsArg::F32 => WeightType::F32,
+            WeightsArg::Bf16 => WeightType::Bf16,
+            WeightsArg::Int8 => WeightType::Int8,
+        },
+        math: match args.math {
+            MathArg::F32 => MathType::F32,
+            MathArg::Bf16 => MathType::Bf16,
+        },
+    }
 }
 
 /// The model's name: as given, or from the file's. Errors: `Code::BadOption` when it is no C identifier.

@@ -4,7 +4,7 @@ use super::function::Function;
 use super::math;
 use crate::diag::Result;
 use crate::kernel::{BufId, KernelId, Place, Program, Step};
-use crate::target::{Level, Target};
+use crate::target::{Level, MathType, Target};
 use crate::tensor::TensorInfo;
 use std::fmt::Write;
 
@@ -187,10 +187,18 @@ fn supported(out: &mut String, name: &str, target: &Target, linkage: Linkage) {
             0xe6,
         ),
     };
-    let cpuid = |reg: &str, leaf: u32| {
+    let cpuid = |reg: &str, leaf: u32, part: u32| {
         format!(
-            "  %{reg}s = call {{ i32, i32, i32, i32 }} asm sideeffect \"cpuid\", \"={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}}\"(i32 {leaf}, i32 0)\n"
+            "  %{reg}s = call {{ i32, i32, i32, i32 }} asm sideeffect \"cpuid\", \"={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}}\"(i32 {leaf}, i32 {part})\n"
         )
+    };
+    // AVX512-BF16 is bit 5 of EAX in part 1 of leaf 7, which is zeros where there is no such part.
+    let bf16 = match target.precision.math {
+        MathType::F32 => "  %okb = and i1 %okx, true\n".to_string(),
+        MathType::Bf16 => format!(
+            "{}  %a71 = extractvalue {{ i32, i32, i32, i32 }} %ds, 0\n  %mb = and i32 %a71, 32\n  %okp = icmp ne i32 %mb, 0\n  %okb = and i1 %okx, %okp\n",
+            cpuid("d", 7, 1)
+        ),
     };
     let _ = write!(
         out,
@@ -199,12 +207,12 @@ fn supported(out: &mut String, name: &str, target: &Target, linkage: Linkage) {
          ask:\n{}  %max = extractvalue {{ i32, i32, i32, i32 }} %as, 0\n  %enough = icmp uge i32 %max, 7\n  br i1 %enough, label %first, label %store\n\
          first:\n{}  %c1 = extractvalue {{ i32, i32, i32, i32 }} %bs, 2\n  %m1 = and i32 %c1, {leaf1}\n  %ok1 = icmp eq i32 %m1, {leaf1}\n  br i1 %ok1, label %second, label %store\n\
          second:\n{}  %b7 = extractvalue {{ i32, i32, i32, i32 }} %cs, 1\n  %m7 = and i32 %b7, {leaf7}\n  %ok7 = icmp eq i32 %m7, {leaf7}\n  br i1 %ok7, label %third, label %store\n\
-         third:\n  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %mx = and i32 %x0, {state}\n  %okx = icmp eq i32 %mx, {state}\n  %won = select i1 %okx, i32 2, i32 1\n  br label %store\n\
+         third:\n  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %mx = and i32 %x0, {state}\n  %okx = icmp eq i32 %mx, {state}\n{bf16}  %won = select i1 %okb, i32 2, i32 1\n  br label %store\n\
          store:\n  %answer = phi i32 [ 1, %ask ], [ 1, %first ], [ 1, %second ], [ %won, %third ]\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\n\
          out:\n  %all = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %all, 1\n  ret i32 %yes\n}}\n",
-        cpuid("a", 0),
-        cpuid("b", 1),
-        cpuid("c", 7),
+        cpuid("a", 0, 0),
+        cpuid("b", 1, 0),
+        cpuid("c", 7, 0),
     );
 }
 

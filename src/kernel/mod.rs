@@ -14,6 +14,7 @@ pub use text::print;
 pub use verify::verify;
 
 use crate::scalar::ScalarOp;
+use crate::target::Reduced;
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -227,6 +228,8 @@ pub struct Program {
     pub workspace_bytes: u64,
     /// Floating-point operations of a call (loops counted once).
     pub flops: u64,
+    /// What of it was rounded on request.
+    pub reduced: Reduced,
 }
 
 impl Program {
@@ -239,6 +242,8 @@ impl Program {
             results: self.results.clone(),
             workspace_bytes: self.workspace_bytes,
             flops: self.flops,
+            weights_bytes: self.weights_bytes,
+            reduced: self.reduced,
             ..Program::default()
         }
     }

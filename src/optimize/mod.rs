@@ -10,6 +10,7 @@ mod fold_constants;
 mod hoist_products;
 mod inline_calls;
 mod pad_into_window;
+mod precision;
 pub mod rewrite;
 mod scale_into_weights;
 mod simplify;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Module, verify};
 pub use expand::EXPANSIONS;
+pub use precision::reduce;
 pub use rewrite::Changed;
 
 /// One pass.

@@ -1,7 +1,7 @@
 //! `NAME.json`: what the header says, for programs.
 use super::header::WORKSPACE_ALIGN;
 use crate::kernel::Program;
-use crate::target::Target;
+use crate::target::{Reduced, Target};
 use crate::tensor::TensorInfo;
 use serde_json::{Value, json};
 
@@ -19,8 +19,24 @@ pub fn metadata(program: &Program, targets: &[&Target]) -> String {
         "workspace_bytes": program.workspace_bytes,
         "workspace_align": WORKSPACE_ALIGN,
         "flops": program.flops,
+        "weights_bytes": program.weights_bytes,
+        "precision": precision(&program.reduced),
     });
     format!("{document:#}\n")
+}
+
+/// What was rounded on request, and how many bytes that saved.
+pub fn precision(reduced: &Reduced) -> Value {
+    json!({
+        "weights": reduced.precision.weights.name(),
+        "math": reduced.precision.math.name(),
+        "constants": reduced.constants,
+        "bytes_before": reduced.bytes_before,
+        "bytes_after": reduced.bytes_after,
+        "bytes_kept": reduced.bytes_kept,
+        "contractions": reduced.contractions,
+        "contractions_kept": reduced.contractions_kept,
+    })
 }
 
 /// A list of objects, one a tensor.

@@ -5,6 +5,7 @@ mod layout;
 mod memory_plan;
 mod nest;
 mod phases;
+mod stored;
 mod weights;
 mod winograd;
 
@@ -94,6 +95,8 @@ struct Scope<'a> {
     lifetimes: Lifetimes,
     /// Memory that belongs to the caller.
     borrowed: HashSet<BufId>,
+    /// Constants in fewer bits that their readers widen: they have no array of their own.
+    stored: HashSet<InstId>,
 }
 
 /// Whose memory the parameters of a computation are.
@@ -207,7 +210,8 @@ impl<'a> Scheduler<'a> {
             Params::Owned => HashSet::new(),
             Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
         };
-        let mut scope = Scope { comp, plan, spots, lifetimes, borrowed, values, placed, padded };
+        let stored = stored::widened_by_readers(comp);
+        let mut scope = Scope { comp, plan, spots, lifetimes, borrowed, stored, values, placed, padded };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }
@@ -247,6 +251,7 @@ impl<'a> Scheduler<'a> {
         let inst = &comp[id];
         let value = match &inst.op {
             Op::Constant(_) if id != comp.root => return Ok(()),
+            _ if scope.stored.contains(&id) => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
             Op::Tuple => {
                 let mut leaves = Vec::new();

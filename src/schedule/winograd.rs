@@ -6,7 +6,8 @@
 //! that. What is lost is locality: an infinity or a NaN spoils the 16 results of its tiles, not 9.
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::tensor::{DType, Tensor};
+use crate::schedule::stored::{self, Stored};
+use crate::tensor::DType;
 
 /// Results of a tile along each axis.
 pub const RESULTS: u64 = 4;
@@ -23,8 +24,8 @@ const LEAST_GAIN: f64 = 1.15;
 /// A convolution that is done this way.
 #[derive(Clone, Debug)]
 pub struct Winograd {
-    /// The weights.
-    pub weights: Tensor,
+    /// The weights, as they are stored.
+    pub weights: Stored,
     /// Images.
     pub images: u64,
     /// Rows and columns of the result.
@@ -62,7 +63,10 @@ impl Winograd {
 pub fn choose(comp: &Computation, id: InstId, lanes: u64) -> Option<Winograd> {
     let Op::Convolution(d) = &comp[id].op else { return None };
     let [x, w] = comp[id].operands[..] else { return None };
-    let Op::Constant(Literal::Array(weights)) = &comp[w].op else { return None };
+    let weights = match &comp[w].op {
+        Op::Constant(Literal::Array(numbers)) => Stored { numbers: numbers.clone(), scales: None },
+        _ => stored::find(comp, w).filter(|s| s.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]))?,
+    };
     let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
     let plain = |d: &ConvDims| {
         d.feature_group_count == 1
@@ -81,7 +85,7 @@ pub fn choose(comp: &Computation, id: InstId, lanes: u64) -> Option<Winograd> {
     }
     let size = [result.dims[d.output_spatial[0]], result.dims[d.output_spatial[1]]];
     let found = Winograd {
-        weights: weights.clone(),
+        weights,
         images: result.dims[d.output_batch],
         size,
         tiles: size.map(|n| n.div_ceil(RESULTS)),

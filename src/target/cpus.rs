@@ -23,3 +23,6 @@ pub const CPUS: &[(&str, Level)] = &[
     ("znver4", Level::Avx512),
     ("znver5", Level::Avx512),
 ];
+
+/// Those that have AVX512-BF16.
+pub const BF16_CPUS: &[&str] = &["sapphirerapids", "znver4", "znver5"];

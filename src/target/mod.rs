@@ -1,11 +1,13 @@
 //! The machine that code is compiled for: facts only, no LLVM.
 mod cpus;
+mod precision;
 
 pub use cpus::CPUS;
+pub use precision::{MathType, Precision, Reduced, WeightType};
 
 use crate::diag::{Code, Diagnostic, Result};
 
-/// A target machine.
+/// A target machine, and how exact code for it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// LLVM's triple.
@@ -20,6 +22,10 @@ pub struct Target {
     pub vector_registers: u64,
     /// Whether multiply-add is one instruction.
     pub fma: bool,
+    /// Whether there is an instruction for sums of two products of bfloat16 (AVX512-BF16).
+    pub bf16_pairs: bool,
+    /// How exact the code must be.
+    pub precision: Precision,
 }
 
 /// The instruction set that a CPU has, as far as schedules ask.
@@ -42,6 +48,7 @@ impl Target {
         let triple = triple.unwrap_or(HOST_TRIPLE);
         let arch = triple.split('-').next().unwrap_or("");
         let host = HOST_TRIPLE.split('-').next() == Some(arch);
+        let named = cpu.filter(|&name| name != "native");
         let (cpu, level) = match (arch, cpu) {
             ("aarch64" | "arm64", cpu) => (cpu.unwrap_or("generic"), Level::Neon),
             ("x86_64", None | Some("native")) if host => host_level(),
@@ -70,8 +77,32 @@ impl Target {
             Level::Avx512 => (512, 32, true),
             Level::Neon => (128, 32, true),
         };
-        let features = features.unwrap_or("").to_string();
-        Ok(Target { triple: triple.to_string(), cpu: cpu.to_string(), features, vector_bits, vector_registers, fma })
+        let bf16_pairs = level == Level::Avx512 && has_bf16_pairs(cpu, host && named.is_none(), features.unwrap_or(""));
+        Ok(Target {
+            triple: triple.to_string(),
+            cpu: cpu.to_string(),
+            features: features.unwrap_or("").to_string(),
+            vector_bits,
+            vector_registers,
+            fma,
+            bf16_pairs,
+            precision: Precision::default(),
+        })
+    }
+    /// The same machine, for code of this precision. Errors: `Code::NoBf16Math` where the machine can't.
+    pub fn with_precision(mut self, precision: Precision) -> Result<Target> {
+        if precision.math == MathType::Bf16 && !self.bf16_pairs {
+            let told = format!("`--math bf16` needs AVX512-BF16, and {} ({}) has none", self.cpu, self.triple);
+            return Err(Diagnostic::new(Code::NoBf16Math, told)
+                .help("--cpu znver4, znver5 or sapphirerapids, or --features +avx512bf16; --weights bf16 needs no such instruction")
+                .into());
+        }
+        if precision.math == MathType::Bf16 && !self.features.split(',').any(|f| f == BF16_FEATURE) {
+            let comma = if self.features.is_empty() { "" } else { "," };
+            self.features += &format!("{comma}{BF16_FEATURE}");
+        }
+        self.precision = precision;
+        Ok(self)
     }
     /// Lanes of a vector of elements of this many bytes.
     pub fn lanes(&self, element_bytes: u64) -> u64 {
@@ -108,6 +139,29 @@ impl Target {
 /// The triple of this machine.
 pub const HOST_TRIPLE: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
+
+/// LLVM's name of AVX512-BF16.
+const BF16_FEATURE: &str = "+avx512bf16";
+
+/// Whether an x86-64 processor has AVX512-BF16: as its features say, else by its name, else as this machine has it.
+fn has_bf16_pairs(cpu: &str, here: bool, features: &str) -> bool {
+    let told = features.split(',').rev().find_map(|f| match f {
+        BF16_FEATURE => Some(true),
+        "-avx512bf16" => Some(false),
+        _ => None,
+    });
+    told.unwrap_or_else(|| (here && machine_has_bf16_pairs()) || cpus::BF16_CPUS.contains(&cpu))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn machine_has_bf16_pairs() -> bool {
+    std::is_x86_feature_detected!("avx512bf16")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn machine_has_bf16_pairs() -> bool {
+    false
+}
 
 /// The best generic level of this machine.
 fn host_level() -> (&'static str, Level) {

@@ -4,7 +4,7 @@
 //! only pass on what it was given, so that each of the first ones is compiled alone and fed the reference's inputs: what it
 //! departs by then it adds itself. The reference is the interpreter, and where the expected results hold intermediate ones
 //! too, these.
-use super::worst;
+use super::{Bound, worst};
 use crate::cli::args::VerifyArgs;
 use crate::cli::npz::Arrays;
 use crate::cli::{graph, inputs, run};
@@ -104,15 +104,16 @@ pub fn find(args: &VerifyArgs, target: &Target, name: &str, values: &[Tensor], r
     let wanted: Vec<Tensor> = infos.iter().zip(plain).map(|(info, p)| told(info).unwrap_or(p)).collect();
     let mut known: HashMap<Endpoint, &Tensor> = all.fetches.iter().map(|f| f.1).zip(&wanted).collect();
     known.extend(all.feeds.iter().map(|f| f.at).zip(values));
+    let bound = Bound::of(args, target.precision);
     let mut steps = Vec::with_capacity(wanted.len());
     let mut tried = 0;
     for (((tensor, at), got), want) in all.fetches.iter().zip(&native).zip(&wanted) {
-        let total = worst(got, want, args).map_or(0.0, |w| w.excess);
+        let total = worst(got, want, bound).map_or(0.0, |w| w.excess);
         let mut own = None;
         if total > 1.0 && tried < MOST_ALONE {
             tried += 1;
             let result = alone(&all.program, &facts, *at, tensor, &known, args, target, name)?;
-            own = result.and_then(|got| worst(&got, want, args)).map(|w| w.excess);
+            own = result.and_then(|got| worst(&got, want, bound)).map(|w| w.excess);
         }
         let op = all.program.graph.nodes[at.node].op.to_string();
         steps.push(Step { tensor: tensor.clone(), op, total, own });

@@ -5,15 +5,54 @@ mod departs;
 use super::args::VerifyArgs;
 use super::npz::Arrays;
 use super::{Verdict, graph, inputs, npz, out, run};
+use crate::codegen::Launches;
+use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::lower::Lowered;
+use crate::target::{MathType, Precision, Target, WeightType};
 use crate::tensor::{DType, Tensor, TensorInfo};
 use serde_json::{Value, json};
+
+/// How much an element may depart.
+#[derive(Clone, Copy)]
+struct Bound {
+    /// Relative to the element.
+    rtol: f64,
+    /// Relative to the largest element of the output.
+    atol: f64,
+}
+
+/// The bound of code that rounds nothing on request.
+const EXACT: Bound = Bound { rtol: 1e-4, atol: 1e-5 };
+
+impl Bound {
+    /// The bound of the flags, else that of the precision.
+    fn of(args: &VerifyArgs, precision: Precision) -> Bound {
+        let usual = match (precision.weights, precision.math) {
+            (WeightType::F32, MathType::F32) => EXACT,
+            (WeightType::F32 | WeightType::Bf16, MathType::F32 | MathType::Bf16) => Bound { rtol: 0.0, atol: 0.05 },
+            (WeightType::Int8, MathType::F32 | MathType::Bf16) => Bound { rtol: 0.0, atol: 0.1 },
+        };
+        Bound { rtol: args.rtol.unwrap_or(usual.rtol), atol: args.atol.unwrap_or(usual.atol) }
+    }
+}
 
 /// One output by two engines.
 struct Comparison {
     output: String,
     with: &'static str,
+    bound: Bound,
     worst: Option<Worst>,
+    error: Departure,
+    /// The error of code that rounds nothing, where this code does.
+    unrounded: Option<Departure>,
+}
+
+/// Differences relative to the largest element of an output.
+#[derive(Clone, Copy)]
+struct Departure {
+    largest: f64,
+    rms: f64,
 }
 
 impl Comparison {
@@ -34,21 +73,39 @@ struct Worst {
 }
 
 /// Compares, prints a line a comparison, and blames the worst output.
+///
+/// Code that rounds weights is compared twice: with the interpreter on the rounded weights by the bound of f32, which finds
+/// wrong code, and with the interpreter on the graph's own, by a bound that is stated for the precision.
 pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
+    let precision = target.precision;
     let name = graph::model_name(None, &args.graph.graph)?;
-    let front = graph::front(&args.graph)?;
-    let keys = graph::result_keys(&args.graph, &front.lowered);
-    let results = front.lowered.results.clone();
-    let values = inputs::load(args.inputs.as_deref(), &front.lowered.args)?;
+    let lowered = graph::front(&args.graph)?.lowered;
+    let keys = graph::result_keys(&args.graph, &lowered);
+    let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
     let reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
-    let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &results)).transpose()?;
-    let plain = graph::interpret(&front.lowered, values.clone()).map_err(|e| graph::in_file(e, &args.graph))?;
-    let native = run::native(front.lowered, &name, &target, &values, args.threads.into());
-    let native = native.map_err(|e| graph::in_file(e, &args.graph))?;
-    let mut all = compare(&keys, "interpreter", &native, &plain, args);
-    if let Some(wanted) = wanted {
-        all.extend(compare(&keys, "expected", &native, &wanted, args));
+    let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered.results)).transpose()?;
+    let in_file = |e| graph::in_file(e, &args.graph);
+    let plain = graph::interpret(&lowered, values.clone()).map_err(in_file)?;
+    let built = compile::build(lowered.clone(), &name, &name, &target, Launches::Direct, &mut None).map_err(in_file)?;
+    let native = run::call(&built, &target, &values, args.threads.into()).map_err(in_file)?;
+    let bound = Bound::of(args, precision);
+    let mut all = compare(&keys, "interpreter", &native, &plain, bound);
+    if let Some(wanted) = &wanted {
+        all.extend(compare(&keys, "expected", &native, wanted, bound));
+    }
+    if precision.is_reduced() {
+        let exact = Target { precision: Precision::default(), ..target.clone() };
+        let unrounded = run::native(lowered.clone(), &name, &exact, &values, args.threads.into()).map_err(in_file)?;
+        let references = [&plain].into_iter().chain(&wanted).flatten();
+        for (i, (comparison, want)) in all.iter_mut().zip(references).enumerate() {
+            comparison.unrounded = Some(error(&unrounded[i % keys.len().max(1)], want));
+        }
+        let module = Lowered { module: built.module, ..lowered };
+        let same = graph::interpret(&module, values.clone()).map_err(in_file)?;
+        // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
+        let bound = if precision.math == MathType::F32 { Bound::of(args, Precision::default()) } else { bound };
+        all.extend(compare(&keys, "interpreter, rounded", &native, &same, bound));
     }
     let blamed = if args.ops || all.iter().any(Comparison::departs) {
         Some(departs::find(args, &target, &name, &values, &reference)?)
@@ -70,13 +127,38 @@ fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], infos: 
     keys.iter().zip(infos).map(one).collect()
 }
 
-fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor], args: &VerifyArgs) -> Vec<Comparison> {
-    let pairs = keys.iter().zip(got.iter().zip(want));
-    pairs.map(|(key, (g, w))| Comparison { output: key.clone(), with, worst: worst(g, w, args) }).collect()
+fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor], bound: Bound) -> Vec<Comparison> {
+    let one = |(key, (g, w)): (&String, (&Tensor, &Tensor))| Comparison {
+        output: key.clone(),
+        with,
+        bound,
+        worst: worst(g, w, bound),
+        error: error(g, w),
+        unrounded: None,
+    };
+    keys.iter().zip(got.iter().zip(want)).map(one).collect()
+}
+
+/// How far `got` is from `want`; elements that are no finite numbers are left to [`worst`].
+fn error(got: &Tensor, want: &Tensor) -> Departure {
+    let (got, want) = (parts(got), parts(want));
+    let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
+    let finite = |i: &usize| number(&got, *i).is_finite() && number(&want, *i).is_finite();
+    let (mut largest, mut most, mut squares, mut count) = (0.0f64, 0.0f64, 0.0, 0.0);
+    for i in (0..want.len()).filter(finite) {
+        let difference = (number(&got, i) - number(&want, i)).abs();
+        largest = largest.max(number(&want, i).abs());
+        most = most.max(difference);
+        (squares, count) = (squares + difference * difference, count + 1.0);
+    }
+    if most == 0.0 {
+        return Departure { largest: 0.0, rms: 0.0 };
+    }
+    Departure { largest: most / largest, rms: (squares / count).sqrt() / largest }
 }
 
 /// The element that departs most from the bound `rtol * |want| + atol * max |want|`; integers must be equal.
-fn worst(got: &Tensor, want: &Tensor, args: &VerifyArgs) -> Option<Worst> {
+fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
     let (got, want) = (parts(got), parts(want));
     let inexact = want.dtype.is_float();
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
@@ -85,7 +167,7 @@ fn worst(got: &Tensor, want: &Tensor, args: &VerifyArgs) -> Option<Worst> {
     for index in 0..want.len() {
         let (g, w) = (number(&got, index), number(&want, index));
         let same = g == w || (g.is_nan() && w.is_nan());
-        let bound = if inexact { args.rtol * w.abs() + args.atol * largest } else { 0.0 };
+        let bound = if inexact { allowed.rtol * w.abs() + allowed.atol * largest } else { 0.0 };
         let excess = match (same, (g - w).abs() / bound) {
             (true, _) => 0.0,
             (false, ratio) if ratio.is_nan() => f64::INFINITY,
@@ -118,7 +200,14 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
     } else {
         for c in all {
             let verdict = if c.departs() { "differs" } else { "equal" };
-            out::line(format_args!("{verdict:8} {} with {}, worst {:.3} of the bound", c.output, c.with, excess(c)))?;
+            let error = c.unrounded.map_or_else(String::new, |u| {
+                format!(
+                    "; error {:.2e} of the largest element, {:.2e} in the mean (without rounding {:.2e}, {:.2e})",
+                    c.error.largest, c.error.rms, u.largest, u.rms
+                )
+            });
+            let told = format!("{verdict:8} {} with {}, worst {:.3} of the bound", c.output, c.with, excess(c));
+            out::line(format_args!("{told}{error}"))?;
         }
         for step in blamed.iter().flat_map(|b| &b.steps).filter(|s| args.ops || s.own.is_some()) {
             out::line(step)?;
@@ -146,5 +235,14 @@ fn excess(c: &Comparison) -> f64 {
 
 fn as_json(c: &Comparison, departs: bool) -> Value {
     let worst = c.worst.as_ref().map(|w| json!({"index": w.index, "got": w.got, "want": w.want, "excess": w.excess}));
-    json!({"output": c.output, "with": c.with, "ok": !departs, "worst": worst})
+    let error = |e: &Departure| json!({"largest": e.largest, "rms": e.rms});
+    json!({
+        "output": c.output,
+        "with": c.with,
+        "ok": !departs,
+        "bound": {"rtol": c.bound.rtol, "atol": c.bound.atol},
+        "error": error(&c.error),
+        "unrounded_error": c.unrounded.as_ref().map(error),
+        "worst": worst,
+    })
 }

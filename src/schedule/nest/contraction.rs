@@ -8,6 +8,7 @@ use crate::hlo::InstId;
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::forward;
+use crate::schedule::stored::Stored;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::tensor::{DType, Tensor};
 
@@ -27,6 +28,8 @@ pub struct Axis {
 pub enum Right {
     /// Known now: packed now.
     Constant(Tensor),
+    /// Known now, in fewer bits than the products have.
+    Stored(Stored),
     /// Packed at run time.
     Buffer(BufId),
 }
@@ -40,6 +43,8 @@ pub struct Panels {
     pub batch: u64,
     /// How far a panel is from the next.
     pub panel: u64,
+    /// What the sums of each column, `[batch][column]`, are to be multiplied by.
+    pub scales: Option<BufId>,
 }
 
 /// `out[batch, rows, columns] = Σ a·b`.
@@ -171,9 +176,12 @@ impl<'a> Scheduler<'a> {
                 let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
                 let part = self.part(&e.k, c, &rows, &grid, at, (high, wide));
                 let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
+                let of_batch = if packed.batch > 0 { n } else { 0 };
+                let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
                 let part = Part {
                     b,
                     packed: packed.buf,
+                    scales: packed.scales.map(|buf| (buf, scale_at)),
                     panel,
                     column: column.at.scale(panel as i64).offset(c.first_column as i64),
                     columns: column.count,

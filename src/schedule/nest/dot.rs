@@ -4,7 +4,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Literal, Op};
 use crate::kernel::index::reshape;
 use crate::kernel::{Index, Kernel, Step};
-use crate::schedule::{Scheduler, Scope, Value, refuse};
+use crate::schedule::{Scheduler, Scope, Value, refuse, stored};
 
 impl<'a> Scheduler<'a> {
     /// `id` is the dot itself or its epilogue.
@@ -72,6 +72,9 @@ impl<'a> Scheduler<'a> {
     pub(super) fn right(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Right> {
         if let Op::Constant(Literal::Array(t)) = &scope.comp[id].op {
             return Ok(Right::Constant(t.clone()));
+        }
+        if let Some(stored) = stored::find(scope.comp, id) {
+            return Ok(Right::Stored(stored));
         }
         let value = self.value(scope, id)?;
         value.leaves.first().map(|&b| Right::Buffer(b)).ok_or_else(|| Error::internal("schedule", "no buffer"))

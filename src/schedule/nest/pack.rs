@@ -2,9 +2,11 @@
 use super::contraction::{Axis, Contraction, Panels, Right, offset_of, product};
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
+use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, Place, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::Scheduler;
+use crate::schedule::stored::Stored;
+use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 impl Scheduler<'_> {
@@ -22,31 +24,23 @@ impl Scheduler<'_> {
         let batch = if own { product(&c.batch) } else { 1 };
         let dtype = match &c.right {
             Right::Constant(t) => t.dtype,
+            Right::Stored(s) => s.numbers.dtype,
             Right::Buffer(from) => self.program.buffers[*from].dtype,
         };
-        let made = |buf: BufId| Panels { buf, batch: if own { panels * k * panel } else { 0 }, panel: k * panel };
-        let size = dtype.bytes();
+        let made = |buf: BufId, scales: Option<BufId>| Panels {
+            buf,
+            batch: if own { panels * k * panel } else { 0 },
+            panel: k * panel,
+            scales,
+        };
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         match &c.right {
-            Right::Constant(t) => {
-                let mut bytes = vec![0u8; total as usize * size];
-                let of_sum: Vec<i64> = (0..k).map(|i| offset_of(sum, i)).collect();
-                let of_column: Vec<i64> = (0..n).map(|i| offset_of(&c.columns, i)).collect();
-                for b in 0..batch {
-                    let start = c.b0 + offset_of(&c.batch, b);
-                    for (column, of) in of_column.iter().enumerate() {
-                        let (p, lane) = (column as u64 / panel, column as u64 % panel);
-                        for (i, sum) in of_sum.iter().enumerate() {
-                            let to = (((b * panels + p) * k + i as u64) * panel + lane) as usize * size;
-                            let from = (start + of + sum) as usize * size;
-                            bytes[to..to + size].copy_from_slice(&t.bytes[from..from + size]);
-                        }
-                    }
-                }
-                let at = self.weights.add(&Bytes::from(bytes));
-                let place = crate::kernel::Place::Weights(at);
-                Ok(made(self.program.buffers.push(crate::kernel::Buffer { dtype, elements: total, place })))
+            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel)), None)),
+            Right::Stored(stored) => {
+                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel));
+                let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
+                Ok(made(buf, scales))
             }
             Right::Buffer(from) => {
                 let to = self.buffer(dtype, total);
@@ -79,8 +73,43 @@ impl Scheduler<'_> {
                     lanes,
                 );
                 self.launch(kern, steps);
-                Ok(made(to))
+                Ok(made(to, None))
             }
         }
+    }
+
+    /// The panels of a constant.
+    fn packed(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, (batch, panels, panel): (u64, u64, u64)) -> BufId {
+        let (n, k, size) = (product(&c.columns), product(sum), t.dtype.bytes());
+        let total = batch * panels * k * panel;
+        let mut bytes = vec![0u8; total as usize * size];
+        let of_sum: Vec<i64> = (0..k).map(|i| offset_of(sum, i)).collect();
+        let of_column: Vec<i64> = (0..n).map(|i| offset_of(&c.columns, i)).collect();
+        for b in 0..batch {
+            let start = c.b0 + offset_of(&c.batch, b);
+            for (column, of) in of_column.iter().enumerate() {
+                let (p, lane) = (column as u64 / panel, column as u64 % panel);
+                for (i, sum) in of_sum.iter().enumerate() {
+                    let to = (((b * panels + p) * k + i as u64) * panel + lane) as usize * size;
+                    let from = (start + of + sum) as usize * size;
+                    bytes[to..to + size].copy_from_slice(&t.bytes[from..from + size]);
+                }
+            }
+        }
+        let place = Place::Weights(self.weights.add(&Bytes::from(bytes)));
+        self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
+    }
+
+    /// What the sums of each column are to be multiplied by, `[batch][column]`.
+    fn scales(&mut self, c: &Contraction, sum: &[Axis], stored: &Stored, batch: u64) -> BufId {
+        let n = product(&c.columns);
+        let mut values = Vec::with_capacity((batch * n) as usize);
+        for b in 0..batch {
+            for column in 0..n {
+                let at = c.b0 + offset_of(&c.batch, b) + offset_of(&c.columns, column) + offset_of(sum, 0);
+                values.push(stored.scale(at as u64));
+            }
+        }
+        self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values))
     }
 }

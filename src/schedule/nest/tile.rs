@@ -76,6 +76,8 @@ pub struct Part {
     pub packed: BufId,
     /// Columns of a panel.
     pub panel: u64,
+    /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
+    pub scales: Option<(BufId, Index)>,
     /// The number of the first column.
     pub column: Index,
     /// Columns that the result has here.
@@ -96,6 +98,7 @@ impl Default for Part {
             b: zero(),
             packed,
             panel: 1,
+            scales: None,
             column: zero(),
             columns: 1,
             batch: zero(),
@@ -167,6 +170,13 @@ impl<'a> Scheduler<'a> {
         let layout = out.layout(&scope.comp.array(id).dims);
         let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, row: &Index, column: &Index| -> Result<Stmt> {
             e.forget();
+            let value = match &part.scales {
+                Some((scales, at)) => {
+                    let scale = e.k.expr(Expr::Load(*scales, at.add(column)));
+                    e.k.op(ScalarOp::Multiply, &[value, scale], dtype)
+                }
+                None => value,
+            };
             let value = convert(&mut e.k, value, dtype, c.dtype);
             if let Some(apart) = c.sums_apart {
                 let index = part.batch.scale(apart as i64).add(&row.scale(product(&c.columns) as i64)).add(column);

@@ -5,7 +5,7 @@ use super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::element::Elements;
 use super::tile::{Cover, Part};
 use super::transform::{POLYNOMIALS, Transform};
-use super::{each, label};
+use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
@@ -54,8 +54,9 @@ impl<'a> Scheduler<'a> {
             inputs: strides[d.kernel_input_feature],
         };
         let more = (POINTS - 9) * c * o * 4;
-        let is_known = more <= self.spare_bytes;
-        let weights = if is_known { transformed(w, window) } else { w.weights.clone() };
+        // weights that are asked to be small are not made larger
+        let is_known = more <= self.spare_bytes && w.weights.numbers.dtype == DType::F32;
+        let weights = if is_known { transformed(w, window) } else { w.weights.numbers.clone() };
         let contraction = Contraction {
             dtype: DType::F32,
             left: inputs,
@@ -140,7 +141,9 @@ impl<'a> Scheduler<'a> {
         let panel = tile.vectors * tile.lanes;
         let panels = w.outputs.div_ceil(panel);
         let of_point = apart(channels * panel);
-        let from = self.constant(&w.weights);
+        let from = self.constant(&w.weights.numbers);
+        let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
+        let weights = (from, w.weights.numbers.dtype, scales);
         let factors: Vec<u8> = POLYNOMIALS.iter().flatten().flat_map(|&x| (x as f32).to_le_bytes()).collect();
         let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
         let packed = self.buffer(DType::F32, panels * HALVES * READS * of_point);
@@ -158,7 +161,7 @@ impl<'a> Scheduler<'a> {
             let to = (packed, (of_panel.clone(), panel), of_point);
             let sizes = (channels, columns.count, tile.lanes);
             let mut inside =
-                vec![weights_of_row(&mut e.k, (from, first.clone(), window), (factors, &of_row), to, sizes)];
+                vec![weights_of_row(&mut e.k, (weights, first.clone(), window), (factors, &of_row), to, sizes)];
             let mut products = Vec::new();
             for share in shares(&mut e.k, row, rows, tile.wide) {
                 let at = share.at.scale(tile.wide as i64);
@@ -168,6 +171,7 @@ impl<'a> Scheduler<'a> {
                     b: of_panel.add(&Index::var(j).scale(of_point as i64)),
                     packed,
                     panel,
+                    scales: None,
                     column: first.clone(),
                     columns: columns.count,
                     batch: point.clone(),
@@ -270,7 +274,7 @@ fn transformed(w: &Winograd, window: Window) -> Tensor {
     let (c, o) = (w.inputs, w.outputs);
     let at = |index: u64| {
         let index = index as usize * 4;
-        let raw = &w.weights.bytes[index..index + 4];
+        let raw = &w.weights.numbers.bytes[index..index + 4];
         f64::from(f32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]))
     };
     let mut bytes = vec![0u8; (POINTS * c * o) as usize * 4];
@@ -291,10 +295,11 @@ fn transformed(w: &Winograd, window: Window) -> Tensor {
     Tensor::new(DType::F32, vec![POINTS, c, o], Bytes::from(bytes))
 }
 
-/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made.
+/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made. The weights
+/// have a type of their own, and where that is bytes a scale for each channel made.
 fn weights_of_row(
     k: &mut Kernel,
-    (from, first, window): (BufId, Index, Window),
+    ((from, dtype, scales), first, window): ((BufId, DType, Option<BufId>), Index, Window),
     (factors, row): (BufId, &Index),
     (to, panel, of_point): (BufId, (Index, u64), u64),
     (channels, columns, lanes): (u64, u64, u64),
@@ -308,9 +313,17 @@ fn weights_of_row(
         let value = t.expr(Expr::Load(factors, row.scale(3).offset(l)));
         t.held(value)
     });
+    let scale = scales.map(|scales| {
+        let value = t.expr(Expr::Load(scales, first.add(&column)));
+        t.held(value)
+    });
     let sums = [0, 1, 2].map(|j| {
         let at = |l: u64| read.offset((l * window.rows + j * window.columns) as i64);
-        let g = [0, 1, 2].map(|l| t.expr(Expr::Load(from, at(l))));
+        let g = [0, 1, 2].map(|l| {
+            let stored = t.expr(Expr::Load(from, at(l)));
+            let wide = convert(t.k, stored, dtype, DType::F32);
+            scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32))
+        });
         let sum = t.k.op(ScalarOp::Multiply, &[g[0], factor[0]], DType::F32);
         let sum = t.k.op(ScalarOp::Fma, &[g[1], factor[1], sum], DType::F32);
         t.k.op(ScalarOp::Fma, &[g[2], factor[2], sum], DType::F32)

@@ -1,0 +1,61 @@
+//! Constants that are stored in fewer bits than they have in arithmetic: `optimize::reduce` writes them as conversions.
+use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+use std::collections::HashSet;
+
+/// The numbers of an f32 constant in a narrower type, and what they are to be multiplied by.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The numbers, of the constant's sizes.
+    pub numbers: Tensor,
+    /// Scales, and the axis of the constant that each of their axes is.
+    pub scales: Option<(Tensor, Vec<usize>)>,
+}
+
+impl Stored {
+    /// The scale of element `at` of the numbers, row-major; 1 where there is none.
+    pub fn scale(&self, at: u64) -> f32 {
+        let Some((scales, axes)) = &self.scales else { return 1.0 };
+        let dims = &self.numbers.dims;
+        let coordinate = |axis: usize| at / dims[axis + 1..].iter().product::<u64>() % dims[axis];
+        let number = axes.iter().zip(&scales.dims).fold(0, |n, (&axis, size)| n * size + coordinate(axis));
+        scales.get_f64(number as usize).unwrap_or(1.0) as f32
+    }
+}
+
+/// The constant that `id` widens: `convert(bf16)`, or `multiply(convert(s8), broadcast(scales))`.
+pub fn find(comp: &Computation, id: InstId) -> Option<Stored> {
+    let constant = |id: InstId| match &comp[id].op {
+        Op::Constant(Literal::Array(t)) => Some(t),
+        _ => None,
+    };
+    let converted = |id: InstId, from: DType| match (&comp[id].op, &comp[id].operands[..]) {
+        (Op::Elementwise(ScalarOp::Convert(DType::F32)), &[x]) => constant(x).filter(|t| t.dtype == from).cloned(),
+        _ => None,
+    };
+    if let Some(numbers) = converted(id, DType::BF16) {
+        return Some(Stored { numbers, scales: None });
+    }
+    let (Op::Elementwise(ScalarOp::Multiply), &[x, y]) = (&comp[id].op, &comp[id].operands[..]) else { return None };
+    let Op::Broadcast(axes) = &comp[y].op else { return None };
+    let scales = constant(*comp[y].operands.first()?)?.clone();
+    Some(Stored { numbers: converted(x, DType::S8)?, scales: Some((scales, axes.clone())) })
+}
+
+/// What is only the weights of contractions, which widen it themselves, and so needs no memory of its own.
+pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
+    let users = comp.users();
+    let weights_of = |user: InstId, id: InstId| {
+        let by_channel = match &comp[user].op {
+            Op::Dot(_) => false,
+            Op::Convolution(d) => d.feature_group_count > 1 && comp.array(id).dims[d.kernel_input_feature] == 1,
+            _ => true,
+        };
+        !by_channel && comp[user].operands[0] != id && comp[user].operands[1] == id
+    };
+    let only_weights = |&id: &InstId| {
+        id != comp.root && users[id].iter().all(|&user| weights_of(user, id)) && find(comp, id).is_some()
+    };
+    comp.insts.ids().filter(only_weights).collect()
+}

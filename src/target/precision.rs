@@ -1,0 +1,96 @@
+//! How many bits the caller lets compiled code keep of what a graph says in f32.
+
+/// How constants of contractions and tables of gathers are stored; arithmetic stays that of the graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WeightType {
+    /// As they are.
+    #[default]
+    F32,
+    /// Rounded to bfloat16: 8 bits of mantissa, half a unit of which is 2^-9 of the number.
+    Bf16,
+    /// As bytes from -127 to 127 times an f32 scale for each feature that a contraction makes, or each row of a table.
+    Int8,
+}
+
+/// In what products of contractions with constants are computed; sums are f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MathType {
+    /// Of f32 factors.
+    #[default]
+    F32,
+    /// Of factors that are rounded to bfloat16 before.
+    Bf16,
+}
+
+/// What was asked for. The default rounds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Precision {
+    /// The type that constants are stored in.
+    pub weights: WeightType,
+    /// The type that factors have.
+    pub math: MathType,
+}
+
+impl WeightType {
+    /// As `--weights` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            WeightType::F32 => "f32",
+            WeightType::Bf16 => "bf16",
+            WeightType::Int8 => "int8",
+        }
+    }
+}
+
+impl MathType {
+    /// As `--math` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MathType::F32 => "f32",
+            MathType::Bf16 => "bf16",
+        }
+    }
+}
+
+impl Precision {
+    /// Whether anything is rounded that the graph does not round.
+    pub fn is_reduced(self) -> bool {
+        self != Precision::default()
+    }
+}
+
+/// What became of a model's constants and products under a [`Precision`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reduced {
+    /// What was asked for.
+    pub precision: Precision,
+    /// Constants that are stored in fewer bits.
+    pub constants: u64,
+    /// Their bytes in the graph.
+    pub bytes_before: u64,
+    /// Their bytes in the object, scales included, padding not.
+    pub bytes_after: u64,
+    /// Bytes of f32 constants that stay as they are.
+    pub bytes_kept: u64,
+    /// Contractions whose products are computed in fewer bits.
+    pub contractions: u64,
+    /// Contractions of f32 whose products are not.
+    pub contractions_kept: u64,
+}
+
+impl std::fmt::Display for Reduced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "weights {}: {} constants take {} bytes instead of {}, {} bytes of f32 constants stay; math {}: {} contractions of {}",
+            self.precision.weights.name(),
+            self.constants,
+            self.bytes_after,
+            self.bytes_before,
+            self.bytes_kept,
+            self.precision.math.name(),
+            self.contractions,
+            self.contractions + self.contractions_kept,
+        )
+    }
+}
