@@ -91,3 +91,35 @@ fn heads_are_split_by_the_product_itself() {
     let text = tfaot::kernel::print(&p);
     assert_eq!(counts(&p), (2, 1), "packing and the product: {text}");
 }
+
+#[test]
+fn a_sum_of_layers_grows_in_their_epilogues() {
+    let layer = |i: usize| {
+        format!(
+            "x{i} = f32[64,32] parameter({i})\n w{i} = f32[32,48] constant({{...}})\n b{i} = f32[48] parameter({})\n\
+             d{i} = f32[64,48] dot(x{i}, w{i}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n\
+             bb{i} = f32[64,48] broadcast(b{i}), dimensions={{1}}\n c{i} = f32[64,48] add(d{i}, bb{i})\n",
+            i + 3
+        )
+    };
+    let p = program(&format!(
+        "{}{}{}s = f32[64,48] add(c0, c1)\n ROOT r = f32[64,48] add(s, c2)\n",
+        layer(0),
+        layer(1),
+        layer(2)
+    ));
+    let temporary = |b: &&tfaot::kernel::BufId| matches!(p.buffers[**b].place, Place::Workspace(_));
+    let temporaries: Vec<usize> = p.kernels.values().map(|k| k.buffers().iter().filter(temporary).count()).collect();
+    // the first writes one, the second reads it and writes one, the last reads that
+    assert_eq!(temporaries, [1, 2, 1], "{}", tfaot::kernel::print(&p));
+}
+
+#[test]
+fn a_product_of_one_row_is_shared_by_threads() {
+    let p = program(
+        "x = f32[1,512] parameter(0)\n w = f32[512,256] constant({...})\n\
+         ROOT d = f32[1,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+    );
+    let chunks: Vec<u64> = p.kernels.values().map(|k| k.count()).collect();
+    assert_eq!(chunks, [4], "{}", tfaot::kernel::print(&p));
+}

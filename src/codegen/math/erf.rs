@@ -3,8 +3,8 @@ use super::super::float::number;
 use super::super::function::Function;
 use super::super::scalar::{fcmp, select};
 use super::super::value::Val;
-use super::exp::exp_finite;
-use super::{add, div, keep_nan, limit, magnitude, mul, negated, polynomial, signed_as, sub};
+use super::exp::{exp_finite, exp_one_factor};
+use super::{add, div, in_pairs, keep_nan, limit, magnitude, mul, negated, polynomial, signed_as, sub};
 
 /// erf(x)/x below 0.93, in x².
 const NEAR_F32: [f64; 6] = [
@@ -65,9 +65,11 @@ const FAR_F64: [f64; 16] = [
 pub fn erf_f32(f: &mut Function, x: &Val) -> Val {
     let size = magnitude(f, x);
     let limited = limit(f, &size, 0.0, 4.0);
-    let log = polynomial(f, &limited, &ERFC_LOG);
-    let complement = exp_finite(f, &log, None);
-    joined(f, x, &NEAR_F32, 0.93, &complement)
+    let log = in_pairs(f, &limited, &ERFC_LOG);
+    let complement = exp_one_factor(f, &log);
+    let square = mul(f, x, x);
+    let near = in_pairs(f, &square, &NEAR_F32);
+    joined(f, x, &near, 0.93, &complement)
 }
 
 /// erf of f64.
@@ -82,15 +84,15 @@ pub fn erf_f64(f: &mut Function, x: &Val) -> Val {
     let minus = negated(f, &square);
     let e = exp_finite(f, &minus, None);
     let complement = mul(f, &e, &scaled);
-    joined(f, x, &NEAR_F64, 1.0, &complement)
+    let square = mul(f, x, x);
+    let near = polynomial(f, &square, &NEAR_F64);
+    joined(f, x, &near, 1.0, &complement)
 }
 
-/// x·near(x²) below `edge`, beyond it 1 - `complement` with the sign of x.
-fn joined(f: &mut Function, x: &Val, near: &[f64], edge: f64, complement: &Val) -> Val {
+/// x·`near` below `edge`, beyond it 1 - `complement` with the sign of x.
+fn joined(f: &mut Function, x: &Val, near: &Val, edge: f64, complement: &Val) -> Val {
     let size = magnitude(f, x);
-    let square = mul(f, x, x);
-    let p = polynomial(f, &square, near);
-    let near = mul(f, x, &p);
+    let near = mul(f, x, near);
     let far = sub(f, &number(x, 1.0), complement);
     let far = signed_as(f, &far, x);
     let small = fcmp(f, "olt", &size, &number(x, edge));

@@ -58,6 +58,14 @@ pub fn exp_finite(f: &mut Function, x: &Val, more: Option<&Val>) -> Val {
     mul(f, &y, &b)
 }
 
+/// e^x of an f32 from -87 to 88.
+pub fn exp_one_factor(f: &mut Function, x: &Val) -> Val {
+    let (n, r) = reduce(f, x);
+    let q = core(f, &r);
+    let power = power_of_two(f, &n);
+    fma(f, &power, &q, &power)
+}
+
 fn exp(f: &mut Function, x: &Val) -> Val {
     let (low, high) = range(x);
     let limited = limit(f, x, low, high);

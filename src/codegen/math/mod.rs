@@ -118,6 +118,24 @@ fn polynomial(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
     sum
 }
 
+/// The same by Estrin's scheme: neighbours are joined with x, then those with x², and so on, so that few steps wait for one
+/// another.
+fn in_pairs(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
+    let mut terms: Vec<Val> = coefficients.iter().map(|&c| number(x, c)).collect();
+    let mut power = x.clone();
+    while terms.len() > 1 {
+        let mut join = |pair: &[Val]| match pair {
+            [low, high] => fma(f, high, &power, low),
+            _ => pair[0].clone(),
+        };
+        terms = terms.chunks(2).map(&mut join).collect();
+        if terms.len() > 1 {
+            power = mul(f, &power, &power);
+        }
+    }
+    terms.pop().unwrap_or(power)
+}
+
 /// x limited to `low..=high`; NaN becomes `low`.
 fn limit(f: &mut Function, x: &Val, low: f64, high: f64) -> Val {
     let (low, high) = (number(x, low), number(x, high));

@@ -34,24 +34,24 @@ fn minus_max(b: &mut Builder, x: InstId) -> InstId {
     b.sub(x, top)
 }
 
-/// The sum along the last dimension, repeated along it.
-fn sum_last(b: &mut Builder, x: InstId) -> InstId {
-    let dims = b.dims(x).to_vec();
-    let total = sum(b, x, &[dims.len() - 1]);
-    repeat_last(b, total, &dims)
-}
-
+/// As TensorFlow's kernel does, which multiplies by the inverse of the sum (`softmax_op_functor.h`).
 fn softmax(b: &mut Builder, x: InstId) -> InstId {
     let shifted = minus_max(b, x);
     let e = b.unary(ScalarOp::Exp, shifted);
-    let total = sum_last(b, e);
-    b.div(e, total)
+    let axis = b.rank(e) - 1;
+    let total = sum(b, e, &[axis]);
+    let one = b.full_like(total, 1.0);
+    let inverse = b.div(one, total);
+    let inverse = repeat_last(b, inverse, &b.dims(e).to_vec());
+    b.mul(e, inverse)
 }
 
 fn log_softmax(b: &mut Builder, x: InstId) -> InstId {
     let shifted = minus_max(b, x);
     let e = b.unary(ScalarOp::Exp, shifted);
-    let total = sum_last(b, e);
+    let axis = b.rank(e) - 1;
+    let total = sum(b, e, &[axis]);
+    let total = repeat_last(b, total, &b.dims(e).to_vec());
     let log = b.unary(ScalarOp::Log, total);
     b.sub(shifted, log)
 }

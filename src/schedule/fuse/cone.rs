@@ -23,13 +23,18 @@ impl Planner<'_> {
                 if !inside || cone.contains(&o) || self.elements(o) != self.elements(id) {
                     continue;
                 }
-                if matches!(self.comp[o].op, Op::Dot(_) | Op::Convolution(_) | Op::ReduceWindow { .. }) {
+                if self.contracts(o) || matches!(self.comp[o].op, Op::ReduceWindow { .. }) {
                     return true;
                 }
                 cone.push(o);
             }
         }
         false
+    }
+
+    /// Whether `id` multiplies and adds.
+    pub(super) fn contracts(&self, id: InstId) -> bool {
+        matches!(self.comp[id].op, Op::Dot(_) | Op::Convolution(_))
     }
 
     /// The rows of a reduction that `id` is or that it is computed from, element for element.

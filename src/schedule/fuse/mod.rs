@@ -255,6 +255,11 @@ impl Planner<'_> {
         if matches!(op, Op::Elementwise(_)) && self.users[id.index()].iter().any(joined) {
             return Fate::Materialised;
         }
+        // The kernel has its contraction: this one's result is better finished where it is made.
+        let taken = root.is_some_and(|r| self.plan.anchor[r].is_some_and(|a| self.contracts(a)));
+        if taken && matches!(op, Op::Elementwise(_)) && self.is_epilogue(id) {
+            return Fate::Materialised;
+        }
         let once = self.uses(id).count() == 1 && !self.often(id);
         let path = self.common_path(id);
         match root {

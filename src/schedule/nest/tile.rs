@@ -41,6 +41,15 @@ pub struct Cover {
 }
 
 impl Cover {
+    /// Most vectors of a tile.
+    fn most_vectors(&self, lanes: u64) -> u64 {
+        let all = self.columns.div_ceil(lanes);
+        if self.height * self.width > 1 {
+            return all.min(MOST_VECTORS);
+        }
+        all.min((all / ENOUGH_PANELS).clamp(ENOUGH_VECTORS, MOST_VECTORS))
+    }
+
     /// How many of so many rows lie in the same set of a first-level cache, which repeats after a page.
     fn in_one_set(&self, rows: u64) -> u64 {
         let mut apart = PAGE;
@@ -59,6 +68,12 @@ const WAYS: u64 = 6;
 
 /// Most vectors of a tile: a kibibyte of weights a step, read strictly forward, is what memory gives fastest to one row.
 const MOST_VECTORS: u64 = 16;
+
+/// Vectors of a tile of one row that are as fast, nearly: as many sums as multiply-adds are under way at once.
+const ENOUGH_VECTORS: u64 = 4;
+
+/// Panels that one row wants, so that threads share them.
+const ENOUGH_PANELS: u64 = 4;
 
 /// Most rows of a tile.
 const MOST_ROWS: u64 = 14;
@@ -115,7 +130,7 @@ impl<'a> Scheduler<'a> {
         let mut best = (f64::MAX, Tile { high: 1, wide: 1, vectors: 1, lanes: most });
         let mut lanes = most;
         while lanes >= 1 {
-            for vectors in 1..=cover.columns.div_ceil(lanes).min(MOST_VECTORS) {
+            for vectors in 1..=cover.most_vectors(lanes) {
                 // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
                 let room = self.target.vector_registers.min(31);
                 // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
