@@ -1,7 +1,7 @@
 //! Every command of the documentation, run as it is written, and its C text compiled.
 //!
-//! A folder has `model.pb`, `in.npz` and `out.npz` (the graph `conv_net` and TensorFlow's answers) and `saved_model`: the names
-//! that the pages use; a page's graph in text is `unique.pbtxt`.
+//! A folder has `model.pb`, `in.npz` and `out.npz` (the graph `conv_net` and TensorFlow's answers), `wide.pb`, `wide_in.npz` and
+//! `wide_out.npz` (`wide_layers`) and `saved_model`: the names that the pages use; a page's graph in text is `unique.pbtxt`.
 mod common;
 
 use common::{path, program};
@@ -9,7 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// Pages whose `sh` blocks are run.
-const PAGES: &[&str] = &["README.md", "docs/clustering.md", "docs/linking.md", "docs/report.md", "docs/rewriting.md"];
+const PAGES: &[&str] =
+    &["README.md", "docs/clustering.md", "docs/linking.md", "docs/precision.md", "docs/report.md", "docs/rewriting.md"];
 
 /// The blocks of `page` in language `language`.
 fn blocks(page: &str, language: &str) -> Vec<String> {
@@ -22,6 +23,9 @@ fn scene() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a scratch folder");
     for (from, to) in [("graph.pb", "model.pb"), ("feeds.npz", "in.npz"), ("expect.npz", "out.npz")] {
         std::fs::copy(path("testdata/graphs/conv_net").join(from), folder.path().join(to)).expect("copied");
+    }
+    for (from, to) in [("graph.pb", "wide.pb"), ("feeds.npz", "wide_in.npz"), ("expect.npz", "wide_out.npz")] {
+        std::fs::copy(path("testdata/graphs/wide_layers").join(from), folder.path().join(to)).expect("copied");
     }
     copy_folder(&path("testdata/saved_model"), &folder.path().join("saved_model"));
     folder

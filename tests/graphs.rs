@@ -33,7 +33,7 @@ macro_rules! graphs {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { attention conv_net functions integers loops mlp norms reductions resize slices }
+graphs! { attention conv_net functions integers loops mlp norms reductions resize slices wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

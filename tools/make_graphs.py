@@ -60,6 +60,16 @@ def mlp(x):
     return tf.nn.log_softmax(logits), tf.argmax(logits, 1, output_type=tf.int32), top, at
 
 
+@graph(("image", f32, (1, 12, 12, 16)), ("ids", i32, (2, 3)))
+def wide_layers(image, ids):
+    """Layers whose weights are large enough to be stored in fewer bits: convolutions of 3x3 and 1x1, a table, dense layers."""
+    x = tf.nn.relu(tf.nn.conv2d(image, weights(1, 3, 3, 16, 32), 1, "SAME"))
+    x = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, weights(2, 1, 1, 32, 48), 2, "SAME"), weights(3, 48)))
+    x = tf.tanh(tf.matmul(tf.reduce_mean(x, [1, 2]), weights(4, 48, 32)))
+    rows = tf.gather(weights(5, 60, 32, scale=1.0), ids)
+    return tf.nn.softmax(tf.matmul(tf.reduce_mean(rows, 1) + x, weights(6, 32, 40))), rows
+
+
 @graph(("x", f32, (3, 4, 5)))
 def reductions(x):
     """Every kind of reduction over several axes, kept and dropped, and running sums."""

@@ -3,7 +3,7 @@ use super::value::{self, Val, value_type};
 use super::{convert, scalar};
 use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
-use crate::target::Target;
+use crate::target::{MathType, Target};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
@@ -517,6 +517,12 @@ impl<'a> Function<'a> {
         let value = match &kernel.exprs[id] {
             Expr::Const(t, bits) => self.constant(*t, *bits, 1),
             Expr::Load(buf, index) => self.load(*buf, index)?,
+            Expr::Pair(buf, index) => self.pair(*buf, index)?,
+            Expr::PairSum { x, y, z } => {
+                let values = [*x, *y, *z].map(|a| self.eval(a));
+                let [x, y, z] = values;
+                self.pair_sum(&x?, &y?, &z?)?
+            }
             Expr::Op(op, args, _) => {
                 let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(|v| v.lanes).max().unwrap_or(1);
@@ -608,6 +614,33 @@ impl<'a> Function<'a> {
             (Some(1), Some((_, lanes))) => self.load_at(buf, index, lanes),
             (_, Some(_)) => self.each_lane(|f| f.load_at(buf, index, 1)),
         }
+    }
+
+    /// Two neighbouring elements of 16 bits: the same for all lanes, or pair after pair.
+    fn pair(&mut self, buf: BufId, index: &Index) -> Result<Val> {
+        let lanes = match (self.coefficient(index), self.lane) {
+            (Some(0), _) | (_, None) => 1,
+            (Some(2), Some((_, lanes))) if self.valid.is_none() => lanes,
+            _ => return Err(Error::internal("codegen", "pairs do not lie side by side")),
+        };
+        let at = self.address(buf, index)?;
+        Ok(self.ins(&format!("load {}, ptr {at}, align 2", value_type(DType::U32, lanes)), DType::U32, lanes))
+    }
+
+    /// [`Expr::PairSum`] by AVX512-BF16.
+    fn pair_sum(&mut self, x: &Val, y: &Val, z: &Val) -> Result<Val> {
+        let lanes = x.lanes.max(y.lanes).max(z.lanes);
+        if !matches!(lanes, 4 | 8 | 16) || self.target.precision.math != MathType::Bf16 {
+            return Err(Error::internal("codegen", format!("the target has no sums of {lanes} pairs")));
+        }
+        let ty = format!("<{} x bfloat>", 2 * lanes);
+        let [x, y] = [x, y].map(|pairs| {
+            let pairs = self.widen(pairs, lanes);
+            self.ins(&format!("bitcast {} {} to {ty}", pairs.ty(), pairs.text), DType::BF16, 2 * lanes).text
+        });
+        let z = self.widen(z, lanes);
+        let sum = format!("call {} @llvm.x86.avx512bf16.dpbf16ps.{}({} {}", z.ty(), 32 * lanes, z.ty(), z.text);
+        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), DType::F32, lanes))
     }
 
     fn load_at(&mut self, buf: BufId, index: &Index, lanes: u64) -> Result<Val> {

@@ -201,6 +201,28 @@ impl Machine<'_> {
                 }
                 joined(&parts)
             }
+            Expr::Pair(buf, x) => {
+                let mut words = Vec::new();
+                for lane in 0..f.lanes() {
+                    let at = self.at(f, x, lane)?;
+                    let [low, high] = [at, at + 1].map(|at| self.read(*buf, at));
+                    words.extend(low?.bytes.iter().chain(high?.bytes.iter()));
+                }
+                let uniform = !f.lane.is_some_and(|(lane, _)| kernel.varies(id, lane));
+                words.truncate(if uniform { 4 } else { words.len() });
+                Tensor::new(DType::U32, vec![words.len() as u64 / 4], words)
+            }
+            Expr::PairSum { x, y, z } => {
+                let values = [*x, *y, *z].map(|a| self.eval(f, a));
+                let [x, y, z] = values;
+                let (x, y, z) = (x?, y?, z?);
+                let lanes = x.len().max(y.len()).max(z.len()) as u64;
+                let (x, y, z) = (spread(&x, lanes), spread(&y, lanes), spread(&z, lanes));
+                let (x, y, z) = (x.view::<u32>(), y.view::<u32>(), z.view::<f32>());
+                let terms = x.iter().zip(y.iter()).zip(z.iter());
+                let sums: Vec<f32> = terms.map(|((&x, &y), &z)| pair_sum(x, y, z)).collect();
+                Tensor::from_vec(DType::F32, vec![lanes], sums)
+            }
             Expr::Op(op, args, dtype) => {
                 let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(Tensor::len).max().unwrap_or(1) as u64;
@@ -325,6 +347,15 @@ impl Frame<'_> {
         let slot = usize::try_from(at).ok().and_then(|at| self.regs[reg].get_mut(at));
         slot.ok_or_else(|| fault(format!("r{}[{at}]", reg.0)))
     }
+}
+
+/// [`Expr::PairSum`] of one element.
+fn pair_sum(x: u32, y: u32, z: f32) -> f32 {
+    let flushed = |v: f32| if v.is_subnormal() { 0f32.copysign(v) } else { v };
+    let high = |word: u32| flushed(f32::from_bits(word & 0xffff_0000));
+    let low = |word: u32| flushed(f32::from_bits(word << 16));
+    let sum = flushed(high(x).mul_add(high(y), flushed(z)));
+    flushed(low(x).mul_add(low(y), sum))
 }
 
 fn zero(dtype: DType) -> Tensor {

@@ -134,6 +134,18 @@ pub enum Expr {
     Const(DType, u64),
     /// An element of a buffer.
     Load(BufId, Index),
+    /// Two neighbouring elements of a bf16 buffer as one u32, the first in the low half.
+    Pair(BufId, Index),
+    /// `z + x₁·y₁ + x₀·y₀` of two pairs and an f32, added in that order. Each product is exact and each sum rounded once;
+    /// subnormal numbers are taken as zeros and become zeros. These are the terms of AVX512-BF16.
+    PairSum {
+        /// A pair of factors.
+        x: ExprId,
+        /// The other factors.
+        y: ExprId,
+        /// What is added to.
+        z: ExprId,
+    },
     /// A scalar op; the result's type is given.
     Op(ScalarOp, Vec<ExprId>, DType),
     /// An index as a number.
@@ -254,10 +266,11 @@ impl Kernel {
     pub fn varies(&self, id: ExprId, lane: VarId) -> bool {
         match &self.exprs[id] {
             Expr::Const(..) | Expr::Fold(..) => false,
-            Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
+            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
                 x.depends_on(lane, &|e| self.varies(e, lane))
             }
             Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a, lane)),
+            Expr::PairSum { x, y, z } => [*x, *y, *z].iter().any(|&a| self.varies(a, lane)),
             Expr::Reg(r, _) => self.regs[*r].lanes > 1,
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
@@ -272,7 +285,10 @@ impl Kernel {
     }
     /// The buffers that it reads or writes, each once.
     pub fn buffers(&self) -> Vec<BufId> {
-        let loads = self.exprs.values().filter_map(|e| if let Expr::Load(b, _) = e { Some(*b) } else { None });
+        let loads = self.exprs.values().filter_map(|e| match e {
+            Expr::Load(b, _) | Expr::Pair(b, _) => Some(*b),
+            _ => None,
+        });
         let mut all: Vec<BufId> = loads.collect();
         stores(&self.body, &mut all);
         all.sort_unstable();

@@ -60,9 +60,9 @@ impl<'a> Check<'a> {
         }
         let reg = |r: RegId| r.index() < self.kernel.regs.len();
         let there = match expr {
-            Expr::Load(b, _) => b.index() < self.program.buffers.len(),
+            Expr::Load(b, _) | Expr::Pair(b, _) => b.index() < self.program.buffers.len(),
             Expr::Reg(r, _) | Expr::Lanes(r, _, _, _) | Expr::Fold(_, r, _) => reg(*r),
-            Expr::Const(..) | Expr::Op(..) | Expr::Number(..) | Expr::Within(..) => true,
+            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } | Expr::Number(..) | Expr::Within(..) => true,
         };
         if there { Ok(()) } else { Err(format!("k1: expression {} reads what is not there", id.0)) }
     }
@@ -73,6 +73,14 @@ impl<'a> Check<'a> {
         Ok(match expr {
             Expr::Const(t, _) | Expr::Number(_, t) => *t,
             Expr::Load(b, _) => self.program.buffers[*b].dtype,
+            Expr::Pair(b, _) => match self.program.buffers[*b].dtype {
+                DType::BF16 => DType::U32,
+                other => return Err(format!("k4: a pair of {other}")),
+            },
+            Expr::PairSum { x, y, z } => match [x, y, z].map(|a| self.types[a.index()]) {
+                [DType::U32, DType::U32, DType::F32] => DType::F32,
+                types => return Err(format!("k4: pair-sum of {types:?}")),
+            },
             Expr::Within(..) => DType::Pred,
             Expr::Reg(r, _) | Expr::Lanes(r, _, _, _) | Expr::Fold(_, r, _) => reg(*r),
             Expr::Op(op, args, dtype) => {
@@ -186,6 +194,12 @@ impl<'a> Check<'a> {
                     self.sound[id.index()] = true;
                 }
             }
+            Expr::Pair(buf, x) => {
+                self.index(x)?;
+                self.bounds(*buf, x)?;
+                self.bounds(*buf, &x.offset(1))?;
+            }
+            Expr::PairSum { x, y, z } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
             Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x)?,
             Expr::Reg(r, at) => {
                 self.register(*r, at)?;
@@ -269,7 +283,9 @@ pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
     match expr {
         Expr::Const(..) => {}
         Expr::Op(_, args, _) => args.iter().for_each(|&a| f(a)),
+        Expr::PairSum { x, y, z } => [*x, *y, *z].into_iter().for_each(f),
         Expr::Load(_, x)
+        | Expr::Pair(_, x)
         | Expr::Number(x, _)
         | Expr::Within(x, _, _)
         | Expr::Reg(_, x)

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 struct Touched<'k> {
     /// Buffers that are loaded before the kernel itself stores to them.
     outside: BTreeSet<BufId>,
+    /// Buffers whose elements are loaded together with the next one.
+    pairs: BTreeSet<BufId>,
     /// Every load.
     loads: Vec<(BufId, &'k Index)>,
     /// Every store.
@@ -134,7 +136,7 @@ impl Flow<'_> {
                 let onto = a.place == b.place && a.dtype == b.dtype;
                 let at: BTreeSet<&Index> = touched.stores.iter().filter(|s| s.0 == w).map(|s| s.1).collect();
                 let same = touched.loads.iter().filter(|l| l.0 == p).all(|l| at.contains(l.1));
-                if !onto || !same {
+                if !onto || !same || touched.pairs.contains(&p) {
                     return Err(format!("k10: k{} reads b{} while it writes b{} over it", id.0, p.0, w.0));
                 }
             }
@@ -190,7 +192,10 @@ impl<'k> Walk<'k> {
             if std::mem::replace(&mut self.seen[e.index()], true) {
                 continue;
             }
-            if let Expr::Load(b, x) = &self.kernel.exprs[e] {
+            if let Expr::Pair(b, _) = &self.kernel.exprs[e] {
+                self.out.pairs.insert(*b);
+            }
+            if let Expr::Load(b, x) | Expr::Pair(b, x) = &self.kernel.exprs[e] {
                 self.out.loads.push((*b, x));
                 if !self.stored.contains(b) {
                     self.out.outside.insert(*b);

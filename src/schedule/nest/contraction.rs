@@ -10,6 +10,7 @@ use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarI
 use crate::schedule::fuse::forward;
 use crate::schedule::stored::Stored;
 use crate::schedule::{Scheduler, Scope, Value};
+use crate::target::MathType;
 use crate::tensor::{DType, Tensor};
 
 /// A loop and how far its step moves the left and right side, in elements.
@@ -79,6 +80,9 @@ pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<In
 
 /// Half of a second-level cache of a megabyte: what stays there while it is read again and again.
 const NEAR_BYTES: u64 = 512 << 10;
+
+/// Fewest lanes of a vector of pairs.
+const FEWEST_PAIRS: u64 = 4;
 
 /// Chunks that a kernel should have, so that threads share it evenly.
 const ENOUGH_CHUNKS: u64 = 16;
@@ -157,9 +161,12 @@ impl<'a> Scheduler<'a> {
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
         let size = self.program.buffers[c.left].dtype.bytes() as u64;
         let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * size;
-        let tile = self.tile(c.dtype.accumulator(), Cover { height, width, columns: n, sum: k, stride });
+        let cover = Cover { height, width, columns: n, sum: k, stride };
+        let pairs = self.has_pairs(c, &sum);
+        let tile = self.tile(c.dtype.accumulator(), if pairs { Cover { sum: k / 2, ..cover } } else { cover });
+        let pairs = pairs && tile.lanes >= FEWEST_PAIRS;
         let panel = tile.vectors * tile.lanes;
-        let packed = self.pack(c, &sum, panel, n.div_ceil(panel), steps)?;
+        let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), pairs), steps)?;
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
@@ -181,6 +188,7 @@ impl<'a> Scheduler<'a> {
                 let part = Part {
                     b,
                     packed: packed.buf,
+                    pairs,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     panel,
                     column: column.at.scale(panel as i64).offset(c.first_column as i64),
@@ -198,6 +206,17 @@ impl<'a> Scheduler<'a> {
         chunked(&mut e.k, &order, body);
         self.launch(e.k, steps);
         Ok(())
+    }
+
+    /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
+    fn has_pairs(&self, c: &Contraction, sum: &[Axis]) -> bool {
+        let constant = matches!(&c.right, Right::Constant(t) if t.dtype == DType::BF16);
+        let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
+        self.target.precision.math == MathType::Bf16
+            && constant
+            && side_by_side
+            && self.program.buffers[c.left].dtype == DType::BF16
+            && c.dtype == DType::F32
     }
 
     /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs

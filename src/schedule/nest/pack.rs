@@ -10,13 +10,13 @@ use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 impl Scheduler<'_> {
-    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros.
+    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; with `pairs`, where two terms of the sum are
+    /// taken at once, `[batch][panel][half of the sum][columns of a panel][2]`.
     pub(super) fn pack(
         &mut self,
         c: &Contraction,
         sum: &[Axis],
-        panel: u64,
-        panels: u64,
+        (panel, panels, pairs): (u64, u64, bool),
         steps: &mut Vec<Step>,
     ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
@@ -36,9 +36,9 @@ impl Scheduler<'_> {
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         match &c.right {
-            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel)), None)),
+            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel, pairs)), None)),
             Right::Stored(stored) => {
-                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel));
+                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel, false));
                 let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
                 Ok(made(buf, scales))
             }
@@ -79,7 +79,13 @@ impl Scheduler<'_> {
     }
 
     /// The panels of a constant.
-    fn packed(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, (batch, panels, panel): (u64, u64, u64)) -> BufId {
+    fn packed(
+        &mut self,
+        c: &Contraction,
+        sum: &[Axis],
+        t: &Tensor,
+        (batch, panels, panel, pairs): (u64, u64, u64, bool),
+    ) -> BufId {
         let (n, k, size) = (product(&c.columns), product(sum), t.dtype.bytes());
         let total = batch * panels * k * panel;
         let mut bytes = vec![0u8; total as usize * size];
@@ -90,7 +96,9 @@ impl Scheduler<'_> {
             for (column, of) in of_column.iter().enumerate() {
                 let (p, lane) = (column as u64 / panel, column as u64 % panel);
                 for (i, sum) in of_sum.iter().enumerate() {
-                    let to = (((b * panels + p) * k + i as u64) * panel + lane) as usize * size;
+                    let i = i as u64;
+                    let inside = if pairs { (i / 2 * panel + lane) * 2 + i % 2 } else { i * panel + lane };
+                    let to = ((b * panels + p) * k * panel + inside) as usize * size;
                     let from = (start + of + sum) as usize * size;
                     bytes[to..to + size].copy_from_slice(&t.bytes[from..from + size]);
                 }

@@ -222,9 +222,9 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
             !nonlinear && of(outer) == of(inner) * n
         };
         let exprs_fit = k.exprs.values().all(|e| match e {
-            Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => fits(x),
+            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => fits(x),
             Expr::Reg(_, x) | Expr::Fold(_, _, x) | Expr::Lanes(_, x, _, _) => fits(x),
-            Expr::Const(..) | Expr::Op(..) => true,
+            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => true,
         });
         let body_fits = body.iter().all(|s| matches!(s, Stmt::Store { index, .. } if fits(index)));
         if !exprs_fit || !body_fits {
@@ -232,7 +232,7 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
         }
         let drop = |x: &mut Index| x.terms.retain(|t| t.0 != Atom::Var(outer));
         for e in k.exprs.values_mut() {
-            if let Expr::Load(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) = e {
+            if let Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) = e {
                 drop(x);
             }
         }
@@ -267,6 +267,11 @@ fn substitute(k: &mut Kernel, id: ExprId, var: VarId, with: &Index, memo: &mut H
     }
     let new = match k.exprs[id].clone() {
         Expr::Load(b, x) => Expr::Load(b, substitute_index(k, &x, var, with, memo)),
+        Expr::Pair(b, x) => Expr::Pair(b, substitute_index(k, &x, var, with, memo)),
+        Expr::PairSum { x, y, z } => {
+            let [x, y, z] = [x, y, z].map(|a| substitute(k, a, var, with, memo));
+            Expr::PairSum { x, y, z }
+        }
         Expr::Number(x, t) => Expr::Number(substitute_index(k, &x, var, with, memo), t),
         Expr::Within(x, a, b) => Expr::Within(substitute_index(k, &x, var, with, memo), a, b),
         Expr::Op(op, args, t) => Expr::Op(op, args.iter().map(|&a| substitute(k, a, var, with, memo)).collect(), t),

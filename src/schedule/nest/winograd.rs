@@ -170,6 +170,7 @@ impl<'a> Scheduler<'a> {
                     rows: (0..share.count).map(|r| ((r * channels) as i64, at.offset(r as i64))).collect(),
                     b: of_panel.add(&Index::var(j).scale(of_point as i64)),
                     packed,
+                    pairs: false,
                     panel,
                     scales: None,
                     column: first.clone(),
