@@ -216,3 +216,32 @@ fn a_profile_counts_the_rounds_of_loops() {
         assert_eq!(k["bytes"].as_u64().map(|b| b % k["launches"].as_u64().unwrap_or(1)), Some(0), "{k}");
     }
 }
+
+#[test]
+fn a_compile_is_found_in_the_cache_and_made_anew_where_that_is_damaged() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let cache = at("cache");
+    let compile = |out: &str, more: &[&str]| {
+        let args =
+            ["compile", MLP, "-o", out, "--name", "graph", "--cache", &cache].into_iter().chain(more.iter().copied());
+        let said = exits(0, &args.collect::<Vec<_>>());
+        (said, std::fs::read(std::path::Path::new(out).join("graph.o")).expect("an object"))
+    };
+    let (first, made) = compile(&at("a"), &[]);
+    assert_eq!(count(cache.as_ref()), 1);
+    let (second, found) = compile(&at("b"), &[]);
+    assert!(made == found);
+    assert_eq!(first.replace(&at("a"), "OUT"), second.replace(&at("b"), "OUT"), "a hit says what a miss says");
+    assert_eq!(count(cache.as_ref()), 1);
+    // another option is another entry
+    compile(&at("c"), &["--cpu", "x86-64-v2"]);
+    assert_eq!(count(cache.as_ref()), 2);
+    for entry in std::fs::read_dir(&cache).expect("the cache").flatten() {
+        let bytes = std::fs::read(entry.path()).expect("an entry");
+        std::fs::write(entry.path(), &bytes[..bytes.len() / 2]).expect("written");
+    }
+    let (said, again) = compile(&at("d"), &[]);
+    assert!(said.contains("is damaged") && made == again, "{said}");
+    assert!(!compile(&at("e"), &[]).0.contains("is damaged"));
+}

@@ -68,7 +68,7 @@ pub enum HloVerb {
 }
 
 /// Which graph, and which part of it.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct GraphArgs {
     /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json; `-` is standard input.
     #[arg(value_name = "GRAPH")]
@@ -97,7 +97,7 @@ pub struct GraphArgs {
 }
 
 /// The machine that code is made for.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct TargetArgs {
     /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's.
     #[arg(long, value_name = "TRIPLE")]
@@ -169,7 +169,7 @@ pub enum Emit {
     Pool,
 }
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct CompileArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
@@ -189,6 +189,23 @@ pub struct CompileArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub xla: XlaArgs,
+    #[command(flatten)]
+    pub cache: CacheArgs,
+}
+
+/// Where finished compilations are kept.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CacheArgs {
+    /// Keep what is written in this folder too, and take it from there when the same is compiled again; by default the
+    /// folder that the environment variable TFAOT_CACHE names, if any.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Compile, whatever TFAOT_CACHE says.
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
+    /// MiB that the folder may hold; what was not used for longest goes first.
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    pub cache_limit: u64,
 }
 
 /// Who computes.
@@ -483,7 +500,7 @@ pub struct HloFiles {
 }
 
 /// What XLA would dump.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct XlaArgs {
     /// Flags as in the environment variable XLA_FLAGS, which come after those: --xla_dump_to and its family.
     #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]

@@ -1,5 +1,6 @@
 //! `tfaot compile`: a graph to files.
 use super::args::{CompileArgs, Emit};
+use super::cache::{Cache, Entry};
 use super::{Verdict, dump, graph, out};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Variants};
@@ -15,7 +16,15 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let name = graph::model_name(args.name.as_deref(), &args.graph.graph)?;
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
     let targets = graph::targets(&args.target)?;
+    let cache = Cache::of(args, &targets);
+    if let Some(entry) = cache.as_ref().and_then(Cache::find) {
+        if !args.graph.quiet {
+            entry.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
+        }
+        return written(args, &entry.files);
+    }
     let front = graph::front(&args.graph)?;
+    let mut notes = front.assumptions;
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &front.lowered.module);
@@ -35,10 +44,21 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     dump::write(&flags, dumped)?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
     let all = emitted(&args.emit).into_iter().map(|e| file(e, &built, &class)).collect::<Result<Vec<_>>>()?;
-    if built.face.reduced.precision.is_reduced() && !args.graph.quiet {
-        out::note(format_args!("note: {}", built.face.reduced));
+    if built.face.reduced.precision.is_reduced() {
+        let note = built.face.reduced.to_string();
+        if !args.graph.quiet {
+            out::note(format_args!("note: {note}"));
+        }
+        notes.push(note);
     }
-    for path in files::write_all(&args.out, &all)? {
+    if let Some(cache) = cache {
+        cache.keep(&Entry { notes, files: all.clone() });
+    }
+    written(args, &all)
+}
+
+fn written(args: &CompileArgs, all: &[(String, Bytes)]) -> Result<Verdict> {
+    for path in files::write_all(&args.out, all)? {
         out::line(path.display())?;
     }
     Ok(Verdict::Yes)

@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod bug;
+mod cache;
 mod check;
 mod cluster;
 mod cluster_text;

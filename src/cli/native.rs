@@ -6,7 +6,6 @@ use crate::kernel::Program;
 use crate::package::shared;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
-use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, Instant};
 
@@ -96,7 +95,7 @@ pub struct Session {
     workspace: Buffer,
     pool: Option<Pool>,
     // dropped last: `info` points into it
-    library: libloading::Library,
+    _library: libloading::Library,
 }
 
 /// The bytes up to which memory is aligned: the widest vector.
@@ -129,7 +128,7 @@ impl Session {
             result_buffers,
             workspace: Buffer::new(program.workspace_bytes as usize, ALIGN)?,
             pool: if threads > 1 { Some(Pool::new(threads)?) } else { None },
-            library,
+            _library: library,
         })
     }
 
@@ -160,18 +159,10 @@ impl Session {
 
     /// One call of an object made with [`crate::codegen::Launches::Observed`]; adds up the launches of each kernel in `spent`.
     ///
-    /// Errors: an internal error where the object has no table of kernels, or returns a code.
+    /// Errors: an internal error where the object returns a code.
     pub fn call_observed(&mut self, program: &Program, spent: &mut [Spent]) -> Result<()> {
-        let symbol = format!("{}_kernels", program.name);
-        // SAFETY: such an object defines the symbol, an array of as many pointers as the program has kernels.
-        let table: &[*const c_void] = unsafe {
-            let first: libloading::Symbol<*const *const c_void> =
-                self.library.get(symbol.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
-            std::slice::from_raw_parts(*first, program.kernels.len())
-        };
-        let ids = table.iter().enumerate().map(|(i, &at)| (at, i)).collect();
         let shared = program.kernels.values().map(|k| k.is_shared()).collect();
-        let mut observer = Observer { pool: self.pool.as_ref(), ids, shared, spent };
+        let mut observer = Observer { pool: self.pool.as_ref(), shared, spent };
         let num_threads = self.pool.as_ref().map_or(1, Pool::threads) as i32;
         let executor =
             Executor { this: std::ptr::from_mut(&mut observer).cast(), num_threads, parallel_for: observed_for };
@@ -267,7 +258,6 @@ pub struct Spent {
 /// What a profiled call's executor knows.
 struct Observer<'a> {
     pool: Option<&'a Pool>,
-    ids: HashMap<*const c_void, usize>,
     shared: Vec<bool>,
     spent: &'a mut [Spent],
 }
@@ -276,16 +266,17 @@ struct Observer<'a> {
 unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *mut c_void) {
     // SAFETY: `this` is the observer that `call_observed` lends to one call, which launches one kernel after another.
     let observer = unsafe { &mut *this.cast::<Observer<'_>>() };
-    let id = observer.ids.get(&(task as *const c_void)).copied();
+    // SAFETY: such an object puts the number of the kernel into the first word of the closure.
+    let id = unsafe { *data.cast::<u64>() } as usize;
     let closure = Closure { task, data };
     let start = Instant::now();
     match observer.pool {
-        Some(pool) if id.is_some_and(|id| observer.shared[id]) => {
+        Some(pool) if observer.shared.get(id) == Some(&true) => {
             pool.run(n, &|begin, end| closure.call(begin, end));
         }
         _ => closure.call(0, n),
     }
-    if let Some(spent) = id.and_then(|id| observer.spent.get_mut(id)) {
+    if let Some(spent) = observer.spent.get_mut(id) {
         spent.time += start.elapsed();
         spent.launches += 1;
     }

@@ -3,7 +3,7 @@ use super::args::ReportArgs;
 use super::native::Session;
 use super::{Verdict, cluster, graph, inputs, out, profile};
 use crate::cluster::{Clustering, Cut, Entrance};
-use crate::codegen::{self, Launches, Text};
+use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{NodeId, Program};
@@ -121,12 +121,12 @@ fn compile_cluster(
     let lowered = compile::lowered_part(program, &part.feeds, &part.fetches)?;
     if !args.profile {
         let (module, loops) = compile::plan(lowered, name, name, target)?;
-        let assembly = codegen::print(&loops, target, Text::Assembly)?;
+        let assembly = codegen::assembly(&loops, target)?;
         return Ok((code::describe(&module, &loops, target, &assembly, None), part.left_out));
     }
     let infos = lowered.args.clone();
     let built = compile::build(lowered, name, name, target, Launches::Observed, &mut None)?;
-    let assembly = codegen::print(&built.program, target, Text::Assembly)?;
+    let assembly = codegen::assembly(&built.program, target)?;
     let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
     let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
     let times = code::Times { ms: least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect(), runs };

@@ -37,6 +37,15 @@ pub struct Function<'a> {
     memo: HashMap<ExprId, Val>,
     bases: HashMap<BufId, String>,
     base_text: String,
+    slots: Vec<BufId>,
+}
+
+/// A kernel as a function that finds its memory in the closure, so that kernels of one form can share it.
+pub struct Emitted {
+    /// LLVM's text from the parameters on: all but the name.
+    pub text: String,
+    /// Whose address is in which word of the closure, from the second word on.
+    pub slots: Vec<BufId>,
 }
 
 /// How intrinsics name a vector type: `v8f32`, `v8i32`.
@@ -52,13 +61,8 @@ fn vector_suffix(dtype: DType, lanes: u64) -> String {
 }
 
 impl<'a> Function<'a> {
-    /// The text of kernel `kernel`, called `name`, with the attributes of number `group`.
-    pub fn emit(
-        program: &'a Program,
-        kernel: &'a Kernel,
-        (name, group): (&str, usize),
-        target: &'a Target,
-    ) -> Result<String> {
+    /// Kernel `kernel` as a function with the attributes of number `group`.
+    pub fn emit(program: &'a Program, kernel: &'a Kernel, group: usize, target: &'a Target) -> Result<Emitted> {
         let mut f = Function {
             program,
             kernel,
@@ -72,16 +76,18 @@ impl<'a> Function<'a> {
             memo: HashMap::new(),
             bases: HashMap::new(),
             base_text: String::new(),
+            slots: Vec::new(),
         };
         f.registers();
         match kernel.chunks {
             Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,
             None => f.stmts(&kernel.body)?,
         }
-        Ok(format!(
-            "define internal void @{name}(ptr %closure, i64 %begin, i64 %end) #{group} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
+        let text = format!(
+            "(ptr %closure, i64 %begin, i64 %end) #{group} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
             f.allocas, f.base_text, f.body
-        ))
+        );
+        Ok(Emitted { text, slots: f.slots })
     }
 
     fn registers(&mut self) {
@@ -373,40 +379,22 @@ impl<'a> Function<'a> {
         if let Some(name) = self.bases.get(&buf) {
             return name.clone();
         }
-        let name = format!("%b{}", buf.0);
-        let field = |slot: usize| {
-            format!(
-                "  {name}.s = getelementptr i8, ptr %closure, i64 {}\n  {name}.p = load ptr, ptr {name}.s\n",
-                8 * slot
-            )
-        };
-        self.base_text += &match self.program.buffers[buf].place {
-            Place::Weights(at) => {
-                // LLVM must not know that this memory is constant: it would keep what only the end of a loop's body
-                // needs, such as a bias, in vector registers all the time, and move sums out to the stack.
-                let known = self.base_text.contains("%weights = ");
-                let hidden = format!("  %weights = call ptr asm \"\", \"=r,0\"(ptr @{}_weights)\n", self.program.name);
-                let base = format!("  {name} = getelementptr i8, ptr %weights, i64 {at}\n");
-                if known { base } else { hidden + &base }
-            }
-            Place::Workspace(at) => field(2) + &format!("  {name} = getelementptr i8, ptr {name}.p, i64 {at}\n"),
+        let name = match self.program.buffers[buf].place {
             Place::Stack => {
                 let bytes = self.program.buffers[buf].elements * self.program.buffers[buf].dtype.bytes() as u64;
-                format!("  {name} = alloca [{} x i8], align 64\n", bytes.max(1))
+                let name = format!("%s{}", self.bases.len());
+                self.base_text += &format!("  {name} = alloca [{} x i8], align 64\n", bytes.max(1));
+                name
             }
-            Place::Arg(i) => {
-                field(0)
-                    + &format!(
-                        "  {name}.q = getelementptr i8, ptr {name}.p, i64 {}\n  {name} = load ptr, ptr {name}.q\n",
-                        8 * i
-                    )
-            }
-            Place::Result(i) => {
-                field(1)
-                    + &format!(
-                        "  {name}.q = getelementptr i8, ptr {name}.p, i64 {}\n  {name} = load ptr, ptr {name}.q\n",
-                        8 * i
-                    )
+            // LLVM must not know what memory this is. Of constants it would keep what only the end of a loop's body needs,
+            // such as a bias, in vector registers all the time, and move sums out to the stack.
+            Place::Weights(_) | Place::Workspace(_) | Place::Arg(_) | Place::Result(_) => {
+                self.slots.push(buf);
+                let (name, at) = (format!("%b{}", self.slots.len()), 8 * self.slots.len());
+                self.base_text += &format!(
+                    "  {name}.s = getelementptr i8, ptr %closure, i64 {at}\n  {name} = load ptr, ptr {name}.s\n"
+                );
+                name
             }
         };
         self.bases.insert(buf, name.clone());

@@ -8,6 +8,7 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
+use tempfile::NamedTempFile;
 
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
@@ -52,23 +53,27 @@ fn with_module<T>(
     then(&module, &machine)
 }
 
-/// The relocatable object of LLVM text.
+/// The relocatable object of LLVM text, in a temporary file: in memory LLVM holds it twice, and it is as large as the weights.
 ///
-/// It goes through a temporary file: in memory LLVM holds it twice, and it is as large as the weights. Errors: `Code::Io`
-/// where no temporary file can be written.
-pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
-    let no_file = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be used: {e}"));
-    let file = tempfile::Builder::new().prefix("tfaot-").suffix(".o").tempfile().map_err(no_file)?;
+/// Errors: `Code::Io` where no temporary file can be written.
+pub fn object(text: &str, target: &Target) -> Result<NamedTempFile> {
+    let file = tempfile::Builder::new().prefix("tfaot-").suffix(".o").tempfile();
+    let file = file.map_err(|e| Error::user(Code::Io, format!("no temporary file could be used: {e}")))?;
     with_module(text, target, |module, machine| {
         let written = machine.write_to_file(module, FileType::Object, file.path());
         written.map_err(|e| Error::internal("llvm emit", e.to_string()))
     })?;
-    std::fs::read(file.path()).map_err(no_file)
+    Ok(file)
 }
 
 /// LLVM's name of this machine's processor.
 pub fn host_cpu() -> String {
     TargetMachine::get_host_cpu_name().to_string()
+}
+
+/// The version of LLVM that is linked: three numbers.
+pub fn version() -> (u32, u32, u32) {
+    inkwell::support::get_llvm_version()
 }
 
 /// The assembly of LLVM text.

@@ -14,11 +14,15 @@ mod value;
 
 pub use module::E_CPU;
 
-use crate::diag::{Error, Result};
-use crate::kernel::Program;
+use crate::diag::{Code, Error, Result};
+use crate::import::mmap::map_file;
+use crate::kernel::{KernelId, Program};
 use crate::target::Target;
+use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 use object::{Object as _, ObjectSection, ObjectSymbol};
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
 
 /// A relocatable object, whole: code, weights, metadata.
 #[derive(Clone, Debug)]
@@ -43,7 +47,7 @@ pub enum Text {
 pub enum Launches {
     /// Kernels with enough work through the executor, the others at once.
     Direct,
-    /// Every kernel through the executor; a table `NAME_kernels` of their addresses tells which is which.
+    /// Every kernel through the executor, its number in the first word of the closure.
     Observed,
 }
 
@@ -52,7 +56,7 @@ const ALLOWED: &[&str] = &["memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_
 
 /// Compiles `program`; symbols carry `program.name`.
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
-    finish(&module::emit(program, target, launches)?, target, &[program])
+    finish(&module::emit(program, target, launches)?.0, target, &[program])
 }
 
 /// One object of a model for several targets, best first: `NAME_run` calls the first that the machine supports.
@@ -67,13 +71,21 @@ pub fn compile_variants(face: &Program, variants: &[(Program, Target)]) -> Resul
 }
 
 /// LLVM's text to an object with the weights of `programs` in it.
+///
+/// The weights are written into the file that LLVM made, and the object is that file, mapped: they are never in memory twice.
 fn finish(text: &str, target: &Target, programs: &[&Program]) -> Result<Object> {
-    let mut bytes = llvm::object(text, target)?;
+    let mut made = llvm::object(text, target)?;
+    let bytes = map_file(made.as_file()).map_err(unusable)?;
     no_strays(&bytes)?;
     for program in programs {
-        patch(&mut bytes, program)?;
+        patch(&bytes, made.as_file_mut(), program)?;
     }
-    Ok(Object { bytes: bytes.into() })
+    drop(bytes);
+    Ok(Object { bytes: map_file(made.as_file()).map_err(unusable)? })
+}
+
+fn unusable(e: std::io::Error) -> Error {
+    Error::user(Code::Io, format!("no temporary file could be used: {e}"))
 }
 
 fn no_strays(bytes: &[u8]) -> Result<()> {
@@ -91,31 +103,31 @@ fn no_strays(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes the constants of `program` into its section.
-fn patch(bytes: &mut [u8], program: &Program) -> Result<()> {
-    let at = {
-        let file = object::File::parse(&*bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
-        let section = file
-            .section_by_name(&module::weights_section(&program.name))
-            .ok_or_else(|| Error::internal("codegen", "the object has no section for the weights"))?;
-        section
-            .file_range()
-            .map(|r| r.0 as usize)
-            .ok_or_else(|| Error::internal("codegen", "the weights' section has no bytes"))?
-    };
+/// Writes the constants of `program` into their section of the object `bytes`, which is `file`.
+fn patch(bytes: &[u8], file: &mut File, program: &Program) -> Result<()> {
+    let parsed = object::File::parse(bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
+    let section = parsed
+        .section_by_name(&module::weights_section(&program.name))
+        .ok_or_else(|| Error::internal("codegen", "the object has no section for the weights"))?;
+    let (at, size) =
+        section.file_range().ok_or_else(|| Error::internal("codegen", "the weights' section has no bytes"))?;
     for (offset, data) in &program.weights {
-        let from = at + *offset as usize;
-        let slot = bytes
-            .get_mut(from..from + data.len())
-            .ok_or_else(|| Error::internal("codegen", "weights beyond their section"))?;
-        slot.copy_from_slice(data);
+        if offset.checked_add(data.len() as u64).is_none_or(|end| end > size) {
+            return Err(Error::internal("codegen", "weights beyond their section"));
+        }
+        file.seek(SeekFrom::Start(at + offset)).and_then(|_| file.write_all(data)).map_err(unusable)?;
     }
     Ok(())
 }
 
 /// The object of LLVM's text that is no model: what stands around models in a library.
 pub fn assemble(text: &str, target: &Target) -> Result<Vec<u8>> {
-    llvm::object(text, target)
+    std::fs::read(llvm::object(text, target)?.path()).map_err(unusable)
+}
+
+/// The version of LLVM: three numbers.
+pub fn llvm_version() -> (u32, u32, u32) {
+    llvm::version()
 }
 
 /// LLVM's name of this machine's processor.
@@ -123,9 +135,23 @@ pub fn host_cpu() -> String {
     llvm::host_cpu()
 }
 
+/// Assembly with the way to find kernels in it.
+pub struct Assembly {
+    /// The text.
+    pub text: String,
+    /// Whose function `NAME_k…` each kernel has: those of one form share it.
+    pub functions: IdVec<KernelId, KernelId>,
+}
+
+/// The assembly of a program, without weights.
+pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
+    let (text, functions) = module::emit(program, target, Launches::Direct)?;
+    Ok(Assembly { text: llvm::assembly(&text, target)?, functions: functions.of })
+}
+
 /// The same as text, without weights.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
-    let text = module::emit(program, target, Launches::Direct)?;
+    let (text, _) = module::emit(program, target, Launches::Direct)?;
     match what {
         Text::LlvmIr => Ok(text),
         Text::LlvmIrOptimized => llvm::optimized(&text, target),

@@ -6,18 +6,20 @@ use crate::diag::Result;
 use crate::kernel::{BufId, KernelId, Place, Program, Step};
 use crate::target::{Level, MathType, Target};
 use crate::tensor::TensorInfo;
+use crate::util::id_vec::IdVec;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Returned by `NAME_run` where the machine lacks a feature: `TFAOT_E_CPU`.
 pub const E_CPU: u32 = 1;
 
 /// The text of `program` for `target`; constants stay zero, to be patched in the object.
-pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<String> {
+pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<(String, Functions)> {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     info(&mut out, program, &described(target));
-    code(&mut out, program, target, launches, Linkage { visibility: "", attributes: 0 })?;
+    let functions = code(&mut out, program, target, launches, Linkage { visibility: "", attributes: 0 })?;
     out += &math::helpers(&out);
-    Ok(out)
+    Ok((out, functions))
 }
 
 /// The text of one model compiled for several targets, the first that the machine supports being called.
@@ -67,8 +69,42 @@ struct Linkage {
     attributes: usize,
 }
 
+/// The functions of a program's kernels.
+pub struct Functions {
+    /// Which kernel's function each kernel has: its own, or that of an earlier one of the same form.
+    pub of: IdVec<KernelId, KernelId>,
+    /// The buffers whose addresses each kernel finds in the closure.
+    slots: IdVec<KernelId, Vec<BufId>>,
+}
+
+impl Functions {
+    /// Adds one function for all kernels that differ in nothing but where their memory is.
+    fn emit(out: &mut String, program: &Program, target: &Target, group: usize) -> Result<Functions> {
+        let mut known: HashMap<String, KernelId> = HashMap::new();
+        let mut functions = Functions { of: IdVec::new(), slots: IdVec::new() };
+        for (id, kernel) in program.kernels.iter() {
+            let emitted = Function::emit(program, kernel, group, target)?;
+            functions.slots.push(emitted.slots);
+            if let Some(&first) = known.get(&emitted.text) {
+                functions.of.push(first);
+                continue;
+            }
+            let _ = write!(out, "define internal void @{}_k{}{}", program.name, id.0, emitted.text);
+            known.insert(emitted.text, id);
+            functions.of.push(id);
+        }
+        Ok(functions)
+    }
+}
+
 /// Weights, kernels, feature test and driver of one program.
-fn code(out: &mut String, program: &Program, target: &Target, launches: Launches, linkage: Linkage) -> Result<()> {
+fn code(
+    out: &mut String,
+    program: &Program,
+    target: &Target,
+    launches: Launches,
+    linkage: Linkage,
+) -> Result<Functions> {
     let name = &program.name;
     let (group, plain) = (linkage.attributes, linkage.attributes + 1);
     let _ = writeln!(
@@ -77,15 +113,9 @@ fn code(out: &mut String, program: &Program, target: &Target, launches: Launches
         program.weights_bytes.max(1),
         weights_section(name),
     );
-    for (id, kernel) in program.kernels.iter() {
-        *out += &Function::emit(program, kernel, (&format!("{name}_k{}", id.0), group), target)?;
-    }
+    let functions = Functions::emit(out, program, target, group)?;
     supported(out, name, target, linkage);
-    if launches == Launches::Observed {
-        let all: Vec<String> = program.kernels.ids().map(|id| format!("ptr @{name}_k{}", id.0)).collect();
-        let _ = writeln!(out, "@{name}_kernels = constant [{} x ptr] [{}]", all.len(), all.join(", "));
-    }
-    Driver { program, launches, linkage, out: String::new(), next: 0 }.finish(out, target);
+    Driver { program, functions: &functions, launches, linkage, out: String::new(), next: 0 }.finish(out, target);
     let _ = writeln!(
         out,
         "attributes #{group} = {{ nounwind \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind \"no-builtins\" }}",
@@ -94,7 +124,7 @@ fn code(out: &mut String, program: &Program, target: &Target, launches: Launches
         target.features,
         target.vector_bits
     );
-    Ok(())
+    Ok(functions)
 }
 
 /// A target in a line, as `NAME_info()->target` has it.
@@ -218,6 +248,7 @@ fn supported(out: &mut String, name: &str, target: &Target, linkage: Linkage) {
 
 struct Driver<'a> {
     program: &'a Program,
+    functions: &'a Functions,
     launches: Launches,
     linkage: Linkage,
     out: String,
@@ -230,6 +261,7 @@ impl Driver<'_> {
         let Linkage { visibility, attributes } = self.linkage;
         let plain = attributes + 1;
         self.steps(&self.program.steps);
+        let words = 1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0);
         let test = match target.level() {
             Level::Sse2 | Level::Neon => "  br label %go\n".to_string(),
             Level::Avx2 | Level::Avx512 => format!(
@@ -243,7 +275,7 @@ impl Driver<'_> {
         let _ = write!(
             out,
             "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define {visibility}i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [3 x ptr]\n{test}go:\n  store ptr %args, ptr %closure\n  %c1 = getelementptr i8, ptr %closure, i64 8\n  store ptr %results, ptr %c1\n  %c2 = getelementptr i8, ptr %closure, i64 16\n  store ptr %workspace, ptr %c2\n{}  ret i32 0\n}}\n",
+             define {visibility}i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
             self.out
         );
         for decl in DECLARATIONS {
@@ -296,19 +328,34 @@ impl Driver<'_> {
     fn launch(&mut self, id: KernelId) {
         let kernel = &self.program.kernels[id];
         let n = kernel.chunks.map_or(1, |v| kernel.vars[v]);
+        if self.launches == Launches::Observed {
+            let _ = writeln!(self.out, "  store i64 {}, ptr %closure", id.0);
+        }
+        for (i, &buf) in self.functions.slots[id].iter().enumerate() {
+            let (at, word) = (self.address(buf), self.fresh());
+            let _ = writeln!(
+                self.out,
+                "  %c{word} = getelementptr i8, ptr %closure, i64 {}\n  store ptr {at}, ptr %c{word}",
+                8 * (i + 1)
+            );
+        }
         let name = &self.program.name;
         let exec = if kernel.is_shared() || self.launches == Launches::Observed { "%exec" } else { "null" };
-        let _ =
-            writeln!(self.out, "  call void @{name}_launch(ptr {exec}, ptr @{name}_k{}, ptr %closure, i64 {n})", id.0);
+        let _ = writeln!(
+            self.out,
+            "  call void @{name}_launch(ptr {exec}, ptr @{name}_k{}, ptr %closure, i64 {n})",
+            self.functions.of[id].0
+        );
     }
 
-    fn load(&mut self, buf: BufId, ty: &str) -> String {
+    /// The address of a buffer.
+    fn address(&mut self, buf: BufId) -> String {
         let n = self.fresh();
         let name = &self.program.name;
         let _ = match self.program.buffers[buf].place {
             Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
             Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{name}_weights, i64 {at}"),
-            // the verifier has seen that no step reads one
+            // a kernel has it itself, and the verifier has seen that no step reads one
             Place::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),
             Place::Arg(i) => writeln!(
                 self.out,
@@ -321,7 +368,12 @@ impl Driver<'_> {
                 8 * i
             ),
         };
-        let _ = writeln!(self.out, "  %v{n} = load {ty}, ptr %p{n}, align 1");
+        format!("%p{n}")
+    }
+
+    fn load(&mut self, buf: BufId, ty: &str) -> String {
+        let (at, n) = (self.address(buf), self.fresh());
+        let _ = writeln!(self.out, "  %v{n} = load {ty}, ptr {at}, align 1");
         format!("%v{n}")
     }
 }

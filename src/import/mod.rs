@@ -14,8 +14,9 @@ mod checkpoint;
 mod detect;
 mod function_def;
 mod graph_def;
+mod inputs;
 mod json;
-mod mmap;
+pub mod mmap;
 mod node_def;
 pub mod proto;
 pub mod raw;
@@ -34,6 +35,7 @@ mod variables;
 pub mod wire;
 
 pub use detect::Format;
+pub use inputs::inputs;
 pub use source::read_file;
 
 use crate::diag::{Code, Diagnostic, Error, Result};

@@ -1,6 +1,7 @@
 //! A compiled cluster as data: its module, kernels, machine code, buffers and times.
 use super::memory::Lives;
 use super::model::{Buffer, Code, Kernel, Place};
+use crate::codegen::Assembly;
 use crate::hlo::{Module, text};
 use crate::kernel::{self, Program};
 use crate::target::Target;
@@ -15,11 +16,17 @@ pub struct Times {
     pub runs: u64,
 }
 
-/// What came of a cluster; `assembly` is the text of all of its machine code.
-pub fn describe(module: &Module, program: &Program, target: &Target, assembly: &str, times: Option<&Times>) -> Code {
+/// What came of a cluster.
+pub fn describe(
+    module: &Module,
+    program: &Program,
+    target: &Target,
+    assembly: &Assembly,
+    times: Option<&Times>,
+) -> Code {
     let style = text::Style { large_constants: false, metadata: true };
     let loops = kernel_texts(program);
-    let functions = functions(assembly);
+    let functions = functions(&assembly.text);
     let lives = Lives::new(program);
     let size = |b: &kernel::Buffer| b.elements.saturating_mul(b.dtype.bytes() as u64);
     let kernels = program.kernels.iter().map(|(id, k)| {
@@ -32,7 +39,9 @@ pub fn describe(module: &Module, program: &Program, target: &Target, assembly: &
             buffers: buffers.into_iter().map(|b| b.0).collect(),
             flops: k.flops,
             text: loops.get(at).cloned().unwrap_or_default(),
-            asm: functions.get(format!("{}_k{at}", program.name).as_str()).map_or(String::new(), |t| t.to_string()),
+            asm: functions
+                .get(format!("{}_k{}", program.name, assembly.functions[id].0).as_str())
+                .map_or(String::new(), |t| t.to_string()),
             ms: times.and_then(|t| t.ms.get(at).copied()),
         }
     });

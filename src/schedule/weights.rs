@@ -1,6 +1,6 @@
 //! The model's constants: laid out once, equal ones shared.
 use bytes::Bytes;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Constants by offset.
 #[derive(Clone, Debug, Default)]
