@@ -123,3 +123,22 @@ fn a_product_of_one_row_is_shared_by_threads() {
     let chunks: Vec<u64> = p.kernels.values().map(|k| k.count()).collect();
     assert_eq!(chunks, [4], "{}", tfaot::kernel::print(&p));
 }
+
+#[test]
+fn only_kernels_with_work_for_two_are_shared() {
+    let shared = |entry: &str| program(entry).kernels.values().map(|k| k.is_shared()).collect::<Vec<bool>>();
+    let layer = |inputs: u64, outputs: u64| {
+        shared(&format!(
+            "x = f32[1,{inputs}] parameter(0)\n w = f32[{inputs},{outputs}] constant({{...}})\n\
+             ROOT d = f32[1,{outputs}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
+        ))
+    };
+    // a step of a recurrent layer is over in half a microsecond, a layer of half a megabyte takes five
+    assert_eq!((layer(64, 256), layer(256, 512)), (vec![false], vec![true]));
+    let each = |op: &str, n: u64| shared(&format!("x = f32[{n}] parameter(0)\n ROOT y = f32[{n}] {op}(x)\n"));
+    assert_eq!((each("negate", 8000), each("negate", 1 << 18)), (vec![false], vec![true]));
+    // the same number of elements is more where each is dear
+    assert_eq!((each("negate", 1 << 14), each("tanh", 1 << 14)), (vec![false], vec![true]));
+    let copy = shared("x = f32[512,512] parameter(0)\n ROOT y = f32[512,512] transpose(x), dimensions={1,0}\n");
+    assert_eq!(copy, [true]);
+}

@@ -7,6 +7,7 @@ mod eval;
 pub mod index;
 mod text;
 mod verify;
+mod work;
 
 pub use eval::evaluate;
 pub use index::{Atom, Index};
@@ -274,10 +275,6 @@ impl Kernel {
             Expr::Reg(r, _) => self.regs[*r].lanes > 1,
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
-    }
-    /// Whether its chunks are offered to other threads: a kernel of little work is not worth the hand-over.
-    pub fn is_shared(&self) -> bool {
-        self.flops >= 20_000 && self.count() > 1
     }
     /// The number of its chunks.
     pub fn count(&self) -> u64 {
