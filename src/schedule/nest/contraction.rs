@@ -1,6 +1,7 @@
 //! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
 use super::element::Elements;
+use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
 use super::{each, label};
 use crate::diag::Result;
@@ -164,9 +165,15 @@ impl<'a> Scheduler<'a> {
         let cover = Cover { height, width, columns: n, sum: k, stride };
         let pairs = self.has_pairs(c, &sum);
         let tile = self.tile(c.dtype.accumulator(), if pairs { Cover { sum: k / 2, ..cover } } else { cover });
-        let pairs = pairs && tile.lanes >= FEWEST_PAIRS;
+        let lying = match pairs && tile.lanes >= FEWEST_PAIRS {
+            true => Order::Terms,
+            false if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
+                Order::Vectors(tile.lanes)
+            }
+            false => Order::Plain,
+        };
         let panel = tile.vectors * tile.lanes;
-        let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), pairs), steps)?;
+        let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?;
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
@@ -188,7 +195,7 @@ impl<'a> Scheduler<'a> {
                 let part = Part {
                     b,
                     packed: packed.buf,
-                    pairs,
+                    order: lying,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     panel,
                     column: column.at.scale(panel as i64).offset(c.first_column as i64),
@@ -210,10 +217,9 @@ impl<'a> Scheduler<'a> {
 
     /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
     fn has_pairs(&self, c: &Contraction, sum: &[Axis]) -> bool {
-        let constant = matches!(&c.right, Right::Constant(t) if t.dtype == DType::BF16);
         let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
         self.target.precision.math == MathType::Bf16
-            && constant
+            && is_bf16(&c.right)
             && side_by_side
             && self.program.buffers[c.left].dtype == DType::BF16
             && c.dtype == DType::F32
@@ -318,6 +324,15 @@ impl<'a> Scheduler<'a> {
             order.push(grid.panel);
         }
         order
+    }
+}
+
+/// Whether the right side is a constant of bf16 without scales.
+fn is_bf16(right: &Right) -> bool {
+    match right {
+        Right::Constant(t) => t.dtype == DType::BF16,
+        Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
+        Right::Buffer(_) => false,
     }
 }
 

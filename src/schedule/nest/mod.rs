@@ -6,6 +6,7 @@ mod element;
 mod linalg;
 mod narrow;
 mod pack;
+mod pairs;
 mod pointwise;
 mod reduce;
 mod rows;

@@ -1,5 +1,6 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use super::contraction::{Axis, Contraction, Panels, Right, offset_of, product};
+use super::pairs::Order;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, Place, Step, Stmt, VarId};
@@ -10,13 +11,13 @@ use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 impl Scheduler<'_> {
-    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; with `pairs`, where two terms of the sum are
-    /// taken at once, `[batch][panel][half of the sum][columns of a panel][2]`.
+    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
+    /// in `order`.
     pub(super) fn pack(
         &mut self,
         c: &Contraction,
         sum: &[Axis],
-        (panel, panels, pairs): (u64, u64, bool),
+        (panel, panels, order): (u64, u64, Order),
         steps: &mut Vec<Step>,
     ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
@@ -36,9 +37,9 @@ impl Scheduler<'_> {
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         match &c.right {
-            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel, pairs)), None)),
+            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel, order)), None)),
             Right::Stored(stored) => {
-                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel, false));
+                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel, order));
                 let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
                 Ok(made(buf, scales))
             }
@@ -84,7 +85,7 @@ impl Scheduler<'_> {
         c: &Contraction,
         sum: &[Axis],
         t: &Tensor,
-        (batch, panels, panel, pairs): (u64, u64, u64, bool),
+        (batch, panels, panel, order): (u64, u64, u64, Order),
     ) -> BufId {
         let (n, k, size) = (product(&c.columns), product(sum), t.dtype.bytes());
         let total = batch * panels * k * panel;
@@ -96,8 +97,7 @@ impl Scheduler<'_> {
             for (column, of) in of_column.iter().enumerate() {
                 let (p, lane) = (column as u64 / panel, column as u64 % panel);
                 for (i, sum) in of_sum.iter().enumerate() {
-                    let i = i as u64;
-                    let inside = if pairs { (i / 2 * panel + lane) * 2 + i % 2 } else { i * panel + lane };
+                    let inside = order.place(i as u64, lane, panel);
                     let to = ((b * panels + p) * k * panel + inside) as usize * size;
                     let from = (start + of + sum) as usize * size;
                     bytes[to..to + size].copy_from_slice(&t.bytes[from..from + size]);

@@ -2,6 +2,7 @@
 //! epilogue follows at once.
 use super::contraction::{Axis, Contraction, Coordinates, product};
 use super::element::Elements;
+use super::pairs::{Order, load_right, pair_loops};
 use super::{convert, each};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -89,8 +90,8 @@ pub struct Part {
     pub b: Index,
     /// The panels.
     pub packed: BufId,
-    /// Whether the panels hold pairs of terms.
-    pub pairs: bool,
+    /// How the numbers of a panel lie.
+    pub order: Order,
     /// Columns of a panel.
     pub panel: u64,
     /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
@@ -114,7 +115,7 @@ impl Default for Part {
             rows: vec![],
             b: zero(),
             packed,
-            pairs: false,
+            order: Order::Plain,
             panel: 1,
             scales: None,
             column: zero(),
@@ -182,7 +183,7 @@ impl<'a> Scheduler<'a> {
         let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
         let (mut body, acc) =
             in_parts(e, &parts(dtype, sum, outputs), (acc, slots), (dtype, lanes, zero), &mut |e, start, count| {
-                if part.pairs {
+                if part.order == Order::Terms {
                     return pair_loops(e, c, sum, (start, count), &part, (acc, lane));
                 }
                 sum_loops(e, types, c, sum, (start, count), &part, (acc, lane))
@@ -367,16 +368,8 @@ fn sum_loops(
     let last_step = sum.last().map_or(0, |x| x.a);
     let mut inside = Vec::new();
     for u in 0..unroll {
-        for v in 0..vectors {
-            let at = part
-                .b
-                .add(&position.offset(u as i64).scale(part.panel as i64))
-                .add(&Index::var(lane))
-                .offset((v * lanes) as i64);
-            let value = e.k.expr(Expr::Load(part.packed, at));
-            let value = convert(&mut e.k, value, right_type, dtype);
-            inside.push(Stmt::Set { reg: right, at: constant(v), value });
-        }
+        let first = part.b.add(&position.offset(u as i64).scale(part.panel as i64));
+        inside.extend(load_right(e, part, &first, (right_type, dtype), (right, lane)));
         for (r, (away, _)) in part.rows.iter().enumerate() {
             let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + away)));
             let value = convert(&mut e.k, value, left_type, dtype);
@@ -388,55 +381,6 @@ fn sum_loops(
                 let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
                 inside.push(Stmt::Set { reg: acc, at, value });
             }
-        }
-    }
-    for &v in loops.iter().rev() {
-        inside = vec![each(v, LoopKind::Seq, inside)];
-    }
-    inside
-}
-
-/// [`sum_loops`] over pairs of terms: half as many steps of the innermost loop, whose extent is even as every part of it is.
-fn pair_loops(
-    e: &mut Elements,
-    c: &Contraction,
-    sum: &[Axis],
-    (start, count): (Index, u64),
-    part: &Part,
-    (acc, lane): (RegId, VarId),
-) -> Vec<Stmt> {
-    let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
-    let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
-    let constant = |i: u64| Index::constant(i as i64);
-    let (mut a, mut position) = (part.a.clone(), Index::constant(0));
-    let mut loops: Vec<VarId> = Vec::new();
-    for (i, axis) in sum.iter().enumerate() {
-        let extent = if i == 0 { count } else { axis.extent };
-        let at_once = if i + 1 == sum.len() { 2 } else { 1 };
-        let v = e.k.var(extent / at_once);
-        loops.push(v);
-        let mut x = Index::var(v).scale(at_once as i64);
-        if i == 0 {
-            x = x.add(&start);
-        }
-        a = a.add(&x.scale(axis.a));
-        position = position.scale(axis.extent as i64).add(&x);
-    }
-    let first = part.b.add(&position.scale(part.panel as i64)).add(&Index::var(lane).scale(2));
-    let mut inside = Vec::new();
-    for v in 0..vectors {
-        let value = e.k.expr(Expr::Pair(part.packed, first.offset(2 * (v * lanes) as i64)));
-        inside.push(Stmt::Set { reg: right, at: constant(v), value });
-    }
-    for (r, (away, _)) in part.rows.iter().enumerate() {
-        let value = e.k.expr(Expr::Pair(c.left, a.offset(*away)));
-        inside.push(Stmt::Set { reg: left, at: constant(0), value });
-        let x = e.k.expr(Expr::Reg(left, constant(0)));
-        for v in 0..vectors {
-            let at = constant(r as u64 * vectors + v);
-            let (y, z) = (e.k.expr(Expr::Reg(right, constant(v))), e.k.expr(Expr::Reg(acc, at.clone())));
-            let value = e.k.expr(Expr::PairSum { x, y, z });
-            inside.push(Stmt::Set { reg: acc, at, value });
         }
     }
     for &v in loops.iter().rev() {

@@ -3,6 +3,7 @@
 //! ones, and else inside the products. See [`crate::schedule::winograd`] for when.
 use super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::element::Elements;
+use super::pairs::Order;
 use super::tile::{Cover, Part};
 use super::transform::{POLYNOMIALS, Transform};
 use super::{convert, each, label};
@@ -170,7 +171,7 @@ impl<'a> Scheduler<'a> {
                     rows: (0..share.count).map(|r| ((r * channels) as i64, at.offset(r as i64))).collect(),
                     b: of_panel.add(&Index::var(j).scale(of_point as i64)),
                     packed,
-                    pairs: false,
+                    order: Order::Plain,
                     panel,
                     scales: None,
                     column: first.clone(),
