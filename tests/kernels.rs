@@ -85,6 +85,38 @@ fn softmax_after_a_layer() {
     );
 }
 
+/// Windows whose taps are written out whole, by rows or not at all; tiles that don't come out even; channels in vectors of
+/// several widths; strides, dilation and weights read backwards.
+#[test]
+fn depthwise_windows() {
+    for (size, output, window) in [
+        ("6,19,40", "6,19,40", "3x3 pad=1_1x1_1"),
+        ("9,30,23", "5,15,23", "5x5 stride=2x2 pad=2_2x2_2"),
+        ("4,37,16", "4,13,16", "1x13 stride=1x2 pad=0_0x0_0"),
+        ("15,15,7", "3,3,7", "7x7 rhs_dilate=2x2 rhs_reversal=1x1"),
+    ] {
+        let (channels, taps) = (size.rsplit(',').next().unwrap_or("1"), window.split(' ').next().unwrap_or("1x1"));
+        let kernel = format!("f32[{},1,{channels}]", taps.replace('x', ","));
+        check_text(&format!(
+            "HloModule m\nENTRY e {{\n x = f32[2,{size}] parameter(0)\n w = {kernel} parameter(1)\n\
+             c = f32[2,{output}] convolution(x, w), window={{size={window}}}, dim_labels=b01f_01io->b01f, \
+             feature_group_count={channels}\n l = f32[2,{output}] logistic(c)\n\
+             ROOT y = f32[2,{output}] multiply(c, l) }}\n"
+        ));
+    }
+}
+
+/// The last vector of a tile is narrower than the others where half of it is enough.
+#[test]
+fn products_with_few_columns_left() {
+    for (rows, columns) in [(29, 24), (29, 40), (7, 20), (5, 33), (3, 2), (30, 89)] {
+        check_text(&format!(
+            "HloModule m\nENTRY e {{\n x = f32[{rows},50] parameter(0)\n w = f32[50,{columns}] parameter(1)\n\
+             ROOT d = f32[{rows},{columns}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}} }}\n"
+        ));
+    }
+}
+
 #[test]
 fn random_modules() {
     for seed in 0..60 {

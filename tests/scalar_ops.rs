@@ -365,3 +365,23 @@ fn avx2() {
 fn aarch64() {
     check(&CHOICE, Machine::aarch64());
 }
+
+/// x·logistic(x) is one quotient, right to 4 units in the last place wherever it is a normal number.
+#[test]
+fn swish() {
+    let Some(machine) = Machine::here(None) else { return };
+    let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -0.0, 1e-38, -88.9, -104.5];
+    let xs: Vec<f32> = special.into_iter().chain((-2000..2000).map(|i| i as f32 * 0.0613)).collect();
+    let n = xs.len();
+    let text = format!(
+        "HloModule m\n\nENTRY e {{\n  x = f32[{n}] parameter(0)\n  l = f32[{n}] logistic(x)\n  \
+         ROOT y = f32[{n}] multiply(x, l)\n}}\n"
+    );
+    let results = machine.run(&text, &[Tensor::of(&[n as u64], &xs)]);
+    for (&x, bytes) in xs.iter().zip(results[0].chunks_exact(4)) {
+        let got = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let want = (f64::from(x) / (1.0 + (-f64::from(x)).exp())) as f32;
+        let near = f64::from(got - want).abs() <= 4.0 * f64::from(f32::EPSILON) * f64::from(want).abs() + 1e-35;
+        assert!(got == want || near || got.is_nan() && want.is_nan(), "swish of {x:e} is {got:e} instead of {want:e}");
+    }
+}

@@ -25,14 +25,20 @@ struct State {
     stop: bool,
 }
 
+/// A number in a line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+struct Turn(AtomicI64);
+
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     wake: Condvar,
     /// The number of the current job; workers spin on it for a while before they sleep.
     epoch: AtomicU64,
-    /// The next index that nobody has taken.
-    next: AtomicI64,
+    /// For each thread, the next index of its part that nobody has taken. Each begins with its own part, so that it finds in its
+    /// cache what it wrote in the loop before, and then helps the others.
+    next: Vec<Turn>,
     /// Workers that have not finished the current job.
     busy: AtomicUsize,
 }
@@ -49,11 +55,12 @@ pub struct Pool {
 impl Pool {
     /// Starts `threads - 1` workers.
     pub fn new(threads: usize) -> Result<Pool> {
-        let shared = Arc::new(Shared::default());
+        let next = (0..threads.max(1)).map(|_| Turn::default()).collect();
+        let shared = Arc::new(Shared { next, ..Shared::default() });
         let mut pool = Pool { shared, workers: Vec::new() };
         for i in 1..threads {
             let shared = Arc::clone(&pool.shared);
-            let worker = std::thread::Builder::new().name(format!("pool-{i}")).spawn(move || work(&shared));
+            let worker = std::thread::Builder::new().name(format!("pool-{i}")).spawn(move || work(&shared, i));
             pool.workers.push(worker.map_err(|e| Error::internal("pool", format!("no thread could be started: {e}")))?);
         }
         Ok(pool)
@@ -75,10 +82,12 @@ impl Pool {
         // SAFETY: only the lifetime changes; the loop below waits until no worker uses the body.
         let body = unsafe { std::mem::transmute::<&Body<'_>, &'static Body<'static>>(body) };
         let job = Job { body, n, chunk: (n / (threads * 4)).max(1) };
-        self.shared.next.store(0, Ordering::Relaxed);
+        for (thread, next) in self.shared.next.iter().enumerate() {
+            next.0.store(job.first_of(thread, threads), Ordering::Relaxed);
+        }
         self.shared.busy.store(self.workers.len(), Ordering::Relaxed);
         self.announce(|state| state.job = Some(job));
-        take_part(&self.shared, job);
+        take_part(&self.shared, job, 0);
         let mut spins = 0;
         while self.shared.busy.load(Ordering::Acquire) > 0 {
             spins += 1;
@@ -109,18 +118,29 @@ fn lock(shared: &Shared) -> MutexGuard<'_, State> {
     shared.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn take_part(shared: &Shared, job: Job) {
-    loop {
-        let begin = shared.next.fetch_add(job.chunk, Ordering::Relaxed);
-        if begin >= job.n {
-            return;
-        }
-        // SAFETY: the caller of `run` waits for this worker, so the body is alive.
-        unsafe { (*job.body)(begin, (begin + job.chunk).min(job.n)) };
+impl Job {
+    /// Where the part of a thread begins.
+    fn first_of(&self, thread: usize, threads: i64) -> i64 {
+        (i128::from(self.n) * thread as i128 / i128::from(threads)) as i64
     }
 }
 
-fn work(shared: &Shared) {
+fn take_part(shared: &Shared, job: Job, thread: usize) {
+    let threads = shared.next.len();
+    for whose in (thread..threads).chain(0..thread) {
+        let end = job.first_of(whose + 1, threads as i64);
+        loop {
+            let begin = shared.next[whose].0.fetch_add(job.chunk, Ordering::Relaxed);
+            if begin >= end {
+                break;
+            }
+            // SAFETY: the caller of `run` waits for this worker, so the body is alive.
+            unsafe { (*job.body)(begin, (begin + job.chunk).min(end)) };
+        }
+    }
+}
+
+fn work(shared: &Shared, thread: usize) {
     let mut seen = 0;
     loop {
         let mut spins = 0;
@@ -139,7 +159,7 @@ fn work(shared: &Shared) {
             return;
         }
         if let Some(job) = job {
-            take_part(shared, job);
+            take_part(shared, job, thread);
             shared.busy.fetch_sub(1, Ordering::Release);
         }
     }

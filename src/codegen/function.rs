@@ -1,8 +1,9 @@
 //! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
 use super::value::{self, Val, value_type};
-use super::{convert, scalar};
+use super::{convert, math, scalar};
 use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
+use crate::scalar::ScalarOp;
 use crate::target::{MathType, Target};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -496,6 +497,16 @@ impl<'a> Function<'a> {
         index.coefficient(lane, &|e| self.varies(e))
     }
 
+    /// x, where this is the f32 product x·logistic(x), which is one quotient.
+    fn swish_of(&self, op: ScalarOp, args: &[ExprId], dtype: DType) -> Option<ExprId> {
+        let (ScalarOp::Multiply, &[a, b], DType::F32) = (op, args, dtype) else { return None };
+        let is_logistic_of = |y: ExprId, x: ExprId| matches!(&self.kernel.exprs[y], Expr::Op(ScalarOp::Logistic, of, _) if of[..] == [x]);
+        if is_logistic_of(b, a) {
+            return Some(a);
+        }
+        is_logistic_of(a, b).then_some(b)
+    }
+
     /// The value of an expression: one for all lanes, or one a lane.
     pub fn eval(&mut self, id: ExprId) -> Result<Val> {
         if let Some(v) = self.memo.get(&id) {
@@ -511,7 +522,13 @@ impl<'a> Function<'a> {
                 let [x, y, z] = values;
                 self.pair_sum(&x?, &y?, &z?)?
             }
-            Expr::Op(op, args, _) => {
+            Expr::Op(op, args, dtype) => {
+                if let Some(x) = self.swish_of(*op, args, *dtype) {
+                    let x = self.eval(x)?;
+                    let value = math::swish(self, &x);
+                    self.memo.insert(id, value.clone());
+                    return Ok(value);
+                }
                 let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(|v| v.lanes).max().unwrap_or(1);
                 for v in &mut values {

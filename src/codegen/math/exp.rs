@@ -1,7 +1,7 @@
 //! e^x and what is made of it: n and r with x = n·ln2 + r, a polynomial in r, then 2^n.
 use super::super::float::{fma, number, round};
 use super::super::function::Function;
-use super::super::scalar::{fcmp, select};
+use super::super::scalar::{bits, fcmp, reinterpret, select, two};
 use super::super::value::Val;
 use super::{add, div, keep_nan, limit, mul, negated, polynomial, power_of_two, powers_of_two, signed_as, sub};
 use crate::scalar::ScalarOp;
@@ -14,20 +14,20 @@ const EXP_F32: [f64; 5] = [0.499_999_94, 0.166_665_2, 0.041_668_396, 0.008_368_7
 pub fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
     let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
     let n = round(f, ScalarOp::RoundNearestEven, &scaled);
-    let r = rest(f, x, &n);
+    let r = rest(f, x, &n, 1.0);
     (n, r)
 }
 
-/// x - n·ln2.
-fn rest(f: &mut Function, x: &Val, n: &Val) -> Val {
+/// x - `sign`·n·ln2.
+fn rest(f: &mut Function, x: &Val, n: &Val, sign: f64) -> Val {
     // ln2 in two parts, the first with zeros at the end, so that n times it is exact.
     let (high, low) = if x.dtype == DType::F32 {
         (0.693_145_75, 1.428_606_8e-6)
     } else {
         (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10)
     };
-    let r = fma(f, n, &number(x, -high), x);
-    fma(f, n, &number(x, -low), &r)
+    let r = fma(f, n, &number(x, -sign * high), x);
+    fma(f, n, &number(x, -sign * low), &r)
 }
 
 /// e^r - 1 for a reduced r.
@@ -90,29 +90,61 @@ pub fn exp_f64(f: &mut Function, x: &Val) -> Val {
 
 /// 1 / (1 + e^-x).
 pub fn logistic(f: &mut Function, x: &Val) -> Val {
-    let minus = negated(f, x);
-    let e = if x.dtype == DType::F32 { exp_or_more(f, &minus) } else { exp(f, &minus) };
     let one = number(x, 1.0);
-    let below = add(f, &one, &e);
-    div(f, &one, &below)
+    logistic_times(f, &one, x)
 }
 
-/// e^x of an f32 as far as it matters beside 1: below -87 it is some number next to 0, and from 2^127 on it may be infinite.
-/// One factor is enough for that range of powers of two.
-fn exp_or_more(f: &mut Function, x: &Val) -> Val {
-    let (low, most) = (number(x, -87.0), number(x, 127.0));
+/// x / (1 + e^-x) of f32.
+pub fn swish(f: &mut Function, x: &Val) -> Val {
+    logistic_times(f, x, x)
+}
+
+/// `top` / (1 + e^-x).
+fn logistic_times(f: &mut Function, top: &Val, x: &Val) -> Val {
+    let below = if x.dtype == DType::F32 {
+        one_and_exp(f, x)
+    } else {
+        let minus = negated(f, x);
+        let e = exp(f, &minus);
+        add(f, &number(x, 1.0), &e)
+    };
+    div(f, top, &below)
+}
+
+/// 1 + e^-x of an f32. Above 87, e^-x is some number next to 0; from 2^127 on it may be infinite. One factor is enough for that
+/// range of powers of two, and the last multiply-add rounds once.
+fn one_and_exp(f: &mut Function, x: &Val) -> Val {
+    // the low bits of n + this are those of the exponent of 2^n
+    let magic = 12_582_912.0 + 127.0;
     // in this order a NaN stays one
-    let under = fcmp(f, "olt", x, &low);
-    let limited = select(f, &under, &low, x);
-    let scaled = mul(f, &limited, &number(x, std::f64::consts::LOG2_E));
-    let over = fcmp(f, "ogt", &scaled, &most);
-    let scaled = select(f, &over, &most, &scaled);
-    let n = round(f, ScalarOp::RoundNearestEven, &scaled);
-    // where n is held back, r is so large that the product overflows
-    let r = rest(f, &limited, &n);
-    let q = core(f, &r);
-    let power = power_of_two(f, &n);
-    fma(f, &power, &q, &power)
+    let most = number(x, 87.0);
+    let over = fcmp(f, "ogt", x, &most);
+    let limited = select(f, &over, &most, x);
+    let biased = fma(f, &limited, &number(x, -std::f64::consts::LOG2_E), &number(x, magic));
+    let most = number(x, magic + 127.0);
+    let over = fcmp(f, "ogt", &biased, &most);
+    let biased = select(f, &over, &most, &biased);
+    let n = sub(f, &biased, &number(x, magic));
+    // -r: where n is held back, it is so large that the product overflows
+    let minus = rest(f, &limited, &n, -1.0);
+    let q = polynomial(
+        f,
+        &minus,
+        &EXP_F32.map({
+            let mut sign = -1.0;
+            move |c| {
+                sign = -sign;
+                sign * c
+            }
+        }),
+    );
+    let q = fma(f, &q, &minus, &number(x, -1.0));
+    let one = number(x, 1.0);
+    let e = fma(f, &q, &minus, &one);
+    let word = reinterpret(f, &biased, DType::U32);
+    let word = two(f, "shl", &word, &bits(&word, 23));
+    let power = reinterpret(f, &word, DType::F32);
+    fma(f, &e, &power, &one)
 }
 
 /// e^x - 1 with the error relative to the result: 2^n·(1 + q) - 1, as a·(b·q + (b - 1/a)) with 2^n = a·b.

@@ -21,7 +21,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 pub use angle::{atan2_f64, cos_f64, sin_f64};
-pub use exp::{exp_f64, expm1_f64};
+pub use exp::{exp_f64, expm1_f64, swish};
 pub use log::{log_f64, log1p_f64};
 pub use remainder::remainder;
 pub use slow::helpers;

@@ -1,15 +1,13 @@
 //! `convolution`: the operand is padded and dilated into a buffer where it must be; then it is a contraction over strides,
-//! a group and a phase at a time, or, with one channel a group, sums of products channel by channel in lanes.
+//! a group and a phase at a time, or, with one channel a group, what `depthwise.rs` does.
 use super::contraction::{Axis, Contraction, Right};
-use super::element::Elements;
-use super::{convert, each, label};
+use super::label;
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, InstId, Op};
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::fuse::forward;
 use crate::schedule::layout::{self, Layout, Spot};
 use crate::schedule::phases::{self, Phase};
 use crate::schedule::winograd;
@@ -260,127 +258,5 @@ impl<'a> Scheduler<'a> {
         super::pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         self.launch(k, steps);
         Ok(Value { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
-    }
-
-    /// One channel a group: lanes are channels, a tile of pixels along the last spatial axis stays in registers.
-    fn depthwise(
-        &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        d: &ConvDims,
-        (left, input): (BufId, &Layout),
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let comp = scope.comp;
-        let weights_id = comp[anchor].operands[1];
-        let kernel = comp.array(weights_id).clone();
-        let result = comp.array(anchor).clone();
-        let weights = self.value(scope, weights_id)?;
-        let weights = weights.only()?;
-        let (xs, ks) = (&input.strides, kernel.strides());
-        let channels = result.dims[d.output_feature];
-        let last = d.window.len().wrapping_sub(1);
-        let wide = d.output_spatial.last().map_or(1, |&a| result.dims[a]);
-        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
-        let most = if self.target.vector_registers >= 32 { 8 } else { 4 };
-        let high = (1..=wide.min(most))
-            .rev()
-            .find(|h| wide.is_multiple_of(*h))
-            .filter(|&h| h * 2 >= wide.min(most))
-            .unwrap_or(wide.min(most));
-        let mut row_parts = vec![(0, wide / high, high)];
-        if !wide.is_multiple_of(high) {
-            row_parts.push((wide / high * high, 1, wide % high));
-        }
-        let (held, dtype) = (self.program.buffers[left].dtype, result.dtype.accumulator());
-        let (mut done, mut width) = (0, self.lanes(dtype));
-        while done < channels {
-            let blocks = (channels - done) / width;
-            if blocks > 0 {
-                for &(first, tiles, high) in &row_parts {
-                    let mut e = Elements::new(id, label(comp, id));
-                    let n = e.k.var(result.dims[d.output_batch]);
-                    let outer: Vec<VarId> =
-                        d.output_spatial.iter().rev().skip(1).rev().map(|&a| e.k.var(result.dims[a])).collect();
-                    let (t, block, lane) = (e.k.var(tiles), e.k.var(blocks), e.k.var(width));
-                    let channel = Index::var(block).scale(width as i64).add(&Index::var(lane)).offset(done as i64);
-                    let acc = e.k.reg(dtype, width, high);
-                    let tap = e.k.reg(dtype, width, 1);
-                    let zero = super::number(&mut e.k, dtype, 0.0);
-                    let constant = |i: u64| Index::constant(i as i64);
-                    let mut body: Vec<Stmt> =
-                        (0..high).map(|r| Stmt::Set { reg: acc, at: constant(r), value: zero }).collect();
-                    // Window loops: all unrolled where there are few taps.
-                    let taps: u64 = d.window.iter().map(|w| w.size).product();
-                    let kind = if taps <= 49 { LoopKind::Unroll } else { LoopKind::Seq };
-                    let loops: Vec<VarId> = d.window.iter().map(|w| e.k.var(w.size)).collect();
-                    let mut x = Index::var(n).scale(xs[d.input_batch]).add(&channel).offset(input.origin);
-                    let mut k = channel.scale(ks[d.kernel_output_feature] as i64);
-                    let pixel = |r: u64| Index::var(t).scale(high as i64).offset((first + r) as i64);
-                    for (i, w) in d.window.iter().enumerate() {
-                        let step = xs[d.input_spatial[i]];
-                        let moved = Index::var(loops[i]);
-                        x = x.add(&moved.scale(step * w.rhs_dilate as i64));
-                        if i != last {
-                            x = x.add(&Index::var(outer[i]).scale(step * w.stride as i64));
-                        }
-                        let tap = if w.reversal { moved.scale(-1).offset(w.size as i64 - 1) } else { moved };
-                        k = k.add(&tap.scale(ks[d.kernel_spatial[i]] as i64));
-                    }
-                    let value = e.k.expr(Expr::Load(weights, k));
-                    let value = convert(&mut e.k, value, kernel.dtype, dtype);
-                    let mut inside = vec![Stmt::Set { reg: tap, at: constant(0), value }];
-                    for r in 0..high {
-                        let mut at = x.clone();
-                        if let Some(w) = d.window.last() {
-                            at = at.add(&pixel(r).scale(xs[d.input_spatial[last]] * w.stride as i64));
-                        }
-                        let a = e.k.expr(Expr::Load(left, at));
-                        let a = convert(&mut e.k, a, held, dtype);
-                        let b = e.k.expr(Expr::Reg(tap, constant(0)));
-                        let old = e.k.expr(Expr::Reg(acc, constant(r)));
-                        // Two roundings, as TensorFlow's kernel has them.
-                        let term = e.k.op(ScalarOp::Multiply, &[a, b], dtype);
-                        let value = e.k.op(ScalarOp::Add, &[old, term], dtype);
-                        inside.push(Stmt::Set { reg: acc, at: constant(r), value });
-                    }
-                    for &v in loops.iter().rev() {
-                        inside = vec![each(v, kind, inside)];
-                    }
-                    body.extend(inside);
-                    for r in 0..high {
-                        let mut at = vec![Index::default(); result.rank()];
-                        at[d.output_batch] = Index::var(n);
-                        for (i, &axis) in d.output_spatial.iter().enumerate() {
-                            at[axis] = if i == last { pixel(r) } else { Index::var(outer[i]) };
-                        }
-                        at[d.output_feature] = channel.clone();
-                        e.forget();
-                        let value = e.k.expr(Expr::Reg(acc, constant(r)));
-                        let value = convert(&mut e.k, value, dtype, result.dtype);
-                        e.fixed.insert(anchor, value);
-                        let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
-                        let value = self.element(scope, &mut e, id, &at)?;
-                        body.push(Stmt::Store { buf, index: to.at(&at), value });
-                    }
-                    let mut inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, body)])];
-                    let mut loops: Vec<VarId> = [n].into_iter().chain(outer).chain([t]).collect();
-                    let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
-                    let chunk = loops.remove(chunk);
-                    for &v in loops.iter().rev() {
-                        inside = vec![each(v, LoopKind::Seq, inside)];
-                    }
-                    e.k.chunks = Some(chunk);
-                    e.k.body = inside;
-                    e.k.flops =
-                        2 * taps * result.elements() / channels.max(1) * width * blocks * (tiles * high) / wide.max(1);
-                    self.launch(e.k, steps);
-                }
-                done += blocks * width;
-            }
-            width = (width / 2).max(1);
-        }
-        Ok(())
     }
 }

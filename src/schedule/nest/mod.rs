@@ -1,6 +1,7 @@
 //! HLO to loop nests, one file a family.
 mod contraction;
 mod convolution;
+mod depthwise;
 mod dot;
 mod element;
 mod linalg;

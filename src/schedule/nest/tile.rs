@@ -6,7 +6,7 @@ use super::pairs::{Order, load_right, pair_loops};
 use super::{convert, each};
 use crate::diag::Result;
 use crate::hlo::InstId;
-use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::{Scheduler, Scope, Value};
@@ -63,6 +63,12 @@ impl Cover {
 
 /// Bytes after which addresses meet the same set of a first-level cache again.
 const PAGE: u64 = 4096;
+
+/// Bytes of a first-level cache.
+const NEAREST: u64 = 32 << 10;
+
+/// Bytes that come from a second-level cache in a cycle.
+const A_CYCLE: f64 = 32.0;
 
 /// Lines of a set that rows of the left side can have beside those of the right: of eight or twelve.
 const WAYS: u64 = 6;
@@ -138,16 +144,27 @@ impl<'a> Scheduler<'a> {
                 // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
                 let room = self.target.vector_registers.min(31);
                 // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
-                // row uses each vector once, from memory.
-                let early = |rows: u64| if rows == 1 { 2 } else { 2 * vectors };
-                let fits = |rows: u64| rows * vectors + early(rows) <= room && rows <= MOST_ROWS;
+                // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
+                // tempts it to keep the rows.
+                let early = |rows: u64| match (rows, vectors) {
+                    (1, _) => 2,
+                    (_, 1) if room <= 16 => 8,
+                    _ if room <= 16 => vectors + 1,
+                    _ => 2 * vectors,
+                };
+                // Where the last vector is a narrower one, LLVM gives its sums other registers at each step, and with 20 sums in
+                // 32 registers it spills them.
+                let mixed = is_mixed(cover.columns % (vectors * lanes), lanes);
+                let most = if mixed { room / 2 + 1 } else { room };
+                let fits =
+                    |rows: u64| rows * vectors + early(rows) <= room && rows * vectors <= most && rows <= MOST_ROWS;
                 for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
                     for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
                         if high > 1 && wide != cover.width {
                             break;
                         }
                         let tile = Tile { high, wide, vectors, lanes };
-                        let total = cost(tile, cover);
+                        let total = cost(tile, cover, dtype.bytes() as u64);
                         if total < best.0 {
                             best = (total, tile);
                         }
@@ -172,21 +189,18 @@ impl<'a> Scheduler<'a> {
         place: Coordinates<'_>,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
-        let vectors = part.columns.div_ceil(part.lanes);
-        let (dtype, lanes) = (c.dtype.accumulator(), part.lanes);
-        let lane = e.k.var(lanes);
-        let acc = e.k.reg(dtype, lanes, part.rows.len() as u64 * vectors);
-        let slot = |r: usize, v: u64| Index::constant((r as u64 * vectors + v) as i64);
-        let zero = super::number(&mut e.k, dtype, 0.0);
-        let slots = part.rows.len() as u64 * vectors;
+        let dtype = c.dtype.accumulator();
+        let rows = part.rows.len() as u64;
+        let bands = bands(&mut e.k, &part, dtype);
         let outputs = product(&c.rows) * product(&c.columns);
         let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
-        let (mut body, acc) =
-            in_parts(e, &parts(dtype, sum, outputs), (acc, slots), (dtype, lanes, zero), &mut |e, start, count| {
-                if part.order == Order::Terms {
-                    return pair_loops(e, c, sum, (start, count), &part, (acc, lane));
+        let (mut body, sums) =
+            in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
+                if let (Order::Terms, [all]) = (part.order, &bands[..]) {
+                    let loops = pair_loops(e, c, sum, (start, count), &part, (all.acc, all.lane));
+                    return vec![each(all.lane, LoopKind::Vector, loops)];
                 }
-                sum_loops(e, types, c, sum, (start, count), &part, (acc, lane))
+                sum_loops(e, types, c, sum, (start, count), &part, &bands)
             });
         let buf = out.buffer()?;
         let layout = out.layout(&scope.comp.array(id).dims);
@@ -209,41 +223,103 @@ impl<'a> Scheduler<'a> {
             let value = s.element(scope, e, id, &at)?;
             Ok(Stmt::Store { buf, index: layout.at(&at), value })
         };
-        let mut ragged = Vec::new();
+        let mut whole = Vec::new();
         for (r, (_, row)) in part.rows.iter().enumerate() {
-            for v in 0..vectors {
-                let first = part.column.offset((v * lanes) as i64);
-                let valid = (part.columns - v * lanes).min(lanes);
-                if valid == lanes {
-                    let value = e.k.expr(Expr::Reg(acc, slot(r, v)));
-                    body.push(store(self, e, value, row, &first.add(&Index::var(lane)))?);
+            for (b, band) in bands.iter().enumerate() {
+                for v in 0..band.whole(part.columns) {
+                    let column = part.column.offset((band.first + v * band.lanes) as i64).add(&Index::var(band.lane));
+                    let value = e.k.expr(Expr::Reg(sums[b], band.slot(r, v)));
+                    whole.push((b, store(self, e, value, row, &column)?));
                 }
             }
         }
+        body.extend(in_vectors(&bands, whole));
         // What is left of the last vector: in narrower ones.
-        let (mut done, mut width) = (part.columns / lanes * lanes, lanes / 2);
+        let Some((band, &acc)) = bands.iter().zip(&sums).next_back() else { return Ok(body) };
+        let first = band.first + band.whole(part.columns) * band.lanes;
+        let (mut done, mut width) = (first, band.lanes / 2);
         while width >= 1 {
             if done + width <= part.columns {
                 let lane = e.k.var(width);
                 let mut inside = Vec::new();
                 for (r, (_, row)) in part.rows.iter().enumerate() {
-                    let value = e.k.expr(Expr::Lanes(acc, slot(r, vectors - 1), done % lanes, width));
+                    let value = e.k.expr(Expr::Lanes(acc, band.slot(r, band.count - 1), done - first, width));
                     let column = part.column.offset(done as i64).add(&Index::var(lane));
                     inside.push(store(self, e, value, row, &column)?);
                 }
-                ragged.push(each(lane, LoopKind::Vector, inside));
+                body.push(each(lane, LoopKind::Vector, inside));
                 done += width;
             }
             width /= 2;
         }
-        let mut out = vec![each(lane, LoopKind::Vector, body)];
-        out.extend(ragged);
-        Ok(out)
+        Ok(body)
     }
 }
 
-/// Predicted time of all tiles, in cycles.
-fn cost(tile: Tile, cover: Cover) -> f64 {
+/// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
+struct Band {
+    /// The first column.
+    first: u64,
+    /// Vectors of a row.
+    count: u64,
+    lanes: u64,
+    lane: VarId,
+    /// A sum for each row and vector.
+    acc: RegId,
+}
+
+impl Band {
+    /// Where vector `v` of row `r` is in `acc`.
+    fn slot(&self, r: usize, v: u64) -> Index {
+        Index::constant((r as u64 * self.count + v) as i64)
+    }
+
+    /// Vectors that are full of the first `columns` columns.
+    fn whole(&self, columns: u64) -> u64 {
+        (columns.saturating_sub(self.first) / self.lanes).min(self.count)
+    }
+}
+
+/// Whether of the vectors of so many columns the last one is narrower.
+fn is_mixed(columns: u64, lanes: u64) -> bool {
+    columns > lanes && columns % lanes != 0 && columns % lanes <= lanes / 2
+}
+
+/// The vectors of a tile.
+fn bands(k: &mut Kernel, part: &Part, dtype: DType) -> Vec<Band> {
+    let rows = part.rows.len() as u64;
+    let mut band = |first: u64, count: u64, lanes: u64| Band {
+        first,
+        count,
+        lanes,
+        lane: k.var(lanes),
+        acc: k.reg(dtype, lanes, rows * count),
+    };
+    let (whole, rest) = (part.columns / part.lanes, part.columns % part.lanes);
+    let narrow = rest.next_power_of_two();
+    if part.order != Order::Plain || whole > 0 && !is_mixed(part.columns, part.lanes) || narrow == part.lanes {
+        return vec![band(0, part.columns.div_ceil(part.lanes), part.lanes)];
+    }
+    let last = (whole * part.lanes, 1, narrow);
+    let all = [(0, whole, part.lanes), last].into_iter().filter(|b| b.1 > 0);
+    all.map(|(first, count, lanes)| band(first, count, lanes)).collect()
+}
+
+/// Statements in the vector loops of their bands.
+fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
+    let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
+    for (band, stmt) in all {
+        match out.last_mut() {
+            Some((last, body)) if *last == band => body.push(stmt),
+            _ => out.push((band, vec![stmt])),
+        }
+    }
+    out.into_iter().map(|(band, body)| each(bands[band].lane, LoopKind::Vector, body)).collect()
+}
+
+/// Predicted time of all tiles, in cycles, of elements of `size` bytes.
+fn cost(tile: Tile, cover: Cover, size: u64) -> f64 {
+    let is_far = cover.sum * tile.vectors * tile.lanes * size > NEAREST / 2;
     let one = |rows: u64, vectors: u64| {
         if rows == 0 || vectors == 0 {
             return 0.0;
@@ -251,7 +327,8 @@ fn cost(tile: Tile, cover: Cover) -> f64 {
         let (fma, loads) = ((rows * vectors) as f64 / 2.0, (rows + vectors) as f64 / 2.0);
         // rows that push one another out of the nearest cache come from the next one again and again
         let far = if cover.in_one_set(rows) > WAYS { 1.25 } else { 1.0 };
-        fma.max(loads).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64
+        let panel = if is_far { (vectors * tile.lanes * size) as f64 / A_CYCLE } else { 0.0 };
+        fma.max(loads).max(panel).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64
     };
     let panel = tile.vectors * tile.lanes;
     let left = (cover.columns % panel).div_ceil(tile.lanes);
@@ -279,38 +356,48 @@ fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
     }
 }
 
-/// The sums in `parts`, and where the totals are. `loops` adds so many steps from a first one to what `acc` holds.
+/// The sums in `parts`, and where the totals of each band are. `loops` adds so many steps from a first one to what `acc` holds.
 fn in_parts(
     e: &mut Elements,
     parts: &Parts,
-    (acc, slots): (RegId, u64),
-    (dtype, lanes, zero): (DType, u64, ExprId),
+    bands: &[Band],
+    (rows, dtype): (u64, DType),
     loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
-) -> (Vec<Stmt>, RegId) {
+) -> (Vec<Stmt>, Vec<RegId>) {
     let at = |i: u64| Index::constant(i as i64);
-    let clear = |reg: RegId| (0..slots).map(move |i| Stmt::Set { reg, at: at(i), value: zero });
-    let add = |e: &mut Elements, total: RegId, more: RegId| -> Vec<Stmt> {
-        let sum = |i: u64| {
-            let (x, y) = (e.k.expr(Expr::Reg(total, at(i))), e.k.expr(Expr::Reg(more, at(i))));
-            Stmt::Set { reg: total, at: at(i), value: e.k.op(ScalarOp::Add, &[x, y], dtype) }
+    let zero = super::number(&mut e.k, dtype, 0.0);
+    let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
+    let fresh =
+        |e: &mut Elements| -> Vec<RegId> { bands.iter().map(|b| e.k.reg(dtype, b.lanes, rows * b.count)).collect() };
+    let vectors = |regs: &[RegId], set: &mut dyn FnMut(usize, RegId, u64) -> Stmt| -> Vec<Stmt> {
+        let band = |(i, (b, &reg)): (usize, (&Band, &RegId))| {
+            let body = (0..rows * b.count).map(|slot| set(i, reg, slot)).collect();
+            each(b.lane, LoopKind::Vector, body)
         };
-        (0..slots).map(sum).collect()
+        bands.iter().zip(regs).enumerate().map(band).collect()
+    };
+    let clear = |regs: &[RegId]| vectors(regs, &mut |_, reg, slot| Stmt::Set { reg, at: at(slot), value: zero });
+    let add = |e: &mut Elements, total: &[RegId], more: &[RegId]| {
+        vectors(total, &mut |band, reg, slot| {
+            let (x, y) = (e.k.expr(Expr::Reg(reg, at(slot))), e.k.expr(Expr::Reg(more[band], at(slot))));
+            Stmt::Set { reg, at: at(slot), value: e.k.op(ScalarOp::Add, &[x, y], dtype) }
+        })
     };
     let mut body = Vec::new();
-    let mut whole: Option<RegId> = None;
+    let mut whole: Option<Vec<RegId>> = None;
     for group in &parts.groups {
         let (start, steps) = (group.start, group.end - group.start);
-        let mut total = acc;
+        let mut total = acc.clone();
         if steps <= parts.most {
-            body.extend(clear(acc));
+            body.extend(clear(&acc));
             body.extend(loops(e, at(start), steps));
         } else {
-            total = e.k.reg(dtype, lanes, slots);
-            body.extend(clear(total));
+            total = fresh(e);
+            body.extend(clear(&total));
             let mut part = |e: &mut Elements, start: Index, count: u64| {
-                let mut part: Vec<Stmt> = clear(acc).collect();
+                let mut part = clear(&acc);
                 part.extend(loops(e, start, count));
-                part.extend(add(e, total, acc));
+                part.extend(add(e, &total, &acc));
                 part
             };
             let number = e.k.var(steps / parts.most);
@@ -320,13 +407,13 @@ fn in_parts(
                 body.extend(part(e, at(start + steps / parts.most * parts.most), steps % parts.most));
             }
         }
-        match whole {
-            Some(whole) => body.extend(add(e, whole, total)),
+        match &whole {
+            Some(whole) => body.extend(add(e, whole, &total)),
             None if parts.groups.len() == 1 => whole = Some(total),
             None => {
-                let first = e.k.reg(dtype, lanes, slots);
-                body.extend(clear(first));
-                body.extend(add(e, first, total));
+                let first = fresh(e);
+                body.extend(clear(&first));
+                body.extend(add(e, &first, &total));
                 whole = Some(first);
             }
         }
@@ -343,11 +430,11 @@ fn sum_loops(
     sum: &[Axis],
     (start, count): (Index, u64),
     part: &Part,
-    (acc, lane): (RegId, VarId),
+    bands: &[Band],
 ) -> Vec<Stmt> {
-    let vectors = part.columns.div_ceil(part.lanes);
-    let (dtype, lanes) = (c.dtype.accumulator(), part.lanes);
-    let (right, left) = (e.k.reg(dtype, lanes, vectors), e.k.reg(dtype, 1, 1));
+    let dtype = c.dtype.accumulator();
+    let right: Vec<RegId> = bands.iter().map(|b| e.k.reg(dtype, b.lanes, b.count)).collect();
+    let left = e.k.reg(dtype, 1, 1);
     let constant = |i: u64| Index::constant(i as i64);
     let mut loops: Vec<VarId> = Vec::new();
     let (mut a, mut position) = (part.a.clone(), Index::constant(0));
@@ -369,20 +456,36 @@ fn sum_loops(
     let mut inside = Vec::new();
     for u in 0..unroll {
         let first = part.b.add(&position.offset(u as i64).scale(part.panel as i64));
-        inside.extend(load_right(e, part, &first, (right_type, dtype), (right, lane)));
+        if let (Order::Vectors(_), [all]) = (part.order, bands) {
+            let loads = load_right(e, part, &first, (right_type, dtype), (right[0], all.lane));
+            inside.extend(loads.into_iter().map(|s| (0, s)));
+        } else {
+            for (b, band) in bands.iter().enumerate() {
+                for v in 0..band.count {
+                    let at = first.add(&Index::var(band.lane)).offset((band.first + v * band.lanes) as i64);
+                    let value = e.k.expr(Expr::Load(part.packed, at));
+                    let value = convert(&mut e.k, value, right_type, dtype);
+                    inside.push((b, Stmt::Set { reg: right[b], at: constant(v), value }));
+                }
+            }
+        }
         for (r, (away, _)) in part.rows.iter().enumerate() {
             let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + away)));
             let value = convert(&mut e.k, value, left_type, dtype);
-            inside.push(Stmt::Set { reg: left, at: constant(0), value });
+            inside.push((0, Stmt::Set { reg: left, at: constant(0), value }));
             let x = e.k.expr(Expr::Reg(left, constant(0)));
-            for v in 0..vectors {
-                let at = constant(r as u64 * vectors + v);
-                let (y, z) = (e.k.expr(Expr::Reg(right, constant(v))), e.k.expr(Expr::Reg(acc, at.clone())));
-                let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
-                inside.push(Stmt::Set { reg: acc, at, value });
+            for (b, band) in bands.iter().enumerate() {
+                for v in 0..band.count {
+                    let at = band.slot(r, v);
+                    let (y, z) =
+                        (e.k.expr(Expr::Reg(right[b], constant(v))), e.k.expr(Expr::Reg(band.acc, at.clone())));
+                    let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
+                    inside.push((b, Stmt::Set { reg: band.acc, at, value }));
+                }
             }
         }
     }
+    let mut inside = in_vectors(bands, inside);
     for &v in loops.iter().rev() {
         inside = vec![each(v, LoopKind::Seq, inside)];
     }

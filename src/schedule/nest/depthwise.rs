@@ -1,0 +1,320 @@
+//! Convolutions with one channel a group: lanes are channels, and a tile of pixels along the last spatial axis stays in
+//! registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
+//! loop where the window is large, as LLVM takes the sums of a long stretch one after another and spills what they share.
+//! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
+use super::contraction::{chunked, guarded, shares};
+use super::element::Elements;
+use super::{convert, each, label};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::{BufId, Expr, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::fuse::forward;
+use crate::schedule::layout::Layout;
+use crate::schedule::{Scheduler, Scope, Value};
+use crate::tensor::DType;
+use std::collections::BTreeMap;
+
+/// Most taps of a row that are written out, and of a whole window that is, where there are 32 registers; more of them are a loop.
+const MOST_TAPS: u64 = 9;
+/// Fewest chunks that threads should find.
+const FEW_CHUNKS: u64 = 8;
+
+/// A spatial axis.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    /// Pixels of the result.
+    extent: u64,
+    /// Taps of the window.
+    size: u64,
+    /// Elements from a window to the next.
+    stride: u64,
+    /// Elements from a tap to the next.
+    dilation: u64,
+    /// Whether the weights are read backwards.
+    reversed: bool,
+    /// How far the next element of the input is.
+    x: i64,
+    /// How far the next weight is.
+    k: i64,
+}
+
+impl Side {
+    /// The axis that is not there.
+    const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, x: 0, k: 0 };
+
+    /// The elements that the windows of `pixels` neighbours read, counted from the first one's first, and for each the pixels
+    /// that read it, with the tap.
+    fn uses(&self, pixels: u64) -> BTreeMap<u64, Vec<(u64, u64)>> {
+        let mut uses: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+        for pixel in 0..pixels {
+            for tap in 0..self.size {
+                uses.entry(pixel * self.stride + tap * self.dilation).or_default().push((pixel, tap));
+            }
+        }
+        uses
+    }
+
+    /// Where the weight of a tap is, from the first.
+    fn weight(&self, tap: &Index) -> Index {
+        let tap = if self.reversed { tap.scale(-1).offset(self.size as i64 - 1) } else { tap.clone() };
+        tap.scale(self.k)
+    }
+}
+
+/// The convolution in one place.
+struct Depthwise<'d> {
+    d: &'d ConvDims,
+    left: BufId,
+    weights: BufId,
+    /// The type of sums.
+    dtype: DType,
+    /// The types of the operands.
+    types: (DType, DType),
+    /// All axes but the last.
+    outer: Vec<Side>,
+    wide: Side,
+    /// Vector registers.
+    registers: u64,
+}
+
+impl Depthwise<'_> {
+    /// The last axis with the taps that are written out.
+    fn written(&self) -> Side {
+        if self.wide.size <= MOST_TAPS { self.wide } else { Side { size: 1, ..self.wide } }
+    }
+
+    /// Taps of the axes that are loops.
+    fn rows(&self) -> u64 {
+        self.outer.iter().map(|s| s.size).product()
+    }
+
+    /// Whether the whole window is written out.
+    fn is_whole(&self) -> bool {
+        self.rows() * self.wide.size <= MOST_TAPS && self.registers >= 32
+    }
+
+    /// Pixels of the tile with the least predicted time: a multiply-add and a load a cycle.
+    fn tile(&self) -> u64 {
+        let wide = self.written();
+        let loops = self.rows() * (self.wide.size / wide.size);
+        let cost = |pixels: u64| {
+            if pixels == 0 {
+                return 0;
+            }
+            let terms = pixels * wide.size;
+            let loads = wide.uses(pixels).len() as u64 + wide.size;
+            loops * (terms.max(loads) + 2) + 2 * pixels + 6
+        };
+        let cover = |pixels: u64| wide.extent / pixels * cost(pixels) + cost(wide.extent % pixels);
+        // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
+        let held = if self.is_whole() { loops * wide.size } else { wide.size };
+        let more = if self.registers >= 32 { 6 } else { 2 };
+        let fits = |pixels: u64| pixels <= 4 || pixels + 2 * held + more <= self.registers;
+        (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
+    }
+
+    /// The sums of a tile of `pixels` in the registers `acc`: the first one's window begins at `x`, and its channel's weights
+    /// at `k`.
+    fn sums(&self, e: &mut Elements, pixels: u64, (x, k): (Index, Index), (acc, lanes): (RegId, u64)) -> Vec<Stmt> {
+        let at = |i: u64| Index::constant(i as i64);
+        let zero = super::number(&mut e.k, self.dtype, 0.0);
+        let mut body: Vec<Stmt> = (0..pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
+        let wide = self.written();
+        let mut looped = self.outer.clone();
+        if wide.size != self.wide.size {
+            looped.push(self.wide);
+        }
+        let (mut x, mut k, mut loops) = (x, k, Vec::new());
+        for side in &looped {
+            let tap = e.k.var(side.size);
+            loops.push(tap);
+            x = x.add(&Index::var(tap).scale(side.x * side.dilation as i64));
+            k = k.add(&side.weight(&Index::var(tap)));
+        }
+        let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
+        let mut inside = Vec::new();
+        for tap in 0..wide.size {
+            let from = if wide.size == self.wide.size { k.add(&wide.weight(&at(tap))) } else { k.clone() };
+            let value = e.k.expr(Expr::Load(self.weights, from));
+            let value = convert(&mut e.k, value, self.types.1, self.dtype);
+            inside.push(Stmt::Set { reg: held, at: at(tap), value });
+        }
+        for (element, uses) in wide.uses(pixels) {
+            let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * wide.x)));
+            let value = convert(&mut e.k, value, self.types.0, self.dtype);
+            inside.push(Stmt::Set { reg: term, at: at(0), value });
+            for (pixel, tap) in uses {
+                let (a, b) = (e.k.expr(Expr::Reg(term, at(0))), e.k.expr(Expr::Reg(held, at(tap))));
+                let old = e.k.expr(Expr::Reg(acc, at(pixel)));
+                // Two roundings, as TensorFlow's kernel has them.
+                let product = e.k.op(ScalarOp::Multiply, &[a, b], self.dtype);
+                let value = e.k.op(ScalarOp::Add, &[old, product], self.dtype);
+                inside.push(Stmt::Set { reg: acc, at: at(pixel), value });
+            }
+        }
+        let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
+        for &v in loops.iter().rev() {
+            inside = vec![each(v, kind, inside)];
+        }
+        body.extend(inside);
+        body
+    }
+}
+
+/// Some of the channels: `blocks` vectors of `lanes` from `first` on.
+#[derive(Clone, Copy, Debug)]
+struct Channels {
+    first: u64,
+    blocks: u64,
+    lanes: u64,
+}
+
+/// Whole vectors, then what is left in narrower ones.
+fn channels(all: u64, mut lanes: u64) -> Vec<Channels> {
+    let (mut parts, mut first) = (Vec::new(), 0);
+    while first < all {
+        let blocks = (all - first) / lanes;
+        if blocks > 0 {
+            parts.push(Channels { first, blocks, lanes });
+        }
+        first += blocks * lanes;
+        lanes = (lanes / 2).max(1);
+    }
+    parts
+}
+
+impl<'a> Scheduler<'a> {
+    /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
+    pub(super) fn depthwise(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (left, input): (BufId, &Layout),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let weights = comp[anchor].operands[1];
+        let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
+        let ks = kernel.strides();
+        let side = |i: usize| Side {
+            extent: result.dims[d.output_spatial[i]],
+            size: d.window[i].size,
+            stride: d.window[i].stride,
+            dilation: d.window[i].rhs_dilate,
+            reversed: d.window[i].reversal,
+            x: input.strides[d.input_spatial[i]],
+            k: ks[d.kernel_spatial[i]] as i64,
+        };
+        let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
+        let wide = sides.pop().unwrap_or(Side::NONE);
+        let weights = self.value(scope, weights)?.only()?;
+        let types = (self.program.buffers[left].dtype, kernel.dtype);
+        let dtype = result.dtype.accumulator();
+        let registers = self.target.vector_registers;
+        let c = Depthwise { d, left, weights, dtype, types, outer: sides, wide, registers };
+        let tile = c.tile();
+        let all = result.dims[d.output_feature];
+        let parts = channels(all, self.lanes(dtype));
+        let mut e = Elements::new(id, label(comp, id));
+        let batch = e.k.var(result.dims[d.output_batch]);
+        let outer: Vec<VarId> = c.outer.iter().map(|s| e.k.var(s.extent)).collect();
+        let number = e.k.var(wide.extent.div_ceil(tile));
+        let mut loops: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).chain([number]).collect();
+        // where there are few tiles, threads share the channels too
+        let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
+        let blocks = parts.first().map_or(1, |p| p.blocks);
+        let groups = (1..=blocks).find(|g| blocks % g == 0 && g * tiles >= FEW_CHUNKS).unwrap_or(blocks);
+        let group = e.k.var(groups);
+        loops.push(group);
+        let mut body = Vec::new();
+        for (i, part) in parts.iter().enumerate() {
+            for pixels in shares(&mut e.k, number, wide.extent, tile) {
+                let whole = i == 0;
+                let count = if whole { part.blocks / groups } else { part.blocks };
+                let (block, lane) = (e.k.var(count), e.k.var(part.lanes));
+                let mut vector = Index::var(block);
+                if whole {
+                    vector = vector.add(&Index::var(group).scale(count as i64));
+                }
+                let channel = vector.scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
+                let first = pixels.at.scale(tile as i64);
+                let place = Place { batch, outer: &outer, first, channel, lanes: part.lanes };
+                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, pixels.count, out)?;
+                let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
+                let mut inside = guarded(&mut e.k, &[&pixels], inside);
+                if !whole && groups > 1 {
+                    let last = groups as i64 - 1;
+                    let cond = e.k.expr(Expr::Within(Index::var(group), last, last + 1));
+                    inside = vec![Stmt::If { cond, body: inside }];
+                }
+                body.extend(inside);
+            }
+        }
+        let taps: u64 = d.window.iter().map(|w| w.size).product();
+        e.k.flops = 2 * taps * result.elements();
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// One tile: its sums, the epilogue, the stores.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn depthwise_tile(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        c: &Depthwise<'_>,
+        place: &Place<'_>,
+        input: &Layout,
+        pixels: u64,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let comp = scope.comp;
+        let (result, d) = (comp.array(anchor), c.d);
+        let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
+        let mut x = Index::var(place.batch).scale(input.strides[d.input_batch]).offset(input.origin);
+        x = x.add(&place.channel.scale(input.strides[d.input_feature]));
+        for (side, &v) in c.outer.iter().zip(place.outer) {
+            x = x.add(&Index::var(v).scale(side.x * side.stride as i64));
+        }
+        x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
+        let acc = e.k.reg(c.dtype, place.lanes, pixels);
+        let k = place.channel.scale(weight as i64);
+        let mut body = c.sums(e, pixels, (x, k), (acc, place.lanes));
+        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        for pixel in 0..pixels {
+            let outer = place.outer.iter().map(|&v| Index::var(v));
+            let spatial = outer.chain([place.first.offset(pixel as i64)]);
+            let mut at = vec![Index::default(); result.rank()];
+            at[d.output_batch] = Index::var(place.batch);
+            at[d.output_feature] = place.channel.clone();
+            for (&axis, x) in d.output_spatial.iter().zip(spatial) {
+                at[axis] = x;
+            }
+            e.forget();
+            let value = e.k.expr(Expr::Reg(acc, Index::constant(pixel as i64)));
+            let value = convert(&mut e.k, value, c.dtype, result.dtype);
+            e.fixed.insert(anchor, value);
+            let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
+            let value = self.element(scope, e, id, &at)?;
+            body.push(Stmt::Store { buf, index: to.at(&at), value });
+        }
+        Ok(body)
+    }
+}
+
+/// Where a tile lies.
+struct Place<'l> {
+    batch: VarId,
+    /// Loops over all spatial axes but the last.
+    outer: &'l [VarId],
+    /// The first pixel.
+    first: Index,
+    channel: Index,
+    lanes: u64,
+}
