@@ -9,6 +9,9 @@ use crate::schedule::fuse::forward;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 use crate::tensor::DType;
 
+/// Most taps of a window that are written out.
+const MOST_TAPS: u64 = 9;
+
 /// What is folded into one element.
 struct Folded<'c> {
     anchor: InstId,
@@ -225,8 +228,12 @@ impl<'a> Scheduler<'a> {
             let value = e.k.expr(Expr::Reg(h, zero.clone()));
             body.push(Stmt::Set { reg: regs[i], at: zero.clone(), value });
         }
+        // The tests and addresses of a small window are few and mostly known where its taps are written out.
+        let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
+        let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;
+        let kind = if is_small { LoopKind::Unroll } else { LoopKind::Seq };
         for &v in loops.iter().rev() {
-            body = vec![each(v, LoopKind::Seq, body)];
+            body = vec![each(v, kind, body)];
         }
         Ok(each(e.k.vars.push(1), LoopKind::Unroll, body))
     }
