@@ -155,9 +155,13 @@ pub(super) fn eval(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Ten
     if let Some(f) = unary(op) {
         return Ok(tensor(dtype, dims, a.into_iter().map(f).collect()));
     }
-    let f = binary(op).ok_or_else(|| no_meaning(op, dtype))?;
-    let b = values(args[1]);
     let at = |v: &[C], i: usize| if v.len() == 1 { v[0] } else { v[i] };
     let count = dims.iter().product::<u64>() as usize;
+    if let (ScalarOp::Fma, [_, y, z]) = (op, args) {
+        let (b, c) = (values(y), values(z));
+        return Ok(tensor(dtype, dims, (0..count).map(|i| at(&a, i) * at(&b, i) + at(&c, i)).collect()));
+    }
+    let f = binary(op).ok_or_else(|| no_meaning(op, dtype))?;
+    let b = values(args[1]);
     Ok(tensor(dtype, dims, (0..count).map(|i| f(at(&a, i), at(&b, i))).collect()))
 }

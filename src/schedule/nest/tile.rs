@@ -142,13 +142,16 @@ impl<'a> Scheduler<'a> {
         while lanes >= 1 {
             for vectors in 1..=cover.most_vectors(lanes) {
                 // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
-                let room = self.target.vector_registers.min(31);
+                // A product that is added by another instruction needs registers of its own.
+                let apart = if self.target.fma { 0 } else { 4 };
+                let room = self.target.vector_registers.min(31) - apart;
                 // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
                 // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
                 // tempts it to keep the rows.
                 let early = |rows: u64| match (rows, vectors) {
-                    (1, _) => 2,
+                    (1, _) => 2 + apart / 2,
                     (_, 1) if room <= 16 => 8,
+                    _ if apart > 0 => 2 * vectors,
                     _ if room <= 16 => vectors + 1,
                     _ => 2 * vectors,
                 };
@@ -164,7 +167,7 @@ impl<'a> Scheduler<'a> {
                             break;
                         }
                         let tile = Tile { high, wide, vectors, lanes };
-                        let total = cost(tile, cover, dtype.bytes() as u64);
+                        let total = cost(tile, cover, dtype.bytes() as u64, self.micro_ops(dtype));
                         if total < best.0 {
                             best = (total, tile);
                         }
@@ -174,6 +177,12 @@ impl<'a> Scheduler<'a> {
             lanes /= 2;
         }
         best.1
+    }
+
+    /// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.
+    fn micro_ops(&self, dtype: DType) -> Option<f64> {
+        let narrow = self.target.level() == crate::target::Level::Neon && dtype.is_float();
+        narrow.then_some(3.0)
     }
 
     /// One tile: clear, sum, epilogue, store.
@@ -317,8 +326,9 @@ fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
     out.into_iter().map(|(band, body)| each(bands[band].lane, LoopKind::Vector, body)).collect()
 }
 
-/// Predicted time of all tiles, in cycles, of elements of `size` bytes.
-fn cost(tile: Tile, cover: Cover, size: u64) -> f64 {
+/// Predicted time of all tiles, in cycles, of elements of `size` bytes; `taken` is how many micro-operations a cycle takes in,
+/// where that is a limit.
+fn cost(tile: Tile, cover: Cover, size: u64, taken: Option<f64>) -> f64 {
     let is_far = cover.sum * tile.vectors * tile.lanes * size > NEAREST / 2;
     let one = |rows: u64, vectors: u64| {
         if rows == 0 || vectors == 0 {
@@ -328,7 +338,8 @@ fn cost(tile: Tile, cover: Cover, size: u64) -> f64 {
         // rows that push one another out of the nearest cache come from the next one again and again
         let far = if cover.in_one_set(rows) > WAYS { 1.25 } else { 1.0 };
         let panel = if is_far { (vectors * tile.lanes * size) as f64 / A_CYCLE } else { 0.0 };
-        fma.max(loads).max(panel).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64
+        let front = taken.map_or(0.0, |n| (rows * vectors + 2 * (rows + vectors)) as f64 / n);
+        fma.max(loads).max(panel).max(front).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64
     };
     let panel = tile.vectors * tile.lanes;
     let left = (cover.columns % panel).div_ceil(tile.lanes);
