@@ -5,6 +5,7 @@
 mod batch_groups;
 mod batch_norm;
 mod bitcast;
+mod depthwise;
 mod empty;
 mod fft;
 mod foreign;
@@ -23,6 +24,7 @@ pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },
     Pass { name: "expand-batch-norm",   about: "writes batch norm with sums and pointwise opcodes",            run: batch_norm::expand },
     Pass { name: "expand-batch-groups", about: "writes groups of a convolution's batch as groups of features", run: batch_groups::expand },
+    Pass { name: "expand-depthwise",    about: "writes groups of one channel with one result each, channels last", run: depthwise::expand },
     Pass { name: "expand-random",       about: "writes generators of random bits with integer opcodes",        run: random::expand },
     Pass { name: "expand-bitcast",      about: "writes reinterpretations of another width with shifts",        run: bitcast::expand },
     Pass { name: "expand-fft",          about: "writes Fourier transforms as products with small matrices",    run: fft::expand },

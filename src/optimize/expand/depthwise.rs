@@ -1,0 +1,77 @@
+//! Groups of one channel that make several, or whose channels are not the last axis, as groups that make one: each channel is
+//! repeated as often as it is read, and the axes go where the kernel of depthwise convolutions wants them.
+use super::written;
+use crate::diag::Result;
+use crate::hlo::attrs::ConvDims;
+use crate::hlo::{Builder, InstId, Module, Op, Shape};
+use crate::optimize::rewrite::{Changed, rewrite};
+
+/// Most channels that one makes where there are few groups: more are better taken as a product each.
+const MOST_MADE: u64 = 4;
+/// Groups that are too many to be taken one by one.
+const MANY_GROUPS: u64 = 16;
+
+/// Replaces such convolutions.
+pub fn expand(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| {
+        let Op::Convolution(d) = editor.op(id).clone() else { return Ok(None) };
+        let (kernel, groups) = (editor.dims(editor.operand(id, 1)).to_vec(), d.feature_group_count);
+        let made = kernel[d.kernel_output_feature] / groups.max(1);
+        let depthwise = d.batch_group_count == 1 && groups > 1 && kernel[d.kernel_input_feature] == 1;
+        let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
+        let last = |axis: usize| axis + 1 == shape.rank();
+        let done = made == 1 && last(d.input_feature) && last(d.kernel_output_feature) && last(d.output_feature);
+        if !depthwise || done || (made > MOST_MADE && groups <= MANY_GROUPS) {
+            return Ok(None);
+        }
+        written(editor, id, |b, operands| {
+            let rank = shape.rank();
+            let x = moved(b, operands[0], &[&[d.input_batch][..], &d.input_spatial, &[d.input_feature]].concat());
+            let x = repeated(b, x, made);
+            let order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
+            let w = moved(b, operands[1], &order);
+            let spatial: Vec<usize> = (1..rank - 1).collect();
+            let conv = ConvDims {
+                window: d.window.clone(),
+                input_batch: 0,
+                input_feature: rank - 1,
+                input_spatial: spatial.clone(),
+                kernel_input_feature: rank - 2,
+                kernel_output_feature: rank - 1,
+                kernel_spatial: (0..rank - 2).collect(),
+                output_batch: 0,
+                output_feature: rank - 1,
+                output_spatial: spatial,
+                feature_group_count: groups * made,
+                batch_group_count: 1,
+            };
+            let own = [&[d.output_batch][..], &d.output_spatial, &[d.output_feature]].concat();
+            let dims: Vec<u64> = own.iter().map(|&a| shape.dims[a]).collect();
+            let y = b.push(Op::Convolution(Box::new(conv)), &[x, w], Shape::array(shape.dtype, dims));
+            // where each axis of the result is now
+            let back: Option<Vec<usize>> = (0..rank).map(|axis| own.iter().position(|&a| a == axis)).collect();
+            Some(moved(b, y, &back?))
+        })
+    })
+}
+
+/// `x` with its axes in this order.
+fn moved(b: &mut Builder, x: InstId, order: &[usize]) -> InstId {
+    if order.is_sorted() { x } else { b.transpose(x, order) }
+}
+
+/// Each element of the last axis `times` times.
+fn repeated(b: &mut Builder, x: InstId, times: u64) -> InstId {
+    if times == 1 {
+        return x;
+    }
+    let mut dims = b.dims(x).to_vec();
+    let kept: Vec<usize> = (0..dims.len()).collect();
+    let mut each = dims.clone();
+    each.push(times);
+    let each = b.broadcast(x, &each, &kept);
+    if let Some(last) = dims.last_mut() {
+        *last *= times;
+    }
+    b.reshape(each, &dims)
+}
