@@ -245,3 +245,36 @@ fn a_compile_is_found_in_the_cache_and_made_anew_where_that_is_damaged() {
     assert!(said.contains("is damaged") && made == again, "{said}");
     assert!(!compile(&at("e"), &[]).0.contains("is damaged"));
 }
+
+#[test]
+fn tuned_choices_are_kept_in_a_file_that_gives_the_same_bytes() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let file = at("model.tuning");
+    let object = |out: &str| std::fs::read(std::path::Path::new(out).join("m.o")).expect("an object");
+    let said = exits(0, &["compile", MLP, "-o", &at("a"), "--name", "m", "--tune", &file]);
+    assert!(said.contains("products"), "{said}");
+    let rows = std::fs::read_to_string(&file).expect("a file");
+    assert!(rows.starts_with("# tfaot tuning 1\n") && rows.lines().count() > 1, "{rows}");
+    // rows of other processors, and of tiles that no version has, do nothing
+    let foreign = "x86-64 f32 rows=1: 1x1x1x1 rows\n";
+    std::fs::write(&file, format!("{rows}{foreign}")).expect("written");
+    exits(0, &["compile", MLP, "-o", &at("b"), "--name", "m", "--tuning", &file]);
+    assert!(object(&at("a")) == object(&at("b")));
+    exits(0, &["compile", MLP, "-o", &at("c"), "--name", "m"]);
+    let stale: String = rows
+        .lines()
+        .map(|line| match line.split_once(": ") {
+            Some((form, _)) => format!("{form}: 99x99x99x99 rows\n"),
+            None => format!("{line}\n"),
+        })
+        .collect();
+    std::fs::write(&file, stale).expect("written");
+    exits(0, &["compile", MLP, "-o", &at("d"), "--name", "m", "--tuning", &file]);
+    assert!(object(&at("c")) == object(&at("d")));
+    std::fs::write(&file, format!("{rows}nonsense\n")).expect("written");
+    assert!(exits(1, &["compile", MLP, "-o", &at("e"), "--tuning", &file]).contains("TFA0007"));
+    let far = ["compile", MLP, "-o", &at("f"), "--tune", &at("far"), "--target", "aarch64-unknown-linux-gnu"];
+    assert!(exits(1, &far).contains("TFA0007"));
+    assert_eq!(count(at("f").as_ref()) + count(at("e").as_ref()), 0);
+}

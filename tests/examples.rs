@@ -9,8 +9,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// Pages whose `sh` blocks are run.
-const PAGES: &[&str] =
-    &["README.md", "docs/clustering.md", "docs/linking.md", "docs/precision.md", "docs/report.md", "docs/rewriting.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/clustering.md",
+    "docs/linking.md",
+    "docs/precision.md",
+    "docs/report.md",
+    "docs/rewriting.md",
+    "docs/tuning.md",
+];
 
 /// The blocks of `page` in language `language`.
 fn blocks(page: &str, language: &str) -> Vec<String> {

@@ -114,6 +114,9 @@ pub struct TargetArgs {
     /// Compute products of contractions with constants from factors in fewer bits; sums stay f32.
     #[arg(long, value_enum, default_value_t)]
     pub math: MathArg,
+    /// Choices for products that `compile --tune` measured; those of other products and processors do nothing.
+    #[arg(long, value_name = "FILE")]
+    pub tuning: Option<PathBuf>,
 }
 
 /// How constants are stored.
@@ -187,6 +190,10 @@ pub struct CompileArgs {
     pub cpp_class: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Measure on this machine which loops are best for each product of the graph, add them to this file, and compile with
+    /// them. Takes some ten times as long.
+    #[arg(long, value_name = "FILE", conflicts_with = "tuning")]
+    pub tune: Option<PathBuf>,
     #[command(flatten)]
     pub xla: XlaArgs,
     #[command(flatten)]

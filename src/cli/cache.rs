@@ -53,7 +53,8 @@ impl Cache {
         let named = std::env::var_os("TFAOT_CACHE").filter(|v| !v.is_empty() && !args.cache.no_cache);
         let folder = args.cache.cache.clone().or_else(|| named.map(PathBuf::from))?;
         let dumps = args.xla.xla_flags.is_some() || std::env::var_os("XLA_FLAGS").is_some_and(|v| !v.is_empty());
-        if dumps {
+        // what is measured is another thing each time
+        if dumps || args.tune.is_some() {
             return None;
         }
         // a graph that can't be read is told by the compile itself
@@ -142,7 +143,8 @@ fn key(args: &CompileArgs, targets: &[Target]) -> Result<Option<String>> {
     // all options but those that say where to read and write
     let mut options = args.clone();
     (options.out, options.graph.graph, options.graph.config) = (PathBuf::new(), PathBuf::new(), None);
-    (options.cache, options.graph.quiet) = (CacheArgs::default(), false);
+    // what the file of tuned choices says stands in the targets
+    (options.cache, options.target.tuning, options.graph.quiet) = (CacheArgs::default(), None, false);
     add(format!("{options:?}").as_bytes());
     add(args.graph.graph.file_name().unwrap_or_default().as_encoded_bytes());
     for path in args.graph.config.iter() {

@@ -1,7 +1,7 @@
 //! `tfaot compile`: a graph to files.
 use super::args::{CompileArgs, Emit};
 use super::cache::{Cache, Entry};
-use super::{Verdict, dump, graph, out};
+use super::{Verdict, dump, graph, out, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Variants};
 use crate::diag::{Error, Result};
@@ -25,6 +25,10 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     }
     let front = graph::front(&args.graph)?;
     let mut notes = front.assumptions;
+    let targets = match &args.tune {
+        None => targets,
+        Some(file) => tune::run(&front.lowered, &targets, file, args)?,
+    };
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &front.lowered.module);

@@ -1,6 +1,6 @@
 //! What the verbs on graphs share: their flags as a request, their answers.
 use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
-use super::{config, npz, out};
+use super::{config, npz, out, tune};
 use crate::compile::{self, Front};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Literal;
@@ -81,9 +81,11 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
 /// processors with the same instruction set, between which no program could choose.
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     let precision = precision(args);
+    let tuning = args.tuning.as_deref().map(tune::load).transpose()?.unwrap_or_default();
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
-        target.and_then(|t| t.with_precision(precision))
+        let target = target.and_then(|t| t.with_precision(precision))?;
+        Ok(Target { tuning: tuning.clone(), ..target })
     };
     if args.cpu.is_empty() {
         return Ok(vec![resolve(None)?]);

@@ -33,6 +33,7 @@ mod run;
 mod shapes;
 mod shell;
 mod targets;
+mod tune;
 mod tfcompile;
 mod verify;
 

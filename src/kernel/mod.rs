@@ -15,6 +15,7 @@ pub use text::print;
 pub use verify::verify;
 
 use crate::scalar::ScalarOp;
+use crate::target::Choice;
 use crate::target::Reduced;
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
@@ -191,6 +192,8 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.
     pub flops: u64,
+    /// What product it is and what was chosen for its loops, where there was a choice.
+    pub chosen: Option<(String, Choice)>,
 }
 
 /// One step of a call.

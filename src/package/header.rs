@@ -185,6 +185,7 @@ mod tests {
             fma: false,
             bf16_pairs: false,
             precision: Precision::default(),
+            tuning: Default::default(),
         };
         for count in [0, 2] {
             let all = [info("x", DType::F32, &[1, 2]), info("class_", DType::C64, &[])];

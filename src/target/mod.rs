@@ -1,9 +1,11 @@
 //! The machine that code is compiled for: facts only, no LLVM.
 mod cpus;
 mod precision;
+mod tuning;
 
 pub use cpus::CPUS;
 pub use precision::{MathType, Precision, Reduced, WeightType};
+pub use tuning::{Choice, LoopOrder, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -26,6 +28,8 @@ pub struct Target {
     pub bf16_pairs: bool,
     /// How exact the code must be.
     pub precision: Precision,
+    /// Measured choices that code for it is made with.
+    pub tuning: Tuning,
 }
 
 /// The instruction set that a CPU has, as far as schedules ask.
@@ -87,6 +91,7 @@ impl Target {
             fma,
             bf16_pairs,
             precision: Precision::default(),
+            tuning: Tuning::default(),
         })
     }
     /// The same machine, for code of this precision. Errors: `Code::NoBf16Math` where the machine can't.

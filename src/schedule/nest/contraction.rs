@@ -12,6 +12,7 @@ use crate::schedule::fuse::forward;
 use crate::schedule::stored::Stored;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::MathType;
+use crate::target::{Choice, LoopOrder, Trial};
 use crate::tensor::{DType, Tensor};
 
 /// A loop and how far its step moves the left and right side, in elements.
@@ -164,7 +165,9 @@ impl<'a> Scheduler<'a> {
         let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * size;
         let cover = Cover { height, width, columns: n, sum: k, stride };
         let pairs = self.has_pairs(c, &sum);
-        let tile = self.tile(c.dtype.accumulator(), if pairs { Cover { sum: k / 2, ..cover } } else { cover });
+        let cover = if pairs { Cover { sum: k / 2, ..cover } } else { cover };
+        let form = self.form(c.dtype.accumulator(), cover, product(&rows), product(&c.batch));
+        let tile = self.tile(c.dtype.accumulator(), cover, &form);
         let lying = match pairs && tile.lanes >= FEWEST_PAIRS {
             true => Order::Terms,
             false if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
@@ -208,7 +211,10 @@ impl<'a> Scheduler<'a> {
             }
         }
         let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
-        let order = self.order(c, &tile, &grid, product(&rows), (right, n));
+        let order = self.order(c, &tile, product(&rows), (right, n), &form);
+        let Tile { high, wide, vectors, lanes } = tile;
+        e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
+        let order = grid.loops(order);
         e.k.flops = 2 * k * n * product(&rows) * product(&c.batch);
         chunked(&mut e.k, &order, body);
         self.launch(e.k, steps);
@@ -302,9 +308,12 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// The loops from outside inwards, so that the least is read from far away: either each panel stays while all rows pass,
-    /// or the rows of a tile stay while all panels pass.
-    fn order(&self, c: &Contraction, tile: &Tile, grid: &Grid, rows: u64, (right, n): (u64, u64)) -> Vec<VarId> {
+    /// Which loop is outside, so that the least is read from far away, unless that was measured.
+    fn order(&self, c: &Contraction, tile: &Tile, rows: u64, (right, n): (u64, u64), form: &str) -> LoopOrder {
+        let tuning = &self.target.tuning;
+        if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
+            return row.order;
+        }
         let buffer = &self.program.buffers[c.left];
         // a strided window reads only a part of its buffer
         let read = product(&c.sum).saturating_mul(rows);
@@ -314,16 +323,21 @@ impl<'a> Scheduler<'a> {
         let panels = n.div_ceil(tile.vectors * tile.lanes);
         let by_row = tiles * right * far(right) + 4 * left;
         let by_panel = panels * left * far(left) + 4 * right;
-        let mut order = vec![grid.batch];
-        if by_panel < by_row {
-            order.push(grid.panel);
+        match (by_panel < by_row, tuning.trial == Trial::OtherOrder) {
+            (true, false) | (false, true) => LoopOrder::Panels,
+            (false, false) | (true, true) => LoopOrder::Rows,
         }
-        order.extend(&grid.outer);
-        order.push(grid.tile);
-        if by_panel >= by_row {
-            order.push(grid.panel);
+    }
+}
+
+impl Grid {
+    /// The loops from outside inwards.
+    fn loops(&self, order: LoopOrder) -> Vec<VarId> {
+        let rows = self.outer.iter().copied().chain([self.tile]);
+        match order {
+            LoopOrder::Panels => [self.batch, self.panel].into_iter().chain(rows).collect(),
+            LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
         }
-        order
     }
 }
 

@@ -10,6 +10,7 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, V
 use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::{Scheduler, Scope, Value};
+use crate::target::{Choice, Trial};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
@@ -24,6 +25,13 @@ pub struct Tile {
     pub vectors: u64,
     /// Columns of a vector.
     pub lanes: u64,
+}
+
+impl Tile {
+    /// Whether it is that of a measured choice.
+    pub fn is(&self, choice: &Choice) -> bool {
+        [self.high, self.wide, self.vectors, self.lanes] == [choice.high, choice.wide, choice.vectors, choice.lanes]
+    }
 }
 
 /// What tiles must cover.
@@ -133,12 +141,41 @@ impl Default for Part {
 }
 
 impl<'a> Scheduler<'a> {
-    /// The tile with the least predicted time: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
+    /// What the tuned choices call this product.
+    pub(super) fn form(&self, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
+        let Cover { height, width, columns, sum, stride } = cover;
+        format!(
+            "{} {dtype} batch={batch} rows={rows} height={height} width={width} columns={columns} sum={sum} stride={stride}",
+            self.target.cpu
+        )
+    }
+
+    /// The tile with the least predicted time, unless another was measured to be better, or is to be measured.
+    pub(super) fn tile(&self, dtype: DType, cover: Cover, form: &str) -> Tile {
+        let mut all = self.tiles(dtype, cover);
+        let tuning = &self.target.tuning;
+        if let Some(row) = tuning.rows.get(form) {
+            // a tile that is none of them was chosen by another version
+            if let Some((_, tile)) = all.iter().find(|(_, tile)| tile.is(row)) {
+                return *tile;
+            }
+        }
+        // a stable sort: of equal ones the first
+        all.sort_by(|x, y| x.0.total_cmp(&y.0));
+        let least = all.first().map_or(0.0, |best| best.0);
+        let place = match tuning.trial {
+            Trial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
+            Trial::None | Trial::OtherOrder => 0,
+        };
+        let lanes = self.lanes(dtype);
+        all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
+    }
+
+    /// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
     /// cycles to begin and end.
-    pub(super) fn tile(&self, dtype: DType, cover: Cover) -> Tile {
-        let most = self.lanes(dtype);
-        let mut best = (f64::MAX, Tile { high: 1, wide: 1, vectors: 1, lanes: most });
-        let mut lanes = most;
+    fn tiles(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+        let mut all = Vec::new();
+        let mut lanes = self.lanes(dtype);
         while lanes >= 1 {
             for vectors in 1..=cover.most_vectors(lanes) {
                 // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
@@ -167,16 +204,13 @@ impl<'a> Scheduler<'a> {
                             break;
                         }
                         let tile = Tile { high, wide, vectors, lanes };
-                        let total = cost(tile, cover, dtype.bytes() as u64, self.micro_ops(dtype));
-                        if total < best.0 {
-                            best = (total, tile);
-                        }
+                        all.push((cost(tile, cover, dtype.bytes() as u64, self.micro_ops(dtype)), tile));
                     }
                 }
             }
             lanes /= 2;
         }
-        best.1
+        all
     }
 
     /// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.

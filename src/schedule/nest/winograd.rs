@@ -4,7 +4,7 @@
 use super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::element::Elements;
 use super::pairs::Order;
-use super::tile::{Cover, Part};
+use super::tile::{Cover, Part, Tile};
 use super::transform::{POLYNOMIALS, Transform};
 use super::{convert, each, label};
 use crate::diag::Result;
@@ -16,6 +16,7 @@ use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
 use crate::schedule::winograd::{POINTS, READS, RESULTS, Winograd};
 use crate::schedule::{Scheduler, Scope, Value};
+use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
@@ -135,10 +136,9 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (rows, channels) = (w.count(), w.inputs);
-        let tile = self.tile(
-            DType::F32,
-            Cover { height: 1, width: rows, columns: w.outputs, sum: channels, stride: 4 * channels },
-        );
+        let cover = Cover { height: 1, width: rows, columns: w.outputs, sum: channels, stride: 4 * channels };
+        let form = self.form(DType::F32, cover, rows, POINTS);
+        let tile = self.tile(DType::F32, cover, &form);
         let panel = tile.vectors * tile.lanes;
         let panels = w.outputs.div_ceil(panel);
         let of_point = apart(channels * panel);
@@ -185,6 +185,8 @@ impl<'a> Scheduler<'a> {
             inside.push(each(j, LoopKind::Seq, vec![each(row, LoopKind::Seq, products)]));
             body.extend(guarded(&mut e.k, &[&columns], vec![each(i, LoopKind::Seq, inside)]));
         }
+        let Tile { high, wide, vectors, lanes } = tile;
+        e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         e.k.flops = 2 * POINTS * channels * w.outputs * rows;
         chunked(&mut e.k, &[p, half], body);
         self.launch(e.k, steps);

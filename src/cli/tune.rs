@@ -1,0 +1,134 @@
+//! `--tune FILE`: the choices of the model of costs against others, measured on this machine in the model they are for.
+//!
+//! All products take the second best tile, then all the third, and so on; each time every kernel is timed in whole calls, so
+//! that caches are as they will be. What wins for a product by more than measurements vary becomes its row.
+use super::args::CompileArgs;
+use super::native::Session;
+use super::{inputs, out, profile};
+use crate::codegen::Launches;
+use crate::compile;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::lower::Lowered;
+use crate::package::files;
+use crate::target::{Choice, HOST_TRIPLE, Target, Trial, Tuning};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What is tried beside the model's choice.
+const TRIALS: [Trial; 7] =
+    [Trial::Tile(1), Trial::Tile(2), Trial::Tile(3), Trial::Tile(4), Trial::Tile(5), Trial::Tile(6), Trial::OtherOrder];
+/// Seconds that each trial is measured for.
+const SECONDS: f64 = 0.4;
+/// Seconds for the comparison at the end.
+const LAST_SECONDS: f64 = 1.5;
+/// What a choice must win by: a part of the time of the model's choice.
+const LEAST_GAIN: f64 = 0.03;
+
+/// The choices of a file. Errors: `Code::Io`, `Code::BadOption`.
+pub fn load(path: &Path) -> Result<Tuning> {
+    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
+    Tuning::parse(&text).map_err(|e| out::in_file(e, &path.display().to_string()))
+}
+
+/// Measures, adds the winners to `file`, and gives the target with them. Other rows of the file stay.
+///
+/// Errors: `Code::BadOption` for several targets and for one that is not this machine; `Code::Io`; those of a compile.
+pub fn run(lowered: &Lowered, targets: &[Target], file: &Path, args: &CompileArgs) -> Result<Vec<Target>> {
+    let target = here(targets)?;
+    let mut tuning = if file.exists() { load(file)? } else { Tuning::default() };
+    let best = |trial| {
+        let tried = Target { tuning: Tuning { trial, ..Tuning::default() }, ..target.clone() };
+        times(lowered, &tried)
+    };
+    let model = best(Trial::None)?;
+    let mut found: BTreeMap<String, (Choice, f64)> = model.clone();
+    for trial in TRIALS {
+        for (form, (choice, ms)) in best(trial)? {
+            let Some((_, of_model)) = model.get(&form) else { continue };
+            let Some(slot) = found.get_mut(&form) else { continue };
+            if ms < slot.1 && ms < of_model * (1.0 - LEAST_GAIN) {
+                *slot = (choice, ms);
+            }
+        }
+    }
+    let changed = found.iter().filter(|(form, row)| model.get(*form).is_some_and(|m| m.0 != row.0)).count();
+    tuning.rows.extend(found.iter().map(|(form, (choice, _))| (form.clone(), *choice)));
+    let mut tuned = Target { tuning, ..target.clone() };
+    let (of_model, of_tuned) = compared(lowered, target, &tuned)?;
+    if !args.graph.quiet {
+        out::note(format_args!(
+            "note: of {} products {changed} take other loops than the model of costs chose: {of_model:.3} ms a call with its choices, {of_tuned:.3} ms with the measured ones, {:.3} times as long",
+            found.len(),
+            of_model / of_tuned,
+        ));
+    }
+    // what wins kernel by kernel and loses in the whole was chance
+    if of_tuned >= of_model {
+        tuned.tuning.rows.extend(model.into_iter().map(|(form, (choice, _))| (form, choice)));
+    }
+    write(file, &tuned.tuning)?;
+    Ok(vec![tuned])
+}
+
+/// The only target, which this machine must be.
+fn here(targets: &[Target]) -> Result<&Target> {
+    let [target] = targets else {
+        return Err(Error::user(Code::BadOption, "one --cpu, please: --tune measures on this machine"));
+    };
+    let host = Target::resolve(None, None, None)?;
+    let arch = |t: &str| t.split('-').next().unwrap_or("").to_string();
+    if arch(&target.triple) != arch(HOST_TRIPLE) || target.level() > host.level() {
+        let told =
+            format!("--tune measures on this machine, which can't run code for {} {}", target.triple, target.cpu);
+        return Err(Diagnostic::new(Code::BadOption, told)
+            .help("tune on such a machine and use the file here, with --tuning FILE")
+            .into());
+    }
+    Ok(target)
+}
+
+/// The milliseconds of each product in a call, and what was chosen for it.
+fn times(lowered: &Lowered, target: &Target) -> Result<BTreeMap<String, (Choice, f64)>> {
+    let (mut session, built) = session(lowered, target, Launches::Observed)?;
+    let (least, _) = profile::measure(&built, &mut session, None, SECONDS)?;
+    let mut all: BTreeMap<String, (Choice, f64)> = BTreeMap::new();
+    for (kernel, spent) in built.kernels.values().zip(least) {
+        if let Some((form, choice)) = &kernel.chosen {
+            all.entry(form.clone()).or_insert((*choice, 0.0)).1 += spent.time.as_secs_f64() * 1e3;
+        }
+    }
+    Ok(all)
+}
+
+/// The least milliseconds of a call for each of two targets, measured in turn.
+fn compared(lowered: &Lowered, one: &Target, other: &Target) -> Result<(f64, f64)> {
+    let (mut first, _) = session(lowered, one, Launches::Direct)?;
+    let (mut second, _) = session(lowered, other, Launches::Direct)?;
+    let (start, mut least, mut calls) = (Instant::now(), [Duration::MAX; 2], 0);
+    while calls < 5 || start.elapsed().as_secs_f64() < LAST_SECONDS {
+        for (session, least) in [&mut first, &mut second].into_iter().zip(&mut least) {
+            // the first of two calls brings its own constants near
+            session.call()?;
+            let call = Instant::now();
+            session.call()?;
+            *least = (*least).min(call.elapsed());
+        }
+        calls += 1;
+    }
+    Ok((least[0].as_secs_f64() * 1e3, least[1].as_secs_f64() * 1e3))
+}
+
+fn session(lowered: &Lowered, target: &Target, launches: Launches) -> Result<(Session, crate::kernel::Program)> {
+    let values = inputs::load(None, &lowered.args)?;
+    let built = compile::build(lowered.clone(), "tuned", "", target, launches, &mut None)?;
+    let session = Session::new(&built, target, &values, 1)?;
+    Ok((session, built.program))
+}
+
+fn write(path: &Path, tuning: &Tuning) -> Result<()> {
+    let mut temp = files::temp_beside(path)?;
+    temp.write_all(tuning.to_string().as_bytes()).map_err(|e| out::io_error("written", path, &e))?;
+    files::keep(temp, path)
+}

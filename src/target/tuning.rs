@@ -1,0 +1,139 @@
+//! Choices for the loops of products that were measured, and take the place of what the model of costs chooses.
+//!
+//! As text, a line a product: the processor, the type, what the product is, what was chosen. Everything behind `#` is for
+//! people. Rows of other processors and products do no harm: they are for other graphs and machines.
+use crate::diag::{Code, Diagnostic, Result};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The first line of a file.
+const HEAD: &str = "# tfaot tuning 1";
+
+/// What is chosen for a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Choice {
+    /// Rows of the register tile along the last axis but one.
+    pub high: u64,
+    /// Rows along the last axis.
+    pub wide: u64,
+    /// Vectors of columns.
+    pub vectors: u64,
+    /// Columns of a vector.
+    pub lanes: u64,
+    /// Which loop is outside.
+    pub order: LoopOrder,
+}
+
+/// The loops around the tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LoopOrder {
+    /// The rows of a tile stay while all panels of the right side pass.
+    Rows,
+    /// A panel stays while all rows pass.
+    Panels,
+}
+
+/// What is tried instead of the model's choice, to measure it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trial {
+    /// Nothing.
+    #[default]
+    None,
+    /// The tile that the model puts in this place; the best one has place 0.
+    Tile(usize),
+    /// The best tile in the other order of loops.
+    OtherOrder,
+}
+
+/// Choices by product.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tuning {
+    /// A product as `processor type height=… width=… …`, one space between words.
+    pub rows: BTreeMap<String, Choice>,
+    /// For products without a row.
+    pub trial: Trial,
+}
+
+impl Tuning {
+    /// The rows of a file. Errors: `Code::BadOption` for the first line that is none, or a file of another kind.
+    pub fn parse(text: &str) -> Result<Tuning> {
+        let mut tuning = Tuning::default();
+        if text.lines().next().map(str::trim_end) != Some(HEAD) {
+            let told = format!("a file of tuned choices begins with `{HEAD}`");
+            return Err(Diagnostic::new(Code::BadOption, told).help("tfaot compile --tune FILE writes one").into());
+        }
+        for (number, line) in text.lines().enumerate() {
+            let words = line.split('#').next().unwrap_or("").trim();
+            if words.is_empty() {
+                continue;
+            }
+            let row = words.split_once(':').and_then(|(form, choice)| Some((form, Choice::parse(choice.trim())?)));
+            let Some((form, choice)) = row else {
+                let told = format!("line {}: `{words}` is no tuned choice", number + 1);
+                return Err(Diagnostic::new(Code::BadOption, told)
+                    .help(
+                        "PROCESSOR TYPE NAME=NUMBER ...: HIGHxWIDExVECTORSxLANES rows, or panels in the place of rows",
+                    )
+                    .into());
+            };
+            tuning.rows.insert(form.split_whitespace().collect::<Vec<_>>().join(" "), choice);
+        }
+        Ok(tuning)
+    }
+}
+
+impl Choice {
+    fn parse(text: &str) -> Option<Choice> {
+        let (tile, order) = text.split_once(' ')?;
+        let numbers: Vec<u64> = tile.split('x').map(|n| n.parse().ok().filter(|&n| n > 0)).collect::<Option<_>>()?;
+        let [high, wide, vectors, lanes] = numbers[..] else { return None };
+        let order = match order.trim() {
+            "rows" => LoopOrder::Rows,
+            "panels" => LoopOrder::Panels,
+            _ => return None,
+        };
+        Some(Choice { high, wide, vectors, lanes, order })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = match self.order {
+            LoopOrder::Rows => "rows",
+            LoopOrder::Panels => "panels",
+        };
+        write!(f, "{}x{}x{}x{} {order}", self.high, self.wide, self.vectors, self.lanes)
+    }
+}
+
+/// The file, sorted, so that it stays the same where the choices do.
+impl fmt::Display for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{HEAD}")?;
+        self.rows.iter().try_for_each(|(form, choice)| writeln!(f, "{form}: {choice}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = "# tfaot tuning 1\nznver4  f32 height=1 width=49: 1x7x4x16 panels # by hand\n\nx86-64-v3 f32 a=1: 2x3x1x8 rows\n";
+        let tuning = Tuning::parse(text).expect("a file");
+        assert_eq!(tuning.rows.len(), 2);
+        let row = tuning.rows.get("znver4 f32 height=1 width=49").expect("a row");
+        assert_eq!((row.wide, row.order), (7, LoopOrder::Panels));
+        assert_eq!(Tuning::parse(&tuning.to_string()).expect("a file"), tuning);
+    }
+
+    #[test]
+    fn what_is_no_row_is_an_error_with_its_line() {
+        for bad in ["a b", "a: 1x2x3 rows", "a: 1x0x1x1 rows", "a: 1x1x1x1 columns", "a: 1x1x1x1"] {
+            let error = Tuning::parse(&format!("{HEAD}\n{bad}\n")).expect_err("no row").to_string();
+            assert!(error.contains("line 2"), "{error}");
+        }
+        assert!(Tuning::parse("").is_err());
+    }
+}
