@@ -21,16 +21,17 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// A value of the sizes of `like` without its last dimension, repeated along it.
-fn repeat_last(b: &mut Builder, x: InstId, like: &[u64]) -> InstId {
-    b.broadcast(x, like, &(0..like.len() - 1).collect::<Vec<_>>())
+fn repeat_last(b: &mut Builder, x: InstId, like: InstId) -> InstId {
+    let dims = b.dims(like).to_vec();
+    b.broadcast(x, &dims, &(0..dims.len() - 1).collect::<Vec<_>>())
 }
 
 /// x minus its largest element along the last dimension.
 fn minus_max(b: &mut Builder, x: InstId) -> InstId {
-    let dims = b.dims(x).to_vec();
+    let last = b.rank(x) - 1;
     let lowest = b.scalar(b.dtype(x), f64::NEG_INFINITY);
-    let top = b.reduce(x, lowest, ScalarOp::Maximum, &[dims.len() - 1]);
-    let top = repeat_last(b, top, &dims);
+    let top = b.reduce(x, lowest, ScalarOp::Maximum, &[last]);
+    let top = repeat_last(b, top, x);
     b.sub(x, top)
 }
 
@@ -42,7 +43,7 @@ fn softmax(b: &mut Builder, x: InstId) -> InstId {
     let total = sum(b, e, &[axis]);
     let one = b.full_like(total, 1.0);
     let inverse = b.div(one, total);
-    let inverse = repeat_last(b, inverse, &b.dims(e).to_vec());
+    let inverse = repeat_last(b, inverse, e);
     b.mul(e, inverse)
 }
 
@@ -51,7 +52,7 @@ fn log_softmax(b: &mut Builder, x: InstId) -> InstId {
     let e = b.unary(ScalarOp::Exp, shifted);
     let axis = b.rank(e) - 1;
     let total = sum(b, e, &[axis]);
-    let total = repeat_last(b, total, &b.dims(e).to_vec());
+    let total = repeat_last(b, total, e);
     let log = b.unary(ScalarOp::Log, total);
     b.sub(shifted, log)
 }

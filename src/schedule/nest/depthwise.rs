@@ -227,7 +227,7 @@ impl<'a> Scheduler<'a> {
         // where there are few tiles, threads share the channels too
         let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let blocks = parts.first().map_or(1, |p| p.blocks);
-        let groups = (1..=blocks).find(|g| blocks % g == 0 && g * tiles >= FEW_CHUNKS).unwrap_or(blocks);
+        let groups = (1..=blocks).find(|&g| blocks.is_multiple_of(g) && g * tiles >= FEW_CHUNKS).unwrap_or(blocks);
         let group = e.k.var(groups);
         loops.push(group);
         let mut body = Vec::new();

@@ -325,7 +325,7 @@ impl Band {
 
 /// Whether of the vectors of so many columns the last one is narrower.
 fn is_mixed(columns: u64, lanes: u64) -> bool {
-    columns > lanes && columns % lanes != 0 && columns % lanes <= lanes / 2
+    columns > lanes && !columns.is_multiple_of(lanes) && columns % lanes <= lanes / 2
 }
 
 /// The vectors of a tile.
