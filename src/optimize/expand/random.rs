@@ -36,8 +36,13 @@ fn bit_generator(b: &mut Builder, state: InstId, algorithm: &str, shape: &Shape)
         Shape::Token | Shape::Opaque | Shape::Buffer(_) => return None,
     };
     let words = state_words(b, state)?;
-    if bits_shape.elements() == 0 || bits_shape.dtype.class() == DTypeClass::Complex {
+    if bits_shape.dtype.class() == DTypeClass::Complex {
         return None;
+    }
+    if bits_shape.elements() == 0 {
+        // nothing is drawn, and the state stays
+        let none = b.constant(Tensor::new(bits_shape.dtype, bits_shape.dims.clone(), Vec::new()));
+        return Some(if shape.as_array().is_some() { none } else { b.tuple(&[state, none]) });
     }
     let (new, bits) = match algorithm {
         "rng_three_fry" => three_fry_bits(b, &words, &bits_shape)?,
