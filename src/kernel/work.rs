@@ -88,20 +88,7 @@ impl Count<'_> {
 /// About how many cycles an op takes that waits for nothing.
 fn cycles(op: ScalarOp) -> u64 {
     match op {
-        ScalarOp::Exp
-        | ScalarOp::Expm1
-        | ScalarOp::Log
-        | ScalarOp::Log1p
-        | ScalarOp::Logistic
-        | ScalarOp::Tanh
-        | ScalarOp::Sin
-        | ScalarOp::Cos
-        | ScalarOp::Tan
-        | ScalarOp::Erf
-        | ScalarOp::Cbrt
-        | ScalarOp::Power
-        | ScalarOp::Atan2
-        | ScalarOp::Remainder => 20,
+        op if op.is_long() => 20,
         ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt => 8,
         _ => 1,
     }

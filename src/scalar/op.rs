@@ -193,6 +193,26 @@ impl ScalarOp {
                 | ScalarOp::Xor
         )
     }
+    /// Whether floats take it some twenty instructions: a series, or a loop.
+    pub const fn is_long(self) -> bool {
+        matches!(
+            self,
+            ScalarOp::Exp
+                | ScalarOp::Expm1
+                | ScalarOp::Log
+                | ScalarOp::Log1p
+                | ScalarOp::Logistic
+                | ScalarOp::Tanh
+                | ScalarOp::Sin
+                | ScalarOp::Cos
+                | ScalarOp::Tan
+                | ScalarOp::Erf
+                | ScalarOp::Cbrt
+                | ScalarOp::Power
+                | ScalarOp::Atan2
+                | ScalarOp::Remainder
+        )
+    }
     /// The type of the result for operands of these types.
     pub fn result(self, operands: &[DType]) -> DType {
         let last = operands.last().copied().unwrap_or(DType::F32);

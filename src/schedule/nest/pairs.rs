@@ -1,7 +1,7 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
 use super::contraction::{Axis, Contraction};
 use super::element::Elements;
-use super::tile::Part;
+use super::tile::{Part, term_loops};
 use super::{convert, each};
 use crate::kernel::{Expr, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
@@ -86,20 +86,7 @@ pub fn pair_loops(
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
     let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
-    let (mut a, mut position) = (part.a.clone(), Index::constant(0));
-    let mut loops: Vec<VarId> = Vec::new();
-    for (i, axis) in sum.iter().enumerate() {
-        let extent = if i == 0 { count } else { axis.extent };
-        let at_once = if i + 1 == sum.len() { 2 } else { 1 };
-        let v = e.k.var(extent / at_once);
-        loops.push(v);
-        let mut x = Index::var(v).scale(at_once as i64);
-        if i == 0 {
-            x = x.add(&start);
-        }
-        a = a.add(&x.scale(axis.a));
-        position = position.scale(axis.extent as i64).add(&x);
-    }
+    let (loops, a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, 2);
     let first = part.b.add(&position.scale(part.panel as i64)).add(&Index::var(lane).scale(2));
     let mut inside = Vec::new();
     for v in 0..vectors {

@@ -42,24 +42,9 @@ impl Passes {
 /// How dear an op is.
 fn cost(op: &Op) -> u64 {
     match op {
-        Op::Elementwise(op) => match op {
-            ScalarOp::Exp
-            | ScalarOp::Expm1
-            | ScalarOp::Log
-            | ScalarOp::Log1p
-            | ScalarOp::Logistic
-            | ScalarOp::Tanh
-            | ScalarOp::Sin
-            | ScalarOp::Cos
-            | ScalarOp::Tan
-            | ScalarOp::Erf
-            | ScalarOp::Cbrt
-            | ScalarOp::Power
-            | ScalarOp::Atan2
-            | ScalarOp::Remainder => 20,
-            ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt => 5,
-            _ => 1,
-        },
+        Op::Elementwise(op) if op.is_long() => 20,
+        Op::Elementwise(ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt) => 5,
+        Op::Elementwise(_) => 1,
         Op::Gather(_) | Op::DynamicSlice(_) | Op::Transpose(_) | Op::Pad(_) => 4,
         _ => 0,
     }

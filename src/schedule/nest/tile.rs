@@ -466,6 +466,31 @@ fn in_parts(
     (body, whole.unwrap_or(acc))
 }
 
+/// Variables of the loops over the contracted axes, outermost first, `at_once` terms a step of the innermost and of the first
+/// axis `count` terms from `start`; where a step reads the left side, which begins at `left`; which term it is.
+pub fn term_loops(
+    k: &mut Kernel,
+    sum: &[Axis],
+    (start, count): (&Index, u64),
+    left: &Index,
+    at_once: u64,
+) -> (Vec<VarId>, Index, Index) {
+    let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::constant(0));
+    for (i, axis) in sum.iter().enumerate() {
+        let extent = if i == 0 { count } else { axis.extent };
+        let step = if i + 1 == sum.len() { at_once } else { 1 };
+        let v = k.var(extent / step);
+        loops.push(v);
+        let mut x = Index::var(v).scale(step as i64);
+        if i == 0 {
+            x = x.add(start);
+        }
+        left = left.add(&x.scale(axis.a));
+        position = position.scale(axis.extent as i64).add(&x);
+    }
+    (loops, left, position)
+}
+
 /// The contracted loops, `count` steps of the outermost from step `start`; the innermost does two or three steps at once
 /// where it comes out even.
 fn sum_loops(
@@ -481,22 +506,13 @@ fn sum_loops(
     let right: Vec<RegId> = bands.iter().map(|b| e.k.reg(dtype, b.lanes, b.count)).collect();
     let left = e.k.reg(dtype, 1, 1);
     let constant = |i: u64| Index::constant(i as i64);
-    let mut loops: Vec<VarId> = Vec::new();
-    let (mut a, mut position) = (part.a.clone(), Index::constant(0));
-    let mut unroll = 1;
-    for (i, axis) in sum.iter().enumerate() {
-        let extent = if i == 0 { count } else { axis.extent };
-        let even = (2..=3).find(|u| extent % u == 0).unwrap_or(1);
-        unroll = if i + 1 == sum.len() { even } else { 1 };
-        let v = e.k.var(extent / unroll);
-        loops.push(v);
-        let mut x = Index::var(v).scale(unroll as i64);
-        if i == 0 {
-            x = x.add(&start);
-        }
-        a = a.add(&x.scale(axis.a));
-        position = position.scale(axis.extent as i64).add(&x);
-    }
+    let innermost = match sum {
+        [] => 1,
+        [_] => count,
+        [.., last] => last.extent,
+    };
+    let unroll = (2..=3).find(|u| innermost % u == 0).unwrap_or(1);
+    let (loops, a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
     let last_step = sum.last().map_or(0, |x| x.a);
     let mut inside = Vec::new();
     for u in 0..unroll {
