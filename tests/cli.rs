@@ -215,6 +215,9 @@ fn a_profile_counts_the_rounds_of_loops() {
         assert!((gbs - bytes / (ms * 1e6)).abs() <= 1e-6 * gbs, "{k}");
         assert_eq!(k["bytes"].as_u64().map(|b| b % k["launches"].as_u64().unwrap_or(1)), Some(0), "{k}");
     }
+    let least: f64 = kernels.iter().filter_map(|k| k["roofline_ms"].as_f64()).sum();
+    assert!(least > 0.0 && (told["roofline_ms"].as_f64().unwrap_or(0.0) / least - 1.0).abs() < 1e-6, "{told}");
+    assert_eq!(told["direct_flops"], told["flops"], "no kernel of it uses Winograd's method");
 }
 
 #[test]

@@ -479,7 +479,8 @@ pub struct BenchArgs {
     /// Time to measure for.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
-    /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s and share of this machine's peak.
+    /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s, share of this machine's peak and of
+    /// its roofline.
     #[arg(long)]
     pub profile: bool,
     /// Instead of a graph, measure this machine: f32 multiply-adds at each width of vectors, GB/s of caches and memory.

@@ -1,7 +1,8 @@
 //! `tfaot bench --profile`: the time of each kernel, beside what the machine could do.
 use super::args::BenchArgs;
+use super::machine::Roof;
 use super::native::{Session, Spent};
-use super::{machine, out};
+use super::out;
 use crate::compile::Built;
 use crate::diag::Result;
 use crate::kernel::{Kernel, KernelId, Program};
@@ -21,10 +22,14 @@ struct Row<'a> {
     /// The shortest time of all its launches in one call.
     ms: f64,
     launches: u64,
-    /// Bytes of the buffers that it touches, in all launches.
+    /// Bytes that it reads and writes, in all launches.
     bytes: u64,
     /// Floating-point operations of all launches.
     flops: u64,
+    /// Those of direct sums.
+    direct_flops: u64,
+    /// Milliseconds that this machine would take at least.
+    roofline_ms: f64,
     /// The nodes that its instructions come from, in the order in which it names them.
     nodes: Vec<String>,
 }
@@ -35,12 +40,17 @@ pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchAr
     let (least, calls) = measure(program, session, args.runs, args.seconds)?;
     let insts = built.module.comps.values().flat_map(|c| c.insts.values());
     let nodes = insts.map(|i| (i.name.as_str(), i.metadata.op_name.as_str())).collect();
-    let peak = machine::fma_gflops(target)? * f64::from(args.threads);
+    let roof = Roof::measure(target, args.threads.into(), program.weights_bytes + program.workspace_bytes)?;
+    let peak = roof.gflops;
+    let spent = |id: KernelId| least.get(id.0 as usize).copied().unwrap_or_default();
     let mut rows: Vec<Row> =
-        program.kernels.iter().map(|(id, kernel)| row(built, &nodes, id, kernel, &least)).collect();
+        program.kernels.iter().map(|(id, kernel)| row(program, &nodes, (id, kernel), spent(id), &roof)).collect();
     rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     let total: f64 = rows.iter().map(|r| r.ms).sum();
     let flops: u64 = rows.iter().map(|r| r.flops).sum();
+    let direct: u64 = rows.iter().map(|r| r.direct_flops).sum();
+    let direct_share = direct as f64 / (total * 1e6 * peak);
+    let least_ms: f64 = rows.iter().map(|r| r.roofline_ms).sum();
     let rate = |r: &Row| (r.flops as f64 / (r.ms * 1e6), r.bytes as f64 / (r.ms * 1e6));
     if args.json {
         let kernels: Vec<_> = rows
@@ -49,28 +59,31 @@ pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchAr
                 let (gflops, gbs) = rate(r);
                 json!({
                     "kernel": r.id.0, "name": r.kernel.label, "nodes": r.nodes, "ms": r.ms, "launches": r.launches,
-                    "flops": r.flops, "bytes": r.bytes, "gflops": gflops, "gbs": gbs, "peak_share": gflops / peak, "chunks": r.kernel.count(),
+                    "flops": r.flops, "direct_flops": r.direct_flops, "bytes": r.bytes, "gflops": gflops, "gbs": gbs,
+                    "peak_share": gflops / peak, "roofline_ms": r.roofline_ms, "chunks": r.kernel.count(),
                 })
             })
             .collect();
         return out::json(&json!({
             "sum_ms": total, "runs": calls, "threads": args.threads, "peak_gflops": peak, "flops": flops,
-            "peak_share": flops as f64 / (total * 1e6 * peak), "kernels": kernels,
+            "peak_share": flops as f64 / (total * 1e6 * peak), "direct_flops": direct, "direct_peak_share": direct_share,
+            "roofline_ms": least_ms, "kernels": kernels,
         }));
     }
     out::line(format_args!(
-        "{:>9} {:>6} {:>8} {:>6} {:>7} {:>7} {:>8}  kernel",
-        "ms", "time", "GFLOP/s", "peak", "GB/s", "chunks", "launches"
+        "{:>9} {:>6} {:>8} {:>6} {:>7} {:>6} {:>7} {:>8}  kernel",
+        "ms", "time", "GFLOP/s", "peak", "GB/s", "roof", "chunks", "launches"
     ))?;
     for r in &rows {
         let (gflops, gbs) = rate(r);
         out::line(format_args!(
-            "{:>9.4} {:>5.1}% {:>8.1} {:>5.1}% {:>7.1} {:>7} {:>8}  k{} {}{}",
+            "{:>9.4} {:>5.1}% {:>8.1} {:>5.1}% {:>7.1} {:>5.1}% {:>7} {:>8}  k{} {}{}",
             r.ms,
             100.0 * r.ms / total,
             gflops,
             100.0 * gflops / peak,
             gbs,
+            100.0 * r.roofline_ms / r.ms,
             r.kernel.count(),
             r.launches,
             r.id.0,
@@ -79,11 +92,13 @@ pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchAr
         ))?;
     }
     out::line(format_args!(
-        "{total:.3} ms: the sum of {} kernels' least times in {calls} calls on {} threads; {:.1} GFLOP/s of {peak:.1} ({:.1}%)",
+        "{total:.3} ms: the sum of {} kernels' least times in {calls} calls on {} threads; {:.1} GFLOP/s of {peak:.1} ({:.1}%), {:.1}% by direct sums; the roofline is {least_ms:.3} ms ({:.1}%)",
         rows.len(),
         args.threads,
         flops as f64 / (total * 1e6),
         100.0 * flops as f64 / (total * 1e6 * peak),
+        100.0 * direct_share,
+        100.0 * least_ms / total,
     ))
 }
 
@@ -97,12 +112,14 @@ fn others(r: &Row) -> String {
     }
 }
 
-fn row<'a>(built: &Built, nodes: &HashMap<&str, &str>, id: KernelId, kernel: &'a Kernel, least: &[Spent]) -> Row<'a> {
-    let size = |b| {
-        let buffer = &built.program.buffers[b];
-        buffer.elements * buffer.dtype.bytes() as u64
-    };
-    let spent = least.get(id.0 as usize).copied().unwrap_or_default();
+fn row<'a>(
+    program: &Program,
+    nodes: &HashMap<&str, &str>,
+    (id, kernel): (KernelId, &'a Kernel),
+    spent: Spent,
+    roof: &Roof,
+) -> Row<'a> {
+    let touched = kernel.touched(&program.buffers);
     let mut named: IndexSet<&str> = IndexSet::new();
     named.extend(kernel.insts.iter().filter_map(|i| nodes.get(i.as_str()).copied()).filter(|n| !n.is_empty()));
     Row {
@@ -110,8 +127,10 @@ fn row<'a>(built: &Built, nodes: &HashMap<&str, &str>, id: KernelId, kernel: &'a
         kernel,
         ms: (spent.time.as_secs_f64() * 1e3).max(1e-6),
         launches: spent.launches,
-        bytes: spent.launches * kernel.buffers().into_iter().map(size).sum::<u64>(),
+        bytes: spent.launches * (touched.constants + touched.values),
         flops: spent.launches * kernel.flops,
+        direct_flops: spent.launches * kernel.direct_flops.unwrap_or(kernel.flops),
+        roofline_ms: spent.launches as f64 * roof.least_ms(kernel.flops, touched),
         nodes: named.into_iter().map(str::to_string).collect(),
     }
 }

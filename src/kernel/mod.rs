@@ -6,12 +6,14 @@
 mod eval;
 pub mod index;
 mod text;
+mod touched;
 mod verify;
 mod work;
 
 pub use eval::evaluate;
 pub use index::{Atom, Index};
 pub use text::print;
+pub use touched::Touched;
 pub use verify::verify;
 
 use crate::scalar::ScalarOp;
@@ -192,6 +194,8 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.
     pub flops: u64,
+    /// What direct sums would take where it takes part in another method (Winograd's).
+    pub direct_flops: Option<u64>,
     /// What product it is and what was chosen for its loops, where there was a choice.
     pub chosen: Option<(String, Choice)>,
 }

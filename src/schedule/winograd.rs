@@ -44,6 +44,11 @@ impl Winograd {
         self.images * self.tiles[0] * self.tiles[1]
     }
 
+    /// Floating-point operations of the direct way.
+    pub fn direct_flops(&self) -> u64 {
+        18 * self.images * self.size[0] * self.size[1] * self.inputs * self.outputs
+    }
+
     /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
     fn gain(&self, lanes: u64) -> f64 {
         let (c, t) = (self.inputs as f64, self.count() as f64);

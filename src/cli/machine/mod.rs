@@ -2,8 +2,11 @@
 mod caches;
 mod fma;
 mod read;
+mod roof;
 
+pub use caches::Caches;
 pub use fma::fma_gflops;
+pub use roof::Roof;
 
 use super::args::BenchArgs;
 use super::native::Session;
@@ -15,7 +18,6 @@ use crate::hlo;
 use crate::kernel::Program;
 use crate::target::Target;
 use crate::tensor::Tensor;
-use caches::Caches;
 use serde_json::json;
 use std::time::{Duration, Instant};
 

@@ -119,7 +119,7 @@ impl<'a> Scheduler<'a> {
             }
         }
         let body = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
-        k.flops = 144 * w.count() * w.inputs;
+        (k.flops, k.direct_flops) = (144 * w.count() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
         k
     }
@@ -187,7 +187,7 @@ impl<'a> Scheduler<'a> {
         }
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
-        e.k.flops = 2 * POINTS * channels * w.outputs * rows;
+        (e.k.flops, e.k.direct_flops) = (2 * POINTS * channels * w.outputs * rows, Some(w.direct_flops()));
         chunked(&mut e.k, &[p, half], body);
         self.launch(e.k, steps);
         Ok(())
@@ -249,7 +249,7 @@ impl<'a> Scheduler<'a> {
                 body.extend(guarded(&mut e.k, &[&high, &wide], inside));
             }
         }
-        e.k.flops = 130 * w.count() * w.outputs;
+        (e.k.flops, e.k.direct_flops) = (130 * w.count() * w.outputs, Some(0));
         chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
         Ok(())

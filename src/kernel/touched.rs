@@ -1,0 +1,120 @@
+//! How much of its buffers a kernel reads and writes.
+use super::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, Place, Stmt, VarId};
+use crate::util::id_vec::IdVec;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Bytes that a launch needs from outside of its registers and stack, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Of constants.
+    pub constants: u64,
+    /// Of arguments, results and what kernels hand on.
+    pub values: u64,
+}
+
+impl Kernel {
+    /// What a launch touches: of each buffer as many elements as its indices can name, at most what lies between the least
+    /// and the largest of them.
+    pub fn touched(&self, buffers: &IdVec<BufId, Buffer>) -> Touched {
+        let mut sum = Touched::default();
+        for (buffer, indices) in self.accesses() {
+            let Buffer { dtype, elements, place } = buffers[buffer];
+            let (mut named, mut low, mut high) = (0u64, i64::MAX, i64::MIN);
+            for index in indices {
+                let mut vars = BTreeSet::new();
+                self.vars_of(index, &mut vars);
+                let count = vars.iter().fold(1u64, |n, &v| n.saturating_mul(self.vars[v]));
+                named = named.saturating_add(count);
+                let (least, most) = index.range(&self.vars);
+                (low, high) = (low.min(least), high.max(most));
+            }
+            let between = high.saturating_sub(low).saturating_add(1).max(0) as u64;
+            let bytes = named.min(between).min(elements) * dtype.bytes() as u64;
+            match place {
+                Place::Weights(_) => sum.constants += bytes,
+                Place::Arg(_) | Place::Result(_) | Place::Workspace(_) => sum.values += bytes,
+                Place::Stack => {}
+            }
+        }
+        sum
+    }
+
+    /// The different indices by which each buffer is read or written.
+    fn accesses(&self) -> BTreeMap<BufId, BTreeSet<&Index>> {
+        let mut all: BTreeMap<BufId, BTreeSet<&Index>> = BTreeMap::new();
+        for e in self.exprs.values() {
+            if let Expr::Load(buf, index) | Expr::Pair(buf, index) = e {
+                all.entry(*buf).or_default().insert(index);
+            }
+        }
+        let mut open: Vec<&[Stmt]> = vec![&self.body];
+        while let Some(body) = open.pop() {
+            for s in body {
+                match s {
+                    Stmt::Store { buf, index, .. } => {
+                        all.entry(*buf).or_default().insert(index);
+                    }
+                    Stmt::For { body, .. }
+                    | Stmt::Let { body, .. }
+                    | Stmt::If { body, .. }
+                    | Stmt::While { body, .. } => open.push(body),
+                    Stmt::Set { .. } => {}
+                }
+            }
+        }
+        all
+    }
+
+    fn vars_of(&self, index: &Index, found: &mut BTreeSet<VarId>) {
+        for (atom, _) in &index.terms {
+            match atom {
+                Atom::Var(v) => {
+                    found.insert(*v);
+                }
+                Atom::Div(x, _) | Atom::Rem(x, _) | Atom::Clamp(x, _, _) => self.vars_of(x, found),
+                Atom::Value(e) => self.vars_below(*e, found),
+            }
+        }
+    }
+
+    fn vars_below(&self, root: ExprId, found: &mut BTreeSet<VarId>) {
+        let (mut open, mut seen) = (vec![root], BTreeSet::new());
+        while let Some(id) = open.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match &self.exprs[id] {
+                Expr::Const(..) => {}
+                Expr::Op(_, args, _) => open.extend(args),
+                Expr::PairSum { x, y, z } => open.extend([x, y, z]),
+                Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
+                    self.vars_of(x, found)
+                }
+                Expr::Reg(_, x) | Expr::Lanes(_, x, _, _) | Expr::Fold(_, _, x) => self.vars_of(x, found),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::DType;
+
+    #[test]
+    fn a_part_of_a_buffer_counts_as_the_part() {
+        let mut buffers = IdVec::default();
+        let mut buffer = |place| buffers.push(Buffer { dtype: DType::F32, elements: 1000, place });
+        let (table, rows, out) = (buffer(Place::Weights(0)), buffer(Place::Arg(0)), buffer(Place::Workspace(0)));
+        let mut k = Kernel::default();
+        let (i, j) = (k.var(3), k.var(10));
+        // rows of a table that another buffer names, into every second column of the result
+        let row = k.expr(Expr::Load(rows, Index::var(i)));
+        let at = Index::atom(Atom::Value(row)).scale(10).add(&Index::var(j));
+        let value = k.expr(Expr::Load(table, at));
+        let index = Index::var(i).scale(20).add(&Index::var(j).scale(2));
+        k.body = vec![Stmt::Store { buf: out, index, value }];
+        let touched = k.touched(&buffers);
+        assert_eq!(touched, Touched { constants: 30 * 4, values: (3 + 30) * 4 });
+    }
+}
