@@ -1,14 +1,18 @@
 //! How few kernels and buffers a module becomes: what is fused is read from the kernels themselves.
 use tfaot::compile;
 use tfaot::hlo::text;
-use tfaot::kernel::{Place, Program};
+use tfaot::kernel::{Place, Program, Step};
 use tfaot::target::Target;
 
 const FOLDERS: &str = "add { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }\n\
      max { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b) }\n";
 
 fn program(entry: &str) -> Program {
-    let module = text::parse(&format!("HloModule m\n{FOLDERS}ENTRY e {{\n{entry}}}\n")).expect("sound HLO text");
+    with(FOLDERS, entry)
+}
+
+fn with(callees: &str, entry: &str) -> Program {
+    let module = text::parse(&format!("HloModule m\n{callees}ENTRY e {{\n{entry}}}\n")).expect("sound HLO text");
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a known processor");
     let lowered = compile::wrap(module).expect("arrays in and out");
     compile::plan(lowered, "m", "m", &target).expect("kernels").1
@@ -141,4 +145,37 @@ fn only_kernels_with_work_for_two_are_shared() {
     assert_eq!((each("negate", 1 << 14), each("tanh", 1 << 14)), (vec![false], vec![true]));
     let copy = shared("x = f32[512,512] parameter(0)\n ROOT y = f32[512,512] transpose(x), dimensions={1,0}\n");
     assert_eq!(copy, [true]);
+}
+
+/// Loops of 200 rounds of `tanh` over `f32[900]`.
+const LOOPS: &str = "body { p = (s32[], f32[900]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n one = s32[] constant(1)\n\
+     next = s32[] add(i, one)\n x = f32[900] get-tuple-element(p), index=1\n y = f32[900] tanh(x)\n\
+     ROOT r = (s32[], f32[900]) tuple(next, y) }\n\
+     more { p = (s32[], f32[900]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n n = s32[] constant(200)\n\
+     ROOT go = pred[] compare(i, n), direction=LT }\n";
+
+/// Two of those loops, the second from `start` on.
+fn two_loops(start: &str) -> Program {
+    with(
+        LOOPS,
+        &format!(
+            "x = f32[900] parameter(0)\n nil = s32[] constant(0)\n s = (s32[], f32[900]) tuple(nil, x)\n\
+             a = (s32[], f32[900]) while(s), condition=more, body=body\n u = f32[900] get-tuple-element(a), index=1\n\
+             q = f32[900] cosine({start})\n t = (s32[], f32[900]) tuple(nil, q)\n\
+             b = (s32[], f32[900]) while(t), condition=more, body=body\n v = f32[900] get-tuple-element(b), index=1\n\
+             ROOT r = (f32[900], f32[900]) tuple(u, v)\n"
+        ),
+    )
+}
+
+#[test]
+fn loops_that_need_nothing_of_one_another_run_at_once() {
+    let p = two_loops("x");
+    assert!(
+        p.steps.iter().any(|s| matches!(s, Step::Together(parts) if parts.len() == 2)),
+        "{}",
+        tfaot::kernel::print(&p)
+    );
+    let p = two_loops("u");
+    assert!(!p.steps.iter().any(|s| matches!(s, Step::Together(_))), "{}", tfaot::kernel::print(&p));
 }

@@ -115,7 +115,17 @@ fn code(
     );
     let functions = Functions::emit(out, program, target, group)?;
     supported(out, name, target, linkage);
-    Driver { program, functions: &functions, launches, linkage, out: String::new(), next: 0 }.finish(out, target);
+    let driver = Driver {
+        program,
+        functions: &functions,
+        launches,
+        linkage,
+        out: String::new(),
+        functions_out: String::new(),
+        is_part: false,
+        next: 0,
+    };
+    driver.finish(out, target);
     let _ = writeln!(
         out,
         "attributes #{group} = {{ nounwind \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind \"no-builtins\" }}",
@@ -251,7 +261,12 @@ struct Driver<'a> {
     functions: &'a Functions,
     launches: Launches,
     linkage: Linkage,
+    /// The driver's text.
     out: String,
+    /// Functions beside it.
+    functions_out: String,
+    /// Whether steps are written that another thread may run, which has no executor.
+    is_part: bool,
     next: usize,
 }
 
@@ -261,7 +276,8 @@ impl Driver<'_> {
         let Linkage { visibility, attributes } = self.linkage;
         let plain = attributes + 1;
         self.steps(&self.program.steps);
-        let words = 1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0);
+        let words = self.words();
+        *out += &self.functions_out;
         let test = match target.level() {
             Level::Sse2 | Level::Neon => "  br label %go\n".to_string(),
             Level::Avx2 | Level::Avx512 => format!(
@@ -321,8 +337,55 @@ impl Driver<'_> {
                     }
                     let _ = writeln!(self.out, "join{n}:");
                 }
+                Step::Together(parts) => match self.launches {
+                    Launches::Direct => self.together(parts),
+                    // so that the executor sees every kernel
+                    Launches::Observed => parts.iter().for_each(|part| self.steps(part)),
+                },
             }
         }
+    }
+
+    /// One function of all parts, by their numbers, which finds the arguments of the call in the closure.
+    fn together(&mut self, parts: &[Vec<Step>]) {
+        let n = self.fresh();
+        let name = self.program.name.clone();
+        let (out, is_part) = (std::mem::take(&mut self.out), std::mem::replace(&mut self.is_part, true));
+        for (i, part) in parts.iter().enumerate() {
+            let _ = writeln!(self.out, "part{n}.{i}:");
+            self.steps(part);
+            let _ = writeln!(self.out, "  br label %next{n}");
+        }
+        let body = std::mem::replace(&mut self.out, out);
+        self.is_part = is_part;
+        let cases: Vec<String> = (1..parts.len()).map(|i| format!("i64 {i}, label %part{n}.{i}")).collect();
+        let words = self.words();
+        let _ = write!(
+            self.functions_out,
+            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr i8, ptr %call, i64 8\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr i8, ptr %call, i64 16\n  %workspace = load ptr, ptr %call2\n  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
+            self.linkage.attributes + 1,
+            cases.join(" ")
+        );
+        for (word, value) in ["%args", "%results", "%workspace"].into_iter().enumerate() {
+            let at = self.fresh();
+            let _ = writeln!(
+                self.out,
+                "  %c{at} = getelementptr i8, ptr %closure, i64 {}\n  store ptr {value}, ptr %c{at}",
+                8 * word
+            );
+        }
+        let exec = if self.is_part { "null" } else { "%exec" };
+        let _ = writeln!(
+            self.out,
+            "  call void @{name}_launch(ptr {exec}, ptr @{name}_t{n}, ptr %closure, i64 {})",
+            parts.len()
+        );
+    }
+
+    /// Words of a closure.
+    fn words(&self) -> usize {
+        // those of parts hold the three pointers of the call
+        3.max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
     }
 
     fn launch(&mut self, id: KernelId) {
@@ -340,7 +403,8 @@ impl Driver<'_> {
             );
         }
         let name = &self.program.name;
-        let exec = if kernel.is_shared() || self.launches == Launches::Observed { "%exec" } else { "null" };
+        let shared = kernel.is_shared() || self.launches == Launches::Observed;
+        let exec = if shared && !self.is_part { "%exec" } else { "null" };
         let _ = writeln!(
             self.out,
             "  call void @{name}_launch(ptr {exec}, ptr @{name}_k{}, ptr %closure, i64 {n})",

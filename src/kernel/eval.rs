@@ -75,6 +75,7 @@ impl Machine<'_> {
                         self.steps(branch)?;
                     }
                 }
+                Step::Together(parts) => parts.iter().try_for_each(|part| self.steps(part))?,
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! A [`Program`] is a list of [`Kernel`]s and the [`Step`]s that launch them. A kernel is one function of a range of chunks
 //! (its outermost loop, which an executor may split); inside are loops of constant extent, stores, and registers.
 //! Expressions live in an arena of the kernel and are shared; indices are sums of [`Atom`]s (see [`index`]).
+mod access;
 mod eval;
 pub mod index;
 mod text;
@@ -10,6 +11,7 @@ mod touched;
 mod verify;
 mod work;
 
+pub use access::Access;
 pub use eval::evaluate;
 pub use index::{Atom, Index};
 pub use text::print;
@@ -221,6 +223,9 @@ pub enum Step {
         /// The branches.
         branches: Vec<Vec<Step>>,
     },
+    /// Runs lists of steps of which none writes what another touches: at once, where the executor has several threads. Each
+    /// list runs on one thread.
+    Together(Vec<Vec<Step>>),
 }
 
 /// A compiled function before it is machine code.
@@ -287,13 +292,16 @@ impl Kernel {
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }
-    /// The buffers that it reads or writes, each once.
-    pub fn buffers(&self) -> Vec<BufId> {
-        let loads = self.exprs.values().filter_map(|e| match e {
+    /// The buffers that its loads read.
+    fn loads(&self) -> impl Iterator<Item = BufId> + '_ {
+        self.exprs.values().filter_map(|e| match e {
             Expr::Load(b, _) | Expr::Pair(b, _) => Some(*b),
             _ => None,
-        });
-        let mut all: Vec<BufId> = loads.collect();
+        })
+    }
+    /// The buffers that it reads or writes, each once.
+    pub fn buffers(&self) -> Vec<BufId> {
+        let mut all: Vec<BufId> = self.loads().collect();
         stores(&self.body, &mut all);
         all.sort_unstable();
         all.dedup();

@@ -41,6 +41,12 @@ fn steps(out: &mut String, all: &[Step], depth: usize) {
                     steps(out, b, depth + 1);
                 }
             }
+            Step::Together(parts) => {
+                for (i, part) in parts.iter().enumerate() {
+                    let _ = writeln!(out, "{pad}{}", if i == 0 { "together" } else { "and" });
+                    steps(out, part, depth + 1);
+                }
+            }
         }
     }
 }

@@ -38,6 +38,7 @@ impl Lives {
                     branches.iter().for_each(|branch| self.steps(program, branch));
                     self.close(start, *selector);
                 }
+                Step::Together(parts) => parts.iter().for_each(|part| self.steps(program, part)),
             }
         }
     }

@@ -1,32 +1,64 @@
 //! Where intermediate buffers lie in the workspace: intervals of launches, largest first, first fit; and an independent check.
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Place, Program};
+use crate::kernel::{BufId, Place, Program, Step};
 use crate::util::id_vec::Id;
 use std::collections::BTreeMap;
 
 /// Bytes to which every buffer is aligned.
 const ALIGN: u64 = 64;
 
-/// Which launches touch which buffers, in program order.
+/// Which launches touch which buffers, in the order of the steps.
 #[derive(Clone, Debug, Default)]
-pub struct Uses {
+struct Uses {
     /// First and last launch of each buffer.
-    pub intervals: BTreeMap<BufId, (usize, usize)>,
+    intervals: BTreeMap<BufId, (usize, usize)>,
     /// Number of launches so far.
-    pub clock: usize,
+    clock: usize,
 }
 
 impl Uses {
+    /// Of all steps.
+    fn of(program: &Program) -> Uses {
+        let mut uses = Uses::default();
+        uses.steps(program, &program.steps);
+        uses
+    }
+
+    fn steps(&mut self, program: &Program, all: &[Step]) {
+        for step in all {
+            let start = self.clock;
+            match step {
+                Step::Launch(kernel) => self.touch(program.kernels[*kernel].buffers()),
+                Step::While { cond, pred, body } => {
+                    self.steps(program, cond);
+                    self.touch([*pred]);
+                    self.steps(program, body);
+                    self.close(start);
+                }
+                Step::Branch { selector, branches } => {
+                    self.touch([*selector]);
+                    branches.iter().for_each(|branch| self.steps(program, branch));
+                    self.close(start);
+                }
+                Step::Together(parts) => {
+                    parts.iter().for_each(|part| self.steps(program, part));
+                    self.widen(start);
+                }
+            }
+        }
+    }
+
     /// The next launch touches these.
-    pub fn launch(&mut self, buffers: impl IntoIterator<Item = BufId>) {
+    fn touch(&mut self, buffers: impl IntoIterator<Item = BufId>) {
         for b in buffers {
             let slot = self.intervals.entry(b).or_insert((self.clock, self.clock));
             slot.1 = self.clock;
         }
         self.clock += 1;
     }
-    /// What a loop from `start` reads from before it must live until its end.
-    pub fn close_loop(&mut self, start: usize) {
+
+    /// What steps from `start` on read from before them lives until their end.
+    fn close(&mut self, start: usize) {
         let end = self.clock;
         for (first, last) in self.intervals.values_mut() {
             if *first < start && *last >= start {
@@ -35,10 +67,20 @@ impl Uses {
         }
         self.clock += 1;
     }
+
+    /// What steps from `start` on touch lives from the first of them to the last: they run at once.
+    fn widen(&mut self, start: usize) {
+        let end = self.clock;
+        for (first, last) in self.intervals.values_mut().filter(|i| i.1 >= start) {
+            (*first, *last) = ((*first).min(start), end);
+        }
+        self.clock += 1;
+    }
 }
 
 /// Gives each workspace buffer its offset.
-pub fn plan(program: &mut Program, uses: &Uses) -> Result<()> {
+pub fn plan(program: &mut Program) -> Result<()> {
+    let uses = Uses::of(program);
     let mut todo: Vec<(BufId, u64, (usize, usize))> = uses
         .intervals
         .iter()
@@ -67,7 +109,7 @@ pub fn plan(program: &mut Program, uses: &Uses) -> Result<()> {
         top = top.max(at + size);
     }
     program.workspace_bytes = top;
-    check(program, uses)
+    check(program, &uses)
 }
 
 /// No two buffers that live at the same launch share a byte.

@@ -6,6 +6,7 @@ mod memory_plan;
 mod nest;
 mod phases;
 mod stored;
+mod together;
 mod weights;
 mod winograd;
 
@@ -19,7 +20,6 @@ use crate::util::id_vec::IdVec;
 use fuse::{Fate, Plan};
 use in_place::Lifetimes;
 use layout::{Layout, Spot};
-use memory_plan::Uses;
 use std::collections::{HashMap, HashSet};
 use weights::Weights;
 
@@ -33,8 +33,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         ..Program::default()
     };
     let module = &lowered.module;
-    let (weights, uses, spare_bytes) = (Weights::default(), Uses::default(), spare_bytes(module));
-    let mut s = Scheduler { module, target, program, weights, uses, depth: 0, spare_bytes };
+    let (weights, spare_bytes) = (Weights::default(), spare_bytes(module));
+    let mut s = Scheduler { module, target, program, weights, depth: 0, spare_bytes };
     let mut args = Vec::new();
     for (i, t) in lowered.args.iter().enumerate() {
         let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
@@ -49,8 +49,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     s.program.steps = steps;
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
-    let uses = std::mem::take(&mut s.uses);
-    memory_plan::plan(&mut s.program, &uses)?;
+    together::gather(&mut s.program);
+    memory_plan::plan(&mut s.program)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     crate::kernel::verify(&s.program)?;
     Ok(s.program)
@@ -113,7 +113,6 @@ struct Scheduler<'a> {
     target: &'a Target,
     program: Program,
     weights: Weights,
-    uses: Uses,
     depth: usize,
     /// By how much constants may still grow for speed.
     spare_bytes: u64,
@@ -190,7 +189,6 @@ impl<'a> Scheduler<'a> {
 
     /// Adds a kernel and its launch.
     fn launch(&mut self, kernel: Kernel, steps: &mut Vec<Step>) {
-        self.uses.launch(kernel.buffers());
         let id: KernelId = self.program.kernels.push(kernel);
         steps.push(Step::Launch(id));
     }
@@ -335,11 +333,9 @@ impl<'a> Scheduler<'a> {
                 self.copy(from, state.leaves[i], steps);
             }
         }
-        let start = self.uses.clock;
         let mut cond_steps = Vec::new();
         let pred = self.computation(cond, vec![state.clone()], Params::Borrowed, &mut cond_steps)?;
         let pred = *pred.leaves.first().ok_or_else(|| refuse(scope.comp, id, ""))?;
-        self.uses.launch([pred]);
         let mut body_steps = Vec::new();
         let next = self.computation(body, vec![state.clone()], Params::Owned, &mut body_steps)?;
         // A result that is another part of the old state is saved before anything is overwritten.
@@ -357,8 +353,6 @@ impl<'a> Scheduler<'a> {
                 self.copy(from, to, &mut body_steps);
             }
         }
-        self.uses.launch(state.leaves.iter().copied());
-        self.uses.close_loop(start);
         steps.push(Step::While { cond: cond_steps, pred, body: body_steps });
         Ok(state)
     }
@@ -374,8 +368,6 @@ impl<'a> Scheduler<'a> {
         let selector = self.value(scope, operands[0])?;
         let selector = *selector.leaves.first().ok_or_else(|| refuse(scope.comp, id, ""))?;
         let out = self.fresh(&scope.comp[id].shape);
-        let start = self.uses.clock;
-        self.uses.launch([selector]);
         let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {
             let arg = self.value(scope, operands[i + 1])?;
@@ -386,11 +378,6 @@ impl<'a> Scheduler<'a> {
             }
             all.push(branch_steps);
         }
-        self.uses.launch(
-            operands[1..].iter().filter_map(|o| scope.values.get(o)).flat_map(|v| v.leaves.clone()).collect::<Vec<_>>(),
-        );
-        self.uses.close_loop(start);
-        self.uses.launch(out.leaves.iter().copied());
         steps.push(Step::Branch { selector, branches: all });
         Ok(out)
     }

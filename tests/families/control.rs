@@ -1,5 +1,5 @@
 //! `loops`: states of several arrays that a body changes step by step, with products, updates in place, swaps, lists and
-//! branches in it.
+//! branches in it. `loops_together`: several loops, which run at once where they need nothing of one another.
 use super::common::random::Random;
 use super::text::{Case, Fill, Rule, Text, shape, some};
 use tfaot::tensor::DType;
@@ -119,4 +119,59 @@ fn branches(t: &mut Text, dtype: DType, x: &str, both: &str) {
         "reversed",
         format!("reversed {{\n{parts}  c = {x} subtract(b, a)\n  ROOT r = {x} reverse(c), dimensions={{1}}\n}}\n"),
     );
+}
+
+/// Two or three loops that need nothing of one another, or the result of one before, with pointwise steps between them: what
+/// runs at once where there are threads.
+pub fn loops_together(r: &mut Random) -> Case {
+    let mut t = Text::default();
+    let dtype = r.of(&[DType::F32, DType::F32, DType::F64]);
+    let (m, n) = (1 + some(r, 9), 1 + some(r, 70));
+    let mut known = vec![t.param(dtype, &[m, n], Fill::Quarters), t.param(dtype, &[m, n], Fill::Quarters)];
+    let x = shape(dtype, &[m, n]);
+    let d = dtype.name();
+    for number in 0..2 + r.below(2) {
+        let (steps, kind) = (1 + r.below(6), r.below(3));
+        let state = format!("(s32[], {x}, {x})");
+        let step = match kind {
+            0 => format!("  y = {x} tanh(a)\n  z = {x} subtract(y, b)\n"),
+            1 => format!("  l = {x} logistic(b)\n  y = {x} multiply(l, a)\n  z = {x} maximum(y, b)\n"),
+            _ => format!("  v = {x} reverse(a), dimensions={{1}}\n  y = {x} sine(v)\n  z = {x} add(y, a)\n"),
+        };
+        t.comp(
+            &format!("y_body{number}"),
+            format!(
+                "y_body{number} {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  a = {x} get-tuple-element(p), index=1\n  b = {x} get-tuple-element(p), index=2\n{step}  one = s32[] constant(1)\n  next = s32[] add(i, one)\n  ROOT r = {state} tuple(next, y, z)\n}}\n"
+            ),
+        );
+        t.comp(
+            &format!("x_more{number}"),
+            format!(
+                "x_more{number} {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n  n = s32[] constant({steps})\n  ROOT go = pred[] compare(i, n), direction=LT\n}}\n"
+            ),
+        );
+        let zero = t.scalar(DType::S32, 0);
+        let first = known[r.below(known.len())].clone();
+        let second = known[r.below(known.len())].clone();
+        let initial = t.line(&state, format_args!("tuple({}, {}, {})", zero.name, first.name, second.name));
+        let end = t.line(&state, format_args!("while({initial}), condition=x_more{number}, body=y_body{number}"));
+        for index in 1..3 {
+            let y = t.op(dtype, &[m, n], format_args!("get-tuple-element({end}), index={index}"));
+            t.result(&y, Rule::Close(1e-4));
+            // needed by a later loop, or only in its way
+            if r.below(2) == 0 {
+                let half = t.op(dtype, &[], format_args!("constant({})", if d == "f64" { "0.5" } else { "0.25" }));
+                let half = t.broadcast(&half, &[m, n], &[]);
+                let less = t.binary("multiply", &y, &half);
+                if r.below(2) == 0 {
+                    known.push(less);
+                } else {
+                    t.result(&less, Rule::Close(1e-4));
+                }
+            }
+        }
+        let other = t.binary("add", &first, &second);
+        known.push(other);
+    }
+    t.finish()
 }

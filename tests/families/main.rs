@@ -35,5 +35,5 @@ families! {
     order: sort top_k;
     places: gather slices scatter;
     solvers: linalg expanded;
-    control: loops;
+    control: loops loops_together;
 }

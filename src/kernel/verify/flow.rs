@@ -1,7 +1,7 @@
-//! Rules of the steps: k9 and k10. Which buffers hold values is followed through launches, branches and loops; a store to
+//! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
 //! memory that another buffer shares makes that one undefined.
 use super::{Fault, bytes};
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt};
+use crate::kernel::{Access, BufId, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt};
 use crate::util::id_vec::Id;
 use std::collections::BTreeSet;
 
@@ -98,6 +98,10 @@ impl Flow<'_> {
                     }
                     *defined = joined.unwrap_or_else(|| defined.clone());
                 }
+                Step::Together(parts) => {
+                    self.apart(parts)?;
+                    parts.iter().try_for_each(|part| self.steps(part, defined))?;
+                }
             }
         }
         Ok(())
@@ -122,6 +126,22 @@ impl Flow<'_> {
         }
         let stays = |b: &BufId| self.program.buffers[*b].place != Place::Stack;
         defined.extend(touched.stores.iter().map(|s| s.0).filter(stays));
+        Ok(())
+    }
+
+    /// k11.
+    fn apart(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
+        let touched: Vec<Access> = parts.iter().map(|part| Access::of(self.program, part)).collect();
+        for (i, part) in touched.iter().enumerate() {
+            for &written in &part.written {
+                let memory = self.shared[written.index()].iter().copied().chain([written]);
+                let others = touched.iter().enumerate().filter(|other| other.0 != i);
+                let met = |b: &BufId| others.clone().any(|(_, o)| o.read.contains(b) || o.written.contains(b));
+                if let Some(b) = memory.into_iter().find(met) {
+                    return Err(format!("k11: b{} is written while b{} is in use", written.0, b.0));
+                }
+            }
+        }
         Ok(())
     }
 

@@ -12,6 +12,7 @@
 //! | k8 | arguments and constants are never stored to; places lie inside the constants and the workspace |
 //! | k9 | memory is defined before it is read, on every path through the steps, and not overwritten by another buffer between |
 //! | k10 | a launch reads a buffer that it overwrites through another one only element for element |
+//! | k11 | of steps that run at once none writes memory that another touches |
 mod body;
 mod flow;
 

@@ -1,0 +1,57 @@
+//! Which buffers steps read and write.
+use super::{BufId, Program, Step, stores};
+use std::collections::BTreeSet;
+
+/// The buffers that some steps touch.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Buffers that are read, those of conditions among them.
+    pub read: BTreeSet<BufId>,
+    /// Buffers that are written.
+    pub written: BTreeSet<BufId>,
+}
+
+impl Access {
+    /// Those of `steps`, of loops and branches whatever way they may go.
+    pub fn of(program: &Program, steps: &[Step]) -> Access {
+        let mut access = Access::default();
+        steps.iter().for_each(|step| access.add(program, step));
+        access
+    }
+
+    /// Adds those of one step.
+    pub fn add(&mut self, program: &Program, step: &Step) {
+        let mut all = |steps: &[Step]| steps.iter().for_each(|step| self.add(program, step));
+        match step {
+            Step::Launch(kernel) => {
+                let kernel = &program.kernels[*kernel];
+                let mut written = Vec::new();
+                stores(&kernel.body, &mut written);
+                self.read.extend(kernel.loads());
+                self.written.extend(written);
+            }
+            Step::While { cond, pred, body } => {
+                all(cond);
+                all(body);
+                self.read.insert(*pred);
+            }
+            Step::Branch { selector, branches } => {
+                branches.iter().for_each(|branch| all(branch));
+                self.read.insert(*selector);
+            }
+            Step::Together(parts) => parts.iter().for_each(|part| all(part)),
+        }
+    }
+
+    /// Adds what `other` touches.
+    pub fn join(&mut self, other: Access) {
+        self.read.extend(other.read);
+        self.written.extend(other.written);
+    }
+
+    /// Whether one of both writes what the other touches, so that their order matters.
+    pub fn conflicts(&self, other: &Access) -> bool {
+        let writes = |a: &Access, b: &Access| !a.written.is_disjoint(&b.read) || !a.written.is_disjoint(&b.written);
+        writes(self, other) || writes(other, self)
+    }
+}

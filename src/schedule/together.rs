@@ -1,0 +1,116 @@
+//! Loops that need nothing of one another run at once, each on one thread: the two directions of a recurrent net, whose
+//! kernels are too small to be shared by threads.
+//!
+//! A loop is taken as a part where its rounds do enough to be worth a thread, most of it in kernels that are not shared. What
+//! stands between two such loops moves before the first where that needs nothing of it, and else behind both. The order in
+//! which anything is added does not change, so that results have the same bits on any number of threads.
+use crate::kernel::{Access, Program, Step};
+use std::collections::VecDeque;
+
+/// Operations of a round that are worth another thread: a loop of twenty such rounds takes as long as to hand over and wait.
+const WORTH_A_THREAD: u64 = 500;
+
+/// Most steps between two loops that are looked at.
+const FARTHEST: usize = 256;
+
+/// A step and what it touches.
+struct Touching {
+    step: Step,
+    access: Access,
+}
+
+/// Puts the loops of `program` together that can run at once.
+pub fn gather(program: &mut Program) {
+    let steps = std::mem::take(&mut program.steps);
+    let touching = |step| Touching { access: Access::of(program, std::slice::from_ref(&step)), step };
+    let steps = steps.into_iter().map(touching).collect();
+    program.steps = gathered(program, steps);
+}
+
+/// `steps` with independent loops side by side.
+fn gathered(program: &Program, mut steps: VecDeque<Touching>) -> Vec<Step> {
+    let mut out = Vec::with_capacity(steps.len());
+    while let Some(first) = steps.pop_front() {
+        let members = match is_part(program, &first.step) {
+            true => members(program, &first, steps.iter().take(FARTHEST)),
+            false => Vec::new(),
+        };
+        let Some(&last) = members.last() else {
+            out.push(first.step);
+            continue;
+        };
+        // what needs nothing of a part goes before all of them, the rest behind
+        let mut blocked = first.access;
+        let (mut parts, mut after) = (vec![vec![first.step]], Vec::new());
+        for (i, next) in steps.drain(..=last).enumerate() {
+            if members.contains(&i) {
+                blocked.join(next.access);
+                parts.push(vec![next.step]);
+            } else if next.access.conflicts(&blocked) {
+                blocked.join(next.access.clone());
+                after.push(next);
+            } else {
+                out.push(next.step);
+            }
+        }
+        out.push(Step::Together(parts));
+        after.into_iter().rev().for_each(|next| steps.push_front(next));
+    }
+    out
+}
+
+/// The places among `rest` of the loops that can run beside `first`.
+fn members<'a>(program: &Program, first: &Touching, rest: impl Iterator<Item = &'a Touching>) -> Vec<usize> {
+    let mut blocked = first.access.clone();
+    let mut members = Vec::new();
+    for (i, next) in rest.enumerate() {
+        let free = !next.access.conflicts(&blocked);
+        if free && is_part(program, &next.step) {
+            members.push(i);
+        } else if free {
+            continue;
+        }
+        blocked.join(next.access.clone());
+    }
+    members
+}
+
+/// Whether `step` is a loop that is worth a thread of its own.
+fn is_part(program: &Program, step: &Step) -> bool {
+    let Step::While { body, .. } = step else { return false };
+    let work = Work::of(program, body);
+    work.alone >= WORTH_A_THREAD && work.alone >= work.shared
+}
+
+/// Operations of steps, of branches all and of loops one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    /// In kernels that are offered to other threads.
+    shared: u64,
+    /// In the others.
+    alone: u64,
+}
+
+impl Work {
+    fn of(program: &Program, steps: &[Step]) -> Work {
+        let mut work = Work::default();
+        steps.iter().for_each(|step| work.add(program, step));
+        work
+    }
+
+    fn add(&mut self, program: &Program, step: &Step) {
+        let mut all = |steps: &[Step]| steps.iter().for_each(|step| self.add(program, step));
+        match step {
+            Step::Launch(kernel) => {
+                let kernel = &program.kernels[*kernel];
+                let sum = if kernel.is_shared() { &mut self.shared } else { &mut self.alone };
+                *sum = sum.saturating_add(kernel.work());
+            }
+            Step::While { cond, body, .. } => {
+                all(cond);
+                all(body);
+            }
+            Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().for_each(|steps| all(steps)),
+        }
+    }
+}
