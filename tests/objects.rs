@@ -253,3 +253,30 @@ fn the_pool_shares_the_work() {
     ran(&mut build);
     assert!(ran(&mut Command::new(&built)).contains("the same bits by 1 to 8 threads"));
 }
+
+/// The smallest model: what a call costs beyond its kernel. The bound is that of a function call or ten, where frameworks take
+/// microseconds.
+#[test]
+fn a_call_costs_less_than_50_ns() {
+    let Some(gcc) = program(&["gcc"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let at = |file: &str| folder.path().join(file);
+    let text = r#"
+        node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "shape" value { shape { dim { size: 4 } } } } }
+        node { name: "one" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 1 } } } }
+        node { name: "y" op: "AddV2" input: "x" input: "one" attr { key: "T" value { type: DT_FLOAT } } }
+    "#;
+    std::fs::write(at("graph.pbtxt"), text).expect("written");
+    let name = |path: PathBuf| path.display().to_string();
+    let (file, out) = (name(at("graph.pbtxt")), name(folder.path().to_path_buf()));
+    succeed(&["compile", &file, "-o", &out, "--name", "m", "--fetch", "y:0"]);
+    let mut build = Command::new(gcc);
+    build.args(["-std=c11", "-O2"]).args(STRICT).arg("-I").arg(folder.path()).arg(path("tests/objects/overhead.c"));
+    ran(build.arg(at("m.o")).arg("-o").arg(at("overhead")));
+    let told = ran(&mut Command::new(at("overhead")));
+    let ns: f64 = told.trim().parse().expect("a number of nanoseconds");
+    assert!(ns < 50.0, "a call takes {ns} ns beyond its kernel");
+    println!("{ns} ns a call beyond the kernel");
+}

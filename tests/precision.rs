@@ -141,7 +141,7 @@ fn machines() -> Vec<Machine> {
 fn run(built: &compile::Built, (target, compiler, runner): &Machine, args: &[Tensor]) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
-    write("m.o", &built.object.bytes);
+    write("m.o", &built.object.content.joined());
     write("m.h", tfaot::package::header::header(&built.program, &[target]).as_bytes());
     for (i, arg) in args.iter().enumerate() {
         write(&format!("in.{i}"), &arg.bytes);
@@ -171,7 +171,7 @@ fn machine_code_has_the_bits_of_the_kernels() {
                 compile::build(lowered.clone(), "m", "m", &machine.0, Launches::Direct, &mut None).expect("it compiles")
             };
             let built = build();
-            assert_eq!(built.object.bytes, build().object.bytes, "two compiles differ");
+            assert_eq!(built.object.content, build().object.content, "two compiles differ");
             let want = tfaot::kernel::evaluate(&built.program, &args, MOST).expect("the kernels run");
             let want: Vec<Vec<u8>> = want.iter().map(|t| t.bytes.to_vec()).collect();
             assert!(run(&built, &machine, &args) == want, "{} of {}", machine.0.cpu, built.program.reduced);

@@ -197,7 +197,7 @@ impl Machine {
             tfaot::compile::build(lowered, "m", "m", &self.target, Launches::Direct, &mut None).expect("it compiles");
         let folder = tempfile::tempdir().expect("a scratch folder");
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
-        write("m.o", &built.object.bytes);
+        write("m.o", &built.object.content.joined());
         write("m.h", tfaot::package::header::header(&built.program, &[&self.target]).as_bytes());
         for (i, input) in inputs.iter().enumerate() {
             write(&format!("in.{i}"), &input.bytes);

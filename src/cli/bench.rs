@@ -44,7 +44,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "threads": args.threads,
             "compile_s": compile_s,
             "peak_rss_bytes": peak_rss_bytes(),
-            "object_bytes": built.object.bytes.len(),
+            "object_bytes": built.object.content.len(),
             "workspace_bytes": built.program.workspace_bytes,
             "flops": built.program.flops,
             "cpu": target.cpu,
@@ -56,7 +56,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         out::line(format_args!(
             "min {min_ms:.digits$} ms, median {median_ms:.digits$} ms of {runs} runs on {} threads; {rate:.1} GFLOP/s; compiled in {compile_s:.2} s; object {} bytes, workspace {} bytes",
             args.threads,
-            built.object.bytes.len(),
+            built.object.content.len(),
             built.program.workspace_bytes,
         ))?;
     }

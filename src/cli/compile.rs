@@ -8,8 +8,9 @@ use crate::diag::{Error, Result};
 use crate::package::cpp::{self, ClassName};
 use crate::package::{archive, build_files, files, header, metadata, pool, shared};
 use crate::target::Target;
+use crate::util::pieces::Pieces;
 use crate::{hlo, kernel};
-use bytes::Bytes;
+use std::path::PathBuf;
 
 /// Compiles the graph and writes what `--emit` lists, all of it or nothing.
 pub fn run(args: &CompileArgs) -> Result<Verdict> {
@@ -17,11 +18,8 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
     let targets = graph::targets(&args.target)?;
     let cache = Cache::of(args, &targets);
-    if let Some(entry) = cache.as_ref().and_then(Cache::find) {
-        if !args.graph.quiet {
-            entry.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
-        }
-        return written(args, &entry.files);
+    if let Some(verdict) = cached(args, cache.as_ref())? {
+        return Ok(verdict);
     }
     let front = graph::front(&args.graph)?;
     let mut notes = front.assumptions;
@@ -43,7 +41,7 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
         }
         several => compile::build_variants(front.lowered, &name, &source, several, &mut dumped),
     };
-    let built = built.and_then(|b| dump::built(&mut dumped, &b.module, &b.each, &b.object.bytes).map(|()| b));
+    let built = built.and_then(|b| dump::built(&mut dumped, &b.module, &b.each, &b.object.content).map(|()| b));
     // What was seen before an error helps to find it.
     dump::write(&flags, dumped)?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
@@ -58,11 +56,21 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     if let Some(cache) = cache {
         cache.keep(&Entry { notes, files: all.clone() });
     }
-    written(args, &all)
+    told(&files::write_all(&args.out, &all)?)
 }
 
-fn written(args: &CompileArgs, all: &[(String, Bytes)]) -> Result<Verdict> {
-    for path in files::write_all(&args.out, all)? {
+/// Writes what an earlier compile made; nothing where the cache has nothing whole.
+fn cached(args: &CompileArgs, cache: Option<&Cache>) -> Result<Option<Verdict>> {
+    let Some((cache, found)) = cache.and_then(|cache| Some((cache, cache.find()?))) else { return Ok(None) };
+    let Some(written) = cache.write(&found, &args.out)? else { return Ok(None) };
+    if !args.graph.quiet {
+        found.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
+    }
+    told(&written).map(Some)
+}
+
+fn told(written: &[PathBuf]) -> Result<Verdict> {
+    for path in written {
         out::line(path.display())?;
     }
     Ok(Verdict::Yes)
@@ -83,19 +91,21 @@ fn emitted(asked: &[Emit]) -> Vec<Emit> {
 }
 
 /// The name and the bytes of one file.
-fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Bytes)> {
+fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Pieces)> {
     let name = &built.face.name;
-    let object = &built.object.bytes;
+    let object = &built.object.content;
     let targets: Vec<&Target> = built.each.iter().map(|(_, target)| target).collect();
     // texts of several targets follow one another
     let each = |print: &dyn Fn(&kernel::Program, &Target) -> Result<String>| {
         let texts = built.each.iter().map(|(program, target)| print(program, target)).collect::<Result<Vec<_>>>()?;
-        Ok::<_, Error>(texts.join("\n").into())
+        Ok::<Pieces, Error>(texts.join("\n").into())
     };
     Ok(match emit {
         Emit::Obj => (format!("{name}.o"), object.clone()),
         Emit::Header => (format!("{name}.h"), header::header(&built.face, &targets).into()),
-        Emit::Archive => (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), object, targets[0])?.into()),
+        Emit::Archive => {
+            (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.joined(), targets[0])?.into())
+        }
         Emit::Shared => {
             let file = format!("lib{name}.{}", if targets[0].triple.contains("apple") { "dylib" } else { "so" });
             let bytes = shared::shared(&[object], &file, targets[0])?;
@@ -108,7 +118,7 @@ fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Byte
         Emit::Cpp => (format!("{name}.hpp"), cpp::header(&built.face, class).into()),
         Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(&built.face).into()),
         Emit::Pkgconfig => (format!("{name}.pc"), build_files::pkg_config(&built.face).into()),
-        Emit::Pool => ("tfaot_pool.h".to_string(), Bytes::from_static(pool::HEADER.as_bytes())),
+        Emit::Pool => ("tfaot_pool.h".to_string(), pool::HEADER.as_bytes().into()),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
     })
 }

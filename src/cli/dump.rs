@@ -8,6 +8,7 @@ use crate::hlo::Module;
 use crate::kernel::Program;
 use crate::package::files;
 use crate::target::Target;
+use crate::util::pieces::Pieces;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,14 +47,14 @@ pub fn start<'a>(flags: &'a Flags, module: &Module) -> Option<Dump<'a>> {
 }
 
 /// Adds what a finished compilation has: the module, the buffers of the first program, the code of all.
-pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)], object: &[u8]) -> Result<()> {
+pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
     let (Some(dump), Some((first, _))) = (dump, each.first()) else { return Ok(()) };
     let print = |text| {
         let texts = each.iter().map(|(program, target)| codegen::print(program, target, text));
         texts.collect::<Result<Vec<_>>>().map(|all| all.join("\n"))
     };
     let llvm_ir = [print(Text::LlvmIr)?, print(Text::LlvmIrOptimized)?];
-    dump.after(module, first, llvm_ir, object.to_vec())
+    dump.after(module, first, llvm_ir, object.joined().to_vec())
 }
 
 /// Writes the files that were gathered.

@@ -145,7 +145,7 @@ fn native(args: &HloCall) -> Result<Verdict> {
     let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);
     let built = built.and_then(|b| {
         let each = [(b.program.clone(), target.clone())];
-        dump::built(&mut dumped, &b.module, &each, &b.object.bytes).map(|()| b)
+        dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
     });
     dump::write(&flags, dumped)?;
     let results = built.and_then(|b| super::run::call(&b, &target, &values, args.threads.into()));

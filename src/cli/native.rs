@@ -6,6 +6,7 @@ use crate::kernel::Program;
 use crate::package::shared;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
+use crate::util::pieces::{Content, Pieces};
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, Instant};
 
@@ -107,7 +108,7 @@ impl Session {
     /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the program.
     pub fn new(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
         let program = &built.program;
-        let library = load(&built.object.bytes, &program.name, target)?;
+        let library = load(&built.object.content, &program.name, target)?;
         // SAFETY: the object defines this symbol with this type; the generated header declares it.
         let info = unsafe {
             let symbol = format!("{}_info", program.name);
@@ -183,11 +184,11 @@ fn filled(arg: &Tensor) -> Result<Buffer> {
     Ok(buffer)
 }
 
-fn load(object: &[u8], name: &str, target: &Target) -> Result<libloading::Library> {
+fn load(object: &Pieces, name: &str, target: &Target) -> Result<libloading::Library> {
     let failed = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be written: {e}"));
     let dir = tempfile::tempdir().map_err(failed)?;
     let (input, output) = (dir.path().join("model.o"), dir.path().join("model.so"));
-    std::fs::write(&input, object).map_err(failed)?;
+    std::fs::File::create(&input).and_then(|mut file| object.write_to(&mut file)).map_err(failed)?;
     shared::link(&[input], &output, &format!("lib{name}.so"), target)?;
     // SAFETY: the library is our own output and has no initialisers.
     unsafe { libloading::Library::new(&output) }.map_err(|e| Error::internal("load", e.to_string()))

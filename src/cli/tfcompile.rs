@@ -11,7 +11,7 @@ use crate::hlo::proto;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{files, header, names};
 use crate::target::Target;
-use bytes::Bytes;
+use crate::util::pieces::Pieces;
 use clap::builder::BoolishValueParser;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -125,16 +125,16 @@ pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
     let built = compile::build(front.lowered, &asked.name, &source, &asked.target, Launches::Direct, &mut dumped);
     let built = built.and_then(|b| {
         let each = [(b.program, asked.target)];
-        dump::built(&mut dumped, &b.module, &each, &b.object.bytes)?;
+        dump::built(&mut dumped, &b.module, &each, &b.object.content)?;
         Ok((each, b.object))
     });
     dump::write(&flags, dumped)?;
     let ([(program, target)], object) = built.map_err(|e| graph::in_file(e, &graph))?;
 
-    let empty = Bytes::from(codegen::assemble("", &target)?);
+    let empty = Pieces::from(codegen::assemble("", &target)?);
     let text = cpp::whole_header(&program, &header::header(&program, &[&target]), &asked.class);
     let mut all = vec![
-        (named(&args.out_function_object), object.bytes),
+        (named(&args.out_function_object), object.content),
         (named(&args.out_header), text.into()),
         (named(&args.out_metadata_object), empty.clone()),
     ];

@@ -8,7 +8,6 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
 };
-use tempfile::NamedTempFile;
 
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
@@ -53,17 +52,13 @@ fn with_module<T>(
     then(&module, &machine)
 }
 
-/// The relocatable object of LLVM text, in a temporary file: in memory LLVM holds it twice, and it is as large as the weights.
-///
-/// Errors: `Code::Io` where no temporary file can be written.
-pub fn object(text: &str, target: &Target) -> Result<NamedTempFile> {
-    let file = tempfile::Builder::new().prefix("tfaot-").suffix(".o").tempfile();
-    let file = file.map_err(|e| Error::user(Code::Io, format!("no temporary file could be used: {e}")))?;
+/// The relocatable object of LLVM text.
+pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
     with_module(text, target, |module, machine| {
-        let written = machine.write_to_file(module, FileType::Object, file.path());
-        written.map_err(|e| Error::internal("llvm emit", e.to_string()))
-    })?;
-    Ok(file)
+        let written = machine.write_to_memory_buffer(module, FileType::Object);
+        let buffer = written.map_err(|e| Error::internal("llvm emit", e.to_string()))?;
+        Ok(buffer.as_slice().to_vec())
+    })
 }
 
 /// LLVM's name of this machine's processor.

@@ -1,7 +1,8 @@
 //! Kernels to machine code: LLVM text by our own small emitter, LLVM for registers and instructions, and the weights
-//! written into the finished object beside LLVM (100 MB of constants take it minutes).
+//! put behind the object that LLVM made (100 MB of constants take it minutes).
 mod complex;
 mod convert;
+mod elf;
 mod float;
 mod function;
 mod integer;
@@ -15,20 +16,17 @@ mod value;
 pub use module::E_CPU;
 
 use crate::diag::{Code, Error, Result};
-use crate::import::mmap::map_file;
 use crate::kernel::{KernelId, Program};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
-use bytes::Bytes;
-use object::{Object as _, ObjectSection, ObjectSymbol};
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use crate::util::pieces::Pieces;
+use object::{Object as _, ObjectSymbol};
 
 /// A relocatable object, whole: code, weights, metadata.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// The file's bytes.
-    pub bytes: Bytes,
+    /// The file's content; weights are shared with the program.
+    pub content: Pieces,
 }
 
 /// What else a compile can print.
@@ -72,20 +70,37 @@ pub fn compile_variants(face: &Program, variants: &[(Program, Target)]) -> Resul
 
 /// LLVM's text to an object with the weights of `programs` in it.
 ///
-/// The weights are written into the file that LLVM made, and the object is that file, mapped: they are never in memory twice.
+/// Errors: `Code::UnknownTarget` where the target's objects are no ELF.
 fn finish(text: &str, target: &Target, programs: &[&Program]) -> Result<Object> {
-    let mut made = llvm::object(text, target)?;
-    let bytes = map_file(made.as_file()).map_err(unusable)?;
-    no_strays(&bytes)?;
-    for program in programs {
-        patch(&bytes, made.as_file_mut(), program)?;
+    if !llvm::object("", target)?.starts_with(elf::MAGIC) {
+        return Err(Error::user(
+            Code::UnknownTarget,
+            format!("objects for `{}` are not ELF; targets whose objects are ELF are supported", target.triple),
+        ));
     }
-    drop(bytes);
-    Ok(Object { bytes: map_file(made.as_file()).map_err(unusable)? })
-}
-
-fn unusable(e: std::io::Error) -> Error {
-    Error::user(Code::Io, format!("no temporary file could be used: {e}"))
+    let mut made = llvm::object(text, target)?;
+    no_strays(&made)?;
+    let mut content = Pieces::default();
+    let mut end = made.len() as u64;
+    for program in programs {
+        end = end.next_multiple_of(elf::WEIGHTS_ALIGN);
+        elf::place(&mut made, &module::weights_symbol(&program.name), end)?;
+        end += program.weights_bytes.max(1);
+    }
+    content.push(made);
+    for program in programs {
+        let start = content.len().next_multiple_of(elf::WEIGHTS_ALIGN);
+        for (offset, data) in &program.weights {
+            content.fill(start + offset);
+            content.push(data.clone());
+        }
+        content.fill(start + program.weights_bytes.max(1));
+    }
+    if content.len() == end {
+        Ok(Object { content })
+    } else {
+        Err(Error::internal("codegen", "weights beyond their section"))
+    }
 }
 
 fn no_strays(bytes: &[u8]) -> Result<()> {
@@ -103,26 +118,9 @@ fn no_strays(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes the constants of `program` into their section of the object `bytes`, which is `file`.
-fn patch(bytes: &[u8], file: &mut File, program: &Program) -> Result<()> {
-    let parsed = object::File::parse(bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
-    let section = parsed
-        .section_by_name(&module::weights_section(&program.name))
-        .ok_or_else(|| Error::internal("codegen", "the object has no section for the weights"))?;
-    let (at, size) =
-        section.file_range().ok_or_else(|| Error::internal("codegen", "the weights' section has no bytes"))?;
-    for (offset, data) in &program.weights {
-        if offset.checked_add(data.len() as u64).is_none_or(|end| end > size) {
-            return Err(Error::internal("codegen", "weights beyond their section"));
-        }
-        file.seek(SeekFrom::Start(at + offset)).and_then(|_| file.write_all(data)).map_err(unusable)?;
-    }
-    Ok(())
-}
-
 /// The object of LLVM's text that is no model: what stands around models in a library.
 pub fn assemble(text: &str, target: &Target) -> Result<Vec<u8>> {
-    std::fs::read(llvm::object(text, target)?.path()).map_err(unusable)
+    llvm::object(text, target)
 }
 
 /// The version of LLVM: three numbers.

@@ -1,5 +1,6 @@
 //! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
+use super::elf::{EMPTY_PREFIX, WEIGHTS_ALIGN};
 use super::function::Function;
 use super::math;
 use crate::diag::Result;
@@ -13,7 +14,7 @@ use std::fmt::Write;
 /// Returned by `NAME_run` where the machine lacks a feature: `TFAOT_E_CPU`.
 pub const E_CPU: u32 = 1;
 
-/// The text of `program` for `target`; constants stay zero, to be patched in the object.
+/// The text of `program` for `target`; constants stay zeros that take no place in the object, to be put behind it.
 pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<(String, Functions)> {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     info(&mut out, program, &described(target));
@@ -109,9 +110,10 @@ fn code(
     let (group, plain) = (linkage.attributes, linkage.attributes + 1);
     let _ = writeln!(
         out,
-        "@{name}_weights = hidden externally_initialized constant [{} x i8] zeroinitializer, section \"{}\", align 64",
+        "@{} = hidden global [{} x i8] zeroinitializer, section \"{EMPTY_PREFIX}{}\", align {WEIGHTS_ALIGN}",
+        weights_symbol(name),
         program.weights_bytes.max(1),
-        weights_section(name),
+        weights_symbol(name),
     );
     let functions = Functions::emit(out, program, target, group)?;
     supported(out, name, target, linkage);
@@ -142,9 +144,9 @@ fn described(target: &Target) -> String {
     format!("{} {} {}", target.triple, target.cpu, target.features)
 }
 
-/// The section that holds the constants.
-pub fn weights_section(name: &str) -> String {
-    format!(".rodata.{name}_weights")
+/// The symbol of the constants.
+pub fn weights_symbol(name: &str) -> String {
+    format!("{name}_weights")
 }
 
 fn quoted(text: &str) -> String {

@@ -1,29 +1,53 @@
 //! All files of a compile, or none.
 use crate::diag::{Code, Error, Result};
+use crate::util::pieces::Content;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Writes every `(file name, bytes)` into `dir`, which is made if it is missing.
+/// Writes every `(file name, content)` into `dir`, which is made if it is missing.
 ///
 /// Each file has a temporary name until all are written. Errors: `Code::Io`; then no file stays, nor a folder that was made.
-pub fn write_all(dir: &Path, files: &[(String, impl AsRef<[u8]>)]) -> Result<Vec<PathBuf>> {
-    let made = make_dir(dir)?;
-    write_into(dir, files).inspect_err(|_| {
-        if let Some(first) = &made {
-            // only folders that this call made lie below, and they are empty but for what it wrote
-            let _ = std::fs::remove_dir_all(first);
-        }
-    })
+pub fn write_all(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<PathBuf>> {
+    write_all_if(dir, files, || true).map(Option::unwrap_or_default)
 }
 
-fn write_into(dir: &Path, files: &[(String, impl AsRef<[u8]>)]) -> Result<Vec<PathBuf>> {
+/// The same where `sound`, which runs while the files are written, says that they are to have their names; else nothing
+/// stays, and nothing is returned.
+pub fn write_all_if(
+    dir: &Path,
+    files: &[(String, impl Content)],
+    sound: impl FnOnce() -> bool + Send,
+) -> Result<Option<Vec<PathBuf>>> {
+    let made = make_dir(dir)?;
+    let (sound, ready) = std::thread::scope(|scope| {
+        let sound = scope.spawn(sound);
+        let ready = temporary(dir, files);
+        (sound.join().unwrap_or(false), ready)
+    });
+    let done = ready.and_then(|ready| if sound { named(ready).map(Some) } else { Ok(None) });
+    if !matches!(done, Ok(Some(_)))
+        && let Some(first) = &made
+    {
+        // only folders that this call made lie below, and they are empty but for what it wrote
+        let _ = std::fs::remove_dir_all(first);
+    }
+    done
+}
+
+/// Writes all files under temporary names; each with the name that it is to have.
+fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(NamedTempFile, PathBuf)>> {
     let mut ready = Vec::new();
-    for (name, bytes) in files {
+    for (name, content) in files {
         let path = dir.join(name);
-        let temp = temp_beside(&path)?;
-        std::io::Write::write_all(&mut temp.as_file(), bytes.as_ref()).map_err(|e| unwritten(&path, &e))?;
+        let mut temp = temp_beside(&path)?;
+        content.write_to(temp.as_file_mut()).map_err(|e| unwritten(&path, &e))?;
         ready.push((temp, path));
     }
+    Ok(ready)
+}
+
+/// Gives temporary files their names, or none of them.
+fn named(ready: Vec<(NamedTempFile, PathBuf)>) -> Result<Vec<PathBuf>> {
     let mut done = Vec::new();
     for (temp, path) in ready {
         let fresh = !path.exists();

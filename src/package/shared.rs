@@ -1,6 +1,7 @@
 //! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::Target;
+use crate::util::pieces::{Content, Pieces};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,13 +11,15 @@ const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin",
 /// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
 ///
 /// Errors: `Code::NoLinker` when none is found or it refuses.
-pub fn shared(objects: &[&[u8]], name: &str, target: &Target) -> Result<Vec<u8>> {
+pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
     let dir = tempfile::tempdir().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
     let mut inputs = Vec::new();
     for (i, object) in objects.iter().enumerate() {
         let input = dir.path().join(format!("model{i}.o"));
-        std::fs::write(&input, object).map_err(|e| failed(&format!("the object could not be written: {e}")))?;
+        std::fs::File::create(&input)
+            .and_then(|mut file| object.write_to(&mut file))
+            .map_err(|e| failed(&format!("the object could not be written: {e}")))?;
         inputs.push(input);
     }
     link(&inputs, &output, name, target)?;

@@ -13,14 +13,12 @@ pub struct Weights {
 impl Weights {
     /// The offset of these bytes, which are added unless they are there.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {
-        if let Some(&at) = self.known.get(bytes) {
-            return at;
-        }
-        let at = self.top.next_multiple_of(64);
-        self.top = at + bytes.len() as u64;
-        self.parts.push((at, bytes.clone()));
-        self.known.insert(bytes.clone(), at);
-        at
+        *self.known.entry(bytes.clone()).or_insert_with(|| {
+            let at = self.top.next_multiple_of(64);
+            self.top = at + bytes.len() as u64;
+            self.parts.push((at, bytes.clone()));
+            at
+        })
     }
     /// Bytes in all.
     pub fn bytes(&self) -> u64 {

@@ -1,2 +1,3 @@
-//! What holds no tensor: ids, arenas, hashes.
+//! What holds no tensor: ids, arenas, hashes, contents of files.
 pub mod id_vec;
+pub mod pieces;

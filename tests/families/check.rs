@@ -119,7 +119,7 @@ fn prepared(seed: u64, case: Case, target: &Target) -> Result<(Job, Vec<u8>), St
     }
     let (_, program) = compile::plan(lowered, &format!("m{seed}"), "m", target).map_err(|e| e.to_string())?;
     let object = codegen::compile(&program, target, Launches::Direct).map_err(|e| e.to_string())?;
-    Ok((Job { seed, case, args, want, program }, object.bytes.to_vec()))
+    Ok((Job { seed, case, args, want, program }, object.content.joined().to_vec()))
 }
 
 /// The loops for AArch64, run plainly.

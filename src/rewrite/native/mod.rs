@@ -21,7 +21,7 @@ use crate::package::shared;
 use crate::prepare::{self, Request};
 use crate::target::Target;
 use crate::tensor::DType;
-use bytes::Bytes;
+use crate::util::pieces::Pieces;
 use cluster::Compiled;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -144,10 +144,10 @@ impl<'a> Library<'a> {
         let Some(target) = self.native.targets.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
         let plain = Target { cpu: target.oldest_cpu().to_string(), features: String::new(), ..target.clone() };
         let told = table::text(&self.compiled, &self.prefix, self.native.threads, &plain);
-        let mut objects: Vec<Bytes> = vec![codegen::assemble(&told, &plain)?.into()];
+        let mut objects = vec![Pieces::from(codegen::assemble(&told, &plain)?)];
         objects.push(codegen::assemble(include_str!("glue/glue.ll"), &plain)?.into());
-        objects.extend(self.compiled.into_iter().map(|c| c.object.bytes));
-        let objects: Vec<&[u8]> = objects.iter().map(|o| &o[..]).collect();
+        objects.extend(self.compiled.into_iter().map(|c| c.object.content));
+        let objects: Vec<&Pieces> = objects.iter().collect();
         shared::shared(&objects, file, target).map(Some)
     }
 }

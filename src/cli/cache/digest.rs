@@ -1,0 +1,82 @@
+//! A hash of many bytes on all processors: of parts, and of their hashes.
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The bytes of a hash.
+pub const BYTES: usize = blake3::OUT_LEN;
+/// What one processor takes at a time.
+const PART_BYTES: usize = 4 << 20;
+
+/// A hash.
+pub type Digest = [u8; BYTES];
+
+/// The hash of the bytes in `pieces`, which depends neither on the number of processors nor on how the bytes are cut.
+pub fn of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+    let parts = parts(pieces);
+    let hashes = Mutex::new(vec![Digest::default(); parts.len()]);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some((at, part)) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, parts.get(at)?)))
+        {
+            let mut hasher = blake3::Hasher::new();
+            for piece in part {
+                hasher.update(piece);
+            }
+            let hash = *hasher.finalize().as_bytes();
+            // nothing panics while it is held
+            hashes.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[at] = hash;
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    std::thread::scope(|scope| {
+        (1..processors).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let hashes = hashes.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *blake3::hash(hashes.as_flattened()).as_bytes()
+}
+
+/// The same bytes in parts of equal length but for the last.
+fn parts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<&'a [u8]>> {
+    let (mut all, mut room) = (Vec::new(), 0);
+    for mut piece in pieces {
+        while !piece.is_empty() {
+            if room == 0 {
+                all.push(Vec::new());
+                room = PART_BYTES;
+            }
+            let (now, later) = piece.split_at(piece.len().min(room));
+            if let Some(last) = all.last_mut() {
+                last.push(now);
+            }
+            (piece, room) = (later, room - now.len());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_and_their_order_count() {
+        let mut bytes = vec![0u8; 2 * PART_BYTES + 5];
+        let of = |bytes: &[u8]| super::of([bytes]);
+        let zeros = of(&bytes);
+        let (start, end) = bytes.split_at(PART_BYTES + 3);
+        assert_eq!(super::of([start, &[], end]), zeros);
+        for at in [0, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 4] {
+            bytes[at] = 1;
+            assert_ne!(of(&bytes), zeros, "byte {at}");
+            bytes[at] = 0;
+        }
+        assert_eq!(of(&bytes), zeros);
+        assert_ne!(of(&bytes[1..]), zeros);
+        bytes[0] = 1;
+        let first = of(&bytes);
+        bytes.swap(0, PART_BYTES);
+        assert_ne!(of(&bytes), first);
+    }
+}

@@ -1,0 +1,121 @@
+//! One entry of the cache, a file: a line that says what it is, the length of a description, the description (JSON: notes,
+//! and names, sizes and hashes of files), a hash of all that, and the files, each from a whole page on, so that a file system
+//! that can share pages between files does.
+use super::digest::{self, Digest};
+use crate::diag::{Code, Error, Result};
+use crate::import::mmap::map_file;
+use crate::package::files;
+use crate::util::pieces::{Content, Pieces};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Component, Path};
+
+/// How an entry begins; the number changes with the form.
+pub const MAGIC: &[u8] = b"tfaot cache 2\n";
+const PAGE_BYTES: u64 = 4096;
+
+/// What a compile printed and wrote.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// What was assumed.
+    pub notes: Vec<String>,
+    /// Names and contents.
+    pub files: Vec<(String, Pieces)>,
+}
+
+/// An entry that was found; its files are not yet known to be whole.
+pub struct Found {
+    /// What was assumed.
+    pub notes: Vec<String>,
+    /// The files by name.
+    pub files: Vec<(String, Part)>,
+}
+
+/// A file in an entry.
+pub struct Part {
+    entry: File,
+    at: u64,
+    bytes: Bytes,
+    hash: Digest,
+}
+
+/// The description of an entry.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    notes: Vec<String>,
+    files: Vec<(String, u64, Digest)>,
+}
+
+/// Writes an entry, whole or not at all.
+pub fn write(entry: &Entry, path: &Path) -> Result<()> {
+    let unwritten = |e: io::Error| Error::user(Code::Io, format!("`{}` could not be written: {e}", path.display()));
+    let described = |(name, content): &(String, Pieces)| {
+        (name.clone(), content.len(), digest::of(content.iter().map(|piece| &piece[..])))
+    };
+    let head = Head { notes: entry.notes.clone(), files: entry.files.iter().map(described).collect() };
+    let head = serde_json::to_vec(&head).map_err(|e| Error::internal("cache", e.to_string()))?;
+    let mut start = [MAGIC, &(head.len() as u64).to_le_bytes(), &head].concat();
+    start.extend(digest::of([&start[..]]));
+    let mut whole = Pieces::from(start);
+    for (_, content) in &entry.files {
+        whole.fill(whole.len().next_multiple_of(PAGE_BYTES));
+        content.iter().for_each(|piece| whole.push(piece.clone()));
+    }
+    let mut temp = files::temp_beside(path)?;
+    whole.write_to(temp.as_file_mut()).map_err(unwritten)?;
+    files::keep(temp, path)
+}
+
+/// The entry at `path`, which is there.
+///
+/// Errors: what is wrong with it.
+pub fn read(path: &Path) -> std::result::Result<Found, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let bytes = map_file(&file).map_err(|e| e.to_string())?;
+    let rest = bytes.strip_prefix(MAGIC).ok_or("it is of another kind")?;
+    let (length, rest) = rest.split_first_chunk::<8>().ok_or("it has no description")?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok();
+    let (head, rest) = length.and_then(|n| rest.split_at_checked(n)).ok_or("its description is cut off")?;
+    let (hash, rest) = rest.split_first_chunk::<{ digest::BYTES }>().ok_or("its description has no hash")?;
+    let described = bytes.len() - rest.len() - digest::BYTES;
+    if digest::of([&bytes[..described]]) != *hash {
+        return Err("its description has another hash".to_string());
+    }
+    let head: Head = serde_json::from_slice(head).map_err(|e| e.to_string())?;
+    let mut end = described as u64 + digest::BYTES as u64;
+    let mut files = Vec::new();
+    for (name, size, hash) in head.files {
+        let mut parts = Path::new(&name).components();
+        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
+            return Err(format!("`{name}` is no name of a file"));
+        }
+        let at = end.next_multiple_of(PAGE_BYTES);
+        end = at.checked_add(size).filter(|&end| end <= bytes.len() as u64).ok_or("a file is cut off")?;
+        let entry = file.try_clone().map_err(|e| e.to_string())?;
+        files.push((name, Part { entry, at, bytes: bytes.slice(at as usize..end as usize), hash }));
+    }
+    if end == bytes.len() as u64 {
+        Ok(Found { notes: head.notes, files })
+    } else {
+        Err("it has more than its files".to_string())
+    }
+}
+
+impl Found {
+    /// Whether all files are as they were written.
+    pub fn is_whole(&self) -> bool {
+        self.files.iter().all(|(_, part)| digest::of([&part.bytes[..]]) == part.hash)
+    }
+}
+
+impl Content for Part {
+    fn write_to(&self, out: &mut File) -> io::Result<()> {
+        // from file to file, so that the system copies, or shares where it can
+        let mut entry = &self.entry;
+        entry.seek(SeekFrom::Start(self.at))?;
+        let size = self.bytes.len() as u64;
+        if io::copy(&mut entry.take(size), out)? == size { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+}
