@@ -179,3 +179,37 @@ fn loops_that_need_nothing_of_one_another_run_at_once() {
     let p = two_loops("u");
     assert!(!p.steps.iter().any(|s| matches!(s, Step::Together(_))), "{}", tfaot::kernel::print(&p));
 }
+
+#[test]
+fn a_loop_changes_its_state_in_place() {
+    // the counter is read behind what makes the next one, and the sum follows a product of what it is added to
+    let body = "body { p = (s32[], f32[1,32], f32[1,32], f32[9,32], f32[32,32]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n\
+         one = s32[] constant(1)\n next = s32[] add(i, one)\n x = f32[1,32] get-tuple-element(p), index=1\n\
+         c = f32[1,32] get-tuple-element(p), index=2\n l = f32[9,32] get-tuple-element(p), index=3\n\
+         w = f32[32,32] get-tuple-element(p), index=4\n\
+         d = f32[1,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n m = f32[1,32] add(d, c)\n\
+         y = f32[1,32] tanh(m)\n zero = s32[] constant(0)\n u = f32[9,32] dynamic-update-slice(l, y, i, zero)\n\
+         ROOT r = (s32[], f32[1,32], f32[1,32], f32[9,32], f32[32,32]) tuple(next, y, m, u, w) }\n\
+         more { p = (s32[], f32[1,32], f32[1,32], f32[9,32], f32[32,32]) parameter(0)\n i = s32[] get-tuple-element(p), index=0\n\
+         n = s32[] constant(9)\n ROOT go = pred[] compare(i, n), direction=LT }\n";
+    let p = with(
+        body,
+        "x = f32[1,32] parameter(0)\n w = f32[32,32] parameter(1)\n nil = s32[] parameter(2)\n c = f32[1,32] parameter(3)\n\
+         l = f32[9,32] parameter(4)\n t = (s32[], f32[1,32], f32[1,32], f32[9,32], f32[32,32]) tuple(nil, x, c, l, w)\n\
+         a = (s32[], f32[1,32], f32[1,32], f32[9,32], f32[32,32]) while(t), condition=more, body=body\n\
+         ROOT u = f32[9,32] get-tuple-element(a), index=3\n",
+    );
+    let step = p.steps.iter().find_map(|s| match s {
+        Step::While { body, .. } => Some(body),
+        _ => None,
+    });
+    let labels: Vec<&str> = step
+        .into_iter()
+        .flatten()
+        .filter_map(|s| match s {
+            Step::Launch(k) => Some(p.kernels[*k].label.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(labels.len() > 3 && !labels.contains(&"copy"), "{labels:?}\n{}", tfaot::kernel::print(&p));
+}

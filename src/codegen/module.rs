@@ -405,13 +405,12 @@ impl Driver<'_> {
             );
         }
         let name = &self.program.name;
+        let function = format!("@{name}_k{}", self.functions.of[id].0);
         let shared = kernel.is_shared() || self.launches == Launches::Observed;
-        let exec = if shared && !self.is_part { "%exec" } else { "null" };
-        let _ = writeln!(
-            self.out,
-            "  call void @{name}_launch(ptr {exec}, ptr @{name}_k{}, ptr %closure, i64 {n})",
-            self.functions.of[id].0
-        );
+        let _ = match shared && !self.is_part {
+            true => writeln!(self.out, "  call void @{name}_launch(ptr %exec, ptr {function}, ptr %closure, i64 {n})"),
+            false => writeln!(self.out, "  call void {function}(ptr %closure, i64 0, i64 {n})"),
+        };
     }
 
     /// The address of a buffer.

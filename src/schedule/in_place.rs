@@ -16,9 +16,8 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Of `comp`: an inlined instruction runs, and reads, where its readers run.
-    pub fn new(comp: &Computation, plan: &Plan) -> Lifetimes {
-        let order = comp.post_order();
+    /// Of `comp`, which runs in `order`: an inlined instruction runs, and reads, where its readers run.
+    pub fn new(comp: &Computation, plan: &Plan, order: &[InstId]) -> Lifetimes {
         let users = comp.users();
         let mut position: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
         for (i, &id) in order.iter().enumerate() {
@@ -70,7 +69,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.
-    fn sources(&self, scope: &Scope<'a>, ids: &[InstId]) -> Vec<BufId> {
+    pub(super) fn sources(&self, scope: &Scope<'a>, ids: &[InstId]) -> Vec<BufId> {
         let mut out = Vec::new();
         let mut seen = vec![false; scope.comp.insts.len()];
         let mut open = ids.to_vec();

@@ -5,6 +5,7 @@ mod layout;
 mod memory_plan;
 mod nest;
 mod phases;
+mod states;
 mod stored;
 mod together;
 mod weights;
@@ -93,6 +94,8 @@ struct Scope<'a> {
     /// Copies with margins of values that have none.
     padded: HashMap<InstId, Value>,
     lifetimes: Lifetimes,
+    /// In the body of a loop: the memory of the state that a next value may be written to.
+    states: HashMap<InstId, BufId>,
     /// Memory that belongs to the caller.
     borrowed: HashSet<BufId>,
     /// Constants in fewer bits that their readers widen: they have no array of their own.
@@ -203,17 +206,25 @@ impl<'a> Scheduler<'a> {
         let plan = fuse::plan(self.module, comp);
         let spots = layout::spots(comp, &plan, self.lanes(DType::F32));
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
-        let lifetimes = Lifetimes::new(comp, &plan);
+        let order = match owner {
+            Params::Owned => states::order(comp, &plan),
+            Params::Borrowed => comp.post_order(),
+        };
+        let lifetimes = Lifetimes::new(comp, &plan, &order);
+        let states = match (owner, &params[..]) {
+            (Params::Owned, [state]) => states::targets(comp, state),
+            _ => HashMap::new(),
+        };
         let borrowed = match owner {
             Params::Owned => HashSet::new(),
             Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
         };
         let stored = stored::widened_by_readers(comp);
-        let mut scope = Scope { comp, plan, spots, lifetimes, borrowed, stored, values, placed, padded };
+        let mut scope = Scope { comp, plan, spots, lifetimes, states, borrowed, stored, values, placed, padded };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }
-        for inst in comp.post_order() {
+        for inst in order {
             if comp[inst].shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
                 return Err(refuse(comp, inst, ": sizes must be known at compile time"));
             }
@@ -283,7 +294,7 @@ impl<'a> Scheduler<'a> {
                 self.value(scope, inst.operands[0])?
             }
             _ => {
-                let out = match self.reused(scope, id) {
+                let out = match self.reused(scope, id).or_else(|| self.next_in_place(scope, id)) {
                     Some(out) => out,
                     None => self.place(scope, id, steps)?,
                 };
@@ -313,7 +324,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// State lives in buffers of its own; each round's results are copied back.
+    /// State lives in buffers of its own; what a round could not write there is copied at its end.
     fn while_loop(
         &mut self,
         scope: &mut Scope<'a>,
