@@ -2,10 +2,11 @@
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::Program;
+use crate::kernel::{KernelId, Program};
 use crate::package::shared;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
+use crate::util::id_vec::{Id, IdVec};
 use crate::util::pieces::{Content, Pieces};
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, Instant};
@@ -162,7 +163,7 @@ impl Session {
     ///
     /// Errors: an internal error where the object returns a code.
     pub fn call_observed(&mut self, program: &Program, spent: &mut [Spent]) -> Result<()> {
-        let shared = program.kernels.values().map(|k| k.is_shared()).collect();
+        let shared = crate::kernel::shared(program);
         let mut observer = Observer { pool: self.pool.as_ref(), shared, spent };
         let num_threads = self.pool.as_ref().map_or(1, Pool::threads) as i32;
         let executor =
@@ -259,7 +260,7 @@ pub struct Spent {
 /// What a profiled call's executor knows.
 struct Observer<'a> {
     pool: Option<&'a Pool>,
-    shared: Vec<bool>,
+    shared: IdVec<KernelId, bool>,
     spent: &'a mut [Spent],
 }
 
@@ -268,7 +269,7 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
     // SAFETY: `this` is the observer that `call_observed` lends to one call, which launches one kernel after another.
     let observer = unsafe { &mut *this.cast::<Observer<'_>>() };
     // SAFETY: such an object puts the number of the kernel into the first word of the closure.
-    let id = unsafe { *data.cast::<u64>() } as usize;
+    let id = KernelId(unsafe { *data.cast::<u64>() } as u32);
     let closure = Closure { task, data };
     let start = Instant::now();
     match observer.pool {
@@ -277,7 +278,7 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
         }
         _ => closure.call(0, n),
     }
-    if let Some(spent) = observer.spent.get_mut(id) {
+    if let Some(spent) = observer.spent.get_mut(id.index()) {
         spent.time += start.elapsed();
         spent.launches += 1;
     }

@@ -51,6 +51,7 @@ pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchAr
     let direct: u64 = rows.iter().map(|r| r.direct_flops).sum();
     let direct_share = direct as f64 / (total * 1e6 * peak);
     let least_ms: f64 = rows.iter().map(|r| r.roofline_ms).sum();
+    let shared = crate::kernel::shared(program);
     let rate = |r: &Row| (r.flops as f64 / (r.ms * 1e6), r.bytes as f64 / (r.ms * 1e6));
     if args.json {
         let kernels: Vec<_> = rows
@@ -61,6 +62,7 @@ pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchAr
                     "kernel": r.id.0, "name": r.kernel.label, "nodes": r.nodes, "ms": r.ms, "launches": r.launches,
                     "flops": r.flops, "direct_flops": r.direct_flops, "bytes": r.bytes, "gflops": gflops, "gbs": gbs,
                     "peak_share": gflops / peak, "roofline_ms": r.roofline_ms, "chunks": r.kernel.count(),
+                    "shared": shared[r.id], "work": r.kernel.work(),
                 })
             })
             .collect();

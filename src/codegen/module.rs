@@ -120,6 +120,7 @@ fn code(
     let driver = Driver {
         program,
         functions: &functions,
+        shared: crate::kernel::shared(program),
         launches,
         linkage,
         out: String::new(),
@@ -261,6 +262,8 @@ fn supported(out: &mut String, name: &str, target: &Target, linkage: Linkage) {
 struct Driver<'a> {
     program: &'a Program,
     functions: &'a Functions,
+    /// Which kernels are offered to other threads.
+    shared: IdVec<KernelId, bool>,
     launches: Launches,
     linkage: Linkage,
     /// The driver's text.
@@ -406,7 +409,7 @@ impl Driver<'_> {
         }
         let name = &self.program.name;
         let function = format!("@{name}_k{}", self.functions.of[id].0);
-        let shared = kernel.is_shared() || self.launches == Launches::Observed;
+        let shared = self.shared[id] || self.launches == Launches::Observed;
         let _ = match shared && !self.is_part {
             true => writeln!(self.out, "  call void @{name}_launch(ptr %exec, ptr {function}, ptr %closure, i64 {n})"),
             false => writeln!(self.out, "  call void {function}(ptr %closure, i64 0, i64 {n})"),

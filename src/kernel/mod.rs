@@ -17,6 +17,7 @@ pub use index::{Atom, Index};
 pub use text::print;
 pub use touched::Touched;
 pub use verify::verify;
+pub use work::shared;
 
 use crate::scalar::ScalarOp;
 use crate::target::Choice;

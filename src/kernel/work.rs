@@ -1,21 +1,76 @@
 //! How much a kernel does, as far as that decides whether other threads help.
-use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Stmt};
+use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
-use crate::util::id_vec::Id;
+use crate::util::id_vec::{Id, IdVec};
+use std::collections::BTreeMap;
 
-/// What is less is done before another thread has begun: some 5 µs. To hand over and to wait takes about 1 µs.
+/// What is less is done before another thread has begun: some 4 µs. To hand over and to wait takes about 1 µs.
 const WORTH_SHARING: u64 = 16_000;
 
+/// Bytes that come from or go to other caches in the time of an operation, where a call has not just had them.
+const BYTES_AT_ONCE: u64 = 16;
+
+/// Bytes that move together.
+const LINE: u64 = 64;
+
+/// Which kernels offer their chunks to other threads: one of little work is not worth the hand-over. The memory that a kernel
+/// reads and writes counts as work, but not in a loop, where it is near since the round before.
+pub fn shared(program: &Program) -> IdVec<KernelId, bool> {
+    let mut again = vec![false; program.kernels.len()];
+    in_loops(&program.steps, false, &mut again);
+    let mut shared = IdVec::new();
+    for (kernel, again) in program.kernels.values().zip(again) {
+        let memory = if again { 0 } else { kernel.traffic(program) / BYTES_AT_ONCE };
+        shared.push(kernel.is_worth_sharing(memory));
+    }
+    shared
+}
+
+/// Marks the kernels that run again and again in one call.
+fn in_loops(steps: &[Step], inside: bool, again: &mut [bool]) {
+    for step in steps {
+        match step {
+            Step::Launch(id) => again[id.index()] |= inside,
+            Step::While { cond, body, .. } => {
+                in_loops(cond, true, again);
+                in_loops(body, true, again);
+            }
+            Step::Branch { branches: lists, .. } | Step::Together(lists) => {
+                lists.iter().for_each(|list| in_loops(list, inside, again))
+            }
+        }
+    }
+}
+
 impl Kernel {
-    /// Whether its chunks are offered to other threads: a kernel of little work is not worth the hand-over.
-    pub fn is_shared(&self) -> bool {
-        self.count() > 1 && self.work() >= WORTH_SHARING
+    /// Whether its chunks are offered to other threads where it runs in a loop.
+    pub fn is_shared_in_loops(&self) -> bool {
+        self.is_worth_sharing(0)
+    }
+
+    fn is_worth_sharing(&self, memory: u64) -> bool {
+        self.count() > 1 && self.work().saturating_add(memory) >= WORTH_SHARING
     }
 
     /// Operations on vectors of one launch, of scalars where there are no vectors; most take a cycle each.
     pub fn work(&self) -> u64 {
-        let mut count = Count { kernel: self, seen: vec![0; self.exprs.len()], statement: 0 };
-        count.statements(&self.body, self.count())
+        self.counted().0
+    }
+
+    /// Bytes that one launch reads and writes, each buffer once and no more than its accesses can reach.
+    pub fn traffic(&self, program: &Program) -> u64 {
+        let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
+            let b = &program.buffers[buf];
+            b.elements.saturating_mul(b.dtype.bytes() as u64).min(accesses.saturating_mul(LINE))
+        };
+        self.counted().1.iter().map(of_buffer).fold(0, u64::saturating_add)
+    }
+
+    fn counted(&self) -> (u64, BTreeMap<BufId, u64>) {
+        let mut count =
+            Count { kernel: self, seen: vec![0; self.exprs.len()], statement: 0, accesses: BTreeMap::new() };
+        let work = count.statements(&self.body, self.count());
+        (work, count.accesses)
     }
 }
 
@@ -24,6 +79,8 @@ struct Count<'a> {
     /// The last statement that an expression was counted in.
     seen: Vec<u32>,
     statement: u32,
+    /// How often each buffer is read or written.
+    accesses: BTreeMap<BufId, u64>,
 }
 
 impl Count<'_> {
@@ -41,8 +98,11 @@ impl Count<'_> {
                 };
                 self.statements(body, times.saturating_mul(rounds))
             }
-            Stmt::Store { value, .. } => times.saturating_mul(1 + self.expression(*value)),
-            Stmt::Set { value, .. } => times.saturating_mul(self.expression(*value)),
+            Stmt::Store { buf, value, .. } => {
+                self.access(*buf, times);
+                times.saturating_mul(1 + self.expression(*value, times))
+            }
+            Stmt::Set { value, .. } => times.saturating_mul(self.expression(*value, times)),
             Stmt::Let { body, .. } | Stmt::While { body, .. } => self.statements(body, times),
             Stmt::If { cond, body } => {
                 let (part, whole) = self.share(*cond);
@@ -59,8 +119,13 @@ impl Count<'_> {
         (all.min(high.saturating_sub(*low).max(0) as u64), all)
     }
 
-    /// The work of one statement's value, shared parts once.
-    fn expression(&mut self, id: ExprId) -> u64 {
+    fn access(&mut self, buf: BufId, times: u64) {
+        let sum = self.accesses.entry(buf).or_default();
+        *sum = sum.saturating_add(times);
+    }
+
+    /// The work of the value of one statement, which runs `times`, shared parts once.
+    fn expression(&mut self, id: ExprId, times: u64) -> u64 {
         self.statement += 1;
         let (mut open, mut sum) = (vec![id], 0);
         while let Some(id) = open.pop() {
@@ -76,7 +141,11 @@ impl Count<'_> {
                     open.extend([x, y, z]);
                     1
                 }
-                Expr::Load(..) | Expr::Pair(..) | Expr::Within(..) | Expr::Number(..) | Expr::Lanes(..) => 1,
+                Expr::Load(buf, _) | Expr::Pair(buf, _) => {
+                    self.access(*buf, times);
+                    1
+                }
+                Expr::Within(..) | Expr::Number(..) | Expr::Lanes(..) => 1,
                 Expr::Fold(..) => 8,
                 Expr::Const(..) | Expr::Reg(..) => 0,
             };

@@ -103,7 +103,7 @@ impl Work {
         match step {
             Step::Launch(kernel) => {
                 let kernel = &program.kernels[*kernel];
-                let sum = if kernel.is_shared() { &mut self.shared } else { &mut self.alone };
+                let sum = if kernel.is_shared_in_loops() { &mut self.shared } else { &mut self.alone };
                 *sum = sum.saturating_add(kernel.work());
             }
             Step::While { cond, body, .. } => {

@@ -86,6 +86,9 @@ const NEAR_BYTES: u64 = 512 << 10;
 /// Fewest lanes of a vector of pairs.
 const FEWEST_PAIRS: u64 = 4;
 
+/// Bands of rows that threads may share, where panels pass them one after another.
+const BANDS: u64 = 2;
+
 /// Chunks that a kernel should have, so that threads share it evenly.
 const ENOUGH_CHUNKS: u64 = 16;
 
@@ -214,9 +217,13 @@ impl<'a> Scheduler<'a> {
         let order = self.order(c, &tile, product(&rows), (right, n), &form);
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
-        let order = grid.loops(order);
+        let mut loops = grid.loops(order);
         e.k.flops = 2 * k * n * product(&rows) * product(&c.batch);
-        chunked(&mut e.k, &order, body);
+        let moved = product(&rows) * (k + n) * size;
+        if (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved) {
+            body = grid.in_bands(&mut e.k, &mut loops, body);
+        }
+        chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
         Ok(())
     }
@@ -339,6 +346,31 @@ impl Grid {
             LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
         }
     }
+
+    /// The rows in bands, which become the outermost loop of `loops`.
+    fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut rows = self.outer.iter().copied().chain([self.tile]);
+        let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
+        let (all, each_band) = (k.vars[rows], k.vars[rows].div_ceil(BANDS));
+        let (band, inner) = (k.var(BANDS), k.var(each_band));
+        for v in loops.iter_mut().filter(|v| **v == rows) {
+            *v = inner;
+        }
+        loops.insert(0, band);
+        let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
+        let body = vec![Stmt::Let { var: rows, value: at.limit(0, all as i64 - 1, &k.vars), body }];
+        if all == BANDS * each_band {
+            return body;
+        }
+        let cond = k.expr(Expr::Within(at, 0, all as i64));
+        vec![Stmt::If { cond, body }]
+    }
+}
+
+/// Whether threads should share the rows, each reading all of the right side, rather than the panels: what a thread then
+/// writes it has near when it shares the rows of the next kernel, and what it reads is from the one before.
+fn is_worth_bands(right: u64, moved: u64) -> bool {
+    right < moved
 }
 
 /// Whether the right side is a constant of bf16 without scales.
