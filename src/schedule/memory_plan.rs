@@ -1,4 +1,4 @@
-//! Where intermediate buffers lie in the workspace: intervals of launches, largest first, first fit; and an independent check.
+//! Where intermediate buffers lie in the workspace: intervals of launches, several orders, first fit; and an independent check.
 use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Place, Program, Step};
 use crate::util::id_vec::Id;
@@ -78,38 +78,110 @@ impl Uses {
     }
 }
 
+/// A buffer that needs memory from one launch to another, both included.
+#[derive(Clone, Copy)]
+struct Wanted {
+    buf: BufId,
+    bytes: u64,
+    first: usize,
+    last: usize,
+}
+
+/// Comparisons of two buffers that a better plan may cost.
+const BUDGET: u64 = 50_000_000;
+
 /// Gives each workspace buffer its offset.
+///
+/// The buffers are placed one after the other, each at the lowest offset where nothing else lives at the same time: the
+/// largest first, then the longest-lived, then in the order of the program. Where that is more than what lives at one launch,
+/// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept.
 pub fn plan(program: &mut Program) -> Result<()> {
     let uses = Uses::of(program);
-    let mut todo: Vec<(BufId, u64, (usize, usize))> = uses
+    let wanted: Vec<Wanted> = uses
         .intervals
         .iter()
         .filter(|(b, _)| matches!(program.buffers[**b].place, Place::Workspace(_)))
-        .map(|(&b, &interval)| {
-            let buffer = &program.buffers[b];
-            (b, (buffer.elements * buffer.dtype.bytes() as u64).max(1).next_multiple_of(ALIGN), interval)
+        .map(|(&buf, &(first, last))| {
+            let buffer = &program.buffers[buf];
+            let bytes = (buffer.elements * buffer.dtype.bytes() as u64).max(1).next_multiple_of(ALIGN);
+            Wanted { buf, bytes, first, last }
         })
         .collect();
-    todo.sort_by_key(|&(b, size, _)| (std::cmp::Reverse(size), b.index()));
-    let mut placed: Vec<(u64, u64, (usize, usize))> = Vec::new();
-    let mut top = 0;
-    for (b, size, interval) in todo {
-        let mut taken: Vec<(u64, u64)> =
-            placed.iter().filter(|p| p.2.0 <= interval.1 && interval.0 <= p.2.1).map(|p| (p.0, p.1)).collect();
+    let (top, offsets) = best(&wanted);
+    for (w, at) in wanted.iter().zip(offsets) {
+        program.buffers[w.buf].place = Place::Workspace(at);
+    }
+    program.workspace_bytes = top;
+    check(program, &uses)
+}
+
+/// The bytes of the best plan that was found, and its offsets.
+fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
+    let least = most_at_once(wanted);
+    let mut orders: Vec<Vec<usize>> = vec![(0..wanted.len()).collect(); 3];
+    let of = |i: &usize| &wanted[*i];
+    orders[0].sort_by_key(|i| (std::cmp::Reverse(of(i).bytes), of(i).buf.index()));
+    orders[1].sort_by_key(|i| (std::cmp::Reverse(of(i).last - of(i).first), of(i).buf.index()));
+    orders[2].sort_by_key(|i| (of(i).first, std::cmp::Reverse(of(i).bytes), of(i).buf.index()));
+    let mut found = place(wanted, &orders[0]);
+    let mut rounds = BUDGET / (wanted.len() as u64).pow(2).max(1);
+    for order in &mut orders {
+        let mut tried = place(wanted, order);
+        for _ in 0..wanted.len() {
+            if tried.0 < found.0 {
+                found = tried.clone();
+            }
+            if found.0 <= least || rounds == 0 {
+                return found;
+            }
+            rounds -= 1;
+            let highest = order.iter().position(|&i| tried.1[i] + wanted[i].bytes == tried.0);
+            let Some(highest) = highest.filter(|&at| at > 0) else { break };
+            order[..=highest].rotate_right(1);
+            tried = place(wanted, order);
+        }
+    }
+    found
+}
+
+/// The bytes that live at the launch where most do: no plan takes less.
+fn most_at_once(wanted: &[Wanted]) -> u64 {
+    let mut changes: Vec<(usize, bool, u64)> = Vec::new();
+    for w in wanted {
+        changes.extend([(w.first, true, w.bytes), (w.last + 1, false, w.bytes)]);
+    }
+    changes.sort_unstable();
+    let (mut now, mut most) = (0, 0);
+    for (_, begins, bytes) in changes {
+        now = if begins { now + bytes } else { now - bytes };
+        most = most.max(now);
+    }
+    most
+}
+
+/// The bytes and the offsets of the plan that places buffers in this order.
+fn place(wanted: &[Wanted], order: &[usize]) -> (u64, Vec<u64>) {
+    let (mut offsets, mut top) = (vec![0; wanted.len()], 0);
+    let mut placed: Vec<(Wanted, u64)> = Vec::with_capacity(order.len());
+    let mut taken = Vec::new();
+    for &i in order {
+        let w = wanted[i];
+        taken.clear();
+        let beside = placed.iter().filter(|(p, _)| p.first <= w.last && w.first <= p.last);
+        taken.extend(beside.map(|(p, at)| (*at, at + p.bytes)));
         taken.sort_unstable();
         let mut at = 0;
-        for (from, to) in taken {
-            if from >= at + size {
+        for &(from, to) in &taken {
+            if from >= at + w.bytes {
                 break;
             }
             at = at.max(to);
         }
-        placed.push((at, at + size, interval));
-        program.buffers[b].place = Place::Workspace(at);
-        top = top.max(at + size);
+        placed.push((w, at));
+        offsets[i] = at;
+        top = top.max(at + w.bytes);
     }
-    program.workspace_bytes = top;
-    check(program, &uses)
+    (top, offsets)
 }
 
 /// No two buffers that live at the same launch share a byte.
@@ -131,4 +203,41 @@ fn check(program: &Program, uses: &Uses) -> Result<()> {
         live.push((b, from, to, last));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(all: &[(u64, usize, usize)]) -> Vec<Wanted> {
+        let one = |(i, &(bytes, first, last)): (usize, &(u64, usize, usize))| Wanted {
+            buf: BufId(i as u32),
+            bytes,
+            first,
+            last,
+        };
+        all.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn what_ends_as_another_begins_still_lives() {
+        let wanted = wanted(&[(64, 0, 1), (128, 1, 2), (64, 2, 3)]);
+        assert_eq!((most_at_once(&wanted), best(&wanted).0), (192, 192));
+    }
+
+    #[test]
+    fn another_order_takes_less_than_the_largest_first() {
+        // the two largest lie beside one another; what lives with both of its neighbours fits between only if it comes earlier
+        let wanted = wanted(&[(336, 5, 6), (335, 3, 5), (334, 7, 14), (168, 6, 7), (64, 0, 20)]);
+        let by_size: Vec<usize> = vec![0, 1, 2, 3, 4];
+        let (top, offsets) = best(&wanted);
+        assert!(top <= place(&wanted, &by_size).0);
+        assert_eq!(top, most_at_once(&wanted));
+        for (i, a) in wanted.iter().enumerate() {
+            for (j, b) in wanted.iter().enumerate().skip(i + 1) {
+                let together = a.first <= b.last && b.first <= a.last;
+                assert!(!together || offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i]);
+            }
+        }
+    }
 }
