@@ -78,6 +78,10 @@ const NEAREST: u64 = 32 << 10;
 /// Bytes that come from a second-level cache in a cycle.
 const A_CYCLE: f64 = 32.0;
 
+/// Cycles that it takes to begin to write at another place: half of them where rows of the result lie one behind the other. With
+/// sums of 32 terms tiles of 12x2 vectors take a third longer than those of 5x4, which write each row at once.
+const A_RUN: f64 = 8.0;
+
 /// Lines of a set that rows of the left side can have beside those of the right: of eight or twelve.
 const WAYS: u64 = 6;
 
@@ -363,6 +367,8 @@ fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
 /// Predicted time of all tiles, in cycles, of elements of `size` bytes; `taken` is how many micro-operations a cycle takes in,
 /// where that is a limit.
 fn cost(tile: Tile, cover: Cover, size: u64, taken: Option<f64>) -> f64 {
+    let panel = tile.vectors * tile.lanes;
+    let is_whole = panel >= cover.columns;
     let is_far = cover.sum * tile.vectors * tile.lanes * size > NEAREST / 2;
     let one = |rows: u64, vectors: u64| {
         if rows == 0 || vectors == 0 {
@@ -373,9 +379,9 @@ fn cost(tile: Tile, cover: Cover, size: u64, taken: Option<f64>) -> f64 {
         let far = if cover.in_one_set(rows) > WAYS { 1.25 } else { 1.0 };
         let panel = if is_far { (vectors * tile.lanes * size) as f64 / A_CYCLE } else { 0.0 };
         let front = taken.map_or(0.0, |n| (rows * vectors + 2 * (rows + vectors)) as f64 / n);
-        fma.max(loads).max(panel).max(front).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64
+        let stored = A_RUN * rows as f64 * if is_whole { 0.5 } else { 1.0 };
+        fma.max(loads).max(panel).max(front).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64 + stored
     };
-    let panel = tile.vectors * tile.lanes;
     let left = (cover.columns % panel).div_ceil(tile.lanes);
     let column = |v: u64| {
         if tile.high == 1 {
