@@ -213,3 +213,31 @@ fn a_loop_changes_its_state_in_place() {
         .collect();
     assert!(labels.len() > 3 && !labels.contains(&"copy"), "{labels:?}\n{}", tfaot::kernel::print(&p));
 }
+
+/// A layer of 1x1 windows from `inputs` to `channels` channels on `size` pixels each way, and a depthwise one of 3x3.
+fn expanded(size: u64, inputs: u64, channels: u64) -> Program {
+    let middle = format!("f32[1,{size},{size},{channels}]");
+    program(&format!(
+        "x = f32[1,{size},{size},{inputs}] parameter(0)\n w = f32[1,1,{inputs},{channels}] constant({{...}})\n\
+         v = f32[3,3,1,{channels}] constant({{...}})\n zero = f32[] constant(0)\n \
+         c = {middle} convolution(x, w), window={{size=1x1}}, dim_labels=b01f_01io->b01f\n \
+         z = {middle} broadcast(zero), dimensions={{}}\n r = {middle} maximum(c, z)\n \
+         ROOT d = {middle} convolution(r, v), window={{size=3x3 pad=1_1x1_1}}, \
+         dim_labels=b01f_01io->b01f, feature_group_count={channels}\n"
+    ))
+}
+
+#[test]
+fn a_depthwise_window_makes_what_would_not_stay_near() {
+    let p = expanded(56, 24, 144);
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+}
+
+#[test]
+fn what_stays_near_or_is_dear_to_make_twice_has_memory() {
+    for (size, inputs, channels) in [(14, 64, 384), (56, 960, 144)] {
+        let p = expanded(size, inputs, channels);
+        // the margin, the product, the window
+        assert_eq!(counts(&p), (3, 1), "{}", tfaot::kernel::print(&p));
+    }
+}

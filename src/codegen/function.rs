@@ -80,6 +80,9 @@ impl<'a> Function<'a> {
             slots: Vec::new(),
         };
         f.registers();
+        if let Some(var) = kernel.begin {
+            f.bindings[var.index()] = Binding::Name("%begin".to_string());
+        }
         match kernel.chunks {
             Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,
             None => f.stmts(&kernel.body)?,

@@ -50,7 +50,7 @@ pub enum Place {
     Weights(u64),
     /// At this byte of the caller's workspace.
     Workspace(u64),
-    /// On the stack of the one kernel that uses it: every chunk has its own, empty at first.
+    /// On the stack of the one kernel that uses it: every range of chunks has its own, empty at first.
     Stack,
 }
 
@@ -193,6 +193,9 @@ pub struct Kernel {
     pub exprs: IdVec<ExprId, Expr>,
     /// The outermost loop, which chunks are ranges of.
     pub chunks: Option<VarId>,
+    /// A variable that is the first chunk of the range that is being done, for kernels whose chunks find on the stack what the
+    /// one before them left there.
+    pub begin: Option<VarId>,
     /// The body of the outermost loop.
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.

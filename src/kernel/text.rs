@@ -15,7 +15,8 @@ pub fn print(program: &Program) -> String {
     }
     for (id, k) in program.kernels.iter() {
         let chunks = k.chunks.map_or(String::new(), |v| format!(" chunks v{} < {}", v.0, k.vars[v]));
-        let _ = writeln!(out, "kernel k{} \"{}\"{chunks} flops {}", id.0, k.label, k.flops);
+        let begin = k.begin.map_or(String::new(), |v| format!(" from v{}", v.0));
+        let _ = writeln!(out, "kernel k{} \"{}\"{chunks}{begin} flops {}", id.0, k.label, k.flops);
         stmts(&mut out, k, &k.body, 1);
     }
     steps(&mut out, &program.steps, 0);

@@ -87,6 +87,8 @@ impl Value {
 struct Scope<'a> {
     comp: &'a Computation,
     plan: Plan,
+    /// Depthwise convolutions whose kernel makes their operand too, row by row, by the instruction that the kernel ends in.
+    chains: HashMap<InstId, nest::Chain>,
     spots: IdVec<InstId, Spot>,
     values: HashMap<InstId, Value>,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
@@ -203,7 +205,8 @@ impl<'a> Scheduler<'a> {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
         }
         let comp = &self.module.comps[id];
-        let plan = fuse::plan(self.module, comp);
+        let mut plan = fuse::plan(self.module, comp);
+        let chains = self.chains(comp, &mut plan);
         let spots = layout::spots(comp, &plan, self.lanes(DType::F32));
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let order = match owner {
@@ -220,7 +223,8 @@ impl<'a> Scheduler<'a> {
             Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
         };
         let stored = stored::widened_by_readers(comp);
-        let mut scope = Scope { comp, plan, spots, lifetimes, states, borrowed, stored, values, placed, padded };
+        let mut scope =
+            Scope { comp, plan, chains, spots, lifetimes, states, borrowed, stored, values, placed, padded };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }

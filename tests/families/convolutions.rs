@@ -1,5 +1,5 @@
 //! Convolutions: `convolution` of one to three dimensions with strides, dilations, paddings and groups, `depthwise`,
-//! `transposed`, and `winograd`: 3x3 of stride 1 with many channels.
+//! `transposed`, `winograd`: 3x3 of stride 1 with many channels, and `chain`: a depthwise one after another.
 use super::common::random::Random;
 use super::folds::{Axis, window_text};
 use super::products::epilogue;
@@ -180,4 +180,77 @@ fn joined(t: &mut Text, r: &mut Random, out: &Val, rule: Rule) {
         Rule::Close(first) => first * 2.0 * terms as f64,
     };
     t.result(&read, Rule::Close(slack + sum_bound(out.dtype, terms, largest)));
+}
+
+/// A convolution, and a depthwise one that reads what it makes, so much that it would not stay near, perhaps before another.
+pub fn chain(r: &mut Random) -> Case {
+    let mut t = Text::default();
+    let dtype = DType::F32;
+    let (inputs, middle) = (r.of(&[1, 3, 4, 7, 8, 16]), r.of(&[12, 16, 24, 31, 32, 40, 48, 65, 96, 130, 144]));
+    let batch = r.of(&[1, 1, 1, 2]);
+    let wide = 1 + r.below(90) as u64;
+    let high = (180_000 / (wide * middle * batch)).max(1) + r.below(4) as u64;
+    let first: Vec<Axis> = [high, wide].iter().map(|&n| narrowed(r, n, &[1, 1, 1, 3], &[1, 1, 1, 1, 1, 2])).collect();
+    let second: Vec<Axis> =
+        first.iter().map(|a| narrowed(r, a.output, &[1, 2, 3, 3, 3, 3, 5, 5, 7], &[1, 1, 1, 2, 2, 3])).collect();
+    let extents = |axes: &[Axis], of: fn(&Axis) -> u64| axes.iter().map(of).collect::<Vec<u64>>();
+    let dims = |spatial: Vec<u64>, channels: u64| [vec![batch], spatial, vec![channels]].concat();
+    let input = t.param(dtype, &dims(extents(&first, |a| a.input), inputs), Fill::Quarters);
+    let mut last = input;
+    let mut rule = Rule::Bits;
+    for (axes, groups, channels) in [(&first, 1, middle), (&second, middle, middle)] {
+        let per_in = last.dims[3] / groups;
+        let weights = t.constant(r, dtype, &[extents(axes, |a| a.size), vec![per_in, channels]].concat());
+        let y = dims(extents(axes, |a| a.output), channels);
+        let window = window_text(axes);
+        last = t.op(
+            dtype,
+            &y,
+            format_args!(
+                "convolution({}, {}), window={window}, dim_labels=b01f_01io->b01f, feature_group_count={groups}",
+                last.name, weights.name
+            ),
+        );
+        if r.below(2) == 0 {
+            let bias = t.constant(r, dtype, &[channels]);
+            let bias = t.broadcast(&bias, &y, &[3]);
+            last = t.binary("add", &last, &bias);
+        }
+        match r.below(6) {
+            0 | 1 => {
+                let (low, high) = (t.splat(dtype, &y, "0"), t.splat(dtype, &y, "6"));
+                last = t.op(dtype, &y, format_args!("clamp({}, {}, {})", low.name, last.name, high.name));
+            }
+            2 => {
+                let small = t.splat(dtype, &y, "0.125");
+                let scaled = t.binary("multiply", &last, &small);
+                let gate = t.unary("logistic", &scaled);
+                last = t.binary("multiply", &scaled, &gate);
+                // what is off by some ulp goes through at most 49 products with factors of at most 2
+                rule = Rule::Close(1e-4);
+            }
+            3 if groups == 1 => {
+                let other = t.param(dtype, &y, Fill::Quarters);
+                last = t.binary("add", &last, &other);
+            }
+            // read by others too, so that it needs memory
+            4 if groups == 1 && r.below(4) == 0 => t.result(&last, rule),
+            _ => {}
+        }
+    }
+    t.result(&last, rule);
+    t.finish()
+}
+
+/// An axis of `input` elements with a window of one of these sizes and strides.
+fn narrowed(r: &mut Random, input: u64, sizes: &[u64], strides: &[u64]) -> Axis {
+    loop {
+        let size = r.of(sizes);
+        let pads = (r.of(&[0, 0, 1, 1, 2]), r.of(&[0, 0, 1, 1, 2]));
+        let dilation = r.of(&[1, 1, 1, 1, 1, 2]);
+        let axis = Axis { input, size, stride: r.of(strides), pads, base: 1, dilation, output: 0 };
+        if let Some(axis) = axis.fitted() {
+            return axis;
+        }
+    }
 }

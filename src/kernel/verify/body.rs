@@ -24,6 +24,9 @@ pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
         let dtype = c.type_of(expr)?;
         c.types.push(dtype);
     }
+    if let Some(var) = kernel.begin {
+        c.open[var.index()] = Some(LoopKind::Seq);
+    }
     match kernel.chunks {
         Some(var) => c.body_of(var, LoopKind::Seq, &kernel.body),
         None => c.stmts(&kernel.body),

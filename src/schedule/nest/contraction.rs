@@ -121,14 +121,44 @@ pub(super) fn offset_of(axes: &[Axis], mut i: u64) -> i64 {
 }
 
 /// The loops around the tile.
-struct Grid {
+pub(super) struct Grid {
     batch: VarId,
     /// Row axes that the tile does not lie along.
-    outer: Vec<VarId>,
+    pub outer: Vec<VarId>,
     /// Which tile of rows, the last one smaller where the rows don't come out even.
-    tile: VarId,
+    pub tile: VarId,
     /// Which panel of columns, the last one narrower.
-    panel: VarId,
+    pub panel: VarId,
+}
+
+/// A contraction without the loops of its grid.
+pub(super) struct Nest {
+    pub grid: Grid,
+    /// Their order.
+    order: LoopOrder,
+    /// Whether threads had better have bands of rows each.
+    in_bands: bool,
+    pub body: Vec<Stmt>,
+}
+
+/// The rows of pixels that a contraction makes one after another, of one panel of columns each, in memory that holds a few of
+/// them: the tile lies along the last axis of rows, and all axes before it stay loops.
+pub(super) struct Strip {
+    /// Which of those rows in memory is being made.
+    pub slot: VarId,
+    /// How far such a row is from the next, in elements.
+    pub stride: u64,
+    /// The tile, chosen before.
+    pub tile: Tile,
+    /// What the tuned choices call the product.
+    pub form: String,
+}
+
+impl Strip {
+    /// Where the row begins.
+    fn row(&self) -> Index {
+        Index::var(self.slot).scale(self.stride as i64)
+    }
 }
 
 /// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
@@ -153,13 +183,39 @@ impl<'a> Scheduler<'a> {
         if let Some(right) = self.narrow_right(c, scope.comp.array(ids.1).elements()) {
             return self.narrow(scope, ids, c, &right, place, out, steps);
         }
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let nest = self.nest(scope, &mut e, ids, c, None, place, out, steps)?;
+        let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
+        if nest.in_bands {
+            body = nest.grid.in_bands(&mut e.k, &mut loops, body);
+        }
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// What `c` does inside the loops of its grid, which the caller puts around it: with a `strip` one row of pixels after
+    /// another. What packs the right side, where that is not constant, is launched.
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    pub(super) fn nest(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        ids: (InstId, InstId),
+        c: &Contraction,
+        strip: Option<&Strip>,
+        place: Coordinates<'_>,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<Nest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
         let path = scope.plan.path[ids.1].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
         let sum = merged(&c.sum);
-        let rows = match c.sums_apart {
-            Some(_) => merged(&c.rows),
-            None => self.row_axes(scope, ids, c, place, out)?,
+        let rows = match (strip, c.sums_apart) {
+            (Some(_), _) => c.rows.clone(),
+            (None, Some(_)) => merged(&c.rows),
+            (None, None) => self.row_axes(scope, ids, c, place, out)?,
         };
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
@@ -169,8 +225,14 @@ impl<'a> Scheduler<'a> {
         let cover = Cover { height, width, columns: n, sum: k, stride };
         let pairs = self.has_pairs(c, &sum);
         let cover = if pairs { Cover { sum: k / 2, ..cover } } else { cover };
-        let form = self.form(c.dtype.accumulator(), cover, product(&rows), product(&c.batch));
-        let tile = self.tile(c.dtype.accumulator(), cover, &form);
+        let (form, tile) = match strip {
+            Some(strip) => (strip.form.clone(), strip.tile),
+            None => {
+                let form = self.form(c.dtype.accumulator(), cover, product(&rows), product(&c.batch));
+                let tile = self.tile(c.dtype.accumulator(), cover, &form);
+                (form, tile)
+            }
+        };
         let lying = match pairs && tile.lanes >= FEWEST_PAIRS {
             true => Order::Terms,
             false if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
@@ -180,7 +242,6 @@ impl<'a> Scheduler<'a> {
         };
         let panel = tile.vectors * tile.lanes;
         let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?;
-        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -198,18 +259,20 @@ impl<'a> Scheduler<'a> {
                 let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
                 let of_batch = if packed.batch > 0 { n } else { 0 };
                 let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
+                let first = column.at.scale(panel as i64).offset(c.first_column as i64);
                 let part = Part {
                     b,
                     packed: packed.buf,
                     order: lying,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     panel,
-                    column: column.at.scale(panel as i64).offset(c.first_column as i64),
+                    moved: strip.map_or(Index::default(), |s| s.row().add(&first.scale(-1))),
+                    column: first,
                     columns: column.count,
                     lanes: tile.lanes,
                     ..part
                 };
-                let inside = self.tile_body(scope, &mut e, ids, c, &sum, part, place, out)?;
+                let inside = self.tile_body(scope, e, ids, c, &sum, part, place, out)?;
                 body.extend(guarded(&mut e.k, &[&column, &row], inside));
             }
         }
@@ -217,15 +280,10 @@ impl<'a> Scheduler<'a> {
         let order = self.order(c, &tile, product(&rows), (right, n), &form);
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
-        let mut loops = grid.loops(order);
-        e.k.flops = 2 * k * n * product(&rows) * product(&c.batch);
+        e.k.flops += 2 * k * n * product(&rows) * product(&c.batch);
         let moved = product(&rows) * (k + n) * size;
-        if (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved) {
-            body = grid.in_bands(&mut e.k, &mut loops, body);
-        }
-        chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
-        Ok(())
+        let in_bands = (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved);
+        Ok(Nest { grid, order, in_bands, body })
     }
 
     /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.

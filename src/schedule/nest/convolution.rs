@@ -1,10 +1,10 @@
 //! `convolution`: the operand is padded and dilated into a buffer where it must be; then it is a contraction over strides,
 //! a group and a phase at a time, or, with one channel a group, what `depthwise.rs` does.
-use super::contraction::{Axis, Contraction, Right};
+use super::contraction::{Axis, Contraction, Coordinates, Right};
 use super::label;
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
-use crate::hlo::{ArrayShape, InstId, Op};
+use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
@@ -16,6 +16,22 @@ use crate::tensor::DType;
 
 /// Most groups that become a contraction each.
 const MOST_GROUPS: u64 = 64;
+
+/// What becomes of a convolution that is a contraction.
+type Then<'t, 'a> = &'t mut dyn FnMut(&mut Scheduler<'a>, &mut Scope<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
+
+/// Whether `id` makes one channel of one, channels being the last axis everywhere.
+pub(super) fn by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
+    let [input, kernel] = comp[id].operands[..] else { return false };
+    let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
+    let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
+    d.feature_group_count > 1
+        && kernel.dims[d.kernel_output_feature] == d.feature_group_count
+        && kernel.dims[d.kernel_input_feature] == 1
+        && minor(d.input_feature, input)
+        && minor(d.kernel_output_feature, kernel)
+        && minor(d.output_feature, result)
+}
 
 impl<'a> Scheduler<'a> {
     /// `id` is the convolution itself or its epilogue.
@@ -30,7 +46,6 @@ impl<'a> Scheduler<'a> {
         let comp = scope.comp;
         let inst = &comp[anchor];
         let Op::Convolution(d) = &inst.op else { return Err(refuse(comp, id, "")) };
-        let kernel = comp.array(inst.operands[1]).clone();
         let result = comp.array(anchor).clone();
         if d.batch_group_count != 1 {
             return Err(refuse(comp, id, " with batch groups"));
@@ -38,18 +53,12 @@ impl<'a> Scheduler<'a> {
         if result.elements() == 0 {
             return Ok(());
         }
-        let input = comp.array(inst.operands[0]).clone();
+        if let Some(chain) = scope.chains.remove(&id) {
+            return self.chain(scope, (id, anchor), &chain, out, steps);
+        }
         let (left, at) = self.padded(scope, (id, anchor), inst.operands[0], d, steps)?;
         let group = d.feature_group_count;
-        let per_group = kernel.dims[d.kernel_output_feature] / group.max(1);
-        let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
-        let by_channel = group > 1
-            && per_group == 1
-            && kernel.dims[d.kernel_input_feature] == 1
-            && minor(d.input_feature, &input)
-            && minor(d.kernel_output_feature, &kernel)
-            && minor(d.output_feature, &result);
-        if by_channel {
+        if by_channel(comp, anchor, d) {
             return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
         }
         if let Some(w) = winograd::choose(comp, anchor, self.lanes(DType::F32)) {
@@ -96,6 +105,23 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
+        let part = (phases, group);
+        self.as_contraction(scope, anchor, d, (left, input), right, part, &mut |s, scope, c, place| {
+            s.contraction(scope, (id, anchor), c, place, out, steps)
+        })
+    }
+
+    /// Hands one phase along each axis in one group on to `then` as a contraction.
+    pub(super) fn as_contraction(
+        &mut self,
+        scope: &mut Scope<'a>,
+        anchor: InstId,
+        d: &ConvDims,
+        (left, input): (BufId, &Layout),
+        right: &Right,
+        (phases, group): (&[Phase], u64),
+        then: Then<'_, 'a>,
+    ) -> Result<()> {
         let comp = scope.comp;
         let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
         let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
@@ -140,12 +166,12 @@ impl<'a> Scheduler<'a> {
             first_column: group * per_group,
             sums_apart: None,
         };
-        self.contraction(scope, (id, anchor), &c, &place, out, steps)
+        then(self, scope, &c, &place)
     }
 
     /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
     /// along axes of several phases, where the operand does.
-    fn padded(
+    pub(super) fn padded(
         &mut self,
         scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),

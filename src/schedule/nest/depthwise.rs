@@ -63,8 +63,18 @@ impl Side {
     }
 }
 
+/// The rows of the first axis that are in memory: of each `rows` that follow one another the last one read takes the place of
+/// the first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ring {
+    /// How many there are.
+    pub rows: u64,
+    /// The row of the result that reads them.
+    pub reader: VarId,
+}
+
 /// The convolution in one place.
-struct Depthwise<'d> {
+pub(super) struct Depthwise<'d> {
     d: &'d ConvDims,
     left: BufId,
     weights: BufId,
@@ -75,6 +85,8 @@ struct Depthwise<'d> {
     /// All axes but the last.
     outer: Vec<Side>,
     wide: Side,
+    /// Where only some rows of the first axis are in memory.
+    ring: Option<Ring>,
     /// Vector registers.
     registers: u64,
 }
@@ -96,7 +108,7 @@ impl Depthwise<'_> {
     }
 
     /// Pixels of the tile with the least predicted time: a multiply-add and a load a cycle.
-    fn tile(&self) -> u64 {
+    pub(super) fn tile(&self) -> u64 {
         let wide = self.written();
         let loops = self.rows() * (self.wide.size / wide.size);
         let cost = |pixels: u64| {
@@ -127,10 +139,19 @@ impl Depthwise<'_> {
             looped.push(self.wide);
         }
         let (mut x, mut k, mut loops) = (x, k, Vec::new());
-        for side in &looped {
+        let mut slot = None;
+        for (i, side) in looped.iter().enumerate() {
             let tap = e.k.var(side.size);
             loops.push(tap);
-            x = x.add(&Index::var(tap).scale(side.x * side.dilation as i64));
+            let away = Index::var(tap).scale(side.dilation as i64);
+            if let Some(ring) = self.ring.filter(|_| i == 0) {
+                let row = Index::var(ring.reader).scale(side.stride as i64).add(&away);
+                let at = e.k.var(ring.rows);
+                slot = Some((at, row.rem(ring.rows as i64, &e.k.vars)));
+                x = x.add(&Index::var(at).scale(side.x));
+            } else {
+                x = x.add(&away.scale(side.x));
+            }
             k = k.add(&side.weight(&Index::var(tap)));
         }
         let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
@@ -155,7 +176,10 @@ impl Depthwise<'_> {
             }
         }
         let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
-        for &v in loops.iter().rev() {
+        for (i, &v) in loops.iter().enumerate().rev() {
+            if let Some((var, value)) = slot.take_if(|_| i == 0) {
+                inside = vec![Stmt::Let { var, value, body: inside }];
+            }
             inside = vec![each(v, kind, inside)];
         }
         body.extend(inside);
@@ -165,14 +189,14 @@ impl Depthwise<'_> {
 
 /// Some of the channels: `blocks` vectors of `lanes` from `first` on.
 #[derive(Clone, Copy, Debug)]
-struct Channels {
-    first: u64,
-    blocks: u64,
-    lanes: u64,
+pub(super) struct Channels {
+    pub first: u64,
+    pub blocks: u64,
+    pub lanes: u64,
 }
 
 /// Whole vectors, then what is left in narrower ones.
-fn channels(all: u64, mut lanes: u64) -> Vec<Channels> {
+pub(super) fn channels(all: u64, mut lanes: u64) -> Vec<Channels> {
     let (mut parts, mut first) = (Vec::new(), 0);
     while first < all {
         let blocks = (all - first) / lanes;
@@ -197,28 +221,11 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let comp = scope.comp;
-        let weights = comp[anchor].operands[1];
-        let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
-        let ks = kernel.strides();
-        let side = |i: usize| Side {
-            extent: result.dims[d.output_spatial[i]],
-            size: d.window[i].size,
-            stride: d.window[i].stride,
-            dilation: d.window[i].rhs_dilate,
-            reversed: d.window[i].reversal,
-            x: input.strides[d.input_spatial[i]],
-            k: ks[d.kernel_spatial[i]] as i64,
-        };
-        let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
-        let wide = sides.pop().unwrap_or(Side::NONE);
-        let weights = self.value(scope, weights)?.only()?;
-        let types = (self.program.buffers[left].dtype, kernel.dtype);
-        let dtype = result.dtype.accumulator();
-        let registers = self.target.vector_registers;
-        let c = Depthwise { d, left, weights, dtype, types, outer: sides, wide, registers };
-        let tile = c.tile();
+        let result = comp.array(anchor).clone();
+        let c = self.depthwise_at(scope, anchor, d, (left, input), None)?;
+        let (wide, tile) = (c.wide, c.tile());
         let all = result.dims[d.output_feature];
-        let parts = channels(all, self.lanes(dtype));
+        let parts = channels(all, self.lanes(c.dtype));
         let mut e = Elements::new(id, label(comp, id));
         let batch = e.k.var(result.dims[d.output_batch]);
         let outer: Vec<VarId> = c.outer.iter().map(|s| e.k.var(s.extent)).collect();
@@ -242,7 +249,8 @@ impl<'a> Scheduler<'a> {
                 }
                 let channel = vector.scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
                 let first = pixels.at.scale(tile as i64);
-                let place = Place { batch, outer: &outer, first, channel, lanes: part.lanes };
+                let from = channel.clone();
+                let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes };
                 let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, pixels.count, out)?;
                 let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
                 let mut inside = guarded(&mut e.k, &[&pixels], inside);
@@ -261,9 +269,40 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
+    /// The convolution `anchor` of what lies in `left` as `input` says, or in the `ring` there.
+    pub(super) fn depthwise_at<'d>(
+        &mut self,
+        scope: &mut Scope<'a>,
+        anchor: InstId,
+        d: &'d ConvDims,
+        (left, input): (BufId, &Layout),
+        ring: Option<Ring>,
+    ) -> Result<Depthwise<'d>> {
+        let comp = scope.comp;
+        let weights = comp[anchor].operands[1];
+        let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
+        let ks = kernel.strides();
+        let side = |i: usize| Side {
+            extent: result.dims[d.output_spatial[i]],
+            size: d.window[i].size,
+            stride: d.window[i].stride,
+            dilation: d.window[i].rhs_dilate,
+            reversed: d.window[i].reversal,
+            x: input.strides[d.input_spatial[i]],
+            k: ks[d.kernel_spatial[i]] as i64,
+        };
+        let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
+        let wide = sides.pop().unwrap_or(Side::NONE);
+        let weights = self.value(scope, weights)?.only()?;
+        let types = (self.program.buffers[left].dtype, kernel.dtype);
+        let dtype = result.dtype.accumulator();
+        let registers = self.target.vector_registers;
+        Ok(Depthwise { d, left, weights, dtype, types, outer: sides, wide, ring, registers })
+    }
+
     /// One tile: its sums, the epilogue, the stores.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
-    fn depthwise_tile(
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    pub(super) fn depthwise_tile(
         &mut self,
         scope: &mut Scope<'a>,
         e: &mut Elements,
@@ -278,8 +317,9 @@ impl<'a> Scheduler<'a> {
         let (result, d) = (comp.array(anchor), c.d);
         let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
         let mut x = Index::var(place.batch).scale(input.strides[d.input_batch]).offset(input.origin);
-        x = x.add(&place.channel.scale(input.strides[d.input_feature]));
-        for (side, &v) in c.outer.iter().zip(place.outer) {
+        x = x.add(&place.from.scale(input.strides[d.input_feature]));
+        let ringed = usize::from(c.ring.is_some());
+        for (side, &v) in c.outer.iter().zip(place.outer).skip(ringed) {
             x = x.add(&Index::var(v).scale(side.x * side.stride as i64));
         }
         x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
@@ -309,12 +349,14 @@ impl<'a> Scheduler<'a> {
 }
 
 /// Where a tile lies.
-struct Place<'l> {
-    batch: VarId,
+pub(super) struct Place<'l> {
+    pub batch: VarId,
     /// Loops over all spatial axes but the last.
-    outer: &'l [VarId],
+    pub outer: &'l [VarId],
     /// The first pixel.
-    first: Index,
-    channel: Index,
-    lanes: u64,
+    pub first: Index,
+    pub channel: Index,
+    /// The channel's number among those in memory.
+    pub from: Index,
+    pub lanes: u64,
 }

@@ -1,4 +1,5 @@
 //! HLO to loop nests, one file a family.
+mod chain;
 mod contraction;
 mod convolution;
 mod depthwise;
@@ -16,11 +17,14 @@ mod scatter;
 mod select_and_scatter;
 mod sequential;
 mod sort;
+mod strip;
 mod top_k;
 mod transform;
 mod tile;
 mod window;
 mod winograd;
+
+pub(super) use chain::Chain;
 
 use super::{Scheduler, Scope, Value, refuse};
 use crate::diag::Result;

@@ -122,6 +122,8 @@ pub struct Part {
     pub batch: Index,
     /// Columns of a vector.
     pub lanes: u64,
+    /// How far elements are stored from where the layout of the result has them.
+    pub moved: Index,
 }
 
 impl Default for Part {
@@ -140,6 +142,7 @@ impl Default for Part {
             columns: 1,
             batch: zero(),
             lanes: 1,
+            moved: zero(),
         }
     }
 }
@@ -268,7 +271,7 @@ impl<'a> Scheduler<'a> {
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
             let value = s.element(scope, e, id, &at)?;
-            Ok(Stmt::Store { buf, index: layout.at(&at), value })
+            Ok(Stmt::Store { buf, index: layout.at(&at).add(&part.moved), value })
         };
         let mut whole = Vec::new();
         for (r, (_, row)) in part.rows.iter().enumerate() {

@@ -1,0 +1,297 @@
+//! A depthwise convolution and the one that makes its operand in one kernel, row by row: of each row of pixels one panel of
+//! channels is made on the stack, where the window finds it while it is near. The rows that the next window reads again stay
+//! there, each new one takes the place of the oldest. So what is between the two, the largest arrays of MobileNets, has no
+//! memory of its own. Bands of rows of a panel are the chunks; a band whose thread did not do the one above it makes the rows
+//! that they share again.
+//!
+//! Each element is added up as the two kernels alone do it: the bits are the same.
+use super::contraction::{Coordinates, Strip, guarded, shares};
+use super::convolution::by_channel;
+use super::depthwise::{Place, Ring, channels};
+use super::element::Elements;
+use super::strip::{Band, Chunks, Made, Rows};
+use super::tile::{Cover, Tile};
+use super::{each, label};
+use crate::diag::{Error, Result};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::{self, BufId, Buffer, Index, LoopKind, Step, Stmt, VarId};
+use crate::schedule::fuse::{Fate, Plan};
+use crate::schedule::phases::Phase;
+use crate::schedule::{Scheduler, Scope, Value, refuse, winograd};
+use crate::tensor::DType;
+use crate::util::id_vec::{Id, IdVec};
+use std::collections::HashMap;
+
+/// Most bytes of rows on the stack.
+const MOST_BYTES: u64 = 64 << 10;
+/// Bytes of an operand that stay in a second-level cache of a megabyte until they are read.
+const NEAR_BYTES: u64 = 512 << 10;
+/// Fewest chunks that threads should find.
+const FEW_CHUNKS: u64 = 8;
+/// Cycles that an element takes on its way to a cache farther away and back: 1.2 million of them took 0.11 ms.
+const FAR: f64 = 0.33;
+/// Multiply-adds of a cycle.
+const TERMS: f64 = 16.0;
+/// What beginning, ending and storing an element costs beside its terms.
+const ENDS: f64 = 4.0;
+/// Most columns of products that have loops of their own (`narrow.rs`).
+const NARROW: u64 = 8;
+
+/// A depthwise convolution that makes its operand itself.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// The instruction that is its operand.
+    producer: InstId,
+    /// The tile of the producer's convolution.
+    tile: Tile,
+    /// What the tuned choices call it.
+    form: String,
+    /// Bands of rows.
+    bands: u64,
+}
+
+/// Rows or columns that a window spans.
+fn span(w: &WindowDim) -> u64 {
+    (w.size - 1) * w.rhs_dilate + 1
+}
+
+/// The panels of the convolution that makes the operand, in what memory there is.
+struct Panels {
+    tile: Tile,
+    form: String,
+    count: u64,
+}
+
+impl<'a> Scheduler<'a> {
+    /// The chains of `comp`; what they take in has no buffer any more.
+    pub(in crate::schedule) fn chains(&self, comp: &Computation, plan: &mut Plan) -> HashMap<InstId, Chain> {
+        let users = comp.users();
+        let mut chains = HashMap::new();
+        for id in comp.post_order() {
+            if let Some(chain) = self.chain_of(comp, plan, &users, id) {
+                plan.fate[chain.producer] = Fate::Inlined(Some(id));
+                chains.insert(id, chain);
+            }
+        }
+        chains
+    }
+
+    /// The chain that ends in `id`, where the time of what goes through far caches is more than that of what is done twice.
+    fn chain_of(
+        &self,
+        comp: &Computation,
+        plan: &Plan,
+        users: &IdVec<InstId, Vec<InstId>>,
+        id: InstId,
+    ) -> Option<Chain> {
+        let anchor = plan.anchor[id].unwrap_or(id);
+        let Op::Convolution(d) = &comp[anchor].op else { return None };
+        let producer = comp[anchor].operands[0];
+        let first = plan.anchor[producer].unwrap_or(producer);
+        let Op::Convolution(p) = &comp[first].op else { return None };
+        let kernels = [id, producer].iter().all(|&i| plan.fate[i] == Fate::Materialised && plan.rows[i].is_none());
+        let alone = users[producer] == [anchor] && producer != comp.root && plan.path[first].is_empty();
+        let operand = comp.array(producer);
+        let fits = operand.dtype == DType::F32 && is_window(comp, anchor, d) && self.is_product(comp, first, p);
+        let alike = p.output_spatial == d.input_spatial
+            && p.output_batch == d.input_batch
+            && p.output_feature == d.input_feature;
+        if !kernels || !alone || !fits || !alike || operand.elements() * 4 <= NEAR_BYTES {
+            return None;
+        }
+        let panels = self.chain_panels(comp, (anchor, d), (first, p))?;
+        let (rows, w) = (comp.array(anchor).dims[d.output_spatial[0]], &d.window[0]);
+        let chunks = operand.dims[d.input_batch] * panels.count;
+        let bands = (1..=rows).find(|n| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS).unwrap_or(rows);
+        let again = (bands - 1) * (span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
+        let terms = terms(comp, first, p);
+        let pays = again as f64 * (terms as f64 + ENDS) / TERMS < operand.elements() as f64 * FAR;
+        pays.then_some(Chain { producer, tile: panels.tile, form: panels.form, bands })
+    }
+
+    /// Panels of the producer's convolution so narrow that their rows fit.
+    fn chain_panels(
+        &self,
+        comp: &Computation,
+        (anchor, d): (InstId, &ConvDims),
+        (first, p): (InstId, &ConvDims),
+    ) -> Option<Panels> {
+        let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
+        let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
+        let lanes = self.lanes(DType::F32);
+        let most = MOST_BYTES / (4 * span(&d.window[0]) * padded_width(comp, anchor, d)) / lanes * lanes;
+        // as many columns in each as come out even
+        let columns = all.div_ceil(all.div_ceil(most.max(1))).next_multiple_of(lanes).min(all);
+        if most == 0 || all <= NARROW {
+            return None;
+        }
+        let stride = input.dims[p.input_feature] * p.window[1].stride * 4;
+        let cover = Cover { height: 1, width, columns, sum: terms(comp, first, p), stride };
+        let form = self.form(DType::F32, cover, operand.elements() / all, 1);
+        let tile = self.tile(DType::F32, cover, &form);
+        Some(Panels { count: all.div_ceil(tile.vectors * tile.lanes), tile, form })
+    }
+
+    /// Whether `id` is a contraction of floats with one phase and one group.
+    fn is_product(&self, comp: &Computation, id: InstId, p: &ConvDims) -> bool {
+        let floats = comp[id].operands.iter().chain([&id]).all(|&o| comp.array(o).dtype == DType::F32);
+        floats
+            && p.window.len() == 2
+            && p.feature_group_count == 1
+            && p.batch_group_count == 1
+            && p.window.iter().all(|w| w.lhs_dilate == 1)
+            && p.output_feature + 1 == comp.array(id).rank()
+            && winograd::choose(comp, id, self.lanes(DType::F32)).is_none()
+    }
+
+    /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
+    pub(super) fn chain(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        chain: &Chain,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let Op::Convolution(d) = &comp[anchor].op else { return Err(refuse(comp, id, "")) };
+        let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
+        let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
+        let width = padded_width(comp, anchor, d);
+        let mut rows = Rows {
+            buf: BufId::from_index(0),
+            held: span(w),
+            stride: width * panel,
+            left: d.window[1].pad_low as u64 * panel,
+            inside: operand.dims[d.input_spatial[1]] * panel,
+            lanes: self.lanes(DType::F32),
+        };
+        let elements = rows.held * rows.stride;
+        rows.buf = self.program.buffers.push(Buffer { dtype: DType::F32, elements, place: kernel::Place::Stack });
+        let mut e = Elements::new(id, label(comp, id));
+        let made = self.strip(scope, &mut e, chain, (&rows, d), steps)?;
+        let extent = result.dims[d.output_spatial[0]];
+        let reader = e.k.var(extent);
+        let read = self.reader(scope, &mut e, (id, anchor), d, (&rows, reader, panel), &made, out)?;
+        let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
+        let chunks = Chunks::new(&mut e.k, (made.batch, made.panel), chain.bands);
+        let fresh = chunks.is_fresh(&mut e.k);
+        let t = e.k.var(band.rows());
+        let padded = Index::var(chunks.band).scale((band.own * band.stride) as i64).add(&Index::var(t));
+        let new = rows.one(&mut e.k, made, &padded, (w.pad_low, operand.dims[d.input_spatial[0]] as i64));
+        let mut inside = band.new_rows(&mut e.k, t, fresh, new);
+        inside.extend(band.results(&mut e.k, (t, chunks.band), reader, read));
+        let mut body = vec![Stmt::If { cond: fresh, body: rows.margins(&mut e.k) }];
+        body.push(each(t, LoopKind::Seq, inside));
+        e.k.flops += 2 * d.window.iter().map(|w| w.size).product::<u64>() * result.elements();
+        chunks.close(&mut e.k, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// One row of one panel of the producer.
+    fn strip(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        chain: &Chain,
+        (rows, d): (&Rows, &ConvDims),
+        steps: &mut Vec<Step>,
+    ) -> Result<Made> {
+        let comp = scope.comp;
+        let producer = chain.producer;
+        let first = scope.plan.anchor[producer].unwrap_or(producer);
+        let Op::Convolution(p) = &comp[first].op else { return Err(refuse(comp, first, "")) };
+        let result = comp.array(first).clone();
+        let (left, at) = self.padded(scope, (producer, first), comp[first].operands[0], p, steps)?;
+        let right = self.right(scope, comp[first].operands[1])?;
+        let phases: Vec<Phase> =
+            p.output_spatial.iter().zip(&p.window).map(|(&axis, w)| Phase::only(result.dims[axis], w.size)).collect();
+        let slot = e.k.var(rows.held);
+        let strip = Strip { slot, stride: rows.stride, tile: chain.tile, form: chain.form.clone() };
+        let sink = Value {
+            leaves: vec![rows.buf],
+            layout: Some(rows.layout(d, chain.tile.vectors * chain.tile.lanes, rows.left)),
+        };
+        let mut made = None;
+        self.as_contraction(
+            scope,
+            first,
+            p,
+            (left, &at),
+            &right,
+            (&phases, 0),
+            &mut |s, scope, c, place: Coordinates<'_>| {
+                made = Some(s.nest(scope, e, (producer, first), c, Some(&strip), place, &sink, steps)?);
+                Ok(())
+            },
+        )?;
+        let nest = made.ok_or_else(|| Error::internal("schedule", "a chain has no rows"))?;
+        let [batch, row] = nest.grid.outer[..] else {
+            return Err(Error::internal("schedule", "a chain's rows are not apart"));
+        };
+        let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];
+        Ok(Made { batch, row, slot, panel: nest.grid.panel, body })
+    }
+
+    /// One row of one panel of the result.
+    fn reader(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (rows, reader, panel): (&Rows, VarId, u64),
+        made: &Made,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let result = scope.comp.array(anchor).clone();
+        let mut input = rows.layout(d, panel, 0);
+        input.strides[d.input_spatial[0]] = rows.stride as i64;
+        let ring = Ring { rows: rows.held, reader };
+        let c = self.depthwise_at(scope, anchor, d, (rows.buf, &input), Some(ring))?;
+        let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
+        let tiles = e.k.var(width.div_ceil(tile));
+        let mut body = Vec::new();
+        for column in shares(&mut e.k, made.panel, result.dims[d.output_feature], panel) {
+            for part in channels(column.count, rows.lanes) {
+                for pixels in shares(&mut e.k, tiles, width, tile) {
+                    let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
+                    let from =
+                        Index::var(block).scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
+                    let channel = column.at.scale(panel as i64).add(&from);
+                    let first = pixels.at.scale(tile as i64);
+                    let place = Place { batch: made.batch, outer: &[reader], first, channel, from, lanes: part.lanes };
+                    let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, &input, pixels.count, out)?;
+                    let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
+                    body.extend(guarded(&mut e.k, &[&column, &pixels], inside));
+                }
+            }
+        }
+        Ok(vec![each(tiles, LoopKind::Seq, body)])
+    }
+}
+
+/// Terms of a sum of the convolution `id`.
+fn terms(comp: &Computation, id: InstId, p: &ConvDims) -> u64 {
+    let kernel = comp.array(comp[id].operands[1]);
+    kernel.elements() / kernel.dims[p.kernel_output_feature].max(1)
+}
+
+/// Pixels of a row with the padding of window `id`.
+fn padded_width(comp: &Computation, id: InstId, d: &ConvDims) -> u64 {
+    let (operand, w) = (comp.array(comp[id].operands[0]), &d.window[1]);
+    operand.dims[d.input_spatial[1]] + (w.pad_low.max(0) + w.pad_high.max(0)) as u64
+}
+
+/// Whether `id` is a depthwise convolution whose windows leave no row out.
+fn is_window(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
+    d.window.len() == 2
+        && d.batch_group_count == 1
+        && d.window.iter().all(|w| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0)
+        && span(&d.window[0]) >= d.window[0].stride
+        && comp.array(comp[id].operands[1]).dtype == DType::F32
+        && comp.array(id).elements() > 0
+        && by_channel(comp, id, d)
+}

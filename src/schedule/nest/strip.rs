@@ -1,0 +1,179 @@
+//! The loops around the rows of a chain (`chain.rs`): which are made when, where they lie, and what of them are zeros.
+use super::depthwise::channels;
+use super::{each, number};
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::layout::Layout;
+use crate::tensor::DType;
+
+/// The rows of a band: of the result, and those that its windows read. Step `t` makes a row, and from the last row of the first
+/// window on every `stride`th is followed by a result.
+pub(super) struct Band {
+    /// Rows of the result.
+    pub own: u64,
+    /// Rows of a window.
+    pub span: u64,
+    /// From a window to the next.
+    pub stride: u64,
+}
+
+impl Band {
+    pub(super) fn rows(&self) -> u64 {
+        (self.own - 1) * self.stride + self.span
+    }
+
+    /// `make`, but for rows that the band before has made, unless this one is `fresh`.
+    pub(super) fn new_rows(&self, k: &mut Kernel, t: VarId, fresh: ExprId, make: Vec<Stmt>) -> Vec<Stmt> {
+        let mine = Index::var(t).offset(self.stride as i64 - self.span as i64);
+        let most = mine.range(&k.vars).1;
+        let mine = k.expr(Expr::Within(mine, 0, most + 1));
+        let cond = k.op(ScalarOp::Or, &[mine, fresh], DType::Pred);
+        vec![Stmt::If { cond, body: make }]
+    }
+
+    /// `read`, which makes row `reader` of the result, where all that it reads is there.
+    pub(super) fn results(
+        &self,
+        k: &mut Kernel,
+        (t, band): (VarId, VarId),
+        reader: VarId,
+        read: Vec<Stmt>,
+    ) -> Vec<Stmt> {
+        let (last, stride) = (self.span - 1, self.stride as i64);
+        let since = Index::var(t).offset(-(last as i64));
+        let number = since.limit(0, (self.own as i64 - 1) * stride, &k.vars).div(stride, &k.vars);
+        let value = Index::var(band).scale(self.own as i64).add(&number);
+        let read = vec![Stmt::Let { var: reader, value, body: read }];
+        let phase = Index::var(t).offset((stride - last as i64 % stride) % stride).rem(stride, &k.vars);
+        let read = within(k, &phase, (0, 1), read);
+        let most = since.range(&k.vars).1;
+        within(k, &since, (0, most + 1), read)
+    }
+}
+
+/// The loops that chunks stand for: bands of one panel follow one another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunks {
+    pub batch: VarId,
+    pub panel: VarId,
+    pub band: VarId,
+    /// The number of the chunk.
+    pub all: VarId,
+    /// That of the first one of a range.
+    pub begin: VarId,
+}
+
+impl Chunks {
+    pub(super) fn new(k: &mut Kernel, (batch, panel): (VarId, VarId), bands: u64) -> Chunks {
+        let all = k.vars[batch] * k.vars[panel] * bands;
+        Chunks { batch, panel, band: k.var(bands), all: k.var(all), begin: k.var(all) }
+    }
+
+    /// Whether the rows in memory are none of this band's.
+    pub(super) fn is_fresh(&self, k: &mut Kernel) -> ExprId {
+        let top = k.expr(Expr::Within(Index::var(self.band), 0, 1));
+        let since = Index::var(self.all).add(&Index::var(self.begin).scale(-1));
+        let first = k.expr(Expr::Within(since, 0, 1));
+        k.op(ScalarOp::Or, &[top, first], DType::Pred)
+    }
+
+    /// Makes `body` that of the kernel.
+    pub(super) fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
+        let mut stride = 1;
+        for v in [self.band, self.panel, self.batch] {
+            let n = k.vars[v] as i64;
+            let value = Index::var(self.all).div(stride, &k.vars).rem(n, &k.vars);
+            body = vec![Stmt::Let { var: v, value, body }];
+            stride *= n;
+        }
+        (k.chunks, k.begin, k.body) = (Some(self.all), Some(self.begin), body);
+    }
+}
+
+/// What makes a row, inside the loops over its variables.
+pub(super) struct Made {
+    pub batch: VarId,
+    pub panel: VarId,
+    /// The row.
+    pub row: VarId,
+    /// Where it is in memory.
+    pub slot: VarId,
+    pub body: Vec<Stmt>,
+}
+
+/// Rows of one panel of channels in memory, in elements.
+pub(super) struct Rows {
+    pub buf: BufId,
+    /// How many there are.
+    pub held: u64,
+    /// From one to the next.
+    pub stride: u64,
+    /// Zeros before the first pixel.
+    pub left: u64,
+    /// The pixels.
+    pub inside: u64,
+    /// Those of a vector.
+    pub lanes: u64,
+}
+
+impl Rows {
+    /// Where the pixels of a row lie, with so many elements before the first. Rows and the channels of other panels are added
+    /// by those that know them.
+    pub(super) fn layout(&self, d: &ConvDims, panel: u64, before: u64) -> Layout {
+        let rank = 2 + d.input_spatial.len();
+        let mut strides = vec![0; rank];
+        strides[d.input_spatial[1]] = panel as i64;
+        strides[d.input_feature] = 1;
+        Layout { origin: before as i64, strides, low: vec![0; rank], high: vec![0; rank] }
+    }
+
+    /// Row `padded` of the operand with its padding: of `height` rows between `before` others and those behind.
+    pub(super) fn one(&self, k: &mut Kernel, made: Made, padded: &Index, (before, height): (i64, i64)) -> Vec<Stmt> {
+        let at = padded.offset(-before);
+        let held = at.limit(0, height - 1, &k.vars);
+        let mut body = within(k, &at, (0, height), vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
+        let (least, most) = at.range(&k.vars);
+        for outside in [(least, 0), (height, most + 1)] {
+            let zeros = self.zeros(k, &Index::var(made.slot).scale(self.stride as i64), self.stride);
+            body.extend(within(k, &at, outside, zeros));
+        }
+        vec![Stmt::Let { var: made.slot, value: padded.rem(self.held as i64, &k.vars), body }]
+    }
+
+    /// Zeros on both sides of all rows.
+    pub(super) fn margins(&self, k: &mut Kernel) -> Vec<Stmt> {
+        let row = k.var(self.held);
+        let at = Index::var(row).scale(self.stride as i64);
+        let right = self.left + self.inside;
+        let mut body = self.zeros(k, &at, self.left);
+        body.extend(self.zeros(k, &at.offset(right as i64), self.stride - right));
+        if body.is_empty() { body } else { vec![each(row, LoopKind::Seq, body)] }
+    }
+
+    /// `count` elements from `from` on become zeros.
+    fn zeros(&self, k: &mut Kernel, from: &Index, count: u64) -> Vec<Stmt> {
+        let value = number(k, DType::F32, 0.0);
+        let mut body = Vec::new();
+        for part in channels(count, self.lanes) {
+            let (block, lane) = (k.var(part.blocks), k.var(part.lanes));
+            let at = Index::var(block).scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
+            let store = Stmt::Store { buf: self.buf, index: from.add(&at), value };
+            body.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, vec![store])]));
+        }
+        body
+    }
+}
+
+/// `body` where `low <= at < high`; nothing where that never holds.
+fn within(k: &mut Kernel, at: &Index, (low, high): (i64, i64), body: Vec<Stmt>) -> Vec<Stmt> {
+    let (least, most) = at.range(&k.vars);
+    if most < low || least >= high {
+        return Vec::new();
+    }
+    if least >= low && most < high {
+        return body;
+    }
+    let cond = k.expr(Expr::Within(at.clone(), low, high));
+    vec![Stmt::If { cond, body }]
+}
