@@ -254,13 +254,8 @@ fn the_pool_shares_the_work() {
     assert!(ran(&mut Command::new(&built)).contains("the same bits by 1 to 8 threads"));
 }
 
-/// The smallest model: what a call costs beyond its kernel. The bound is that of a function call or ten, where frameworks take
-/// microseconds.
-#[test]
-fn a_call_costs_less_than_50_ns() {
-    let Some(gcc) = program(&["gcc"]) else { return };
-    let folder = tempfile::tempdir().expect("a scratch folder");
-    let at = |file: &str| folder.path().join(file);
+/// Compiles `x + 1` on four floats as model `m` into `folder`.
+fn add_one(folder: &Path, more: &[&str]) {
     let text = r#"
         node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
                attr { key: "shape" value { shape { dim { size: 4 } } } } }
@@ -268,10 +263,50 @@ fn a_call_costs_less_than_50_ns() {
                attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 1 } } } }
         node { name: "y" op: "AddV2" input: "x" input: "one" attr { key: "T" value { type: DT_FLOAT } } }
     "#;
-    std::fs::write(at("graph.pbtxt"), text).expect("written");
-    let name = |path: PathBuf| path.display().to_string();
-    let (file, out) = (name(at("graph.pbtxt")), name(folder.path().to_path_buf()));
-    succeed(&["compile", &file, "-o", &out, "--name", "m", "--fetch", "y:0"]);
+    let file = folder.join("graph.pbtxt");
+    std::fs::write(&file, text).expect("written");
+    let (file, out) = (file.display().to_string(), folder.display().to_string());
+    succeed(&[&["compile", &file, "-o", &out, "--name", "m", "--fetch", "y:0"], more].concat());
+}
+
+/// `--features` are asked for beside what the processor's name promises, as this processor's own list of them says.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn features_are_asked_for() {
+    let Some(gcc) = program(&["gcc"]) else { return };
+    let Ok(told) = std::fs::read_to_string("/proc/cpuinfo") else { return };
+    let flags: Vec<&str> = told.lines().find(|l| l.starts_with("flags")).unwrap_or("").split_whitespace().collect();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let source = folder.path().join("asks.c");
+    std::fs::write(&source, "#include \"m.h\"\nint main(void) { return m_supported(); }\n").expect("written");
+    let names = [
+        ("sse4.2", "sse4_2"),
+        ("avx2", "avx2"),
+        ("gfni", "gfni"),
+        ("sse4a", "sse4a"),
+        ("avxvnni", "avx_vnni"),
+        ("avx512vnni", "avx512_vnni"),
+        ("avx512bf16", "avx512_bf16"),
+        ("avx512fp16", "avx512_fp16"),
+    ];
+    for (feature, flag) in names {
+        add_one(folder.path(), &["--cpu", "x86-64", "--features", &format!("+{feature}")]);
+        let built = folder.path().join("asks");
+        let mut build = Command::new(gcc);
+        ran(build.arg("-I").arg(folder.path()).arg(&source).arg(folder.path().join("m.o")).arg("-o").arg(&built));
+        let said = Command::new(&built).status().expect("it runs").code();
+        assert_eq!(said, Some(flags.contains(&flag).into()), "{feature}");
+    }
+}
+
+/// The smallest model: what a call costs beyond its kernel. The bound is that of a function call or ten, where frameworks take
+/// microseconds.
+#[test]
+fn a_call_costs_less_than_50_ns() {
+    let Some(gcc) = program(&["gcc"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let at = |file: &str| folder.path().join(file);
+    add_one(folder.path(), &[]);
     let mut build = Command::new(gcc);
     build.args(["-std=c11", "-O2"]).args(STRICT).arg("-I").arg(folder.path()).arg(path("tests/objects/overhead.c"));
     ran(build.arg(at("m.o")).arg("-o").arg(at("overhead")));

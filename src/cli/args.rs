@@ -64,7 +64,7 @@ pub enum HloVerb {
     /// Evaluate a module with the interpreter.
     Eval(HloEval),
     /// Compile a module and run it here.
-    Run(HloCall),
+    Run(HloRun),
 }
 
 /// Which graph, and which part of it.
@@ -578,6 +578,14 @@ pub struct HloCall {
     pub threads: u16,
     #[command(flatten)]
     pub xla: XlaArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct HloRun {
+    #[command(flatten)]
+    pub call: HloCall,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
 #[derive(Args, Debug)]

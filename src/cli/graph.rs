@@ -80,7 +80,7 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
 /// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
 /// processors with the same instruction set, between which no program could choose.
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
-    let precision = precision(args);
+    let precision = precision(args.weights, args.math);
     let tuning = args.tuning.as_deref().map(tune::load).transpose()?.unwrap_or_default();
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
@@ -104,14 +104,14 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
 }
 
 /// How exact the code must be.
-pub fn precision(args: &TargetArgs) -> Precision {
+pub fn precision(weights: WeightsArg, math: MathArg) -> Precision {
     Precision {
-        weights: match args.weights {
+        weights: match weights {
             WeightsArg::F32 => WeightType::F32,
             WeightsArg::Bf16 => WeightType::Bf16,
             WeightsArg::Int8 => WeightType::Int8,
         },
-        math: match args.math {
+        math: match math {
             MathArg::F32 => MathType::F32,
             MathArg::Bf16 => MathType::Bf16,
         },

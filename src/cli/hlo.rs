@@ -1,13 +1,12 @@
 //! `tfaot hlo`: modules as text or messages.
-use super::args::{HloCall, HloFiles, HloFormat, HloOpt, HloVerb, HloVerify};
-use super::{Verdict, dump, inputs, npz, out};
+use super::args::{HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
+use super::{Verdict, dump, graph, inputs, npz, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Literal, Module, Shape, proto, stablehlo, text, verify};
 use crate::interp;
 use crate::optimize;
-use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use indexmap::IndexMap;
 use serde_json::json;
@@ -136,10 +135,10 @@ fn eval(args: &HloCall, max_steps: u64) -> Result<Verdict> {
     write_results(args, results)
 }
 
-fn native(args: &HloCall) -> Result<Verdict> {
+fn native(HloRun { call: args, target }: &HloRun) -> Result<Verdict> {
     let lowered = compile::wrap(load_sound(&args.file)?).map_err(|e| out::in_file(e, &args.file))?;
     let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
-    let target = Target::resolve(None, None, None)?;
+    let target = graph::target(target)?;
     let flags = dump::flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
     let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);

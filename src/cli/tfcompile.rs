@@ -2,7 +2,7 @@
 //!
 //! Flags, their defaults and which are required are those of TensorFlow's `compiler/aot/tfcompile_main.cc`. The header has
 //! the whole interface, C and C++; all code and all weights are in the function object, the other two are empty objects.
-use super::args::{GraphArgs, XlaArgs};
+use super::args::{GraphArgs, MathArg, WeightsArg, XlaArgs};
 use super::{Verdict, config, dump, graph, out};
 use crate::codegen::{self, Launches};
 use crate::compile;
@@ -86,6 +86,12 @@ pub struct TfcompileArgs {
     /// Without effect.
     #[arg(long = "debug_info_path_begin_marker", default_value = "")]
     debug_info_path_begin_marker: String,
+    /// Store constants of contractions and tables of gathers in fewer bits; tfcompile has no such flag.
+    #[arg(long, value_enum, default_value_t)]
+    weights: WeightsArg,
+    /// Compute products of contractions with constants from factors in fewer bits; tfcompile has no such flag.
+    #[arg(long, value_enum, default_value_t)]
+    math: MathArg,
     /// A flag of XLA, as in XLA_FLAGS; `--xla_NAME=VALUE` is the same as `--xla=--xla_NAME=VALUE`.
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     xla: Vec<String>,
@@ -178,6 +184,7 @@ fn checked(args: &TfcompileArgs) -> Result<Asked<'_>> {
     let cpu = Some(args.target_cpu.as_str()).filter(|c| !c.is_empty()).or(oldest);
     let features = Some(args.target_features.as_str()).filter(|f| !f.is_empty());
     let target = Target::resolve(Some(&args.target_triple), cpu, features)?;
+    let target = target.with_precision(graph::precision(args.weights, args.math))?;
     let xla = XlaArgs { xla_flags: Some(args.xla.join(" ")) };
     Ok(Asked { graph, class, name, target, xla })
 }

@@ -11,6 +11,7 @@ mod math;
 mod module;
 mod scalar;
 mod small_float;
+mod supported;
 mod value;
 
 pub use module::E_CPU;

@@ -3,9 +3,10 @@ use super::Launches;
 use super::elf::{EMPTY_PREFIX, WEIGHTS_ALIGN};
 use super::function::Function;
 use super::math;
+use super::supported::supported;
 use crate::diag::Result;
 use crate::kernel::{BufId, KernelId, Place, Program, Step};
-use crate::target::{Level, MathType, Target};
+use crate::target::Target;
 use crate::tensor::TensorInfo;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -116,7 +117,7 @@ fn code(
         weights_symbol(name),
     );
     let functions = Functions::emit(out, program, target, group)?;
-    supported(out, name, target, linkage);
+    supported(out, name, &target.asks(), (linkage.visibility, plain));
     let driver = Driver {
         program,
         functions: &functions,
@@ -213,52 +214,6 @@ fn info(out: &mut String, program: &Program, target: &str) {
     let _ = writeln!(out, "define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_model_info\n}}");
 }
 
-/// `NAME_supported`: asks the processor and the system, once; the answer never changes, so that storing it is no race.
-fn supported(out: &mut String, name: &str, target: &Target, linkage: Linkage) {
-    let Linkage { visibility, attributes } = linkage;
-    let plain = attributes + 1;
-    // Leaf 7 EBX bits; AVX2 5, BMI2 8; AVX-512 F 16, DQ 17, CD 28, BW 30, VL 31. Leaf 1 ECX: FMA 12, MOVBE 22, OSXSAVE 27, F16C 29.
-    let (leaf1, leaf7, state) = match target.level() {
-        Level::Sse2 | Level::Neon => {
-            let _ = writeln!(out, "define {visibility}i32 @{name}_supported() #{plain} {{\n  ret i32 1\n}}");
-            return;
-        }
-        Level::Avx2 => (1u32 << 12 | 1 << 22 | 1 << 27 | 1 << 29, 1u32 << 5 | 1 << 8, 0x6),
-        Level::Avx512 => (
-            1u32 << 12 | 1 << 22 | 1 << 27 | 1 << 29,
-            1u32 << 5 | 1 << 8 | 1 << 16 | 1 << 17 | 1 << 28 | 1 << 30 | 1 << 31,
-            0xe6,
-        ),
-    };
-    let cpuid = |reg: &str, leaf: u32, part: u32| {
-        format!(
-            "  %{reg}s = call {{ i32, i32, i32, i32 }} asm sideeffect \"cpuid\", \"={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}}\"(i32 {leaf}, i32 {part})\n"
-        )
-    };
-    // AVX512-BF16 is bit 5 of EAX in part 1 of leaf 7, which is zeros where there is no such part.
-    let bf16 = match target.precision.math {
-        MathType::F32 => "  %okb = and i1 %okx, true\n".to_string(),
-        MathType::Bf16 => format!(
-            "{}  %a71 = extractvalue {{ i32, i32, i32, i32 }} %ds, 0\n  %mb = and i32 %a71, 32\n  %okp = icmp ne i32 %mb, 0\n  %okb = and i1 %okx, %okp\n",
-            cpuid("d", 7, 1)
-        ),
-    };
-    let _ = write!(
-        out,
-        "@{name}_cpu = internal global i32 0\n\
-         define {visibility}i32 @{name}_supported() #{plain} {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\n\
-         ask:\n{}  %max = extractvalue {{ i32, i32, i32, i32 }} %as, 0\n  %enough = icmp uge i32 %max, 7\n  br i1 %enough, label %first, label %store\n\
-         first:\n{}  %c1 = extractvalue {{ i32, i32, i32, i32 }} %bs, 2\n  %m1 = and i32 %c1, {leaf1}\n  %ok1 = icmp eq i32 %m1, {leaf1}\n  br i1 %ok1, label %second, label %store\n\
-         second:\n{}  %b7 = extractvalue {{ i32, i32, i32, i32 }} %cs, 1\n  %m7 = and i32 %b7, {leaf7}\n  %ok7 = icmp eq i32 %m7, {leaf7}\n  br i1 %ok7, label %third, label %store\n\
-         third:\n  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %mx = and i32 %x0, {state}\n  %okx = icmp eq i32 %mx, {state}\n{bf16}  %won = select i1 %okb, i32 2, i32 1\n  br label %store\n\
-         store:\n  %answer = phi i32 [ 1, %ask ], [ 1, %first ], [ 1, %second ], [ %won, %third ]\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\n\
-         out:\n  %all = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %all, 1\n  ret i32 %yes\n}}\n",
-        cpuid("a", 0, 0),
-        cpuid("b", 1, 0),
-        cpuid("c", 7, 0),
-    );
-}
-
 struct Driver<'a> {
     program: &'a Program,
     functions: &'a Functions,
@@ -283,11 +238,12 @@ impl Driver<'_> {
         self.steps(&self.program.steps);
         let words = self.words();
         *out += &self.functions_out;
-        let test = match target.level() {
-            Level::Sse2 | Level::Neon => "  br label %go\n".to_string(),
-            Level::Avx2 | Level::Avx512 => format!(
+        let test = if target.asks().asks.is_empty() {
+            "  br label %go\n".to_string()
+        } else {
+            format!(
                 "  %ok = call i32 @{name}_supported()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %go, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n"
-            ),
+            )
         };
         let fewest = match self.launches {
             Launches::Direct => 1,

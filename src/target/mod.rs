@@ -1,5 +1,6 @@
 //! The machine that code is compiled for: facts only, no LLVM.
 mod cpus;
+pub mod features;
 mod precision;
 mod tuning;
 
@@ -8,6 +9,7 @@ pub use precision::{MathType, Precision, Reduced, WeightType};
 pub use tuning::{Choice, LoopOrder, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
+use features::Asks;
 
 /// A target machine, and how exact code for it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +83,9 @@ impl Target {
             Level::Avx512 => (512, 32, true),
             Level::Neon => (128, 32, true),
         };
+        if level != Level::Neon {
+            features::check(features.unwrap_or(""))?;
+        }
         let bf16_pairs = level == Level::Avx512 && has_bf16_pairs(cpu, host && named.is_none(), features.unwrap_or(""));
         Ok(Target {
             triple: triple.to_string(),
@@ -114,7 +119,7 @@ impl Target {
         (self.vector_bits / 8 / element_bytes.max(1)).max(1)
     }
     /// LLVM's name of the oldest processor that has what [`Self::level`] promises: code is made for it and tuned for `cpu`,
-    /// so that what `NAME_supported` asks is all that the code needs.
+    /// so that [`Self::asks`] has all that the code needs.
     pub fn code_cpu(&self) -> &str {
         match self.level() {
             Level::Sse2 => "x86-64",
@@ -122,6 +127,10 @@ impl Target {
             Level::Avx512 => "x86-64-v4",
             Level::Neon => &self.cpu,
         }
+    }
+    /// What `NAME_supported` asks a machine for: what [`Self::level`] promises, and the features that were switched on.
+    pub fn asks(&self) -> Asks {
+        features::asks(self.level(), &self.features)
     }
     /// LLVM's name of the oldest processor of the architecture.
     pub fn oldest_cpu(&self) -> &'static str {

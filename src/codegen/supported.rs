@@ -1,0 +1,62 @@
+//! `NAME_supported`: asks the processor and the system, once; the answer never changes, so that storing it is no race.
+use crate::target::features::{Asks, Register};
+use std::fmt::Write;
+
+/// Adds the function; `attributes` is the number of its group.
+pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attributes): (&str, usize)) {
+    let define = format!("define {visibility}i32 @{name}_supported() #{attributes}");
+    if asks.asks.is_empty() {
+        let _ = writeln!(out, "{define} {{\n  ret i32 1\n}}");
+        return;
+    }
+    let _ = write!(
+        out,
+        "@{name}_cpu = internal global i32 0\n{define} {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\nask:\n"
+    );
+    // leaves beyond the highest are answered with those of another; the extended ones every x86-64 processor has
+    let highest = asks.asks.iter().map(|ask| ask.leaf).filter(|leaf| leaf >> 31 == 0).max().unwrap_or(0);
+    cpuid(out, "first", 0, 0, Register::A);
+    let _ = writeln!(out, "  %enough = icmp uge i32 %first, {highest}\n  br i1 %enough, label %bits0, label %store");
+    for (i, ask) in asks.asks.iter().enumerate() {
+        let _ = writeln!(out, "bits{i}:");
+        cpuid(out, &format!("word{i}"), ask.leaf, ask.part, ask.register);
+        let next = i + 1;
+        let _ = writeln!(
+            out,
+            "  %mask{i} = and i32 %word{i}, {mask}\n  %has{i} = icmp eq i32 %mask{i}, {mask}\n  br i1 %has{i}, label %bits{next}, label %store",
+            mask = ask.mask
+        );
+    }
+    let last = asks.asks.len();
+    let _ = writeln!(out, "bits{last}:");
+    let won = if asks.state == 0 {
+        "2"
+    } else {
+        let _ = writeln!(
+            out,
+            "  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %saved = and i32 %x0, {state}\n  %all = icmp eq i32 %saved, {state}\n  %won = select i1 %all, i32 2, i32 1",
+            state = asks.state
+        );
+        "%won"
+    };
+    let lost: Vec<String> = (0..last).map(|i| format!("[ 1, %bits{i} ]")).collect();
+    let _ = write!(
+        out,
+        "  br label %store\nstore:\n  %answer = phi i32 [ 1, %ask ], {}, [ {won}, %bits{last} ]\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
+        lost.join(", ")
+    );
+}
+
+/// One register of an answer as `%{value}`.
+fn cpuid(out: &mut String, value: &str, leaf: u32, part: u32, register: Register) {
+    let index = match register {
+        Register::A => 0,
+        Register::B => 1,
+        Register::C => 2,
+        Register::D => 3,
+    };
+    let _ = writeln!(
+        out,
+        "  %{value}.all = call {{ i32, i32, i32, i32 }} asm sideeffect \"cpuid\", \"={{ax}},={{bx}},={{cx}},={{dx}},{{ax}},{{cx}}\"(i32 {leaf}, i32 {part})\n  %{value} = extractvalue {{ i32, i32, i32, i32 }} %{value}.all, {index}"
+    );
+}

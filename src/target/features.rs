@@ -1,0 +1,183 @@
+//! What a program can ask an x86-64 processor before it runs code with instructions that not all have: bits of `cpuid` and of
+//! what the system saves, as in Intel's manual (volume 2A, CPUID; volume 1, chapter 13) and AMD's (volume 3, appendix E).
+use super::Level;
+use crate::diag::{Code, Diagnostic, Result};
+
+/// A register of `cpuid`'s answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Register {
+    /// `eax`
+    A,
+    /// `ebx`
+    B,
+    /// `ecx`
+    C,
+    /// `edx`
+    D,
+}
+
+/// Bits that must be set in an answer of `cpuid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ask {
+    /// The question: `eax`.
+    pub leaf: u32,
+    /// Its part: `ecx`.
+    pub part: u32,
+    /// Where the bits are.
+    pub register: Register,
+    /// The bits.
+    pub mask: u32,
+}
+
+/// All that must hold of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asks {
+    /// Answers of the processor, in order, one a register.
+    pub asks: Vec<Ask>,
+    /// Bits of XCR0, the registers that the system saves.
+    pub state: u32,
+}
+
+/// The 128-bit and 256-bit registers.
+const YMM: u32 = 0x6;
+/// Those, the 512-bit ones and their masks.
+const ZMM: u32 = 0xe6;
+
+/// LLVM's name of a feature, its leaf, part, register and bit, and the registers it needs.
+type Row = (&'static str, u32, u32, Register, u32, u32);
+
+use Register::{A, B, C, D};
+#[rustfmt::skip]
+const FEATURES: &[Row] = &[
+    ("adx", 7, 0, B, 19, 0),
+    ("aes", 1, 0, C, 25, 0),
+    ("avx", 1, 0, C, 28, YMM),
+    ("avx2", 7, 0, B, 5, YMM),
+    ("avx512bf16", 7, 1, A, 5, ZMM),
+    ("avx512bitalg", 7, 0, C, 12, ZMM),
+    ("avx512bw", 7, 0, B, 30, ZMM),
+    ("avx512cd", 7, 0, B, 28, ZMM),
+    ("avx512dq", 7, 0, B, 17, ZMM),
+    ("avx512f", 7, 0, B, 16, ZMM),
+    ("avx512fp16", 7, 0, D, 23, ZMM),
+    ("avx512ifma", 7, 0, B, 21, ZMM),
+    ("avx512vbmi", 7, 0, C, 1, ZMM),
+    ("avx512vbmi2", 7, 0, C, 6, ZMM),
+    ("avx512vl", 7, 0, B, 31, ZMM),
+    ("avx512vnni", 7, 0, C, 11, ZMM),
+    ("avx512vpopcntdq", 7, 0, C, 14, ZMM),
+    ("avxvnni", 7, 1, A, 4, YMM),
+    ("bmi", 7, 0, B, 3, 0),
+    ("bmi2", 7, 0, B, 8, 0),
+    ("cx16", 1, 0, C, 13, 0),
+    ("f16c", 1, 0, C, 29, YMM),
+    ("fma", 1, 0, C, 12, YMM),
+    ("gfni", 7, 0, C, 8, 0),
+    ("lzcnt", 0x8000_0001, 0, C, 5, 0),
+    ("movbe", 1, 0, C, 22, 0),
+    ("pclmul", 1, 0, C, 1, 0),
+    ("popcnt", 1, 0, C, 23, 0),
+    ("sha", 7, 0, B, 29, 0),
+    ("sse3", 1, 0, C, 0, 0),
+    ("sse4.1", 1, 0, C, 19, 0),
+    ("sse4.2", 1, 0, C, 20, 0),
+    ("sse4a", 0x8000_0001, 0, C, 6, 0),
+    ("ssse3", 1, 0, C, 9, 0),
+    ("vaes", 7, 0, C, 9, YMM),
+    ("vpclmulqdq", 7, 0, C, 10, YMM),
+];
+
+/// What every x86-64 processor has.
+const BASELINE: &[&str] = &["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"];
+
+/// Whether the system lets programs read XCR0.
+const OSXSAVE: Row = ("osxsave", 1, 0, C, 27, 0);
+
+/// What x86-64-v3 has beside the baseline; what v2 has, every processor with AVX2 has.
+const AVX2: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
+/// What x86-64-v4 has beside v3.
+const AVX512: &[&str] = &["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
+
+/// What code for `level` with `features` (`+avx2,-fma`) needs; nothing on AArch64, which programs can't ask.
+pub fn asks(level: Level, features: &str) -> Asks {
+    let mut names: Vec<&str> = match level {
+        Level::Neon => return Asks::default(),
+        Level::Sse2 => vec![],
+        Level::Avx2 => AVX2.to_vec(),
+        Level::Avx512 => [AVX2, AVX512].concat(),
+    };
+    names.extend(switched_on(features));
+    let mut rows: Vec<&Row> = FEATURES.iter().filter(|row| names.contains(&row.0)).collect();
+    let state = rows.iter().fold(0, |all, row| all | row.5);
+    if state != 0 {
+        rows.push(&OSXSAVE);
+    }
+    rows.sort_by_key(|row| (row.1, row.2, row.3));
+    let mut asks: Vec<Ask> = Vec::new();
+    for &&(_, leaf, part, register, bit, _) in &rows {
+        match asks.last_mut().filter(|a| (a.leaf, a.part, a.register) == (leaf, part, register)) {
+            Some(ask) => ask.mask |= 1 << bit,
+            None => asks.push(Ask { leaf, part, register, mask: 1 << bit }),
+        }
+    }
+    Asks { asks, state }
+}
+
+/// Errors: `Code::UnknownTarget` for a feature that is switched on and that `NAME_supported` couldn't ask for.
+pub fn check(features: &str) -> Result<()> {
+    let is_known = |name: &str| BASELINE.contains(&name) || FEATURES.iter().any(|row| row.0 == name);
+    let unknown = switched_on(features).into_iter().find(|name| !is_known(name));
+    let Some(name) = unknown else { return Ok(()) };
+    let known: Vec<&str> = FEATURES.iter().map(|row| row.0).collect();
+    Err(Diagnostic::new(
+        Code::UnknownTarget,
+        format!("`+{name}` is no feature that compiled code can ask a processor for"),
+    )
+    .help(format!("one of {}", known.join(", ")))
+    .into())
+}
+
+/// The features that are on in the end: the last word counts.
+fn switched_on(features: &str) -> Vec<&str> {
+    let mut on: Vec<&str> = Vec::new();
+    for feature in features.split(',').map(str::trim) {
+        let name = feature.trim_start_matches(['+', '-']);
+        on.retain(|n| *n != name);
+        if feature.starts_with('+') {
+            on.push(name);
+        }
+    }
+    on
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_asked_for_beside_the_level() {
+        let ask = |leaf, part, register, mask| Ask { leaf, part, register, mask };
+        assert_eq!(asks(Level::Sse2, ""), Asks::default());
+        assert_eq!(asks(Level::Neon, "+dotprod"), Asks::default());
+        let one = Asks { asks: vec![ask(7, 0, C, 1 << 8)], state: 0 };
+        assert_eq!(asks(Level::Sse2, "+gfni,+sse3,-sse3"), one);
+        let three = asks(Level::Avx2, "+avx512bf16");
+        let of_first = 1 << 12 | 1 << 22 | 1 << 27 | 1 << 28 | 1 << 29;
+        let of_seventh = 1 << 3 | 1 << 5 | 1 << 8;
+        let all =
+            [ask(1, 0, C, of_first), ask(7, 0, B, of_seventh), ask(7, 1, A, 1 << 5), ask(0x8000_0001, 0, C, 1 << 5)];
+        assert_eq!(three, Asks { asks: all.to_vec(), state: ZMM });
+    }
+
+    #[test]
+    fn what_can_not_be_asked_is_refused() {
+        assert!(check("+sse2,+avx2,-nonsense,+gfni").is_ok());
+        assert!(check("+nonsense").is_err());
+        assert!(check("+nonsense,-nonsense").is_ok());
+    }
+
+    #[test]
+    fn rows_are_in_order() {
+        assert!(FEATURES.windows(2).all(|w| w[0].0 < w[1].0));
+    }
+}
