@@ -38,9 +38,10 @@ struct Square {
     hlo: String,
 }
 
-fn square(r: &mut Random) -> Square {
-    let (c, o, m) = (r.of(&[16u64, 32]), r.of(&[16u64, 32, 48]), 16);
+fn square(r: &mut Random, large: bool) -> Square {
+    let (c, o, m) = if large { (16, 32, 16) } else { (r.of(&[16u64, 32]), r.of(&[16u64, 32, 48]), 16) };
     let (n, h, wide) = (1 + r.below(2) as u64, 5 + r.below(11) as u64, 5 + r.below(11) as u64);
+    let (n, h, wide) = if large { (1, h + 50, wide + 50) } else { (n, h, wide) };
     let pads = [0; 4].map(|_: u64| r.of(&[0u64, 1, 1, 2]));
     let (y, z) = (h + pads[0] + pads[1] - 2, wide + pads[2] + pads[3] - 2);
     let literal = |r: &mut Random, name: &str, dims: &[u64]| {
@@ -98,10 +99,11 @@ fn sums(s: &Square, x: &Tensor, w: &Tensor) -> Vec<(f64, f64)> {
 #[test]
 fn squares_keep_the_bound_of_direct_sums() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut chosen = 0;
+    let (mut chosen, mut strips) = (0, 0);
     for seed in 0..count() / 10 {
         let mut random = Random::new(2_000_000 + seed);
-        let s = square(&mut random);
+        let large = seed == 0;
+        let s = square(&mut random, large);
         let module = text::parse(&s.hlo).expect("sound HLO");
         let constants = module.comps[module.entry].insts.values().filter_map(|i| match &i.op {
             tfaot::hlo::Op::Constant(Literal::Array(t)) if t.dims == s.w => Some(t.clone()),
@@ -111,11 +113,18 @@ fn squares_keep_the_bound_of_direct_sums() {
         let lowered = compile::wrap(module).expect("arrays in and out");
         let x = random.tensor(lowered.args[0].dtype, &s.x);
         let root = ((9 * s.x[3]) as f64).sqrt();
-        let want = sums(&s, &x, &w);
+        // the evaluator of kernels takes long for large planes
+        let want = if large { Vec::new() } else { sums(&s, &x, &w) };
         for cpu in ["x86-64-v4", "x86-64-v3"] {
             let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
             let (_, program) = compile::plan(lowered.clone(), "t", "t", &target).expect("kernels");
-            chosen += program.kernels.values().filter(|k| k.label.starts_with("tiles of")).count();
+            let in_three = program.kernels.values().filter(|k| k.label.starts_with("tiles of")).count();
+            let all = program.kernels.values().filter(|k| k.direct_flops > Some(0)).count();
+            chosen += in_three;
+            strips += all - in_three;
+            if large {
+                continue;
+            }
             let got = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
             for (i, (sum, magnitude)) in want.iter().enumerate() {
                 let got = got[0].get_f64(i).expect("an element");
@@ -137,4 +146,5 @@ fn squares_keep_the_bound_of_direct_sums() {
         }
     }
     assert!(chosen > 0, "no convolution was done this way");
+    assert!(strips > 0, "none was done strip by strip");
 }

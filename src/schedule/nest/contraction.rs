@@ -75,6 +75,8 @@ pub struct Contraction {
     pub first_column: u64,
     /// Where the sums go as they are, without an epilogue, to `[batch][row][column]`: how far batches are apart.
     pub sums_apart: Option<u64>,
+    /// What direct sums would take where this is a part of another method.
+    pub direct_flops: Option<u64>,
 }
 
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.
@@ -281,6 +283,7 @@ impl<'a> Scheduler<'a> {
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
         e.k.flops += 2 * k * n * product(&rows) * product(&c.batch);
+        e.k.direct_flops = c.direct_flops;
         let moved = product(&rows) * (k + n) * size;
         let in_bands = (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved);
         Ok(Nest { grid, order, in_bands, body })

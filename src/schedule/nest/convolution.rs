@@ -165,6 +165,7 @@ impl<'a> Scheduler<'a> {
             sum,
             first_column: group * per_group,
             sums_apart: None,
+            direct_flops: None,
         };
         then(self, scope, &c, &place)
     }

@@ -64,6 +64,7 @@ impl<'a> Scheduler<'a> {
             sum: pairs(&d.lhs_contracting, &d.rhs_contracting),
             first_column: 0,
             sums_apart: None,
+            direct_flops: None,
         };
         self.contraction(scope, (id, anchor), &c, &place, out, steps)
     }

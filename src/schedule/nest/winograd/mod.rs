@@ -1,6 +1,9 @@
 //! Winograd's method F(4x4, 3x3) in three kernels: the inputs are transformed tile by tile, 36 products of matrices follow,
-//! and their results are transformed back, with the epilogue. Weights are transformed now where there is room for the larger
+//! and their results are transformed back, with the epilogue. Where what is between them would leave the second-level cache,
+//! one kernel does all of that strip by strip (`strips.rs`). Weights are transformed now where there is room for the larger
 //! ones, and else inside the products. See [`crate::schedule::winograd`] for when.
+mod strips;
+
 use super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::element::Elements;
 use super::pairs::Order;
@@ -42,13 +45,6 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (tiles, c, o) = (w.count(), w.inputs, w.outputs);
-        let (of_inputs, of_sums) = (apart(tiles * c), apart(tiles * o));
-        let inputs = self.buffer(DType::F32, POINTS * of_inputs);
-        let name = label(scope.comp, id);
-        let kernel = self.winograd_inputs(d, w, (left, input), (inputs, of_inputs), &name);
-        self.launch(kernel, steps);
-        let sums = Value { leaves: vec![self.buffer(DType::F32, POINTS * of_sums)], layout: None };
-        let of = |extent: u64, a: u64, b: u64| Axis { extent, a: a as i64, b: b as i64 };
         let strides = scope.comp.array(scope.comp[anchor].operands[1]).strides();
         let window = Window {
             rows: strides[d.kernel_spatial[0]],
@@ -59,19 +55,17 @@ impl<'a> Scheduler<'a> {
         // weights that are asked to be small are not made larger
         let is_known = more <= self.spare_bytes && w.weights.numbers.dtype == DType::F32;
         let weights = if is_known { transformed(w, window) } else { w.weights.numbers.clone() };
-        let contraction = Contraction {
-            dtype: DType::F32,
-            left: inputs,
-            right: Right::Constant(weights),
-            a0: 0,
-            b0: 0,
-            batch: vec![of(POINTS, of_inputs, c * o)],
-            rows: vec![of(tiles, c, 0)],
-            columns: vec![of(o, 0, 1)],
-            sum: vec![of(c, 1, o)],
-            first_column: 0,
-            sums_apart: Some(of_sums),
-        };
+        if is_known && let Some(strips) = self.winograd_in_strips(w) {
+            self.spare_bytes -= more;
+            return self.winograd_strips(scope, (id, anchor), d, (w, &strips), weights, (left, input), out, steps);
+        }
+        let (of_inputs, of_sums) = (apart(tiles * c), apart(tiles * o));
+        let inputs = self.buffer(DType::F32, POINTS * of_inputs);
+        let name = label(scope.comp, id);
+        let kernel = self.winograd_inputs(d, w, (left, input), (inputs, of_inputs), &name);
+        self.launch(kernel, steps);
+        let sums = Value { leaves: vec![self.buffer(DType::F32, POINTS * of_sums)], layout: None };
+        let contraction = products(w, tiles, weights, (inputs, of_inputs), of_sums);
         if is_known {
             self.spare_bytes -= more;
             let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
@@ -94,31 +88,8 @@ impl<'a> Scheduler<'a> {
         let mut k = Kernel { label: format!("tiles of {name}"), ..Kernel::default() };
         let lanes = self.lanes(DType::F32);
         let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| k.var(n)).collect();
-        let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
-        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-        let mut from = channel.offset(input.origin).add(&Index::var(loops[0]).scale(input.strides[d.input_batch]));
-        let strides = [input.strides[d.input_spatial[0]], input.strides[d.input_spatial[1]]];
-        for i in 0..2 {
-            from = from.add(&Index::var(loops[i + 1]).scale(RESULTS as i64 * strides[i]));
-        }
-        let tile = tile_number(w, &loops);
-        let mut t = Transform::new(&mut k, lanes);
-        let half = t.registers(POINTS);
-        for j in 0..READS {
-            let column = |i: u64| Expr::Load(left, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
-            let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
-            for (i, value) in t.inputs(&column).into_iter().enumerate() {
-                t.set(half, i as u64 * READS + j, value);
-            }
-        }
-        for i in 0..READS {
-            let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
-            for (j, value) in t.inputs(&row).into_iter().enumerate() {
-                let at = tile.scale(w.inputs as i64).add(&channel).offset(((i * READS + j as u64) * apart) as i64);
-                t.body.push(Stmt::Store { buf: to, index: at, value });
-            }
-        }
-        let body = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+        let first = tile_number(w, &loops).scale(w.inputs as i64);
+        let body = inputs_of_tile(&mut k, lanes, d, w, (left, input), &loops, (to, first, apart));
         (k.flops, k.direct_flops) = (144 * w.count() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
         k
@@ -188,7 +159,7 @@ impl<'a> Scheduler<'a> {
         }
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
-        (e.k.flops, e.k.direct_flops) = (2 * POINTS * channels * w.outputs * rows, Some(w.direct_flops()));
+        (e.k.flops, e.k.direct_flops) = (2 * POINTS * channels * w.outputs * rows, c.direct_flops);
         chunked(&mut e.k, &[p, half], body);
         self.launch(e.k, steps);
         Ok(())
@@ -205,18 +176,41 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let comp = scope.comp;
-        let mut e = Elements::new(id, label(comp, id));
-        let lanes = self.lanes(DType::F32);
+        let mut e = Elements::new(id, label(scope.comp, id));
         let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| e.k.var(n)).collect();
+        let sums = (sums, tile_number(w, &loops).scale(w.outputs as i64), apart);
+        let columns = (Index::default(), w.outputs);
+        let body = self.results_of_tile(scope, &mut e, (id, anchor), d, (w, &loops), columns, sums, out)?;
+        (e.k.flops, e.k.direct_flops) = (130 * w.count() * w.outputs, Some(0));
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// The results of the tile that `loops` (image, row and column of tiles) are at, of `columns`: the first and how many. Its
+    /// sums begin at an element of a buffer, each point `apart` from the next.
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    fn results_of_tile(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (w, loops): (&Winograd, &[VarId]),
+        (first, columns): (Index, u64),
+        (sums, of_tile, apart): (BufId, Index, u64),
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let comp = scope.comp;
+        let lanes = self.lanes(DType::F32);
         let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
         let rank = comp.array(anchor).rank();
         let mut body = Vec::new();
         for high in shares(&mut e.k, loops[1], w.size[0], RESULTS) {
             for wide in shares(&mut e.k, loops[2], w.size[1], RESULTS) {
-                let (block, lane) = (e.k.var(w.outputs / lanes), e.k.var(lanes));
+                let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
                 let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-                let at = tile_number(w, &loops).scale(w.outputs as i64).add(&channel);
+                let at = of_tile.add(&channel);
                 let (half, results) = {
                     let mut t = Transform::new(&mut e.k, lanes);
                     let half = t.back(sums, &at, apart);
@@ -237,12 +231,12 @@ impl<'a> Scheduler<'a> {
                         at[d.output_batch] = Index::var(loops[0]);
                         at[d.output_spatial[0]] = high.at.scale(RESULTS as i64).offset(i as i64);
                         at[d.output_spatial[1]] = wide.at.scale(RESULTS as i64).offset(j as i64);
-                        at[d.output_feature] = channel.clone();
+                        at[d.output_feature] = first.add(&channel);
                         e.forget();
                         let value = e.k.expr(Expr::Reg(done, Index::constant(j as i64)));
                         e.fixed.insert(anchor, value);
                         let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
-                        let value = self.element(scope, &mut e, id, &at)?;
+                        let value = self.element(scope, e, id, &at)?;
                         inside.push(Stmt::Store { buf, index: to.at(&at), value });
                     }
                 }
@@ -250,11 +244,65 @@ impl<'a> Scheduler<'a> {
                 body.extend(guarded(&mut e.k, &[&high, &wide], inside));
             }
         }
-        (e.k.flops, e.k.direct_flops) = (130 * w.count() * w.outputs, Some(0));
-        chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
-        Ok(())
+        Ok(body)
     }
+}
+
+/// The 36 products of `tiles` tiles with weights of all points, out of and into memory where points lie apart.
+fn products(w: &Winograd, tiles: u64, weights: Tensor, (left, of_inputs): (BufId, u64), of_sums: u64) -> Contraction {
+    let of = |extent: u64, a: u64, b: u64| Axis { extent, a: a as i64, b: b as i64 };
+    let (c, o) = (w.inputs, w.outputs);
+    Contraction {
+        dtype: DType::F32,
+        left,
+        right: Right::Constant(weights),
+        a0: 0,
+        b0: 0,
+        batch: vec![of(POINTS, of_inputs, c * o)],
+        rows: vec![of(tiles, c, 0)],
+        columns: vec![of(o, 0, 1)],
+        sum: vec![of(c, 1, o)],
+        first_column: 0,
+        sums_apart: Some(of_sums),
+        direct_flops: Some(w.direct_flops()),
+    }
+}
+
+/// `Bᵀ·d·B` of the tile that `loops` (image, row and column of tiles) are at, to an element of a buffer, each point `apart` from
+/// the next.
+fn inputs_of_tile(
+    k: &mut Kernel,
+    lanes: u64,
+    d: &ConvDims,
+    w: &Winograd,
+    (left, input): (BufId, &Layout),
+    loops: &[VarId],
+    (to, first, apart): (BufId, Index, u64),
+) -> Vec<Stmt> {
+    let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
+    let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+    let mut from = channel.offset(input.origin).add(&Index::var(loops[0]).scale(input.strides[d.input_batch]));
+    let strides = [input.strides[d.input_spatial[0]], input.strides[d.input_spatial[1]]];
+    for i in 0..2 {
+        from = from.add(&Index::var(loops[i + 1]).scale(RESULTS as i64 * strides[i]));
+    }
+    let mut t = Transform::new(k, lanes);
+    let half = t.registers(POINTS);
+    for j in 0..READS {
+        let column = |i: u64| Expr::Load(left, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
+        let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
+        for (i, value) in t.inputs(&column).into_iter().enumerate() {
+            t.set(half, i as u64 * READS + j, value);
+        }
+    }
+    for i in 0..READS {
+        let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
+        for (j, value) in t.inputs(&row).into_iter().enumerate() {
+            let at = first.add(&channel).offset(((i * READS + j as u64) * apart) as i64);
+            t.body.push(Stmt::Store { buf: to, index: at, value });
+        }
+    }
+    vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])]
 }
 
 /// The number of a tile among those of all images.
