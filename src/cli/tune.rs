@@ -1,7 +1,8 @@
 //! `--tune FILE`: the choices of the model of costs against others, measured on this machine in the model they are for.
 //!
-//! All products take the second best tile, then all the third, and so on; each time every kernel is timed in whole calls, so
-//! that caches are as they will be. What wins for a product by more than measurements vary becomes its row.
+//! All products take the second best tile, then all the third, and so on, and all convolutions the other way, direct or
+//! Winograd's; each time every kernel is timed in whole calls, so that caches are as they will be. What wins by more than
+//! measurements vary becomes a row.
 use super::args::CompileArgs;
 use super::native::Session;
 use super::{inputs, out, profile};
@@ -10,21 +11,32 @@ use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::lower::Lowered;
 use crate::package::files;
-use crate::target::{Choice, HOST_TRIPLE, Target, Trial, Tuning};
+use crate::target::{Choice, HOST_TRIPLE, Method, Target, Trial, Tuning};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What is tried beside the model's choice.
-const TRIALS: [Trial; 7] =
-    [Trial::Tile(1), Trial::Tile(2), Trial::Tile(3), Trial::Tile(4), Trial::Tile(5), Trial::Tile(6), Trial::OtherOrder];
+const TRIALS: [Trial; 8] = [
+    Trial::Tile(1),
+    Trial::Tile(2),
+    Trial::Tile(3),
+    Trial::Tile(4),
+    Trial::Tile(5),
+    Trial::Tile(6),
+    Trial::OtherOrder,
+    Trial::OtherMethod,
+];
 /// Seconds that each trial is measured for.
 const SECONDS: f64 = 0.4;
 /// Seconds for the comparison at the end.
 const LAST_SECONDS: f64 = 1.5;
 /// What a choice must win by: a part of the time of the model's choice.
 const LEAST_GAIN: f64 = 0.03;
+
+/// What was chosen for each product or convolution, and the milliseconds that it took in a call.
+type Timed<T> = BTreeMap<String, (T, f64)>;
 
 /// The choices of a file. Errors: `Code::Io`, `Code::BadOption`.
 pub fn load(path: &Path) -> Result<Tuning> {
@@ -43,30 +55,30 @@ pub fn run(lowered: &Lowered, targets: &[Target], file: &Path, args: &CompileArg
         times(lowered, &tried)
     };
     let model = best(Trial::None)?;
-    let mut found: BTreeMap<String, (Choice, f64)> = model.clone();
+    let mut found = model.clone();
     for trial in TRIALS {
-        for (form, (choice, ms)) in best(trial)? {
-            let Some((_, of_model)) = model.get(&form) else { continue };
-            let Some(slot) = found.get_mut(&form) else { continue };
-            if ms < slot.1 && ms < of_model * (1.0 - LEAST_GAIN) {
-                *slot = (choice, ms);
-            }
-        }
+        let (products, convolutions) = best(trial)?;
+        take_better(&model.0, &mut found.0, products);
+        take_better(&model.1, &mut found.1, convolutions);
     }
-    let changed = found.iter().filter(|(form, row)| model.get(*form).is_some_and(|m| m.0 != row.0)).count();
-    tuning.rows.extend(found.iter().map(|(form, (choice, _))| (form.clone(), *choice)));
+    let changed = (changed(&model.0, &found.0), changed(&model.1, &found.1));
+    let sizes = (found.0.len(), found.1.len());
+    add(&mut tuning, found);
     let mut tuned = Target { tuning, ..target.clone() };
     let (of_model, of_tuned) = compared(lowered, target, &tuned)?;
     if !args.graph.quiet {
         out::note(format_args!(
-            "note: of {} products {changed} take other loops than the model of costs chose: {of_model:.3} ms a call with its choices, {of_tuned:.3} ms with the measured ones, {:.3} times as long",
-            found.len(),
+            "note: of {} products {} take other loops than the model of costs chose, of {} convolutions {} another method: {of_model:.3} ms a call with its choices, {of_tuned:.3} ms with the measured ones, {:.3} times as long",
+            sizes.0,
+            changed.0,
+            sizes.1,
+            changed.1,
             of_model / of_tuned,
         ));
     }
     // what wins kernel by kernel and loses in the whole was chance
     if of_tuned >= of_model {
-        tuned.tuning.rows.extend(model.into_iter().map(|(form, (choice, _))| (form, choice)));
+        add(&mut tuned.tuning, model);
     }
     write(file, &tuned.tuning)?;
     Ok(vec![tuned])
@@ -89,17 +101,43 @@ fn here(targets: &[Target]) -> Result<&Target> {
     Ok(target)
 }
 
-/// The milliseconds of each product in a call, and what was chosen for it.
-fn times(lowered: &Lowered, target: &Target) -> Result<BTreeMap<String, (Choice, f64)>> {
-    let (mut session, built) = session(lowered, target, Launches::Observed)?;
-    let (least, _) = profile::measure(&built, &mut session, None, SECONDS)?;
-    let mut all: BTreeMap<String, (Choice, f64)> = BTreeMap::new();
-    for (kernel, spent) in built.kernels.values().zip(least) {
-        if let Some((form, choice)) = &kernel.chosen {
-            all.entry(form.clone()).or_insert((*choice, 0.0)).1 += spent.time.as_secs_f64() * 1e3;
+/// Puts what was tried in the place of what was found where it takes less, and less than the model's choice by enough.
+fn take_better<T: Copy>(model: &Timed<T>, found: &mut Timed<T>, tried: Timed<T>) {
+    for (form, (choice, ms)) in tried {
+        let Some((_, of_model)) = model.get(&form) else { continue };
+        let Some(slot) = found.get_mut(&form) else { continue };
+        if ms < slot.1 && ms < of_model * (1.0 - LEAST_GAIN) {
+            *slot = (choice, ms);
         }
     }
-    Ok(all)
+}
+
+/// For how many something else was found than the model chose.
+fn changed<T: PartialEq>(model: &Timed<T>, found: &Timed<T>) -> usize {
+    found.iter().filter(|(form, row)| model.get(*form).is_some_and(|m| m.0 != row.0)).count()
+}
+
+/// Adds rows, in the place of those that are there.
+fn add(tuning: &mut Tuning, (products, convolutions): (Timed<Choice>, Timed<Method>)) {
+    tuning.rows.extend(products.into_iter().map(|(form, (choice, _))| (form, choice)));
+    tuning.methods.extend(convolutions.into_iter().map(|(form, (method, _))| (form, method)));
+}
+
+/// The milliseconds of each product in a call, and of each convolution that has two methods.
+fn times(lowered: &Lowered, target: &Target) -> Result<(Timed<Choice>, Timed<Method>)> {
+    let (mut session, built) = session(lowered, target, Launches::Observed)?;
+    let (least, _) = profile::measure(&built, &mut session, None, SECONDS)?;
+    let (mut products, mut convolutions) = (Timed::new(), Timed::new());
+    for (kernel, spent) in built.kernels.values().zip(least) {
+        let ms = spent.time.as_secs_f64() * 1e3;
+        if let Some((form, choice)) = &kernel.chosen {
+            products.entry(form.clone()).or_insert((*choice, 0.0)).1 += ms;
+        }
+        if let Some((form, method)) = &kernel.method {
+            convolutions.entry(form.clone()).or_insert((*method, 0.0)).1 += ms;
+        }
+    }
+    Ok((products, convolutions))
 }
 
 /// The least milliseconds of a call for each of two targets, measured in turn.

@@ -20,8 +20,8 @@ pub use verify::verify;
 pub use work::shared;
 
 use crate::scalar::ScalarOp;
-use crate::target::Choice;
 use crate::target::Reduced;
+use crate::target::{Choice, Method};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -204,6 +204,8 @@ pub struct Kernel {
     pub direct_flops: Option<u64>,
     /// What product it is and what was chosen for its loops, where there was a choice.
     pub chosen: Option<(String, Choice)>,
+    /// Which convolution it is of and how that is done, where there was a choice.
+    pub method: Option<(String, Method)>,
 }
 
 /// One step of a call.

@@ -5,6 +5,7 @@ use super::{phases, winograd};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
+use crate::target::Target;
 use crate::util::id_vec::IdVec;
 
 /// The place of each element of an array in its buffer.
@@ -82,10 +83,10 @@ pub enum Spot {
 }
 
 /// The margins that the operand of convolution `id` needs along each spatial axis, before and after; `None` where it must be
-/// written out with holes. `lanes` are those of f32.
-pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> Option<Vec<(u64, u64)>> {
+/// written out with holes.
+pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
-    let tiles = winograd::choose(comp, id, lanes).map(|w| w.tiles);
+    let tiles = winograd::choose(comp, id, target).map(|w| w.tiles);
     let input = comp.array(comp[id].operands[0]);
     let margin = |(i, w): (usize, &WindowDim)| {
         let n = input.dims[d.input_spatial[i]];
@@ -103,14 +104,14 @@ pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> Opti
 }
 
 /// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
-/// loops of this computation (a parameter) may have one too: it is copied when the window comes. `lanes` are those of f32.
-pub fn spots(comp: &Computation, plan: &Plan, lanes: u64) -> IdVec<InstId, Spot> {
+/// loops of this computation (a parameter) may have one too: it is copied when the window comes.
+pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, Spot> {
     let users = comp.users();
     let mut spots: IdVec<InstId, Spot> = comp.insts.ids().map(|_| Spot::Dense).collect();
     for &id in &comp.post_order() {
         if let Op::Convolution(d) = &comp[id].op {
             let operand = comp[id].operands[0];
-            let Some(margins) = margins(comp, id, d, lanes).filter(|m| m.iter().any(|m| *m != (0, 0))) else {
+            let Some(margins) = margins(comp, id, d, target).filter(|m| m.iter().any(|m| *m != (0, 0))) else {
                 continue;
             };
             let rank = comp.array(operand).rank();

@@ -7,6 +7,7 @@
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::stored::{self, Stored};
+use crate::target::{Method, Target, Trial};
 use crate::tensor::DType;
 
 /// Results of a tile along each axis.
@@ -39,6 +40,15 @@ pub struct Winograd {
 }
 
 impl Winograd {
+    /// What the tuned choices call this convolution.
+    fn form(&self, target: &Target) -> String {
+        let Winograd { images, size: [height, width], inputs, outputs, .. } = self;
+        format!(
+            "{} f32 convolution images={images} height={height} width={width} inputs={inputs} outputs={outputs}",
+            target.cpu
+        )
+    }
+
     /// Tiles of all images.
     pub fn count(&self) -> u64 {
         self.images * self.tiles[0] * self.tiles[1]
@@ -47,6 +57,18 @@ impl Winograd {
     /// Floating-point operations of the direct way.
     pub fn direct_flops(&self) -> u64 {
         18 * self.images * self.size[0] * self.size[1] * self.inputs * self.outputs
+    }
+
+    /// The measured way, else what is expected to be faster, unless the other one is to be measured.
+    fn method(&self, target: &Target) -> (String, Method) {
+        let form = self.form(target);
+        let of_model = if self.gain(target.lanes(4)) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
+        let method = match (target.tuning.methods.get(&form), target.tuning.trial) {
+            (Some(&measured), _) => measured,
+            (None, Trial::OtherMethod) => of_model.other(),
+            (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
+        };
+        (form, method)
     }
 
     /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
@@ -64,8 +86,20 @@ impl Winograd {
     }
 }
 
-/// The convolution `id`, where it can be done this way and that is expected to be faster on vectors of `lanes`.
-pub fn choose(comp: &Computation, id: InstId, lanes: u64) -> Option<Winograd> {
+/// The convolution `id`, where it is done this way.
+pub fn choose(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
+    let found = possible(comp, id, target)?;
+    (found.method(target).1 == Method::Winograd).then_some(found)
+}
+
+/// What the convolution `id` is called in tuned choices and how it is done, where it can be done this way.
+pub fn method(comp: &Computation, id: InstId, target: &Target) -> Option<(String, Method)> {
+    Some(possible(comp, id, target)?.method(target))
+}
+
+/// The convolution `id`, where it can be done this way.
+fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
+    let lanes = target.lanes(4);
     let Op::Convolution(d) = &comp[id].op else { return None };
     let [x, w] = comp[id].operands[..] else { return None };
     let weights = match &comp[w].op {
@@ -98,5 +132,5 @@ pub fn choose(comp: &Computation, id: InstId, lanes: u64) -> Option<Winograd> {
         outputs: kernel.dims[d.kernel_output_feature],
     };
     let even = |n: u64| n >= FEWEST_CHANNELS && n.is_multiple_of(lanes);
-    (even(found.inputs) && even(found.outputs) && found.gain(lanes) >= LEAST_GAIN).then_some(found)
+    (even(found.inputs) && even(found.outputs)).then_some(found)
 }

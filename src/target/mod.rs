@@ -6,7 +6,7 @@ mod tuning;
 
 pub use cpus::CPUS;
 pub use precision::{MathType, Precision, Reduced, WeightType};
-pub use tuning::{Choice, LoopOrder, Trial, Tuning};
+pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
 use features::Asks;

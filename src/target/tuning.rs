@@ -1,7 +1,7 @@
 //! Choices for the loops of products that were measured, and take the place of what the model of costs chooses.
 //!
-//! As text, a line a product: the processor, the type, what the product is, what was chosen. Everything behind `#` is for
-//! people. Rows of other processors and products do no harm: they are for other graphs and machines.
+//! As text, a line a product: the processor, the type, what the product is, what was chosen; and a line a convolution that can be
+//! done in two ways. Everything behind `#` is for people. Rows of other processors and products do no harm: they are for other graphs and machines.
 use crate::diag::{Code, Diagnostic, Result};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +24,15 @@ pub struct Choice {
     pub order: LoopOrder,
 }
 
+/// How a convolution is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// One sum over the window and the channels.
+    Direct,
+    /// Winograd's F(4x4, 3x3).
+    Winograd,
+}
+
 /// The loops around the tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopOrder {
@@ -43,6 +52,8 @@ pub enum Trial {
     Tile(usize),
     /// The best tile in the other order of loops.
     OtherOrder,
+    /// Each convolution the other way.
+    OtherMethod,
 }
 
 /// Choices by product.
@@ -50,6 +61,8 @@ pub enum Trial {
 pub struct Tuning {
     /// A product as `processor type height=… width=… …`, one space between words.
     pub rows: BTreeMap<String, Choice>,
+    /// A convolution as `processor type convolution images=… height=… …`.
+    pub methods: BTreeMap<String, Method>,
     /// For products without a row.
     pub trial: Trial,
 }
@@ -67,18 +80,55 @@ impl Tuning {
             if words.is_empty() {
                 continue;
             }
-            let row = words.split_once(':').and_then(|(form, choice)| Some((form, Choice::parse(choice.trim())?)));
-            let Some((form, choice)) = row else {
+            if tuning.add(words).is_none() {
                 let told = format!("line {}: `{words}` is no tuned choice", number + 1);
                 return Err(Diagnostic::new(Code::BadOption, told)
                     .help(
-                        "PROCESSOR TYPE NAME=NUMBER ...: HIGHxWIDExVECTORSxLANES rows, or panels in the place of rows",
+                        "PROCESSOR TYPE NAME=NUMBER ...: HIGHxWIDExVECTORSxLANES rows, or panels in the place of rows; direct or winograd behind a convolution",
                     )
                     .into());
-            };
-            tuning.rows.insert(form.split_whitespace().collect::<Vec<_>>().join(" "), choice);
+            }
         }
         Ok(tuning)
+    }
+
+    /// Adds a row; `None` where it is none.
+    fn add(&mut self, row: &str) -> Option<()> {
+        let (form, choice) = row.split_once(':')?;
+        let form = form.split_whitespace().collect::<Vec<_>>().join(" ");
+        let choice = choice.trim();
+        match Method::parse(choice) {
+            Some(method) => drop(self.methods.insert(form, method)),
+            None => drop(self.rows.insert(form, Choice::parse(choice)?)),
+        }
+        Some(())
+    }
+}
+
+impl Method {
+    fn parse(text: &str) -> Option<Method> {
+        match text {
+            "direct" => Some(Method::Direct),
+            "winograd" => Some(Method::Winograd),
+            _ => None,
+        }
+    }
+
+    /// What is not this.
+    pub fn other(self) -> Method {
+        match self {
+            Method::Direct => Method::Winograd,
+            Method::Winograd => Method::Direct,
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Method::Direct => "direct",
+            Method::Winograd => "winograd",
+        })
     }
 }
 
@@ -110,7 +160,11 @@ impl fmt::Display for Choice {
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEAD}")?;
-        self.rows.iter().try_for_each(|(form, choice)| writeln!(f, "{form}: {choice}"))
+        let rows = self.rows.iter().map(|(form, choice)| format!("{form}: {choice}"));
+        let methods = self.methods.iter().map(|(form, method)| format!("{form}: {method}"));
+        let mut all: Vec<String> = rows.chain(methods).collect();
+        all.sort_unstable();
+        all.iter().try_for_each(|row| writeln!(f, "{row}"))
     }
 }
 
@@ -120,9 +174,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        let text = "# tfaot tuning 1\nznver4  f32 height=1 width=49: 1x7x4x16 panels # by hand\n\nx86-64-v3 f32 a=1: 2x3x1x8 rows\n";
+        let text = "# tfaot tuning 1\nznver4  f32 height=1 width=49: 1x7x4x16 panels # by hand\n\nx86-64-v3 f32 a=1: 2x3x1x8 rows\nznver4 f32 convolution images=1: winograd\n";
         let tuning = Tuning::parse(text).expect("a file");
-        assert_eq!(tuning.rows.len(), 2);
+        assert_eq!((tuning.rows.len(), tuning.methods.len()), (2, 1));
         let row = tuning.rows.get("znver4 f32 height=1 width=49").expect("a row");
         assert_eq!((row.wide, row.order), (7, LoopOrder::Panels));
         assert_eq!(Tuning::parse(&tuning.to_string()).expect("a file"), tuning);

@@ -142,7 +142,7 @@ impl<'a> Scheduler<'a> {
             && p.batch_group_count == 1
             && p.window.iter().all(|w| w.lhs_dilate == 1)
             && p.output_feature + 1 == comp.array(id).rank()
-            && winograd::choose(comp, id, self.lanes(DType::F32)).is_none()
+            && winograd::choose(comp, id, self.target).is_none()
     }
 
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.

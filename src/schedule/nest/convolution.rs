@@ -61,7 +61,7 @@ impl<'a> Scheduler<'a> {
         if by_channel(comp, anchor, d) {
             return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
         }
-        if let Some(w) = winograd::choose(comp, anchor, self.lanes(DType::F32)) {
+        if let Some(w) = winograd::choose(comp, anchor, self.target) {
             return self.winograd(scope, (id, anchor), d, &w, (left, &at), out, steps);
         }
         if group > MOST_GROUPS {
@@ -181,7 +181,7 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<(BufId, Layout)> {
         let shape = scope.comp.array(operand).clone();
-        let Some(margins) = layout::margins(scope.comp, anchor, d, self.lanes(DType::F32)) else {
+        let Some(margins) = layout::margins(scope.comp, anchor, d, self.target) else {
             let value = self.dilated(scope, id, operand, d, steps)?;
             return Ok((value.buffer()?, value.layout(&shape.dims)));
         };

@@ -49,7 +49,13 @@ impl<'a> Scheduler<'a> {
         }
         match &comp[anchor].op {
             Op::Dot(_) => self.dot(scope, id, anchor, out, steps),
-            Op::Convolution(_) => self.convolution(scope, id, anchor, out, steps),
+            Op::Convolution(_) => {
+                let first = self.program.kernels.len();
+                self.convolution(scope, id, anchor, out, steps)?;
+                let method = crate::schedule::winograd::method(scope.comp, anchor, self.target);
+                self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&method));
+                Ok(())
+            }
             Op::ReduceWindow { .. } => match self.as_scan(scope, anchor) {
                 Some(scan) => self.scan(scope, id, (anchor, scan), out, steps),
                 None => self.reduce(scope, id, anchor, out, steps),

@@ -172,7 +172,7 @@ impl<'a> Scheduler<'a> {
         let least = all.first().map_or(0.0, |best| best.0);
         let place = match tuning.trial {
             Trial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
-            Trial::None | Trial::OtherOrder => 0,
+            Trial::None | Trial::OtherOrder | Trial::OtherMethod => 0,
         };
         let lanes = self.lanes(dtype);
         all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
