@@ -13,6 +13,7 @@ use crate::package::{files, header, names};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
 use clap::builder::BoolishValueParser;
+use clap::{Arg, ArgAction};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub struct TfcompileArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print the nodes of the fetches, and stop.
-    #[arg(long = "dump_fetch_nodes", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(long = "dump_fetch_nodes")]
     dump_fetch_nodes: bool,
     /// LLVM's triple.
     #[arg(long = "target_triple", default_value = "x86_64-pc-linux")]
@@ -60,19 +61,19 @@ pub struct TfcompileArgs {
     #[arg(long = "out_session_module", value_name = "FILE")]
     out_session_module: Option<PathBuf>,
     /// Names are in the header always.
-    #[arg(long = "gen_name_to_index", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(long = "gen_name_to_index")]
     gen_name_to_index: bool,
     /// Refused: a ProgramShape is a message of protobuf's runtime.
-    #[arg(long = "gen_program_shape", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(long = "gen_program_shape")]
     gen_program_shape: bool,
     /// Without effect: there is no runtime.
-    #[arg(long = "use_xla_nanort_runtime", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(long = "use_xla_nanort_runtime")]
     use_xla_nanort_runtime: bool,
     /// Refused: nothing rewrites graphs to integers.
-    #[arg(long = "experimental_quantize", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(long = "experimental_quantize")]
     experimental_quantize: bool,
     /// Refused: the code is made without DataFlowSanitizer.
-    #[arg(long = "sanitize_dataflow", value_parser = BoolishValueParser::new(), num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(long = "sanitize_dataflow")]
     sanitize_dataflow: bool,
     /// Lists for `--sanitize_dataflow`.
     #[arg(long = "sanitize_abilists_dataflow", value_name = "FILES", default_value = "")]
@@ -95,6 +96,15 @@ pub struct TfcompileArgs {
     /// A flag of XLA, as in XLA_FLAGS; `--xla_NAME=VALUE` is the same as `--xla=--xla_NAME=VALUE`.
     #[arg(long, value_name = "FLAG", allow_hyphen_values = true)]
     xla: Vec<String>,
+}
+
+/// A switch as TensorFlow's flags have them: `--name`, `--name=true`, `--name=false`. Other arguments stay.
+pub fn absl_switch(arg: Arg) -> Arg {
+    if !matches!(arg.get_action(), ArgAction::SetTrue) {
+        return arg;
+    }
+    let arg = arg.action(ArgAction::Set).value_parser(BoolishValueParser::new());
+    arg.num_args(0..=1).require_equals(true).default_value("false").default_missing_value("true")
 }
 
 /// The command line with XLA's flags, whose names are open, as values of `--xla`.

@@ -1,0 +1,266 @@
+//! What says which graph, and for which machine; and the verbs that compile it whole.
+use clap::Args;
+use std::path::PathBuf;
+
+/// Which graph, and which part of it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct GraphArgs {
+    /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json; `-` is standard input.
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// An input: `NAME`, or with a fixed type `NAME=f32[1,224,224,3]`. Repeats; by default the Placeholders.
+    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]]")]
+    pub feeds: Vec<String>,
+    /// An output. Repeats; by default the sinks.
+    #[arg(long = "fetch", value_name = "NAME")]
+    pub fetches: Vec<String>,
+    /// Bind an unknown dimension; N alone binds all of them.
+    #[arg(long = "dim", value_name = "[NAME=]N")]
+    pub dims: Vec<String>,
+    /// The signature of a SavedModel.
+    #[arg(long)]
+    pub signature: Option<String>,
+    /// A tf2xla.Config, text or binary: feeds and fetches with their names in C.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["feeds", "fetches"])]
+    pub config: Option<PathBuf>,
+    /// Do not say what was assumed.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// The machine that code is made for.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TargetArgs {
+    /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's.
+    #[arg(long, value_name = "TRIPLE")]
+    pub target: Option<String>,
+    /// The processor, such as x86-64-v3; by default this machine's. With several, `compile` makes one object that picks.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub cpu: Vec<String>,
+    /// Instruction sets on and off: `+avx2,-fma`.
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub features: Option<String>,
+    /// Store constants of contractions and tables of gathers in fewer bits; arithmetic stays f32.
+    #[arg(long, value_enum, default_value_t)]
+    pub weights: WeightsArg,
+    /// Compute products of contractions with constants from factors in fewer bits; sums stay f32.
+    #[arg(long, value_enum, default_value_t)]
+    pub math: MathArg,
+    /// Choices for products that `compile --tune` measured; those of other products and processors do nothing.
+    #[arg(long, value_name = "FILE")]
+    pub tuning: Option<PathBuf>,
+}
+
+/// How constants are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum WeightsArg {
+    /// As the graph has them.
+    #[default]
+    F32,
+    /// Rounded to bfloat16.
+    Bf16,
+    /// As bytes, with an f32 scale for each feature or row.
+    Int8,
+}
+
+/// What products are computed of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum MathArg {
+    /// Factors as the graph has them.
+    #[default]
+    F32,
+    /// Factors rounded to bfloat16; the processor must have AVX512-BF16.
+    Bf16,
+}
+
+/// A file that a compile can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub enum Emit {
+    /// NAME.o
+    Obj,
+    /// NAME.h
+    Header,
+    /// libNAME.a
+    Archive,
+    /// libNAME.so
+    Shared,
+    /// NAME.json: what the header says, for programs
+    Metadata,
+    /// NAME.hlo: the optimised module
+    Hlo,
+    /// NAME.ll
+    LlvmIr,
+    /// NAME.s
+    Asm,
+    /// NAME.kernels: the loops
+    Kernels,
+    /// NAME.hpp: a C++17 class with tfcompile's names, over the C header
+    Cpp,
+    /// NAME-config.cmake, for find_package; links libNAME.a
+    Cmake,
+    /// NAME.pc, for pkg-config; links libNAME.a
+    Pkgconfig,
+    /// tfaot_pool.h: a small pool of threads to run models on
+    Pool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct CompileArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// The folder to write to; it is made if it is missing.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The model's name: prefix of files and symbols. By default from the file's name.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// What to write.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "obj,header")]
+    pub emit: Vec<Emit>,
+    /// The class of `--emit cpp`, such as `vision::Detector`. By default from the model's name.
+    #[arg(long, value_name = "NS::CLASS")]
+    pub cpp_class: Option<String>,
+    #[command(flatten)]
+    pub target: TargetArgs,
+    /// Measure on this machine which loops are best for each product of the graph, add them to this file, and compile with
+    /// them. Takes some ten times as long.
+    #[arg(long, value_name = "FILE", conflicts_with = "tuning")]
+    pub tune: Option<PathBuf>,
+    #[command(flatten)]
+    pub xla: XlaArgs,
+    #[command(flatten)]
+    pub cache: CacheArgs,
+}
+
+/// Where finished compilations are kept.
+#[derive(Args, Clone, Debug, Default)]
+pub struct CacheArgs {
+    /// Keep what is written in this folder too, and take it from there when the same is compiled again; by default the
+    /// folder that the environment variable TFAOT_CACHE names, if any.
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// Compile, whatever TFAOT_CACHE says.
+    #[arg(long, conflicts_with = "cache")]
+    pub no_cache: bool,
+    /// MiB that the folder may hold; what was not used for longest goes first.
+    #[arg(long, value_name = "MIB", default_value_t = 4096)]
+    pub cache_limit: u64,
+}
+
+/// Who computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Compiled code.
+    Native,
+    /// The interpreter, on the module as it was lowered.
+    Interpreter,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Arrays with tensor names as keys; without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// Where the results go; without it they are printed.
+    #[arg(long, value_name = "OUT.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Who computes.
+    #[arg(long, value_enum, default_value = "native")]
+    pub engine: Engine,
+    /// Let the interpreter have the optimised module.
+    #[arg(long)]
+    pub optimized: bool,
+    /// Threads of compiled code.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Arrays with tensor names as keys; without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// The right results, with tensor names as keys.
+    #[arg(long, value_name = "OUT.npz")]
+    pub expect: Option<PathBuf>,
+    /// Allowed difference, relative to the element: by default 1e-4, and 0 with --weights or --math.
+    #[arg(long)]
+    pub rtol: Option<f64>,
+    /// Allowed difference, relative to the largest element of the output: by default 1e-5, with --weights bf16 or --math
+    /// bf16 0.05, with --weights int8 0.1.
+    #[arg(long)]
+    pub atol: Option<f64>,
+    /// Threads of compiled code.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Compare every intermediate result, also where the results agree; where they differ, the first op is found anyway.
+    #[arg(long)]
+    pub ops: bool,
+    /// Print `{"ok","comparisons":[{"output","with","ok","bound","error","worst"}]}`, and with the ops `first` and
+    /// `ops:[{"tensor","op","total","own"}]`.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// Print `{"compilable","blockers":[{"node","op","code","reason"}]}`.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub graph: Option<GraphArgs>,
+    /// Arrays with tensor names as keys; without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// Where the results of the last call go.
+    #[arg(long, value_name = "OUT.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Threads of compiled code.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// Calls to measure; by default as many as fit into the seconds.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub runs: Option<u64>,
+    /// Time to measure for.
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+    /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s, share of this machine's peak and of
+    /// its roofline.
+    #[arg(long)]
+    pub profile: bool,
+    /// Instead of a graph, measure this machine: f32 multiply-adds at each width of vectors, GB/s of caches and memory.
+    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs"])]
+    pub machine: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+/// What XLA would dump.
+#[derive(Args, Clone, Debug, Default)]
+pub struct XlaArgs {
+    /// Flags as in the environment variable XLA_FLAGS, which come after those: --xla_dump_to and its family.
+    #[arg(long, value_name = "FLAGS", allow_hyphen_values = true)]
+    pub xla_flags: Option<String>,
+}

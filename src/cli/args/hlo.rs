@@ -1,0 +1,107 @@
+//! The verbs of HLO modules.
+use super::compile::{TargetArgs, XlaArgs};
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+#[derive(Subcommand, Debug)]
+pub enum HloVerb {
+    /// Read modules and print them in canonical form.
+    Print(HloPrint),
+    /// Say of each file whether it is a valid module.
+    Verify(HloVerify),
+    /// Optimise modules and print them.
+    Opt(HloOpt),
+    /// Evaluate a module with the interpreter.
+    Eval(HloEval),
+    /// Compile a module and run it here.
+    Run(HloRun),
+}
+
+#[derive(Args, Debug)]
+pub struct HloFiles {
+    /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<String>,
+}
+
+/// How a module is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum HloFormat {
+    /// XLA's text.
+    Text,
+    /// An HloProto.
+    Proto,
+}
+
+#[derive(Args, Debug)]
+pub struct HloPrint {
+    #[command(flatten)]
+    pub files: HloFiles,
+    /// How modules are written.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: HloFormat,
+}
+
+#[derive(Args, Debug)]
+pub struct HloOpt {
+    #[command(flatten)]
+    pub files: HloFiles,
+    /// How modules are written.
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: HloFormat,
+    /// Run these passes once, in this order; without it all run until nothing changes.
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub passes: Vec<String>,
+    /// Print the module to standard error after each run of this pass that changed it; `all` is any pass.
+    #[arg(long, value_name = "NAME")]
+    pub print_after: Option<String>,
+    /// Say on standard error what each pass did: runs that changed something, instructions left, time.
+    #[arg(long)]
+    pub stats: bool,
+    #[command(flatten)]
+    pub xla: XlaArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct HloVerify {
+    #[command(flatten)]
+    pub files: HloFiles,
+    /// Print a line `{"file","ok","error"}` for each file.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct HloCall {
+    /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    pub file: String,
+    /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.
+    #[arg(long, value_name = "IN.npz")]
+    pub inputs: Option<PathBuf>,
+    /// Where the results go, with keys 0, 1, ...: the leaves of the root. Without it they are printed.
+    #[arg(long, value_name = "OUT.npz")]
+    pub outputs: Option<PathBuf>,
+    /// Threads of a compiled module.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    #[command(flatten)]
+    pub xla: XlaArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct HloRun {
+    #[command(flatten)]
+    pub call: HloCall,
+    #[command(flatten)]
+    pub target: TargetArgs,
+}
+
+#[derive(Args, Debug)]
+pub struct HloEval {
+    #[command(flatten)]
+    pub call: HloCall,
+    /// Instructions that loops may run, so that one without an end is stopped.
+    #[arg(long, value_name = "N", default_value_t = crate::interp::MAX_STEPS)]
+    pub max_steps: u64,
+}

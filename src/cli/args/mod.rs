@@ -1,0 +1,152 @@
+//! Verbs and flags, as clap reads them.
+mod cluster;
+mod compile;
+mod hlo;
+
+pub use cluster::{ClusterArgs, ClusterPassArgs, ExplainArgs, ReportArgs, RewriteArgs, RewriteMode};
+pub use compile::{
+    BenchArgs, CacheArgs, CheckArgs, CompileArgs, Emit, Engine, GraphArgs, MathArg, RunArgs, TargetArgs, VerifyArgs,
+    WeightsArg, XlaArgs,
+};
+pub use hlo::{HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
+
+use super::tfcompile::{self, TfcompileArgs};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Compiles TensorFlow graphs ahead of time into native objects with a C99 header.
+#[derive(Parser, Debug)]
+#[command(name = "tfaot", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Compile a whole graph into an object and a header.
+    Compile(CompileArgs),
+    /// The same with the flags of TensorFlow's tfcompile.
+    #[command(mut_args(tfcompile::absl_switch))]
+    Tfcompile(TfcompileArgs),
+    /// Compile a graph and run it here.
+    Run(RunArgs),
+    /// Compare compiled code with the interpreter, and with expected outputs.
+    Verify(VerifyArgs),
+    /// Say whether a whole graph can be compiled, and everything that blocks it.
+    Check(CheckArgs),
+    /// Describe a graph: inputs, outputs, ops, parameters, functions.
+    Inspect(InspectArgs),
+    /// Find TensorFlow's auto-clusters, and the reason for every node outside.
+    Cluster(ClusterArgs),
+    /// Write the graph with its clusters marked, or as functions that TensorFlow compiles.
+    Rewrite(RewriteArgs),
+    /// Write one page about a graph: its clusters, what keeps nodes outside, and the code of each cluster.
+    Report(ReportArgs),
+    /// Pack a command that goes wrong with its graph, without weights, so that somebody else can run it.
+    Bug(BugArgs),
+    /// Make a failing graph or HLO module small under a command of yours.
+    Reduce(ReduceArgs),
+    /// Measure the time of a call, or what this machine can do at most.
+    #[command(mut_arg("graph", |a| a.required(false).required_unless_present("machine")))]
+    Bench(BenchArgs),
+    /// Read, check, optimise, evaluate, compile HLO modules.
+    #[command(subcommand)]
+    Hlo(HloVerb),
+    /// List the TensorFlow ops that have a lowering.
+    Ops(OpsArgs),
+    /// List the targets and processors.
+    Targets(TargetsArgs),
+    /// Say what a diagnostic code means, or why a node is in its cluster or in none.
+    Explain(ExplainArgs),
+    /// Print a completion script.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all pages to a folder.
+    Man(ManArgs),
+}
+
+#[derive(Args, Debug)]
+pub struct BugArgs {
+    /// A GraphDef, a MetaGraphDef or a SavedModel.
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// The folder to write, which must not exist.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The verb that goes wrong and its flags, with `{}` for the graph.
+    #[arg(last = true, required = true, value_name = "VERB FLAGS")]
+    pub command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct ReduceArgs {
+    /// A GraphDef, or HLO text.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Skip detection: the format of FILE.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// Where the small one goes; a GraphDef is text where the name ends in .pbtxt.
+    #[arg(short, long, value_name = "OUT")]
+    pub out: PathBuf,
+    /// Runs of the command at most.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub max_runs: u64,
+    /// Seconds that a run may take; one that takes more has not failed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+    /// The exit status that stands for the failure; by default the one that the command has on FILE.
+    #[arg(long, value_name = "N")]
+    pub status: Option<i32>,
+    /// Do not say what counts as failure.
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// The command, with `{}` for the file; it is no shell line.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub struct InspectArgs {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// List every tensor with its type, and where what is not known of it comes from.
+    #[arg(long)]
+    pub shapes: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct TargetsArgs {
+    /// Print one JSON document.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct OpsArgs {
+    /// Only ops whose name contains this.
+    pub filter: Option<String>,
+    /// Print a list of objects with `op`, `family`, `signature`, `constants` and `dtypes`.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// Write a page for each verb here.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
