@@ -1,9 +1,11 @@
-//! Which updates may write over their operand: those whose operand is memory of this computation's own that nothing reads
-//! afterwards. A loop that fills a list element by element then copies no list.
+//! What may write over an operand: what reads it element for element, and updates, where it is memory of this computation's own
+//! that nothing reads afterwards. A loop that fills a list element by element then copies no list, and a sum with what a layer
+//! skipped, or a product with what squeezes it, moves two arrays and not three.
 use super::fuse::{Fate, Plan};
 use super::{Scheduler, Scope, Value};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{BufId, Place};
+use crate::schedule::layout::Spot;
 use crate::util::id_vec::{Id, IdVec};
 
 /// When instructions of a computation run, and when their values are read.
@@ -66,6 +68,34 @@ impl<'a> Scheduler<'a> {
         // What else the update reads must lie elsewhere: it reads while it writes.
         let others = self.sources(scope, &inst.operands[count..]);
         (!others.iter().any(|b| leaves.contains(b))).then_some(Value { leaves, layout: None })
+    }
+
+    /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
+    pub(super) fn over_operand(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
+        let comp = scope.comp;
+        let shape = comp[id].shape.as_array()?;
+        let anchor = scope.plan.anchor[id].map(|a| &comp[a].op);
+        let in_order = matches!(comp[id].op, Op::Elementwise(_))
+            && matches!(anchor, None | Some(Op::Dot(_) | Op::Convolution(_)))
+            && scope.spots[id] == Spot::Dense
+            && !scope.placed.contains_key(&id)
+            && shape.elements() > 0;
+        if !in_order {
+            return None;
+        }
+        let free = |buf: &BufId| {
+            let buffer = &self.program.buffers[*buf];
+            let mut holders = scope.values.values().filter(|v| v.leaves.contains(buf));
+            buffer.dtype == shape.dtype
+                && buffer.elements == shape.elements()
+                && holders.all(|v| v.layout.is_none())
+                // the state of a loop is its next value's
+                && !scope.states.values().any(|b| b == buf)
+                && self.dies(scope, *buf, id)
+                && self.reads_in_step(scope, id, *buf)
+        };
+        let buf = self.sources(scope, &comp[id].operands).into_iter().find(free)?;
+        Some(Value { leaves: vec![buf], layout: None })
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.

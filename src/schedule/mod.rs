@@ -298,7 +298,8 @@ impl<'a> Scheduler<'a> {
                 self.value(scope, inst.operands[0])?
             }
             _ => {
-                let out = match self.reused(scope, id).or_else(|| self.next_in_place(scope, id)) {
+                let taken = self.reused(scope, id).or_else(|| self.next_in_place(scope, id));
+                let out = match taken.or_else(|| self.over_operand(scope, id)) {
                     Some(out) => out,
                     None => self.place(scope, id, steps)?,
                 };

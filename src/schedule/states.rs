@@ -131,7 +131,7 @@ impl<'a> Scheduler<'a> {
 
     /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
     /// keep the order of elements.
-    fn reads_in_step(&self, scope: &Scope<'a>, id: InstId, buf: BufId) -> bool {
+    pub(super) fn reads_in_step(&self, scope: &Scope<'a>, id: InstId, buf: BufId) -> bool {
         let comp = scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
         let mut seen = vec![false; comp.insts.len()];
