@@ -3,15 +3,64 @@ use super::super::float::{fma, number, round};
 use super::super::function::Function;
 use super::super::scalar::{bits, fcmp, reinterpret, select, two};
 use super::super::value::Val;
-use super::{add, div, keep_nan, limit, mul, negated, polynomial, power_of_two, powers_of_two, signed_as, sub};
+use super::{add, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sub};
 use crate::scalar::ScalarOp;
+use crate::target::Level;
 use crate::tensor::DType;
 
 /// (e^r - 1 - r) / r² for |r| <= ln2/2, rising powers.
 const EXP_F32: [f64; 5] = [0.499_999_94, 0.166_665_2, 0.041_668_396, 0.008_368_797, 0.001_381_443_3];
 
-/// n and r with x = n·ln2 + r, n whole, |r| <= ln2/2.
-pub fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
+/// The low bits of n + this are those of the exponent of 2^n in f32.
+const EXPONENT: f64 = 12_582_912.0 + 127.0;
+
+/// An f32 x = n·ln2 + r, n whole, |r| <= ln2/2.
+struct Reduced {
+    /// n + [`EXPONENT`].
+    biased: Val,
+    n: Val,
+    r: Val,
+}
+
+/// Of an |x| below 2^20; all parts of NaN are NaN.
+fn reduce_f32(f: &mut Function, x: &Val) -> Reduced {
+    let biased = fma(f, x, &number(x, std::f64::consts::LOG2_E), &number(x, EXPONENT));
+    let n = sub(f, &biased, &number(x, EXPONENT));
+    let r = rest(f, x, &n, 1.0);
+    Reduced { biased, n, r }
+}
+
+/// 2^n for n from -126 to 127, or 0 for -127; n comes with [`EXPONENT`] added.
+fn power_of_two(f: &mut Function, biased: &Val) -> Val {
+    let word = reinterpret(f, biased, DType::U32);
+    let word = two(f, "shl", &word, &bits(&word, 23));
+    reinterpret(f, &word, DType::F32)
+}
+
+/// y·2^n, rounded once: by one instruction where there is one, else by two factors, so that neither overflows nor is denormal.
+fn times_power(f: &mut Function, y: &Val, by: &Reduced) -> Val {
+    if f.target.level() == Level::Avx512 && matches!(y.lanes, 4 | 8 | 16) {
+        let (ty, width, mask) = (y.ty(), 32 * y.lanes, if y.lanes == 16 { 16 } else { 8 });
+        // all lanes, rounded as everything else
+        let rounding = if y.lanes == 16 { ", i32 4" } else { "" };
+        let operands = format!("{ty} {}, {ty} {}, {ty} zeroinitializer, i{mask} -1{rounding}", y.text, by.n.text);
+        return f.ins(&format!("call {ty} @llvm.x86.avx512.mask.scalef.ps.{width}({operands})"), y.dtype, y.lanes);
+    }
+    let word = reinterpret(f, &by.biased, DType::S32);
+    let zero = bits(&word, u64::from((EXPONENT as f32).to_bits()));
+    let n = two(f, "sub", &word, &zero);
+    let half = two(f, "ashr", &n, &bits(&n, 1));
+    let other = two(f, "sub", &n, &half);
+    let factors = [half, other].map(|part| {
+        let biased = two(f, "add", &part, &bits(&part, 127));
+        let word = two(f, "shl", &biased, &bits(&biased, 23));
+        reinterpret(f, &word, DType::F32)
+    });
+    factors.iter().fold(y.clone(), |y, factor| mul(f, &y, factor))
+}
+
+/// n and r with x = n·ln2 + r, n whole, |r| <= ln2/2, of f64.
+fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
     let scaled = mul(f, x, &number(x, std::f64::consts::LOG2_E));
     let n = round(f, ScalarOp::RoundNearestEven, &scaled);
     let r = rest(f, x, &n, 1.0);
@@ -46,7 +95,7 @@ fn core(f: &mut Function, r: &Val) -> Val {
     fma(f, &square, &p, r)
 }
 
-/// e^x of a finite x whose result is finite or 0, times 1 + `more`.
+/// e^x of a finite f64 x whose result is finite or 0, times 1 + `more`.
 pub fn exp_finite(f: &mut Function, x: &Val, more: Option<&Val>) -> Val {
     let (n, mut r) = reduce(f, x);
     if let Some(more) = more {
@@ -60,32 +109,42 @@ pub fn exp_finite(f: &mut Function, x: &Val, more: Option<&Val>) -> Val {
 
 /// e^x of an f32 from -87 to 88.
 pub fn exp_one_factor(f: &mut Function, x: &Val) -> Val {
-    let (n, r) = reduce(f, x);
+    let Reduced { biased, r, .. } = reduce_f32(f, x);
     let q = core(f, &r);
-    let power = power_of_two(f, &n);
+    let power = power_of_two(f, &biased);
     fma(f, &power, &q, &power)
 }
 
-fn exp(f: &mut Function, x: &Val) -> Val {
-    let (low, high) = range(x);
-    let limited = limit(f, x, low, high);
-    let y = exp_finite(f, &limited, None);
-    keep_nan(f, x, &y)
-}
+/// Below the first e^x is 0, above the second infinite.
+pub const RANGE_F64: (f64, f64) = (-746.0, 710.0);
 
-/// Where e^x is 0 below and infinite above.
-pub fn range(x: &Val) -> (f64, f64) {
-    if x.dtype == DType::F32 { (-104.0, 89.0) } else { (-746.0, 710.0) }
-}
+/// The same of f32.
+const RANGE_F32: (f64, f64) = (-104.0, 89.0);
 
 /// e^x.
 pub fn exp_f32(f: &mut Function, x: &Val) -> Val {
-    exp(f, x)
+    let limited = held(f, x, RANGE_F32);
+    let reduced = reduce_f32(f, &limited);
+    let q = core(f, &reduced.r);
+    let y = add(f, &number(x, 1.0), &q);
+    times_power(f, &y, &reduced)
+}
+
+/// x inside of a range, or NaN.
+fn held(f: &mut Function, x: &Val, (low, high): (f64, f64)) -> Val {
+    // in this order a NaN stays one
+    let (low, high) = (number(x, low), number(x, high));
+    let under = fcmp(f, "olt", x, &low);
+    let limited = select(f, &under, &low, x);
+    let over = fcmp(f, "ogt", &limited, &high);
+    select(f, &over, &high, &limited)
 }
 
 /// e^x.
 pub fn exp_f64(f: &mut Function, x: &Val) -> Val {
-    exp(f, x)
+    let limited = limit(f, x, RANGE_F64.0, RANGE_F64.1);
+    let y = exp_finite(f, &limited, None);
+    keep_nan(f, x, &y)
 }
 
 /// 1 / (1 + e^-x).
@@ -105,7 +164,7 @@ fn logistic_times(f: &mut Function, top: &Val, x: &Val) -> Val {
         one_and_exp(f, x)
     } else {
         let minus = negated(f, x);
-        let e = exp(f, &minus);
+        let e = exp_f64(f, &minus);
         add(f, &number(x, 1.0), &e)
     };
     div(f, top, &below)
@@ -114,17 +173,15 @@ fn logistic_times(f: &mut Function, top: &Val, x: &Val) -> Val {
 /// 1 + e^-x of an f32. Above 87, e^-x is some number next to 0; from 2^127 on it may be infinite. One factor is enough for that
 /// range of powers of two, and the last multiply-add rounds once.
 fn one_and_exp(f: &mut Function, x: &Val) -> Val {
-    // the low bits of n + this are those of the exponent of 2^n
-    let magic = 12_582_912.0 + 127.0;
     // in this order a NaN stays one
     let most = number(x, 87.0);
     let over = fcmp(f, "ogt", x, &most);
     let limited = select(f, &over, &most, x);
-    let biased = fma(f, &limited, &number(x, -std::f64::consts::LOG2_E), &number(x, magic));
-    let most = number(x, magic + 127.0);
+    let biased = fma(f, &limited, &number(x, -std::f64::consts::LOG2_E), &number(x, EXPONENT));
+    let most = number(x, EXPONENT + 127.0);
     let over = fcmp(f, "ogt", &biased, &most);
     let biased = select(f, &over, &most, &biased);
-    let n = sub(f, &biased, &number(x, magic));
+    let n = sub(f, &biased, &number(x, EXPONENT));
     // -r: where n is held back, it is so large that the product overflows
     let minus = rest(f, &limited, &n, -1.0);
     let q = polynomial(
@@ -141,9 +198,7 @@ fn one_and_exp(f: &mut Function, x: &Val) -> Val {
     let q = fma(f, &q, &minus, &number(x, -1.0));
     let one = number(x, 1.0);
     let e = fma(f, &q, &minus, &one);
-    let word = reinterpret(f, &biased, DType::U32);
-    let word = two(f, "shl", &word, &bits(&word, 23));
-    let power = reinterpret(f, &word, DType::F32);
+    let power = power_of_two(f, &biased);
     fma(f, &e, &power, &one)
 }
 
@@ -170,12 +225,7 @@ pub fn expm1_f64(f: &mut Function, x: &Val) -> Val {
 /// tanh x = (e^2x - 1) / (e^2x + 1).
 pub fn tanh(f: &mut Function, x: &Val) -> Val {
     let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };
-    // in this order a NaN stays one
-    let (low, high) = (number(x, -bound), number(x, bound));
-    let under = fcmp(f, "olt", x, &low);
-    let limited = select(f, &under, &low, x);
-    let over = fcmp(f, "ogt", &limited, &high);
-    let limited = select(f, &over, &high, &limited);
+    let limited = held(f, x, (-bound, bound));
     let twice = add(f, &limited, &limited);
     let e = if x.dtype == DType::F32 { expm1_small(f, &twice) } else { expm1_finite(f, &twice) };
     let below = add(f, &e, &number(x, 2.0));
@@ -185,9 +235,9 @@ pub fn tanh(f: &mut Function, x: &Val) -> Val {
 
 /// e^x - 1 of an f32 whose power of two is one: 2^n·q + (2^n - 1).
 fn expm1_small(f: &mut Function, x: &Val) -> Val {
-    let (n, r) = reduce(f, x);
+    let Reduced { biased, r, .. } = reduce_f32(f, x);
     let q = core(f, &r);
-    let power = power_of_two(f, &n);
+    let power = power_of_two(f, &biased);
     let base = sub(f, &power, &number(x, 1.0));
     fma(f, &power, &q, &base)
 }

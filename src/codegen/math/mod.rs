@@ -175,39 +175,25 @@ fn exact_product(f: &mut Function, x: &Val, y: &Val) -> (Val, Val) {
     (p, rest)
 }
 
-/// 2^n of a whole number `n` in -2046..=2046, as two factors so that neither overflows nor is denormal; and the first
+/// 2^n of a whole f64 `n` in -2046..=2046, as two factors so that neither overflows nor is denormal; and the first
 /// one's inverse.
 fn powers_of_two(f: &mut Function, n: &Val) -> (Val, Val, Val) {
-    let (bias, mantissa) = if n.dtype == DType::F32 { (127, 23) } else { (1023, 52) };
     let whole = integer(f, n);
     let half = two(f, "ashr", &whole, &bits(&whole, 1));
     let rest = two(f, "sub", &whole, &half);
     let zero = bits(&whole, 0);
     let inverse = two(f, "sub", &zero, &half);
     let mut power = |part: &Val| {
-        let biased = two(f, "add", part, &bits(part, bias));
-        let word = two(f, "shl", &biased, &bits(part, mantissa));
+        let biased = two(f, "add", part, &bits(part, 1023));
+        let word = two(f, "shl", &biased, &bits(part, 52));
         reinterpret(f, &word, n.dtype)
     };
     (power(&half), power(&rest), power(&inverse))
 }
 
-/// 2^n of a whole f32 from -126 to 127; something of a NaN.
-fn power_of_two(f: &mut Function, n: &Val) -> Val {
-    let whole = integer(f, n);
-    let whole = f.ins(&format!("freeze {} {}", whole.ty(), whole.text), whole.dtype, whole.lanes);
-    let biased = two(f, "add", &whole, &bits(&whole, 127));
-    let word = two(f, "shl", &biased, &bits(&biased, 23));
-    reinterpret(f, &word, n.dtype)
-}
-
-/// A whole number below 2^31 (f32) or 2^51 (f64) as an integer of its width: the low bits of n + 1.5·2^52, as few
-/// processors convert f64 to s64 in vectors. What is no such number gives some integer where `n` is f64.
+/// A whole f64 below 2^51 as an integer: the low bits of n + 1.5·2^52, as few processors convert f64 to s64 in vectors. What is
+/// no such number gives some integer.
 fn integer(f: &mut Function, n: &Val) -> Val {
-    if n.dtype == DType::F32 {
-        let to = super::value::value_type(DType::S32, n.lanes);
-        return f.ins(&format!("fptosi {} {} to {to}", n.ty(), n.text), DType::S32, n.lanes);
-    }
     let magic = number(n, 6_755_399_441_055_744.0);
     let sum = add(f, n, &magic);
     let word = reinterpret(f, &sum, DType::S64);
