@@ -52,6 +52,13 @@ impl Kernel {
         self.count() > 1 && self.work().saturating_add(memory) >= WORTH_SHARING
     }
 
+    /// Operations that make a value, shared parts once.
+    pub fn work_of(&self, value: ExprId) -> u64 {
+        let mut count =
+            Count { kernel: self, seen: vec![0; self.exprs.len()], statement: 0, accesses: BTreeMap::new() };
+        count.expression(value, 1)
+    }
+
     /// Operations on vectors of one launch, of scalars where there are no vectors; most take a cycle each.
     pub fn work(&self) -> u64 {
         self.counted().0

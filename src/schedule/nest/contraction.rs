@@ -85,6 +85,10 @@ pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<In
 /// Half of a second-level cache of a megabyte: what stays there while it is read again and again.
 const NEAR_BYTES: u64 = 512 << 10;
 
+/// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
+/// each of two dozen vectors, its instructions come from farther away than they take.
+const LONG_EPILOGUE: u64 = 48;
+
 /// Fewest lanes of a vector of pairs.
 const FEWEST_PAIRS: u64 = 4;
 
@@ -244,6 +248,8 @@ impl<'a> Scheduler<'a> {
         };
         let panel = tile.vectors * tile.lanes;
         let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?;
+        let looped =
+            strip.is_none() && c.sums_apart.is_none() && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -272,6 +278,7 @@ impl<'a> Scheduler<'a> {
                     column: first,
                     columns: column.count,
                     lanes: tile.lanes,
+                    looped,
                     ..part
                 };
                 let inside = self.tile_body(scope, e, ids, c, &sum, part, place, out)?;
@@ -297,6 +304,23 @@ impl<'a> Scheduler<'a> {
             && side_by_side
             && self.program.buffers[c.left].dtype == DType::BF16
             && c.dtype == DType::F32
+    }
+
+    /// Operations that make an element of the result of one of the anchor.
+    fn epilogue_work(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        c: &Contraction,
+        place: Coordinates<'_>,
+    ) -> Result<u64> {
+        let mut e = Elements::new(id, String::new());
+        let zero = super::number(&mut e.k, c.dtype, 0.0);
+        e.fixed.insert(anchor, zero);
+        let (row, column) = (e.k.var(product(&c.rows)), e.k.var(product(&c.columns)));
+        let at = place(&e.k, &Index::default(), &Index::var(row), &Index::var(column));
+        let value = self.element(scope, &mut e, id, &at)?;
+        Ok(e.k.work_of(value))
     }
 
     /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs

@@ -6,7 +6,7 @@ use super::pairs::{Order, load_right, pair_loops};
 use super::{convert, each};
 use crate::diag::Result;
 use crate::hlo::InstId;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::{Scheduler, Scope, Value};
@@ -124,6 +124,8 @@ pub struct Part {
     pub lanes: u64,
     /// How far elements are stored from where the layout of the result has them.
     pub moved: Index,
+    /// Whether the epilogue is so long that it stands there once, in loops over the tile.
+    pub looped: bool,
 }
 
 impl Default for Part {
@@ -143,6 +145,7 @@ impl Default for Part {
             batch: zero(),
             lanes: 1,
             moved: zero(),
+            looped: false,
         }
     }
 }
@@ -273,6 +276,30 @@ impl<'a> Scheduler<'a> {
             let value = s.element(scope, e, id, &at)?;
             Ok(Stmt::Store { buf, index: layout.at(&at).add(&part.moved), value })
         };
+        if let Some(first) =
+            part.rows.first().map(|r| r.1.clone()).filter(|first| part.looped && in_a_row(&part, first))
+        {
+            let stack =
+                self.program.buffers.push(Buffer { dtype, elements: rows * width(&bands), place: Place::Stack });
+            body.extend(spilled(e, &bands, &sums, rows, stack));
+            let at = e.k.var(rows);
+            let row = first.add(&Index::var(at));
+            let from = Index::var(at).scale(width(&bands) as i64);
+            let mut inside = Vec::new();
+            for piece in pieces(&mut e.k, &bands, part.columns) {
+                let lane = Index::var(piece.lane);
+                let column = piece.first.add(&lane);
+                let value = e.k.expr(Expr::Load(stack, from.add(&column)));
+                let stored = store(self, e, value, &row, &part.column.add(&column))?;
+                let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
+                inside.push(match piece.number {
+                    Some(number) => each(number, LoopKind::Seq, vec![vector]),
+                    None => vector,
+                });
+            }
+            body.push(each(at, LoopKind::Seq, inside));
+            return Ok(body);
+        }
         let mut whole = Vec::new();
         for (r, (_, row)) in part.rows.iter().enumerate() {
             for (b, band) in bands.iter().enumerate() {
@@ -328,6 +355,61 @@ impl Band {
     fn whole(&self, columns: u64) -> u64 {
         (columns.saturating_sub(self.first) / self.lanes).min(self.count)
     }
+}
+
+/// Columns that the sums of a row take.
+fn width(bands: &[Band]) -> u64 {
+    bands.iter().map(|b| b.count * b.lanes).sum()
+}
+
+/// Whether the rows of a tile follow one another from `first` on.
+fn in_a_row(part: &Part, first: &Index) -> bool {
+    part.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
+}
+
+/// Stores all sums, row after row, to `stack`.
+fn spilled(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
+    let mut all = Vec::new();
+    for (b, band) in bands.iter().enumerate() {
+        for (r, v) in (0..rows).flat_map(|r| (0..band.count).map(move |v| (r, v))) {
+            let at = r * width(bands) + band.first + v * band.lanes;
+            let value = e.k.expr(Expr::Reg(sums[b], band.slot(r as usize, v)));
+            all.push((b, Stmt::Store { buf: stack, index: Index::var(band.lane).offset(at as i64), value }));
+        }
+    }
+    in_vectors(bands, all)
+}
+
+/// Vectors of a row that are stored alike.
+struct Piece {
+    /// Which vector, where there are several.
+    number: Option<VarId>,
+    lane: VarId,
+    /// The first column of the vector.
+    first: Index,
+}
+
+/// The vectors of a row: whole ones, then narrower ones for what is left of `columns`.
+fn pieces(k: &mut Kernel, bands: &[Band], columns: u64) -> Vec<Piece> {
+    let mut out = Vec::new();
+    for band in bands {
+        let whole = band.whole(columns);
+        if whole > 0 {
+            let number = k.var(whole);
+            let first = Index::var(number).scale(band.lanes as i64).offset(band.first as i64);
+            out.push(Piece { number: Some(number), lane: band.lane, first });
+        }
+    }
+    let Some(band) = bands.last() else { return out };
+    let (mut done, mut lanes) = (band.first + band.whole(columns) * band.lanes, band.lanes / 2);
+    while lanes >= 1 {
+        if done + lanes <= columns {
+            out.push(Piece { number: None, lane: k.var(lanes), first: Index::constant(done as i64) });
+            done += lanes;
+        }
+        lanes /= 2;
+    }
+    out
 }
 
 /// Whether of the vectors of so many columns the last one is narrower.

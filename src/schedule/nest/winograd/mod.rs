@@ -150,6 +150,7 @@ impl<'a> Scheduler<'a> {
                     batch: point.clone(),
                     lanes: tile.lanes,
                     moved: Index::default(),
+                    looped: false,
                 };
                 let product = self.tile_body(scope, &mut e, ids, c, &c.sum, part, &nowhere, sums)?;
                 products.extend(guarded(&mut e.k, &[&share], product));
