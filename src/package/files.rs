@@ -51,7 +51,10 @@ fn named(ready: Vec<(NamedTempFile, PathBuf)>) -> Result<Vec<PathBuf>> {
     let mut done = Vec::new();
     for (temp, path) in ready {
         let fresh = !path.exists();
-        if let Err(e) = keep(temp, &path) {
+        // after an exchange, what is temporary is the file that was there
+        if !exchanged(temp.path(), &path)
+            && let Err(e) = keep(temp, &path)
+        {
             for (path, _) in done.iter().filter(|(_, fresh)| *fresh) {
                 let _ = std::fs::remove_file(path);
             }
@@ -87,6 +90,20 @@ pub fn keep(temp: NamedTempFile, path: &Path) -> Result<()> {
     temp.persist(path).map(drop).map_err(|e| unwritten(path, &e.error))
 }
 
+/// Lets two files that are there change their names, at once; false where the system has no such call. A file that is renamed
+/// over another one is written to the disk first by some file systems (ext4), which takes longer than to make it; what a compile
+/// writes can be made again.
+#[cfg(target_os = "linux")]
+fn exchanged(temp: &Path, path: &Path) -> bool {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    path.is_file() && !path.is_symlink() && renameat_with(CWD, temp, CWD, path, RenameFlags::EXCHANGE).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchanged(_temp: &Path, _path: &Path) -> bool {
+    false
+}
+
 fn unwritten(path: &Path, e: &std::io::Error) -> Error {
     Error::user(Code::Io, format!("`{}` could not be written: {e}", path.display()))
 }
@@ -102,7 +119,12 @@ mod tests {
         let files = [("x".to_string(), vec![1]), ("no/such".to_string(), vec![2])];
         assert!(write_all(&out, &files).is_err());
         assert!(!dir.path().join("a").exists());
-        assert_eq!(write_all(&out, &files[..1]).expect("written"), [out.join("x")]);
+        for content in [vec![1], vec![2, 3]] {
+            let file = [("x".to_string(), content.clone())];
+            assert_eq!(write_all(&out, &file).expect("written"), [out.join("x")]);
+            assert_eq!(std::fs::read(out.join("x")).expect("read"), content);
+            assert_eq!(std::fs::read_dir(&out).expect("a folder").count(), 1, "nothing stays of what was there");
+        }
         assert!(write_all(&out, &files).is_err());
         assert_eq!(std::fs::read_dir(&out).expect("a folder").count(), 1);
     }
