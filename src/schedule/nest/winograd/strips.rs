@@ -144,7 +144,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// The 36 products of a strip with one panel: how far its points are apart, where it begins, its columns.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn products_of_panel(
         &mut self,
         scope: &mut Scope<'a>,
