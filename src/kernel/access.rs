@@ -1,5 +1,5 @@
 //! Which buffers steps read and write.
-use super::{BufId, Program, Step, stores};
+use super::{BufId, Program, Step};
 use std::collections::BTreeSet;
 
 /// The buffers that some steps touch.
@@ -25,10 +25,8 @@ impl Access {
         match step {
             Step::Launch(kernel) => {
                 let kernel = &program.kernels[*kernel];
-                let mut written = Vec::new();
-                stores(&kernel.body, &mut written);
-                self.read.extend(kernel.loads());
-                self.written.extend(written);
+                self.read.extend(kernel.loads().map(|(buf, _)| buf));
+                self.written.extend(kernel.stores().into_iter().map(|(buf, _)| buf));
             }
             Step::While { cond, pred, body } => {
                 all(cond);

@@ -298,17 +298,22 @@ impl Kernel {
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }
-    /// The buffers that its loads read.
-    fn loads(&self) -> impl Iterator<Item = BufId> + '_ {
+    /// What its loads read: the buffers and the indices in them.
+    fn loads(&self) -> impl Iterator<Item = (BufId, &Index)> {
         self.exprs.values().filter_map(|e| match e {
-            Expr::Load(b, _) | Expr::Pair(b, _) => Some(*b),
+            Expr::Load(b, index) | Expr::Pair(b, index) => Some((*b, index)),
             _ => None,
         })
     }
+    /// What its statements write: the buffers and the indices in them.
+    fn stores(&self) -> Vec<(BufId, &Index)> {
+        let mut all = Vec::new();
+        stores(&self.body, &mut all);
+        all
+    }
     /// The buffers that it reads or writes, each once.
     pub fn buffers(&self) -> Vec<BufId> {
-        let mut all: Vec<BufId> = self.loads().collect();
-        stores(&self.body, &mut all);
+        let mut all: Vec<BufId> = self.loads().chain(self.stores()).map(|(buf, _)| buf).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -331,10 +336,10 @@ impl Kernel {
     }
 }
 
-fn stores(all: &[Stmt], out: &mut Vec<BufId>) {
+fn stores<'k>(all: &'k [Stmt], out: &mut Vec<(BufId, &'k Index)>) {
     for s in all {
         match s {
-            Stmt::Store { buf, .. } => out.push(*buf),
+            Stmt::Store { buf, index, .. } => out.push((*buf, index)),
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
                 stores(body, out)
             }

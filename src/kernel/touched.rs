@@ -1,5 +1,5 @@
 //! How much of its buffers a kernel reads and writes.
-use super::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, Place, Stmt, VarId};
+use super::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, Place, VarId};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,25 +42,8 @@ impl Kernel {
     /// The different indices by which each buffer is read or written.
     fn accesses(&self) -> BTreeMap<BufId, BTreeSet<&Index>> {
         let mut all: BTreeMap<BufId, BTreeSet<&Index>> = BTreeMap::new();
-        for e in self.exprs.values() {
-            if let Expr::Load(buf, index) | Expr::Pair(buf, index) = e {
-                all.entry(*buf).or_default().insert(index);
-            }
-        }
-        let mut open: Vec<&[Stmt]> = vec![&self.body];
-        while let Some(body) = open.pop() {
-            for s in body {
-                match s {
-                    Stmt::Store { buf, index, .. } => {
-                        all.entry(*buf).or_default().insert(index);
-                    }
-                    Stmt::For { body, .. }
-                    | Stmt::Let { body, .. }
-                    | Stmt::If { body, .. }
-                    | Stmt::While { body, .. } => open.push(body),
-                    Stmt::Set { .. } => {}
-                }
-            }
+        for (buf, index) in self.loads().chain(self.stores()) {
+            all.entry(buf).or_default().insert(index);
         }
         all
     }
@@ -99,6 +82,7 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Stmt;
     use crate::tensor::DType;
 
     #[test]

@@ -1,6 +1,6 @@
 //! The least time in which this machine could do a kernel: that of its multiply-adds, or of what it reads and writes.
+use super::caches::LEVELS;
 use super::{Caches, fma_gflops, read};
-use crate::cli::machine::caches::LEVELS;
 use crate::diag::Result;
 use crate::kernel::Touched;
 use crate::target::Target;

@@ -11,7 +11,7 @@ use super::depthwise::{Place, Ring, channels};
 use super::element::Elements;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::tile::{Cover, Tile};
-use super::{each, label};
+use super::{each, label, narrow};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
@@ -35,8 +35,6 @@ const FAR: f64 = 0.33;
 const TERMS: f64 = 16.0;
 /// What beginning, ending and storing an element costs beside its terms.
 const ENDS: f64 = 4.0;
-/// Most columns of products that have loops of their own (`narrow.rs`).
-const NARROW: u64 = 8;
 
 /// A depthwise convolution that makes its operand itself.
 #[derive(Clone, Debug)]
@@ -123,7 +121,7 @@ impl<'a> Scheduler<'a> {
         let most = MOST_BYTES / (4 * span(&d.window[0]) * padded_width(comp, anchor, d)) / lanes * lanes;
         // as many columns in each as come out even
         let columns = all.div_ceil(all.div_ceil(most.max(1))).next_multiple_of(lanes).min(all);
-        if most == 0 || all <= NARROW {
+        if most == 0 || all <= narrow::MOST_COLUMNS {
             return None;
         }
         let stride = input.dims[p.input_feature] * p.window[1].stride * 4;

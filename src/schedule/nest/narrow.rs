@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use bytes::Bytes;
 
 /// Most columns that are taken this way.
-const MOST_COLUMNS: u64 = 8;
+pub(super) const MOST_COLUMNS: u64 = 8;
 /// Fewest terms of a sum that pay for folding it.
 const FEWEST_TERMS: u64 = 32;
 /// Most columns at once.
