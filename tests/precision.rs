@@ -33,7 +33,9 @@ fn targets() -> Vec<Target> {
         all.push(target(linux, "x86-64-v3", weights, MathType::F32));
         all.push(target(arm, "generic", weights, MathType::F32));
     }
-    all.extend([WeightType::F32, WeightType::Int8].map(|w| target(linux, "znver4", w, MathType::Bf16)));
+    for (triple, cpu) in [(linux, "znver4"), (arm, "neoverse-v1")] {
+        all.extend([WeightType::F32, WeightType::Int8].map(|w| target(triple, cpu, w, MathType::Bf16)));
+    }
     all
 }
 
@@ -130,9 +132,11 @@ fn machines() -> Vec<Machine> {
             let target = here.clone().with_precision(Precision { weights, math }).ok();
             all.extend(target.zip(program(&["gcc", "clang"])).map(|(t, compiler)| (t, compiler, vec![])));
         }
-        let arm = target("aarch64-unknown-linux-gnu", "generic", weights, MathType::F32);
-        let tools = program(&["aarch64-linux-gnu-gcc"]).zip(program(&["qemu-aarch64"]));
-        all.extend(tools.map(|(compiler, qemu)| (arm, compiler, vec![qemu, "-L", "/usr/aarch64-linux-gnu"])));
+        for (cpu, math) in [("generic", MathType::F32), ("neoverse-v1", MathType::Bf16)] {
+            let arm = target("aarch64-unknown-linux-gnu", cpu, weights, math);
+            let tools = program(&["aarch64-linux-gnu-gcc"]).zip(program(&["qemu-aarch64"]));
+            all.extend(tools.map(|(compiler, qemu)| (arm, compiler, vec![qemu, "-L", "/usr/aarch64-linux-gnu"])));
+        }
     }
     all
 }

@@ -4,7 +4,7 @@ use super::{convert, math, scalar};
 use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::target::{MathType, Target};
+use crate::target::{PairSums, Target};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
@@ -520,10 +520,10 @@ impl<'a> Function<'a> {
             Expr::Const(t, bits) => self.constant(*t, *bits, 1),
             Expr::Load(buf, index) => self.load(*buf, index)?,
             Expr::Pair(buf, index) => self.pair(*buf, index)?,
-            Expr::PairSum { x, y, z } => {
+            Expr::PairSum { sums, x, y, z } => {
                 let values = [*x, *y, *z].map(|a| self.eval(a));
                 let [x, y, z] = values;
-                self.pair_sum(&x?, &y?, &z?)?
+                self.pair_sum(*sums, &x?, &y?, &z?)?
             }
             Expr::Op(op, args, dtype) => {
                 if let Some(x) = self.swish_of(*op, args, *dtype) {
@@ -635,19 +635,21 @@ impl<'a> Function<'a> {
         Ok(self.ins(&format!("load {}, ptr {at}, align 2", value_type(DType::U32, lanes)), DType::U32, lanes))
     }
 
-    /// [`Expr::PairSum`] by AVX512-BF16.
-    fn pair_sum(&mut self, x: &Val, y: &Val, z: &Val) -> Result<Val> {
+    /// [`Expr::PairSum`] by the target's instruction.
+    fn pair_sum(&mut self, sums: PairSums, x: &Val, y: &Val, z: &Val) -> Result<Val> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
-        if !matches!(lanes, 4 | 8 | 16) || self.target.precision.math != MathType::Bf16 {
-            return Err(Error::internal("codegen", format!("the target has no sums of {lanes} pairs")));
-        }
+        let callee = match (sums, lanes) {
+            (PairSums::Avx512Bf16, 4 | 8 | 16) => format!("@llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes),
+            (PairSums::Bfdot, 2 | 4) => format!("@llvm.aarch64.neon.bfdot.v{lanes}f32.v{}bf16", 2 * lanes),
+            _ => return Err(Error::internal("codegen", format!("the target has no sums of {lanes} pairs"))),
+        };
         let ty = format!("<{} x bfloat>", 2 * lanes);
         let [x, y] = [x, y].map(|pairs| {
             let pairs = self.widen(pairs, lanes);
             self.ins(&format!("bitcast {} {} to {ty}", pairs.ty(), pairs.text), DType::BF16, 2 * lanes).text
         });
         let z = self.widen(z, lanes);
-        let sum = format!("call {} @llvm.x86.avx512bf16.dpbf16ps.{}({} {}", z.ty(), 32 * lanes, z.ty(), z.text);
+        let sum = format!("call {} {callee}({} {}", z.ty(), z.ty(), z.text);
         Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), DType::F32, lanes))
     }
 

@@ -53,7 +53,7 @@ codes! {
     NoLinker 301 "no-linker" "A shared library is needed and no linker was found." "Install lld or a C compiler.";
     UnknownTarget 302 "unknown-target" "LLVM does not know the target, the processor or the feature." "tfaot targets lists them.";
     NameClash 303 "name-clash" "Two names become the same C identifier." "Give names in --config.";
-    NoBf16Math 304 "no-bf16-math" "Products of bfloat16 were asked for, and the target has no instruction for them." "Choose a processor with AVX512-BF16 by --cpu or --features; --weights bf16 works on every target.";
+    NoBf16Math 304 "no-bf16-math" "Products of bfloat16 were asked for, and the target has no instruction for them." "Choose a processor with AVX512-BF16, or an AArch64 one with bfdot, by --cpu or --features; --weights bf16 works on every target.";
     Mismatch 401 "mismatch" "Two engines, or the code and the expected answer, differ by more than the bound." "The message names the output and the element.";
     AlreadyClustered 501 "already-clustered" "A node carries _XlaAlreadyClustered, or the graph runs on TPUs: TensorFlow's pass leaves such a graph alone." "Cluster the graph before it was marked; remove the attribute.";
     LoopsCross 502 "loops-cross" "Frames of TensorFlow 1's loops feed each other in a circle, and TensorFlow's pass forms no clusters in such a graph." "Export with control flow v2.";

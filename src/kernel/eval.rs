@@ -213,7 +213,7 @@ impl Machine<'_> {
                 words.truncate(if uniform { 4 } else { words.len() });
                 Tensor::new(DType::U32, vec![words.len() as u64 / 4], words)
             }
-            Expr::PairSum { x, y, z } => {
+            Expr::PairSum { sums, x, y, z } => {
                 let values = [*x, *y, *z].map(|a| self.eval(f, a));
                 let [x, y, z] = values;
                 let (x, y, z) = (x?, y?, z?);
@@ -221,8 +221,8 @@ impl Machine<'_> {
                 let (x, y, z) = (spread(&x, lanes), spread(&y, lanes), spread(&z, lanes));
                 let (x, y, z) = (x.view::<u32>(), y.view::<u32>(), z.view::<f32>());
                 let terms = x.iter().zip(y.iter()).zip(z.iter());
-                let sums: Vec<f32> = terms.map(|((&x, &y), &z)| pair_sum(x, y, z)).collect();
-                Tensor::from_vec(DType::F32, vec![lanes], sums)
+                let all: Vec<f32> = terms.map(|((&x, &y), &z)| sums.sum(x, y, z)).collect();
+                Tensor::from_vec(DType::F32, vec![lanes], all)
             }
             Expr::Op(op, args, dtype) => {
                 let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;
@@ -348,15 +348,6 @@ impl Frame<'_> {
         let slot = usize::try_from(at).ok().and_then(|at| self.regs[reg].get_mut(at));
         slot.ok_or_else(|| fault(format!("r{}[{at}]", reg.0)))
     }
-}
-
-/// [`Expr::PairSum`] of one element.
-fn pair_sum(x: u32, y: u32, z: f32) -> f32 {
-    let flushed = |v: f32| if v.is_subnormal() { 0f32.copysign(v) } else { v };
-    let high = |word: u32| flushed(f32::from_bits(word & 0xffff_0000));
-    let low = |word: u32| flushed(f32::from_bits(word << 16));
-    let sum = flushed(high(x).mul_add(high(y), flushed(z)));
-    flushed(low(x).mul_add(low(y), sum))
 }
 
 fn zero(dtype: DType) -> Tensor {

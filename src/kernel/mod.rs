@@ -20,8 +20,7 @@ pub use verify::verify;
 pub use work::shared;
 
 use crate::scalar::ScalarOp;
-use crate::target::Reduced;
-use crate::target::{Choice, Method};
+use crate::target::{Choice, Method, PairSums, Reduced};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -143,9 +142,10 @@ pub enum Expr {
     Load(BufId, Index),
     /// Two neighbouring elements of a bf16 buffer as one u32, the first in the low half.
     Pair(BufId, Index),
-    /// `z + x₁·y₁ + x₀·y₀` of two pairs and an f32, added in that order. Each product is exact and each sum rounded once;
-    /// subnormal numbers are taken as zeros and become zeros. These are the terms of AVX512-BF16.
+    /// `z + x₁·y₁ + x₀·y₀` of two pairs and an f32.
     PairSum {
+        /// How it is rounded.
+        sums: PairSums,
         /// A pair of factors.
         x: ExprId,
         /// The other factors.
@@ -289,7 +289,7 @@ impl Kernel {
                 x.depends_on(lane, &|e| self.varies(e, lane))
             }
             Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a, lane)),
-            Expr::PairSum { x, y, z } => [*x, *y, *z].iter().any(|&a| self.varies(a, lane)),
+            Expr::PairSum { x, y, z, .. } => [*x, *y, *z].iter().any(|&a| self.varies(a, lane)),
             Expr::Reg(r, _) => self.regs[*r].lanes > 1,
             Expr::Lanes(_, _, _, count) => *count > 1,
         }

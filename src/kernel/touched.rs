@@ -69,7 +69,7 @@ impl Kernel {
             match &self.exprs[id] {
                 Expr::Const(..) => {}
                 Expr::Op(_, args, _) => open.extend(args),
-                Expr::PairSum { x, y, z } => open.extend([x, y, z]),
+                Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
                 Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
                     self.vars_of(x, found)
                 }

@@ -144,7 +144,7 @@ impl Count<'_> {
                     open.extend(args);
                     cycles(*op)
                 }
-                Expr::PairSum { x, y, z } => {
+                Expr::PairSum { x, y, z, .. } => {
                     open.extend([x, y, z]);
                     1
                 }

@@ -183,7 +183,7 @@ mod tests {
             vector_bits: 128,
             vector_registers: 16,
             fma: false,
-            bf16_pairs: false,
+            bf16_pairs: None,
             precision: Precision::default(),
             tuning: Default::default(),
         };

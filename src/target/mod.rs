@@ -1,10 +1,12 @@
 //! The machine that code is compiled for: facts only, no LLVM.
 mod cpus;
 pub mod features;
+mod pairs;
 mod precision;
 mod tuning;
 
 pub use cpus::CPUS;
+pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
 pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
 
@@ -26,8 +28,8 @@ pub struct Target {
     pub vector_registers: u64,
     /// Whether multiply-add is one instruction.
     pub fma: bool,
-    /// Whether there is an instruction for sums of two products of bfloat16 (AVX512-BF16).
-    pub bf16_pairs: bool,
+    /// The instruction for sums of two products of bfloat16, where there is one.
+    pub bf16_pairs: Option<PairSums>,
     /// How exact the code must be.
     pub precision: Precision,
     /// Measured choices that code for it is made with.
@@ -86,7 +88,8 @@ impl Target {
         if level != Level::Neon {
             features::check(features.unwrap_or(""))?;
         }
-        let bf16_pairs = level == Level::Avx512 && has_bf16_pairs(cpu, host && named.is_none(), features.unwrap_or(""));
+        let bf16_pairs = PairSums::of(level)
+            .filter(|sums| has_pair_sums(*sums, cpu, host && named.is_none(), features.unwrap_or("")));
         Ok(Target {
             triple: triple.to_string(),
             cpu: cpu.to_string(),
@@ -101,15 +104,21 @@ impl Target {
     }
     /// The same machine, for code of this precision. Errors: `Code::NoBf16Math` where the machine can't.
     pub fn with_precision(mut self, precision: Precision) -> Result<Target> {
-        if precision.math == MathType::Bf16 && !self.bf16_pairs {
-            let told = format!("`--math bf16` needs AVX512-BF16, and {} ({}) has none", self.cpu, self.triple);
-            return Err(Diagnostic::new(Code::NoBf16Math, told)
-                .help("--cpu znver4, znver5 or sapphirerapids, or --features +avx512bf16; --weights bf16 needs no such instruction")
-                .into());
-        }
-        if precision.math == MathType::Bf16 && !self.features.split(',').any(|f| f == BF16_FEATURE) {
-            let comma = if self.features.is_empty() { "" } else { "," };
-            self.features += &format!("{comma}{BF16_FEATURE}");
+        if precision.math == MathType::Bf16 {
+            let Some(sums) = self.bf16_pairs else {
+                let told = format!("`--math bf16` needs an instruction, and {} ({}) has none", self.cpu, self.triple);
+                let help = match self.level() {
+                    Level::Neon => "--cpu neoverse-v1, neoverse-n2 or apple-m2, or --features +bf16",
+                    _ => "--cpu znver4, znver5 or sapphirerapids, or --features +avx512bf16",
+                };
+                return Err(Diagnostic::new(Code::NoBf16Math, told)
+                    .help(format!("{help}; --weights bf16 needs no such instruction"))
+                    .into());
+            };
+            if !self.features.split(',').any(|f| f.strip_prefix('+') == Some(sums.feature())) {
+                let comma = if self.features.is_empty() { "" } else { "," };
+                self.features += &format!("{comma}+{}", sums.feature());
+            }
         }
         self.precision = precision;
         Ok(self)
@@ -154,27 +163,24 @@ impl Target {
 pub const HOST_TRIPLE: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
-/// LLVM's name of AVX512-BF16.
-const BF16_FEATURE: &str = "+avx512bf16";
-
-/// Whether an x86-64 processor has AVX512-BF16: as its features say, else by its name, else as this machine has it.
-fn has_bf16_pairs(cpu: &str, here: bool, features: &str) -> bool {
-    let told = features.split(',').rev().find_map(|f| match f {
-        BF16_FEATURE => Some(true),
-        "-avx512bf16" => Some(false),
+/// Whether a processor has an instruction: as its features say, else as this machine has it, else by its name.
+fn has_pair_sums(sums: PairSums, cpu: &str, here: bool, features: &str) -> bool {
+    let told = features.split(',').rev().find_map(|f| match f.split_at_checked(1) {
+        Some(("+", name)) if name == sums.feature() => Some(true),
+        Some(("-", name)) if name == sums.feature() => Some(false),
         _ => None,
     });
-    told.unwrap_or_else(|| (here && machine_has_bf16_pairs()) || cpus::BF16_CPUS.contains(&cpu))
+    told.unwrap_or_else(|| (here && machine_has_pair_sums()) || sums.cpus().contains(&cpu))
 }
 
 #[cfg(target_arch = "x86_64")]
-fn machine_has_bf16_pairs() -> bool {
+fn machine_has_pair_sums() -> bool {
     std::is_x86_feature_detected!("avx512bf16")
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn machine_has_bf16_pairs() -> bool {
-    false
+#[cfg(target_arch = "aarch64")]
+fn machine_has_pair_sums() -> bool {
+    std::arch::is_aarch64_feature_detected!("bf16")
 }
 
 /// The best generic level of this machine.

@@ -80,7 +80,7 @@ impl<'a> Check<'a> {
                 DType::BF16 => DType::U32,
                 other => return Err(format!("k4: a pair of {other}")),
             },
-            Expr::PairSum { x, y, z } => match [x, y, z].map(|a| self.types[a.index()]) {
+            Expr::PairSum { x, y, z, .. } => match [x, y, z].map(|a| self.types[a.index()]) {
                 [DType::U32, DType::U32, DType::F32] => DType::F32,
                 types => return Err(format!("k4: pair-sum of {types:?}")),
             },
@@ -202,7 +202,7 @@ impl<'a> Check<'a> {
                 self.bounds(*buf, x)?;
                 self.bounds(*buf, &x.offset(1))?;
             }
-            Expr::PairSum { x, y, z } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
+            Expr::PairSum { x, y, z, .. } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
             Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x)?,
             Expr::Reg(r, at) => {
                 self.register(*r, at)?;
@@ -286,7 +286,7 @@ pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
     match expr {
         Expr::Const(..) => {}
         Expr::Op(_, args, _) => args.iter().for_each(|&a| f(a)),
-        Expr::PairSum { x, y, z } => [*x, *y, *z].into_iter().for_each(f),
+        Expr::PairSum { x, y, z, .. } => [*x, *y, *z].into_iter().for_each(f),
         Expr::Load(_, x)
         | Expr::Pair(_, x)
         | Expr::Number(x, _)

@@ -11,8 +11,8 @@ use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarI
 use crate::schedule::fuse::forward;
 use crate::schedule::stored::Stored;
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::target::MathType;
 use crate::target::{Choice, LoopOrder, Trial};
+use crate::target::{MathType, PairSums};
 use crate::tensor::{DType, Tensor};
 
 /// A loop and how far its step moves the left and right side, in elements.
@@ -229,8 +229,8 @@ impl<'a> Scheduler<'a> {
         let size = self.program.buffers[c.left].dtype.bytes() as u64;
         let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * size;
         let cover = Cover { height, width, columns: n, sum: k, stride };
-        let pairs = self.has_pairs(c, &sum);
-        let cover = if pairs { Cover { sum: k / 2, ..cover } } else { cover };
+        let pairs = self.pairs(c, &sum);
+        let cover = if pairs.is_some() { Cover { sum: k / 2, ..cover } } else { cover };
         let (form, tile) = match strip {
             Some(strip) => (strip.form.clone(), strip.tile),
             None => {
@@ -239,12 +239,12 @@ impl<'a> Scheduler<'a> {
                 (form, tile)
             }
         };
-        let lying = match pairs && tile.lanes >= FEWEST_PAIRS {
-            true => Order::Terms,
-            false if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
+        let lying = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
+            Some(sums) => Order::Terms(sums),
+            None if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
                 Order::Vectors(tile.lanes)
             }
-            false => Order::Plain,
+            None => Order::Plain,
         };
         let panel = tile.vectors * tile.lanes;
         let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?;
@@ -297,13 +297,14 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
-    fn has_pairs(&self, c: &Contraction, sum: &[Axis]) -> bool {
+    fn pairs(&self, c: &Contraction, sum: &[Axis]) -> Option<PairSums> {
         let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
-        self.target.precision.math == MathType::Bf16
+        let asked = self.target.precision.math == MathType::Bf16
             && is_bf16(&c.right)
             && side_by_side
             && self.program.buffers[c.left].dtype == DType::BF16
-            && c.dtype == DType::F32
+            && c.dtype == DType::F32;
+        self.target.bf16_pairs.filter(|_| asked)
     }
 
     /// Operations that make an element of the result of one of the anchor.

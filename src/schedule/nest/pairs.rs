@@ -5,6 +5,7 @@ use super::tile::{Part, term_loops};
 use super::{convert, each};
 use crate::kernel::{Expr, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::target::PairSums;
 use crate::tensor::DType;
 
 /// How the numbers of a panel of columns lie.
@@ -13,8 +14,8 @@ pub enum Order {
     /// Term after term, column after column.
     #[default]
     Plain,
-    /// Two terms of a column side by side.
-    Terms,
+    /// Two terms of a column side by side, for an instruction that adds both.
+    Terms(PairSums),
     /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
     /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
     Vectors(u64),
@@ -25,7 +26,7 @@ impl Order {
     pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
         match self {
             Order::Plain => term * panel + column,
-            Order::Terms => (term / 2 * panel + column) * 2 + term % 2,
+            Order::Terms(_) => (term / 2 * panel + column) * 2 + term % 2,
             Order::Vectors(lanes) => {
                 let (vector, lane) = (column / lanes, column % lanes);
                 let even = vector / 2 * 2;
@@ -77,6 +78,7 @@ pub fn load_right(
 /// it is.
 pub fn pair_loops(
     e: &mut Elements,
+    sums: PairSums,
     c: &Contraction,
     sum: &[Axis],
     (start, count): (Index, u64),
@@ -100,7 +102,7 @@ pub fn pair_loops(
         for v in 0..vectors {
             let at = constant(r as u64 * vectors + v);
             let (y, z) = (e.k.expr(Expr::Reg(right, constant(v))), e.k.expr(Expr::Reg(acc, at.clone())));
-            let value = e.k.expr(Expr::PairSum { x, y, z });
+            let value = e.k.expr(Expr::PairSum { sums, x, y, z });
             inside.push(Stmt::Set { reg: acc, at, value });
         }
     }

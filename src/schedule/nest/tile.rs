@@ -249,8 +249,8 @@ impl<'a> Scheduler<'a> {
         let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
         let (mut body, sums) =
             in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
-                if let (Order::Terms, [all]) = (part.order, &bands[..]) {
-                    let loops = pair_loops(e, c, sum, (start, count), &part, (all.acc, all.lane));
+                if let (Order::Terms(pairs), [all]) = (part.order, &bands[..]) {
+                    let loops = pair_loops(e, pairs, c, sum, (start, count), &part, (all.acc, all.lane));
                     return vec![each(all.lane, LoopKind::Vector, loops)];
                 }
                 sum_loops(e, types, c, sum, (start, count), &part, &bands)
