@@ -181,6 +181,11 @@ impl<'a> Scheduler<'a> {
         all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
     }
 
+    /// The predicted time of the best tiles, in cycles.
+    pub(super) fn predicted(&self, dtype: DType, cover: Cover) -> f64 {
+        self.tiles(dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+    }
+
     /// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
     /// cycles to begin and end.
     fn tiles(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {

@@ -4,7 +4,7 @@
 //! ones, and else inside the products. See [`crate::schedule::winograd`] for when.
 mod strips;
 
-use super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
+use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, shares};
 use super::element::Elements;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
@@ -54,20 +54,31 @@ impl<'a> Scheduler<'a> {
         let more = (POINTS - 9) * c * o * 4;
         // weights that are asked to be small are not made larger
         let is_known = more <= self.spare_bytes && w.weights.numbers.dtype == DType::F32;
-        let weights = if is_known { transformed(w, window) } else { w.weights.numbers.clone() };
-        if is_known && let Some(strips) = self.winograd_in_strips(w) {
+        if is_known {
             self.spare_bytes -= more;
-            return self.winograd_strips(scope, (id, anchor), d, (w, &strips), weights, (left, input), out, steps);
         }
+        if let Some(strips) = self.winograd_in_strips(w, is_known) {
+            let known = is_known.then(|| transformed(w, window));
+            return self.winograd_strips(
+                scope,
+                (id, anchor),
+                d,
+                (w, &strips),
+                (known, window),
+                (left, input),
+                out,
+                steps,
+            );
+        }
+        let weights = if is_known { transformed(w, window) } else { w.weights.numbers.clone() };
         let (of_inputs, of_sums) = (apart(tiles * c), apart(tiles * o));
         let inputs = self.buffer(DType::F32, POINTS * of_inputs);
         let name = label(scope.comp, id);
         let kernel = self.winograd_inputs(d, w, (left, input), (inputs, of_inputs), &name);
         self.launch(kernel, steps);
         let sums = Value { leaves: vec![self.buffer(DType::F32, POINTS * of_sums)], layout: None };
-        let contraction = products(w, tiles, weights, (inputs, of_inputs), of_sums);
+        let contraction = products(w, tiles, Right::Constant(weights), (inputs, of_inputs), of_sums);
         if is_known {
-            self.spare_bytes -= more;
             let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
             self.contraction(scope, (id, anchor), &contraction, &nowhere, &sums, steps)?;
         } else {
@@ -113,11 +124,7 @@ impl<'a> Scheduler<'a> {
         let panel = tile.vectors * tile.lanes;
         let panels = w.outputs.div_ceil(panel);
         let of_point = apart(channels * panel);
-        let from = self.constant(&w.weights.numbers);
-        let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
-        let weights = (from, w.weights.numbers.dtype, scales);
-        let factors: Vec<u8> = POLYNOMIALS.iter().flatten().flat_map(|&x| (x as f32).to_le_bytes()).collect();
-        let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
+        let (weights, factors) = self.plain_weights(w);
         let packed = self.buffer(DType::F32, panels * HALVES * READS * of_point);
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (p, half) = (e.k.var(panels), e.k.var(HALVES));
@@ -164,6 +171,44 @@ impl<'a> Scheduler<'a> {
         chunked(&mut e.k, &[p, half], body);
         self.launch(e.k, steps);
         Ok(())
+    }
+
+    /// The weights as they are stored, and the values of the polynomials.
+    fn plain_weights(&mut self, w: &Winograd) -> (Plain, BufId) {
+        let from = self.constant(&w.weights.numbers);
+        let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
+        let factors: Vec<u8> = POLYNOMIALS.iter().flatten().flat_map(|&x| (x as f32).to_le_bytes()).collect();
+        let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
+        ((from, w.weights.numbers.dtype, scales), factors)
+    }
+
+    /// The kernel that transforms all weights, to panels of so many columns.
+    fn winograd_weights(
+        &mut self,
+        w: &Winograd,
+        window: Window,
+        (panel, lanes): (u64, u64),
+        name: &str,
+        steps: &mut Vec<Step>,
+    ) -> Panels {
+        let (weights, factors) = self.plain_weights(w);
+        let panels = w.outputs.div_ceil(panel);
+        let of_point = panels * w.inputs * panel;
+        let packed = self.buffer(DType::F32, POINTS * of_point);
+        let mut k = Kernel { label: format!("weights of {name}"), ..Kernel::default() };
+        let (i, p) = (k.var(READS), k.var(panels));
+        let mut body = Vec::new();
+        for columns in shares(&mut k, p, w.outputs, panel) {
+            let to = Index::var(i).scale((READS * of_point) as i64).add(&columns.at.scale((w.inputs * panel) as i64));
+            let from = (weights, columns.at.scale(panel as i64), window);
+            let (row, sizes) = (Index::var(i), (w.inputs, columns.count, lanes));
+            let made = weights_of_row(&mut k, from, (factors, &row), (packed, (to, panel), of_point), sizes);
+            body.extend(guarded(&mut k, &[&columns], vec![made]));
+        }
+        (k.flops, k.direct_flops) = (90 * w.inputs * w.outputs, Some(0));
+        chunked(&mut k, &[i, p], body);
+        self.launch(k, steps);
+        Panels { buf: packed, batch: of_point, panel: w.inputs * panel, scales: None }
     }
 
     /// `Aᵀ·m·A` of each tile `m` of the sums, then the epilogue.
@@ -250,13 +295,13 @@ impl<'a> Scheduler<'a> {
 }
 
 /// The 36 products of `tiles` tiles with weights of all points, out of and into memory where points lie apart.
-fn products(w: &Winograd, tiles: u64, weights: Tensor, (left, of_inputs): (BufId, u64), of_sums: u64) -> Contraction {
+fn products(w: &Winograd, tiles: u64, right: Right, (left, of_inputs): (BufId, u64), of_sums: u64) -> Contraction {
     let of = |extent: u64, a: u64, b: u64| Axis { extent, a: a as i64, b: b as i64 };
     let (c, o) = (w.inputs, w.outputs);
     Contraction {
         dtype: DType::F32,
         left,
-        right: Right::Constant(weights),
+        right,
         a0: 0,
         b0: 0,
         batch: vec![of(POINTS, of_inputs, c * o)],
@@ -315,6 +360,9 @@ fn tile_number(w: &Winograd, loops: &[VarId]) -> Index {
         .add(&Index::var(loops[2]))
 }
 
+/// Weights that are not transformed: where they are, their type, and where that is bytes a scale for each channel made.
+type Plain = (BufId, DType, Option<BufId>);
+
 /// How far the weights of a window are apart, in elements.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -349,11 +397,10 @@ fn transformed(w: &Winograd, window: Window) -> Tensor {
     Tensor::new(DType::F32, vec![POINTS, c, o], Bytes::from(bytes))
 }
 
-/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made. The weights
-/// have a type of their own, and where that is bytes a scale for each channel made.
+/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made.
 fn weights_of_row(
     k: &mut Kernel,
-    ((from, dtype, scales), first, window): ((BufId, DType, Option<BufId>), Index, Window),
+    ((from, dtype, scales), first, window): (Plain, Index, Window),
     (factors, row): (BufId, &Index),
     (to, panel, of_point): (BufId, (Index, u64), u64),
     (channels, columns, lanes): (u64, u64, u64),

@@ -5,7 +5,7 @@ use super::super::element::Elements;
 use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::{each, label};
-use super::{apart, inputs_of_tile, products};
+use super::{Window, apart, inputs_of_tile, products};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
@@ -16,66 +16,86 @@ use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
 
-/// What is less stays in a second-level cache of a megabyte between three kernels too.
-const FAR_BYTES: u64 = 1 << 20;
-/// What a strip may have of that, and what the weights may have, which every strip reads: with 590 KB of them (64 channels of
-/// 64) strips take 0.85 of the time, with 2.2 MB (80 to 192) 1.1.
+/// What is less stays near between three kernels too.
+const FAR_BYTES: u64 = 256 << 10;
+/// What weights may have, which every strip reads, so that they and a strip stay in a second-level cache of a megabyte.
 const NEAR_BYTES: u64 = 640 << 10;
+/// What they may have where they come from the third level: of 2.2 MB (80 channels to 192) strips of 9 tiles take as long as
+/// of 27, and a twentieth less than three kernels.
+const MOST_WEIGHTS: u64 = 3 << 20;
+/// Bytes of them that a cycle reads there.
+const FAR_CYCLE: f64 = 8.0;
+/// What all strips may have that are under way at once.
+const MOST_BYTES: u64 = 1280 << 10;
+/// How many times as much as weights strips must save where a kernel transforms those at each call: with 2.2 (128 channels to
+/// 32 at 28x28) they take a tenth more time.
+const FEW_WEIGHTS: u64 = 4;
 /// Fewest bands, so that threads share them.
 const FEW_BANDS: u64 = 8;
+/// Most tiles of a strip.
+const MOST_TILES: u64 = 64;
+/// By how much more time a mebibyte of memory must be worth.
+const A_MEBIBYTE: f64 = 0.03;
 
 /// How a convolution is cut.
 #[derive(Clone, Debug)]
 pub struct Strips {
-    /// Rows of tiles of a strip.
-    rows: u64,
-    /// Strips of all images.
-    count: u64,
+    /// Tiles of a strip, one after another through all rows of all images.
+    tiles: u64,
     /// Strips of a band; the last may have fewer.
     own: u64,
+    /// Bands, each with memory of its own.
+    bands: u64,
     tile: Tile,
     form: String,
 }
 
 impl Strips {
-    fn bands(&self) -> u64 {
-        self.count.div_ceil(self.own)
+    /// Whether the last strips have tiles that are none.
+    fn is_ragged(&self, w: &Winograd) -> bool {
+        self.tiles * self.own * self.bands > w.count()
     }
-
-    fn of_an_image(&self, w: &Winograd) -> i64 {
-        (w.tiles[0] / self.rows) as i64
-    }
-}
-
-/// How many of `count` strips make a band: as many as leave enough bands that two threads can share evenly.
-fn of_a_band(count: u64) -> u64 {
-    let longest = |own: u64| count.div_ceil(own).div_ceil(2) * own * 2;
-    let enough = |own: &u64| count.div_ceil(*own) >= FEW_BANDS.min(count);
-    let even = |own: &u64| longest(*own) * 10 <= count * 11;
-    (1..=count).rev().filter(enough).find(even).unwrap_or(1)
 }
 
 impl<'a> Scheduler<'a> {
     /// The strips, where what is between the transforms and the products would go to a cache farther away.
-    pub(super) fn winograd_in_strips(&self, w: &Winograd) -> Option<Strips> {
-        let bytes = |tiles: u64, columns: u64| 4 * POINTS * tiles * (w.inputs + columns);
+    /// Weights that are not known now take memory too.
+    pub(super) fn winograd_in_strips(&self, w: &Winograd, is_known: bool) -> Option<Strips> {
         let weights = 4 * POINTS * w.inputs * w.outputs;
-        if bytes(w.count(), w.outputs) <= FAR_BYTES || weights > NEAR_BYTES {
+        let three_kernels = if is_known { 0 } else { weights / 3 };
+        let whole = three_kernels + 4 * POINTS * w.count() * (w.inputs + w.outputs);
+        let (least, most) = if is_known { (FAR_BYTES, MOST_WEIGHTS) } else { (FEW_WEIGHTS * weights, NEAR_BYTES) };
+        if whole <= least.max(FAR_BYTES) || weights > most {
             return None;
         }
-        let cut = |rows: u64| {
-            let tiles = rows * w.tiles[1];
-            let cover = Cover { height: 1, width: tiles, columns: w.outputs, sum: w.inputs, stride: 4 * w.inputs };
-            let form = self.form(DType::F32, cover, tiles, POINTS);
+        let mut best: Option<(f64, Strips)> = None;
+        for tiles in 1..=MOST_TILES.min(w.count()) {
+            let (cover, form) = self.strip_form(w, tiles);
             let tile = self.tile(DType::F32, cover, &form);
-            let count = w.images * (w.tiles[0] / rows);
-            (bytes(tiles, tile.vectors * tile.lanes), Strips { rows, count, own: of_a_band(count), tile, form })
-        };
-        let divisors = (1..=w.tiles[0]).rev().filter(|&rows| w.tiles[0].is_multiple_of(rows));
-        let all: Vec<(u64, Strips)> = divisors.map(cut).collect();
-        let fitting = all.iter().find(|(bytes, s)| *bytes <= NEAR_BYTES && s.count >= FEW_BANDS);
-        let (_, strips) = fitting.or(all.last().filter(|(bytes, s)| *bytes <= FAR_BYTES && s.count >= FEW_BANDS))?;
-        Some(strips.clone())
+            let read = if weights > NEAR_BYTES { weights as f64 / FAR_CYCLE } else { 0.0 };
+            let products = read.max(POINTS as f64 * self.predicted(DType::F32, cover));
+            let cycles = products + transforms(w, self.lanes(DType::F32), tiles);
+            let strips = w.count().div_ceil(tiles);
+            for bands in FEW_BANDS..=2 * FEW_BANDS {
+                let own = strips.div_ceil(bands);
+                let bands = strips.div_ceil(own);
+                let bytes = bands * 4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes));
+                let time = cycles * (bands.div_ceil(2) * own) as f64;
+                let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
+                let better = best.as_ref().is_none_or(|best| time < best.0);
+                let all = if is_known { bytes } else { bytes + weights };
+                if bands >= FEW_BANDS && bytes <= MOST_BYTES && all < whole && better {
+                    best = Some((time, Strips { tiles, own, bands, tile, form: form.clone() }));
+                }
+            }
+        }
+        best.map(|best| best.1)
+    }
+
+    /// The products of a strip of so many tiles, and what the tuned choices call them.
+    fn strip_form(&self, w: &Winograd, tiles: u64) -> (Cover, String) {
+        let cover = Cover { height: 1, width: tiles, columns: w.outputs, sum: w.inputs, stride: 4 * w.inputs };
+        (cover, self.form(DType::F32, cover, tiles, POINTS))
     }
 
     /// The kernel.
@@ -86,53 +106,61 @@ impl<'a> Scheduler<'a> {
         ids: (InstId, InstId),
         d: &ConvDims,
         (w, strips): (&Winograd, &Strips),
-        weights: Tensor,
+        (known, window): (Option<Tensor>, Window),
         input: (BufId, &Layout),
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let panel = strips.tile.vectors * strips.tile.lanes;
-        let tiles = strips.rows * w.tiles[1];
+        let tiles = strips.tiles;
         let (of_inputs, of_sums) = (apart(tiles * w.inputs), apart(tiles * panel));
-        let inputs = self.buffer(DType::F32, strips.bands() * POINTS * of_inputs);
-        let sums = self.buffer(DType::F32, strips.bands() * POINTS * of_sums);
-        let c = products(w, tiles, weights, (inputs, of_inputs), of_sums);
-        let packed = self.pack(&c, &c.sum, (panel, w.outputs.div_ceil(panel), Order::Plain), steps)?;
+        let inputs = self.buffer(DType::F32, strips.bands * POINTS * of_inputs);
+        let sums = self.buffer(DType::F32, strips.bands * POINTS * of_sums);
+        let tiles_and_sums = |right| products(w, tiles, right, (inputs, of_inputs), of_sums);
+        let packed = match known {
+            Some(weights) => {
+                let c = tiles_and_sums(Right::Constant(weights));
+                self.pack(&c, &c.sum, (panel, w.outputs.div_ceil(panel), Order::Plain), steps)?
+            }
+            None => self.winograd_weights(w, window, (panel, strips.tile.lanes), &label(scope.comp, ids.0), steps),
+        };
         // only one panel of the sums is there at a time
-        let c =
-            Contraction { columns: vec![Axis { extent: panel, a: 0, b: 1 }], right: Right::Buffer(packed.buf), ..c };
+        let columns = vec![Axis { extent: panel, a: 0, b: 1 }];
+        let c = Contraction { columns, ..tiles_and_sums(Right::Buffer(packed.buf)) };
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
-        let (band, strip, image) = (k.var(strips.bands()), k.var(strips.own), k.var(w.images));
-        let (number, p) = (k.var(strips.count), k.var(w.outputs.div_ceil(panel)));
+        let (band, strip) = (k.var(strips.bands), k.var(strips.own));
+        let (number, p) = (k.var(strips.bands * strips.own), k.var(w.outputs.div_ceil(panel)));
         let of_band = Index::var(band).scale(POINTS as i64);
-        let place = Place::new(k, w, strips, image);
-        let first = place.tile(w).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
+        let place = Place::new(k, w, strips);
+        let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
         let tile = inputs_of_tile(k, self.lanes(DType::F32), d, w, input, &place.loops, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, w, (strips, number), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let right = (packed.batch, columns.at.scale(packed.panel as i64), columns.count);
             let mut inside = self.products_of_panel(scope, &mut e, ids, &c, (strips, &of_band), right, &sums)?;
-            let place = Place::new(&mut e.k, w, strips, image);
-            let at = place.tile(w).scale(panel as i64).add(&of_band.scale(of_sums as i64));
+            let place = Place::new(&mut e.k, w, strips);
+            let at = place.at(panel).add(&of_band.scale(of_sums as i64));
             let made = (columns.at.scale(panel as i64), columns.count);
             let back = (sums, at, of_sums);
-            let tile = self.results_of_tile(scope, &mut e, ids, d, (w, &place.loops), made, back, out)?;
+            let mut tile = self.results_of_tile(scope, &mut e, ids, d, (w, &place.loops), made, back, out)?;
+            if strips.is_ragged(w) {
+                let cond = e.k.expr(Expr::Within(place.number(strips, number), 0, w.count() as i64));
+                tile = vec![Stmt::If { cond, body: tile }];
+            }
             inside.push(place.around(&mut e.k, w, (strips, number), tile));
             panels.extend(guarded(&mut e.k, &[&columns], inside));
         }
         body.push(each(p, LoopKind::Seq, panels));
         let k = &mut e.k;
-        let flat = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
-        let value = Index::var(number).div(strips.of_an_image(w), &k.vars);
-        body = vec![Stmt::Let { var: image, value, body }];
-        let value = flat.limit(0, strips.count as i64 - 1, &k.vars);
-        body = vec![Stmt::Let { var: number, value, body }];
-        if strips.bands() * strips.own > strips.count {
-            let cond = k.expr(Expr::Within(flat, 0, strips.count as i64));
+        if strips.is_ragged(w) {
+            let first = Index::var(number).scale(strips.tiles as i64);
+            let cond = k.expr(Expr::Within(first, 0, w.count() as i64));
             body = vec![Stmt::If { cond, body }];
         }
+        let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
+        body = vec![Stmt::Let { var: number, value, body }];
         let Tile { high, wide, vectors, lanes } = strips.tile;
         k.chosen = Some((strips.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         let products = 2 * POINTS * w.inputs * w.outputs;
@@ -182,45 +210,48 @@ impl<'a> Scheduler<'a> {
     }
 }
 
-/// The loops over the tiles of a strip.
+/// Vector operations that transform so many tiles there and back, two a cycle.
+fn transforms(w: &Winograd, lanes: u64, tiles: u64) -> f64 {
+    let (points, vectors) = (POINTS as f64, |n: u64| (tiles * n / lanes) as f64);
+    ((144.0 + points) * vectors(w.inputs) + (130.0 + points) * vectors(w.outputs)) / 2.0
+}
+
+/// The loop over the tiles of a strip.
 struct Place {
-    /// The row of tiles in the strip.
-    row: VarId,
+    /// The tile in its strip.
+    at: VarId,
+    /// The tile among all.
+    tile: VarId,
     /// Image, row and column of tiles.
     loops: [VarId; 3],
 }
 
 impl Place {
-    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, image: VarId) -> Place {
-        Place { row: k.var(strips.rows), loops: [image, k.var(w.tiles[0]), k.var(w.tiles[1])] }
+    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips) -> Place {
+        let loops = [w.images, w.tiles[0], w.tiles[1]].map(|n| k.var(n));
+        Place { at: k.var(strips.tiles), tile: k.var(w.count()), loops }
     }
 
-    /// The number of the tile in its strip.
-    fn tile(&self, w: &Winograd) -> Index {
-        Index::var(self.row).scale(w.tiles[1] as i64).add(&Index::var(self.loops[2]))
+    /// Where the tile begins in memory that has so many elements for each of a strip.
+    fn at(&self, elements: u64) -> Index {
+        Index::var(self.at).scale(elements as i64)
     }
 
-    /// `body` for each tile of strip `number`.
-    fn around(&self, k: &mut Kernel, w: &Winograd, (strips, number): (&Strips, VarId), body: Vec<Stmt>) -> Stmt {
-        let value =
-            Index::var(number).rem(strips.of_an_image(w), &k.vars).scale(strips.rows as i64).add(&Index::var(self.row));
-        let inside = vec![each(self.loops[2], LoopKind::Seq, body)];
-        each(self.row, LoopKind::Seq, vec![Stmt::Let { var: self.loops[1], value, body: inside }])
+    /// The number among all tiles; that of none in the last strips.
+    fn number(&self, strips: &Strips, strip: VarId) -> Index {
+        Index::var(strip).scale(strips.tiles as i64).add(&Index::var(self.at))
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::of_a_band;
-
-    #[test]
-    fn bands_come_out_even_for_two_threads() {
-        for count in 1..200u64 {
-            let own = of_a_band(count);
-            let bands = count.div_ceil(own);
-            assert!(bands >= count.min(8), "{count}: {bands} bands");
-            assert!(own == 1 || bands.div_ceil(2) * own * 2 * 10 <= count * 11, "{count}: {own} a band");
+    /// `body` for each tile of strip `number`, for the last one again instead of those that are none.
+    fn around(&self, k: &mut Kernel, w: &Winograd, (strips, number): (&Strips, VarId), mut body: Vec<Stmt>) -> Stmt {
+        let mut stride = 1;
+        for var in self.loops.into_iter().rev() {
+            let n = k.vars[var] as i64;
+            let value = Index::var(self.tile).div(stride, &k.vars).rem(n, &k.vars);
+            body = vec![Stmt::Let { var, value, body }];
+            stride *= n;
         }
-        assert_eq!(of_a_band(37), 5);
+        let value = self.number(strips, number).limit(0, w.count() as i64 - 1, &k.vars);
+        each(self.at, LoopKind::Seq, vec![Stmt::Let { var: self.tile, value, body }])
     }
 }
