@@ -174,7 +174,7 @@ impl<'a> Function<'a> {
     }
 
     /// The lanes `picks` of a vector.
-    fn shuffle(&mut self, x: &Val, picks: &[u64]) -> Val {
+    pub fn shuffle(&mut self, x: &Val, picks: &[u64]) -> Val {
         self.by_part(std::slice::from_ref(x), &mut |f, x| {
             let (x, ty, lanes) = (&x[0], x[0].ty(), picks.len() as u64);
             if let [lane] = picks {

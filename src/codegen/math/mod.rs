@@ -10,6 +10,7 @@ mod erf;
 mod exp;
 mod log;
 mod remainder;
+mod sixteenths;
 mod slow;
 
 use super::float::{fma, number};

@@ -7,7 +7,7 @@
 //! Each element is added up as the two kernels alone do it: the bits are the same.
 use super::contraction::{Coordinates, Strip, guarded, shares};
 use super::convolution::by_channel;
-use super::depthwise::{Place, Ring, channels};
+use super::depthwise::{Place, Ring};
 use super::element::Elements;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::tile::{Cover, Tile};
@@ -163,7 +163,7 @@ impl<'a> Scheduler<'a> {
             stride: width * panel,
             left: d.window[1].pad_low as u64 * panel,
             inside: operand.dims[d.input_spatial[1]] * panel,
-            lanes: self.lanes(DType::F32),
+            width: self.width(DType::F32),
         };
         let elements = rows.held * rows.stride;
         rows.buf = self.program.buffers.push(Buffer { dtype: DType::F32, elements, place: kernel::Place::Stack });
@@ -253,16 +253,15 @@ impl<'a> Scheduler<'a> {
         let tiles = e.k.var(width.div_ceil(tile));
         let mut body = Vec::new();
         for column in shares(&mut e.k, made.panel, result.dims[d.output_feature], panel) {
-            for part in channels(column.count, rows.lanes) {
+            for part in rows.width.cut(column.count) {
                 for pixels in shares(&mut e.k, tiles, width, tile) {
                     let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
-                    let from =
-                        Index::var(block).scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
+                    let from = part.at(&Index::var(block), lane);
                     let channel = column.at.scale(panel as i64).add(&from);
                     let first = pixels.at.scale(tile as i64);
                     let place = Place { batch: made.batch, outer: &[reader], first, channel, from, lanes: part.lanes };
                     let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, &input, pixels.count, out)?;
-                    let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
+                    let inside = vec![part.loops(block, lane, inside)];
                     body.extend(guarded(&mut e.k, &[&column, &pixels], inside));
                 }
             }

@@ -187,28 +187,6 @@ impl Depthwise<'_> {
     }
 }
 
-/// Some of the channels: `blocks` vectors of `lanes` from `first` on.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Channels {
-    pub first: u64,
-    pub blocks: u64,
-    pub lanes: u64,
-}
-
-/// Whole vectors, then what is left in narrower ones.
-pub(super) fn channels(all: u64, mut lanes: u64) -> Vec<Channels> {
-    let (mut parts, mut first) = (Vec::new(), 0);
-    while first < all {
-        let blocks = (all - first) / lanes;
-        if blocks > 0 {
-            parts.push(Channels { first, blocks, lanes });
-        }
-        first += blocks * lanes;
-        lanes = (lanes / 2).max(1);
-    }
-    parts
-}
-
 impl<'a> Scheduler<'a> {
     /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
     pub(super) fn depthwise(
@@ -225,7 +203,7 @@ impl<'a> Scheduler<'a> {
         let c = self.depthwise_at(scope, anchor, d, (left, input), None)?;
         let (wide, tile) = (c.wide, c.tile());
         let all = result.dims[d.output_feature];
-        let parts = channels(all, self.lanes(c.dtype));
+        let parts = self.width(c.dtype).cut(all);
         let mut e = Elements::new(id, label(comp, id));
         let batch = e.k.var(result.dims[d.output_batch]);
         let outer: Vec<VarId> = c.outer.iter().map(|s| e.k.var(s.extent)).collect();
@@ -247,13 +225,12 @@ impl<'a> Scheduler<'a> {
                 if whole {
                     vector = vector.add(&Index::var(group).scale(count as i64));
                 }
-                let channel = vector.scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
+                let channel = part.at(&vector, lane);
                 let first = pixels.at.scale(tile as i64);
                 let from = channel.clone();
                 let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes };
                 let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, pixels.count, out)?;
-                let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
-                let mut inside = guarded(&mut e.k, &[&pixels], inside);
+                let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
                     let cond = e.k.expr(Expr::Within(Index::var(group), last, last + 1));

@@ -2,6 +2,7 @@
 mod chain;
 mod contraction;
 mod convolution;
+mod cut;
 mod depthwise;
 mod dot;
 mod element;

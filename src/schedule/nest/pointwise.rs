@@ -212,11 +212,10 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
         let (outer, inner) = (vars[d - 1], vars[d]);
         let n = k.vars[inner] as i64;
         let fits = |x: &Index| {
-            let inside = |x: &Index, v| x.depends_on(v, &|_| true);
-            let nonlinear = x.terms.iter().any(|(atom, _)| match atom {
-                Atom::Var(_) => false,
-                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => inside(y, outer) || inside(y, inner),
-                Atom::Value(_) => true,
+            let depends = |x: &Index, v| x.depends_on(v, &|e| k.varies(e, v));
+            let nonlinear = x.terms.iter().any(|(atom, _)| {
+                let alone = Index::atom(atom.clone());
+                !matches!(atom, Atom::Var(_)) && (depends(&alone, outer) || depends(&alone, inner))
             });
             let of = |v: VarId| x.terms.iter().find(|t| t.0 == Atom::Var(v)).map_or(0, |t| t.1);
             !nonlinear && of(outer) == of(inner) * n

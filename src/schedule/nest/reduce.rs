@@ -1,7 +1,9 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
+use super::cut::{Cut, Width};
 use super::element::Elements;
 use super::{convert, each, label, simple_fold};
 use crate::diag::Result;
+use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
@@ -68,24 +70,22 @@ impl<'a> Scheduler<'a> {
             _ => false,
         };
         let across = minor_folded && simple.is_some();
+        let width = self.width(comp.array(folded.inputs[0]).dtype);
         let minor = dims.last().copied().unwrap_or(1);
-        let windowed_minor = matches!(folded.op, Op::ReduceWindow { window, .. } if window.last().is_some_and(|w| w.size > 1 || w.stride > 1));
-        let wide = !minor_folded && !windowed_minor && !dims.is_empty();
-        let lanes = self.lanes(comp.array(folded.inputs[0]).dtype);
-        // The innermost kept dimension in vectors, what is left over in narrower ones, each in a kernel of its own.
-        let (mut done, mut width) = (0, if wide { lanes } else { 1 });
-        while done < minor {
-            let count = (minor - done) / width;
-            if count > 0 {
-                self.reduce_part(scope, id, &folded, &dims, (done, count, width), across.then_some(lanes), out, steps)?;
-                done += count * width;
-            }
-            width = (width / 2).max(1);
+        let axis = dims.len().saturating_sub(1);
+        let (axis, cuts) = match folded.op {
+            Op::ReduceWindow { window, .. } => windowed(window, &input_dims, &dims, width),
+            _ if minor_folded || dims.is_empty() => (axis, ONE.cut(minor)),
+            _ => (axis, width.cut(minor)),
+        };
+        // Each cut in a kernel of its own.
+        for cut in cuts {
+            self.reduce_part(scope, id, &folded, &dims, (axis, cut), across.then_some(width.lanes), out, steps)?;
         }
         Ok(())
     }
 
-    /// Elements `first..first + count·width` of the innermost dimension.
+    /// The elements of a cut of dimension `axis`.
     #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn reduce_part(
         &mut self,
@@ -93,18 +93,19 @@ impl<'a> Scheduler<'a> {
         id: InstId,
         f: &Folded,
         dims: &[u64],
-        (first, count, width): (u64, u64, u64),
+        (axis, cut): (usize, Cut),
         across: Option<u64>,
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
-        let outer: Vec<VarId> = dims.iter().rev().skip(1).rev().map(|&n| e.k.var(n)).collect();
-        let (tile, lane) = (e.k.var(count), e.k.var(width));
+        let (tile, lane, width) = (e.k.var(cut.blocks), e.k.var(cut.lanes), cut.lanes);
+        let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
         let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
-        if !dims.is_empty() {
-            at.push(Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(first as i64));
+        if let Some(along) = at.get_mut(axis) {
+            *along = cut.at(&Index::var(tile), lane);
+            outer.remove(axis);
         }
         let regs: Vec<RegId> = f.inputs.iter().map(|&i| e.k.reg(f.held(comp.array(i).dtype), width, 1)).collect();
         let zero = Index::constant(0);
@@ -144,7 +145,7 @@ impl<'a> Scheduler<'a> {
             let index = out.layout(&comp.array(id).dims).at(&at);
             body.push(Stmt::Store { buf, index, value });
         }
-        let mut inside = vec![each(lane, LoopKind::Vector, body)];
+        let mut inside = vec![each(lane, cut.kind, body)];
         let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
         let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
         let chunk = loops.remove(chunk);
@@ -153,8 +154,8 @@ impl<'a> Scheduler<'a> {
         }
         e.k.chunks = Some(chunk);
         e.k.body = inside;
-        let total: u64 = comp.array(f.inputs[0]).elements();
-        e.k.flops = total;
+        let elements = comp.array(f.inputs[0]).elements();
+        e.k.flops = elements * cut.elements() / dims.get(axis).copied().unwrap_or(1).max(1);
         self.launch(e.k, steps);
         Ok(())
     }
@@ -324,6 +325,31 @@ impl<'a> Scheduler<'a> {
         }
         Ok(body)
     }
+}
+
+/// One element after another.
+const ONE: Width = Width { lanes: 1, masks: false };
+
+/// The axis of the result that vectors of windows lie along, and how it is cut: where the innermost axis has a window itself,
+/// or one element only, the windows that reach over an edge are left out of the vectors, as their elements lie apart.
+fn windowed(window: &[WindowDim], input: &[u64], dims: &[u64], width: Width) -> (usize, Vec<Cut>) {
+    let alone = |i: usize| dims[i] == 1 && input[i] == 1;
+    let axis = (0..dims.len()).rev().find(|&i| !alone(i)).unwrap_or(dims.len().saturating_sub(1));
+    let (Some(w), Some(&all)) = (window.get(axis), dims.get(axis)) else { return (axis, ONE.cut(1)) };
+    if w.size == 1 && w.stride == 1 && w.lhs_dilate == 1 && w.pad_low == 0 && all == input[axis] {
+        return (axis, width.cut(all));
+    }
+    let low = w.pad_low.max(0) as u64;
+    let high = input[axis] as i64 + w.pad_low - ((w.size - 1) * w.rhs_dilate) as i64;
+    let high = (high.max(0) as u64).min(all);
+    if w.stride > 1 || w.lhs_dilate > 1 || low + width.lanes > high {
+        return (axis, ONE.cut(all));
+    }
+    // a tap's element is known to lie inside for whole vectors only
+    let inner = Width { masks: false, ..width }.cut(high - low);
+    let after = |first: u64, cuts: Vec<Cut>| cuts.into_iter().map(move |c| Cut { first: c.first + first, ..c });
+    let cuts = after(0, ONE.cut(low)).chain(after(low, inner)).chain(after(high, ONE.cut(all - high)));
+    (axis, cuts.collect())
 }
 
 fn neutral_value(op: ScalarOp) -> f64 {

@@ -1,5 +1,5 @@
 //! The loops around the rows of a chain (`chain.rs`): which are made when, where they lie, and what of them are zeros.
-use super::depthwise::channels;
+use super::cut::Width;
 use super::{each, number};
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
@@ -114,7 +114,7 @@ pub(super) struct Rows {
     /// The pixels.
     pub inside: u64,
     /// Those of a vector.
-    pub lanes: u64,
+    pub width: Width,
 }
 
 impl Rows {
@@ -155,11 +155,11 @@ impl Rows {
     fn zeros(&self, k: &mut Kernel, from: &Index, count: u64) -> Vec<Stmt> {
         let value = number(k, DType::F32, 0.0);
         let mut body = Vec::new();
-        for part in channels(count, self.lanes) {
+        for part in self.width.cut(count) {
             let (block, lane) = (k.var(part.blocks), k.var(part.lanes));
-            let at = Index::var(block).scale(part.lanes as i64).add(&Index::var(lane)).offset(part.first as i64);
+            let at = part.at(&Index::var(block), lane);
             let store = Stmt::Store { buf: self.buf, index: from.add(&at), value };
-            body.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, vec![store])]));
+            body.push(part.loops(block, lane, vec![store]));
         }
         body
     }
