@@ -111,24 +111,33 @@ pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, 
     for &id in &comp.post_order() {
         if let Op::Convolution(d) = &comp[id].op {
             let operand = comp[id].operands[0];
+            let planes = match (plan.fate[operand], &comp[operand].op) {
+                (Fate::Inlined(_), Op::Concatenate(_)) => &comp[operand].operands,
+                _ => std::slice::from_ref(&operand),
+            };
             let Some(margins) = margins(comp, id, d, target).filter(|m| m.iter().any(|m| *m != (0, 0))) else {
                 continue;
             };
             let rank = comp.array(operand).rank();
-            let (mut low, mut high) = match &spots[operand] {
-                Spot::Margin { low, high, .. } => (low.clone(), high.clone()),
-                Spot::Dense | Spot::Part { .. } => (vec![0; rank], vec![0; rank]),
-            };
-            for ((before, after), &axis) in margins.into_iter().zip(&d.input_spatial) {
-                low[axis] = low[axis].max(before);
-                high[axis] = high[axis].max(after);
+            for &plane in planes {
+                let (mut low, mut high) = match &spots[plane] {
+                    Spot::Margin { low, high, .. } => (low.clone(), high.clone()),
+                    Spot::Dense | Spot::Part { .. } => (vec![0; rank], vec![0; rank]),
+                };
+                for (&(before, after), &axis) in margins.iter().zip(&d.input_spatial) {
+                    low[axis] = low[axis].max(before);
+                    high[axis] = high[axis].max(after);
+                }
+                let made = is_placeable(comp, plan, &users[plane], plane);
+                spots[plane] = Spot::Margin { low, high, made };
             }
-            let made = is_placeable(comp, plan, &users[operand], operand);
-            spots[operand] = Spot::Margin { low, high, made };
         }
     }
     for &id in comp.post_order().iter().rev() {
         let Op::Concatenate(axis) = comp[id].op else { continue };
+        if plan.fate[id] != Fate::Materialised {
+            continue;
+        }
         let mut before = 0;
         for &operand in &comp[id].operands {
             let alone = comp[id].operands.iter().filter(|o| **o == operand).count() == 1;
@@ -139,6 +148,30 @@ pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, 
         }
     }
     spots
+}
+
+/// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by
+/// Winograd's method alone. A part that was made long before, such as what a U-Net skips to, holds no memory for the others.
+pub fn leave_apart(comp: &Computation, plan: &mut Plan, target: &Target) {
+    let users = comp.users();
+    for id in comp.post_order() {
+        let Op::Convolution(d) = &comp[id].op else { continue };
+        let whole = comp[id].operands[0];
+        let parts = &comp[whole].operands;
+        let joins = comp[whole].op == Op::Concatenate(d.input_feature) && users[whole] == [id] && whole != comp.root;
+        let fits = |&part: &InstId| {
+            let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.lanes(4));
+            let once = parts.iter().filter(|o| **o == part).count() == 1;
+            vectors && once && is_placeable(comp, plan, &users[part], part)
+        };
+        if joins && winograd::choose(comp, id, target).is_some() && parts.iter().all(fits) {
+            let root = match plan.fate[id] {
+                Fate::Materialised => Some(id),
+                Fate::Inlined(root) => root,
+            };
+            plan.fate[whole] = Fate::Inlined(root);
+        }
+    }
 }
 
 /// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.

@@ -207,6 +207,7 @@ impl<'a> Scheduler<'a> {
         let comp = &self.module.comps[id];
         let mut plan = fuse::plan(self.module, comp);
         let chains = self.chains(comp, &mut plan);
+        layout::leave_apart(comp, &mut plan, self.target);
         let spots = layout::spots(comp, &plan, self.target);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let order = match owner {

@@ -2,12 +2,14 @@
 //! a group and a phase at a time, or, with one channel a group, what `depthwise.rs` does.
 use super::contraction::{Axis, Contraction, Coordinates, Right};
 use super::label;
+use super::winograd::Plane;
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::fuse::Fate;
 use crate::schedule::layout::{self, Layout, Spot};
 use crate::schedule::phases::{self, Phase};
 use crate::schedule::winograd;
@@ -56,13 +58,14 @@ impl<'a> Scheduler<'a> {
         if let Some(chain) = scope.chains.remove(&id) {
             return self.chain(scope, (id, anchor), &chain, out, steps);
         }
+        if let Some(w) = winograd::choose(comp, anchor, self.target) {
+            let planes = self.planes(scope, (id, anchor), d, steps)?;
+            return self.winograd(scope, (id, anchor), d, &w, &planes, out, steps);
+        }
         let (left, at) = self.padded(scope, (id, anchor), inst.operands[0], d, steps)?;
         let group = d.feature_group_count;
         if by_channel(comp, anchor, d) {
             return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
-        }
-        if let Some(w) = winograd::choose(comp, anchor, self.target) {
-            return self.winograd(scope, (id, anchor), d, &w, (left, &at), out, steps);
         }
         if group > MOST_GROUPS {
             return Err(refuse(
@@ -191,6 +194,28 @@ impl<'a> Scheduler<'a> {
             layout.origin -= w.pad_low * layout.strides[axis];
         }
         Ok((value.buffer()?, layout))
+    }
+
+    /// The operand with its margins, or the parts of a concatenation that has no memory.
+    fn planes(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        steps: &mut Vec<Step>,
+    ) -> Result<Vec<Plane>> {
+        let comp = scope.comp;
+        let whole = comp[anchor].operands[0];
+        let parts = match scope.plan.fate[whole] {
+            Fate::Materialised => std::slice::from_ref(&whole),
+            Fate::Inlined(_) => &comp[whole].operands,
+        };
+        let mut planes = Vec::new();
+        for &part in parts {
+            let (buf, layout) = self.padded(scope, (id, anchor), part, d, steps)?;
+            planes.push(Plane { buf, layout, channels: comp.array(part).dims[d.input_feature] });
+        }
+        Ok(planes)
     }
 
     /// The operand where it has enough zeros around it, or a copy that has.

@@ -26,21 +26,38 @@ use bytes::Bytes;
 /// Parts of the rows of points that threads may share.
 const HALVES: u64 = 2;
 
+/// Groups of panels that are made at once in weights that are transformed on the way, each with memory for a panel.
+const FEW_GROUPS: u64 = 4;
+/// What those may have with wide panels, and how many vectors narrow ones have.
+const MOST_WEIGHTS: u64 = 256 << 10;
+const NARROW: u64 = 2;
+
 /// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
 /// a cache.
 fn apart(n: u64) -> u64 {
     if n.is_multiple_of(512) { n + 16 } else { n }
 }
 
+/// Some of the channels that a convolution reads.
+#[derive(Clone, Debug)]
+pub(super) struct Plane {
+    /// Where they are.
+    pub buf: BufId,
+    /// How they lie there, with the margins that tiles need.
+    pub layout: Layout,
+    /// How many there are.
+    pub channels: u64,
+}
+
 impl<'a> Scheduler<'a> {
-    /// `id` is the convolution itself or its epilogue; its operand has the margins that tiles need.
+    /// `id` is the convolution itself or its epilogue; the planes are the channels of its operand.
     pub(super) fn winograd(
         &mut self,
         scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         d: &ConvDims,
         w: &Winograd,
-        (left, input): (BufId, &Layout),
+        input: &[Plane],
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
@@ -59,22 +76,13 @@ impl<'a> Scheduler<'a> {
         }
         if let Some(strips) = self.winograd_in_strips(w, is_known) {
             let known = is_known.then(|| transformed(w, window));
-            return self.winograd_strips(
-                scope,
-                (id, anchor),
-                d,
-                (w, &strips),
-                (known, window),
-                (left, input),
-                out,
-                steps,
-            );
+            return self.winograd_strips(scope, (id, anchor), d, (w, &strips), (known, window), input, out, steps);
         }
         let weights = if is_known { transformed(w, window) } else { w.weights.numbers.clone() };
         let (of_inputs, of_sums) = (apart(tiles * c), apart(tiles * o));
         let inputs = self.buffer(DType::F32, POINTS * of_inputs);
         let name = label(scope.comp, id);
-        let kernel = self.winograd_inputs(d, w, (left, input), (inputs, of_inputs), &name);
+        let kernel = self.winograd_inputs(d, w, input, (inputs, of_inputs), &name);
         self.launch(kernel, steps);
         let sums = Value { leaves: vec![self.buffer(DType::F32, POINTS * of_sums)], layout: None };
         let contraction = products(w, tiles, Right::Constant(weights), (inputs, of_inputs), of_sums);
@@ -92,7 +100,7 @@ impl<'a> Scheduler<'a> {
         &self,
         d: &ConvDims,
         w: &Winograd,
-        (left, input): (BufId, &Layout),
+        input: &[Plane],
         (to, apart): (BufId, u64),
         name: &str,
     ) -> Kernel {
@@ -100,7 +108,7 @@ impl<'a> Scheduler<'a> {
         let lanes = self.lanes(DType::F32);
         let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| k.var(n)).collect();
         let first = tile_number(w, &loops).scale(w.inputs as i64);
-        let body = inputs_of_tile(&mut k, lanes, d, w, (left, input), &loops, (to, first, apart));
+        let body = inputs_of_tile(&mut k, lanes, d, input, &loops, (to, first, apart));
         (k.flops, k.direct_flops) = (144 * w.count() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
         k
@@ -119,18 +127,29 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let (rows, channels) = (w.count(), w.inputs);
         let cover = Cover { height: 1, width: rows, columns: w.outputs, sum: channels, stride: 4 * channels };
-        let form = self.form(DType::F32, cover, rows, POINTS);
-        let tile = self.tile(DType::F32, cover, &form);
-        let panel = tile.vectors * tile.lanes;
+        let choose = |cover: Cover| {
+            let form = self.form(DType::F32, cover, rows, POINTS);
+            (self.tile(DType::F32, cover, &form), form)
+        };
+        let of_tile = |tile: &Tile| tile.vectors * tile.lanes;
+        let (mut tile, mut form) = choose(cover);
+        // what is done at once, each with weights of its own
+        let groups = w.outputs.div_ceil(of_tile(&tile)).min(FEW_GROUPS);
+        if groups * HALVES * READS * 4 * channels * of_tile(&tile) > MOST_WEIGHTS {
+            (tile, form) = choose(Cover { columns: w.outputs.min(NARROW * tile.lanes), ..cover });
+        }
+        let panel = of_tile(&tile);
         let panels = w.outputs.div_ceil(panel);
+        let of_group = panels.div_ceil(groups);
         let of_point = apart(channels * panel);
         let (weights, factors) = self.plain_weights(w);
-        let packed = self.buffer(DType::F32, panels * HALVES * READS * of_point);
+        let packed = self.buffer(DType::F32, groups * HALVES * READS * of_point);
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
-        let (p, half) = (e.k.var(panels), e.k.var(HALVES));
+        let (group, half) = (e.k.var(groups), e.k.var(HALVES));
+        let (p, of_it) = (e.k.var(panels), e.k.var(of_group));
         let (i, j) = (e.k.var(READS / HALVES), e.k.var(READS));
         let row = e.k.var(rows.div_ceil(tile.wide));
-        let of_panel = Index::var(p).scale(HALVES as i64).add(&Index::var(half)).scale((READS * of_point) as i64);
+        let of_panel = Index::var(group).scale(HALVES as i64).add(&Index::var(half)).scale((READS * of_point) as i64);
         let of_row = Index::var(half).scale((READS / HALVES) as i64).add(&Index::var(i));
         let point = of_row.scale(READS as i64).add(&Index::var(j));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
@@ -165,10 +184,17 @@ impl<'a> Scheduler<'a> {
             inside.push(each(j, LoopKind::Seq, vec![each(row, LoopKind::Seq, products)]));
             body.extend(guarded(&mut e.k, &[&columns], vec![each(i, LoopKind::Seq, inside)]));
         }
+        let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
+        body = vec![Stmt::Let { var: p, value: number.limit(0, panels as i64 - 1, &e.k.vars), body }];
+        if groups * of_group > panels {
+            let cond = e.k.expr(Expr::Within(number, 0, panels as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+        body = vec![each(of_it, LoopKind::Seq, body)];
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         (e.k.flops, e.k.direct_flops) = (2 * POINTS * channels * w.outputs * rows, c.direct_flops);
-        chunked(&mut e.k, &[p, half], body);
+        chunked(&mut e.k, &[group, half], body);
         self.launch(e.k, steps);
         Ok(())
     }
@@ -320,35 +346,39 @@ fn inputs_of_tile(
     k: &mut Kernel,
     lanes: u64,
     d: &ConvDims,
-    w: &Winograd,
-    (left, input): (BufId, &Layout),
+    input: &[Plane],
     loops: &[VarId],
     (to, first, apart): (BufId, Index, u64),
 ) -> Vec<Stmt> {
-    let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
-    let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-    let mut from = channel.offset(input.origin).add(&Index::var(loops[0]).scale(input.strides[d.input_batch]));
-    let strides = [input.strides[d.input_spatial[0]], input.strides[d.input_spatial[1]]];
-    for i in 0..2 {
-        from = from.add(&Index::var(loops[i + 1]).scale(RESULTS as i64 * strides[i]));
-    }
-    let mut t = Transform::new(k, lanes);
-    let half = t.registers(POINTS);
-    for j in 0..READS {
-        let column = |i: u64| Expr::Load(left, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
-        let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
-        for (i, value) in t.inputs(&column).into_iter().enumerate() {
-            t.set(half, i as u64 * READS + j, value);
+    let (mut all, mut before) = (Vec::new(), 0);
+    for Plane { buf, layout, channels } in input {
+        let (block, lane) = (k.var(channels / lanes), k.var(lanes));
+        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+        let mut from = channel.offset(layout.origin).add(&Index::var(loops[0]).scale(layout.strides[d.input_batch]));
+        let strides = [layout.strides[d.input_spatial[0]], layout.strides[d.input_spatial[1]]];
+        for i in 0..2 {
+            from = from.add(&Index::var(loops[i + 1]).scale(RESULTS as i64 * strides[i]));
         }
-    }
-    for i in 0..READS {
-        let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
-        for (j, value) in t.inputs(&row).into_iter().enumerate() {
-            let at = first.add(&channel).offset(((i * READS + j as u64) * apart) as i64);
-            t.body.push(Stmt::Store { buf: to, index: at, value });
+        let mut t = Transform::new(k, lanes);
+        let half = t.registers(POINTS);
+        for j in 0..READS {
+            let column = |i: u64| Expr::Load(*buf, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
+            let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
+            for (i, value) in t.inputs(&column).into_iter().enumerate() {
+                t.set(half, i as u64 * READS + j, value);
+            }
         }
+        for i in 0..READS {
+            let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
+            for (j, value) in t.inputs(&row).into_iter().enumerate() {
+                let at = first.add(&channel).offset((before + (i * READS + j as u64) * apart) as i64);
+                t.body.push(Stmt::Store { buf: to, index: at, value });
+            }
+        }
+        all.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]));
+        before += channels;
     }
-    vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])]
+    all
 }
 
 /// The number of a tile among those of all images.

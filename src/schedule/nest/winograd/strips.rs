@@ -5,12 +5,11 @@ use super::super::element::Elements;
 use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::{each, label};
-use super::{Window, apart, inputs_of_tile, products};
+use super::{Plane, Window, apart, inputs_of_tile, products};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::layout::Layout;
 use crate::schedule::winograd::{POINTS, Winograd};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
@@ -27,8 +26,8 @@ const MOST_WEIGHTS: u64 = 3 << 20;
 const FAR_CYCLE: f64 = 8.0;
 /// What all strips may have that are under way at once.
 const MOST_BYTES: u64 = 1280 << 10;
-/// How many times as much as weights strips must save where a kernel transforms those at each call: with 2.2 (128 channels to
-/// 32 at 28x28) they take a tenth more time.
+/// How many times as much as weights strips must save where those are not near, or transformed at each call: with 1.7 (96
+/// channels to 96 at 35x35, known) and with 2.2 (128 to 32 at 28x28, not known) they take a tenth more time.
 const FEW_WEIGHTS: u64 = 4;
 /// Fewest bands, so that threads share them.
 const FEW_BANDS: u64 = 8;
@@ -64,8 +63,9 @@ impl<'a> Scheduler<'a> {
         let weights = 4 * POINTS * w.inputs * w.outputs;
         let three_kernels = if is_known { 0 } else { weights / 3 };
         let whole = three_kernels + 4 * POINTS * w.count() * (w.inputs + w.outputs);
-        let (least, most) = if is_known { (FAR_BYTES, MOST_WEIGHTS) } else { (FEW_WEIGHTS * weights, NEAR_BYTES) };
-        if whole <= least.max(FAR_BYTES) || weights > most {
+        let (is_near, most) = (is_known && weights <= NEAR_BYTES, if is_known { MOST_WEIGHTS } else { NEAR_BYTES });
+        let least = if is_near { FAR_BYTES } else { FEW_WEIGHTS * weights };
+        if whole <= least || weights > most {
             return None;
         }
         let mut best: Option<(f64, Strips)> = None;
@@ -107,7 +107,7 @@ impl<'a> Scheduler<'a> {
         d: &ConvDims,
         (w, strips): (&Winograd, &Strips),
         (known, window): (Option<Tensor>, Window),
-        input: (BufId, &Layout),
+        input: &[Plane],
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
@@ -134,7 +134,7 @@ impl<'a> Scheduler<'a> {
         let of_band = Index::var(band).scale(POINTS as i64);
         let place = Place::new(k, w, strips);
         let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
-        let tile = inputs_of_tile(k, self.lanes(DType::F32), d, w, input, &place.loops, (inputs, first, of_inputs));
+        let tile = inputs_of_tile(k, self.lanes(DType::F32), d, input, &place.loops, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, w, (strips, number), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
