@@ -5,7 +5,8 @@ mod common;
 use common::{npz, random::Random, succeed};
 use tfaot::compile;
 use tfaot::hlo::{Literal, text};
-use tfaot::target::Target;
+use tfaot::kernel::Program;
+use tfaot::target::{Target, Trial};
 use tfaot::tensor::Tensor;
 
 /// Statements that one program may take.
@@ -147,4 +148,80 @@ fn squares_keep_the_bound_of_direct_sums() {
     }
     assert!(chosen > 0, "no convolution was done this way");
     assert!(strips > 0, "none was done strip by strip");
+}
+
+/// A convolution along lines: what windows, paddings and dilations it has, and channels read and made.
+struct Lines {
+    x: Vec<u64>,
+    window: &'static str,
+    w: Vec<u64>,
+    y: Vec<u64>,
+}
+
+/// Windows of every number of axes that Winograd's method goes along one axis of.
+fn lines() -> Vec<Lines> {
+    let of = |x: &[u64], window, w: &[u64], y: &[u64]| Lines { x: x.to_vec(), window, w: w.to_vec(), y: y.to_vec() };
+    vec![
+        of(&[1, 70, 32], "size=16 pad=7_8", &[16, 32, 32], &[1, 70, 32]),
+        of(&[2, 60, 16], "size=11 pad=15_15 rhs_dilate=3", &[11, 16, 32], &[2, 60, 32]),
+        of(&[1, 90, 32], "size=4", &[4, 32, 16], &[1, 87, 16]),
+        of(&[1, 90, 32], "size=2 pad=1_0", &[2, 32, 32], &[1, 90, 32]),
+        of(&[1, 9, 21, 32], "size=1x7 pad=0_0x3_3", &[1, 7, 32, 16], &[1, 9, 21, 16]),
+        of(&[1, 18, 10, 16], "size=5x3 pad=2_2x0_0 stride=1x2", &[5, 3, 16, 32], &[1, 18, 4, 32]),
+        of(&[1, 5, 6, 12, 16], "size=3x3x3 pad=1_1x1_1x1_1", &[3, 3, 3, 16, 32], &[1, 5, 6, 12, 32]),
+    ]
+}
+
+/// Along one axis of a window too.
+#[test]
+fn lines_keep_the_bound_of_direct_sums() {
+    for (seed, l) in lines().into_iter().enumerate() {
+        let mut random = Random::new(3_000_000 + seed as u64);
+        let axes = &"012"[..l.x.len() - 2];
+        let weights = literal(&mut random, &l.w);
+        let hlo = format!(
+            "HloModule m\nENTRY e {{\nx = {} parameter(0)\nw = {} constant({weights})\n\
+             ROOT c = {} convolution(x, w), window={{{}}}, dim_labels=b{axes}f_{axes}io->b{axes}f\n}}\n",
+            dims(&l.x),
+            dims(&l.w),
+            dims(&l.y),
+            l.window
+        );
+        let lowered = compile::wrap(text::parse(&hlo).expect("sound HLO")).expect("arrays in and out");
+        let x = random.tensor(lowered.args[0].dtype, &l.x);
+        // the same in doubles, and of the magnitudes
+        let in_doubles = |hlo: &str, at: &dyn Fn(f64) -> f64| {
+            let module = text::parse(&hlo.replace("f32[", "f64[")).expect("sound HLO");
+            let numbers = (0..x.len()).map(|i| at(x.get_f64(i).expect("an element"))).collect();
+            let x = Tensor::from_vec(tfaot::tensor::DType::F64, l.x.clone(), numbers);
+            let made = tfaot::interp::evaluate(&module, module.entry, &[Literal::Array(x)]).expect("it runs");
+            made.leaves()[0].clone()
+        };
+        let want = in_doubles(&hlo, &|v| v);
+        let magnitudes = in_doubles(&hlo.replace(&weights, &weights.replace('-', "")), &f64::abs);
+        let terms: u64 = l.w[..l.w.len() - 1].iter().product();
+        for cpu in ["x86-64-v4", "x86-64-v3"] {
+            let mut target =
+                Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
+            let plan = |target: &Target| compile::plan(lowered.clone(), "t", "t", target).expect("kernels").1;
+            let is_tiled = |p: &Program| p.kernels.values().any(|k| k.label.starts_with("tiles of"));
+            let mut program = plan(&target);
+            if !is_tiled(&program) {
+                // where direct sums are expected to be faster, this is the other way
+                target.tuning.trial = Trial::OtherMethod;
+                program = plan(&target);
+            }
+            assert!(is_tiled(&program), "{cpu}: {} is not done this way", l.window);
+            let got = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
+            for i in 0..want.len() {
+                let [got, want, magnitude] = [&got[0], &want, &magnitudes].map(|t| t.get_f64(i).expect("an element"));
+                let bound = 4.0 * (terms as f64).sqrt() * magnitude / f64::from(1 << 24) + f64::MIN_POSITIVE;
+                assert!(
+                    (got - want).abs() <= bound,
+                    "{cpu}: {}: {i}: {got} instead of {want}, bound {bound:e}",
+                    l.window
+                );
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::fuse::{Fate, Plan};
-use super::{phases, winograd};
+use super::{phases, winograd, winograd1d};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
@@ -87,6 +87,7 @@ pub enum Spot {
 pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
     let tiles = winograd::choose(comp, id, target).map(|w| w.tiles);
+    let along = winograd1d::choose(comp, id, target);
     let input = comp.array(comp[id].operands[0]);
     let margin = |(i, w): (usize, &WindowDim)| {
         let n = input.dims[d.input_spatial[i]];
@@ -97,7 +98,10 @@ pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) ->
                 let end = (winograd::RESULTS * tiles[i] + winograd::READS - winograd::RESULTS) as i64 - w.pad_low;
                 (low, high.max((end - n as i64).max(0) as u64))
             }
-            None => (low, high),
+            None => match along.as_ref().filter(|along| along.axis == i) {
+                Some(along) => (low, high.max(along.margin(w, n))),
+                None => (low, high),
+            },
         }
     };
     Some(d.window.iter().enumerate().map(margin).collect())

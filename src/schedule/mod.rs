@@ -10,6 +10,7 @@ mod stored;
 mod together;
 mod weights;
 mod winograd;
+mod winograd1d;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};

@@ -1,5 +1,5 @@
 //! Convolutions: `convolution` of one to three dimensions with strides, dilations, paddings and groups, `depthwise`,
-//! `transposed`, `winograd`: 3x3 of stride 1 with many channels, and `chain`: a depthwise one after another.
+//! `transposed`, `winograd`: 3x3 of stride 1 with many channels, `winograd1d`: other windows with many, and `chain`: a depthwise one after another.
 use super::common::random::Random;
 use super::folds::{Axis, window_text};
 use super::products::epilogue;
@@ -91,6 +91,33 @@ pub fn winograd(r: &mut Random) -> Case {
     write(r, Convolution { dtype: DType::F32, batch, axes, groups: 1, per_in, per_out })
 }
 
+/// What Winograd's method may make along one axis: long, dilated and strided windows with many channels.
+pub fn winograd1d(r: &mut Random) -> Case {
+    let rank = r.of(&[1usize, 1, 1, 2, 2, 3]);
+    let along = r.below(rank);
+    let axes = (0..rank)
+        .map(|i| {
+            loop {
+                let (size, most) = match (i == along, rank) {
+                    (true, 1) => (r.of(&[2, 3, 4, 5, 6, 7, 8, 9, 11, 16]), 60),
+                    (true, _) => (r.of(&[2, 3, 4, 5, 7]), 16),
+                    (false, 2) => (r.of(&[1, 1, 2, 3, 5]), 8),
+                    (false, _) => (r.of(&[1, 2, 3]), 4),
+                };
+                let pads = (r.of(&[0, 0, 1, 3]), r.of(&[0, 0, 1, 3, -1]));
+                let (stride, dilation) = if i == along { (1, r.of(&[1, 1, 1, 2, 3])) } else { (r.of(&[1, 1, 2]), 1) };
+                let axis = Axis { input: 1 + r.below(most) as u64, size, stride, pads, base: 1, dilation, output: 0 };
+                if let Some(axis) = axis.fitted() {
+                    break axis;
+                }
+            }
+        })
+        .collect();
+    let (per_in, per_out) = (r.of(&[16, 32, 48]), r.of(&[16, 16, 32, 48]));
+    let batch = some(r, 2);
+    write(r, Convolution { dtype: DType::F32, batch, axes, groups: 1, per_in, per_out })
+}
+
 /// The convolution with an epilogue, perhaps joined with another value, perhaps read by a padded convolution.
 fn write(r: &mut Random, c: Convolution) -> Case {
     let mut t = Text::default();
@@ -102,10 +129,11 @@ fn write(r: &mut Random, c: Convolution) -> Case {
     let y = [vec![c.batch], of(&|a| a.output), vec![cout]].concat();
     let digits = &"012"[..rank];
     let terms = c.per_in * c.axes.iter().map(|a| a.size).product::<u64>();
-    let square = rank == 2 && c.axes.iter().all(|a| a.size == 3 && a.stride == 1 && a.base == 1 && a.dilation == 1);
+    let many = |n: u64| n >= 16 && n.is_multiple_of(8);
+    let tiled = c.groups == 1 && many(c.per_in) && many(c.per_out) && c.axes.iter().any(is_tiled);
     let floats = c.dtype.is_float();
     // Winograd's method rounds where direct sums of quarters don't.
-    let exact = !floats || c.dtype.bits() >= 32 && !square && r.below(3) > 0;
+    let exact = !floats || c.dtype.bits() >= 32 && !tiled && r.below(3) > 0;
     let rule = Rule::new(exact, if floats { sum_bound(c.dtype, terms, 4.0) } else { 0.0 });
     let fill = if exact || c.dtype.bits() < 32 { Fill::Quarters } else { Fill::Plain };
     let input = t.param(c.dtype, &x, fill);
@@ -138,6 +166,11 @@ fn write(r: &mut Random, c: Convolution) -> Case {
         epilogue(&mut t, r, &out, rule);
     }
     t.finish()
+}
+
+/// Whether Winograd's method may go along an axis.
+fn is_tiled(axis: &Axis) -> bool {
+    axis.size > 1 && axis.stride == 1 && axis.base == 1
 }
 
 /// A relu, concatenated with what else reads the value, and a padded window over all.
@@ -195,11 +228,10 @@ pub fn chain(r: &mut Random) -> Case {
     let wide = 1 + r.below(90) as u64;
     let high = (180_000 / (wide * middle * batch)).max(1) + r.below(4) as u64;
     // what Winograd's method may make is no chain, and not exact
-    let is_square = |axes: &[Axis]| axes.iter().all(|a| a.size == 3 && a.stride == 1 && a.dilation == 1);
     let first = loop {
         let sizes: &[u64] = &[1, 1, 1, 3];
         let axes: Vec<Axis> = [high, wide].iter().map(|&n| narrowed(r, n, sizes, &[1, 1, 1, 1, 1, 2])).collect();
-        if !is_square(&axes) {
+        if inputs < 16 || !axes.iter().any(is_tiled) {
             break axes;
         }
     };

@@ -31,7 +31,7 @@ families! {
     points: pointwise transform;
     folds: reduce rows window select_and_scatter scan;
     products: contraction matrix_vector narrow;
-    convolutions: convolution depthwise transposed winograd chain;
+    convolutions: convolution depthwise transposed winograd winograd1d chain;
     order: sort top_k;
     places: gather slices scatter;
     solvers: linalg expanded;

@@ -18,7 +18,7 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{self, BufId, Buffer, Index, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::phases::Phase;
-use crate::schedule::{Scheduler, Scope, Value, refuse, winograd};
+use crate::schedule::{Scheduler, Scope, Value, refuse, winograd, winograd1d};
 use crate::tensor::DType;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
@@ -141,6 +141,7 @@ impl<'a> Scheduler<'a> {
             && p.window.iter().all(|w| w.lhs_dilate == 1)
             && p.output_feature + 1 == comp.array(id).rank()
             && winograd::choose(comp, id, self.target).is_none()
+            && winograd1d::choose(comp, id, self.target).is_none()
     }
 
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.

@@ -128,7 +128,8 @@ pub(super) fn offset_of(axes: &[Axis], mut i: u64) -> i64 {
 
 /// The loops around the tile.
 pub(super) struct Grid {
-    batch: VarId,
+    /// Which batch.
+    pub batch: VarId,
     /// Row axes that the tile does not lie along.
     pub outer: Vec<VarId>,
     /// Which tile of rows, the last one smaller where the rows don't come out even.
@@ -360,7 +361,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Where the tile of `high` by `wide` rows that begins at `at` along its axis lies.
-    fn part(
+    pub(super) fn part(
         &self,
         k: &Kernel,
         c: &Contraction,

@@ -12,8 +12,8 @@ use crate::scalar::ScalarOp;
 use crate::schedule::fuse::Fate;
 use crate::schedule::layout::{self, Layout, Spot};
 use crate::schedule::phases::{self, Phase};
-use crate::schedule::winograd;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
+use crate::schedule::{winograd, winograd1d};
 use crate::tensor::DType;
 
 /// Most groups that become a contraction each.
@@ -66,6 +66,9 @@ impl<'a> Scheduler<'a> {
         let group = d.feature_group_count;
         if by_channel(comp, anchor, d) {
             return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
+        }
+        if let Some(w) = winograd1d::choose(comp, anchor, self.target) {
+            return self.winograd_1d(scope, (id, anchor), d, &w, (left, &at), out, steps);
         }
         if group > MOST_GROUPS {
             return Err(refuse(

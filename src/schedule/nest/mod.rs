@@ -24,6 +24,7 @@ mod transform;
 mod tile;
 mod window;
 mod winograd;
+mod winograd1d;
 
 pub(super) use chain::Chain;
 
@@ -53,7 +54,8 @@ impl<'a> Scheduler<'a> {
             Op::Convolution(_) => {
                 let first = self.program.kernels.len();
                 self.convolution(scope, id, anchor, out, steps)?;
-                let method = crate::schedule::winograd::method(scope.comp, anchor, self.target);
+                let method = crate::schedule::winograd::method(scope.comp, anchor, self.target)
+                    .or_else(|| crate::schedule::winograd1d::method(scope.comp, anchor, self.target));
                 self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&method));
                 Ok(())
             }

@@ -2,6 +2,7 @@
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, RegId, Stmt};
 use crate::scalar::ScalarOp;
 use crate::schedule::winograd::{READS, RESULTS};
+use crate::schedule::winograd1d::Points;
 use crate::tensor::DType;
 use std::f64::consts::{FRAC_1_SQRT_2 as A, SQRT_2 as B};
 
@@ -133,4 +134,80 @@ impl<'k> Transform<'k> {
         }
         half
     }
+}
+
+/// The transforms of Winograd's F(4, r) at any points.
+impl Transform<'_> {
+    /// `x·y + z`, or `x·y`.
+    pub fn add_product(&mut self, x: ExprId, y: ExprId, z: Option<ExprId>) -> ExprId {
+        match z {
+            Some(z) => self.k.op(ScalarOp::Fma, &[x, y, z], DType::F32),
+            None => self.k.op(ScalarOp::Multiply, &[x, y], DType::F32),
+        }
+    }
+
+    /// `Σ cᵢ·dᵢ`, where the last factor is 1.
+    fn combined(&mut self, factors: &[f64], d: &[ExprId]) -> ExprId {
+        let (rest, last) = (&factors[..factors.len() - 1], d[factors.len() - 1]);
+        rest.iter().zip(d).rev().fold(last, |sum, (&factor, &x)| self.fma(x, factor, sum))
+    }
+
+    /// What a tile reads at all points: for each the polynomial that is 0 at the others, its powers being the elements.
+    pub fn inputs_at(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
+        let d = self.all_held(d);
+        let odd = usize::from(points.has_zero);
+        let every_other = |from: usize| d[from..].iter().copied().step_by(2).collect::<Vec<ExprId>>();
+        let all = squares(points.pairs.iter().copied());
+        let mut out = Vec::new();
+        if points.has_zero {
+            out.push(self.combined(&all, &every_other(0)));
+        }
+        for &p in points.pairs {
+            let others = squares(points.pairs.iter().copied().filter(|&q| q != p));
+            let (low, high) =
+                (self.combined(&others, &every_other(odd)), self.combined(&others, &every_other(odd + 1)));
+            let (low, high) = (self.held(low), self.held(high));
+            out.extend([self.fma(low, p, high), self.fma(low, -p, high)]);
+        }
+        out.push(self.combined(&all, &every_other(odd)));
+        out
+    }
+
+    /// The 4 results of a tile from its products at all points: sums of their powers.
+    pub fn results_at(&mut self, points: &Points, m: &[ExprId]) -> Vec<ExprId> {
+        let m = self.all_held(m);
+        let (odd, last) = (usize::from(points.has_zero), m[m.len() - 1]);
+        let both: Vec<[ExprId; 2]> = (0..points.pairs.len())
+            .map(|i| {
+                let (x, y) = (m[odd + 2 * i], m[odd + 2 * i + 1]);
+                let (sum, difference) = (self.add(x, y), self.subtract(x, y));
+                [self.held(sum), self.held(difference)]
+            })
+            .collect();
+        let power = |t: &mut Self, power: i32, first: Option<ExprId>| {
+            both.iter().zip(points.pairs).fold(first, |sum, (of_pair, p)| {
+                let x = of_pair[power as usize % 2];
+                Some(match (sum, power) {
+                    (Some(sum), 0) => t.add(sum, x),
+                    (Some(sum), _) => t.fma(x, p.powi(power), sum),
+                    (None, 0) => x,
+                    (None, _) => t.times(x, p.powi(power)),
+                })
+            })
+        };
+        let first = points.has_zero.then_some(m[0]);
+        [(0, first), (1, None), (2, None), (3, Some(last))].into_iter().filter_map(|(n, z)| power(self, n, z)).collect()
+    }
+}
+
+/// The factors of 1, x², x⁴, … in `Π (x² − p²)`.
+fn squares(points: impl Iterator<Item = f64>) -> Vec<f64> {
+    points.fold(vec![1.0], |all, p| {
+        let mut next = vec![0.0; all.len() + 1];
+        for (i, c) in all.iter().enumerate() {
+            next[i + 1] += c;
+            next[i] -= p * p * c;
+        }
+        next
+    })
 }

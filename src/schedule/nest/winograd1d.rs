@@ -1,0 +1,350 @@
+//! Winograd's method along one axis of a window, in three kernels: the inputs are transformed tile by tile, a product of
+//! matrices for each point follows, with weights that are transformed on the way, and the sums are transformed back, with the
+//! epilogue. See [`crate::schedule::winograd1d`] for when.
+use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, shares};
+use super::element::Elements;
+use super::tile::{Cover, Part, Tile};
+use super::transform::Transform;
+use super::{each, label};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::fuse::forward;
+use crate::schedule::layout::Layout;
+use crate::schedule::winograd1d::{RESULTS, Winograd1d};
+use crate::schedule::{Scheduler, Scope, Value};
+use crate::target::{Choice, LoopOrder};
+use crate::tensor::{DType, Tensor};
+use bytes::Bytes;
+
+/// Panels from which on threads need no parts of the points.
+const ENOUGH_PANELS: u64 = 4;
+
+/// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
+/// a cache.
+fn apart(n: u64) -> u64 {
+    if n.is_multiple_of(512) { n + 16 } else { n }
+}
+
+/// Where the transformed inputs lie: `[point][image][positions along the other axes][phase][tile][channel]`.
+struct Tiles {
+    buf: BufId,
+    /// How far points are apart.
+    point: u64,
+    /// How far images are apart.
+    image: u64,
+    /// How far positions are apart along each axis of the window.
+    positions: Vec<u64>,
+    /// How far phases are apart.
+    phase: u64,
+}
+
+impl Tiles {
+    fn new(s: &mut Scheduler<'_>, w: &Winograd1d) -> Tiles {
+        let phase = w.reads() * w.inputs;
+        let mut stride = phase * w.phases;
+        let mut positions = vec![0; w.reach.len()];
+        for i in (0..w.reach.len()).rev().filter(|&i| i != w.axis) {
+            positions[i] = stride;
+            stride *= w.reach[i];
+        }
+        let point = apart(stride * w.images);
+        let buf = s.buffer(DType::F32, w.points.count() * point);
+        Tiles { buf, point, image: stride, positions, phase }
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// `id` is the convolution itself or its epilogue; its operand has the margins that tiles need.
+    pub(super) fn winograd_1d(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        w: &Winograd1d,
+        (left, input): (BufId, &Layout),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let tiles = Tiles::new(self, w);
+        let kernel = self.inputs_1d(d, w, (left, input), &tiles, &label(scope.comp, id));
+        self.launch(kernel, steps);
+        let of_point = apart(w.rows() * w.outputs);
+        let sums = Value { leaves: vec![self.buffer(DType::F32, w.points.count() * of_point)], layout: None };
+        self.products_1d(scope, (id, anchor), d, w, &tiles, (&sums, of_point), steps)?;
+        self.results_1d(scope, (id, anchor), d, w, (sums.buffer()?, of_point), out, steps)
+    }
+
+    /// Each tile of the input at all points.
+    fn inputs_1d(
+        &self,
+        d: &ConvDims,
+        w: &Winograd1d,
+        (left, input): (BufId, &Layout),
+        tiles: &Tiles,
+        name: &str,
+    ) -> Kernel {
+        let mut k = Kernel { label: format!("tiles of {name}"), ..Kernel::default() };
+        let lanes = self.lanes(DType::F32);
+        let image = k.var(w.images);
+        let mut loops = vec![image];
+        let mut from = Index::constant(input.origin).add(&Index::var(image).scale(input.strides[d.input_batch]));
+        let mut to = Index::var(image).scale(tiles.image as i64);
+        for i in (0..w.reach.len()).filter(|&i| i != w.axis) {
+            let at = k.var(w.reach[i]);
+            from = from.add(&Index::var(at).scale(input.strides[d.input_spatial[i]]));
+            to = to.add(&Index::var(at).scale(tiles.positions[i] as i64));
+            loops.push(at);
+        }
+        let step = input.strides[d.input_spatial[w.axis]];
+        let (phase, tile, block, lane) = (k.var(w.phases), k.var(w.reads()), k.var(w.inputs / lanes), k.var(lanes));
+        loops.extend([phase, tile]);
+        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+        let next = w.phases as i64 * step;
+        let from =
+            from.add(&Index::var(phase).scale(step)).add(&Index::var(tile).scale(RESULTS as i64 * next)).add(&channel);
+        let to = to
+            .add(&Index::var(phase).scale(tiles.phase as i64))
+            .add(&Index::var(tile).scale(w.inputs as i64))
+            .add(&channel);
+        let mut t = Transform::new(&mut k, lanes);
+        let read: Vec<ExprId> =
+            (0..w.points.count() as i64).map(|i| t.expr(Expr::Load(left, from.offset(i * next)))).collect();
+        for (j, value) in t.inputs_at(&w.points, &read).into_iter().enumerate() {
+            let index = to.offset(j as i64 * tiles.point as i64);
+            t.body.push(Stmt::Store { buf: tiles.buf, index, value });
+        }
+        let body = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+        let lines: u64 = loops.iter().map(|&v| k.vars[v]).product();
+        (k.flops, k.direct_flops) = (3 * w.points.count() * lines * w.inputs, Some(0));
+        chunked(&mut k, &loops, body);
+        k
+    }
+
+    /// The product of each point: for a panel of channels, so that its weights stay near.
+    fn products_1d(
+        &mut self,
+        scope: &mut Scope<'a>,
+        ids: (InstId, InstId),
+        d: &ConvDims,
+        w: &Winograd1d,
+        tiles: &Tiles,
+        (sums, of_sums): (&Value, u64),
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let weights = self.constant(&w.weights);
+        let c = products(d, w, tiles, weights, of_sums);
+        let rows = merged(&c.rows);
+        let rows = if rows.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { rows };
+        let width = rows.last().map_or(1, |x| x.extent);
+        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
+        let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * 4;
+        let cover = Cover { height, width, columns: w.outputs, sum: w.terms(), stride };
+        let form = self.form(DType::F32, cover, w.rows(), w.points.count());
+        let tile = self.tile(DType::F32, cover, &form);
+        let panel = tile.vectors * tile.lanes;
+        let panels = w.outputs.div_ceil(panel);
+        let halves = if panels >= ENOUGH_PANELS { 1 } else { 2 };
+        let own = w.points.count().div_ceil(halves);
+        let factors: Vec<u8> = w.points.factors(w.taps).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
+        let factors = Tensor::new(DType::F32, vec![w.points.count(), w.taps], Bytes::from(factors));
+        let factors = self.constant(&factors);
+        let of_panel = apart(w.terms() * panel);
+        let packed = self.buffer(DType::F32, panels * halves * of_panel);
+
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let k = &mut e.k;
+        let (p, half, at, point) = (k.var(panels), k.var(halves), k.var(own), k.var(w.points.count()));
+        let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
+        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
+        let grid = Grid {
+            batch: point,
+            outer: outer.iter().map(|x| k.var(x.extent)).collect(),
+            tile: k.var(tiled.div_ceil(tall)),
+            panel: p,
+        };
+        let b = Index::var(p).scale(halves as i64).add(&Index::var(half)).scale(of_panel as i64);
+        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
+        let mut body = Vec::new();
+        for columns in shares(&mut e.k, p, w.outputs, panel) {
+            let column = columns.at.scale(panel as i64);
+            let from = (weights, &column, columns.count);
+            let mut inside = weights_1d(&mut e.k, (d, w), from, (factors, point), (packed, &b, panel), tile.lanes);
+            let mut sums_of = Vec::new();
+            for row in shares(&mut e.k, grid.tile, tiled, tall) {
+                let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
+                let part = self.part(&e.k, &c, &rows, &grid, row.at.scale(tall as i64), (high, wide));
+                let part = Part {
+                    b: b.clone(),
+                    packed,
+                    panel,
+                    column: column.clone(),
+                    columns: columns.count,
+                    lanes: tile.lanes,
+                    ..part
+                };
+                let one = self.tile_body(scope, &mut e, ids, &c, &merged(&c.sum), part, &nowhere, sums)?;
+                sums_of.extend(guarded(&mut e.k, &[&row], one));
+            }
+            for &v in grid.outer.iter().chain([&grid.tile]).rev() {
+                sums_of = vec![each(v, LoopKind::Seq, sums_of)];
+            }
+            inside.extend(sums_of);
+            body.extend(guarded(&mut e.k, &[&columns], inside));
+        }
+        let k = &mut e.k;
+        let number = Index::var(half).scale(own as i64).add(&Index::var(at));
+        body = vec![Stmt::Let { var: point, value: number.limit(0, w.points.count() as i64 - 1, &k.vars), body }];
+        if halves * own > w.points.count() {
+            let cond = k.expr(Expr::Within(number, 0, w.points.count() as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+        let Tile { high, wide, vectors, lanes } = tile;
+        k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
+        (k.flops, k.direct_flops) = (2 * w.points.count() * w.terms() * w.outputs * w.rows(), Some(w.direct_flops()));
+        chunked(k, &[p, half], vec![each(at, LoopKind::Seq, body)]);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// The results of each tile, then the epilogue.
+    fn results_1d(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        w: &Winograd1d,
+        (sums, apart): (BufId, u64),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let lanes = self.lanes(DType::F32);
+        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        let mut e = Elements::new(id, label(comp, id));
+        let k = &mut e.k;
+        let mut at = vec![Index::default(); comp.array(anchor).rank()];
+        let mut loops = vec![k.var(w.images)];
+        at[d.output_batch] = Index::var(loops[0]);
+        for i in (0..w.size.len()).filter(|&i| i != w.axis) {
+            let v = k.var(w.size[i]);
+            at[d.output_spatial[i]] = Index::var(v);
+            loops.push(v);
+        }
+        let (phase, tile) = (k.var(w.phases), k.var(w.tiles));
+        loops.extend([phase, tile]);
+        let row = loops.iter().fold(Index::default(), |row, &v| row.scale(k.vars[v] as i64).add(&Index::var(v)));
+        let mut body = Vec::new();
+        for share in shares(&mut e.k, tile, w.size[w.axis] / w.phases, RESULTS) {
+            let (block, lane) = (e.k.var(w.outputs / lanes), e.k.var(lanes));
+            let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+            let from = row.scale(w.outputs as i64).add(&channel);
+            let mut t = Transform::new(&mut e.k, lanes);
+            let read = |t: &mut Transform, j: u64| t.expr(Expr::Load(sums, from.offset((j * apart) as i64)));
+            let read: Vec<ExprId> = (0..w.points.count()).map(|j| read(&mut t, j)).collect();
+            let values = t.results_at(&w.points, &read);
+            let done = t.registers(RESULTS);
+            for (i, value) in values.into_iter().enumerate() {
+                t.set(done, i as u64, value);
+            }
+            let mut inside = t.body;
+            for i in 0..share.count {
+                let mut at = at.clone();
+                let place = share.at.scale(RESULTS as i64).offset(i as i64).scale(w.phases as i64);
+                at[d.output_spatial[w.axis]] = place.add(&Index::var(phase));
+                at[d.output_feature] = channel.clone();
+                e.forget();
+                let value = e.k.expr(Expr::Reg(done, Index::constant(i as i64)));
+                e.fixed.insert(anchor, value);
+                let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
+                let value = self.element(scope, &mut e, id, &at)?;
+                inside.push(Stmt::Store { buf, index: to.at(&at), value });
+            }
+            let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
+            body.extend(guarded(&mut e.k, &[&share], inside));
+        }
+        (e.k.flops, e.k.direct_flops) = (3 * w.points.count() * w.rows() * w.outputs, Some(0));
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}
+
+/// The products of all tiles with weights of all points.
+fn products(d: &ConvDims, w: &Winograd1d, tiles: &Tiles, weights: BufId, of_sums: u64) -> Contraction {
+    let of = |extent: u64, a: u64| Axis { extent, a: a as i64, b: 0 };
+    let others = || (0..w.size.len()).filter(|&i| i != w.axis);
+    let mut rows = vec![of(w.images, tiles.image)];
+    rows.extend(others().map(|i| of(w.size[i], tiles.positions[i] * d.window[i].stride)));
+    rows.extend([of(w.phases, tiles.phase), of(w.tiles, w.inputs)]);
+    // of the right side, which lies in panels, only the order of the terms counts
+    let mut sum: Vec<Axis> =
+        others().map(|i| of(d.window[i].size, tiles.positions[i] * d.window[i].rhs_dilate)).collect();
+    sum.push(of(w.groups * w.inputs, 1));
+    let mut b = 1;
+    for axis in sum.iter_mut().rev() {
+        axis.b = b;
+        b *= axis.extent as i64;
+    }
+    Contraction {
+        dtype: DType::F32,
+        left: tiles.buf,
+        right: Right::Buffer(weights),
+        a0: 0,
+        b0: 0,
+        batch: vec![of(w.points.count(), tiles.point)],
+        rows,
+        columns: vec![Axis { extent: w.outputs, a: 0, b: 1 }],
+        sum,
+        first_column: 0,
+        sums_apart: Some(of_sums),
+        direct_flops: Some(w.direct_flops()),
+    }
+}
+
+/// The weights of one point and panel, `[taps along other axes][group][channel read][column]`.
+fn weights_1d(
+    k: &mut Kernel,
+    (d, w): (&ConvDims, &Winograd1d),
+    (from, first, columns): (BufId, &Index, u64),
+    (factors, point): (BufId, VarId),
+    (to, begin, panel): (BufId, &Index, u64),
+    lanes: u64,
+) -> Vec<Stmt> {
+    let strides = Layout::dense(&w.weights.dims).strides;
+    let (channel, vector, lane) = (k.var(w.inputs), k.var(columns / lanes), k.var(lanes));
+    let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
+    let mut read = first.add(&column).add(&Index::var(channel).scale(strides[d.kernel_input_feature]));
+    let mut term = Index::default();
+    let mut loops = Vec::new();
+    for i in (0..d.window.len()).filter(|&i| i != w.axis) {
+        let tap = k.var(d.window[i].size);
+        read = read.add(&Index::var(tap).scale(strides[d.kernel_spatial[i]]));
+        term = term.scale(d.window[i].size as i64).add(&Index::var(tap));
+        loops.push(tap);
+    }
+    let (group, step) = (k.var(w.groups), strides[d.kernel_spatial[w.axis]]);
+    loops.push(group);
+    let mut inside = Vec::new();
+    for share in shares(k, group, d.window[w.axis].size, w.taps) {
+        let term = term.scale(w.groups as i64).add(&share.at).scale(w.inputs as i64).add(&Index::var(channel));
+        let read = read.add(&share.at.scale(w.taps as i64 * step));
+        let mut t = Transform::new(k, lanes);
+        let mut sum = None;
+        for l in 0..share.count as i64 {
+            let tap = t.expr(Expr::Load(from, read.offset(l * step)));
+            let factor = t.expr(Expr::Load(factors, Index::var(point).scale(w.taps as i64).offset(l)));
+            sum = Some(t.add_product(tap, factor, sum));
+        }
+        let Some(value) = sum else { continue };
+        let index = begin.add(&term.scale(panel as i64)).add(&column);
+        t.body.push(Stmt::Store { buf: to, index, value });
+        let body = vec![each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+        inside.extend(guarded(k, &[&share], vec![each(channel, LoopKind::Seq, body)]));
+    }
+    for &v in loops.iter().rev() {
+        inside = vec![each(v, LoopKind::Seq, inside)];
+    }
+    inside
+}

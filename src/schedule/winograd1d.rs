@@ -1,0 +1,269 @@
+//! When a convolution is done by Winograd's method along one axis of its window, F(4, r): r + 3 products make 4 results of r
+//! taps, which take 4·r otherwise; the other axes of the window are summed over as they are. Longer windows are taken in
+//! groups of 4 taps, each of which reads the tile after that of the group before, and dilated ones a phase at a time.
+//!
+//! The points of the polynomials are ∞, pairs ±p, and 0 where their number is even. Those here were the best of 1771 sets with
+//! sums of 256·r terms of normal numbers: the largest error is 1.2 (r = 2), 0.5 (3), 1.3 (4) and 2.0 (5) times that of direct
+//! sums, whose terms are added one after another.
+use super::winograd;
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::target::{Method, Target, Trial};
+use crate::tensor::{DType, Tensor};
+
+/// Results of a tile.
+pub const RESULTS: u64 = 4;
+/// Taps of a group of a long window: those of the next begin a tile farther.
+const GROUP: u64 = RESULTS;
+/// Most taps that are one group.
+const MOST_TAPS: u64 = 5;
+/// Fewest terms of a sum: below, the transforms dominate.
+const FEWEST_CHANNELS: u64 = 16;
+/// Least predicted time of the direct way over that of this one.
+const LEAST_GAIN: f64 = 1.15;
+
+/// Vectors of a panel of weights.
+const PANEL: u64 = 4;
+/// Bytes of weights that stay in a second-level cache of a megabyte.
+const NEAR_BYTES: u64 = 512 << 10;
+/// Operations in the time that a vector from a cache farther away takes.
+const FAR: f64 = 6.0;
+
+/// Where the polynomials of a tile are evaluated: at 0 where it says so, at ±p for each of the pairs, and at ∞, in this order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Points {
+    /// Whether 0 is one of them.
+    pub has_zero: bool,
+    /// The pairs.
+    pub pairs: &'static [f64],
+}
+
+impl Points {
+    /// Those for so many taps.
+    fn of(taps: u64) -> Option<Points> {
+        Some(match taps {
+            2 => Points { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
+            3 => Points { has_zero: true, pairs: &[std::f64::consts::FRAC_1_SQRT_2, 1.15] },
+            4 => Points { has_zero: false, pairs: &[0.4, 0.9, 1.75] },
+            5 => Points { has_zero: true, pairs: &[0.65, 1.0, 1.6] },
+            _ => return None,
+        })
+    }
+    /// How many they are: the products of a tile, and the elements that it reads.
+    pub fn count(&self) -> u64 {
+        u64::from(self.has_zero) + 2 * self.pairs.len() as u64 + 1
+    }
+    /// What a tap is multiplied by at each point: the powers of the point over the product of its distances from the others.
+    pub fn factors(&self, taps: u64) -> Vec<f64> {
+        let zero = self.has_zero.then_some(0.0);
+        let finite: Vec<f64> = zero.into_iter().chain(self.pairs.iter().flat_map(|&p| [p, -p])).collect();
+        let of_point = |&p: &f64| {
+            let apart: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
+            (0..taps).map(move |l| p.powi(l as i32) / apart)
+        };
+        let at_infinity = (0..taps).map(|l| f64::from(l + 1 == taps));
+        finite.iter().flat_map(of_point).chain(at_infinity).collect()
+    }
+}
+
+/// A convolution that is done this way.
+#[derive(Clone, Debug)]
+pub struct Winograd1d {
+    /// The weights.
+    pub weights: Tensor,
+    /// The axis, of those of the window.
+    pub axis: usize,
+    /// Taps of a group.
+    pub taps: u64,
+    /// Groups of taps.
+    pub groups: u64,
+    /// Where polynomials are evaluated.
+    pub points: Points,
+    /// Images.
+    pub images: u64,
+    /// Results along each axis of the window.
+    pub size: Vec<u64>,
+    /// Positions of the padded input along each axis that windows begin at or reach; of no meaning for `axis`.
+    pub reach: Vec<u64>,
+    /// Results along the axis that belong together, as many as taps are apart.
+    pub phases: u64,
+    /// Tiles of a phase.
+    pub tiles: u64,
+    /// Channels read.
+    pub inputs: u64,
+    /// Channels made.
+    pub outputs: u64,
+    /// Taps along the axis.
+    along: u64,
+    /// Taps along the other axes.
+    across: u64,
+}
+
+impl Winograd1d {
+    /// Floating-point operations of the direct way.
+    pub fn direct_flops(&self) -> u64 {
+        let results = self.images * self.size.iter().product::<u64>();
+        2 * results * self.along * self.across * self.inputs * self.outputs
+    }
+    /// Tiles of results.
+    pub fn rows(&self) -> u64 {
+        self.images * self.others(&self.size) * self.phases * self.tiles
+    }
+    /// Tiles of the input in a phase.
+    pub fn reads(&self) -> u64 {
+        self.tiles + self.groups - 1
+    }
+    /// Terms of a product: the taps along other axes, groups, channels.
+    pub fn terms(&self) -> u64 {
+        self.across * self.groups * self.inputs
+    }
+    /// The product of what `extents` has for the other axes.
+    fn others(&self, extents: &[u64]) -> u64 {
+        (0..extents.len()).filter(|&i| i != self.axis).map(|i| extents[i]).product()
+    }
+    /// What tiles read behind the last element of the input along the axis, of `n`.
+    pub fn margin(&self, w: &WindowDim, n: u64) -> u64 {
+        let last = self.phases * (RESULTS * (self.reads() - 1) + self.points.count());
+        (last as i64 - w.pad_low - n as i64).max(0) as u64
+    }
+    /// What the tuned choices call this convolution.
+    fn form(&self, target: &Target) -> String {
+        let Winograd1d { along, across, images, phases, inputs, outputs, .. } = self;
+        let results = self.others(&self.size) * self.size[self.axis];
+        format!(
+            "{} f32 convolution taps={along}x{across} dilation={phases} images={images} results={results} inputs={inputs} outputs={outputs}",
+            target.cpu
+        )
+    }
+    /// The measured way, else what is expected to be faster, unless the other one is to be measured.
+    fn method(&self, target: &Target) -> (String, Method) {
+        let form = self.form(target);
+        let of_model = if self.gain(target.lanes(4)) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
+        let method = match (target.tuning.methods.get(&form), target.tuning.trial) {
+            (Some(&measured), _) => measured,
+            (None, Trial::OtherMethod) => of_model.other(),
+            (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
+        };
+        (form, method)
+    }
+    /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
+    fn gain(&self, lanes: u64) -> f64 {
+        let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
+        let (points, rows) = (self.points.count() as f64, self.rows() as f64);
+        let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
+        // each point reads the taps of its panel again, which then had better be near
+        let of_panel = 4 * self.across * self.along * self.inputs * self.outputs.min(PANEL * lanes);
+        let read = if of_panel > NEAR_BYTES { FAR } else { 1.0 };
+        let weights = self.taps as f64 * (1.0 + read) + 2.0;
+        let products = points * self.terms() as f64 * of_o * (rows * 1.1 + weights);
+        let lines = self.images * self.others(&self.reach) * self.phases * self.reads();
+        // three operations a point; each vector is written and read once more, from memory that is farther than registers
+        direct / (products + 6.0 * points * (lines as f64 * of_c + rows * of_o))
+    }
+}
+
+/// The convolution `id`, where it is done this way.
+pub fn choose(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd1d> {
+    let found = best(comp, id, target)?;
+    (found.method(target).1 == Method::Winograd).then_some(found)
+}
+
+/// What the convolution `id` is called in tuned choices and how it is done, where it can be done this way.
+pub fn method(comp: &Computation, id: InstId, target: &Target) -> Option<(String, Method)> {
+    Some(best(comp, id, target)?.method(target))
+}
+
+/// The convolution `id` along the axis of its window where most is won, where it can be done this way and not along two at once.
+fn best(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd1d> {
+    let Op::Convolution(d) = &comp[id].op else { return None };
+    if winograd::method(comp, id, target).is_some() {
+        return None;
+    }
+    let all = (0..d.window.len()).filter_map(|axis| possible(comp, id, d, axis, target.lanes(4)));
+    all.max_by(|x, y| x.gain(target.lanes(4)).total_cmp(&y.gain(target.lanes(4))))
+}
+
+fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize, lanes: u64) -> Option<Winograd1d> {
+    let [x, w] = comp[id].operands[..] else { return None };
+    let Op::Constant(Literal::Array(weights)) = &comp[w].op else { return None };
+    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
+    let plain = d.feature_group_count == 1
+        && d.batch_group_count == 1
+        && d.window.iter().all(|w| w.lhs_dilate == 1 && !w.reversal && w.pad_low >= 0);
+    let floats = [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3];
+    let minor = d.input_feature + 1 == input.rank()
+        && d.output_feature + 1 == result.rank()
+        && d.kernel_output_feature + 1 == kernel.rank();
+    let (along, size) = (&d.window[axis], d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<_>>());
+    let whole_phases = size[axis].is_multiple_of(along.rhs_dilate);
+    if !plain || !floats || !minor || result.elements() == 0 || along.stride != 1 || !whole_phases {
+        return None;
+    }
+    let (taps, groups) = match along.size {
+        2..=MOST_TAPS => (along.size, 1),
+        size => (GROUP, size.div_ceil(GROUP)),
+    };
+    let reach = |(w, &n): (&WindowDim, &u64)| (n - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1;
+    let found = Winograd1d {
+        weights: weights.clone(),
+        axis,
+        taps,
+        groups,
+        points: Points::of(taps).filter(|_| along.size > 1)?,
+        images: result.dims[d.output_batch],
+        reach: d.window.iter().zip(&size).map(reach).collect(),
+        phases: along.rhs_dilate,
+        tiles: (size[axis] / along.rhs_dilate).div_ceil(RESULTS),
+        size,
+        inputs: kernel.dims[d.kernel_input_feature],
+        outputs: kernel.dims[d.kernel_output_feature],
+        along: along.size,
+        across: d.window.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, w)| w.size).product(),
+    };
+    let even = |n: u64| n >= FEWEST_CHANNELS && n.is_multiple_of(lanes);
+    (even(found.inputs) && even(found.outputs)).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `Π (x − q)` over the points, the lowest power first.
+    fn polynomial(points: &[f64]) -> Vec<f64> {
+        points.iter().fold(vec![1.0], |all, q| {
+            let mut next = vec![0.0; all.len() + 1];
+            for (i, c) in all.iter().enumerate() {
+                next[i + 1] += c;
+                next[i] -= q * c;
+            }
+            next
+        })
+    }
+
+    #[test]
+    fn tiles_make_what_windows_make() {
+        for taps in 2..=MOST_TAPS {
+            let points = Points::of(taps).expect("points");
+            let n = points.count();
+            assert_eq!(n, RESULTS + taps - 1);
+            let zero = points.has_zero.then_some(0.0);
+            let finite: Vec<f64> = zero.into_iter().chain(points.pairs.iter().flat_map(|&p| [p, -p])).collect();
+            let (x, g): (Vec<f64>, Vec<f64>) =
+                ((0..n).map(|i| (i as f64 * 0.7).sin()).collect(), (0..taps).map(|i| (i as f64 + 0.3).cos()).collect());
+            let factors = points.factors(taps);
+            let product = |j: usize| {
+                let others: Vec<f64> = finite.iter().enumerate().filter(|(i, _)| *i != j).map(|(_, &q)| q).collect();
+                let read: f64 = polynomial(&others).iter().zip(&x).map(|(c, x)| c * x).sum();
+                let taps = taps as usize;
+                read * factors[j * taps..][..taps].iter().zip(&g).map(|(f, g)| f * g).sum::<f64>()
+            };
+            for i in 0..RESULTS {
+                let made: f64 = (0..n as usize)
+                    .map(|j| product(j) * finite.get(j).map_or(f64::from(i + 1 == RESULTS), |p| p.powi(i as i32)))
+                    .sum();
+                let want: f64 = (0..taps).map(|l| x[(i + l) as usize] * g[l as usize]).sum();
+                assert!((made - want).abs() < 1e-12, "{taps} taps: {made} instead of {want}");
+            }
+        }
+    }
+}
