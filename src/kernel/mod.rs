@@ -4,6 +4,7 @@
 //! (its outermost loop, which an executor may split); inside are loops of constant extent, stores, and registers.
 //! Expressions live in an arena of the kernel and are shared; indices are sums of [`Atom`]s (see [`index`]).
 mod access;
+mod append;
 mod eval;
 pub mod index;
 mod text;

@@ -8,12 +8,17 @@
 //! `reshape(dynamic-slice(dot(reshape(xs), w), t, 0...))`, the product made before the loop.
 //!
 //! Every element is the same sum in the same order. A loop that leaves early has multiplied steps that it does not read.
+//!
+//! The products of a long sequence are not all kept: `blocks.rs` has them made a block of steps at a time.
+mod blocks;
+mod rows;
+
 use super::rewrite::{Changed, Editor, rewrite};
 use super::simplify_loops::{is_plain, part_read, plain};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// Most elements of a hoisted product: 256 MiB of f32.
 const MOST_ELEMENTS: u64 = 1 << 26;
@@ -49,7 +54,7 @@ enum Weights {
 fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
     let init = editor.operand(id, 0);
     let Some(shapes) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
-    let (mut cond, mut body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
+    let (mut cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
     let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
     if !known || !is_plain(&body) || !is_plain(&cond) {
         return Ok(None);
@@ -61,25 +66,14 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
     if products.is_empty() {
         return Ok(None);
     }
-    let mut starts = editor.operands(init).to_vec();
-    let (mut state, mut next) = (shapes.clone(), body[body.root].operands.clone());
-    let param = body.params[0];
+    let next = body[body.root].operands.clone();
+    let mut l = Loop { starts: editor.operands(init).to_vec(), state: shapes.clone(), next, body };
     for p in &products {
-        let right = match &p.weights {
-            Weights::Constant(literal) => {
-                let shape = body[body[p.dot].operands[1]].shape.clone();
-                editor.add_shaped(Op::Constant(literal.clone()), &[], shape)
-            }
-            Weights::Part(i) => starts[*i],
-        };
-        let left = editor.add_shaped(Op::Reshape, &[starts[p.sequence]], Shape::Array(p.left.clone()));
-        let all = Shape::Array(p.all.clone());
-        starts.push(editor.add_shaped(Op::Dot(p.dims.clone()), &[left, right], all.clone()));
-        let part = body.insts.push(plain("products", Op::GetTupleElement(state.len()), vec![param], all.clone()));
-        read_step(&mut body, p, part);
-        next.push(part);
-        state.push(all);
+        if !blocks::in_blocks(editor, &mut l, p) {
+            at_once(editor, &mut l, p);
+        }
     }
+    let Loop { starts, state, next, mut body } = l;
     let state = Shape::Tuple(state);
     for comp in [&mut cond, &mut body] {
         let param = comp.params[0];
@@ -95,6 +89,45 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
         parts.push(editor.add(Op::GetTupleElement(i), &[new_loop])?);
     }
     Ok(Some(editor.add(Op::Tuple, &parts)?))
+}
+
+/// A loop whose state grows.
+struct Loop {
+    /// What each part of the state is before the loop.
+    starts: Vec<InstId>,
+    /// The shape of each part.
+    state: Vec<Shape>,
+    /// What the body makes of each part.
+    next: Vec<InstId>,
+    body: Computation,
+}
+
+impl Loop {
+    /// A new part, which the body is still to change: what it is at the start of a round.
+    fn part(&mut self, name: &str, start: InstId, shape: Shape) -> InstId {
+        let (param, number) = (self.body.params[0], self.state.len());
+        let part = self.body.insts.push(plain(name, Op::GetTupleElement(number), vec![param], shape.clone()));
+        self.starts.push(start);
+        self.state.push(shape);
+        self.next.push(part);
+        part
+    }
+}
+
+/// All products are made before the loop.
+fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
+    let right = match &p.weights {
+        Weights::Constant(literal) => {
+            let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
+            editor.add_shaped(Op::Constant(literal.clone()), &[], shape)
+        }
+        Weights::Part(i) => l.starts[*i],
+    };
+    let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
+    let all = Shape::Array(p.all.clone());
+    let products = editor.add_shaped(Op::Dot(p.dims.clone()), &[left, right], all.clone());
+    let part = l.part("products", products, all);
+    read_row(&mut l.body, p, part, p.step);
 }
 
 /// `dot` as a product that can be hoisted.
@@ -129,12 +162,11 @@ fn product(body: &Computation, dot: InstId, invariant: &[bool]) -> Option<Produc
     (all.elements() <= MOST_ELEMENTS).then_some(Product { dot, sequence, step, dims, weights, left, all })
 }
 
-/// In place of the product: its row of all products, `part`.
-fn read_step(body: &mut Computation, p: &Product, part: InstId) {
+/// In place of the product: row `step` of `products`.
+fn read_row(body: &mut Computation, p: &Product, products: InstId, step: InstId) {
     let index = body[p.step].shape.clone();
-    let zero = Literal::Array(Tensor::scalar_of(index.as_array().map_or(crate::tensor::DType::S32, |a| a.dtype), 0.0));
-    let zero = body.insts.push(plain("zero", Op::Constant(zero), vec![], index));
-    let mut operands = vec![part, p.step];
+    let zero = scalar(body, &index, 0);
+    let mut operands = vec![products, step];
     operands.resize(p.all.dims.len() + 1, zero);
     let mut sizes = p.all.dims.clone();
     sizes[0] = 1;
@@ -142,4 +174,11 @@ fn read_step(body: &mut Computation, p: &Product, part: InstId) {
     let row = body.insts.push(plain("row", Op::DynamicSlice(sizes), operands, shape));
     body.insts[p.dot].op = Op::Reshape;
     body.insts[p.dot].operands = vec![row];
+}
+
+/// A number of the shape of an index.
+fn scalar(comp: &mut Computation, index: &Shape, value: i64) -> InstId {
+    let dtype = index.as_array().map_or(DType::S32, |a| a.dtype);
+    let literal = Literal::Array(Tensor::scalar_of(dtype, value as f64));
+    comp.insts.push(plain("number", Op::Constant(literal), vec![], index.clone()))
 }

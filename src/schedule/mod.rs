@@ -1,6 +1,8 @@
 //! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
 mod fuse;
 mod in_place;
+mod joined;
+mod late;
 mod layout;
 mod memory_plan;
 mod nest;
@@ -52,6 +54,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
     together::gather(&mut s.program);
+    joined::join(&mut s.program);
     memory_plan::plan(&mut s.program)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     crate::kernel::verify(&s.program)?;
@@ -213,7 +216,7 @@ impl<'a> Scheduler<'a> {
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let order = match owner {
             Params::Owned => states::order(comp, &plan),
-            Params::Borrowed => comp.post_order(),
+            Params::Borrowed => late::order(comp),
         };
         let lifetimes = Lifetimes::new(comp, &plan, &order);
         let states = match (owner, &params[..]) {
@@ -341,11 +344,14 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<Value> {
         let init = self.value(scope, scope.comp[id].operands[0])?;
-        // Memory that nothing reads behind the loop becomes the loop's.
+        let kept = states::kept(&self.module.comps[body]);
+        // What no round changes is read where it is; memory that nothing reads behind the loop becomes the loop's.
         let mut state = init.clone();
         for i in 0..init.leaves.len() {
             let from = init.leaves[i];
-            if init.leaves[..i].contains(&from) || !self.dies(scope, from, id) {
+            let taken =
+                (0..init.leaves.len()).any(|j| init.leaves[j] == from && j != i && (j < i || kept.contains(&j)));
+            if !kept.contains(&i) && (taken || !self.dies(scope, from, id)) {
                 let (dtype, elements) = (self.program.buffers[from].dtype, self.program.buffers[from].elements);
                 state.leaves[i] = self.buffer(dtype, elements);
                 self.copy(from, state.leaves[i], steps);

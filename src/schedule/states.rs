@@ -9,7 +9,7 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::BufId;
 use crate::schedule::layout::Spot;
 use crate::util::id_vec::{Id, IdVec};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The instructions of `comp` that make the next value of one array of the state, with the number of that part.
 fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
@@ -23,6 +23,18 @@ fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
         !given && once && comp[id].shape.as_array().is_some()
     };
     root.operands.iter().enumerate().filter(|(_, id)| made(**id)).map(|(part, id)| (*id, part)).collect()
+}
+
+/// The numbers of the arrays of the state that no round changes.
+pub fn kept(body: &Computation) -> HashSet<usize> {
+    let Some(parts) = body.params.first().and_then(|&p| body[p].shape.as_tuple()) else { return HashSet::new() };
+    let root = &body[body.root];
+    let same = |i: usize| {
+        let next = root.operands.get(i).filter(|_| root.op == Op::Tuple);
+        next.is_some_and(|&n| body[n].op == Op::GetTupleElement(i) && body[n].operands == body.params)
+    };
+    let leaves = parts.iter().enumerate().flat_map(|(i, p)| std::iter::repeat_n(same(i), p.leaves().len()));
+    leaves.enumerate().filter(|(_, same)| *same).map(|(leaf, _)| leaf).collect()
 }
 
 /// The memory of the state that each next value may be written to.

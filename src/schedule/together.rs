@@ -106,9 +106,11 @@ impl Work {
                 let sum = if kernel.is_shared_in_loops() { &mut self.shared } else { &mut self.alone };
                 *sum = sum.saturating_add(kernel.work());
             }
+            // how often it runs is not known; of a round of the loop that it is in it may be a small part
             Step::While { cond, body, .. } => {
-                all(cond);
-                all(body);
+                let mut inner = Work::default();
+                cond.iter().chain(body).for_each(|step| inner.add(program, step));
+                self.alone = self.alone.saturating_add(inner.alone);
             }
             Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().for_each(|steps| all(steps)),
         }

@@ -15,6 +15,7 @@ mod order;
 mod places;
 mod points;
 mod products;
+mod sequences;
 mod solvers;
 mod text;
 
@@ -36,4 +37,5 @@ families! {
     places: gather slices scatter;
     solvers: linalg expanded;
     control: loops loops_together;
+    sequences: sequences;
 }

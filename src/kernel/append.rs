@@ -1,0 +1,109 @@
+//! One kernel behind another in one function.
+use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+use crate::util::id_vec::Id;
+
+impl Kernel {
+    /// Does what `other` does after what it does itself, all of it in one chunk. Neither may have a variable for where a range
+    /// of chunks begins. The label is that of the kernel with more work; what was chosen stays the first's, where it has any.
+    pub fn append(&mut self, other: &Kernel) {
+        if other.work() > self.work() {
+            self.label.clone_from(&other.label);
+        }
+        let numbers = Numbers { vars: self.vars.len(), regs: self.regs.len(), exprs: self.exprs.len() };
+        self.all_chunks();
+        let mut second = other.clone();
+        second.all_chunks();
+        second.vars.values().for_each(|&extent| _ = self.vars.push(extent));
+        second.regs.values().for_each(|&reg| _ = self.regs.push(reg));
+        second.exprs.values().for_each(|e| _ = self.exprs.push(numbers.expr(e)));
+        self.body.extend(second.body.iter().map(|s| numbers.stmt(s)));
+        let new: Vec<String> = second.insts.into_iter().filter(|i| !self.insts.contains(i)).collect();
+        self.insts.extend(new);
+        self.flops = self.flops.saturating_add(other.flops);
+        self.direct_flops = match (self.direct_flops, other.direct_flops) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        self.chosen = self.chosen.take().or(second.chosen);
+        self.method = self.method.take().or(second.method);
+    }
+
+    /// Makes the loop over the chunks part of the body.
+    fn all_chunks(&mut self) {
+        if let Some(var) = self.chunks.take() {
+            let body = std::mem::take(&mut self.body);
+            self.body = vec![Stmt::For { var, kind: LoopKind::Seq, body }];
+        }
+    }
+}
+
+/// By how much the numbers of a kernel grow.
+struct Numbers {
+    vars: usize,
+    regs: usize,
+    exprs: usize,
+}
+
+impl Numbers {
+    fn var(&self, var: VarId) -> VarId {
+        VarId::from_index(var.index() + self.vars)
+    }
+    fn reg(&self, reg: RegId) -> RegId {
+        RegId::from_index(reg.index() + self.regs)
+    }
+    fn id(&self, id: ExprId) -> ExprId {
+        ExprId::from_index(id.index() + self.exprs)
+    }
+
+    fn index(&self, index: &Index) -> Index {
+        let mut terms: Vec<(Atom, i64)> = index.terms.iter().map(|(atom, c)| (self.atom(atom), *c)).collect();
+        terms.sort();
+        Index { terms, constant: index.constant }
+    }
+
+    fn atom(&self, atom: &Atom) -> Atom {
+        let inner = |x: &Index| Box::new(self.index(x));
+        match atom {
+            Atom::Var(v) => Atom::Var(self.var(*v)),
+            Atom::Div(x, n) => Atom::Div(inner(x), *n),
+            Atom::Rem(x, n) => Atom::Rem(inner(x), *n),
+            Atom::Clamp(x, low, high) => Atom::Clamp(inner(x), *low, *high),
+            Atom::Value(e) => Atom::Value(self.id(*e)),
+        }
+    }
+
+    fn expr(&self, expr: &Expr) -> Expr {
+        match expr {
+            Expr::Const(dtype, bits) => Expr::Const(*dtype, *bits),
+            Expr::Load(buf, x) => Expr::Load(*buf, self.index(x)),
+            Expr::Pair(buf, x) => Expr::Pair(*buf, self.index(x)),
+            Expr::PairSum { x, y, z, sums } => {
+                Expr::PairSum { x: self.id(*x), y: self.id(*y), z: self.id(*z), sums: *sums }
+            }
+            Expr::Op(op, args, dtype) => Expr::Op(*op, args.iter().map(|a| self.id(*a)).collect(), *dtype),
+            Expr::Number(x, dtype) => Expr::Number(self.index(x), *dtype),
+            Expr::Within(x, low, high) => Expr::Within(self.index(x), *low, *high),
+            Expr::Reg(reg, at) => Expr::Reg(self.reg(*reg), self.index(at)),
+            Expr::Lanes(reg, at, first, count) => Expr::Lanes(self.reg(*reg), self.index(at), *first, *count),
+            Expr::Fold(op, reg, at) => Expr::Fold(*op, self.reg(*reg), self.index(at)),
+        }
+    }
+
+    fn stmt(&self, stmt: &Stmt) -> Stmt {
+        let all = |body: &[Stmt]| body.iter().map(|s| self.stmt(s)).collect();
+        match stmt {
+            Stmt::For { var, kind, body } => Stmt::For { var: self.var(*var), kind: *kind, body: all(body) },
+            Stmt::Store { buf, index, value } => {
+                Stmt::Store { buf: *buf, index: self.index(index), value: self.id(*value) }
+            }
+            Stmt::Set { reg, at, value } => {
+                Stmt::Set { reg: self.reg(*reg), at: self.index(at), value: self.id(*value) }
+            }
+            Stmt::Let { var, value, body } => {
+                Stmt::Let { var: self.var(*var), value: self.index(value), body: all(body) }
+            }
+            Stmt::If { cond, body } => Stmt::If { cond: self.id(*cond), body: all(body) },
+            Stmt::While { cond, body } => Stmt::While { cond: self.id(*cond), body: all(body) },
+        }
+    }
+}

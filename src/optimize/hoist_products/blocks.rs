@@ -1,0 +1,160 @@
+//! Products of a sequence a block of steps at a time, in a loop inside of the loop over the sequence.
+//!
+//! All products of a layer of four gates are four or more times as large as its input and its output. A block of steps reads
+//! the weights as rarely as it takes to multiply at full speed, and stays in the first-level cache until it is read.
+//!
+//! The state gets the block and its first step. The body takes `wanted`, the first step of the block that has the step of this
+//! round, and while that is not the first step of the block (at most once) an inner loop makes the block anew:
+//!
+//! `wanted = clamp(0, t / rows * rows, n - rows)`, so that the last block may hold steps of the one before.
+//!
+//! Nothing is assumed of the order of the steps; a sequence that is read backwards makes each block once as well.
+use super::rows::{Rows, constant};
+use super::{Loop, Product, Weights, read_row, scalar};
+use crate::hlo::{ArrayShape, Computation, InstId, Op, Shape};
+use crate::optimize::rewrite::Editor;
+use crate::optimize::simplify_loops::plain;
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+use crate::util::id_vec::IdVec;
+
+/// Sequences of fewer steps are multiplied at once.
+const FEWEST_STEPS: u64 = 40;
+
+/// Rows of a product with which it is about as fast as with many, least and most that are looked at.
+const ROWS: (u64, u64) = (8, 16);
+
+/// The parts of the inner loop's state before what it only reads.
+const PARTS: usize = 3;
+
+/// Makes the products of `p` in blocks and reads them from there; says whether it did.
+pub fn in_blocks(editor: &mut Editor, l: &mut Loop, p: &Product) -> bool {
+    let index = l.body[p.step].shape.clone();
+    let counts = index.as_array().is_some_and(|a| matches!(a.dtype, DType::S32 | DType::S64));
+    let steps = p.all.dims[0];
+    if !counts || steps < FEWEST_STEPS {
+        return false;
+    }
+    let count = steps_of_block(p);
+    let last_block = (steps - count) as i64;
+    let block = with_steps(&p.all, count);
+    let zero = editor.add_constant(Tensor::scalar_of(block.dtype, 0.0));
+    let zeros = editor.add_broadcast(zero, &block.dims, &[]);
+    let block = Shape::Array(block);
+    let inner = inner_body(editor, l, p, &index, &block);
+    let mut state = vec![block.clone(), index.clone(), index.clone()];
+    state.extend(inner.read.iter().map(|&id| editor.shape(id).clone()));
+    let state = Shape::Tuple(state);
+    let body = editor.add_computation(finished(inner.comp, inner.root, &state));
+    let (cond, differ) = inner_cond(&index);
+    let cond = editor.add_computation(finished(cond, differ, &state));
+
+    // no block begins at step -1
+    let none = editor.add_constant(Tensor::scalar_of(index.as_array().map_or(DType::S32, |a| a.dtype), -1.0));
+    let (block_part, first_part) = (l.state.len(), l.state.len() + 1);
+    let mut parts = vec![l.part("block", zeros, block.clone()), l.part("first", none, index.clone())];
+    let read: Vec<InstId> = inner.read.iter().map(|&id| l.part("read", id, editor.shape(id).clone())).collect();
+
+    let [zero, rows, last_block] = [0, count as i64, last_block].map(|n| scalar(&mut l.body, &index, n));
+    let mut op = |op: ScalarOp, operands: &[InstId]| {
+        l.body.insts.push(plain(op.name(), Op::Elementwise(op), operands.to_vec(), index.clone()))
+    };
+    let number = op(ScalarOp::Divide, &[p.step, rows]);
+    let begin = op(ScalarOp::Multiply, &[number, rows]);
+    let wanted = op(ScalarOp::Clamp, &[zero, begin, last_block]);
+    let row = op(ScalarOp::Subtract, &[p.step, wanted]);
+    parts.push(wanted);
+    parts.extend(read);
+    let init = l.body.insts.push(plain("tuple", Op::Tuple, parts, state.clone()));
+    let made = l.body.insts.push(plain("blocks", Op::While { cond, body }, vec![init], state));
+    let part = |l: &mut Loop, i: usize, shape: &Shape| {
+        l.body.insts.push(plain("part", Op::GetTupleElement(i), vec![made], shape.clone()))
+    };
+    l.next[block_part] = part(l, 0, &block);
+    l.next[first_part] = part(l, 1, &index);
+    read_row(&mut l.body, p, l.next[block_part], row);
+    true
+}
+
+/// How many steps a block has: of those that are enough for the product's rows, the number with which the last block repeats
+/// least, then the larger.
+fn steps_of_block(p: &Product) -> u64 {
+    let steps = p.all.dims[0];
+    let terms: u64 = p.dims.lhs_contracting.iter().map(|&a| p.left.dims[a]).product();
+    let rows_of_step = (p.left.elements() / (steps * terms).max(1)).max(1);
+    let least = (ROWS.0 / rows_of_step).max(2);
+    let most = (ROWS.1 / rows_of_step).max(least);
+    let repeats = |count: &u64| (steps.div_ceil(*count) * count, std::cmp::Reverse(*count));
+    (least..=most).min_by_key(repeats).unwrap_or(least)
+}
+
+/// The shape with the steps of a block in place of all.
+fn with_steps(all: &ArrayShape, count: u64) -> ArrayShape {
+    let mut dims = all.dims.clone();
+    dims[0] = count;
+    ArrayShape::new(all.dtype, dims)
+}
+
+/// The body of the inner loop while it is written.
+struct Inner {
+    comp: Computation,
+    root: Vec<InstId>,
+    /// What it reads of the computation that the outer loop stands in, in the order of the parts of its state.
+    read: Vec<InstId>,
+}
+
+/// A computation of a state that is not yet known.
+fn over_state(name: &str) -> Computation {
+    let mut insts = IdVec::new();
+    let param = insts.push(plain("state", Op::Parameter(0), vec![], Shape::Token));
+    Computation { name: name.to_string(), insts, params: vec![param], root: param }
+}
+
+/// `comp` with its state, and what of it is the result.
+fn finished(mut comp: Computation, root: Vec<InstId>, state: &Shape) -> Computation {
+    let param = comp.params[0];
+    comp.insts[param].shape = state.clone();
+    comp.root = match root[..] {
+        [one] => one,
+        _ => comp.insts.push(plain("tuple", Op::Tuple, root, state.clone())),
+    };
+    comp
+}
+
+/// Makes the block that begins at the wanted step.
+fn inner_body(editor: &Editor, l: &Loop, p: &Product, index: &Shape, block: &Shape) -> Inner {
+    let mut comp = over_state("block");
+    let param = comp.params[0];
+    let wanted = comp.insts.push(plain("wanted", Op::GetTupleElement(2), vec![param], index.clone()));
+    let mut rows =
+        Rows { editor, comp, count: steps_of_block(p), first_part: PARTS, read: Vec::new(), index: index.clone() };
+    let steps = rows.of(l.starts[p.sequence], 0, wanted, 0);
+    let left = Shape::Array(with_steps(&p.left, rows.count));
+    let left = rows.comp.insts.push(plain("left", Op::Reshape, vec![steps], left));
+    let right = match &p.weights {
+        Weights::Constant(literal) => {
+            let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
+            constant(&mut rows.comp, literal, shape)
+        }
+        Weights::Part(i) => rows.whole(l.starts[*i]),
+    };
+    let dot = plain("products", Op::Dot(p.dims.clone()), vec![left, right], block.clone());
+    let dot = rows.comp.insts.push(dot);
+    let mut root = vec![dot, wanted, wanted];
+    for i in 0..rows.read.len() {
+        let shape = editor.shape(rows.read[i]).clone();
+        root.push(rows.comp.insts.push(plain("read", Op::GetTupleElement(PARTS + i), vec![param], shape)));
+    }
+    Inner { comp: rows.comp, root, read: rows.read }
+}
+
+/// Whether the block is another than the wanted one.
+fn inner_cond(index: &Shape) -> (Computation, Vec<InstId>) {
+    let mut comp = over_state("other");
+    let param = comp.params[0];
+    let first = comp.insts.push(plain("first", Op::GetTupleElement(1), vec![param], index.clone()));
+    let wanted = comp.insts.push(plain("wanted", Op::GetTupleElement(2), vec![param], index.clone()));
+    let differ = Op::Elementwise(ScalarOp::Compare(Direction::Ne, CompareKind::Partial));
+    let differ = comp.insts.push(plain("differ", differ, vec![first, wanted], Shape::array(DType::Pred, vec![])));
+    (comp, vec![differ])
+}
