@@ -117,6 +117,44 @@ fn products_with_few_columns_left() {
     }
 }
 
+/// Attention; with `more`, its scores are a result too, so that they have memory and kernels of their own.
+fn attention(more: bool) -> String {
+    let (scores, results) = if more { (", f32[2,37,70]", ", s") } else { ("", "") };
+    format!(
+        "HloModule m\nadd {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] add(a, b) }}\n\
+         max {{ a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT r = f32[] maximum(a, b) }}\n\
+         ENTRY e {{\n q = f32[2,37,20] parameter(0)\n k = f32[2,70,20] parameter(1)\n v = f32[2,70,24] parameter(2)\n\
+         mask = f32[70] parameter(3)\n masks = f32[2,37,70] broadcast(mask), dimensions={{2}}\n\
+         d = f32[2,37,70] dot(q, k), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, \
+         rhs_contracting_dims={{2}}\n s = f32[2,37,70] add(d, masks)\n\
+         low = f32[] constant(-inf)\n m = f32[2,37] reduce(s, low), dimensions={{2}}, to_apply=max\n\
+         mb = f32[2,37,70] broadcast(m), dimensions={{0,1}}\n c = f32[2,37,70] subtract(s, mb)\n\
+         ex = f32[2,37,70] exponential(c)\n zero = f32[] constant(0)\n\
+         t = f32[2,37] reduce(ex, zero), dimensions={{2}}, to_apply=add\n\
+         tb = f32[2,37,70] broadcast(t), dimensions={{0,1}}\n p = f32[2,37,70] divide(ex, tb)\n\
+         y = f32[2,37,24] dot(p, v), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, lhs_contracting_dims={{2}}, \
+         rhs_contracting_dims={{1}}\n ROOT out = (f32[2,37,24]{scores}) tuple(y{results}) }}\n"
+    )
+}
+
+/// Scores that nothing else reads have no memory, and the bits are those of kernels that have them in memory.
+#[test]
+fn attention_in_one_kernel() {
+    check_text(&attention(false));
+    let mut results = Vec::new();
+    for more in [false, true] {
+        let module = text::parse(&attention(more)).expect("sound HLO text");
+        let lowered = compile::wrap(module).expect("arrays in and out");
+        let mut random = Random::new(3);
+        let args: Vec<Tensor> = lowered.args.iter().map(|a| random.tensor(a.dtype, &a.dims)).collect();
+        let (_, program) = compile::plan(lowered, "t", "t", &targets()[0]).expect("kernels");
+        let products = program.kernels.values().filter(|k| k.label != "pack").count();
+        assert_eq!(products, if more { 3 } else { 1 });
+        results.push(tfaot::kernel::evaluate(&program, &args, MOST).expect("the kernels run")[0].clone());
+    }
+    assert_eq!(results[0].bytes, results[1].bytes);
+}
+
 #[test]
 fn random_modules() {
     for seed in 0..60 {

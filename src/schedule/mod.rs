@@ -93,6 +93,8 @@ struct Scope<'a> {
     plan: Plan,
     /// Depthwise convolutions whose kernel makes their operand too, row by row, by the instruction that the kernel ends in.
     chains: HashMap<InstId, nest::Chain>,
+    /// Products whose kernel makes their left side too, a block of rows at a time, by the same.
+    blocks: HashMap<InstId, nest::Block>,
     spots: IdVec<InstId, Spot>,
     values: HashMap<InstId, Value>,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
@@ -211,6 +213,7 @@ impl<'a> Scheduler<'a> {
         let comp = &self.module.comps[id];
         let mut plan = fuse::plan(self.module, comp);
         let chains = self.chains(comp, &mut plan);
+        let blocks = self.blocks(comp, &mut plan);
         layout::leave_apart(comp, &mut plan, self.target);
         let spots = layout::spots(comp, &plan, self.target);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
@@ -229,7 +232,7 @@ impl<'a> Scheduler<'a> {
         };
         let stored = stored::widened_by_readers(comp);
         let mut scope =
-            Scope { comp, plan, chains, spots, lifetimes, states, borrowed, stored, values, placed, padded };
+            Scope { comp, plan, chains, blocks, spots, lifetimes, states, borrowed, stored, values, placed, padded };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }

@@ -4,6 +4,7 @@
 //! same), with arguments that are not aligned as vectors are; every eighth also becomes loops for AArch64, run plainly.
 //!
 //! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module; a module that goes wrong is made small.
+mod attention;
 mod check;
 #[path = "../common/mod.rs"]
 mod common;
@@ -32,6 +33,7 @@ families! {
     points: pointwise transform;
     folds: reduce rows window select_and_scatter scan;
     products: contraction matrix_vector narrow;
+    attention: attention;
     convolutions: convolution depthwise transposed winograd winograd1d chain;
     order: sort top_k;
     places: gather slices scatter;

@@ -4,11 +4,11 @@ use super::text::{Case, Fill, Rule, Text, Val, list, some, sum_bound};
 use tfaot::tensor::{DType, DTypeClass};
 
 /// How large the axes of a product are.
-struct Sizes {
-    batch: Vec<u64>,
-    rows: Vec<u64>,
-    sum: Vec<u64>,
-    columns: Vec<u64>,
+pub struct Sizes {
+    pub batch: Vec<u64>,
+    pub rows: Vec<u64>,
+    pub sum: Vec<u64>,
+    pub columns: Vec<u64>,
 }
 
 /// Products with axes in any order on either side, several of a kind, constant or not, with epilogues.
@@ -59,14 +59,14 @@ pub fn narrow(r: &mut Random) -> Case {
 }
 
 /// A side of a product: its axes in some order, and where each kind has come to lie.
-struct Side {
-    val: Val,
-    batch: Vec<usize>,
-    free: Vec<u64>,
-    sum: Vec<usize>,
+pub struct Side {
+    pub val: Val,
+    pub batch: Vec<usize>,
+    pub free: Vec<u64>,
+    pub sum: Vec<usize>,
 }
 
-fn side(t: &mut Text, r: &mut Random, dtype: DType, sizes: &Sizes, free: &[u64], how: (Fill, bool)) -> Side {
+pub fn side(t: &mut Text, r: &mut Random, dtype: DType, sizes: &Sizes, free: &[u64], how: (Fill, bool)) -> Side {
     // kinds: 0 batch, 1 free, 2 sum
     let kinds = [(0, &sizes.batch[..]), (1, free), (2, &sizes.sum[..])];
     let mut axes: Vec<(usize, usize, u64)> =

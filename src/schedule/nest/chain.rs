@@ -5,7 +5,7 @@
 //! that they share again.
 //!
 //! Each element is added up as the two kernels alone do it: the bits are the same.
-use super::contraction::{Coordinates, Strip, guarded, shares};
+use super::contraction::{Coordinates, Held, Strip, guarded, shares};
 use super::convolution::by_channel;
 use super::depthwise::{Place, Ring};
 use super::element::Elements;
@@ -208,7 +208,8 @@ impl<'a> Scheduler<'a> {
         let phases: Vec<Phase> =
             p.output_spatial.iter().zip(&p.window).map(|(&axis, w)| Phase::only(result.dims[axis], w.size)).collect();
         let slot = e.k.var(rows.held);
-        let strip = Strip { slot, stride: rows.stride, tile: chain.tile, form: chain.form.clone() };
+        let form = Some(chain.form.clone());
+        let strip = Strip { held: Held::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let sink = Value {
             leaves: vec![rows.buf],
             layout: Some(rows.layout(d, chain.tile.vectors * chain.tile.lanes, rows.left)),

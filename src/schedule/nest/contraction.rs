@@ -142,29 +142,55 @@ pub(super) struct Grid {
 pub(super) struct Nest {
     pub grid: Grid,
     /// Their order.
-    order: LoopOrder,
+    pub order: LoopOrder,
     /// Whether threads had better have bands of rows each.
     in_bands: bool,
     pub body: Vec<Stmt>,
 }
 
-/// The rows of pixels that a contraction makes one after another, of one panel of columns each, in memory that holds a few of
-/// them: the tile lies along the last axis of rows, and all axes before it stay loops.
+/// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
+/// of its rows are kept as they are.
 pub(super) struct Strip {
-    /// Which of those rows in memory is being made.
-    pub slot: VarId,
-    /// How far such a row is from the next, in elements.
+    /// Which side, and which rows.
+    pub held: Held,
+    /// How far a row in memory is from the next, in elements.
     pub stride: u64,
     /// The tile, chosen before.
     pub tile: Tile,
-    /// What the tuned choices call the product.
-    pub form: String,
+    /// What the tuned choices call the product, where they have a say.
+    pub form: Option<String>,
+}
+
+/// What of a contraction lies in memory of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Rows of pixels of one panel of columns that are made one after another, the tile along the last axis of rows: which
+    /// of those in memory is being made.
+    Pixels(VarId),
+    /// A block of rows of the result: which tile of the block is being made.
+    Result(VarId),
+    /// A block of rows of the left side: which tile of the block is read.
+    Left(VarId),
 }
 
 impl Strip {
-    /// Where the row begins.
-    fn row(&self) -> Index {
-        Index::var(self.slot).scale(self.stride as i64)
+    /// The first row of the tile among those in memory.
+    fn first_row(&self) -> Index {
+        match self.held {
+            Held::Pixels(slot) => Index::var(slot),
+            Held::Result(number) | Held::Left(number) => Index::var(number).scale(self.tile.wide as i64),
+        }
+    }
+    /// Where it begins.
+    fn first(&self) -> Index {
+        self.first_row().scale(self.stride as i64)
+    }
+    /// Rows of a block.
+    fn block_rows(&self, k: &Kernel) -> Option<u64> {
+        match self.held {
+            Held::Pixels(_) => None,
+            Held::Result(number) | Held::Left(number) => Some(k.vars[number] * self.tile.wide),
+        }
     }
 }
 
@@ -203,7 +229,7 @@ impl<'a> Scheduler<'a> {
 
     /// What `c` does inside the loops of its grid, which the caller puts around it: with a `strip` one row of pixels after
     /// another. What packs the right side, where that is not constant, is launched.
-    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    #[expect(clippy::too_many_arguments, reason = "what a contraction is, in one place")]
     pub(super) fn nest(
         &mut self,
         scope: &mut Scope<'a>,
@@ -233,7 +259,7 @@ impl<'a> Scheduler<'a> {
         let pairs = self.pairs(c, &sum);
         let cover = if pairs.is_some() { Cover { sum: k / 2, ..cover } } else { cover };
         let (form, tile) = match strip {
-            Some(strip) => (strip.form.clone(), strip.tile),
+            Some(strip) => (strip.form.clone().unwrap_or_default(), strip.tile),
             None => {
                 let form = self.form(c.dtype.accumulator(), cover, product(&rows), product(&c.batch));
                 let tile = self.tile(c.dtype.accumulator(), cover, &form);
@@ -249,8 +275,9 @@ impl<'a> Scheduler<'a> {
         };
         let panel = tile.vectors * tile.lanes;
         let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?;
+        let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let looped =
-            strip.is_none() && c.sums_apart.is_none() && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
+            pixels.is_none() && c.sums_apart.is_none() && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -264,7 +291,7 @@ impl<'a> Scheduler<'a> {
             for row in shares(&mut e.k, grid.tile, tiled, tall) {
                 let at = row.at.scale(tall as i64);
                 let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
-                let part = self.part(&e.k, c, &rows, &grid, at, (high, wide));
+                let part = self.part(&e.k, c, &rows, &grid, at, (high, wide), strip);
                 let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
                 let of_batch = if packed.batch > 0 { n } else { 0 };
                 let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
@@ -275,7 +302,8 @@ impl<'a> Scheduler<'a> {
                     order: lying,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     panel,
-                    moved: strip.map_or(Index::default(), |s| s.row().add(&first.scale(-1))),
+                    moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
+                    near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),
                     column: first,
                     columns: column.count,
                     lanes: tile.lanes,
@@ -287,9 +315,12 @@ impl<'a> Scheduler<'a> {
             }
         }
         let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
-        let order = self.order(c, &tile, product(&rows), (right, n), &form);
+        let at_once = strip.and_then(|s| s.block_rows(&e.k)).unwrap_or(product(&rows));
+        let order = self.order(c, &tile, at_once, (right, n), &form);
         let Tile { high, wide, vectors, lanes } = tile;
-        e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
+        if strip.is_none_or(|s| s.form.is_some()) {
+            e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
+        }
         e.k.flops += 2 * k * n * product(&rows) * product(&c.batch);
         e.k.direct_flops = c.direct_flops;
         let moved = product(&rows) * (k + n) * size;
@@ -369,6 +400,7 @@ impl<'a> Scheduler<'a> {
         grid: &Grid,
         at: Index,
         (high, wide): (u64, u64),
+        strip: Option<&Strip>,
     ) -> Part {
         let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
         let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
@@ -379,8 +411,13 @@ impl<'a> Scheduler<'a> {
         let mut coordinates: Vec<Index> = grid.outer.iter().map(|&v| Index::var(v)).collect();
         coordinates.push(at);
         coordinates.resize(rows.len(), Index::default());
-        for (x, axis) in coordinates.iter().zip(rows) {
-            a = a.add(&x.scale(axis.a));
+        match strip.filter(|s| matches!(s.held, Held::Left(_))) {
+            Some(strip) => a = a.add(&strip.first()),
+            None => {
+                for (x, axis) in coordinates.iter().zip(rows) {
+                    a = a.add(&x.scale(axis.a));
+                }
+            }
         }
         let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let row_of = |i: u64, j: u64| {

@@ -3,8 +3,27 @@ use super::contraction::{Axis, Contraction, Right};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Literal, Op};
 use crate::kernel::index::reshape;
-use crate::kernel::{Index, Kernel, Step};
+use crate::kernel::{BufId, Index, Kernel, Step};
 use crate::schedule::{Scheduler, Scope, Value, refuse, stored};
+
+/// A `dot` as a contraction, and the sizes of the axes of its result.
+pub(super) struct Product {
+    pub c: Contraction,
+    batch: Vec<u64>,
+    rows: Vec<u64>,
+    columns: Vec<u64>,
+}
+
+impl Product {
+    /// The coordinates of an element of the result.
+    pub(super) fn place(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
+        let mut at = Vec::new();
+        for (x, dims) in [(b, &self.batch), (r, &self.rows), (c, &self.columns)] {
+            at.extend(reshape(std::slice::from_ref(x), &[dims.iter().product()], dims, &k.vars));
+        }
+        at
+    }
+}
 
 impl<'a> Scheduler<'a> {
     /// `id` is the dot itself or its epilogue.
@@ -16,13 +35,20 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let comp = scope.comp;
-        let inst = &comp[anchor];
-        let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
-        let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
-        if comp.array(anchor).elements() == 0 {
+        if scope.comp.array(anchor).elements() == 0 {
             return Ok(());
         }
+        let left = self.value(scope, scope.comp[anchor].operands[0])?.only()?;
+        let p = self.product(scope, anchor, left)?;
+        self.contraction(scope, (id, anchor), &p.c, &|k, b, r, c| p.place(k, b, r, c), out, steps)
+    }
+
+    /// The contraction of the dot `id`, whose left side is in `left`.
+    pub(super) fn product(&mut self, scope: &mut Scope<'a>, id: InstId, left: BufId) -> Result<Product> {
+        let comp = scope.comp;
+        let inst = &comp[id];
+        let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
+        let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
         let (xs, ys) = (x.strides(), y.strides());
         let pairs = |a: &[usize], b: &[usize]| -> Vec<Axis> {
             a.iter().zip(b).map(|(&i, &j)| Axis { extent: x.dims[i], a: xs[i] as i64, b: ys[j] as i64 }).collect()
@@ -40,20 +66,10 @@ impl<'a> Scheduler<'a> {
             .map(|i| Axis { extent: y.dims[i], a: 0, b: ys[i] as i64 })
             .collect();
         let sizes = |axes: &[Axis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
-        let (b_dims, r_dims, c_dims) = (sizes(&batch), sizes(&rows), sizes(&columns));
-        let total = |dims: &[u64]| dims.iter().product::<u64>();
-        let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| {
-            let mut at = Vec::new();
-            for (x, dims) in [(b, &b_dims), (r, &r_dims), (c, &c_dims)] {
-                at.extend(reshape(std::slice::from_ref(x), &[total(dims)], dims, &k.vars));
-            }
-            at
-        };
-        let left = self.value(scope, inst.operands[0])?;
+        let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
         let right = self.right(scope, inst.operands[1])?;
-        let left = left.only()?;
         let c = Contraction {
-            dtype: comp.array(anchor).dtype,
+            dtype: comp.array(id).dtype,
             left,
             right,
             a0: 0,
@@ -66,7 +82,7 @@ impl<'a> Scheduler<'a> {
             sums_apart: None,
             direct_flops: None,
         };
-        self.contraction(scope, (id, anchor), &c, &place, out, steps)
+        Ok(Product { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }
 
     /// The right side: its value where it is constant.

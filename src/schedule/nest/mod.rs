@@ -1,4 +1,5 @@
 //! HLO to loop nests, one file a family.
+mod block;
 mod chain;
 mod contraction;
 mod convolution;
@@ -26,6 +27,7 @@ mod window;
 mod winograd;
 mod winograd1d;
 
+pub(super) use block::Block;
 pub(super) use chain::Chain;
 
 use super::{Scheduler, Scope, Value, refuse};
@@ -50,7 +52,10 @@ impl<'a> Scheduler<'a> {
             return self.rows(scope, id, rows, out, steps);
         }
         match &comp[anchor].op {
-            Op::Dot(_) => self.dot(scope, id, anchor, out, steps),
+            Op::Dot(_) => match scope.blocks.remove(&id) {
+                Some(block) => self.block(scope, (id, anchor), &block, out, steps),
+                None => self.dot(scope, id, anchor, out, steps),
+            },
             Op::Convolution(_) => {
                 let first = self.program.kernels.len();
                 self.convolution(scope, id, anchor, out, steps)?;

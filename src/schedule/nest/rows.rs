@@ -124,6 +124,20 @@ struct Row<'p> {
     /// Buffers of kept values.
     buffers: HashMap<InstId, BufId>,
     out: Value,
+    held: Option<&'p Held>,
+}
+
+/// A row whose operand and result lie in memory of the kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    /// The operand, of which each element is read for the one at the same place.
+    pub operand: InstId,
+    /// Where its row is.
+    pub from: BufId,
+    /// Where the result goes; may be the same.
+    pub to: BufId,
+    /// The first element of the row in both.
+    pub at: Index,
 }
 
 /// A reduction while its pass runs.
@@ -144,16 +158,35 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let row_var = e.k.var(r.rows);
+        let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
+        let (mut e, body) = self.row(scope, e, (id, r, row), out, None)?;
+        if r.rows > 1 {
+            e.k.chunks = Some(row_var);
+        }
+        e.k.body = body;
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// What is done with row number `row` of the rows of `id`; `held` is where its operand and result lie, where those have no
+    /// memory outside the kernel.
+    pub(super) fn row(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: Elements,
+        (id, r, row): (InstId, Rows, Index),
+        out: &Value,
+        held: Option<&Held>,
+    ) -> Result<(Elements, Vec<Stmt>)> {
         let comp = scope.comp;
         let widest = comp.array(id).dtype.bytes().max(4) as u64;
         let passes = passes(comp, &scope.plan, id, r, r.columns * widest <= KEPT_BYTES);
-        let mut e = Elements::new(id, label(comp, id));
-        let row_var = e.k.var(r.rows);
-        let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
         let lanes = self.lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
         let cut = Cut::new(r.columns, lanes);
-        let mut k = Row { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone() };
+        let mut k = Row { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone(), held };
         for &m in passes.kept.keys() {
             let dtype = comp.array(m).dtype;
             let buffer = Buffer { dtype, elements: r.columns, place: Place::Stack };
@@ -172,13 +205,8 @@ impl<'a> Scheduler<'a> {
             body.push(Stmt::Store { buf: k.out.buffer()?, index: k.out.layout(dims).at(&at), value });
         }
         let full = passes.members.iter().filter(|&&m| scope.plan.role[m] == Role::Full).count() as u64;
-        k.e.k.flops = r.rows * r.columns * full.max(1);
-        if r.rows > 1 {
-            k.e.k.chunks = Some(row_var);
-        }
-        k.e.k.body = body;
-        self.launch(k.e.k, steps);
-        Ok(())
+        k.e.k.flops += r.rows * r.columns * full.max(1);
+        Ok((k.e, body))
     }
 
     /// Element `row` of a value that has one a row.
@@ -299,6 +327,10 @@ impl<'a> Scheduler<'a> {
         let (comp, zero) = (scope.comp, Index::constant(0));
         let mut body = Vec::new();
         k.e.forget();
+        if let Some(held) = k.held {
+            let value = k.e.k.expr(Expr::Load(held.from, held.at.add(column)));
+            k.e.fixed.insert(held.operand, value);
+        }
         let made: BTreeSet<InstId> = k.passes.kept.iter().filter(|m| *m.1 == pass).map(|m| *m.0).collect();
         for (&m, &by) in &k.passes.kept {
             if by < pass {
@@ -332,7 +364,10 @@ impl<'a> Scheduler<'a> {
             let value = self.full_value(scope, k, root, column)?;
             let dims = &comp.array(root).dims;
             let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
-            body.push(Stmt::Store { buf: k.out.buffer()?, index: k.out.layout(dims).at(&at), value });
+            body.push(match k.held {
+                Some(held) => Stmt::Store { buf: held.to, index: held.at.add(column), value },
+                None => Stmt::Store { buf: k.out.buffer()?, index: k.out.layout(dims).at(&at), value },
+            });
         }
         for m in made {
             k.e.fixed.remove(&m);

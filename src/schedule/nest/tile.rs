@@ -4,7 +4,7 @@ use super::contraction::{Axis, Contraction, Coordinates, product};
 use super::element::Elements;
 use super::pairs::{Order, load_right, pair_loops};
 use super::{convert, each};
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
@@ -95,7 +95,7 @@ const ENOUGH_VECTORS: u64 = 4;
 const ENOUGH_PANELS: u64 = 4;
 
 /// Most rows of a tile.
-const MOST_ROWS: u64 = 14;
+pub(super) const MOST_ROWS: u64 = 14;
 
 /// Where one tile lies.
 #[derive(Clone, Debug)]
@@ -124,6 +124,8 @@ pub struct Part {
     pub lanes: u64,
     /// How far elements are stored from where the layout of the result has them.
     pub moved: Index,
+    /// Where the first row is stored and how far the next is from it, where that is not in the layout of the result.
+    pub near: Option<(Index, u64)>,
     /// Whether the epilogue is so long that it stands there once, in loops over the tile.
     pub looped: bool,
 }
@@ -145,6 +147,7 @@ impl Default for Part {
             batch: zero(),
             lanes: 1,
             moved: zero(),
+            near: None,
             looped: false,
         }
     }
@@ -184,6 +187,11 @@ impl<'a> Scheduler<'a> {
     /// The predicted time of the best tiles, in cycles.
     pub(super) fn predicted(&self, dtype: DType, cover: Cover) -> f64 {
         self.tiles(dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+    }
+
+    /// The tiles along one axis of rows, with their predicted times.
+    pub(super) fn tiles_in_a_row(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+        self.tiles(dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
     }
 
     /// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
@@ -262,7 +270,8 @@ impl<'a> Scheduler<'a> {
             });
         let buf = out.buffer()?;
         let layout = out.layout(&scope.comp.array(id).dims);
-        let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, row: &Index, column: &Index| -> Result<Stmt> {
+        // `r` is the number of the row in the tile
+        let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, r: &Index, row: &Index, column: &Index| {
             e.forget();
             let value = match &part.scales {
                 Some((scales, at)) => {
@@ -279,7 +288,11 @@ impl<'a> Scheduler<'a> {
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
             let value = s.element(scope, e, id, &at)?;
-            Ok(Stmt::Store { buf, index: layout.at(&at).add(&part.moved), value })
+            let index = match &part.near {
+                Some((first, stride)) => first.add(&r.scale(*stride as i64)).add(column),
+                None => layout.at(&at).add(&part.moved),
+            };
+            Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
         if let Some(first) =
             part.rows.first().map(|r| r.1.clone()).filter(|first| part.looped && in_a_row(&part, first))
@@ -295,7 +308,7 @@ impl<'a> Scheduler<'a> {
                 let lane = Index::var(piece.lane);
                 let column = piece.first.add(&lane);
                 let value = e.k.expr(Expr::Load(stack, from.add(&column)));
-                let stored = store(self, e, value, &row, &part.column.add(&column))?;
+                let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
                 let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
                 inside.push(match piece.number {
                     Some(number) => each(number, LoopKind::Seq, vec![vector]),
@@ -311,7 +324,7 @@ impl<'a> Scheduler<'a> {
                 for v in 0..band.whole(part.columns) {
                     let column = part.column.offset((band.first + v * band.lanes) as i64).add(&Index::var(band.lane));
                     let value = e.k.expr(Expr::Reg(sums[b], band.slot(r, v)));
-                    whole.push((b, store(self, e, value, row, &column)?));
+                    whole.push((b, store(self, e, value, &Index::constant(r as i64), row, &column)?));
                 }
             }
         }
@@ -327,7 +340,7 @@ impl<'a> Scheduler<'a> {
                 for (r, (_, row)) in part.rows.iter().enumerate() {
                     let value = e.k.expr(Expr::Lanes(acc, band.slot(r, band.count - 1), done - first, width));
                     let column = part.column.offset(done as i64).add(&Index::var(lane));
-                    inside.push(store(self, e, value, row, &column)?);
+                    inside.push(store(self, e, value, &Index::constant(r as i64), row, &column)?);
                 }
                 body.push(each(lane, LoopKind::Vector, inside));
                 done += width;

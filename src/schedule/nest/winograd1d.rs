@@ -174,7 +174,7 @@ impl<'a> Scheduler<'a> {
             let mut sums_of = Vec::new();
             for row in shares(&mut e.k, grid.tile, tiled, tall) {
                 let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
-                let part = self.part(&e.k, &c, &rows, &grid, row.at.scale(tall as i64), (high, wide));
+                let part = self.part(&e.k, &c, &rows, &grid, row.at.scale(tall as i64), (high, wide), None);
                 let part = Part {
                     b: b.clone(),
                     packed,

@@ -176,6 +176,7 @@ impl<'a> Scheduler<'a> {
                     batch: point.clone(),
                     lanes: tile.lanes,
                     moved: Index::default(),
+                    near: None,
                     looped: false,
                 };
                 let product = self.tile_body(scope, &mut e, ids, c, &c.sum, part, &nowhere, sums)?;
