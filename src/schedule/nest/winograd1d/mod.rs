@@ -1,6 +1,9 @@
 //! Winograd's method along one axis of a window, in three kernels: the inputs are transformed tile by tile, a product of
 //! matrices for each point follows, with weights that are transformed on the way, and the sums are transformed back, with the
-//! epilogue. See [`crate::schedule::winograd1d`] for when.
+//! epilogue. Where what is between would leave the second-level cache, one kernel does all of that strip by strip (`strips.rs`).
+//! See [`crate::schedule::winograd1d`] for when.
+mod strips;
+
 use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, shares};
 use super::element::Elements;
 use super::tile::{Cover, Part, Tile};
@@ -67,6 +70,9 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
+        if let Some(strips) = self.strips_1d(w) {
+            return self.winograd_1d_strips(scope, (id, anchor), d, (w, &strips), (left, input), out, steps);
+        }
         let tiles = Tiles::new(self, w);
         let kernel = self.inputs_1d(d, w, (left, input), &tiles, &label(scope.comp, id));
         self.launch(kernel, steps);
@@ -98,24 +104,12 @@ impl<'a> Scheduler<'a> {
             loops.push(at);
         }
         let step = input.strides[d.input_spatial[w.axis]];
-        let (phase, tile, block, lane) = (k.var(w.phases), k.var(w.reads()), k.var(w.inputs / lanes), k.var(lanes));
+        let (phase, tile) = (k.var(w.phases), k.var(w.reads()));
         loops.extend([phase, tile]);
-        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
         let next = w.phases as i64 * step;
-        let from =
-            from.add(&Index::var(phase).scale(step)).add(&Index::var(tile).scale(RESULTS as i64 * next)).add(&channel);
-        let to = to
-            .add(&Index::var(phase).scale(tiles.phase as i64))
-            .add(&Index::var(tile).scale(w.inputs as i64))
-            .add(&channel);
-        let mut t = Transform::new(&mut k, lanes);
-        let read: Vec<ExprId> =
-            (0..w.points.count() as i64).map(|i| t.expr(Expr::Load(left, from.offset(i * next)))).collect();
-        for (j, value) in t.inputs_at(&w.points, &read).into_iter().enumerate() {
-            let index = to.offset(j as i64 * tiles.point as i64);
-            t.body.push(Stmt::Store { buf: tiles.buf, index, value });
-        }
-        let body = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+        let from = from.add(&Index::var(phase).scale(step)).add(&Index::var(tile).scale(RESULTS as i64 * next));
+        let to = to.add(&Index::var(phase).scale(tiles.phase as i64)).add(&Index::var(tile).scale(w.inputs as i64));
+        let body = inputs_of_tile(&mut k, lanes, w, (left, from, next), (tiles.buf, to, tiles.point));
         let lines: u64 = loops.iter().map(|&v| k.vars[v]).product();
         (k.flops, k.direct_flops) = (3 * w.points.count() * lines * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
@@ -135,62 +129,26 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let weights = self.constant(&w.weights);
         let c = products(d, w, tiles, weights, of_sums);
-        let rows = merged(&c.rows);
-        let rows = if rows.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { rows };
-        let width = rows.last().map_or(1, |x| x.extent);
-        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
-        let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * 4;
-        let cover = Cover { height, width, columns: w.outputs, sum: w.terms(), stride };
-        let form = self.form(DType::F32, cover, w.rows(), w.points.count());
-        let tile = self.tile(DType::F32, cover, &form);
+        let (rows, tile, form) = self.tile_1d(w, &c);
         let panel = tile.vectors * tile.lanes;
         let panels = w.outputs.div_ceil(panel);
         let halves = if panels >= ENOUGH_PANELS { 1 } else { 2 };
         let own = w.points.count().div_ceil(halves);
-        let factors: Vec<u8> = w.points.factors(w.taps).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
-        let factors = Tensor::new(DType::F32, vec![w.points.count(), w.taps], Bytes::from(factors));
-        let factors = self.constant(&factors);
+        let factors = self.factors_1d(w);
         let of_panel = apart(w.terms() * panel);
         let packed = self.buffer(DType::F32, panels * halves * of_panel);
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
         let (p, half, at, point) = (k.var(panels), k.var(halves), k.var(own), k.var(w.points.count()));
-        let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
-        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
-        let grid = Grid {
-            batch: point,
-            outer: outer.iter().map(|x| k.var(x.extent)).collect(),
-            tile: k.var(tiled.div_ceil(tall)),
-            panel: p,
-        };
         let b = Index::var(p).scale(halves as i64).add(&Index::var(half)).scale(of_panel as i64);
-        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let column = columns.at.scale(panel as i64);
             let from = (weights, &column, columns.count);
             let mut inside = weights_1d(&mut e.k, (d, w), from, (factors, point), (packed, &b, panel), tile.lanes);
-            let mut sums_of = Vec::new();
-            for row in shares(&mut e.k, grid.tile, tiled, tall) {
-                let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
-                let part = self.part(&e.k, &c, &rows, &grid, row.at.scale(tall as i64), (high, wide), None);
-                let part = Part {
-                    b: b.clone(),
-                    packed,
-                    panel,
-                    column: column.clone(),
-                    columns: columns.count,
-                    lanes: tile.lanes,
-                    ..part
-                };
-                let one = self.tile_body(scope, &mut e, ids, &c, &merged(&c.sum), part, &nowhere, sums)?;
-                sums_of.extend(guarded(&mut e.k, &[&row], one));
-            }
-            for &v in grid.outer.iter().chain([&grid.tile]).rev() {
-                sums_of = vec![each(v, LoopKind::Seq, sums_of)];
-            }
-            inside.extend(sums_of);
+            let right = Part { b: b.clone(), packed, panel, column, columns: columns.count, ..Part::default() };
+            inside.extend(self.sums_1d(scope, &mut e, ids, &c, (&rows, tile), point, &right, sums)?);
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         let k = &mut e.k;
@@ -220,8 +178,6 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let comp = scope.comp;
-        let lanes = self.lanes(DType::F32);
-        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
         let mut e = Elements::new(id, label(comp, id));
         let k = &mut e.k;
         let mut at = vec![Index::default(); comp.array(anchor).rank()];
@@ -235,11 +191,36 @@ impl<'a> Scheduler<'a> {
         let (phase, tile) = (k.var(w.phases), k.var(w.tiles));
         loops.extend([phase, tile]);
         let row = loops.iter().fold(Index::default(), |row, &v| row.scale(k.vars[v] as i64).add(&Index::var(v)));
+        let sums = (sums, row.scale(w.outputs as i64), apart);
+        let columns = (Index::default(), w.outputs);
+        let body = self.results_of_line(scope, &mut e, (id, anchor), d, (w, &at, phase, tile), columns, sums, out)?;
+        (e.k.flops, e.k.direct_flops) = (3 * w.points.count() * w.rows() * w.outputs, Some(0));
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// The results of a tile from the first of some channels on, and how many; `at` is their place but along the axis. The
+    /// sums begin at an element of a buffer, each point `apart` from the next.
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    fn results_of_line(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (w, at, phase, tile): (&Winograd1d, &[Index], VarId, VarId),
+        (first, columns): (Index, u64),
+        (sums, from, apart): (BufId, Index, u64),
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let lanes = self.lanes(DType::F32);
+        let (buf, to) = (out.buffer()?, out.layout(&scope.comp.array(id).dims));
         let mut body = Vec::new();
         for share in shares(&mut e.k, tile, w.size[w.axis] / w.phases, RESULTS) {
-            let (block, lane) = (e.k.var(w.outputs / lanes), e.k.var(lanes));
+            let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
             let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-            let from = row.scale(w.outputs as i64).add(&channel);
+            let from = from.add(&channel);
             let mut t = Transform::new(&mut e.k, lanes);
             let read = |t: &mut Transform, j: u64| t.expr(Expr::Load(sums, from.offset((j * apart) as i64)));
             let read: Vec<ExprId> = (0..w.points.count()).map(|j| read(&mut t, j)).collect();
@@ -250,25 +231,100 @@ impl<'a> Scheduler<'a> {
             }
             let mut inside = t.body;
             for i in 0..share.count {
-                let mut at = at.clone();
+                let mut at = at.to_vec();
                 let place = share.at.scale(RESULTS as i64).offset(i as i64).scale(w.phases as i64);
                 at[d.output_spatial[w.axis]] = place.add(&Index::var(phase));
-                at[d.output_feature] = channel.clone();
+                at[d.output_feature] = first.add(&channel);
                 e.forget();
                 let value = e.k.expr(Expr::Reg(done, Index::constant(i as i64)));
                 e.fixed.insert(anchor, value);
                 let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
-                let value = self.element(scope, &mut e, id, &at)?;
+                let value = self.element(scope, e, id, &at)?;
                 inside.push(Stmt::Store { buf, index: to.at(&at), value });
             }
             let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
             body.extend(guarded(&mut e.k, &[&share], inside));
         }
-        (e.k.flops, e.k.direct_flops) = (3 * w.points.count() * w.rows() * w.outputs, Some(0));
-        chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
-        Ok(())
+        Ok(body)
     }
+
+    /// The rows of the products, the tile they are made in, and what the tuned choices call them.
+    fn tile_1d(&self, w: &Winograd1d, c: &Contraction) -> (Vec<Axis>, Tile, String) {
+        let mut rows = merged(&c.rows);
+        if rows.is_empty() {
+            rows.push(Axis { extent: 1, a: 0, b: 0 });
+        }
+        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
+        let last = rows[rows.len() - 1];
+        let stride = last.a.unsigned_abs() * 4;
+        let cover = Cover { height, width: last.extent, columns: w.outputs, sum: w.terms(), stride };
+        let all = rows.iter().map(|x| x.extent).product();
+        let form = self.form(DType::F32, cover, all, w.points.count());
+        let tile = self.tile(DType::F32, cover, &form);
+        (rows, tile, form)
+    }
+
+    /// What each tap is multiplied by at each point, in memory.
+    fn factors_1d(&mut self, w: &Winograd1d) -> BufId {
+        let factors: Vec<u8> = w.points.factors(w.taps).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
+        self.constant(&Tensor::new(DType::F32, vec![w.points.count(), w.taps], Bytes::from(factors)))
+    }
+
+    /// The sums of all rows at the point `batch`, with the panel of `right`.
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    fn sums_1d(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        ids: (InstId, InstId),
+        c: &Contraction,
+        (rows, tile): (&[Axis], Tile),
+        batch: VarId,
+        right: &Part,
+        sums: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let width = rows.last().map_or(1, |x| x.extent);
+        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
+        let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
+        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
+        let outer: Vec<VarId> = outer.iter().map(|x| e.k.var(x.extent)).collect();
+        let grid = Grid { batch, outer, tile: e.k.var(tiled.div_ceil(tall)), panel: batch };
+        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
+        let mut body = Vec::new();
+        for row in shares(&mut e.k, grid.tile, tiled, tall) {
+            let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
+            let part = self.part(&e.k, c, rows, &grid, row.at.scale(tall as i64), (high, wide), None);
+            let part = Part { a: part.a, rows: part.rows, batch: part.batch, lanes: tile.lanes, ..right.clone() };
+            let one = self.tile_body(scope, e, ids, c, &merged(&c.sum), part, &nowhere, sums)?;
+            body.extend(guarded(&mut e.k, &[&row], one));
+        }
+        for &v in grid.outer.iter().chain([&grid.tile]).rev() {
+            body = vec![each(v, LoopKind::Seq, body)];
+        }
+        Ok(body)
+    }
+}
+
+/// A tile of the input at all points, for all channels: from an element on, each next one `next` farther, to an element of a
+/// buffer where points are `apart`.
+fn inputs_of_tile(
+    k: &mut Kernel,
+    lanes: u64,
+    w: &Winograd1d,
+    (left, from, next): (BufId, Index, i64),
+    (to, first, apart): (BufId, Index, u64),
+) -> Vec<Stmt> {
+    let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
+    let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+    let from = from.add(&channel);
+    let mut t = Transform::new(k, lanes);
+    let read: Vec<ExprId> =
+        (0..w.points.count() as i64).map(|i| t.expr(Expr::Load(left, from.offset(i * next)))).collect();
+    for (j, value) in t.inputs_at(&w.points, &read).into_iter().enumerate() {
+        let index = first.add(&channel).offset(j as i64 * apart as i64);
+        t.body.push(Stmt::Store { buf: to, index, value });
+    }
+    vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])]
 }
 
 /// The products of all tiles with weights of all points.

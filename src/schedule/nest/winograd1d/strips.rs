@@ -1,0 +1,304 @@
+//! Winograd's method along one axis strip by strip: some tiles of a line, or of a few short lines, are transformed, multiplied
+//! and transformed back before the next ones begin. Bands of strips, each with memory of its own, are the chunks. For windows
+//! that lie along one line, and weights that stay near when they are transformed by a kernel before.
+use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
+use super::super::element::Elements;
+use super::super::tile::{Part, Tile};
+use super::super::{each, label};
+use super::{apart, inputs_of_tile, weights_1d};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::layout::Layout;
+use crate::schedule::winograd1d::{RESULTS, Winograd1d};
+use crate::schedule::{Scheduler, Scope, Value};
+use crate::target::{Choice, LoopOrder};
+use crate::tensor::DType;
+
+/// What is less stays near between three kernels too.
+const FAR_BYTES: u64 = 256 << 10;
+/// What weights may have, which every strip reads, so that they and a strip stay in a second-level cache of a megabyte.
+const NEAR_BYTES: u64 = 640 << 10;
+/// What all strips may have that are under way at once.
+const MOST_BYTES: u64 = 1280 << 10;
+/// Fewest bands, so that threads share them.
+const FEW_BANDS: u64 = 8;
+/// Most tiles of a strip, and fewest.
+const TILES: [u64; 2] = [32, 8];
+
+/// How a convolution is cut.
+#[derive(Clone, Debug)]
+pub(super) struct Strips {
+    /// Lines of a strip: of one image, position along the other axes and phase each.
+    lines: u64,
+    /// Tiles of each.
+    tiles: u64,
+    /// Strips of the tiles of a line.
+    of_line: u64,
+    /// Strips of a band; the last may have fewer.
+    own: u64,
+    /// All strips.
+    count: u64,
+    tile: Tile,
+    form: String,
+}
+
+impl Strips {
+    fn bands(&self) -> u64 {
+        self.count.div_ceil(self.own)
+    }
+    /// Tiles that the strip reads of each line.
+    fn reads(&self, w: &Winograd1d) -> u64 {
+        self.tiles + w.groups - 1
+    }
+    fn panel(&self) -> u64 {
+        self.tile.vectors * self.tile.lanes
+    }
+    /// How far points are apart: inputs, sums.
+    fn apart(&self, w: &Winograd1d) -> [u64; 2] {
+        [self.lines * self.reads(w) * w.inputs, self.lines * self.tiles * self.panel()].map(apart)
+    }
+    fn bytes(&self, w: &Winograd1d) -> u64 {
+        4 * w.points.count() * self.bands() * self.apart(w).iter().sum::<u64>()
+    }
+}
+
+/// The products of a strip.
+fn products(w: &Winograd1d, strips: &Strips, bands: u64, (left, of_inputs): (BufId, u64), of_sums: u64) -> Contraction {
+    let of = |extent: u64, a: u64| Axis { extent, a: a as i64, b: 0 };
+    Contraction {
+        dtype: DType::F32,
+        left,
+        right: Right::Buffer(left),
+        a0: 0,
+        b0: 0,
+        batch: vec![of(bands * w.points.count(), of_inputs)],
+        rows: vec![of(strips.lines, strips.reads(w) * w.inputs), of(strips.tiles, w.inputs)],
+        columns: vec![Axis { extent: strips.panel(), a: 0, b: 1 }],
+        sum: vec![Axis { extent: w.terms(), a: 1, b: 1 }],
+        first_column: 0,
+        sums_apart: Some(of_sums),
+        direct_flops: Some(w.direct_flops()),
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// The strips, where what is between the transforms and the products would go to a cache farther away.
+    pub(super) fn strips_1d(&self, w: &Winograd1d) -> Option<Strips> {
+        let lines = w.rows() / w.tiles;
+        let weights = 4 * w.points.count() * w.terms() * w.outputs;
+        let whole = 4 * w.points.count() * lines * (w.reads() * w.inputs + w.tiles * w.outputs);
+        if w.terms() != w.groups * w.inputs || whole <= FAR_BYTES || weights > NEAR_BYTES {
+            return None;
+        }
+        let cut = |most: u64| {
+            let of_line = w.tiles.div_ceil(most);
+            let tiles = w.tiles.div_ceil(of_line);
+            let together = if of_line == 1 { (most / tiles).clamp(1, lines) } else { 1 };
+            let count = lines.div_ceil(together) * of_line;
+            let tile = Tile { high: 1, wide: 1, vectors: 1, lanes: 1 };
+            let own = count.div_ceil(FEW_BANDS);
+            let mut strips = Strips { lines: together, tiles, of_line, own, count, tile, form: String::new() };
+            let none = BufId(0);
+            let c = products(w, &strips, 1, (none, 0), 0);
+            (_, strips.tile, strips.form) = self.tile_1d(w, &c);
+            strips
+        };
+        let fits = |s: &Strips| s.bands() >= FEW_BANDS && s.bytes(w) <= MOST_BYTES && s.bytes(w) + weights < whole;
+        (TILES[1]..=TILES[0]).rev().map(cut).find(fits)
+    }
+
+    /// The kernel of the weights and that of all else.
+    pub(super) fn winograd_1d_strips(
+        &mut self,
+        scope: &mut Scope<'a>,
+        ids: (InstId, InstId),
+        d: &ConvDims,
+        (w, strips): (&Winograd1d, &Strips),
+        (left, input): (BufId, &Layout),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let points = w.points.count();
+        let (panel, [of_inputs, of_sums]) = (strips.panel(), strips.apart(w));
+        let packed = self.weights_of_panels(d, w, strips, &label(scope.comp, ids.0), steps);
+        let inputs = self.buffer(DType::F32, strips.bands() * points * of_inputs);
+        let sums = Value { leaves: vec![self.buffer(DType::F32, strips.bands() * points * of_sums)], layout: None };
+        let c = products(w, strips, strips.bands(), (inputs, of_inputs), of_sums);
+        let (rows, _, _) = self.tile_1d(w, &c);
+
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let k = &mut e.k;
+        let (band, strip) = (k.var(strips.bands()), k.var(strips.own));
+        let (number, p) = (k.var(strips.bands() * strips.own), k.var(w.outputs.div_ceil(panel)));
+        let place = Place::new(k, w, strips, number, [strips.reads(w), w.reads()]);
+        let from = place.read(d, w, input);
+        let next = w.phases as i64 * input.strides[d.input_spatial[w.axis]];
+        let of_band = Index::var(band).scale(points as i64);
+        let first = place.at(strips.reads(w)).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
+        let tile = inputs_of_tile(k, self.lanes(DType::F32), w, (left, from, next), (inputs, first, of_inputs));
+        let mut body = vec![place.around(k, (w, strips), tile)];
+        let mut panels = Vec::new();
+        for columns in shares(&mut e.k, p, w.outputs, panel) {
+            let (point, batch) = (e.k.var(points), e.k.var(strips.bands() * points));
+            let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
+            let b = of_panel.scale(apart(w.terms() * panel) as i64);
+            let right = Part { b, packed, panel, columns: columns.count, ..Part::default() };
+            let made = self.sums_1d(scope, &mut e, ids, &c, (&rows, strips.tile), batch, &right, &sums)?;
+            let value = of_band.add(&Index::var(point));
+            let mut inside = vec![each(point, LoopKind::Seq, vec![Stmt::Let { var: batch, value, body: made }])];
+
+            let place = Place::new(&mut e.k, w, strips, number, [strips.tiles, w.tiles]);
+            let from = place.at(strips.tiles).scale(panel as i64).add(&of_band.scale(of_sums as i64));
+            let at = place.write(d, w, scope.comp.array(ids.1).rank());
+            let line = (w, &at[..], place.phase(), place.tile);
+            let made = (columns.at.scale(panel as i64), columns.count);
+            let from = (sums.buffer()?, from, of_sums);
+            let tile = self.results_of_line(scope, &mut e, ids, d, line, made, from, out)?;
+            let tile = place.where_it_is(&mut e.k, (w, strips), tile);
+            inside.push(place.around(&mut e.k, (w, strips), tile));
+            panels.extend(guarded(&mut e.k, &[&columns], inside));
+        }
+        body.push(each(p, LoopKind::Seq, panels));
+        let k = &mut e.k;
+        let flat = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
+        if strips.bands() * strips.own > strips.count {
+            let cond = k.expr(Expr::Within(flat.clone(), 0, strips.count as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+        body = vec![Stmt::Let { var: number, value: flat, body }];
+        let Tile { high, wide, vectors, lanes } = strips.tile;
+        k.chosen = Some((strips.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
+        let products = 2 * w.terms() * w.outputs;
+        k.flops = points * w.rows() * (3 * w.inputs + products + 3 * w.outputs);
+        k.direct_flops = Some(w.direct_flops());
+        chunked(k, &[band], vec![each(strip, LoopKind::Seq, body)]);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// The weights of all points and panels, transformed by a kernel of their own.
+    fn weights_of_panels(
+        &mut self,
+        d: &ConvDims,
+        w: &Winograd1d,
+        strips: &Strips,
+        name: &str,
+        steps: &mut Vec<Step>,
+    ) -> BufId {
+        let (points, panel) = (w.points.count(), strips.panel());
+        let panels = w.outputs.div_ceil(panel);
+        let of_panel = apart(w.terms() * panel);
+        let (weights, factors) = (self.constant(&w.weights), self.factors_1d(w));
+        let packed = self.buffer(DType::F32, points * panels * of_panel);
+        let mut k = Kernel { label: format!("weights of {name}"), ..Kernel::default() };
+        let (point, p) = (k.var(points), k.var(panels));
+        let begin = Index::var(point).scale(panels as i64).add(&Index::var(p)).scale(of_panel as i64);
+        let mut body = Vec::new();
+        for columns in shares(&mut k, p, w.outputs, panel) {
+            let first = columns.at.scale(panel as i64);
+            let to = (packed, &begin, panel);
+            let of =
+                weights_1d(&mut k, (d, w), (weights, &first, columns.count), (factors, point), to, strips.tile.lanes);
+            body.extend(guarded(&mut k, &[&columns], of));
+        }
+        (k.flops, k.direct_flops) = (2 * points * w.taps * w.terms() * w.outputs, Some(0));
+        chunked(&mut k, &[point, p], body);
+        self.launch(k, steps);
+        packed
+    }
+}
+
+/// The loops over the tiles of a strip.
+struct Place {
+    /// The strip.
+    number: VarId,
+    /// The line in the strip, and among all.
+    line: [VarId; 2],
+    /// The tile in the strip.
+    step: VarId,
+    /// The tile in the line.
+    tile: VarId,
+    /// Image, positions along the other axes, phase.
+    loops: Vec<VarId>,
+}
+
+impl Place {
+    /// The first number of tiles is that of the strip in a line, the second that of a line.
+    fn new(k: &mut Kernel, w: &Winograd1d, strips: &Strips, number: VarId, tiles: [u64; 2]) -> Place {
+        let others = (0..w.size.len()).filter(|&i| i != w.axis).map(|i| w.size[i]);
+        let extents: Vec<u64> = std::iter::once(w.images).chain(others).chain([w.phases]).collect();
+        let lines = [k.var(strips.lines), k.var(extents.iter().product())];
+        let loops = extents.iter().map(|&n| k.var(n)).collect();
+        Place { number, line: lines, step: k.var(tiles[0]), tile: k.var(tiles[1]), loops }
+    }
+    fn phase(&self) -> VarId {
+        self.loops[self.loops.len() - 1]
+    }
+    /// The number of the tile in memory that has `tiles` for each line of a strip.
+    fn at(&self, tiles: u64) -> Index {
+        Index::var(self.line[0]).scale(tiles as i64).add(&Index::var(self.step))
+    }
+    /// The first element that the tile reads.
+    fn read(&self, d: &ConvDims, w: &Winograd1d, input: &Layout) -> Index {
+        let mut from =
+            Index::constant(input.origin).add(&Index::var(self.loops[0]).scale(input.strides[d.input_batch]));
+        let others = (0..w.size.len()).filter(|&i| i != w.axis);
+        for (i, &v) in others.zip(&self.loops[1..]) {
+            from = from.add(&Index::var(v).scale(d.window[i].stride as i64 * input.strides[d.input_spatial[i]]));
+        }
+        let first = Index::var(self.tile).scale((RESULTS * w.phases) as i64).add(&Index::var(self.phase()));
+        from.add(&first.scale(input.strides[d.input_spatial[w.axis]]))
+    }
+    /// Where its results lie, but along the axis.
+    fn write(&self, d: &ConvDims, w: &Winograd1d, rank: usize) -> Vec<Index> {
+        let mut at = vec![Index::default(); rank];
+        at[d.output_batch] = Index::var(self.loops[0]);
+        let others = (0..w.size.len()).filter(|&i| i != w.axis);
+        for (i, &v) in others.zip(&self.loops[1..]) {
+            at[d.output_spatial[i]] = Index::var(v);
+        }
+        at
+    }
+    /// The line and the tile of a strip among all, those that are none too.
+    fn numbers(&self, k: &Kernel, strips: &Strips) -> [Index; 2] {
+        let (lines, tiles) = (
+            Index::var(self.number).div(strips.of_line as i64, &k.vars),
+            Index::var(self.number).rem(strips.of_line as i64, &k.vars),
+        );
+        [
+            lines.scale(strips.lines as i64).add(&Index::var(self.line[0])),
+            tiles.scale(strips.tiles as i64).add(&Index::var(self.step)),
+        ]
+    }
+    /// `body` where line and tile are some.
+    fn where_it_is(&self, k: &mut Kernel, (w, strips): (&Winograd1d, &Strips), mut body: Vec<Stmt>) -> Vec<Stmt> {
+        let [line, tile] = self.numbers(k, strips);
+        let lines = w.rows() / w.tiles;
+        if !lines.is_multiple_of(strips.lines) {
+            let cond = k.expr(Expr::Within(line, 0, lines as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+        if !w.tiles.is_multiple_of(strips.tiles) {
+            let cond = k.expr(Expr::Within(tile, 0, w.tiles as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+        body
+    }
+    /// `body` for each tile of the strip, for the last one again instead of those that are none.
+    fn around(&self, k: &mut Kernel, (w, strips): (&Winograd1d, &Strips), mut body: Vec<Stmt>) -> Stmt {
+        let [line, tile] = self.numbers(k, strips);
+        let mut stride = 1;
+        for &var in self.loops.iter().rev() {
+            let n = k.vars[var] as i64;
+            let value = Index::var(self.line[1]).div(stride, &k.vars).rem(n, &k.vars);
+            body = vec![Stmt::Let { var, value, body }];
+            stride *= n;
+        }
+        let value = tile.limit(0, k.vars[self.tile] as i64 - 1, &k.vars);
+        body = vec![each(self.step, LoopKind::Seq, vec![Stmt::Let { var: self.tile, value, body }])];
+        let value = line.limit(0, (w.rows() / w.tiles) as i64 - 1, &k.vars);
+        each(self.line[0], LoopKind::Seq, vec![Stmt::Let { var: self.line[1], value, body }])
+    }
+}
