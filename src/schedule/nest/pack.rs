@@ -1,14 +1,17 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::contraction::{Axis, Contraction, Panels, Right, offset_of, product};
+use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, offset_of, product, shares};
+use super::each;
 use super::pairs::Order;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, Place, Step, Stmt, VarId};
-use crate::scalar::ScalarOp;
+use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
 use crate::schedule::Scheduler;
 use crate::schedule::stored::Stored;
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
+
+/// Most terms that are taken of a vector of columns at once: a line of them.
+const FEW_TERMS: u64 = 16;
 
 impl Scheduler<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
@@ -45,35 +48,17 @@ impl Scheduler<'_> {
             }
             Right::Buffer(from) => {
                 let to = self.buffer(dtype, total);
-                let mut kern = Kernel { label: "pack".to_string(), ..Kernel::default() };
-                let dims = [batch, panels, k, panel];
-                let vars: Vec<VarId> = dims.iter().map(|&d| kern.var(d)).collect();
-                let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
-                let column = at[1].scale(panel as i64).add(&at[3]);
-                let held = column.limit(0, n as i64 - 1, &kern.vars);
-                let mut source = Index::constant(c.b0);
-                let own_axes: &[Axis] = if own { &c.batch } else { &[] };
-                let groups = [(&at[0], batch, own_axes), (&at[2], k, sum), (&held, n, &c.columns[..])];
-                for (x, extent, axes) in groups {
-                    let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
-                    for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &kern.vars).iter().zip(axes) {
-                        source = source.add(&y.scale(axis.b));
-                    }
-                }
-                let mut value = kern.expr(Expr::Load(*from, source));
-                if n % panel > 0 {
-                    let inside = kern.expr(Expr::Within(column, 0, n as i64));
-                    let zero = super::number(&mut kern, dtype, 0.0);
-                    value = kern.op(ScalarOp::Select, &[inside, value, zero], dtype);
-                }
                 let lanes = self.lanes(dtype);
-                super::pointwise::nest(
-                    &mut kern,
-                    &vars,
-                    &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
-                    lanes,
-                );
-                self.launch(kern, steps);
+                let source = Source { c, sum, from: *from, own };
+                let is_turned = c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1);
+                // columns that lie apart have a line of terms each
+                let few = if is_turned { FEW_TERMS } else { 1 };
+                let dims = [batch, panels, k, panel];
+                let kernel = match !is_turned && n.is_multiple_of(panel) {
+                    true => source.straight(to, dims, lanes),
+                    false => source.by_panel((to, dtype), dims, (n, few), lanes),
+                };
+                self.launch(kernel, steps);
                 Ok(made(to, None))
             }
         }
@@ -115,6 +100,82 @@ impl Scheduler<'_> {
             }
         }
         self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values))
+    }
+}
+
+/// What is packed at run time.
+struct Source<'c> {
+    c: &'c Contraction,
+    /// The summed axes, merged.
+    sum: &'c [Axis],
+    from: BufId,
+    /// Whether each batch has numbers of its own.
+    own: bool,
+}
+
+impl Source<'_> {
+    /// The element of this batch, term and column.
+    fn at(&self, k: &Kernel, batch: (&Index, u64), term: (&Index, u64), column: (&Index, u64)) -> Index {
+        let own_axes: &[Axis] = if self.own { &self.c.batch } else { &[] };
+        let mut source = Index::constant(self.c.b0);
+        for ((x, extent), axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])] {
+            let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
+            for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &k.vars).iter().zip(axes) {
+                source = source.add(&y.scale(axis.b));
+            }
+        }
+        source
+    }
+
+    /// The kernel where columns lie side by side and fill the panels: term after term.
+    fn straight(&self, to: BufId, dims: [u64; 4], lanes: u64) -> Kernel {
+        let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
+        let vars: Vec<VarId> = dims.iter().map(|&d| k.var(d)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let [batch, panels, terms, panel] = dims;
+        let column = at[1].scale(panel as i64).add(&at[3]);
+        let source = self.at(&k, (&at[0], batch), (&at[2], terms), (&column, panels * panel));
+        let value = k.expr(Expr::Load(self.from, source));
+        super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index: linear(&at, &dims), value }], lanes);
+        k
+    }
+
+    /// The kernel for any columns: of as many of them as a vector has at most `most` terms are taken before the next columns,
+    /// so that no line is fetched again where a column's terms share one.
+    fn by_panel(&self, (to, dtype): (BufId, DType), dims: [u64; 4], (n, most): (u64, u64), lanes: u64) -> Kernel {
+        let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
+        let [batch, panels, terms, panel] = dims;
+        let few = (1..=most).rfind(|f| terms.is_multiple_of(*f)).unwrap_or(1);
+        let (b, p, round, i) = (k.var(batch), k.var(panels), k.var(terms / few), k.var(few));
+        let term = Index::var(round).scale(few as i64).add(&Index::var(i));
+        let row = Index::var(b).scale((panels * terms * panel) as i64).add(&term.scale(panel as i64));
+        let zero = super::number(&mut k, dtype, 0.0);
+        let mut inside = Vec::new();
+        for share in shares(&mut k, p, n, panel) {
+            let first = row.add(&share.at.scale((terms * panel) as i64));
+            let mut body = Vec::new();
+            for (from, to_column) in [(0, share.count), (share.count, panel)] {
+                if from == to_column {
+                    continue;
+                }
+                let j = k.var(to_column - from);
+                let column = Index::var(j).offset(from as i64);
+                let value = if from == 0 {
+                    let column = share.at.scale(panel as i64).add(&column);
+                    let source = self.at(&k, (&Index::var(b), batch), (&term, terms), (&column, n));
+                    k.expr(Expr::Load(self.from, source))
+                } else {
+                    zero
+                };
+                let store = Stmt::Store { buf: to, index: first.add(&column), value };
+                for (tile, vector) in super::pointwise::vectors(&mut k, &[store], j, lanes) {
+                    body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
+                }
+            }
+            inside.extend(guarded(&mut k, &[&share], body));
+        }
+        chunked(&mut k, &[b, p, round], inside);
+        k
     }
 }
 

@@ -183,7 +183,7 @@ pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<
 }
 
 /// Loop variables and what to repeat over them: whole vectors, then one of which only the first lanes are elements.
-fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
+pub(super) fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
     let n = k.vars[inner];
     let lanes = lanes.max(1).min(n.next_power_of_two());
     let (whole, tail) = (n / lanes, n % lanes);
