@@ -29,6 +29,8 @@ const MOST_BYTES: u64 = 64 << 10;
 const NEAR_BYTES: u64 = 512 << 10;
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
+/// Fewest vectors of a panel that is narrower than it had to be: one alone is multiplied at the speed of its loads.
+const FEWEST_VECTORS: u64 = 2;
 /// Cycles that an element takes on its way to a cache farther away and back: 1.2 million of them took 0.11 ms.
 const FAR: f64 = 0.33;
 /// Multiply-adds of a cycle.
@@ -98,27 +100,34 @@ impl<'a> Scheduler<'a> {
         if !kernels || !alone || !fits || !alike || operand.elements() * 4 <= NEAR_BYTES {
             return None;
         }
-        let panels = self.chain_panels(comp, (anchor, d), (first, p))?;
         let (rows, w) = (comp.array(anchor).dims[d.output_spatial[0]], &d.window[0]);
-        let chunks = operand.dims[d.input_batch] * panels.count;
-        let bands = (1..=rows).find(|n| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS).unwrap_or(rows);
-        let again = (bands - 1) * (span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
-        let terms = terms(comp, first, p);
-        let pays = again as f64 * (terms as f64 + ENDS) / TERMS < operand.elements() as f64 * FAR;
-        pays.then_some(Chain { producer, tile: panels.tile, form: panels.form, bands })
+        let all = operand.dims[p.output_feature];
+        // where wide panels are too few for threads, and bands of their rows too dear, so many that no bands are needed
+        let narrow = Some(all / FEW_CHUNKS).filter(|n| n / self.lanes(DType::F32) >= FEWEST_VECTORS);
+        [Some(all), narrow].into_iter().flatten().find_map(|most| {
+            let panels = self.chain_panels(comp, (anchor, d), (first, p), most)?;
+            let chunks = operand.dims[d.input_batch] * panels.count;
+            let bands = (1..=rows).find(|n| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS).unwrap_or(rows);
+            let again = (bands - 1) * (span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
+            let terms = terms(comp, first, p);
+            let pays = again as f64 * (terms as f64 + ENDS) / TERMS < operand.elements() as f64 * FAR;
+            pays.then_some(Chain { producer, tile: panels.tile, form: panels.form, bands })
+        })
     }
 
-    /// Panels of the producer's convolution so narrow that their rows fit.
+    /// Panels of the producer's convolution so narrow that their rows fit, of at most `widest` columns.
     fn chain_panels(
         &self,
         comp: &Computation,
         (anchor, d): (InstId, &ConvDims),
         (first, p): (InstId, &ConvDims),
+        widest: u64,
     ) -> Option<Panels> {
         let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
         let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
         let lanes = self.lanes(DType::F32);
-        let most = MOST_BYTES / (4 * span(&d.window[0]) * padded_width(comp, anchor, d)) / lanes * lanes;
+        let fit = MOST_BYTES / (4 * span(&d.window[0]) * padded_width(comp, anchor, d));
+        let most = fit.min(widest.max(lanes)) / lanes * lanes;
         // as many columns in each as come out even
         let columns = all.div_ceil(all.div_ceil(most.max(1))).next_multiple_of(lanes).min(all);
         if most == 0 || all <= narrow::MOST_COLUMNS {
