@@ -34,6 +34,11 @@ impl Lifetimes {
         }
         Lifetimes { position, last_read }
     }
+
+    /// When a value is made and when it is read for the last time.
+    pub fn of(&self, id: InstId) -> (usize, usize) {
+        (self.position[id], self.last_read[id].max(self.position[id]))
+    }
 }
 
 impl<'a> Scheduler<'a> {

@@ -1,5 +1,6 @@
 //! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
 mod fuse;
+mod halves;
 mod in_place;
 mod joined;
 mod late;
@@ -36,7 +37,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         results: lowered.results.clone(),
         ..Program::default()
     };
-    let module = &lowered.module;
+    let halved = halves::cut(&lowered.module, target);
+    let module = halved.as_ref().unwrap_or(&lowered.module);
     let (weights, spare_bytes) = (Weights::default(), spare_bytes(module));
     let mut s = Scheduler { module, target, program, weights, depth: 0, spare_bytes };
     let mut args = Vec::new();

@@ -1,0 +1,360 @@
+//! Arrays that need not be whole: where what is between a convolution and the pool behind it, or between loops and a 1x1
+//! convolution that reads what they make, sets the peak of memory, both are done in halves, one after the other, and the results
+//! are the parts of a concatenation. Pools are cut by channels, 1x1 convolutions by rows; no element is computed twice, and each
+//! as before.
+//!
+//! ```text
+//! pool(f(conv(x, w)))  ->  concatenate(pool(f(conv(x, w₀))), pool(f(conv(x, w₁))))
+//! conv(f(x), w)        ->  concatenate(conv(f(slice(x)), w), conv(f(slice(x)), w))
+//! ```
+//!
+//! That is done only while the arrays with their margins need more than dense ones would.
+use super::fuse::{self, Fate, Plan};
+use super::in_place::Lifetimes;
+use super::layout::{self, Spot};
+use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
+use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
+use crate::target::Target;
+use crate::tensor::{DType, Tensor};
+use crate::util::id_vec::IdVec;
+use bytes::Bytes;
+use std::collections::{BTreeMap, HashMap};
+
+/// Most pairs that are cut: each takes a look at the whole computation.
+const MOST_CUTS: usize = 6;
+/// Instructions between the two ends of a pair, one behind the other.
+const MOST_DEPTH: usize = 64;
+/// Arrays that are less stay near.
+const FAR_BYTES: u64 = 1 << 20;
+
+/// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
+pub fn cut(module: &Module, target: &Target) -> Option<Module> {
+    let mut peak = Peak::of(module, module.entry(), target);
+    let dense = peak.dense;
+    let mut done = None;
+    for _ in 0..MOST_CUTS {
+        let module = done.as_ref().unwrap_or(module);
+        if peak.bytes <= dense {
+            break;
+        }
+        let Some(comp) =
+            pair_at(module.entry(), &peak, target).and_then(|pair| pair.halved(module.entry(), &peak.plan))
+        else {
+            break;
+        };
+        let mut next = module.clone();
+        next.comps[module.entry] = comp;
+        let then = Peak::of(&next, next.entry(), target);
+        if then.bytes >= peak.bytes {
+            break;
+        }
+        (peak, done) = (then, Some(next));
+    }
+    done
+}
+
+/// When most memory is needed, as far as that can be told before there are kernels.
+struct Peak {
+    plan: Plan,
+    /// With margins, parts of concatenations in their places.
+    bytes: u64,
+    /// If all arrays were dense, each in memory of its own.
+    dense: u64,
+    /// What runs then.
+    at: Option<InstId>,
+}
+
+impl Peak {
+    fn of(module: &Module, comp: &Computation, target: &Target) -> Peak {
+        let mut plan = fuse::plan(module, comp);
+        layout::leave_apart(comp, &mut plan, target);
+        let spots = layout::spots(comp, &plan, target);
+        let order = comp.post_order();
+        let lifetimes = Lifetimes::new(comp, &plan, &order);
+        // a view is the value that it shows
+        let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
+        let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
+        for &id in &order {
+            let view =
+                matches!(comp[id].op, Op::Reshape | Op::Bitcast | Op::GetTupleElement(_) | Op::OptimizationBarrier);
+            if let (true, Some(&operand)) = (view, comp[id].operands.first()) {
+                (held[id], joined[id]) = (held[operand], joined[operand]);
+            }
+        }
+        for &id in order.iter().rev() {
+            if let Spot::Part { whole, .. } = spots[id] {
+                joined[id] = joined[whole];
+            }
+        }
+        let bytes = |id: InstId| -> (u64, u64) {
+            let inst = &comp[id];
+            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple)
+                || plan.fate[id] != Fate::Materialised;
+            let dense: u64 = inst.shape.leaves().iter().map(|a| a.bytes()).sum();
+            match (&spots[id], inst.shape.as_array()) {
+                _ if free => (0, 0),
+                (Spot::Margin { low, high, made: true }, Some(a)) => {
+                    let whole = a.dims.iter().zip(low).zip(high).map(|((n, l), h)| n + l + h);
+                    (whole.fold(a.dtype.bytes() as u64, u64::saturating_mul), dense)
+                }
+                _ => (dense, dense),
+            }
+        };
+        let most = |of: &IdVec<InstId, InstId>, is_dense: bool| {
+            let mut spans: BTreeMap<InstId, (usize, usize)> = BTreeMap::new();
+            for &id in order.iter().filter(|&&id| plan.fate[id] == Fate::Materialised) {
+                let (first, last) = lifetimes.of(id);
+                let span = spans.entry(of[id]).or_insert((first, last));
+                *span = (span.0.min(first), span.1.max(last));
+            }
+            let mut changes = vec![0i128; order.len() + 1];
+            for (id, (first, last)) in spans {
+                let (own, dense) = bytes(id);
+                let bytes = i128::from(if is_dense { dense } else { own });
+                changes[first] += bytes;
+                changes[last.min(order.len() - 1) + 1] -= bytes;
+            }
+            let (mut now, mut most, mut at) = (0, 0, None);
+            for (i, change) in changes.into_iter().take(order.len()).enumerate() {
+                now += change;
+                if now > most {
+                    (most, at) = (now, Some(order[i]));
+                }
+            }
+            (u64::try_from(most).unwrap_or(u64::MAX), at)
+        };
+        let (bytes_at_once, at) = most(&joined, false);
+        let dense = most(&held, true).0;
+        Peak { plan, bytes: bytes_at_once, dense, at }
+    }
+}
+
+/// Two kernels and what is between them.
+struct Pair {
+    /// The instruction that the second one ends in.
+    last: InstId,
+    /// What the first one makes.
+    between: InstId,
+    /// The axis of the result along which both are cut.
+    axis: usize,
+    /// Where.
+    at: u64,
+}
+
+/// The pair of which one kernel runs at the peak.
+fn pair_at(comp: &Computation, peak: &Peak, target: &Target) -> Option<Pair> {
+    let now = peak.at?;
+    let users = comp.users();
+    let plan = &peak.plan;
+    let found = |last: InstId| pair(comp, plan, &users, last, target).filter(|p| p.last == now || p.between == now);
+    let readers = users[now].iter().filter_map(|&u| match plan.fate[u] {
+        Fate::Materialised => Some(u),
+        Fate::Inlined(root) => root,
+    });
+    std::iter::once(now).chain(readers).find_map(found)
+}
+
+fn pair(
+    comp: &Computation,
+    plan: &Plan,
+    users: &IdVec<InstId, Vec<InstId>>,
+    last: InstId,
+    target: &Target,
+) -> Option<Pair> {
+    let anchor = plan.anchor[last].unwrap_or(last);
+    let between = *comp[anchor].operands.first()?;
+    let first = plan.anchor[between].unwrap_or(between);
+    let whole = |id: InstId| plan.fate[id] == Fate::Materialised && plan.rows[id].is_none();
+    let array = |id: InstId| comp[id].shape.as_array();
+    let same =
+        |x: InstId, y: InstId| plan.path[y].is_empty() && array(x).zip(array(y)).is_some_and(|(x, y)| x.dims == y.dims);
+    let fits = whole(last)
+        && whole(between)
+        && last != comp.root
+        && users[between] == [anchor]
+        && array(between)?.bytes() >= FAR_BYTES
+        && same(last, anchor)
+        && same(between, first);
+    if !fits {
+        return None;
+    }
+    let lanes = target.lanes(4);
+    match (&comp[first].op, &comp[anchor].op) {
+        (Op::Convolution(d), Op::ReduceWindow { window, .. }) => {
+            let axis = d.output_feature;
+            let at = (array(last)?.dims[axis] / 2).next_multiple_of(lanes);
+            let cuts = d.feature_group_count == 1 && is_plain(&window[axis]) && at < array(last)?.dims[axis];
+            cuts.then_some(Pair { last, between, axis, at })
+        }
+        (Op::Elementwise(_), Op::Convolution(d)) if first == between => {
+            let axis = *d.output_spatial.first()?;
+            let at = array(last)?.dims[axis] / 2;
+            let cuts = d.feature_group_count == 1 && d.window.iter().all(is_plain) && at > 0;
+            cuts.then_some(Pair { last, between, axis, at })
+        }
+        _ => None,
+    }
+}
+
+/// Whether each window is the element of its number.
+fn is_plain(w: &WindowDim) -> bool {
+    *w == WindowDim { size: 1, ..WindowDim::default() }
+}
+
+impl Pair {
+    /// The computation in which both halves are made one after the other; `None` where something between can't be cut.
+    fn halved(&self, comp: &Computation, plan: &Plan) -> Option<Computation> {
+        let mut cut = Cut { comp: comp.clone(), plan, pair: self, made: HashMap::new() };
+        let all = comp.array(self.last).dims[self.axis];
+        let mut halves = Vec::new();
+        for range in [(0, self.at), (self.at, all)] {
+            cut.made.clear();
+            halves.push(cut.part(self.last, self.axis, range, 0)?);
+        }
+        let old = &comp[self.last];
+        let inst = Inst { op: Op::Concatenate(self.axis), operands: halves, ..old.clone() };
+        let mut comp = cut.comp;
+        let whole = comp.insts.push(inst);
+        for id in comp.insts.ids().collect::<Vec<_>>() {
+            if id != whole {
+                comp.insts[id].operands.iter_mut().filter(|o| **o == self.last).for_each(|o| *o = whole);
+            }
+        }
+        Some(comp)
+    }
+}
+
+/// A computation to which parts of its instructions are added.
+struct Cut<'a> {
+    comp: Computation,
+    plan: &'a Plan,
+    pair: &'a Pair,
+    /// The parts of this half.
+    made: HashMap<(InstId, usize), InstId>,
+}
+
+impl Cut<'_> {
+    /// The elements of `id` from `from` to `to` along `axis`.
+    fn part(&mut self, id: InstId, axis: usize, (from, to): (u64, u64), depth: usize) -> Option<InstId> {
+        if let Some(&part) = self.made.get(&(id, axis)) {
+            return Some(part);
+        }
+        if depth > MOST_DEPTH {
+            return None;
+        }
+        let inst = self.comp[id].clone();
+        let shape = inst.shape.as_array()?;
+        let own = id == self.pair.last || id == self.pair.between || self.plan.fate[id] != Fate::Materialised;
+        let mut operands = inst.operands.clone();
+        let mut recut = |s: &mut Self, number: usize, axis: usize| -> Option<()> {
+            let operand = operands.get_mut(number)?;
+            *operand = s.part(*operand, axis, (from, to), depth + 1)?;
+            Some(())
+        };
+        let op = match &inst.op {
+            Op::Constant(Literal::Array(t)) => Op::Constant(Literal::Array(numbers(t, axis, (from, to))?)),
+            Op::Broadcast(map) => {
+                if let Some(own) = map.iter().position(|&a| a == axis) {
+                    recut(self, 0, own)?;
+                }
+                inst.op.clone()
+            }
+            Op::Elementwise(_) if own => {
+                for number in 0..inst.operands.len() {
+                    recut(self, number, axis)?;
+                }
+                inst.op.clone()
+            }
+            Op::Convolution(d) if own => {
+                let (number, axis) = cut_of(d, axis)?;
+                // weights that are not known now would be copied
+                let known = number == 0 || matches!(self.comp[inst.operands[1]].op, Op::Constant(_));
+                known.then_some(())?;
+                recut(self, number, axis)?;
+                inst.op.clone()
+            }
+            Op::ReduceWindow { window, .. } if own && is_plain(window.get(axis)?) && inst.operands.len() == 2 => {
+                recut(self, 0, axis)?;
+                inst.op.clone()
+            }
+            _ => {
+                operands = vec![id];
+                let along = |(i, &n): (usize, &u64)| match i == axis {
+                    true => SliceDim { start: from, limit: to, stride: 1 },
+                    false => SliceDim { start: 0, limit: n, stride: 1 },
+                };
+                Op::Slice(shape.dims.iter().enumerate().map(along).collect())
+            }
+        };
+        let mut dims = shape.dims.clone();
+        dims[axis] = to - from;
+        let shape = Shape::Array(ArrayShape { dims, ..shape.clone() });
+        let name = format!("{}.{from}", inst.name);
+        let part = self.comp.insts.push(Inst { name, op, operands, shape, ..inst });
+        self.made.insert((id, axis), part);
+        Some(part)
+    }
+}
+
+/// Which operand of a convolution a cut of the result along `axis` cuts, and along which of its axes.
+fn cut_of(d: &ConvDims, axis: usize) -> Option<(usize, usize)> {
+    if axis == d.output_feature {
+        return Some((1, d.kernel_output_feature));
+    }
+    let number = d.output_spatial.iter().position(|&a| a == axis)?;
+    is_plain(&d.window[number]).then_some((0, d.input_spatial[number]))
+}
+
+/// A part of a constant.
+fn numbers(t: &Tensor, axis: usize, (from, to): (u64, u64)) -> Option<Tensor> {
+    if t.dtype != DType::F32 {
+        return None;
+    }
+    let inner = t.dims[axis + 1..].iter().product::<u64>() as usize * t.dtype.bytes();
+    let row = t.dims[axis] as usize * inner;
+    let (from_byte, to_byte) = (from as usize * inner, to as usize * inner);
+    let rows = t.bytes.chunks_exact(row.max(1));
+    let bytes: Vec<u8> = rows.flat_map(|row| &row[from_byte..to_byte]).copied().collect();
+    let mut dims = t.dims.clone();
+    dims[axis] = to - from;
+    Some(Tensor::new(t.dtype, dims, Bytes::from(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::text;
+
+    const POOLED: &str = "HloModule t
+max {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b)
+}
+ENTRY e {
+  p = f32[1,64,64,16] parameter(0)
+  x = f32[1,64,64,16] negate(p)
+  w = f32[3,3,16,128] constant({...})
+  c = f32[1,64,64,128] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  low = f32[] constant(-inf)
+  r = f32[1,16,16,128] reduce-window(c, low), window={size=1x4x4x1 stride=1x4x4x1}, to_apply=max
+  ROOT t = (f32[1,16,16,128]) tuple(r)
+}
+";
+
+    #[test]
+    fn a_convolution_and_its_pool_are_done_in_halves() {
+        let zeros = vec!["0"; 128].join(",");
+        let row = format!("{{{}}}", vec![format!("{{{zeros}}}"); 16].join(","));
+        let window = format!("{{{}}}", vec![format!("{{{}}}", vec![row; 3].join(",")); 3].join(","));
+        let module = text::parse(&POOLED.replace("{...}", &window)).expect("sound HLO");
+        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+        let halves = cut(&module, &target).expect("halves");
+        let comp = halves.entry();
+        let last = comp[comp.root].operands[0];
+        assert_eq!(comp[last].op, Op::Concatenate(3));
+        let mut reached = comp.post_order().into_iter();
+        assert!(reached.all(|id| comp[id].shape.leaves().iter().all(|a| a.elements() < 64 * 64 * 128)));
+        assert!(Peak::of(&halves, comp, &target).bytes < Peak::of(&module, module.entry(), &target).bytes);
+    }
+}
