@@ -307,3 +307,23 @@ fn magnitudes_of_unsigned_numbers_keep_a_negation() {
     };
     assert!(left(DType::U64) && !left(DType::S64));
 }
+
+#[test]
+fn the_right_side_of_a_product_is_read_through_its_transpose() {
+    let product = |perm: [usize; 4], rhs: usize| {
+        optimised(|b| {
+            let (x, y) = (param(b, &[2, 3, 4, 5]), param(b, &[2, 3, 5, 4]));
+            let y = b.add_inst(Op::Transpose(perm.to_vec()), &[y]);
+            let dims = DotDims {
+                lhs_batch: vec![0],
+                rhs_batch: vec![0],
+                lhs_contracting: vec![3],
+                rhs_contracting: vec![rhs],
+            };
+            b.add_inst(Op::Dot(dims), &[x, y])
+        })
+    };
+    assert_eq!(ops(&product([0, 2, 1, 3], 1)), ["dot"]);
+    // else what is left of the right side would change its order
+    assert_eq!(ops(&product([0, 3, 1, 2], 3)), ["transpose", "dot"]);
+}

@@ -3,6 +3,7 @@
 mod broadcast;
 mod concatenate;
 mod control;
+mod dot;
 mod elementwise;
 mod identities;
 mod pad;
@@ -31,6 +32,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     }
     match editor.op(id).clone() {
         Op::Elementwise(op) => elementwise::simplify(editor, id, op),
+        Op::Dot(dims) => dot::simplify(editor, id, &dims),
         Op::Reshape => reshape::simplify(editor, id),
         Op::Transpose(perm) => transpose::simplify(editor, id, &perm),
         Op::Broadcast(map) => broadcast::simplify(editor, id, &map),
