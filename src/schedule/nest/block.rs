@@ -27,7 +27,7 @@ const NEAR_BLOCK: u64 = 32 << 10;
 const NEAR_BYTES: u64 = 512 << 10;
 /// Cycles that an element of scores takes to a cache farther away and back, twice: a million of them took 0.3 ms.
 const FAR: f64 = 1.0;
-/// The same for those that stay near: one thread is as fast with as without them, two get to them a tenth faster.
+/// The same for those that stay near: one thread is as fast with as without them, two are 1 or 2 % faster.
 const NEAR: f64 = 0.1;
 /// Bytes of a line of a cache.
 const LINE: u64 = 64;
