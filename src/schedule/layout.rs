@@ -1,7 +1,7 @@
 //! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::fuse::{Fate, Plan};
-use super::{phases, winograd, winograd1d};
+use super::{phases, points, winograd, winograd1d};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
@@ -95,7 +95,7 @@ pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) ->
         match &tiles {
             _ if w.lhs_dilate > 1 => phases::margin(&phases[i], n),
             Some(tiles) => {
-                let end = (winograd::RESULTS * tiles[i] + winograd::READS - winograd::RESULTS) as i64 - w.pad_low;
+                let end = (points::RESULTS * tiles[i] + winograd::READS - points::RESULTS) as i64 - w.pad_low;
                 (low, high.max((end - n as i64).max(0) as u64))
             }
             None => match along.as_ref().filter(|along| along.axis == i) {

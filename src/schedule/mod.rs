@@ -8,6 +8,7 @@ mod layout;
 mod memory_plan;
 mod nest;
 mod phases;
+mod points;
 mod states;
 mod stored;
 mod together;

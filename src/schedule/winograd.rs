@@ -1,17 +1,15 @@
 //! When a convolution is done by Winograd's method F(4x4, 3x3): 36 products make 16 results of a 3x3 window, which takes 144
 //! otherwise. The input is read in tiles of 6x6 that overlap by 2, so its margin may be wider than the window asks for.
 //!
-//! The points of the polynomials are 0, ±1/√2, ±√2 and ∞. With them the largest error of sums of 9·64 and 9·256 terms is
-//! about twice that of direct sums, and below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`; with the usual 0, ±1, ±2 it is five times
-//! that. What is lost is locality: an infinity or a NaN spoils the 16 results of its tiles, not 9.
+//! With the points [`super::points::Points::SQUARE`] the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct
+//! sums. What is lost is locality: an infinity or a NaN spoils the 16 results of its tiles, not 9.
+use super::points::RESULTS;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::stored::{self, Stored};
 use crate::target::{Method, Target, Trial};
 use crate::tensor::DType;
 
-/// Results of a tile along each axis.
-pub const RESULTS: u64 = 4;
 /// Elements that a tile reads along each axis.
 pub const READS: u64 = 6;
 /// Products of a tile.

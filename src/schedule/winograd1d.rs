@@ -1,22 +1,15 @@
 //! When a convolution is done by Winograd's method along one axis of its window, F(4, r): r + 3 products make 4 results of r
 //! taps, which take 4·r otherwise; the other axes of the window are summed over as they are. Longer windows are taken in
 //! groups of 4 taps, each of which reads the tile after that of the group before, and dilated ones a phase at a time.
-//!
-//! The points of the polynomials are ∞, pairs ±p, and 0 where their number is even. Those here were the best of 1771 sets with
-//! sums of 256·r terms of normal numbers: the largest error is 1.2 (r = 2), 0.5 (3), 1.3 (4) and 2.0 (5) times that of direct
-//! sums, whose terms are added one after another.
+use super::points::{Points, RESULTS};
 use super::winograd;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::target::{Method, Target, Trial};
 use crate::tensor::{DType, Tensor};
 
-/// Results of a tile.
-pub const RESULTS: u64 = 4;
 /// Taps of a group of a long window: those of the next begin a tile farther.
 const GROUP: u64 = RESULTS;
-/// Most taps that are one group.
-const MOST_TAPS: u64 = 5;
 /// Fewest terms of a sum: below, the transforms dominate.
 const FEWEST_CHANNELS: u64 = 16;
 /// Least predicted time of the direct way over that of this one.
@@ -28,43 +21,6 @@ const PANEL: u64 = 4;
 const NEAR_BYTES: u64 = 512 << 10;
 /// Operations in the time that a vector from a cache farther away takes.
 const FAR: f64 = 6.0;
-
-/// Where the polynomials of a tile are evaluated: at 0 where it says so, at ±p for each of the pairs, and at ∞, in this order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Points {
-    /// Whether 0 is one of them.
-    pub has_zero: bool,
-    /// The pairs.
-    pub pairs: &'static [f64],
-}
-
-impl Points {
-    /// Those for so many taps.
-    fn of(taps: u64) -> Option<Points> {
-        Some(match taps {
-            2 => Points { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
-            3 => Points { has_zero: true, pairs: &[std::f64::consts::FRAC_1_SQRT_2, 1.15] },
-            4 => Points { has_zero: false, pairs: &[0.4, 0.9, 1.75] },
-            5 => Points { has_zero: true, pairs: &[0.65, 1.0, 1.6] },
-            _ => return None,
-        })
-    }
-    /// How many they are: the products of a tile, and the elements that it reads.
-    pub fn count(&self) -> u64 {
-        u64::from(self.has_zero) + 2 * self.pairs.len() as u64 + 1
-    }
-    /// What a tap is multiplied by at each point: the powers of the point over the product of its distances from the others.
-    pub fn factors(&self, taps: u64) -> Vec<f64> {
-        let zero = self.has_zero.then_some(0.0);
-        let finite: Vec<f64> = zero.into_iter().chain(self.pairs.iter().flat_map(|&p| [p, -p])).collect();
-        let of_point = |&p: &f64| {
-            let apart: f64 = finite.iter().filter(|&&q| q != p).map(|q| p - q).product();
-            (0..taps).map(move |l| p.powi(l as i32) / apart)
-        };
-        let at_infinity = (0..taps).map(|l| f64::from(l + 1 == taps));
-        finite.iter().flat_map(of_point).chain(at_infinity).collect()
-    }
-}
 
 /// A convolution that is done this way.
 #[derive(Clone, Debug)]
@@ -200,7 +156,7 @@ fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize, lanes: u6
         return None;
     }
     let (taps, groups) = match along.size {
-        2..=MOST_TAPS => (along.size, 1),
+        2..=Points::MOST_TAPS => (along.size, 1),
         size => (GROUP, size.div_ceil(GROUP)),
     };
     let reach = |(w, &n): (&WindowDim, &u64)| (n - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1;
@@ -222,48 +178,4 @@ fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize, lanes: u6
     };
     let even = |n: u64| n >= FEWEST_CHANNELS && n.is_multiple_of(lanes);
     (even(found.inputs) && even(found.outputs)).then_some(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// `Π (x − q)` over the points, the lowest power first.
-    fn polynomial(points: &[f64]) -> Vec<f64> {
-        points.iter().fold(vec![1.0], |all, q| {
-            let mut next = vec![0.0; all.len() + 1];
-            for (i, c) in all.iter().enumerate() {
-                next[i + 1] += c;
-                next[i] -= q * c;
-            }
-            next
-        })
-    }
-
-    #[test]
-    fn tiles_make_what_windows_make() {
-        for taps in 2..=MOST_TAPS {
-            let points = Points::of(taps).expect("points");
-            let n = points.count();
-            assert_eq!(n, RESULTS + taps - 1);
-            let zero = points.has_zero.then_some(0.0);
-            let finite: Vec<f64> = zero.into_iter().chain(points.pairs.iter().flat_map(|&p| [p, -p])).collect();
-            let (x, g): (Vec<f64>, Vec<f64>) =
-                ((0..n).map(|i| (i as f64 * 0.7).sin()).collect(), (0..taps).map(|i| (i as f64 + 0.3).cos()).collect());
-            let factors = points.factors(taps);
-            let product = |j: usize| {
-                let others: Vec<f64> = finite.iter().enumerate().filter(|(i, _)| *i != j).map(|(_, &q)| q).collect();
-                let read: f64 = polynomial(&others).iter().zip(&x).map(|(c, x)| c * x).sum();
-                let taps = taps as usize;
-                read * factors[j * taps..][..taps].iter().zip(&g).map(|(f, g)| f * g).sum::<f64>()
-            };
-            for i in 0..RESULTS {
-                let made: f64 = (0..n as usize)
-                    .map(|j| product(j) * finite.get(j).map_or(f64::from(i + 1 == RESULTS), |p| p.powi(i as i32)))
-                    .sum();
-                let want: f64 = (0..taps).map(|l| x[(i + l) as usize] * g[l as usize]).sum();
-                assert!((made - want).abs() < 1e-12, "{taps} taps: {made} instead of {want}");
-            }
-        }
-    }
 }

@@ -1,20 +1,8 @@
-//! The transforms of Winograd's F(4, 3) along one axis, as statements on registers; its points are 0, ±1/√2, ±√2 and ∞.
+//! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, RegId, Stmt};
 use crate::scalar::ScalarOp;
-use crate::schedule::winograd::{READS, RESULTS};
-use crate::schedule::winograd1d::Points;
+use crate::schedule::points::{Points, RESULTS};
 use crate::tensor::DType;
-use std::f64::consts::{FRAC_1_SQRT_2 as A, SQRT_2 as B};
-
-/// The values of the polynomials 1, x, x² at each point, divided by the product of its distances from the others.
-pub const POLYNOMIALS: [[f64; 3]; 6] = [
-    [1.0, 0.0, 0.0],
-    [-2.0 / 3.0, -2.0 / 3.0 * A, -1.0 / 3.0],
-    [-2.0 / 3.0, 2.0 / 3.0 * A, -1.0 / 3.0],
-    [1.0 / 6.0, B / 6.0, 1.0 / 3.0],
-    [1.0 / 6.0, -B / 6.0, 1.0 / 3.0],
-    [0.0, 0.0, 1.0],
-];
 
 /// The transforms of one row or column, as statements on registers.
 pub struct Transform<'k> {
@@ -73,71 +61,35 @@ impl<'k> Transform<'k> {
         values.iter().map(|&v| self.held(v)).collect()
     }
 
-    /// `Bᵀ·d`.
-    pub fn inputs(&mut self, d: &[ExprId]) -> Vec<ExprId> {
-        let d = self.all_held(d);
-        let ends = |t: &mut Self, i: usize| {
-            let x = t.fma(d[i + 2], -2.5, d[i]);
-            t.add(x, d[i + 4])
-        };
-        let pair = |t: &mut Self, other: f64, point: f64| {
-            let (even, odd) = (t.fma(d[2], -other * other, d[4]), t.fma(d[1], -other * other, d[3]));
-            let (even, odd) = (t.held(even), t.held(odd));
-            [t.fma(odd, point, even), t.fma(odd, -point, even)]
-        };
-        let (first, last) = (ends(self, 0), ends(self, 1));
-        let (a, b) = (pair(self, B, A), pair(self, A, B));
-        vec![first, a[0], a[1], b[0], b[1], last]
-    }
-
-    /// `G·g`.
-    pub fn weights(&mut self, g: [ExprId; 3]) -> Vec<ExprId> {
+    /// `G·g` of three taps.
+    pub fn weights(&mut self, points: &Points, g: [ExprId; 3]) -> Vec<ExprId> {
         let g = self.all_held(&g);
-        let pair = |t: &mut Self, scale: f64, point: f64| {
-            let last = t.times(g[2], scale * point * point);
-            let even = t.fma(g[0], scale, last);
-            let even = t.held(even);
-            [t.fma(g[1], scale * point, even), t.fma(g[1], -scale * point, even)]
-        };
-        let (a, b) = (pair(self, -2.0 / 3.0, A), pair(self, 1.0 / 6.0, B));
-        vec![g[0], a[0], a[1], b[0], b[1], g[2]]
-    }
-
-    /// `Aᵀ·m`.
-    pub fn results(&mut self, m: &[ExprId]) -> Vec<ExprId> {
-        let m = self.all_held(m);
-        let pair = |t: &mut Self, i: usize| {
-            let (sum, difference) = (t.add(m[i], m[i + 1]), t.subtract(m[i], m[i + 1]));
-            [t.held(sum), t.held(difference)]
-        };
-        let (a, b) = (pair(self, 1), pair(self, 3));
-        let both = self.add(a[0], b[0]);
-        let first = self.add(m[0], both);
-        let second = self.times(b[1], B);
-        let second = self.fma(a[1], A, second);
-        let third = self.times(b[0], B * B);
-        let third = self.fma(a[0], A * A, third);
-        let last = self.fma(a[1], A * A * A, m[5]);
-        let last = self.fma(b[1], B * B * B, last);
-        vec![first, second, third, last]
+        let factors = points.factors(3);
+        let mut out = vec![g[0]];
+        for of_point in factors.chunks(3).skip(1).step_by(2).take(points.pairs.len()) {
+            let last = self.times(g[2], of_point[2]);
+            let even = self.fma(g[0], of_point[0], last);
+            let even = self.held(even);
+            out.extend([self.fma(g[1], of_point[1], even), self.fma(g[1], -of_point[1], even)]);
+        }
+        out.push(g[2]);
+        out
     }
 
     /// The columns of `Aᵀ·m` for the sums of the tile at `at`: `[row of the result][column of m]`.
-    pub fn back(&mut self, sums: BufId, at: &Index, apart: u64) -> RegId {
-        let half = self.registers(RESULTS * READS);
-        for j in 0..READS {
-            let column = |i: u64| Expr::Load(sums, at.offset(((i * READS + j) * apart) as i64));
-            let column: Vec<ExprId> = (0..READS).map(|i| self.expr(column(i))).collect();
-            for (i, value) in self.results(&column).into_iter().enumerate() {
-                self.set(half, i as u64 * READS + j, value);
+    pub fn back(&mut self, points: &Points, sums: BufId, at: &Index, apart: u64) -> RegId {
+        let reads = points.count();
+        let half = self.registers(RESULTS * reads);
+        for j in 0..reads {
+            let column = |i: u64| Expr::Load(sums, at.offset(((i * reads + j) * apart) as i64));
+            let column: Vec<ExprId> = (0..reads).map(|i| self.expr(column(i))).collect();
+            for (i, value) in self.results(points, &column).into_iter().enumerate() {
+                self.set(half, i as u64 * reads + j, value);
             }
         }
         half
     }
-}
 
-/// The transforms of Winograd's F(4, r) at any points.
-impl Transform<'_> {
     /// `x·y + z`, or `x·y`.
     pub fn add_product(&mut self, x: ExprId, y: ExprId, z: Option<ExprId>) -> ExprId {
         match z {
@@ -149,11 +101,14 @@ impl Transform<'_> {
     /// `Σ cᵢ·dᵢ`, where the last factor is 1.
     fn combined(&mut self, factors: &[f64], d: &[ExprId]) -> ExprId {
         let (rest, last) = (&factors[..factors.len() - 1], d[factors.len() - 1]);
-        rest.iter().zip(d).rev().fold(last, |sum, (&factor, &x)| self.fma(x, factor, sum))
+        rest.iter().zip(d).rev().fold(last, |sum, (&factor, &x)| match factor as f32 {
+            1.0 => self.add(sum, x),
+            _ => self.fma(x, factor, sum),
+        })
     }
 
     /// What a tile reads at all points: for each the polynomial that is 0 at the others, its powers being the elements.
-    pub fn inputs_at(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
+    pub fn inputs(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
         let d = self.all_held(d);
         let odd = usize::from(points.has_zero);
         let every_other = |from: usize| d[from..].iter().copied().step_by(2).collect::<Vec<ExprId>>();
@@ -174,7 +129,7 @@ impl Transform<'_> {
     }
 
     /// The 4 results of a tile from its products at all points: sums of their powers.
-    pub fn results_at(&mut self, points: &Points, m: &[ExprId]) -> Vec<ExprId> {
+    pub fn results(&mut self, points: &Points, m: &[ExprId]) -> Vec<ExprId> {
         let m = self.all_held(m);
         let (odd, last) = (usize::from(points.has_zero), m[m.len() - 1]);
         let both: Vec<[ExprId; 2]> = (0..points.pairs.len())

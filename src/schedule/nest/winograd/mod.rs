@@ -8,7 +8,7 @@ use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, sha
 use super::element::Elements;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
-use super::transform::{POLYNOMIALS, Transform};
+use super::transform::Transform;
 use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -17,7 +17,8 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, Va
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
-use crate::schedule::winograd::{POINTS, READS, RESULTS, Winograd};
+use crate::schedule::points::{Points, RESULTS};
+use crate::schedule::winograd::{POINTS, READS, Winograd};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
@@ -204,7 +205,7 @@ impl<'a> Scheduler<'a> {
     fn plain_weights(&mut self, w: &Winograd) -> (Plain, BufId) {
         let from = self.constant(&w.weights.numbers);
         let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
-        let factors: Vec<u8> = POLYNOMIALS.iter().flatten().flat_map(|&x| (x as f32).to_le_bytes()).collect();
+        let factors: Vec<u8> = Points::SQUARE.factors(3).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
         let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
         ((from, w.weights.numbers.dtype, scales), factors)
     }
@@ -286,14 +287,14 @@ impl<'a> Scheduler<'a> {
                 let at = of_tile.add(&channel);
                 let (half, results) = {
                     let mut t = Transform::new(&mut e.k, lanes);
-                    let half = t.back(sums, &at, apart);
+                    let half = t.back(&Points::SQUARE, sums, &at, apart);
                     (half, t.body)
                 };
                 let mut inside = results;
                 for i in 0..high.count {
                     let mut t = Transform::new(&mut e.k, lanes);
                     let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
-                    let values = t.results(&row);
+                    let values = t.results(&Points::SQUARE, &row);
                     let done = t.registers(RESULTS);
                     for (j, value) in values.into_iter().enumerate() {
                         t.set(done, j as u64, value);
@@ -365,13 +366,13 @@ fn inputs_of_tile(
         for j in 0..READS {
             let column = |i: u64| Expr::Load(*buf, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
             let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
-            for (i, value) in t.inputs(&column).into_iter().enumerate() {
+            for (i, value) in t.inputs(&Points::SQUARE, &column).into_iter().enumerate() {
                 t.set(half, i as u64 * READS + j, value);
             }
         }
         for i in 0..READS {
             let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
-            for (j, value) in t.inputs(&row).into_iter().enumerate() {
+            for (j, value) in t.inputs(&Points::SQUARE, &row).into_iter().enumerate() {
                 let at = first.add(&channel).offset((before + (i * READS + j as u64) * apart) as i64);
                 t.body.push(Stmt::Store { buf: to, index: at, value });
             }
@@ -404,6 +405,7 @@ struct Window {
 
 /// The weights `G·g·Gᵀ` as `[point][channel read][channel made]`, computed in doubles and rounded once.
 fn transformed(w: &Winograd, window: Window) -> Tensor {
+    let factors = Points::SQUARE.factors(3);
     let (c, o) = (w.inputs, w.outputs);
     let at = |index: u64| {
         let index = index as usize * 4;
@@ -415,9 +417,9 @@ fn transformed(w: &Winograd, window: Window) -> Tensor {
         for made in 0..o {
             let first = channel * window.inputs + made;
             let g = [0, 1, 2].map(|i| [0, 1, 2].map(|j| at(first + i * window.rows + j * window.columns)));
-            for (i, of_rows) in POLYNOMIALS.iter().enumerate() {
+            for (i, of_rows) in factors.chunks(3).enumerate() {
                 let row = [0, 1, 2].map(|j| (0..3).map(|l| of_rows[l] * g[l][j]).sum::<f64>());
-                for (j, of_columns) in POLYNOMIALS.iter().enumerate() {
+                for (j, of_columns) in factors.chunks(3).enumerate() {
                     let value: f64 = (0..3).map(|l| row[l] * of_columns[l]).sum();
                     let to = (((i * 6 + j) as u64 * c + channel) * o + made) as usize * 4;
                     bytes[to..to + 4].copy_from_slice(&(value as f32).to_le_bytes());
@@ -460,7 +462,7 @@ fn weights_of_row(
         let sum = t.k.op(ScalarOp::Fma, &[g[1], factor[1], sum], DType::F32);
         t.k.op(ScalarOp::Fma, &[g[2], factor[2], sum], DType::F32)
     });
-    for (j, value) in t.weights(sums).into_iter().enumerate() {
+    for (j, value) in t.weights(&Points::SQUARE, sums).into_iter().enumerate() {
         t.body.push(Stmt::Store { buf: to, index: write.offset((j as u64 * of_point) as i64), value });
     }
     let inside = each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]);

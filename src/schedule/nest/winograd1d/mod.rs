@@ -15,7 +15,8 @@ use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
-use crate::schedule::winograd1d::{RESULTS, Winograd1d};
+use crate::schedule::points::RESULTS;
+use crate::schedule::winograd1d::Winograd1d;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
@@ -224,7 +225,7 @@ impl<'a> Scheduler<'a> {
             let mut t = Transform::new(&mut e.k, lanes);
             let read = |t: &mut Transform, j: u64| t.expr(Expr::Load(sums, from.offset((j * apart) as i64)));
             let read: Vec<ExprId> = (0..w.points.count()).map(|j| read(&mut t, j)).collect();
-            let values = t.results_at(&w.points, &read);
+            let values = t.results(&w.points, &read);
             let done = t.registers(RESULTS);
             for (i, value) in values.into_iter().enumerate() {
                 t.set(done, i as u64, value);
@@ -320,7 +321,7 @@ fn inputs_of_tile(
     let mut t = Transform::new(k, lanes);
     let read: Vec<ExprId> =
         (0..w.points.count() as i64).map(|i| t.expr(Expr::Load(left, from.offset(i * next)))).collect();
-    for (j, value) in t.inputs_at(&w.points, &read).into_iter().enumerate() {
+    for (j, value) in t.inputs(&w.points, &read).into_iter().enumerate() {
         let index = first.add(&channel).offset(j as i64 * apart as i64);
         t.body.push(Stmt::Store { buf: to, index, value });
     }
