@@ -36,12 +36,13 @@ impl Width {
                 cuts.push(Cut { first, blocks: 1, lanes: left.next_power_of_two(), kind });
                 break;
             }
-            let blocks = left / lanes;
-            if blocks > 0 {
-                cuts.push(Cut { first, blocks, lanes, kind: LoopKind::Vector });
+            match left / lanes {
+                0 => lanes = (lanes / 2).max(1),
+                blocks => {
+                    cuts.push(Cut { first, blocks, lanes, kind: LoopKind::Vector });
+                    first += blocks * lanes;
+                }
             }
-            first += blocks * lanes;
-            lanes = (lanes / 2).max(1);
         }
         cuts
     }
