@@ -7,7 +7,7 @@ use super::points::RESULTS;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::stored::{self, Stored};
-use crate::target::{Method, Target, Trial};
+use crate::target::{Method, Target};
 use crate::tensor::DType;
 
 /// Elements that a tile reads along each axis.
@@ -61,11 +61,7 @@ impl Winograd {
     fn method(&self, target: &Target) -> (String, Method) {
         let form = self.form(target);
         let of_model = if self.gain(target.lanes(4)) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-        let method = match (target.tuning.methods.get(&form), target.tuning.trial) {
-            (Some(&measured), _) => measured,
-            (None, Trial::OtherMethod) => of_model.other(),
-            (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
-        };
+        let method = target.tuning.method(&form, of_model);
         (form, method)
     }
 

@@ -5,7 +5,7 @@ use super::points::{Points, RESULTS};
 use super::winograd;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::target::{Method, Target, Trial};
+use crate::target::{Method, Target};
 use crate::tensor::{DType, Tensor};
 
 /// Taps of a group of a long window: those of the next begin a tile farther.
@@ -85,9 +85,9 @@ impl Winograd1d {
     /// What the tuned choices call this convolution.
     fn form(&self, target: &Target) -> String {
         let Winograd1d { along, across, images, phases, inputs, outputs, .. } = self;
-        let results = self.others(&self.size) * self.size[self.axis];
+        let (lines, results) = (self.others(&self.size), self.size[self.axis]);
         format!(
-            "{} f32 convolution taps={along}x{across} dilation={phases} images={images} results={results} inputs={inputs} outputs={outputs}",
+            "{} f32 convolution along={along} across={across} dilation={phases} images={images} lines={lines} results={results} inputs={inputs} outputs={outputs}",
             target.cpu
         )
     }
@@ -95,11 +95,7 @@ impl Winograd1d {
     fn method(&self, target: &Target) -> (String, Method) {
         let form = self.form(target);
         let of_model = if self.gain(target.lanes(4)) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-        let method = match (target.tuning.methods.get(&form), target.tuning.trial) {
-            (Some(&measured), _) => measured,
-            (None, Trial::OtherMethod) => of_model.other(),
-            (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
-        };
+        let method = target.tuning.method(&form, of_model);
         (form, method)
     }
     /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.

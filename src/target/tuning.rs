@@ -68,6 +68,14 @@ pub struct Tuning {
 }
 
 impl Tuning {
+    /// How the convolution of that name is done: as measured, else as the model has it, unless the other way is to be measured.
+    pub fn method(&self, form: &str, of_model: Method) -> Method {
+        match (self.methods.get(form), self.trial) {
+            (Some(&measured), _) => measured,
+            (None, Trial::OtherMethod) => of_model.other(),
+            (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
+        }
+    }
     /// The rows of a file. Errors: `Code::BadOption` for the first line that is none, or a file of another kind.
     pub fn parse(text: &str) -> Result<Tuning> {
         let mut tuning = Tuning::default();

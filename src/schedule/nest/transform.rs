@@ -4,6 +4,12 @@ use crate::scalar::ScalarOp;
 use crate::schedule::points::{Points, RESULTS};
 use crate::tensor::DType;
 
+/// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
+/// a cache.
+pub fn apart(n: u64) -> u64 {
+    if n.is_multiple_of(512) { n + 16 } else { n }
+}
+
 /// The transforms of one row or column, as statements on registers.
 pub struct Transform<'k> {
     /// The kernel that they are part of.

@@ -8,7 +8,7 @@ use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, sha
 use super::element::Elements;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
-use super::transform::Transform;
+use super::transform::{Transform, apart};
 use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -32,12 +32,6 @@ const FEW_GROUPS: u64 = 4;
 /// What those may have with wide panels, and how many vectors narrow ones have.
 const MOST_WEIGHTS: u64 = 256 << 10;
 const NARROW: u64 = 2;
-
-/// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
-/// a cache.
-fn apart(n: u64) -> u64 {
-    if n.is_multiple_of(512) { n + 16 } else { n }
-}
 
 /// Some of the channels that a convolution reads.
 #[derive(Clone, Debug)]

@@ -4,8 +4,9 @@ use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shar
 use super::super::element::Elements;
 use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
+use super::super::transform::apart;
 use super::super::{each, label};
-use super::{Plane, Window, apart, inputs_of_tile, products};
+use super::{Plane, Window, inputs_of_tile, products};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;

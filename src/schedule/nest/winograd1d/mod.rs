@@ -7,7 +7,7 @@ mod strips;
 use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, shares};
 use super::element::Elements;
 use super::tile::{Cover, Part, Tile};
-use super::transform::Transform;
+use super::transform::{Transform, apart};
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -24,12 +24,6 @@ use bytes::Bytes;
 
 /// Panels from which on threads need no parts of the points.
 const ENOUGH_PANELS: u64 = 4;
-
-/// How far points are apart that have `n` elements each: not by a number that would put all of them into the same lines of
-/// a cache.
-fn apart(n: u64) -> u64 {
-    if n.is_multiple_of(512) { n + 16 } else { n }
-}
 
 /// Where the transformed inputs lie: `[point][image][positions along the other axes][phase][tile][channel]`.
 struct Tiles {
