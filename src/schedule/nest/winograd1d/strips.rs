@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 1280 << 10;
 /// Fewest bands, so that threads share them.
 const FEW_BANDS: u64 = 8;
 /// Most tiles of a strip, and fewest.
-const TILES: [u64; 2] = [32, 8];
+const TILES: [u64; 2] = [16, 8];
 
 /// How a convolution is cut.
 #[derive(Clone, Debug)]
