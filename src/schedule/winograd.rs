@@ -59,10 +59,7 @@ impl Winograd {
 
     /// The measured way, else what is expected to be faster, unless the other one is to be measured.
     fn method(&self, target: &Target) -> (String, Method) {
-        let form = self.form(target);
-        let of_model = if self.gain(target.lanes(4)) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-        let method = target.tuning.method(&form, of_model);
-        (form, method)
+        chosen(self.form(target), self.gain(target.lanes(4)), target)
     }
 
     /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
@@ -80,6 +77,30 @@ impl Winograd {
     }
 }
 
+/// How the convolution of that name is done, where the direct way is predicted to take `gain` times as long as the other.
+pub(super) fn chosen(form: String, gain: f64, target: &Target) -> (String, Method) {
+    let of_model = if gain >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
+    let method = target.tuning.method(&form, of_model);
+    (form, method)
+}
+
+/// Whether convolution `id` has f32 numbers, one group, features last, as many of them as fill vectors, and windows without
+/// holes in the input that begin at or before its first element.
+pub(super) fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
+    let [x, w] = comp[id].operands[..] else { return false };
+    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
+    let even = |axis: usize| kernel.dims[axis] >= FEWEST_CHANNELS && kernel.dims[axis].is_multiple_of(lanes);
+    [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3]
+        && result.elements() > 0
+        && (d.feature_group_count, d.batch_group_count) == (1, 1)
+        && d.window.iter().all(|w| w.lhs_dilate == 1 && !w.reversal && w.pad_low >= 0)
+        && d.input_feature + 1 == input.rank()
+        && d.output_feature + 1 == result.rank()
+        && d.kernel_output_feature + 1 == kernel.rank()
+        && even(d.kernel_input_feature)
+        && even(d.kernel_output_feature)
+}
+
 /// The convolution `id`, where it is done this way.
 pub fn choose(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
     let found = possible(comp, id, target)?;
@@ -93,38 +114,24 @@ pub fn method(comp: &Computation, id: InstId, target: &Target) -> Option<(String
 
 /// The convolution `id`, where it can be done this way.
 fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
-    let lanes = target.lanes(4);
     let Op::Convolution(d) = &comp[id].op else { return None };
-    let [x, w] = comp[id].operands[..] else { return None };
+    let is_square = d.window.len() == 2 && d.window.iter().all(|w| w.size == 3 && w.stride == 1 && w.rhs_dilate == 1);
+    if !is_square || !is_plain(comp, id, d, target.lanes(4)) {
+        return None;
+    }
+    let w = comp[id].operands[1];
     let weights = match &comp[w].op {
         Op::Constant(Literal::Array(numbers)) => Stored { numbers: numbers.clone(), scales: None },
         _ => stored::find(comp, w).filter(|s| s.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]))?,
     };
-    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
-    let plain = |d: &ConvDims| {
-        d.feature_group_count == 1
-            && d.batch_group_count == 1
-            && d.window.len() == 2
-            && d.window.iter().all(|w| {
-                w.size == 3 && w.stride == 1 && w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.pad_low >= 0
-            })
-    };
-    let floats = [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3];
-    let minor = d.input_feature + 1 == input.rank()
-        && d.output_feature + 1 == result.rank()
-        && d.kernel_output_feature + 1 == kernel.rank();
-    if !plain(d) || !floats || !minor || result.elements() == 0 {
-        return None;
-    }
+    let (kernel, result) = (comp.array(w), comp.array(id));
     let size = [result.dims[d.output_spatial[0]], result.dims[d.output_spatial[1]]];
-    let found = Winograd {
+    Some(Winograd {
         weights,
         images: result.dims[d.output_batch],
         size,
         tiles: size.map(|n| n.div_ceil(RESULTS)),
         inputs: kernel.dims[d.kernel_input_feature],
         outputs: kernel.dims[d.kernel_output_feature],
-    };
-    let even = |n: u64| n >= FEWEST_CHANNELS && n.is_multiple_of(lanes);
-    (even(found.inputs) && even(found.outputs)).then_some(found)
+    })
 }

@@ -6,15 +6,10 @@ use super::winograd;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::target::{Method, Target};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 /// Taps of a group of a long window: those of the next begin a tile farther.
 const GROUP: u64 = RESULTS;
-/// Fewest terms of a sum: below, the transforms dominate.
-const FEWEST_CHANNELS: u64 = 16;
-/// Least predicted time of the direct way over that of this one.
-const LEAST_GAIN: f64 = 1.15;
-
 /// Vectors of a panel of weights.
 const PANEL: u64 = 4;
 /// Bytes of weights that stay in a second-level cache of a megabyte.
@@ -93,10 +88,7 @@ impl Winograd1d {
     }
     /// The measured way, else what is expected to be faster, unless the other one is to be measured.
     fn method(&self, target: &Target) -> (String, Method) {
-        let form = self.form(target);
-        let of_model = if self.gain(target.lanes(4)) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-        let method = target.tuning.method(&form, of_model);
-        (form, method)
+        winograd::chosen(self.form(target), self.gain(target.lanes(4)), target)
     }
     /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
     fn gain(&self, lanes: u64) -> f64 {
@@ -128,27 +120,20 @@ pub fn method(comp: &Computation, id: InstId, target: &Target) -> Option<(String
 /// The convolution `id` along the axis of its window where most is won, where it can be done this way and not along two at once.
 fn best(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd1d> {
     let Op::Convolution(d) = &comp[id].op else { return None };
-    if winograd::method(comp, id, target).is_some() {
+    if !winograd::is_plain(comp, id, d, target.lanes(4)) || winograd::method(comp, id, target).is_some() {
         return None;
     }
-    let all = (0..d.window.len()).filter_map(|axis| possible(comp, id, d, axis, target.lanes(4)));
+    let all = (0..d.window.len()).filter_map(|axis| possible(comp, id, d, axis));
     all.max_by(|x, y| x.gain(target.lanes(4)).total_cmp(&y.gain(target.lanes(4))))
 }
 
-fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize, lanes: u64) -> Option<Winograd1d> {
-    let [x, w] = comp[id].operands[..] else { return None };
+/// The plain convolution `id` along one axis of its window, where that has taps one behind the other.
+fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize) -> Option<Winograd1d> {
+    let w = comp[id].operands[1];
     let Op::Constant(Literal::Array(weights)) = &comp[w].op else { return None };
-    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
-    let plain = d.feature_group_count == 1
-        && d.batch_group_count == 1
-        && d.window.iter().all(|w| w.lhs_dilate == 1 && !w.reversal && w.pad_low >= 0);
-    let floats = [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3];
-    let minor = d.input_feature + 1 == input.rank()
-        && d.output_feature + 1 == result.rank()
-        && d.kernel_output_feature + 1 == kernel.rank();
+    let (kernel, result) = (comp.array(w), comp.array(id));
     let (along, size) = (&d.window[axis], d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<_>>());
-    let whole_phases = size[axis].is_multiple_of(along.rhs_dilate);
-    if !plain || !floats || !minor || result.elements() == 0 || along.stride != 1 || !whole_phases {
+    if along.stride != 1 || !size[axis].is_multiple_of(along.rhs_dilate) {
         return None;
     }
     let (taps, groups) = match along.size {
@@ -156,7 +141,7 @@ fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize, lanes: u6
         size => (GROUP, size.div_ceil(GROUP)),
     };
     let reach = |(w, &n): (&WindowDim, &u64)| (n - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1;
-    let found = Winograd1d {
+    Some(Winograd1d {
         weights: weights.clone(),
         axis,
         taps,
@@ -171,7 +156,5 @@ fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize, lanes: u6
         outputs: kernel.dims[d.kernel_output_feature],
         along: along.size,
         across: d.window.iter().enumerate().filter(|(i, _)| *i != axis).map(|(_, w)| w.size).product(),
-    };
-    let even = |n: u64| n >= FEWEST_CHANNELS && n.is_multiple_of(lanes);
-    (even(found.inputs) && even(found.outputs)).then_some(found)
+    })
 }
