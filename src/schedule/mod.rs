@@ -158,6 +158,11 @@ impl<'a> Scheduler<'a> {
         self.program.buffers.push(Buffer { dtype, elements, place: Place::Workspace(0) })
     }
 
+    /// Memory on the stack of the one kernel that uses it.
+    fn on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
+        self.program.buffers.push(Buffer { dtype, elements, place: Place::Stack })
+    }
+
     fn fresh(&mut self, shape: &Shape) -> Value {
         let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
         Value { leaves, layout: None }

@@ -11,11 +11,10 @@ use super::{each, label, narrow, rows};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Move, Plan, Role, Rows, demand};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::LoopOrder;
-use crate::tensor::DType;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
@@ -138,8 +137,8 @@ impl<'a> Scheduler<'a> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
         let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
-        let from = self.on_stack(types[0], block);
-        let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block) };
+        let from = self.on_stack(types[0], block.height * block.stride);
+        let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
         let first = scope.plan.anchor[block.scores].unwrap_or(block.scores);
         let source = self.value(scope, comp[first].operands[0])?.only()?;
         let mut made = self.product(scope, first, source)?;
@@ -169,11 +168,6 @@ impl<'a> Scheduler<'a> {
         blocks.close(&mut e.k, body);
         self.launch(e.k, steps);
         Ok(())
-    }
-
-    fn on_stack(&mut self, dtype: DType, block: &Block) -> BufId {
-        let elements = block.height * block.stride;
-        self.program.buffers.push(Buffer { dtype, elements, place: Place::Stack })
     }
 
     /// What is between the two products, for each row of a block.

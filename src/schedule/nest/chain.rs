@@ -15,7 +15,7 @@ use super::{each, label, narrow};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
-use crate::kernel::{self, BufId, Buffer, Index, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Index, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::phases::Phase;
 use crate::schedule::{Scheduler, Scope, Value, refuse, winograd, winograd1d};
@@ -176,7 +176,7 @@ impl<'a> Scheduler<'a> {
             width: self.width(DType::F32),
         };
         let elements = rows.held * rows.stride;
-        rows.buf = self.program.buffers.push(Buffer { dtype: DType::F32, elements, place: kernel::Place::Stack });
+        rows.buf = self.on_stack(DType::F32, elements);
         let mut e = Elements::new(id, label(comp, id));
         let made = self.strip(scope, &mut e, chain, (&rows, d), steps)?;
         let extent = result.dims[d.output_spatial[0]];

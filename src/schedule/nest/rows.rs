@@ -6,7 +6,7 @@ use super::{convert, each, label, simple_fold};
 use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::index::reshape;
-use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, LoopKind, Place, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::{Fate, Plan, Role, Rows, demand};
 use crate::schedule::{Scheduler, Scope, Value, refuse};
@@ -189,8 +189,7 @@ impl<'a> Scheduler<'a> {
         let mut k = Row { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone(), held };
         for &m in passes.kept.keys() {
             let dtype = comp.array(m).dtype;
-            let buffer = Buffer { dtype, elements: r.columns, place: Place::Stack };
-            k.buffers.insert(m, self.program.buffers.push(buffer));
+            k.buffers.insert(m, self.on_stack(dtype, r.columns));
         }
         let mut body = Vec::new();
         let last = passes.after(id);

@@ -6,7 +6,7 @@ use super::pairs::{Order, load_right, pair_loops};
 use super::{convert, each};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
-use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, RegId, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::{Scheduler, Scope, Value};
@@ -297,8 +297,7 @@ impl<'a> Scheduler<'a> {
         if let Some(first) =
             part.rows.first().map(|r| r.1.clone()).filter(|first| part.looped && in_a_row(&part, first))
         {
-            let stack =
-                self.program.buffers.push(Buffer { dtype, elements: rows * width(&bands), place: Place::Stack });
+            let stack = self.on_stack(dtype, rows * width(&bands));
             body.extend(spilled(e, &bands, &sums, rows, stack));
             let at = e.k.var(rows);
             let row = first.add(&Index::var(at));

@@ -24,6 +24,8 @@ use bytes::Bytes;
 
 /// Panels from which on threads need no parts of the points.
 const ENOUGH_PANELS: u64 = 4;
+/// What a panel of weights, or a strip, may have on the stack.
+const MOST_STACK: u64 = 64 << 10;
 
 /// Where the transformed inputs lie: `[point][image][positions along the other axes][phase][tile][channel]`.
 struct Tiles {
@@ -130,13 +132,20 @@ impl<'a> Scheduler<'a> {
         let halves = if panels >= ENOUGH_PANELS { 1 } else { 2 };
         let own = w.points.count().div_ceil(halves);
         let factors = self.factors_1d(w);
-        let of_panel = apart(w.terms() * panel);
-        let packed = self.buffer(DType::F32, panels * halves * of_panel);
+        let of_panel = w.terms() * panel;
+        let on_stack = 4 * of_panel <= MOST_STACK;
+        let packed = match on_stack {
+            true => self.on_stack(DType::F32, of_panel),
+            false => self.buffer(DType::F32, panels * halves * of_panel),
+        };
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
         let (p, half, at, point) = (k.var(panels), k.var(halves), k.var(own), k.var(w.points.count()));
-        let b = Index::var(p).scale(halves as i64).add(&Index::var(half)).scale(of_panel as i64);
+        let b = match on_stack {
+            true => Index::default(),
+            false => Index::var(p).scale(halves as i64).add(&Index::var(half)).scale(of_panel as i64),
+        };
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let column = columns.at.scale(panel as i64);

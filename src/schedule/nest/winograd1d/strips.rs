@@ -1,12 +1,12 @@
 //! Winograd's method along one axis strip by strip: some tiles of a line, or of a few short lines, are transformed, multiplied
-//! and transformed back before the next ones begin. Bands of strips, each with memory of its own, are the chunks. For windows
-//! that lie along one line, and weights that stay near when they are transformed by a kernel before.
+//! and transformed back before the next ones begin, all of it on the stack. Strips are the chunks. For windows that lie along one
+//! line, and weights that stay near when they are transformed by a kernel before.
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::super::element::Elements;
 use super::super::tile::{Part, Tile};
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{inputs_of_tile, weights_1d};
+use super::{MOST_STACK, inputs_of_tile, weights_1d};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
@@ -22,12 +22,10 @@ use crate::tensor::DType;
 const FAR_BYTES: u64 = 256 << 10;
 /// What weights may have, which every strip reads, so that they and a strip stay in a second-level cache of a megabyte.
 const NEAR_BYTES: u64 = 640 << 10;
-/// What all strips may have that are under way at once.
-const MOST_BYTES: u64 = 1280 << 10;
-/// Fewest bands, so that threads share them.
-const FEW_BANDS: u64 = 8;
+/// Fewest strips, so that threads share them.
+const FEW_STRIPS: u64 = 8;
 /// Most tiles of a strip, and fewest.
-const TILES: [u64; 2] = [16, 8];
+const TILES: [u64; 2] = [16, 6];
 
 /// How a convolution is cut.
 #[derive(Clone, Debug)]
@@ -38,8 +36,6 @@ pub(super) struct Strips {
     tiles: u64,
     /// Strips of the tiles of a line.
     of_line: u64,
-    /// Strips of a band; the last may have fewer.
-    own: u64,
     /// All strips.
     count: u64,
     tile: Tile,
@@ -47,9 +43,6 @@ pub(super) struct Strips {
 }
 
 impl Strips {
-    fn bands(&self) -> u64 {
-        self.count.div_ceil(self.own)
-    }
     /// Tiles that the strip reads of each line.
     fn reads(&self, w: &Winograd1d) -> u64 {
         self.tiles + w.groups - 1
@@ -62,12 +55,12 @@ impl Strips {
         [self.lines * self.reads(w) * w.inputs, self.lines * self.tiles * self.panel()].map(apart)
     }
     fn bytes(&self, w: &Winograd1d) -> u64 {
-        4 * w.points.count() * self.bands() * self.apart(w).iter().sum::<u64>()
+        4 * w.points.count() * self.apart(w).iter().sum::<u64>()
     }
 }
 
 /// The products of a strip.
-fn products(w: &Winograd1d, strips: &Strips, bands: u64, (left, of_inputs): (BufId, u64), of_sums: u64) -> Contraction {
+fn products(w: &Winograd1d, strips: &Strips, (left, of_inputs): (BufId, u64), of_sums: u64) -> Contraction {
     let of = |extent: u64, a: u64| Axis { extent, a: a as i64, b: 0 };
     Contraction {
         dtype: DType::F32,
@@ -75,7 +68,7 @@ fn products(w: &Winograd1d, strips: &Strips, bands: u64, (left, of_inputs): (Buf
         right: Right::Buffer(left),
         a0: 0,
         b0: 0,
-        batch: vec![of(bands * w.points.count(), of_inputs)],
+        batch: vec![of(w.points.count(), of_inputs)],
         rows: vec![of(strips.lines, strips.reads(w) * w.inputs), of(strips.tiles, w.inputs)],
         columns: vec![Axis { extent: strips.panel(), a: 0, b: 1 }],
         sum: vec![Axis { extent: w.terms(), a: 1, b: 1 }],
@@ -100,14 +93,13 @@ impl<'a> Scheduler<'a> {
             let together = if of_line == 1 { (most / tiles).clamp(1, lines) } else { 1 };
             let count = lines.div_ceil(together) * of_line;
             let tile = Tile { high: 1, wide: 1, vectors: 1, lanes: 1 };
-            let own = count.div_ceil(FEW_BANDS);
-            let mut strips = Strips { lines: together, tiles, of_line, own, count, tile, form: String::new() };
+            let mut strips = Strips { lines: together, tiles, of_line, count, tile, form: String::new() };
             let none = BufId(0);
-            let c = products(w, &strips, 1, (none, 0), 0);
+            let c = products(w, &strips, (none, 0), 0);
             (_, strips.tile, strips.form) = self.tile_1d(w, &c);
             strips
         };
-        let fits = |s: &Strips| s.bands() >= FEW_BANDS && s.bytes(w) <= MOST_BYTES && s.bytes(w) + weights < whole;
+        let fits = |s: &Strips| s.count >= FEW_STRIPS && s.bytes(w) <= MOST_STACK && weights < whole;
         (TILES[1]..=TILES[0]).rev().map(cut).find(fits)
     }
 
@@ -125,34 +117,31 @@ impl<'a> Scheduler<'a> {
         let points = w.points.count();
         let (panel, [of_inputs, of_sums]) = (strips.panel(), strips.apart(w));
         let packed = self.weights_of_panels(d, w, strips, &label(scope.comp, ids.0), steps);
-        let inputs = self.buffer(DType::F32, strips.bands() * points * of_inputs);
-        let sums = Value { leaves: vec![self.buffer(DType::F32, strips.bands() * points * of_sums)], layout: None };
-        let c = products(w, strips, strips.bands(), (inputs, of_inputs), of_sums);
+        let inputs = self.on_stack(DType::F32, points * of_inputs);
+        let sums = Value { leaves: vec![self.on_stack(DType::F32, points * of_sums)], layout: None };
+        let c = products(w, strips, (inputs, of_inputs), of_sums);
         let (rows, _, _) = self.tile_1d(w, &c);
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
-        let (band, strip) = (k.var(strips.bands()), k.var(strips.own));
-        let (number, p) = (k.var(strips.bands() * strips.own), k.var(w.outputs.div_ceil(panel)));
+        let (number, p) = (k.var(strips.count), k.var(w.outputs.div_ceil(panel)));
         let place = Place::new(k, w, strips, number, [strips.reads(w), w.reads()]);
         let from = place.read(d, w, input);
         let next = w.phases as i64 * input.strides[d.input_spatial[w.axis]];
-        let of_band = Index::var(band).scale(points as i64);
-        let first = place.at(strips.reads(w)).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
+        let first = place.at(strips.reads(w)).scale(w.inputs as i64);
         let tile = inputs_of_tile(k, self.lanes(DType::F32), w, (left, from, next), (inputs, first, of_inputs));
         let mut body = vec![place.around(k, (w, strips), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
-            let (point, batch) = (e.k.var(points), e.k.var(strips.bands() * points));
+            let point = e.k.var(points);
             let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
             let b = of_panel.scale(apart(w.terms() * panel) as i64);
             let right = Part { b, packed, panel, columns: columns.count, ..Part::default() };
-            let made = self.sums_1d(scope, &mut e, ids, &c, (&rows, strips.tile), batch, &right, &sums)?;
-            let value = of_band.add(&Index::var(point));
-            let mut inside = vec![each(point, LoopKind::Seq, vec![Stmt::Let { var: batch, value, body: made }])];
+            let made = self.sums_1d(scope, &mut e, ids, &c, (&rows, strips.tile), point, &right, &sums)?;
+            let mut inside = vec![each(point, LoopKind::Seq, made)];
 
             let place = Place::new(&mut e.k, w, strips, number, [strips.tiles, w.tiles]);
-            let from = place.at(strips.tiles).scale(panel as i64).add(&of_band.scale(of_sums as i64));
+            let from = place.at(strips.tiles).scale(panel as i64);
             let at = place.write(d, w, scope.comp.array(ids.1).rank());
             let line = (w, &at[..], place.phase(), place.tile);
             let made = (columns.at.scale(panel as i64), columns.count);
@@ -164,18 +153,12 @@ impl<'a> Scheduler<'a> {
         }
         body.push(each(p, LoopKind::Seq, panels));
         let k = &mut e.k;
-        let flat = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
-        if strips.bands() * strips.own > strips.count {
-            let cond = k.expr(Expr::Within(flat.clone(), 0, strips.count as i64));
-            body = vec![Stmt::If { cond, body }];
-        }
-        body = vec![Stmt::Let { var: number, value: flat, body }];
         let Tile { high, wide, vectors, lanes } = strips.tile;
         k.chosen = Some((strips.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         let products = 2 * w.terms() * w.outputs;
         k.flops = points * w.rows() * (3 * w.inputs + products + 3 * w.outputs);
         k.direct_flops = Some(w.direct_flops());
-        chunked(k, &[band], vec![each(strip, LoopKind::Seq, body)]);
+        chunked(k, &[number], body);
         self.launch(e.k, steps);
         Ok(())
     }
