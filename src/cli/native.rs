@@ -159,11 +159,11 @@ impl Session {
         if code == 0 { Ok(()) } else { Err(Error::internal("run", format!("the compiled code returned {code}"))) }
     }
 
-    /// One call of an object made with [`crate::codegen::Launches::Observed`]; adds up the launches of each kernel in `spent`.
+    /// One call of an object made with [`crate::codegen::Launches::Observed`], of whose kernels those that are `shared` run on
+    /// all threads; adds up the launches of each kernel in `spent`.
     ///
     /// Errors: an internal error where the object returns a code.
-    pub fn call_observed(&mut self, program: &Program, spent: &mut [Spent]) -> Result<()> {
-        let shared = crate::kernel::shared(program);
+    pub fn call_observed(&mut self, shared: &IdVec<KernelId, bool>, spent: &mut [Spent]) -> Result<()> {
         let mut observer = Observer { pool: self.pool.as_ref(), shared, spent };
         let num_threads = self.pool.as_ref().map_or(1, Pool::threads) as i32;
         let executor =
@@ -260,7 +260,7 @@ pub struct Spent {
 /// What a profiled call's executor knows.
 struct Observer<'a> {
     pool: Option<&'a Pool>,
-    shared: IdVec<KernelId, bool>,
+    shared: &'a IdVec<KernelId, bool>,
     spent: &'a mut [Spent],
 }
 

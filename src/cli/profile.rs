@@ -142,10 +142,11 @@ fn row<'a>(
 /// Errors: those of a call.
 pub fn measure(program: &Program, session: &mut Session, runs: Option<u64>, seconds: f64) -> Result<(Vec<Spent>, u64)> {
     let mut least: Vec<Spent> = Vec::new();
+    let shared = crate::kernel::shared(program);
     let (start, mut calls) = (Instant::now(), 0);
     loop {
         let mut spent = vec![Spent::default(); program.kernels.len()];
-        session.call_observed(program, &mut spent)?;
+        session.call_observed(&shared, &mut spent)?;
         calls += 1;
         if least.is_empty() {
             least.clone_from(&spent);
