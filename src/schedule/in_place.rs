@@ -1,11 +1,11 @@
 //! What may write over an operand: what reads it element for element, and updates, where it is memory of this computation's own
 //! that nothing reads afterwards. A loop that fills a list element by element then copies no list, and a sum with what a layer
-//! skipped, or a product with what squeezes it, moves two arrays and not three.
+//! skipped, or a product with what squeezes it, moves two arrays and not three. Zeros around stay where they are.
 use super::fuse::{Fate, Plan};
 use super::{Scheduler, Scope, Value};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{BufId, Place};
-use crate::schedule::layout::Spot;
+use crate::schedule::layout::{Layout, Spot};
 use crate::util::id_vec::{Id, IdVec};
 
 /// When instructions of a computation run, and when their values are read.
@@ -82,25 +82,37 @@ impl<'a> Scheduler<'a> {
         let anchor = scope.plan.anchor[id].map(|a| &comp[a].op);
         let in_order = matches!(comp[id].op, Op::Elementwise(_))
             && matches!(anchor, None | Some(Op::Dot(_) | Op::Convolution(_)))
-            && scope.spots[id] == Spot::Dense
             && !scope.placed.contains_key(&id)
             && shape.elements() > 0;
         if !in_order {
             return None;
         }
+        // where elements lie must suit those who read the result: dense, or with margins as wide as they need
+        let suits = |layout: Option<&Layout>| match (&scope.spots[id], layout) {
+            (Spot::Dense, None) => true,
+            (Spot::Margin { low, high, made: true }, Some(l)) => {
+                let wide = low.iter().zip(&l.low).chain(high.iter().zip(&l.high)).all(|(least, n)| least <= n);
+                wide && *l == Layout::with_margin(&shape.dims, &l.low, &l.high)
+            }
+            (Spot::Dense | Spot::Margin { .. } | Spot::Part { .. }, _) => false,
+        };
+        let layout = |buf: &BufId| {
+            let mut holders = scope.values.values().filter(|v| v.leaves.contains(buf)).map(|v| v.layout.as_ref());
+            let layout = holders.next()?;
+            holders.all(|l| l == layout).then_some(layout)
+        };
         let free = |buf: &BufId| {
             let buffer = &self.program.buffers[*buf];
-            let mut holders = scope.values.values().filter(|v| v.leaves.contains(buf));
+            let dense = |l: Option<&Layout>| l.is_some() || buffer.elements == shape.elements();
             buffer.dtype == shape.dtype
-                && buffer.elements == shape.elements()
-                && holders.all(|v| v.layout.is_none())
+                && layout(buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
                 && !scope.states.values().any(|b| b == buf)
                 && self.dies(scope, *buf, id)
                 && self.reads_in_step(scope, id, *buf)
         };
         let buf = self.sources(scope, &comp[id].operands).into_iter().find(free)?;
-        Some(Value { leaves: vec![buf], layout: None })
+        Some(Value { leaves: vec![buf], layout: layout(&buf)?.cloned() })
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.
