@@ -32,6 +32,8 @@ const FEW_GROUPS: u64 = 4;
 /// What those may have with wide panels, and how many vectors narrow ones have.
 const MOST_WEIGHTS: u64 = 256 << 10;
 const NARROW: u64 = 2;
+/// What a panel of weights, or a strip, may have on the stack.
+pub(super) const MOST_STACK: u64 = 64 << 10;
 
 /// Some of the channels that a convolution reads.
 #[derive(Clone, Debug)]
@@ -138,13 +140,20 @@ impl<'a> Scheduler<'a> {
         let of_group = panels.div_ceil(groups);
         let of_point = apart(channels * panel);
         let (weights, factors) = self.plain_weights(w);
-        let packed = self.buffer(DType::F32, groups * HALVES * READS * of_point);
+        let on_stack = 4 * READS * of_point <= MOST_STACK;
+        let packed = match on_stack {
+            true => self.on_stack(DType::F32, READS * of_point),
+            false => self.buffer(DType::F32, groups * HALVES * READS * of_point),
+        };
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (group, half) = (e.k.var(groups), e.k.var(HALVES));
         let (p, of_it) = (e.k.var(panels), e.k.var(of_group));
         let (i, j) = (e.k.var(READS / HALVES), e.k.var(READS));
         let row = e.k.var(rows.div_ceil(tile.wide));
-        let of_panel = Index::var(group).scale(HALVES as i64).add(&Index::var(half)).scale((READS * of_point) as i64);
+        let of_panel = match on_stack {
+            true => Index::default(),
+            false => Index::var(group).scale(HALVES as i64).add(&Index::var(half)).scale((READS * of_point) as i64),
+        };
         let of_row = Index::var(half).scale((READS / HALVES) as i64).add(&Index::var(i));
         let point = of_row.scale(READS as i64).add(&Index::var(j));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];

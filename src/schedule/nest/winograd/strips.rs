@@ -1,12 +1,13 @@
 //! Winograd's method strip by strip: some rows of tiles are transformed, multiplied and transformed back before the next ones
-//! begin, so that what is between stays in the second-level cache. Bands of strips, each with memory of its own, are the chunks.
+//! begin, so that what is between stays in the second-level cache. Bands of strips, each with memory of its own, are the chunks;
+//! that of a small strip is on the stack.
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::super::element::Elements;
 use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{Plane, Window, inputs_of_tile, products};
+use super::{MOST_STACK, Plane, Window, inputs_of_tile, products};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
@@ -42,6 +43,8 @@ const A_MEBIBYTE: f64 = 0.03;
 pub struct Strips {
     /// Tiles of a strip, one after another through all rows of all images.
     tiles: u64,
+    /// Whether its memory is on the stack.
+    on_stack: bool,
     /// Strips of a band; the last may have fewer.
     own: u64,
     /// Bands, each with memory of its own.
@@ -77,16 +80,18 @@ impl<'a> Scheduler<'a> {
             let products = read.max(POINTS as f64 * self.predicted(DType::F32, cover));
             let cycles = products + transforms(w, self.lanes(DType::F32), tiles);
             let strips = w.count().div_ceil(tiles);
+            let of_strip = 4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes));
+            let on_stack = of_strip <= MOST_STACK;
             for bands in FEW_BANDS..=2 * FEW_BANDS {
                 let own = strips.div_ceil(bands);
                 let bands = strips.div_ceil(own);
-                let bytes = bands * 4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes));
+                let bytes = if on_stack { 0 } else { bands * of_strip };
                 let time = cycles * (bands.div_ceil(2) * own) as f64;
                 let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
                 let better = best.as_ref().is_none_or(|best| time < best.0);
                 let all = if is_known { bytes } else { bytes + weights };
                 if bands >= FEW_BANDS && bytes <= MOST_BYTES && all < whole && better {
-                    best = Some((time, Strips { tiles, own, bands, tile, form: form.clone() }));
+                    best = Some((time, Strips { tiles, on_stack, own, bands, tile, form: form.clone() }));
                 }
             }
         }
@@ -115,8 +120,11 @@ impl<'a> Scheduler<'a> {
         let panel = strips.tile.vectors * strips.tile.lanes;
         let tiles = strips.tiles;
         let (of_inputs, of_sums) = (apart(tiles * w.inputs), apart(tiles * panel));
-        let inputs = self.buffer(DType::F32, strips.bands * POINTS * of_inputs);
-        let sums = self.buffer(DType::F32, strips.bands * POINTS * of_sums);
+        let mut memory = |of_point: u64| match strips.on_stack {
+            true => self.on_stack(DType::F32, POINTS * of_point),
+            false => self.buffer(DType::F32, strips.bands * POINTS * of_point),
+        };
+        let (inputs, sums) = (memory(of_inputs), memory(of_sums));
         let tiles_and_sums = |right| products(w, tiles, right, (inputs, of_inputs), of_sums);
         let packed = match known {
             Some(weights) => {
@@ -132,7 +140,7 @@ impl<'a> Scheduler<'a> {
         let k = &mut e.k;
         let (band, strip) = (k.var(strips.bands), k.var(strips.own));
         let (number, p) = (k.var(strips.bands * strips.own), k.var(w.outputs.div_ceil(panel)));
-        let of_band = Index::var(band).scale(POINTS as i64);
+        let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(POINTS as i64) };
         let place = Place::new(k, w, strips);
         let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
         let tile = inputs_of_tile(k, self.lanes(DType::F32), d, input, &place.loops, (inputs, first, of_inputs));

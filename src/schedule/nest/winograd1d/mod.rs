@@ -8,6 +8,7 @@ use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merge
 use super::element::Elements;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
+use super::winograd::MOST_STACK;
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -24,8 +25,6 @@ use bytes::Bytes;
 
 /// Panels from which on threads need no parts of the points.
 const ENOUGH_PANELS: u64 = 4;
-/// What a panel of weights, or a strip, may have on the stack.
-const MOST_STACK: u64 = 64 << 10;
 
 /// Where the transformed inputs lie: `[point][image][positions along the other axes][phase][tile][channel]`.
 struct Tiles {

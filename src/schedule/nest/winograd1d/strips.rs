@@ -5,8 +5,9 @@ use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shar
 use super::super::element::Elements;
 use super::super::tile::{Part, Tile};
 use super::super::transform::apart;
+use super::super::winograd::MOST_STACK;
 use super::super::{each, label};
-use super::{MOST_STACK, inputs_of_tile, weights_1d};
+use super::{inputs_of_tile, weights_1d};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
