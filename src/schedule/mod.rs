@@ -98,6 +98,8 @@ struct Scope<'a> {
     chains: HashMap<InstId, nest::Chain>,
     /// Products whose kernel makes their left side too, a block of rows at a time, by the same.
     blocks: HashMap<InstId, nest::Block>,
+    /// 1x1 convolutions whose kernel makes the depthwise window that they read too, row by row, by the same.
+    separables: HashMap<InstId, nest::Separable>,
     spots: IdVec<InstId, Spot>,
     values: HashMap<InstId, Value>,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
@@ -222,6 +224,7 @@ impl<'a> Scheduler<'a> {
         let mut plan = fuse::plan(self.module, comp);
         let chains = self.chains(comp, &mut plan);
         let blocks = self.blocks(comp, &mut plan);
+        let separables = self.separables(comp, &mut plan, |id| chains.contains_key(&id));
         layout::leave_apart(comp, &mut plan, self.target);
         let spots = layout::spots(comp, &plan, self.target);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
@@ -239,8 +242,21 @@ impl<'a> Scheduler<'a> {
             Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
         };
         let stored = stored::widened_by_readers(comp);
-        let mut scope =
-            Scope { comp, plan, chains, blocks, spots, lifetimes, states, borrowed, stored, values, placed, padded };
+        let mut scope = Scope {
+            comp,
+            plan,
+            chains,
+            blocks,
+            separables,
+            spots,
+            lifetimes,
+            states,
+            borrowed,
+            stored,
+            values,
+            placed,
+            padded,
+        };
         for (&p, value) in comp.params.iter().zip(params) {
             scope.values.insert(p, value);
         }

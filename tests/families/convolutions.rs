@@ -1,5 +1,6 @@
 //! Convolutions: `convolution` of one to three dimensions with strides, dilations, paddings and groups, `depthwise`,
-//! `transposed`, `winograd`: 3x3 of stride 1 with many channels, `winograd1d`: other windows with many, and `chain`: a depthwise one after another.
+//! `transposed`, `winograd`: 3x3 of stride 1 with many channels, `winograd1d`: other windows with many, `chain`: a depthwise one after another, and
+//! `separable`: a 1x1 one after a depthwise one.
 use super::common::random::Random;
 use super::folds::{Axis, window_text};
 use super::products::epilogue;
@@ -283,6 +284,59 @@ pub fn chain(r: &mut Random) -> Case {
         }
     }
     t.result(&last, rule);
+    t.finish()
+}
+
+/// A depthwise convolution, and a 1x1 one that reads what it makes, so much that it would not stay near, with what the window
+/// reads perhaps added to it.
+pub fn separable(r: &mut Random) -> Case {
+    let mut t = Text::default();
+    let dtype = DType::F32;
+    let middle = r.of(&[12, 16, 24, 31, 32, 40, 48, 65, 96, 128, 144]);
+    let columns = r.of(&[middle, middle, 8, 9, 16, 17, 24, 32, 48, 65, 130]);
+    let batch = r.of(&[1, 1, 1, 2]);
+    let wide = 1 + r.below(130) as u64;
+    let high = (150_000 / (wide * middle * batch)).max(1) + r.below(4) as u64;
+    let axes: Vec<Axis> =
+        [high, wide].iter().map(|&n| narrowed(r, n, &[1, 2, 3, 3, 3, 5, 5, 7], &[1, 1, 1, 1, 2])).collect();
+    let extents = |of: fn(&Axis) -> u64| axes.iter().map(of).collect::<Vec<u64>>();
+    let dims = |spatial: Vec<u64>, channels: u64| [vec![batch], spatial, vec![channels]].concat();
+    let input = t.param(dtype, &dims(extents(|a| a.input), middle), Fill::Quarters);
+    let input = if r.below(2) == 0 { t.unary("negate", &input) } else { input };
+    let weights = t.constant(r, dtype, &[extents(|a| a.size), vec![1, middle]].concat());
+    let (shape, window) = (dims(extents(|a| a.output), middle), window_text(&axes));
+    let mut near = t.op(
+        dtype,
+        &shape,
+        format_args!(
+            "convolution({}, {}), window={window}, dim_labels=b01f_01io->b01f, feature_group_count={middle}",
+            input.name, weights.name
+        ),
+    );
+    if r.below(2) == 0 {
+        let bias = t.constant(r, dtype, &[middle]);
+        let bias = t.broadcast(&bias, &shape, &[3]);
+        near = t.binary("add", &near, &bias);
+    }
+    if r.below(2) == 0 {
+        let (low, high) = (t.splat(dtype, &shape, "0"), t.splat(dtype, &shape, "6"));
+        near = t.op(dtype, &shape, format_args!("clamp({}, {}, {})", low.name, near.name, high.name));
+    }
+    if r.below(8) == 0 {
+        // read by others too, so that it needs memory
+        t.result(&near, Rule::Bits);
+    }
+    let weights = t.constant(r, dtype, &[1, 1, middle, columns]);
+    let shape = dims(extents(|a| a.output), columns);
+    let mut out = t.op(
+        dtype,
+        &shape,
+        format_args!("convolution({}, {}), window={{size=1x1}}, dim_labels=b01f_01io->b01f", near.name, weights.name),
+    );
+    if shape == input.dims && r.below(2) == 0 {
+        out = t.binary("add", &out, &input);
+    }
+    epilogue(&mut t, r, &out, Rule::Bits);
     t.finish()
 }
 

@@ -34,7 +34,7 @@ families! {
     folds: reduce rows window select_and_scatter scan;
     products: contraction matrix_vector narrow;
     attention: attention;
-    convolutions: convolution depthwise transposed winograd winograd1d chain;
+    convolutions: convolution depthwise transposed winograd winograd1d chain separable;
     order: sort top_k;
     places: gather slices scatter;
     solvers: linalg expanded;

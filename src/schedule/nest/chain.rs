@@ -141,7 +141,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Whether `id` is a contraction of floats with one phase and one group.
-    fn is_product(&self, comp: &Computation, id: InstId, p: &ConvDims) -> bool {
+    pub(super) fn is_product(&self, comp: &Computation, id: InstId, p: &ConvDims) -> bool {
         let floats = comp[id].operands.iter().chain([&id]).all(|&o| comp.array(o).dtype == DType::F32);
         floats
             && p.window.len() == 2
@@ -294,7 +294,7 @@ fn padded_width(comp: &Computation, id: InstId, d: &ConvDims) -> u64 {
 }
 
 /// Whether `id` is a depthwise convolution whose windows leave no row out.
-fn is_window(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
+pub(super) fn is_window(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     d.window.len() == 2
         && d.batch_group_count == 1
         && d.window.iter().all(|w| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0)

@@ -171,6 +171,8 @@ pub(super) enum Held {
     Result(VarId),
     /// A block of rows of the left side: which tile of the block is read.
     Left(VarId),
+    /// One row of pixels of the left side, the tile along the last axis of rows.
+    Row,
 }
 
 impl Strip {
@@ -179,17 +181,19 @@ impl Strip {
         match self.held {
             Held::Pixels(slot) => Index::var(slot),
             Held::Result(number) | Held::Left(number) => Index::var(number).scale(self.tile.wide as i64),
+            Held::Row => Index::default(),
         }
     }
     /// Where it begins.
     fn first(&self) -> Index {
         self.first_row().scale(self.stride as i64)
     }
-    /// Rows of a block.
-    fn block_rows(&self, k: &Kernel) -> Option<u64> {
+    /// Rows of a block, where pixels of a row are `width`.
+    fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
         match self.held {
             Held::Pixels(_) => None,
             Held::Result(number) | Held::Left(number) => Some(k.vars[number] * self.tile.wide),
+            Held::Row => Some(width),
         }
     }
 }
@@ -315,7 +319,7 @@ impl<'a> Scheduler<'a> {
             }
         }
         let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
-        let at_once = strip.and_then(|s| s.block_rows(&e.k)).unwrap_or(product(&rows));
+        let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
         let order = self.order(c, &tile, at_once, (right, n), &form);
         let Tile { high, wide, vectors, lanes } = tile;
         if strip.is_none_or(|s| s.form.is_some()) {

@@ -58,6 +58,9 @@ impl<'a> Scheduler<'a> {
         if let Some(chain) = scope.chains.remove(&id) {
             return self.chain(scope, (id, anchor), &chain, out, steps);
         }
+        if let Some(separable) = scope.separables.remove(&id) {
+            return self.separable(scope, (id, anchor), &separable, out, steps);
+        }
         if let Some(w) = winograd::choose(comp, anchor, self.target) {
             let planes = self.planes(scope, (id, anchor), d, steps)?;
             return self.winograd(scope, (id, anchor), d, &w, &planes, out, steps);

@@ -17,6 +17,7 @@ mod rows;
 mod scan;
 mod scatter;
 mod select_and_scatter;
+mod separable;
 mod sequential;
 mod sort;
 mod strip;
@@ -29,6 +30,7 @@ mod winograd1d;
 
 pub(super) use block::Block;
 pub(super) use chain::Chain;
+pub(super) use separable::Separable;
 
 use super::{Scheduler, Scope, Value, refuse};
 use crate::diag::Result;
