@@ -10,6 +10,7 @@ mod pad;
 mod reduce;
 mod reshape;
 mod slice;
+mod sliced;
 mod transpose;
 mod tuple;
 
@@ -36,7 +37,10 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         Op::Reshape => reshape::simplify(editor, id),
         Op::Transpose(perm) => transpose::simplify(editor, id, &perm),
         Op::Broadcast(map) => broadcast::simplify(editor, id, &map),
-        Op::Slice(dims) => slice::simplify(editor, id, &dims),
+        Op::Slice(dims) => match slice::simplify(editor, id, &dims)? {
+            Some(simpler) => Ok(Some(simpler)),
+            None => sliced::convolution(editor, id, &dims),
+        },
         Op::DynamicSlice(sizes) => slice::dynamic_slice(editor, id, &sizes),
         Op::DynamicUpdateSlice => Ok(slice::dynamic_update_slice(editor, id)),
         Op::Pad(dims) => pad::simplify(editor, id, &dims),
