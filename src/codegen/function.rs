@@ -80,8 +80,10 @@ impl<'a> Function<'a> {
             slots: Vec::new(),
         };
         f.registers();
-        if let Some(var) = kernel.begin {
-            f.bindings[var.index()] = Binding::Name("%begin".to_string());
+        if let Some([first, last]) = kernel.range {
+            f.allocas += "  %last = add i64 %end, -1\n";
+            f.bindings[first.index()] = Binding::Name("%begin".to_string());
+            f.bindings[last.index()] = Binding::Name("%last".to_string());
         }
         match kernel.chunks {
             Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,

@@ -98,6 +98,9 @@ impl Machine<'_> {
             regs: kernel.regs.values().map(filled).collect(),
             memo: HashMap::new(),
         };
+        if let Some([_, last]) = kernel.range {
+            frame.vars[last.index()] = kernel.count() as i64 - 1;
+        }
         match kernel.chunks {
             Some(var) => self.each(&mut frame, var, &kernel.body),
             None => self.stmts(&mut frame, &kernel.body),

@@ -7,6 +7,7 @@ mod access;
 mod append;
 mod eval;
 pub mod index;
+mod parted;
 mod text;
 mod touched;
 mod verify;
@@ -194,9 +195,9 @@ pub struct Kernel {
     pub exprs: IdVec<ExprId, Expr>,
     /// The outermost loop, which chunks are ranges of.
     pub chunks: Option<VarId>,
-    /// A variable that is the first chunk of the range that is being done, for kernels whose chunks find on the stack what the
-    /// one before them left there.
-    pub begin: Option<VarId>,
+    /// Variables that are the first and the last chunk of the range that is being done, for kernels whose chunks find on the
+    /// stack what the one before them left there.
+    pub range: Option<[VarId; 2]>,
     /// The body of the outermost loop.
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.

@@ -4,8 +4,9 @@ use crate::scalar::ScalarOp;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
 
-/// What is less is done before another thread has begun: some 4 µs. To hand over and to wait takes about 1 µs.
-const WORTH_SHARING: u64 = 16_000;
+/// What is less is done before two threads have met: some 1.5 µs. To hand over and to wait takes about half a microsecond, and
+/// what one thread reads that two have made comes slowly from the other's cache.
+const WORTH_SHARING: u64 = 6_000;
 
 /// Bytes that come from or go to other caches in the time of an operation, where a call has not just had them.
 const BYTES_AT_ONCE: u64 = 16;

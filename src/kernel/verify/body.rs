@@ -24,7 +24,7 @@ pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
         let dtype = c.type_of(expr)?;
         c.types.push(dtype);
     }
-    if let Some(var) = kernel.begin {
+    for var in kernel.range.into_iter().flatten() {
         c.open[var.index()] = Some(LoopKind::Seq);
     }
     match kernel.chunks {

@@ -107,7 +107,10 @@ impl<'a> Scheduler<'a> {
         [Some(all), narrow].into_iter().flatten().find_map(|most| {
             let panels = self.chain_panels(comp, (anchor, d), (first, p), most)?;
             let chunks = operand.dims[d.input_batch] * panels.count;
-            let bands = (1..=rows).find(|n| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS).unwrap_or(rows);
+            let fits = |n: &u64| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS;
+            // an even number, of which threads have halves
+            let even = (2..=rows).step_by(2).find(fits).filter(|_| chunks < FEW_CHUNKS);
+            let bands = even.or_else(|| (1..=rows).find(fits)).unwrap_or(rows);
             let again = (bands - 1) * (span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
             let terms = terms(comp, first, p);
             let pays = again as f64 * (terms as f64 + ENDS) / TERMS < operand.elements() as f64 * FAR;

@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 const MOST_TAPS: u64 = 9;
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
+/// Fewest vectors of a group of channels, where threads share those rather than rows: a pixel of fewer is too short a stretch.
+const FEW_VECTORS: u64 = 4;
 
 /// A spatial axis.
 #[derive(Clone, Copy, Debug)]
@@ -212,9 +214,12 @@ impl<'a> Scheduler<'a> {
         // where there are few tiles, threads share the channels too
         let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let blocks = parts.first().map_or(1, |p| p.blocks);
-        let groups = (1..=blocks).find(|&g| blocks.is_multiple_of(g) && g * tiles >= FEW_CHUNKS).unwrap_or(blocks);
+        let enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
+        // a thread that made some of the channels had better read those
+        let apart = (2..=blocks / FEW_VECTORS).find(enough).filter(|_| self.is_by_channel(left, input, d));
+        let groups = apart.unwrap_or((1..=blocks).find(enough).unwrap_or(blocks));
         let group = e.k.var(groups);
-        loops.push(group);
+        loops.insert(if apart.is_some() { 0 } else { loops.len() }, group);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
             for pixels in shares(&mut e.k, number, wide.extent, tile) {
@@ -244,6 +249,12 @@ impl<'a> Scheduler<'a> {
         chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
         Ok(())
+    }
+
+    /// Whether threads shared the channels of `left` when it was made, rather than its rows.
+    fn is_by_channel(&self, left: BufId, input: &Layout, d: &ConvDims) -> bool {
+        let last = d.input_spatial.last().map_or(0, |&axis| input.strides[axis]);
+        self.shared_at(left).is_some_and(|m| m > 0 && m < last)
     }
 
     /// The convolution `anchor` of what lies in `left` as `input` says, or in the `ring` there.

@@ -11,6 +11,7 @@ mod linalg;
 mod narrow;
 mod pack;
 mod pairs;
+mod planes;
 mod pointwise;
 mod reduce;
 mod rows;

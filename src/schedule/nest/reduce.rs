@@ -65,6 +65,17 @@ impl<'a> Scheduler<'a> {
             return Ok(());
         }
         let input_dims = comp.array(folded.inputs[0]).dims.clone();
+        let sums = folded.simple == Some(ScalarOp::Add);
+        if let Some(planes) = self.as_planes(scope, anchor, sums)? {
+            let mut finish = |s: &mut Self, scope: &mut Scope<'a>, e: &mut Elements, channel: &Index| {
+                let mut at = vec![Index::constant(0); dims.len()];
+                if let Some(last) = at.last_mut() {
+                    *last = channel.clone();
+                }
+                s.finished(scope, e, (id, anchor), &at, out)
+            };
+            return self.plane_sums(scope, (id, anchor), &planes, &mut finish, steps);
+        }
         let minor_folded = match folded.op {
             Op::Reduce { dims: axes, .. } => axes.contains(&(input_dims.len().wrapping_sub(1))),
             _ => false,
@@ -139,11 +150,7 @@ impl<'a> Scheduler<'a> {
                 body.push(Stmt::Store { buf, index: index.clone(), value });
             }
         } else {
-            let at = forward(&scope.plan.path[f.anchor], &at, &e.k.vars);
-            let value = self.element(scope, &mut e, id, &at)?;
-            let buf = out.buffer()?;
-            let index = out.layout(&comp.array(id).dims).at(&at);
-            body.push(Stmt::Store { buf, index, value });
+            body.push(self.finished(scope, &mut e, (id, f.anchor), &at, out)?);
         }
         let mut inside = vec![each(lane, cut.kind, body)];
         let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
@@ -158,6 +165,21 @@ impl<'a> Scheduler<'a> {
         e.k.flops = elements * cut.elements() / dims.get(axis).copied().unwrap_or(1).max(1);
         self.launch(e.k, steps);
         Ok(())
+    }
+
+    /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
+    fn finished(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        at: &[Index],
+        out: &Value,
+    ) -> Result<Stmt> {
+        let at = forward(&scope.plan.path[anchor], at, &e.k.vars);
+        let value = self.element(scope, e, id, &at)?;
+        let index = out.layout(&scope.comp.array(id).dims).at(&at);
+        Ok(Stmt::Store { buf: out.buffer()?, index, value })
     }
 
     /// One element after another, by the computation itself; windows skip what lies outside.

@@ -2,7 +2,7 @@
 use super::cut::Width;
 use super::{each, number};
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::layout::Layout;
 use crate::tensor::DType;
@@ -52,7 +52,8 @@ impl Band {
     }
 }
 
-/// The loops that chunks stand for: bands of one panel follow one another.
+/// The loops that chunks stand for: bands of one panel follow one another. Threads that share them have the upper bands of all
+/// panels or the lower ones, which come even and are what kernels of rows read behind this one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chunks {
     pub batch: VarId,
@@ -60,34 +61,69 @@ pub(super) struct Chunks {
     pub band: VarId,
     /// The number of the chunk.
     pub all: VarId,
-    /// That of the first one of a range.
-    pub begin: VarId,
+    /// The first and the last one of a range.
+    pub range: [VarId; 2],
 }
 
 impl Chunks {
     pub(super) fn new(k: &mut Kernel, (batch, panel): (VarId, VarId), bands: u64) -> Chunks {
         let all = k.vars[batch] * k.vars[panel] * bands;
-        Chunks { batch, panel, band: k.var(bands), all: k.var(all), begin: k.var(all) }
+        Chunks { batch, panel, band: k.var(bands), all: k.var(all), range: [k.var(all), k.var(all)] }
+    }
+
+    /// Bands of half a panel, where there are halves.
+    fn of_half(&self, k: &Kernel) -> Option<i64> {
+        let bands = k.vars[self.band] as i64;
+        (bands % 2 == 0).then_some(bands / 2)
+    }
+
+    /// Whether the range has as many chunks as there are, or fewer.
+    fn range_has(&self, k: &mut Kernel, whole: bool) -> ExprId {
+        let more = k.vars[self.all] as i64 - 1;
+        let range = Index::var(self.range[1]).add(&Index::var(self.range[0]).scale(-1));
+        k.expr(if whole { Expr::Within(range, more, more + 1) } else { Expr::Within(range, 0, more) })
     }
 
     /// Whether the rows in memory are none of this band's.
     pub(super) fn is_fresh(&self, k: &mut Kernel) -> ExprId {
         let top = k.expr(Expr::Within(Index::var(self.band), 0, 1));
-        let since = Index::var(self.all).add(&Index::var(self.begin).scale(-1));
+        let since = Index::var(self.all).add(&Index::var(self.range[0]).scale(-1));
         let first = k.expr(Expr::Within(since, 0, 1));
-        k.op(ScalarOp::Or, &[top, first], DType::Pred)
+        let fresh = k.op(ScalarOp::Or, &[top, first], DType::Pred);
+        let Some(half) = self.of_half(k) else { return fresh };
+        let middle = k.expr(Expr::Within(Index::var(self.band), half, half + 1));
+        let shared = self.range_has(k, false);
+        let middle = k.op(ScalarOp::And, &[middle, shared], DType::Pred);
+        k.op(ScalarOp::Or, &[fresh, middle], DType::Pred)
+    }
+
+    /// The number of a chunk in the order of panels: its own where one thread does all.
+    fn place(&self, k: &mut Kernel) -> Index {
+        let own = Index::var(self.all);
+        let Some(half) = self.of_half(k) else { return own };
+        let all = k.vars[self.all] as i64;
+        let (lower, number) = (own.div(all / 2, &k.vars), own.rem(all / 2, &k.vars));
+        let (panel, band) = (number.div(half, &k.vars), number.rem(half, &k.vars));
+        let shared = panel.scale(2 * half).add(&lower.scale(half)).add(&band);
+        let whole = self.range_has(k, true);
+        let [own, shared] = [own, shared].map(|x| k.expr(Expr::Number(x, DType::S64)));
+        let place = k.op(ScalarOp::Select, &[whole, own, shared], DType::S64);
+        Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(place))), 0, all - 1))
     }
 
     /// Makes `body` that of the kernel.
     pub(super) fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
+        let place = k.var(k.vars[self.all]);
         let mut stride = 1;
         for v in [self.band, self.panel, self.batch] {
             let n = k.vars[v] as i64;
-            let value = Index::var(self.all).div(stride, &k.vars).rem(n, &k.vars);
+            let value = Index::var(place).div(stride, &k.vars).rem(n, &k.vars);
             body = vec![Stmt::Let { var: v, value, body }];
             stride *= n;
         }
-        (k.chunks, k.begin, k.body) = (Some(self.all), Some(self.begin), body);
+        let value = self.place(k);
+        body = vec![Stmt::Let { var: place, value, body }];
+        (k.chunks, k.range, k.body) = (Some(self.all), Some(self.range), body);
     }
 }
 

@@ -1,0 +1,89 @@
+//! How the chunks of a kernel share what it writes.
+use super::{Atom, BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::util::id_vec::IdVec;
+
+impl Kernel {
+    /// How far from what the first chunk begins to write of `buf` the middle one begins: less than a row where chunks are parts
+    /// of rows, else a number of rows. None where there are not two chunks or addresses are not known.
+    pub fn middle_of(&self, buf: BufId) -> Option<i64> {
+        let chunk = self.chunks.filter(|_| self.count() > 1)?;
+        let at = |number: u64| {
+            let mut values: IdVec<VarId, i64> = self.vars.values().map(|_| 0).collect();
+            values[chunk] = number as i64;
+            self.first_store(&self.body, buf, &mut values)
+        };
+        Some(at(self.count() / 2)? - at(0)?)
+    }
+
+    /// Where the first store to `buf` goes in the first round of all loops, whatever conditions say.
+    fn first_store(&self, body: &[Stmt], buf: BufId, values: &mut IdVec<VarId, i64>) -> Option<i64> {
+        body.iter().find_map(|s| match s {
+            Stmt::Store { buf: to, index, .. } if *to == buf => self.index_at(index, values),
+            Stmt::For { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+                self.first_store(body, buf, values)
+            }
+            Stmt::Let { var, value, body } => {
+                values[*var] = self.index_at(value, values)?;
+                self.first_store(body, buf, values)
+            }
+            Stmt::Store { .. } | Stmt::Set { .. } => None,
+        })
+    }
+
+    fn index_at(&self, index: &Index, values: &IdVec<VarId, i64>) -> Option<i64> {
+        let mut sum = index.constant;
+        for (atom, factor) in &index.terms {
+            let term = match atom {
+                Atom::Var(v) => values[*v],
+                Atom::Div(x, n) => self.index_at(x, values)?.div_euclid(*n),
+                Atom::Rem(x, n) => self.index_at(x, values)?.rem_euclid(*n),
+                Atom::Clamp(x, low, high) => self.index_at(x, values)?.clamp(*low, *high),
+                Atom::Value(e) => self.number_at(*e, values)?,
+            };
+            sum += term * factor;
+        }
+        Some(sum)
+    }
+
+    /// The value of what chooses between indices.
+    fn number_at(&self, id: ExprId, values: &IdVec<VarId, i64>) -> Option<i64> {
+        match &self.exprs[id] {
+            Expr::Number(x, _) => self.index_at(x, values),
+            Expr::Within(x, low, high) => self.index_at(x, values).map(|x| i64::from((*low..*high).contains(&x))),
+            Expr::Op(ScalarOp::Select, args, _) => match args[..] {
+                [cond, yes, no] => self.number_at(if self.number_at(cond, values)? != 0 { yes } else { no }, values),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::DType;
+    use crate::util::id_vec::Id;
+
+    #[test]
+    fn panels_and_rows_are_told_apart() {
+        let buf = BufId::from_index(0);
+        let mut k = Kernel::default();
+        let (all, panel, row) = (k.var(40), k.var(4), k.var(10));
+        let value = k.expr(Expr::Const(DType::F32, 0));
+        let index = Index::var(panel).scale(16).add(&Index::var(row).scale(64));
+        let store = Stmt::Store { buf, index, value };
+        let chunks = |k: &Kernel, first: VarId, second: VarId| {
+            let n = k.vars[second] as i64;
+            let inner = Stmt::Let { var: second, value: Index::var(all).rem(n, &k.vars), body: vec![store.clone()] };
+            vec![Stmt::Let { var: first, value: Index::var(all).div(n, &k.vars), body: vec![inner] }]
+        };
+        assert_eq!(k.middle_of(buf), None);
+        k.chunks = Some(all);
+        k.body = chunks(&k, panel, row);
+        assert_eq!(k.middle_of(buf), Some(2 * 16));
+        k.body = chunks(&k, row, panel);
+        assert_eq!(k.middle_of(buf), Some(5 * 64));
+    }
+}
