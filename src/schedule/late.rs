@@ -1,7 +1,30 @@
 //! What is computed from nothing is made where it is first read: the zeros that the list of a second layer starts as take no
-//! memory while the first layer runs.
-use crate::hlo::{Computation, InstId, Op};
+//! memory while the first layer runs, and each layer starts with zeros of its own, which become its list.
+use crate::hlo::{Computation, InstId, Module, Op};
 use crate::util::id_vec::IdVec;
+
+/// The module with a broadcast of its own for each part of a tuple that is one of a constant: memory that nothing else reads
+/// becomes that of a loop, and what several loops start as would be copied for each. `None` where none is shared.
+pub fn apart(module: &Module) -> Option<Module> {
+    let mut out = None;
+    for (id, comp) in module.comps.iter() {
+        let users = comp.users();
+        let mut taken: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
+        for tuple in comp.post_order().into_iter().filter(|&t| comp[t].op == Op::Tuple) {
+            for (number, &o) in comp[tuple].operands.iter().enumerate() {
+                let given = matches!(comp[o].op, Op::Broadcast(_))
+                    && matches!(comp[comp[o].operands[0]].op, Op::Constant(_))
+                    && users[o].iter().all(|&u| comp[u].op == Op::Tuple);
+                if given && std::mem::replace(&mut taken[o], true) {
+                    let comp = &mut out.get_or_insert_with(|| module.clone()).comps[id];
+                    let own = comp.insts.push(comp.insts[o].clone());
+                    comp.insts[tuple].operands[number] = own;
+                }
+            }
+        }
+    }
+    out
+}
 
 /// An order of execution: post order, but what needs no parameter comes right before its first reader.
 pub fn order(comp: &Computation) -> Vec<InstId> {

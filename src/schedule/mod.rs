@@ -38,8 +38,10 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         results: lowered.results.clone(),
         ..Program::default()
     };
-    let halved = halves::cut(&lowered.module, target);
-    let module = halved.as_ref().unwrap_or(&lowered.module);
+    let apart = late::apart(&lowered.module);
+    let module = apart.as_ref().unwrap_or(&lowered.module);
+    let halved = halves::cut(module, target);
+    let module = halved.as_ref().unwrap_or(module);
     let (weights, spare_bytes) = (Weights::default(), spare_bytes(module));
     let mut s = Scheduler { module, target, program, weights, depth: 0, spare_bytes };
     let mut args = Vec::new();
