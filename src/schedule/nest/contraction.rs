@@ -96,7 +96,7 @@ const FEWEST_PAIRS: u64 = 4;
 const BANDS: u64 = 2;
 
 /// Chunks that a kernel should have, so that threads share it evenly.
-const ENOUGH_CHUNKS: u64 = 16;
+pub(super) const ENOUGH_CHUNKS: u64 = 16;
 
 /// Neighbouring axes that step through memory without a gap become one.
 pub(super) fn merged(axes: &[Axis]) -> Vec<Axis> {
@@ -145,6 +145,8 @@ pub(super) struct Nest {
     pub order: LoopOrder,
     /// Whether threads had better have bands of rows each.
     in_bands: bool,
+    /// What packs the right side of a batch, if not a kernel of its own.
+    packs: Vec<Stmt>,
     pub body: Vec<Stmt>,
 }
 
@@ -226,6 +228,12 @@ impl<'a> Scheduler<'a> {
         if nest.in_bands {
             body = nest.grid.in_bands(&mut e.k, &mut loops, body);
         }
+        if !nest.packs.is_empty() {
+            let inner = loops.iter().rev().filter(|&&v| v != nest.grid.batch);
+            body = inner.fold(body, |body, &v| vec![each(v, LoopKind::Seq, body)]);
+            body.splice(0..0, nest.packs);
+            loops = vec![nest.grid.batch];
+        }
         chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
         Ok(())
@@ -278,14 +286,22 @@ impl<'a> Scheduler<'a> {
             None => Order::Plain,
         };
         let panel = tile.vectors * tile.lanes;
-        let packed = self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?;
+        let batch = e.k.var(product(&c.batch));
+        let near = match (strip, c.sums_apart) {
+            (None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, n.div_ceil(panel))),
+            (Some(_), _) | (_, Some(_)) => None,
+        };
+        let (packed, packs) = match near {
+            Some(near) => near,
+            None => (self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?, Vec::new()),
+        };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let looped =
             pixels.is_none() && c.sums_apart.is_none() && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
-            batch: e.k.var(product(&c.batch)),
+            batch,
             outer: outer.iter().map(|x| e.k.var(x.extent)).collect(),
             tile: e.k.var(tiled.div_ceil(tall)),
             panel: e.k.var(n.div_ceil(panel)),
@@ -328,8 +344,9 @@ impl<'a> Scheduler<'a> {
         e.k.flops += 2 * k * n * product(&rows) * product(&c.batch);
         e.k.direct_flops = c.direct_flops;
         let moved = product(&rows) * (k + n) * size;
-        let in_bands = (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved);
-        Ok(Nest { grid, order, in_bands, body })
+        let in_bands =
+            packs.is_empty() && (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved);
+        Ok(Nest { grid, order, in_bands, packs, body })
     }
 
     /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.

@@ -1,5 +1,7 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, offset_of, product, shares};
+use super::contraction::{
+    Axis, Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, offset_of, product, shares,
+};
 use super::each;
 use super::pairs::Order;
 use crate::diag::{Error, Result};
@@ -12,6 +14,8 @@ use bytes::Bytes;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
+/// What a batch may have on the stack.
+const MOST_STACK: u64 = 16 << 10;
 
 impl Scheduler<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
@@ -50,11 +54,9 @@ impl Scheduler<'_> {
                 let to = self.buffer(dtype, total);
                 let lanes = self.lanes(dtype);
                 let source = Source { c, sum, from: *from, own };
-                let is_turned = c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1);
-                // columns that lie apart have a line of terms each
-                let few = if is_turned { FEW_TERMS } else { 1 };
+                let few = if is_turned(c) { FEW_TERMS } else { 1 };
                 let dims = [batch, panels, k, panel];
-                let kernel = match !is_turned && n.is_multiple_of(panel) {
+                let kernel = match !is_turned(c) && n.is_multiple_of(panel) {
                     true => source.straight(to, dims, lanes),
                     false => source.by_panel((to, dtype), dims, (n, few), lanes),
                 };
@@ -62,6 +64,34 @@ impl Scheduler<'_> {
                 Ok(made(to, None))
             }
         }
+    }
+
+    /// The panels of one batch on the stack, and what packs them there, where batches are enough for threads and each has a
+    /// small right side of its own.
+    pub(super) fn pack_near(
+        &mut self,
+        k: &mut Kernel,
+        c: &Contraction,
+        sum: &[Axis],
+        b: VarId,
+        (panel, panels): (u64, u64),
+    ) -> Option<(Panels, Vec<Stmt>)> {
+        let Right::Buffer(from) = c.right else { return None };
+        let (n, terms, batch) = (product(&c.columns), product(sum), product(&c.batch));
+        let dtype = self.program.buffers[from].dtype;
+        let elements = panels.checked_mul(terms)?.checked_mul(panel)?;
+        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
+        if !own || batch < ENOUGH_CHUNKS || elements.checked_mul(dtype.bytes() as u64)? > MOST_STACK {
+            return None;
+        }
+        let buf = self.on_stack(dtype, elements);
+        let few = if is_turned(c) { FEW_TERMS } else { 1 };
+        let source = Source { c, sum, from, own };
+        let dims = [batch, panels, terms, panel];
+        let lanes = self.lanes(dtype);
+        let ([p, round], body) = source.panels(k, (buf, dtype, &Index::default()), (b, dims), (n, few), lanes);
+        let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
+        Some((Panels { buf, batch: 0, panel: terms * panel, scales: None }, body))
     }
 
     /// The panels of a constant.
@@ -103,6 +133,11 @@ impl Scheduler<'_> {
     }
 }
 
+/// Whether columns lie apart, so that each has a line of terms.
+fn is_turned(c: &Contraction) -> bool {
+    c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
+}
+
 /// What is packed at run time.
 struct Source<'c> {
     c: &'c Contraction,
@@ -140,18 +175,33 @@ impl Source<'_> {
         k
     }
 
-    /// The kernel for any columns: of as many of them as a vector has at most `most` terms are taken before the next columns,
-    /// so that no line is fetched again where a column's terms share one.
-    fn by_panel(&self, (to, dtype): (BufId, DType), dims: [u64; 4], (n, most): (u64, u64), lanes: u64) -> Kernel {
+    /// The kernel for any columns.
+    fn by_panel(&self, to: (BufId, DType), dims: [u64; 4], columns: (u64, u64), lanes: u64) -> Kernel {
         let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
-        let [batch, panels, terms, panel] = dims;
+        let b = k.var(dims[0]);
+        let first = Index::var(b).scale((dims[1] * dims[2] * dims[3]) as i64);
+        let ([p, round], inside) = self.panels(&mut k, (to.0, to.1, &first), (b, dims), columns, lanes);
+        chunked(&mut k, &[b, p, round], inside);
+        k
+    }
+
+    /// The panels of batch `b` from element `first` on, and the loops around: of as many columns as a vector has at most `most`
+    /// terms are taken before the next columns, so that no line is fetched again where a column's terms share one.
+    fn panels(
+        &self,
+        k: &mut Kernel,
+        (to, dtype, first): (BufId, DType, &Index),
+        (b, [batch, panels, terms, panel]): (VarId, [u64; 4]),
+        (n, most): (u64, u64),
+        lanes: u64,
+    ) -> ([VarId; 2], Vec<Stmt>) {
         let few = (1..=most).rfind(|f| terms.is_multiple_of(*f)).unwrap_or(1);
-        let (b, p, round, i) = (k.var(batch), k.var(panels), k.var(terms / few), k.var(few));
+        let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));
-        let row = Index::var(b).scale((panels * terms * panel) as i64).add(&term.scale(panel as i64));
-        let zero = super::number(&mut k, dtype, 0.0);
+        let row = first.add(&term.scale(panel as i64));
+        let zero = super::number(k, dtype, 0.0);
         let mut inside = Vec::new();
-        for share in shares(&mut k, p, n, panel) {
+        for share in shares(k, p, n, panel) {
             let first = row.add(&share.at.scale((terms * panel) as i64));
             let mut body = Vec::new();
             for (from, to_column) in [(0, share.count), (share.count, panel)] {
@@ -162,20 +212,19 @@ impl Source<'_> {
                 let column = Index::var(j).offset(from as i64);
                 let value = if from == 0 {
                     let column = share.at.scale(panel as i64).add(&column);
-                    let source = self.at(&k, (&Index::var(b), batch), (&term, terms), (&column, n));
+                    let source = self.at(k, (&Index::var(b), batch), (&term, terms), (&column, n));
                     k.expr(Expr::Load(self.from, source))
                 } else {
                     zero
                 };
                 let store = Stmt::Store { buf: to, index: first.add(&column), value };
-                for (tile, vector) in super::pointwise::vectors(&mut k, &[store], j, lanes) {
+                for (tile, vector) in super::pointwise::vectors(k, &[store], j, lanes) {
                     body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
                 }
             }
-            inside.extend(guarded(&mut k, &[&share], body));
+            inside.extend(guarded(k, &[&share], body));
         }
-        chunked(&mut k, &[b, p, round], inside);
-        k
+        ([p, round], inside)
     }
 }
 
