@@ -199,8 +199,9 @@ impl<'a> Scheduler<'a> {
     fn tiles(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
         let mut all = Vec::new();
         let mut lanes = self.lanes(dtype);
-        while lanes >= 1 {
-            for vectors in 1..=cover.most_vectors(lanes) {
+        let (least, most) = if self.is_pair(dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
+        while lanes >= least {
+            for vectors in 1..=cover.most_vectors(lanes).min(most) {
                 // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
                 // A product that is added by another instruction needs registers of its own.
                 let apart = if self.target.fma { 0 } else { 4 };
@@ -234,6 +235,16 @@ impl<'a> Scheduler<'a> {
             lanes /= 2;
         }
         all
+    }
+
+    /// Whether the columns are one whole vector of AVX-512 and a narrower one, which are better two panels: beside one another 8
+    /// rows of them, or of three half vectors, take 13.8 and 12.9 cycles a term where 12 are enough, apart 12 rows 19 of 18, so
+    /// that products of 17, 22 and 24 columns are 7 to 9 % faster. With two whole vectors before the narrower one nothing is lost.
+    fn is_pair(&self, dtype: DType, cover: Cover) -> bool {
+        let lanes = self.lanes(dtype);
+        let several = cover.height * cover.width > 1;
+        let is_wide = self.target.level() == crate::target::Level::Avx512 && lanes > 1;
+        is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
     }
 
     /// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.
