@@ -25,8 +25,8 @@ use std::collections::HashMap;
 
 /// Most bytes of rows on the stack.
 const MOST_BYTES: u64 = 64 << 10;
-/// Bytes of an operand that stay in a second-level cache of a megabyte until they are read.
-const NEAR_BYTES: u64 = 512 << 10;
+/// Bytes of an operand that a second-level cache of a megabyte keeps until they are read, with the weights and its margin.
+const NEAR_BYTES: u64 = 192 << 10;
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
 /// Fewest vectors of a panel that is narrower than it had to be: one alone is multiplied at the speed of its loads.

@@ -6,6 +6,7 @@ use super::cut::Cut;
 use super::element::Elements;
 use super::{each, label, number};
 use crate::diag::Result;
+use crate::hlo::attrs::WindowDim;
 use crate::hlo::{InstId, Op};
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
@@ -39,11 +40,17 @@ impl<'a> Scheduler<'a> {
     /// The sum `anchor`, where it is one over planes whose rows were shared.
     pub(super) fn as_planes(&mut self, scope: &mut Scope<'a>, anchor: InstId, sums: bool) -> Result<Option<Planes>> {
         let comp = scope.comp;
-        let (Op::Reduce { dims: axes, .. }, [input, init]) = (&comp[anchor].op, &comp[anchor].operands[..]) else {
-            return Ok(None);
-        };
+        let [input, init] = &comp[anchor].operands[..] else { return Ok(None) };
         let array = comp.array(*input);
         let dims = &array.dims;
+        let axes: Vec<usize> = match &comp[anchor].op {
+            Op::Reduce { dims, .. } => dims.clone(),
+            // one window over all
+            Op::ReduceWindow { window, .. } if comp.array(anchor).elements() == dims.last().copied().unwrap_or(1) => {
+                (0..dims.len()).filter(|&d| dims[d] > 1 && is_whole(&window[d], dims[d])).collect()
+            }
+            _ => return Ok(None),
+        };
         let Some(last) = dims.len().checked_sub(1) else { return Ok(None) };
         let Some(axis) = dims.iter().position(|&n| n != 1) else { return Ok(None) };
         let all = (0..last).all(|d| dims[d] == 1 || axes.contains(&d)) && !axes.contains(&last) && axis < last;
@@ -141,6 +148,11 @@ impl<'a> Scheduler<'a> {
         chunked(&mut e.k, &[band, group], vec![each(lane, cut.kind, start)]);
         Ok(e.k)
     }
+}
+
+/// Whether a window is as long as its axis and not padded.
+fn is_whole(w: &WindowDim, n: u64) -> bool {
+    w.size == n && w.rhs_dilate == 1 && w.lhs_dilate == 1 && w.pad_low == 0 && w.pad_high == 0
 }
 
 /// What stores the sum of a channel, by its number.
