@@ -264,3 +264,17 @@ fn what_stays_near_or_is_dear_to_make_twice_has_memory() {
         assert_eq!(counts(&p), (3, 1), "{}", tfaot::kernel::print(&p));
     }
 }
+
+#[test]
+fn what_a_layer_of_one_row_reads_is_asked_for_by_the_product_before_it() {
+    let p = program(
+        "x = f32[28,320] parameter(0)\n w = f32[320,1280] constant({...})\n v = f32[1280,1000] constant({...})\n\
+         y = f32[28,1280] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n zero = f32[] constant(0)\n\
+         s = f32[1280] reduce(y, zero), dimensions={0}, to_apply=max\n r = f32[1,1280] reshape(s)\n\
+         ROOT d = f32[1,1000] dot(r, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
+    );
+    let text = tfaot::kernel::print(&p);
+    let asked: std::collections::BTreeSet<&str> =
+        text.lines().filter_map(|l| l.trim().strip_prefix("prefetch ")?.split('[').next()).collect();
+    assert_eq!(asked.len(), 2, "its own panels and those of the layer: {text}");
+}

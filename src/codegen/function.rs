@@ -284,6 +284,11 @@ impl<'a> Function<'a> {
                 Ok(())
             }
             Stmt::Store { buf, index, value } => self.store(*buf, index, *value),
+            Stmt::Prefetch { buf, index } => {
+                let at = self.address(*buf, index)?;
+                self.line(&format!("call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)"));
+                Ok(())
+            }
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(*value)?;
                 let info = self.kernel.regs[*reg];

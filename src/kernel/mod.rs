@@ -101,6 +101,13 @@ pub enum Stmt {
         /// This value.
         value: ExprId,
     },
+    /// Asks for an element's line of memory to be brought near; reads nothing, and the index may lie outside of the buffer.
+    Prefetch {
+        /// Of this buffer.
+        buf: BufId,
+        /// This element.
+        index: Index,
+    },
     /// Writes a register; `at` is a constant once loops are unrolled.
     Set {
         /// The register array.
@@ -204,6 +211,8 @@ pub struct Kernel {
     pub flops: u64,
     /// What direct sums would take where it takes part in another method (Winograd's).
     pub direct_flops: Option<u64>,
+    /// Constants that it reads once from the first to the last, and from far away where nothing asked for them before.
+    pub streamed: Option<BufId>,
     /// What product it is and what was chosen for its loops, where there was a choice.
     pub chosen: Option<(String, Choice)>,
     /// Which convolution it is of and how that is done, where there was a choice.
@@ -345,7 +354,7 @@ fn stores<'k>(all: &'k [Stmt], out: &mut Vec<(BufId, &'k Index)>) {
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
                 stores(body, out)
             }
-            Stmt::Set { .. } => {}
+            Stmt::Set { .. } | Stmt::Prefetch { .. } => {}
         }
     }
 }

@@ -63,6 +63,9 @@ fn stmts(out: &mut String, k: &Kernel, all: &[Stmt], depth: usize) {
             Stmt::Store { buf, index: at, value } => {
                 let _ = writeln!(out, "{pad}b{}[{}] = {}", buf.0, index(k, at), expr(k, *value));
             }
+            Stmt::Prefetch { buf, index: at } => {
+                let _ = writeln!(out, "{pad}prefetch b{}[{}]", buf.0, index(k, at));
+            }
             Stmt::Set { reg, at, value } => {
                 let _ = writeln!(out, "{pad}r{}[{}] = {}", reg.0, index(k, at), expr(k, *value));
             }

@@ -1,4 +1,5 @@
 //! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
+mod ahead;
 mod fuse;
 mod halves;
 mod in_place;
@@ -60,6 +61,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     s.program.weights = std::mem::take(&mut s.weights).finish();
     together::gather(&mut s.program);
     joined::join(&mut s.program);
+    ahead::ask(&mut s.program);
     memory_plan::plan(&mut s.program)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     crate::kernel::verify(&s.program)?;

@@ -191,6 +191,11 @@ impl<'k> Walk<'k> {
                     self.out.stores.push((*buf, index));
                     self.stored.insert(*buf);
                 }
+                Stmt::Prefetch { index, .. } => {
+                    let mut from = Vec::new();
+                    super::body::for_values(index, &mut |e| from.push(e));
+                    self.read(from);
+                }
                 Stmt::Set { value, .. } => self.read(vec![*value]),
                 Stmt::If { cond, body } | Stmt::While { cond, body } => {
                     self.read(vec![*cond]);

@@ -1,5 +1,6 @@
 //! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
+use super::ahead::Ahead;
 use super::element::Elements;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
@@ -306,6 +307,13 @@ impl<'a> Scheduler<'a> {
             tile: e.k.var(tiled.div_ceil(tall)),
             panel: e.k.var(n.div_ceil(panel)),
         };
+        let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
+        let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
+        let order = self.order(c, &tile, at_once, (right, n), &form);
+        let tiles = Ahead::is_worth(right, order == LoopOrder::Panels && strip.is_none()).then(|| grid.rows());
+        if product(&rows) * product(&c.batch) == 1 && !matches!(c.right, Right::Buffer(_)) {
+            e.k.streamed = Some(packed.buf);
+        }
         let mut body = Vec::new();
         for column in shares(&mut e.k, grid.panel, n, panel) {
             for row in shares(&mut e.k, grid.tile, tiled, tall) {
@@ -316,8 +324,13 @@ impl<'a> Scheduler<'a> {
                 let of_batch = if packed.batch > 0 { n } else { 0 };
                 let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
                 let first = column.at.scale(panel as i64).offset(c.first_column as i64);
+                let ahead = tiles.as_ref().and_then(|tiles| {
+                    let place = tiles.iter().map(|&v| if v == grid.tile { row.at.clone() } else { Index::var(v) });
+                    Ahead::of_panel(&e.k, tiles, place.collect(), b.offset(packed.panel as i64), (k, panel))
+                });
                 let part = Part {
                     b,
+                    ahead,
                     packed: packed.buf,
                     order: lying,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
@@ -334,9 +347,6 @@ impl<'a> Scheduler<'a> {
                 body.extend(guarded(&mut e.k, &[&column, &row], inside));
             }
         }
-        let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
-        let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
-        let order = self.order(c, &tile, at_once, (right, n), &form);
         let Tile { high, wide, vectors, lanes } = tile;
         if strip.is_none_or(|s| s.form.is_some()) {
             e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
@@ -485,11 +495,16 @@ impl<'a> Scheduler<'a> {
 impl Grid {
     /// The loops from outside inwards.
     fn loops(&self, order: LoopOrder) -> Vec<VarId> {
-        let rows = self.outer.iter().copied().chain([self.tile]);
+        let rows = self.rows().into_iter();
         match order {
             LoopOrder::Panels => [self.batch, self.panel].into_iter().chain(rows).collect(),
             LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
         }
+    }
+
+    /// Those over rows.
+    fn rows(&self) -> Vec<VarId> {
+        self.outer.iter().copied().chain([self.tile]).collect()
     }
 
     /// The rows in bands, which become the outermost loop of `loops`.

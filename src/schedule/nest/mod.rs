@@ -1,4 +1,5 @@
 //! HLO to loop nests, one file a family.
+mod ahead;
 mod block;
 mod chain;
 mod contraction;

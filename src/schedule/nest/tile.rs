@@ -1,5 +1,6 @@
 //! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
 //! epilogue follows at once.
+use super::ahead::Ahead;
 use super::contraction::{Axis, Contraction, Coordinates, product};
 use super::element::Elements;
 use super::pairs::{Order, load_right, pair_loops};
@@ -118,6 +119,8 @@ pub struct Part {
     pub column: Index,
     /// Columns that the result has here.
     pub columns: u64,
+    /// What is asked for while the tile is summed.
+    pub ahead: Option<Ahead>,
     /// The number of the batch.
     pub batch: Index,
     /// Columns of a vector.
@@ -144,6 +147,7 @@ impl Default for Part {
             scales: None,
             column: zero(),
             columns: 1,
+            ahead: None,
             batch: zero(),
             lanes: 1,
             moved: zero(),
@@ -649,6 +653,8 @@ fn sum_loops(
                 }
             }
         }
+        let asked = part.ahead.as_ref().and_then(|ahead| ahead.at(&position, u, right_type));
+        inside.extend(asked.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
         for (r, (away, _)) in part.rows.iter().enumerate() {
             let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + away)));
             let value = convert(&mut e.k, value, left_type, dtype);

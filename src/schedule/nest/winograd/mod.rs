@@ -179,9 +179,7 @@ impl<'a> Scheduler<'a> {
                     columns: columns.count,
                     batch: point.clone(),
                     lanes: tile.lanes,
-                    moved: Index::default(),
-                    near: None,
-                    looped: false,
+                    ..Part::default()
                 };
                 let product = self.tile_body(scope, &mut e, ids, c, &c.sum, part, &nowhere, sums)?;
                 products.extend(guarded(&mut e.k, &[&share], product));

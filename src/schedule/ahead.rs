@@ -1,0 +1,83 @@
+//! Weights that a product of one row reads once, at the speed of the memory that holds them, are asked for in the products before
+//! it, which multiply most of the time: byte for byte beside the panels that those ask for themselves.
+use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Program, Step, Stmt};
+
+/// Least bytes that are asked for so early: less stays in a second-level cache, or comes from the third in no time.
+const LEAST_BYTES: u64 = 512 << 10;
+
+/// Adds to kernels what later ones will read.
+pub fn ask(program: &mut Program) {
+    let launches: Vec<KernelId> = program.steps.iter().filter_map(launched).collect();
+    for (i, &reader) in launches.iter().enumerate() {
+        let Some(weights) = program.kernels[reader].streamed else { continue };
+        if bytes(&program.buffers[weights]) >= LEAST_BYTES {
+            before(program, &launches[..i], weights);
+        }
+    }
+}
+
+fn launched(step: &Step) -> Option<KernelId> {
+    match step {
+        Step::Launch(kernel) => Some(*kernel),
+        Step::While { .. } | Step::Branch { .. } | Step::Together(_) => None,
+    }
+}
+
+fn bytes(buffer: &Buffer) -> u64 {
+    buffer.elements * buffer.dtype.bytes() as u64
+}
+
+/// Has `weights` asked for by the last of `launches` that ask for panels: the last of it by the last of them.
+fn before(program: &mut Program, launches: &[KernelId], weights: BufId) {
+    let (Place::Weights(start), mut left) = (program.buffers[weights].place, bytes(&program.buffers[weights])) else {
+        return;
+    };
+    for &id in launches.iter().rev() {
+        let asked = asked(&program.kernels[id], &program.kernels[id].body);
+        let Some((panels, first)) = asked.iter().copied().reduce(|x, y| (x.0, x.1.min(y.1))) else { continue };
+        if asked.iter().any(|a| a.0 != panels) {
+            continue; // it asks for those of another product
+        }
+        let own = &program.buffers[panels];
+        let (dtype, size) = (own.dtype, own.dtype.bytes() as u64);
+        let part = bytes(own).min(left) / size * size;
+        left -= part;
+        let place = Place::Weights(start + left);
+        let slice = program.buffers.push(Buffer { dtype, elements: part / size, place });
+        beside(&mut program.kernels[id].body, (panels, first), slice);
+        if left < size {
+            return;
+        }
+    }
+}
+
+/// What statements of `kernel` ask for: the buffer, and the first element in it.
+fn asked(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
+    let one = |s: &Stmt| match s {
+        Stmt::Prefetch { buf, index } => vec![(*buf, index.range(&kernel.vars).0)],
+        Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+            asked(kernel, body)
+        }
+        Stmt::Store { .. } | Stmt::Set { .. } => vec![],
+    };
+    body.iter().flat_map(one).collect()
+}
+
+/// Wherever an element of `panels` is asked for, that of `more` is too, counted from element `first` of those.
+fn beside(body: &mut Vec<Stmt>, (panels, first): (BufId, i64), more: BufId) {
+    let mut added = Vec::new();
+    for (i, s) in body.iter_mut().enumerate() {
+        match s {
+            Stmt::Prefetch { buf, index } if *buf == panels => {
+                added.push((i, Stmt::Prefetch { buf: more, index: index.offset(-first) }));
+            }
+            Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+                beside(body, (panels, first), more)
+            }
+            Stmt::Prefetch { .. } | Stmt::Store { .. } | Stmt::Set { .. } => {}
+        }
+    }
+    for (i, s) in added.into_iter().rev() {
+        body.insert(i, s);
+    }
+}

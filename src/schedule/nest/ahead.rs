@@ -1,0 +1,55 @@
+//! What tiles ask for ahead of its use. While they pass one after another over a panel of the right side, each asks for its share
+//! of the next panel, so that this comes from far memory while they multiply, and not all in the first of its tiles.
+use crate::kernel::index::linear;
+use crate::kernel::{Index, Kernel, VarId};
+use crate::tensor::DType;
+
+/// Least bytes of a right side whose panels are asked for: less is near after the first use.
+const LEAST_BYTES: u64 = 64 << 10;
+
+/// Most tiles that share a panel: with more, what comes from far is little of what they do.
+const MOST_TILES: u64 = 64;
+
+/// Bytes that come at once.
+const LINE: u64 = 64;
+
+/// The share of one tile.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    /// Its first element.
+    first: Index,
+    /// Elements a term of the sum.
+    each: u64,
+}
+
+impl Ahead {
+    /// Whether the panels of a right side of so many bytes are worth asking for; `pass` is whether rows pass them.
+    pub fn is_worth(bytes: u64, pass: bool) -> bool {
+        pass && bytes >= LEAST_BYTES
+    }
+
+    /// The share of the tile at `place` of the loops `tiles` over rows, of a panel that begins at `next` and has `terms` times
+    /// `columns` elements.
+    pub fn of_panel(
+        k: &Kernel,
+        tiles: &[VarId],
+        place: Vec<Index>,
+        next: Index,
+        (terms, columns): (u64, u64),
+    ) -> Option<Ahead> {
+        let extents: Vec<u64> = tiles.iter().map(|&v| k.vars[v]).collect();
+        let all: u64 = extents.iter().product();
+        if !(2..=MOST_TILES).contains(&all) {
+            return None;
+        }
+        let each = columns.div_ceil(all);
+        Some(Ahead { first: next.add(&linear(&place, &extents).scale((each * terms) as i64)), each })
+    }
+
+    /// What to ask for in step `u` of those that are done at once from term `position` on: nothing where that line was asked for.
+    pub fn at(&self, position: &Index, u: u64, dtype: DType) -> Option<Index> {
+        let line = |u: u64| u * self.each * dtype.bytes() as u64 / LINE;
+        let is_new = u == 0 || line(u) > line(u - 1);
+        is_new.then(|| self.first.add(&position.offset(u as i64).scale(self.each as i64)))
+    }
+}
