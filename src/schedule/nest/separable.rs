@@ -13,7 +13,7 @@ use super::{each, label, narrow};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Op};
-use crate::kernel::{self, BufId, Buffer, Index, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Index, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::layout::Layout;
 use crate::schedule::phases::Phase;
@@ -134,7 +134,7 @@ impl<'a> Scheduler<'a> {
         let Op::Convolution(d) = &comp[window].op else { return Err(refuse(comp, window, "")) };
         let operand = comp.array(producer).clone();
         let elements = operand.dims[d.output_spatial[1]] * separable.stride;
-        let row = self.program.buffers.push(Buffer { dtype: DType::F32, elements, place: kernel::Place::Stack });
+        let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = Elements::new(id, label(comp, id));
         let (left, at) = self.padded(scope, (producer, window), comp[window].operands[0], d, steps)?;
