@@ -333,22 +333,7 @@ fn what_is_sliced_away_behind_a_1x1_convolution_is_not_computed() {
     let after = optimised(|b| {
         let (x, skipped) = (param(b, &[1, 1, 12, 4]), param(b, &[1, 12, 4]));
         let w = weight(b, &[1, 1, 4, 4], 3);
-        let one = WindowDim { size: 1, ..WindowDim::default() };
-        let dims = ConvDims {
-            window: vec![one, one],
-            input_batch: 0,
-            input_feature: 3,
-            input_spatial: vec![1, 2],
-            kernel_input_feature: 2,
-            kernel_output_feature: 3,
-            kernel_spatial: vec![0, 1],
-            output_batch: 0,
-            output_feature: 3,
-            output_spatial: vec![1, 2],
-            feature_group_count: 1,
-            batch_group_count: 1,
-        };
-        let made = b.add_inst(Op::Convolution(Box::new(dims)), &[x, w]);
+        let made = conv(b, x, w, 1);
         let made = b.reshape(made, &[1, 12, 4]);
         let sum = b.add(made, skipped);
         b.slice_axis(sum, 1, 5, 8)

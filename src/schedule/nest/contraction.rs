@@ -94,7 +94,7 @@ const LONG_EPILOGUE: u64 = 48;
 const FEWEST_PAIRS: u64 = 4;
 
 /// Bands of rows that threads may share, where panels pass them one after another.
-const BANDS: u64 = 2;
+pub(super) const BANDS: u64 = 2;
 
 /// Chunks that a kernel should have, so that threads share it evenly.
 pub(super) const ENOUGH_CHUNKS: u64 = 16;

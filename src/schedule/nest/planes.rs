@@ -1,7 +1,7 @@
 //! Sums over planes of pixels that threads made in bands of rows: the sums of each band, by the thread that has it near, then
 //! those of the bands together. A thread that takes some of the channels instead reads half of them from another core, and takes
 //! them from the core where the next kernel wants them. The bands are the same whatever the number of threads.
-use super::contraction::chunked;
+use super::contraction::{BANDS, chunked};
 use super::cut::Cut;
 use super::element::Elements;
 use super::{each, label, number};
@@ -14,8 +14,6 @@ use crate::schedule::fuse::Fate;
 use crate::schedule::{Scheduler, Scope};
 use crate::tensor::DType;
 
-/// Bands of rows, as products have them.
-const BANDS: u64 = 2;
 /// Most vectors of channels that are summed side by side.
 const SIDE_BY_SIDE: u64 = 4;
 /// Fewest elements of planes whose sums are worth another kernel.
