@@ -4,14 +4,14 @@
 //! the largest arrays of a transformer, have no memory of their own. Blocks of rows are the chunks.
 //!
 //! Rows are whole, and each element is added up as the three kernels alone do it: the bits are the same.
-use super::contraction::{Axis, Contraction, Held, Nest, Strip, merged, product};
+use super::contraction::{Axis, Contraction, Held, Nest, Strip, below, merged, numbered, product};
 use super::element::Elements;
 use super::tile::{Cover, MOST_ROWS, Tile};
 use super::{each, label, narrow, rows};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Move, Plan, Role, Rows, demand};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::LoopOrder;
@@ -222,11 +222,8 @@ impl Blocks {
 
     /// `nest` for the tiles of the block, counted by `number`.
     fn tiles(&self, k: &mut Kernel, nest: Nest, number: VarId, tile: Tile) -> Vec<Stmt> {
-        let all = k.vars[nest.grid.tile];
         let at = Index::var(self.block).scale((self.height / tile.wide) as i64).add(&Index::var(number));
-        let value = at.limit(0, all as i64 - 1, &k.vars);
-        let body = vec![Stmt::Let { var: nest.grid.tile, value, body: nest.body }];
-        let body = below(k, at, all, body);
+        let body = numbered(k, nest.grid.tile, at, nest.body);
         let loops = match nest.order {
             LoopOrder::Panels => [number, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, number],
@@ -267,15 +264,6 @@ fn height(candidates: &[Vec<(f64, Tile)>; 2], most: u64, bytes: u64, saved: f64)
     // nothing is a multiple of all
     let (apart, ..) = both(0)?;
     (time <= apart + saved).then_some((height, tiles))
-}
-
-/// `body` where `at < end`.
-fn below(k: &mut Kernel, at: Index, end: u64, body: Vec<Stmt>) -> Vec<Stmt> {
-    if at.range(&k.vars).1 < end as i64 {
-        return body;
-    }
-    let cond = k.expr(Expr::Within(at, 0, end as i64));
-    vec![Stmt::If { cond, body }]
 }
 
 /// The dot of a kernel that ends in `id`.

@@ -511,19 +511,14 @@ impl Grid {
     fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
         let mut rows = self.outer.iter().copied().chain([self.tile]);
         let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
-        let (all, each_band) = (k.vars[rows], k.vars[rows].div_ceil(BANDS));
+        let each_band = k.vars[rows].div_ceil(BANDS);
         let (band, inner) = (k.var(BANDS), k.var(each_band));
         for v in loops.iter_mut().filter(|v| **v == rows) {
             *v = inner;
         }
         loops.insert(0, band);
         let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
-        let body = vec![Stmt::Let { var: rows, value: at.limit(0, all as i64 - 1, &k.vars), body }];
-        if all == BANDS * each_band {
-            return body;
-        }
-        let cond = k.expr(Expr::Within(at, 0, all as i64));
-        vec![Stmt::If { cond, body }]
+        numbered(k, rows, at, body)
     }
 }
 
@@ -540,6 +535,22 @@ fn is_bf16(right: &Right) -> bool {
         Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
         Right::Buffer(_) => false,
     }
+}
+
+/// `body` where `at < end`.
+pub(super) fn below(k: &mut Kernel, at: Index, end: u64, body: Vec<Stmt>) -> Vec<Stmt> {
+    if at.range(&k.vars).1 < end as i64 {
+        return body;
+    }
+    let cond = k.expr(Expr::Within(at, 0, end as i64));
+    vec![Stmt::If { cond, body }]
+}
+
+/// `body` with the variable `var` as `number`, where that is one of its range.
+pub(super) fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
+    let all = k.vars[var];
+    let value = number.limit(0, all as i64 - 1, &k.vars);
+    below(k, number, all, vec![Stmt::Let { var, value, body }])
 }
 
 /// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.

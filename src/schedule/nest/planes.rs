@@ -1,7 +1,7 @@
 //! Sums over planes of pixels that threads made in bands of rows: the sums of each band, by the thread that has it near, then
 //! those of the bands together. A thread that takes some of the channels instead reads half of them from another core, and takes
 //! them from the core where the next kernel wants them. The bands are the same whatever the number of threads.
-use super::contraction::{BANDS, chunked};
+use super::contraction::{BANDS, chunked, numbered};
 use super::cut::Cut;
 use super::element::Elements;
 use super::{each, label, number};
@@ -135,11 +135,7 @@ impl<'a> Scheduler<'a> {
             add = vec![each(v, LoopKind::Seq, add)];
         }
         let at = Index::var(band).scale(own as i64).add(&Index::var(loops[0]));
-        add = vec![Stmt::Let { var: row, value: at.limit(0, rows as i64 - 1, &e.k.vars), body: add }];
-        if rows < BANDS * own {
-            let cond = e.k.expr(Expr::Within(at, 0, rows as i64));
-            add = vec![Stmt::If { cond, body: add }];
-        }
+        let add = numbered(&mut e.k, row, at, add);
         start.push(each(loops[0], LoopKind::Seq, add));
         start.extend(store);
         e.k.flops = dims[p.axis..dims.len() - 1].iter().product::<u64>() * cut.elements();

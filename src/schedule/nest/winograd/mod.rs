@@ -4,7 +4,7 @@
 //! ones, and else inside the products. See [`crate::schedule::winograd`] for when.
 mod strips;
 
-use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, shares};
+use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, numbered, shares};
 use super::element::Elements;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
@@ -188,12 +188,8 @@ impl<'a> Scheduler<'a> {
             body.extend(guarded(&mut e.k, &[&columns], vec![each(i, LoopKind::Seq, inside)]));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
-        body = vec![Stmt::Let { var: p, value: number.limit(0, panels as i64 - 1, &e.k.vars), body }];
-        if groups * of_group > panels {
-            let cond = e.k.expr(Expr::Within(number, 0, panels as i64));
-            body = vec![Stmt::If { cond, body }];
-        }
-        body = vec![each(of_it, LoopKind::Seq, body)];
+        let body = numbered(&mut e.k, p, number, body);
+        let body = vec![each(of_it, LoopKind::Seq, body)];
         let Tile { high, wide, vectors, lanes } = tile;
         e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         (e.k.flops, e.k.direct_flops) = (2 * POINTS * channels * w.outputs * rows, c.direct_flops);

@@ -4,7 +4,7 @@
 //! See [`crate::schedule::winograd1d`] for when.
 mod strips;
 
-use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, shares};
+use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, numbered, shares};
 use super::element::Elements;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
@@ -156,11 +156,7 @@ impl<'a> Scheduler<'a> {
         }
         let k = &mut e.k;
         let number = Index::var(half).scale(own as i64).add(&Index::var(at));
-        body = vec![Stmt::Let { var: point, value: number.limit(0, w.points.count() as i64 - 1, &k.vars), body }];
-        if halves * own > w.points.count() {
-            let cond = k.expr(Expr::Within(number, 0, w.points.count() as i64));
-            body = vec![Stmt::If { cond, body }];
-        }
+        let body = numbered(k, point, number, body);
         let Tile { high, wide, vectors, lanes } = tile;
         k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         (k.flops, k.direct_flops) = (2 * w.points.count() * w.terms() * w.outputs * w.rows(), Some(w.direct_flops()));
