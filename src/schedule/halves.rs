@@ -11,14 +11,15 @@
 //! That is done only while the arrays with their margins need more than dense ones would.
 use super::fuse::{self, Fate, Plan};
 use super::in_place::Lifetimes;
-use super::layout::{self, Spot};
+use super::layout;
+use super::live::{self, Arrays};
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Most pairs that are cut: each takes a look at the whole computation.
 const MOST_CUTS: usize = 6;
@@ -66,66 +67,17 @@ struct Peak {
 
 impl Peak {
     fn of(module: &Module, comp: &Computation, target: &Target) -> Peak {
-        let mut plan = fuse::plan(module, comp);
+        let order = comp.post_order();
+        let mut plan = fuse::plan(module, comp, &order);
         layout::leave_apart(comp, &mut plan, target);
         let spots = layout::spots(comp, &plan, target);
-        let order = comp.post_order();
         let lifetimes = Lifetimes::new(comp, &plan, &order);
-        // a view is the value that it shows
-        let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
-        let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
-        for &id in &order {
-            let view =
-                matches!(comp[id].op, Op::Reshape | Op::Bitcast | Op::GetTupleElement(_) | Op::OptimizationBarrier);
-            if let (true, Some(&operand)) = (view, comp[id].operands.first()) {
-                (held[id], joined[id]) = (held[operand], joined[operand]);
-            }
-        }
-        for &id in order.iter().rev() {
-            if let Spot::Part { whole, .. } = spots[id] {
-                joined[id] = joined[whole];
-            }
-        }
-        let bytes = |id: InstId| -> (u64, u64) {
-            let inst = &comp[id];
-            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple)
-                || plan.fate[id] != Fate::Materialised;
-            let dense: u64 = inst.shape.leaves().iter().map(|a| a.bytes()).sum();
-            match (&spots[id], inst.shape.as_array()) {
-                _ if free => (0, 0),
-                (Spot::Margin { low, high, made: true }, Some(a)) => {
-                    let whole = a.dims.iter().zip(low).zip(high).map(|((n, l), h)| n + l + h);
-                    (whole.fold(a.dtype.bytes() as u64, u64::saturating_mul), dense)
-                }
-                _ => (dense, dense),
-            }
-        };
-        let most = |of: &IdVec<InstId, InstId>, is_dense: bool| {
-            let mut spans: BTreeMap<InstId, (usize, usize)> = BTreeMap::new();
-            for &id in order.iter().filter(|&&id| plan.fate[id] == Fate::Materialised) {
-                let (first, last) = lifetimes.of(id);
-                let span = spans.entry(of[id]).or_insert((first, last));
-                *span = (span.0.min(first), span.1.max(last));
-            }
-            let mut changes = vec![0i128; order.len() + 1];
-            for (id, (first, last)) in spans {
-                let (own, dense) = bytes(id);
-                let bytes = i128::from(if is_dense { dense } else { own });
-                changes[first] += bytes;
-                changes[last.min(order.len() - 1) + 1] -= bytes;
-            }
-            let (mut now, mut most, mut at) = (0, 0, None);
-            for (i, change) in changes.into_iter().take(order.len()).enumerate() {
-                now += change;
-                if now > most {
-                    (most, at) = (now, Some(order[i]));
-                }
-            }
-            (u64::try_from(most).unwrap_or(u64::MAX), at)
-        };
-        let (bytes_at_once, at) = most(&joined, false);
-        let dense = most(&held, true).0;
-        Peak { plan, bytes: bytes_at_once, dense, at }
+        let arrays = Arrays::of(comp, &plan, &spots, &order);
+        let spans = |of| live::spans(&order, &plan, &lifetimes, of);
+        let (bytes, at) = live::most(order.len(), &spans(&arrays.joined), |id| arrays.bytes[id].0);
+        let (dense, _) = live::most(order.len(), &spans(&arrays.held), |id| arrays.bytes[id].1);
+        let at = at.map(|i| order[i]);
+        Peak { plan, bytes, dense, at }
     }
 }
 

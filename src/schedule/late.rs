@@ -26,9 +26,9 @@ pub fn apart(module: &Module) -> Option<Module> {
     out
 }
 
-/// An order of execution: post order, but what needs no parameter comes right before its first reader.
-pub fn order(comp: &Computation) -> Vec<InstId> {
-    let plain = comp.post_order();
+/// An order of execution: `plain`, which has operands before their readers, but what needs no parameter comes right before its
+/// first reader.
+pub fn order(comp: &Computation, plain: Vec<InstId>) -> Vec<InstId> {
     let mut free: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();
     for &id in &plain {
         let inst = &comp[id];

@@ -6,8 +6,10 @@ mod in_place;
 mod joined;
 mod late;
 mod layout;
+mod live;
 mod memory_plan;
 mod nest;
+mod order;
 mod phases;
 mod points;
 mod states;
@@ -30,8 +32,15 @@ use layout::{Layout, Spot};
 use std::collections::{HashMap, HashSet};
 use weights::Weights;
 
+/// Of the workspace, another order must spare more than one in so many: what is near when it is read may change with it.
+const LEAST_SPARED: u64 = 100;
+
 /// Schedules an optimised module.
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
+    let apart = late::apart(&lowered.module);
+    let module = apart.as_ref().unwrap_or(&lowered.module);
+    let halved = halves::cut(module, target);
+    let module = halved.as_ref().unwrap_or(module);
     let program = Program {
         name: name.to_string(),
         source: source.to_string(),
@@ -39,12 +48,25 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         results: lowered.results.clone(),
         ..Program::default()
     };
-    let apart = late::apart(&lowered.module);
-    let module = apart.as_ref().unwrap_or(&lowered.module);
-    let halved = halves::cut(module, target);
-    let module = halved.as_ref().unwrap_or(module);
+    let (plain, order) = scheduled(module, lowered, program.clone(), target, None)?;
+    if order.is_none() {
+        return Ok(plain);
+    }
+    let (lower, _) = scheduled(module, lowered, program, target, order)?;
+    let spared = plain.workspace_bytes.saturating_sub(lower.workspace_bytes);
+    Ok(if spared * LEAST_SPARED > plain.workspace_bytes { lower } else { plain })
+}
+
+/// The program of `module`, whose entry runs in `order`, in post order if `None`, but for what comes late; and an order that may take less memory.
+fn scheduled(
+    module: &Module,
+    lowered: &Lowered,
+    program: Program,
+    target: &Target,
+    order: Option<Vec<InstId>>,
+) -> Result<(Program, Option<Vec<InstId>>)> {
     let (weights, spare_bytes) = (Weights::default(), spare_bytes(module));
-    let mut s = Scheduler { module, target, program, weights, depth: 0, spare_bytes };
+    let mut s = Scheduler { module, target, program, weights, depth: 0, spare_bytes, order };
     let mut args = Vec::new();
     for (i, t) in lowered.args.iter().enumerate() {
         let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
@@ -65,7 +87,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     memory_plan::plan(&mut s.program)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     crate::kernel::verify(&s.program)?;
-    Ok(s.program)
+    Ok((s.program, s.order))
 }
 
 /// An HLO value in memory: one buffer an array, tuples flattened.
@@ -92,6 +114,15 @@ impl Value {
     fn layout(&self, dims: &[u64]) -> Layout {
         self.layout.clone().unwrap_or_else(|| Layout::dense(dims))
     }
+}
+
+/// What the kernels of a computation are to be.
+struct Kernels {
+    plan: Plan,
+    chains: HashMap<InstId, nest::Chain>,
+    blocks: HashMap<InstId, nest::Block>,
+    separables: HashMap<InstId, nest::Separable>,
+    spots: IdVec<InstId, Spot>,
 }
 
 /// One computation while its kernels are made.
@@ -136,6 +167,8 @@ struct Scheduler<'a> {
     depth: usize,
     /// By how much constants may still grow for speed.
     spare_bytes: u64,
+    /// In which order the entry runs; once it was scheduled in post order, one that may take less memory.
+    order: Option<Vec<InstId>>,
 }
 
 /// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte; what
@@ -225,16 +258,15 @@ impl<'a> Scheduler<'a> {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
         }
         let comp = &self.module.comps[id];
-        let mut plan = fuse::plan(self.module, comp);
-        let chains = self.chains(comp, &mut plan);
-        let blocks = self.blocks(comp, &mut plan);
-        let separables = self.separables(comp, &mut plan, |id| chains.contains_key(&id));
-        layout::leave_apart(comp, &mut plan, self.target);
-        let spots = layout::spots(comp, &plan, self.target);
+        let plain = match owner {
+            Params::Owned => comp.post_order(),
+            Params::Borrowed => self.turn(id),
+        };
+        let Kernels { plan, chains, blocks, separables, spots } = self.planned(comp, &plain);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let order = match owner {
             Params::Owned => states::order(comp, &plan),
-            Params::Borrowed => late::order(comp),
+            Params::Borrowed => late::order(comp, plain),
         };
         let lifetimes = Lifetimes::new(comp, &plan, &order);
         let states = match (owner, &params[..]) {
@@ -272,6 +304,34 @@ impl<'a> Scheduler<'a> {
         }
         self.depth -= 1;
         scope.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+    }
+
+    /// Which instructions of `comp` share a kernel, and where arrays lie.
+    fn planned(&self, comp: &Computation, plain: &[InstId]) -> Kernels {
+        let mut plan = fuse::plan(self.module, comp, plain);
+        let chains = self.chains(comp, &mut plan);
+        let blocks = self.blocks(comp, &mut plan);
+        let separables = self.separables(comp, &mut plan, |id| chains.contains_key(&id));
+        layout::leave_apart(comp, &mut plan, self.target);
+        let spots = layout::spots(comp, &plan, self.target);
+        Kernels { plan, chains, blocks, separables, spots }
+    }
+
+    /// The order in which a computation runs but for [`late::order`].
+    fn turn(&mut self, id: CompId) -> Vec<InstId> {
+        let comp = &self.module.comps[id];
+        if id != self.module.entry {
+            return comp.post_order();
+        }
+        if let Some(order) = self.order.take() {
+            return order;
+        }
+        let planned = |order: &[InstId]| {
+            let Kernels { plan, spots, .. } = self.planned(comp, order);
+            (plan, spots)
+        };
+        self.order = order::lower(comp, planned);
+        comp.post_order()
     }
 
     fn value(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Value> {

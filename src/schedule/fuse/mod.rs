@@ -123,9 +123,9 @@ fn linear(op: &Op) -> bool {
     matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier)
 }
 
-/// Decides for every instruction of `comp`.
-pub fn plan(module: &Module, comp: &Computation) -> Plan {
-    let order = comp.post_order();
+/// Decides for every instruction of `comp`. Of several that may be the anchor of a kernel, the last one of `order` is, which has
+/// operands before their readers.
+pub fn plan(module: &Module, comp: &Computation, order: &[InstId]) -> Plan {
     let ids = || comp.insts.ids();
     let plan = Plan {
         fate: ids().map(|_| Fate::Materialised).collect(),

@@ -1,0 +1,91 @@
+//! How much memory lives when, as far as that can be told before there are kernels: the arrays of a computation, not what a kernel
+//! takes for itself.
+use super::fuse::{Fate, Plan};
+use super::in_place::Lifetimes;
+use super::layout::Spot;
+use crate::hlo::{Computation, InstId, Op};
+use crate::util::id_vec::IdVec;
+use std::collections::BTreeMap;
+
+/// The arrays of a computation.
+pub struct Arrays {
+    /// A view is the value that it shows.
+    pub held: IdVec<InstId, InstId>,
+    /// That, and a part of a concatenation that is made in its place is the whole.
+    pub joined: IdVec<InstId, InstId>,
+    /// Bytes with margins, and without; none where nothing is made in the workspace.
+    pub bytes: IdVec<InstId, (u64, u64)>,
+}
+
+impl Arrays {
+    /// Of `comp`; `order` has operands before their readers.
+    pub fn of(comp: &Computation, plan: &Plan, spots: &IdVec<InstId, Spot>, order: &[InstId]) -> Arrays {
+        let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
+        let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
+        for &id in order {
+            let view =
+                matches!(comp[id].op, Op::Reshape | Op::Bitcast | Op::GetTupleElement(_) | Op::OptimizationBarrier);
+            if let (true, Some(&operand)) = (view, comp[id].operands.first()) {
+                (held[id], joined[id]) = (held[operand], joined[operand]);
+            }
+        }
+        for &id in order.iter().rev() {
+            if let Spot::Part { whole, .. } = spots[id] {
+                joined[id] = joined[whole];
+            }
+        }
+        let bytes = |id: InstId| -> (u64, u64) {
+            let inst = &comp[id];
+            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple)
+                || plan.fate[id] != Fate::Materialised;
+            let dense: u64 = inst.shape.leaves().iter().map(|a| a.bytes()).sum();
+            match (&spots[id], inst.shape.as_array()) {
+                _ if free => (0, 0),
+                (Spot::Margin { low, high, made: true }, Some(a)) => {
+                    let whole = a.dims.iter().zip(low).zip(high).map(|((n, l), h)| n + l + h);
+                    (whole.fold(a.dtype.bytes() as u64, u64::saturating_mul), dense)
+                }
+                _ => (dense, dense),
+            }
+        };
+        Arrays { held, joined, bytes: comp.insts.ids().map(bytes).collect() }
+    }
+}
+
+/// Between which positions of `order` each array lives, where `of` says which array a value is.
+pub fn spans(
+    order: &[InstId],
+    plan: &Plan,
+    lifetimes: &Lifetimes,
+    of: &IdVec<InstId, InstId>,
+) -> BTreeMap<InstId, (usize, usize)> {
+    let mut spans: BTreeMap<InstId, (usize, usize)> = BTreeMap::new();
+    for &id in order.iter().filter(|&&id| plan.fate[id] == Fate::Materialised) {
+        let (first, last) = lifetimes.of(id);
+        let span = spans.entry(of[id]).or_insert((first, last));
+        *span = (span.0.min(first), span.1.max(last));
+    }
+    spans
+}
+
+/// The most bytes that live at one position of `length`, and the first such position.
+pub fn most(
+    length: usize,
+    spans: &BTreeMap<InstId, (usize, usize)>,
+    bytes: impl Fn(InstId) -> u64,
+) -> (u64, Option<usize>) {
+    let mut changes = vec![0i128; length + 1];
+    for (&id, &(first, last)) in spans {
+        let bytes = i128::from(bytes(id));
+        changes[first] += bytes;
+        changes[last.min(length.saturating_sub(1)) + 1] -= bytes;
+    }
+    let (mut now, mut most, mut at) = (0, 0, None);
+    for (i, change) in changes.into_iter().take(length).enumerate() {
+        now += change;
+        if now > most {
+            (most, at) = (now, Some(i));
+        }
+    }
+    (u64::try_from(most).unwrap_or(u64::MAX), at)
+}
