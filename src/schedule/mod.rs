@@ -12,6 +12,7 @@ mod nest;
 mod order;
 mod phases;
 mod points;
+mod scaled;
 mod states;
 mod stored;
 mod together;
@@ -39,6 +40,8 @@ const LEAST_SPARED: u64 = 100;
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
     let apart = late::apart(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
+    let scaled = scaled::into_weights(module);
+    let module = scaled.as_ref().unwrap_or(module);
     let halved = halves::cut(module, target);
     let module = halved.as_ref().unwrap_or(module);
     let program = Program {
@@ -119,9 +122,11 @@ impl Value {
 /// What the kernels of a computation are to be.
 struct Kernels {
     plan: Plan,
+    scaled: HashMap<InstId, scaled::Scaled>,
     chains: HashMap<InstId, nest::Chain>,
     blocks: HashMap<InstId, nest::Block>,
     separables: HashMap<InstId, nest::Separable>,
+    summed: HashSet<InstId>,
     spots: IdVec<InstId, Spot>,
 }
 
@@ -148,6 +153,11 @@ struct Scope<'a> {
     borrowed: HashSet<BufId>,
     /// Constants in fewer bits that their readers widen: they have no array of their own.
     stored: HashSet<InstId>,
+    /// Weights times one factor a feature, which their convolutions scale themselves.
+    scaled: HashMap<InstId, scaled::Scaled>,
+    /// What depthwise windows make that is summed over all its pixels, and the sums that they left.
+    summed: HashSet<InstId>,
+    parts: HashMap<InstId, nest::Parts>,
 }
 
 /// Whose memory the parameters of a computation are.
@@ -262,7 +272,7 @@ impl<'a> Scheduler<'a> {
             Params::Owned => comp.post_order(),
             Params::Borrowed => self.turn(id),
         };
-        let Kernels { plan, chains, blocks, separables, spots } = self.planned(comp, &plain);
+        let Kernels { plan, scaled, chains, blocks, separables, summed, spots } = self.planned(comp, &plain);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let order = match owner {
             Params::Owned => states::order(comp, &plan),
@@ -289,6 +299,9 @@ impl<'a> Scheduler<'a> {
             states,
             borrowed,
             stored,
+            scaled,
+            summed,
+            parts: HashMap::new(),
             values,
             placed,
             padded,
@@ -309,12 +322,14 @@ impl<'a> Scheduler<'a> {
     /// Which instructions of `comp` share a kernel, and where arrays lie.
     fn planned(&self, comp: &Computation, plain: &[InstId]) -> Kernels {
         let mut plan = fuse::plan(self.module, comp, plain);
+        let scaled = scaled::take_in(comp, &mut plan);
         let chains = self.chains(comp, &mut plan);
         let blocks = self.blocks(comp, &mut plan);
         let separables = self.separables(comp, &mut plan, |id| chains.contains_key(&id));
         layout::leave_apart(comp, &mut plan, self.target);
+        let summed = self.summed(comp, &plan);
         let spots = layout::spots(comp, &plan, self.target);
-        Kernels { plan, chains, blocks, separables, spots }
+        Kernels { plan, scaled, chains, blocks, separables, summed, spots }
     }
 
     /// The order in which a computation runs but for [`late::order`].

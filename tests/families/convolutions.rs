@@ -341,7 +341,7 @@ pub fn separable(r: &mut Random) -> Case {
 }
 
 /// An axis of `input` elements with a window of one of these sizes and strides.
-fn narrowed(r: &mut Random, input: u64, sizes: &[u64], strides: &[u64]) -> Axis {
+pub fn narrowed(r: &mut Random, input: u64, sizes: &[u64], strides: &[u64]) -> Axis {
     loop {
         let size = r.of(sizes);
         let pads = (r.of(&[0, 0, 1, 1, 2]), r.of(&[0, 0, 1, 1, 2]));

@@ -18,6 +18,7 @@ mod points;
 mod products;
 mod sequences;
 mod solvers;
+mod squeeze;
 mod text;
 
 macro_rules! families {
@@ -40,4 +41,5 @@ families! {
     solvers: linalg expanded;
     control: loops loops_together;
     sequences: sequences;
+    squeeze: squeeze;
 }

@@ -9,13 +9,14 @@ use super::contraction::{Coordinates, Held, Strip, guarded, shares};
 use super::convolution::by_channel;
 use super::depthwise::{Place, Ring};
 use super::element::Elements;
+use super::planes::Sum;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::tile::{Cover, Tile};
 use super::{each, label, narrow};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
-use crate::kernel::{BufId, Index, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, Index, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::phases::Phase;
 use crate::schedule::{Scheduler, Scope, Value, refuse, winograd, winograd1d};
@@ -184,7 +185,10 @@ impl<'a> Scheduler<'a> {
         let made = self.strip(scope, &mut e, chain, (&rows, d), steps)?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.var(extent);
-        let read = self.reader(scope, &mut e, (id, anchor), d, (&rows, reader, panel), &made, out)?;
+        let (count, pixels) = (e.k.vars[made.batch] * chain.bands, result.dims[d.output_spatial[1]]);
+        let parts = self.parts(scope, id, count, pixels);
+        let sums = parts.map(|_| self.on_stack(DType::F32, panel));
+        let read = self.reader(scope, &mut e, (id, anchor), d, (&rows, reader, panel), (&made, sums), out)?;
         let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, (made.batch, made.panel), chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
@@ -195,6 +199,18 @@ impl<'a> Scheduler<'a> {
         inside.extend(band.results(&mut e.k, (t, chunks.band), reader, read));
         let mut body = vec![Stmt::If { cond: fresh, body: rows.margins(&mut e.k) }];
         body.push(each(t, LoopKind::Seq, inside));
+        if let (Some(sums), Some(parts)) = (sums, parts) {
+            let zero = super::number(&mut e.k, DType::F32, 0.0);
+            let all = result.dims[d.output_feature];
+            let start = rows.panel(&mut e.k, (chunks.panel, all, panel), |_, from, _| (sums, from.clone(), zero));
+            let part = Index::var(chunks.batch).scale(chain.bands as i64).add(&Index::var(chunks.band));
+            let end = rows.panel(&mut e.k, (chunks.panel, all, panel), |k, from, channel| {
+                let sum = k.expr(Expr::Load(sums, from.clone()));
+                (parts.buf, part.scale(parts.channels as i64).add(channel), sum)
+            });
+            body.splice(0..0, start);
+            body.extend(end);
+        }
         e.k.flops += 2 * d.window.iter().map(|w| w.size).product::<u64>() * result.elements();
         chunks.close(&mut e.k, body);
         self.launch(e.k, steps);
@@ -247,7 +263,7 @@ impl<'a> Scheduler<'a> {
         Ok(Made { batch, row, slot, panel: nest.grid.panel, body })
     }
 
-    /// One row of one panel of the result.
+    /// One row of one panel of the result; what it adds to the sums of the panel's channels lies in `sums`.
     fn reader(
         &mut self,
         scope: &mut Scope<'a>,
@@ -255,7 +271,7 @@ impl<'a> Scheduler<'a> {
         (id, anchor): (InstId, InstId),
         d: &ConvDims,
         (rows, reader, panel): (&Rows, VarId, u64),
-        made: &Made,
+        (made, sums): (&Made, Option<BufId>),
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let result = scope.comp.array(anchor).clone();
@@ -272,8 +288,9 @@ impl<'a> Scheduler<'a> {
                     let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
                     let from = part.at(&Index::var(block), lane);
                     let channel = column.at.scale(panel as i64).add(&from);
-                    let first = pixels.at.scale(tile as i64);
-                    let place = Place { batch: made.batch, outer: &[reader], first, channel, from, lanes: part.lanes };
+                    let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
+                    let sum = sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
+                    let place = Place { batch: made.batch, outer: &[reader], first, channel, from, lanes, sum };
                     let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, &input, pixels.count, out)?;
                     let inside = vec![part.loops(block, lane, inside)];
                     body.extend(guarded(&mut e.k, &[&column, &pixels], inside));

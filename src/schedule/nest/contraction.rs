@@ -34,6 +34,8 @@ pub enum Right {
     Constant(Tensor),
     /// Known now, in fewer bits than the products have.
     Stored(Stored),
+    /// Known now, but for one factor a term in this memory.
+    Scaled(Tensor, BufId),
     /// Packed at run time.
     Buffer(BufId),
 }
@@ -311,7 +313,7 @@ impl<'a> Scheduler<'a> {
         let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
         let order = self.order(c, &tile, at_once, (right, n), &form);
         let tiles = Ahead::is_worth(right, order == LoopOrder::Panels && strip.is_none()).then(|| grid.rows());
-        if product(&rows) * product(&c.batch) == 1 && !matches!(c.right, Right::Buffer(_)) {
+        if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
             e.k.streamed = Some(packed.buf);
         }
         let mut body = Vec::new();
@@ -533,7 +535,7 @@ fn is_bf16(right: &Right) -> bool {
     match right {
         Right::Constant(t) => t.dtype == DType::BF16,
         Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
-        Right::Buffer(_) => false,
+        Right::Scaled(..) | Right::Buffer(_) => false,
     }
 }
 

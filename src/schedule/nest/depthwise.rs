@@ -4,10 +4,12 @@
 //! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
 use super::contraction::{chunked, guarded, shares};
 use super::element::Elements;
+use super::planes::{Sum, Total};
 use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
+use crate::kernel::index::linear;
 use crate::kernel::{BufId, Expr, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
@@ -209,7 +211,8 @@ impl<'a> Scheduler<'a> {
         let mut e = Elements::new(id, label(comp, id));
         let batch = e.k.var(result.dims[d.output_batch]);
         let outer: Vec<VarId> = c.outer.iter().map(|s| e.k.var(s.extent)).collect();
-        let number = e.k.var(wide.extent.div_ceil(tile));
+        let count = wide.extent.div_ceil(tile);
+        let number = e.k.var(count);
         let mut loops: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).chain([number]).collect();
         // where there are few tiles, threads share the channels too
         let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
@@ -220,20 +223,28 @@ impl<'a> Scheduler<'a> {
         let groups = apart.unwrap_or((1..=blocks).find(enough).unwrap_or(blocks));
         let group = e.k.var(groups);
         loops.insert(if apart.is_some() { 0 } else { loops.len() }, group);
+        let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
+        let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
+        let sums = self.parts(scope, id, rows.iter().product::<u64>() * count, tile.min(wide.extent));
+        let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
             for pixels in shares(&mut e.k, number, wide.extent, tile) {
                 let whole = i == 0;
-                let count = if whole { part.blocks / groups } else { part.blocks };
-                let (block, lane) = (e.k.var(count), e.k.var(part.lanes));
+                let own = if whole { part.blocks / groups } else { part.blocks };
+                let (block, lane) = (e.k.var(own), e.k.var(part.lanes));
                 let mut vector = Index::var(block);
                 if whole {
-                    vector = vector.add(&Index::var(group).scale(count as i64));
+                    vector = vector.add(&Index::var(group).scale(own as i64));
                 }
                 let channel = part.at(&vector, lane);
                 let first = pixels.at.scale(tile as i64);
+                let sum = sums.map(|sums| {
+                    let number = row.scale(count as i64).add(&pixels.at);
+                    Sum { buf: sums.buf, at: number.scale(sums.channels as i64).add(&channel), adds: false }
+                });
                 let from = channel.clone();
-                let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes };
+                let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
                 let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, pixels.count, out)?;
                 let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
@@ -315,6 +326,7 @@ impl<'a> Scheduler<'a> {
         let k = place.channel.scale(weight as i64);
         let mut body = c.sums(e, pixels, (x, k), (acc, place.lanes));
         let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        let mut sum = place.sum.as_ref().map(|sum| Total::of(sum, &mut e.k, place.lanes));
         for pixel in 0..pixels {
             let outer = place.outer.iter().map(|&v| Index::var(v));
             let spatial = outer.chain([place.first.offset(pixel as i64)]);
@@ -329,9 +341,13 @@ impl<'a> Scheduler<'a> {
             let value = convert(&mut e.k, value, c.dtype, result.dtype);
             e.fixed.insert(anchor, value);
             let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
-            let value = self.element(scope, e, id, &at)?;
+            let mut value = self.element(scope, e, id, &at)?;
+            if let Some(sum) = &mut sum {
+                (value, body) = sum.add(&mut e.k, value, body);
+            }
             body.push(Stmt::Store { buf, index: to.at(&at), value });
         }
+        body.extend(sum.map(|sum| sum.store(&mut e.k)));
         Ok(body)
     }
 }
@@ -347,4 +363,6 @@ pub(super) struct Place<'l> {
     /// The channel's number among those in memory.
     pub from: Index,
     pub lanes: u64,
+    /// Where the sum of the tile's pixels goes, if it is wanted.
+    pub sum: Option<Sum>,
 }

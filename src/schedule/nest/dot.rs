@@ -93,6 +93,10 @@ impl<'a> Scheduler<'a> {
         if let Some(stored) = stored::find(scope.comp, id) {
             return Ok(Right::Stored(stored));
         }
+        if let Some(scaled) = scope.scaled.get(&id).cloned() {
+            let by = self.value(scope, scaled.by)?.only()?;
+            return Ok(Right::Scaled(scaled.numbers, by));
+        }
         let value = self.value(scope, id)?;
         value.leaves.first().map(|&b| Right::Buffer(b)).ok_or_else(|| Error::internal("schedule", "no buffer"))
     }

@@ -1,4 +1,5 @@
 //! HLO to loop nests, one file a family.
+mod across;
 mod ahead;
 mod block;
 mod chain;
@@ -32,6 +33,7 @@ mod winograd1d;
 
 pub(super) use block::Block;
 pub(super) use chain::Chain;
+pub(super) use planes::Parts;
 pub(super) use separable::Separable;
 
 use super::{Scheduler, Scope, Value, refuse};

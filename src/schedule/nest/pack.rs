@@ -7,6 +7,7 @@ use super::pairs::Order;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
 use crate::schedule::Scheduler;
 use crate::schedule::stored::Stored;
 use crate::tensor::{DType, Tensor};
@@ -31,7 +32,7 @@ impl Scheduler<'_> {
         let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
         let batch = if own { product(&c.batch) } else { 1 };
         let dtype = match &c.right {
-            Right::Constant(t) => t.dtype,
+            Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
             Right::Stored(s) => s.numbers.dtype,
             Right::Buffer(from) => self.program.buffers[*from].dtype,
         };
@@ -49,6 +50,13 @@ impl Scheduler<'_> {
                 let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel, order));
                 let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
                 Ok(made(buf, scales))
+            }
+            Right::Scaled(t, by) => {
+                let from = self.packed(c, sum, t, (batch, panels, panel, Order::Plain));
+                let to = self.buffer(dtype, total);
+                let kernel = scaled((from, *by, to), [batch * panels, k, panel], self.lanes(dtype));
+                self.launch(kernel, steps);
+                Ok(made(to, None))
             }
             Right::Buffer(from) => {
                 let to = self.buffer(dtype, total);
@@ -136,6 +144,18 @@ impl Scheduler<'_> {
 /// Whether columns lie apart, so that each has a line of terms.
 fn is_turned(c: &Contraction) -> bool {
     c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
+}
+
+/// The kernel that writes panels `from`, of `[panels, terms, columns]`, times one factor a term.
+fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> Kernel {
+    let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
+    let vars: Vec<VarId> = dims.iter().map(|&d| k.var(d)).collect();
+    let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+    let index = linear(&at, &dims);
+    let (weight, factor) = (k.expr(Expr::Load(from, index.clone())), k.expr(Expr::Load(by, at[1].clone())));
+    let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
+    super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
+    k
 }
 
 /// What is packed at run time.

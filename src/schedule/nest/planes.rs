@@ -1,18 +1,21 @@
-//! Sums over planes of pixels that threads made in bands of rows: the sums of each band, by the thread that has it near, then
-//! those of the bands together. A thread that takes some of the channels instead reads half of them from another core, and takes
-//! them from the core where the next kernel wants them. The bands are the same whatever the number of threads.
+//! Sums over planes of pixels, in parts. A depthwise window adds up what it writes itself: each tile of pixels, or each band of a
+//! chain, is a part. Of other planes that threads made in bands of rows the sums of each band are a part, by the thread that has
+//! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
+//! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
 use super::contraction::{BANDS, chunked, numbered};
+use super::convolution::by_channel;
 use super::cut::Cut;
 use super::element::Elements;
-use super::{each, label, number};
+use super::{each, label, number, simple_fold};
 use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{InstId, Op};
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::fuse::Fate;
+use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::{Scheduler, Scope};
 use crate::tensor::DType;
+use std::collections::HashSet;
 
 /// Most vectors of channels that are summed side by side.
 const SIDE_BY_SIDE: u64 = 4;
@@ -20,6 +23,11 @@ const SIDE_BY_SIDE: u64 = 4;
 const FEWEST: u64 = 4096;
 /// Kernels that are looked through for the one that made a plane.
 const RECENT: usize = 16;
+
+/// Fewest pixels of a part.
+const FEWEST_PIXELS: u64 = 4;
+/// Most parts that are added up without a loop.
+const FEW_PARTS: u64 = 4;
 
 /// A sum over all axes but the channels.
 pub(super) struct Planes {
@@ -29,17 +37,28 @@ pub(super) struct Planes {
     axis: usize,
 }
 
-impl<'a> Scheduler<'a> {
-    /// How far the second half of what threads share of `buf` begins behind the first, if a kernel made it of late.
-    pub(super) fn shared_at(&self, buf: BufId) -> Option<i64> {
-        self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
-    }
+/// Sums of an array's channels in parts: `[part][channel]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub(super) buf: BufId,
+    pub(super) count: u64,
+    pub(super) channels: u64,
+}
 
-    /// The sum `anchor`, where it is one over planes whose rows were shared.
-    pub(super) fn as_planes(&mut self, scope: &mut Scope<'a>, anchor: InstId, sums: bool) -> Result<Option<Planes>> {
-        let comp = scope.comp;
-        let [input, init] = &comp[anchor].operands[..] else { return Ok(None) };
-        let array = comp.array(*input);
+/// Where a tile of pixels leaves the sum of a vector of channels.
+pub(super) struct Sum {
+    pub buf: BufId,
+    /// The element of a channel.
+    pub at: Index,
+    /// Whether it is added to what is there.
+    pub adds: bool,
+}
+
+impl Planes {
+    /// `anchor`, where it is one.
+    fn of(comp: &Computation, anchor: InstId) -> Option<Planes> {
+        let [input, init] = comp[anchor].operands[..] else { return None };
+        let array = comp[input].shape.as_array()?;
         let dims = &array.dims;
         let axes: Vec<usize> = match &comp[anchor].op {
             Op::Reduce { dims, .. } => dims.clone(),
@@ -47,18 +66,105 @@ impl<'a> Scheduler<'a> {
             Op::ReduceWindow { window, .. } if comp.array(anchor).elements() == dims.last().copied().unwrap_or(1) => {
                 (0..dims.len()).filter(|&d| dims[d] > 1 && is_whole(&window[d], dims[d])).collect()
             }
-            _ => return Ok(None),
+            _ => return None,
         };
-        let Some(last) = dims.len().checked_sub(1) else { return Ok(None) };
-        let Some(axis) = dims.iter().position(|&n| n != 1) else { return Ok(None) };
+        let last = dims.len().checked_sub(1)?;
+        let axis = dims.iter().position(|&n| n != 1)?;
         let all = (0..last).all(|d| dims[d] == 1 || axes.contains(&d)) && !axes.contains(&last) && axis < last;
-        let made = scope.plan.fate[*input] == Fate::Materialised && array.dtype == DType::F32;
-        if !sums || !all || !made || array.elements() < FEWEST {
+        (all && array.dtype == DType::F32 && array.elements() >= FEWEST).then_some(Planes { input, init, axis })
+    }
+}
+
+/// The sum of a tile's pixels on its way.
+pub(super) struct Total<'s> {
+    to: &'s Sum,
+    /// The sum, and the number that is added.
+    regs: [RegId; 2],
+    /// Whether there is a sum.
+    begun: bool,
+}
+
+impl<'s> Total<'s> {
+    pub(super) fn of(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
+        Total { to, regs: [(); 2].map(|()| k.reg(DType::F32, lanes, 1)), begun: false }
+    }
+
+    /// Adds `value` at the end of `body`, and gives it back in a register.
+    pub(super) fn add(&mut self, k: &mut Kernel, value: ExprId, mut body: Vec<Stmt>) -> (ExprId, Vec<Stmt>) {
+        let [sum, kept] = self.regs;
+        let at = Index::constant(0);
+        body.push(Stmt::Set { reg: kept, at: at.clone(), value });
+        let value = k.expr(Expr::Reg(kept, at.clone()));
+        let before = match (std::mem::replace(&mut self.begun, true), self.to.adds) {
+            (false, false) => None,
+            (false, true) => Some(k.expr(Expr::Load(self.to.buf, self.to.at.clone()))),
+            (true, _) => Some(k.expr(Expr::Reg(sum, at.clone()))),
+        };
+        let added = before.map_or(value, |before| k.op(ScalarOp::Add, &[before, value], DType::F32));
+        body.push(Stmt::Set { reg: sum, at, value: added });
+        (value, body)
+    }
+
+    /// Stores the sum.
+    pub(super) fn store(self, k: &mut Kernel) -> Stmt {
+        let value = k.expr(Expr::Reg(self.regs[0], Index::constant(0)));
+        Stmt::Store { buf: self.to.buf, index: self.to.at.clone(), value }
+    }
+}
+
+impl<'a> Scheduler<'a> {
+    /// How far the second half of what threads share of `buf` begins behind the first, if a kernel made it of late.
+    pub(super) fn shared_at(&self, buf: BufId) -> Option<i64> {
+        self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
+    }
+
+    /// What depthwise windows of `comp` make that is summed over all its pixels.
+    pub(in crate::schedule) fn summed(&self, comp: &Computation, plan: &Plan) -> HashSet<InstId> {
+        let mut summed = HashSet::new();
+        for anchor in comp.post_order() {
+            let Some(planes) = Planes::of(comp, anchor) else { continue };
+            let root = match plan.fate[anchor] {
+                Fate::Inlined(Some(root)) if plan.anchor[root] == Some(anchor) => root,
+                Fate::Materialised => anchor,
+                Fate::Inlined(_) => continue,
+            };
+            let window = plan.anchor[planes.input].unwrap_or(planes.input);
+            let Op::Convolution(d) = &comp[window].op else { continue };
+            let alike = plan.path[window].is_empty() && comp.array(window) == comp.array(planes.input);
+            let added = comp[anchor].op.called().first().and_then(|&c| simple_fold(&self.module.comps[c]));
+            let made = plan.fate[planes.input] == Fate::Materialised && plan.rows[planes.input].is_none();
+            if made && alike && plan.rows[root].is_none() && added == Some(ScalarOp::Add) && by_channel(comp, window, d)
+            {
+                summed.insert(planes.input);
+            }
+        }
+        summed
+    }
+
+    /// Memory for the sums of `count` parts, of `pixels` each at most, of what `id` makes, where they are wanted.
+    pub(super) fn parts(&mut self, scope: &mut Scope<'a>, id: InstId, count: u64, pixels: u64) -> Option<Parts> {
+        if !scope.summed.contains(&id) || pixels < FEWEST_PIXELS {
+            return None;
+        }
+        let channels = scope.comp.array(id).dims.last().copied()?;
+        let parts = Parts { buf: self.buffer(DType::F32, count * channels), count, channels };
+        scope.parts.insert(id, parts);
+        Some(parts)
+    }
+
+    /// The sum `anchor`, where it is one over planes whose parts were summed, or whose rows were shared.
+    pub(super) fn as_planes(&mut self, scope: &mut Scope<'a>, anchor: InstId, sums: bool) -> Result<Option<Planes>> {
+        let Some(planes) = Planes::of(scope.comp, anchor).filter(|_| sums) else { return Ok(None) };
+        if scope.parts.contains_key(&planes.input) {
+            return Ok(Some(planes));
+        }
+        if scope.plan.fate[planes.input] != Fate::Materialised {
             return Ok(None);
         }
-        let value = self.value(scope, *input)?;
-        let rows = self.shared_at(value.buffer()?).is_some_and(|m| m >= dims[last] as i64);
-        Ok(rows.then_some(Planes { input: *input, init: *init, axis }))
+        let value = self.value(scope, planes.input)?;
+        let channels = scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
+        let rows = self.shared_at(value.buffer()?).is_some_and(|m| m >= channels as i64);
+        Ok(rows.then_some(planes))
     }
 
     /// The kernels of sum `anchor` with the epilogue `id`.
@@ -71,29 +177,64 @@ impl<'a> Scheduler<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let channels = scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
-        let partial = self.buffer(DType::F32, BANDS * channels);
         let cuts = self.width(DType::F32).cut(channels);
+        let parts = match scope.parts.get(&p.input) {
+            Some(&parts) => parts,
+            None => {
+                let partial = self.buffer(DType::F32, BANDS * channels);
+                for cut in &cuts {
+                    let kernel = self.bands(scope, id, p, cut, (partial, channels))?;
+                    self.launch(kernel, steps);
+                }
+                Parts { buf: partial, count: BANDS, channels }
+            }
+        };
         for cut in &cuts {
-            let kernel = self.bands(scope, id, p, cut, (partial, channels))?;
+            let kernel = self.parts_together(scope, (id, anchor), p, cut, &parts, finish)?;
             self.launch(kernel, steps);
         }
-        for cut in &cuts {
-            let mut e = Elements::new(id, label(scope.comp, id));
-            let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
-            let channel = cut.at(&Index::var(tile), lane);
-            let mut sum = self.element(scope, &mut e, p.init, &[])?;
-            for band in 0..BANDS {
-                let part = e.k.expr(Expr::Load(partial, channel.offset((band * channels) as i64)));
-                sum = e.k.op(ScalarOp::Add, &[sum, part], DType::F32);
-            }
-            e.fixed.insert(anchor, sum);
-            let store = finish(self, scope, &mut e, &channel)?;
-            e.k.body = vec![each(lane, cut.kind, vec![store])];
-            e.k.chunks = Some(tile);
-            e.k.flops = BANDS * cut.elements();
-            self.launch(e.k, steps);
-        }
         Ok(())
+    }
+
+    /// The kernel that adds up the parts of the channels of `cut`.
+    fn parts_together(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        p: &Planes,
+        cut: &Cut,
+        parts: &Parts,
+        finish: &mut Finish<'_, 'a>,
+    ) -> Result<Kernel> {
+        let mut e = Elements::new(id, label(scope.comp, id));
+        // those side by side wait for one another's sums no longer than for their own
+        let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
+        let side = (1..=most).rev().find(|n| cut.blocks.is_multiple_of(*n)).unwrap_or(1);
+        let (group, lane, part) = (e.k.var(cut.blocks / side), e.k.var(cut.lanes), e.k.var(parts.count));
+        let channel = |i: u64| cut.at(&Index::var(group).scale(side as i64).offset(i as i64), lane);
+        let sums = e.k.reg(DType::F32, cut.lanes, side);
+        let (mut body, mut add) = (Vec::new(), Vec::new());
+        for i in 0..side {
+            let at = Index::constant(i as i64);
+            let value = self.element(scope, &mut e, p.init, &[])?;
+            body.push(Stmt::Set { reg: sums, at: at.clone(), value });
+            let sum = e.k.expr(Expr::Reg(sums, at.clone()));
+            let from = Index::var(part).scale(parts.channels as i64).add(&channel(i));
+            let one = e.k.expr(Expr::Load(parts.buf, from));
+            let value = e.k.op(ScalarOp::Add, &[sum, one], DType::F32);
+            add.push(Stmt::Set { reg: sums, at, value });
+        }
+        body.push(each(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
+        for i in 0..side {
+            e.forget();
+            let sum = e.k.expr(Expr::Reg(sums, Index::constant(i as i64)));
+            e.fixed.insert(anchor, sum);
+            body.push(finish(self, scope, &mut e, &channel(i))?);
+        }
+        e.k.body = vec![each(lane, cut.kind, body)];
+        e.k.chunks = Some(group);
+        e.k.flops = parts.count * cut.elements();
+        Ok(e.k)
     }
 
     /// The kernel that sums each band of the channels of `cut`.

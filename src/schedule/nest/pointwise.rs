@@ -1,6 +1,6 @@
 //! Pointwise loops: dimensions that lie together become one, the innermost runs in vectors.
 use super::element::Elements;
-use super::{each, label};
+use super::{across, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::linear;
@@ -154,7 +154,14 @@ pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
         k.body = body;
         return;
     };
-    let parts = vectors(k, &body, inner, lanes);
+    let mut across = across::along(k, &vars, inner, &body, lanes);
+    if let (Some(v), [rows]) = (across, &vars[..]) {
+        // chunks of as many rows as there are lanes
+        let (block, row) = (k.var(k.vars[*rows] / lanes), k.var(lanes));
+        body = substitute_all(k, &body, v, &Index::var(block).scale(lanes as i64).add(&Index::var(row)));
+        (vars, across) = (vec![block, row], Some(row));
+    }
+    let mut parts = vectors(k, &body, inner, lanes);
     if vars.is_empty() {
         // The first part, the widest, is what chunks are made of; the rest runs with the last chunk.
         let mut parts = parts.into_iter();
@@ -169,10 +176,16 @@ pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
         }
         return;
     }
+    let rest = across.map_or(Vec::new(), |row| {
+        parts.truncate(1);
+        let first = k.vars[inner] / lanes * lanes;
+        across::rest(k, (&vars[1..], row), (inner, first), &body, lanes)
+    });
     let mut inside: Vec<Stmt> = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
     for &v in vars.iter().skip(1).rev() {
         inside = vec![each(v, LoopKind::Seq, inside)];
     }
+    inside.extend(rest);
     k.chunks = vars.first().copied();
     k.body = inside;
 }
@@ -246,7 +259,7 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
 }
 
 /// Copies of statements with `var` replaced.
-fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
+pub(super) fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
     let mut memo = HashMap::new();
     body.iter()
         .map(|s| match s {

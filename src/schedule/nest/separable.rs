@@ -194,7 +194,7 @@ impl<'a> Scheduler<'a> {
                 let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
                 let channel = part.at(&Index::var(block), lane);
                 let (first, from) = (pixels.at.scale(tile as i64), channel.clone());
-                let place = Place { batch, outer: &[line], first, channel, from, lanes: part.lanes };
+                let place = Place { batch, outer: &[line], first, channel, from, lanes: part.lanes, sum: None };
                 let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, input, pixels.count, out)?;
                 body.extend(guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]));
             }

@@ -1,4 +1,5 @@
 //! The loops around the rows of a chain (`chain.rs`): which are made when, where they lie, and what of them are zeros.
+use super::contraction::{guarded, shares};
 use super::cut::Width;
 use super::{each, number};
 use crate::hlo::attrs::ConvDims;
@@ -185,6 +186,27 @@ impl Rows {
         let mut body = self.zeros(k, &at, self.left);
         body.extend(self.zeros(k, &at.offset(right as i64), self.stride - right));
         if body.is_empty() { body } else { vec![each(row, LoopKind::Seq, body)] }
+    }
+
+    /// Stores what `store` says for the channels of panel number `panel` of `all` in panels of `most`, a vector at a time: from
+    /// their numbers in the panel and of all.
+    pub(super) fn panel(
+        &self,
+        k: &mut Kernel,
+        (panel, all, most): (VarId, u64, u64),
+        store: impl Fn(&mut Kernel, &Index, &Index) -> (BufId, Index, ExprId),
+    ) -> Vec<Stmt> {
+        let mut body = Vec::new();
+        for column in shares(k, panel, all, most) {
+            for part in self.width.cut(column.count) {
+                let (block, lane) = (k.var(part.blocks), k.var(part.lanes));
+                let from = part.at(&Index::var(block), lane);
+                let (buf, index, value) = store(k, &from, &column.at.scale(most as i64).add(&from));
+                let inside = vec![part.loops(block, lane, vec![Stmt::Store { buf, index, value }])];
+                body.extend(guarded(k, &[&column], inside));
+            }
+        }
+        body
     }
 
     /// `count` elements from `from` on become zeros.
