@@ -15,6 +15,7 @@ pub mod rewrite;
 mod scale_into_weights;
 mod simplify;
 mod simplify_loops;
+mod space_to_batch;
 
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "inline-calls",       about: "puts the body of a called computation in place of the call",      run: inline_calls::inline_calls },
     Pass { name: "simplify",           about: "applies algebraic rules",                                         run: simplify::simplify },
     Pass { name: "fold-constants",     about: "computes what depends on constants only",                         run: fold_constants::fold_constants },
+    Pass { name: "space-to-batch",     about: "dilates a depthwise window instead of cutting planes apart",      run: space_to_batch::space_to_batch },
     Pass { name: "scale-into-weights", about: "moves scales and offsets per feature into weights and one bias",  run: scale_into_weights::scale_into_weights },
     Pass { name: "pad-into-window",    about: "makes a pad the padding of the window that reads it",             run: pad_into_window::pad_into_window },
     Pass { name: "simplify-loops",     about: "takes out of a loop's state what does not change or is not read", run: simplify_loops::simplify_loops },

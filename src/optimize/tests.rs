@@ -342,3 +342,62 @@ fn what_is_sliced_away_behind_a_1x1_convolution_is_not_computed() {
     assert!(insts().all(|i| i.shape.as_array().is_none_or(|a| matches!(i.op, Op::Parameter(_)) || a.elements() <= 16)));
     assert_eq!(insts().filter(|i| matches!(i.op, Op::Convolution(_))).count(), 1);
 }
+
+/// `SpaceToBatchND` by 2 and 3, two phases' planes in the order of `phases`, a depthwise or plain 3x2 window, and back.
+fn in_space_to_batch(b: &mut Builder, groups: u64, rows_first: bool, crop: u64) -> InstId {
+    let x = param(b, &[2, 5, 6, 4]);
+    let zero = b.scalar(DType::F32, 0.0);
+    let by = |low, high| PadDim { low, high, interior: 0 };
+    let padded = b.pad(x, zero, &[by(0, 0), by(2, 3), by(1, 5), by(0, 0)]);
+    let cut = b.reshape(padded, &[2, 5, 2, 4, 3, 4]);
+    let (order, back) =
+        if rows_first { ([2, 4, 0, 1, 3, 5], [2, 3, 0, 4, 1, 5]) } else { ([4, 2, 0, 1, 3, 5], [2, 3, 1, 4, 0, 5]) };
+    let moved = b.transpose(cut, &order);
+    let planes = b.reshape(moved, &[12, 5, 4, 4]);
+    let w = weight(b, &[3, 2, 4 / groups, 4], 2);
+    let mut dims = conv_dims(groups, 3);
+    dims.window[1].size = 2;
+    let made = b.add_inst(Op::Convolution(Box::new(dims)), &[planes, w]);
+    let (rows, columns) = if rows_first { (2, 3) } else { (3, 2) };
+    let cut = b.reshape(made, &[rows, columns, 2, 3, 3, 4]);
+    let moved = b.transpose(cut, &back);
+    let whole = b.reshape(moved, &[2, 6, 9, 4]);
+    let fewer = b.slice_axis(whole, 1, crop, 6 - crop);
+    b.slice_axis(fewer, 2, crop, 9 - 2 * crop)
+}
+
+#[test]
+fn depthwise_windows_between_space_to_batch_and_back_are_dilated() {
+    for (rows_first, crop) in [(true, 0), (true, 1), (false, 1)] {
+        let after = optimised(|b| in_space_to_batch(b, 4, rows_first, crop));
+        assert_eq!(ops(&after), ["constant", "convolution"], "{crop}");
+        let conv = after.entry().insts.values().find_map(|i| match &i.op {
+            Op::Convolution(d) => Some(d.window.clone()),
+            _ => None,
+        });
+        let w = conv.expect("a convolution");
+        assert_eq!((w[0].rhs_dilate, w[1].rhs_dilate), (2, 3));
+        let padding = [w[0].pad_low, w[0].pad_high, w[1].pad_low, w[1].pad_high];
+        let crop = crop as i64;
+        assert_eq!(padding, [2 - crop, 3 - crop, 1 - crop, 5 - 2 * crop]);
+    }
+}
+
+#[test]
+fn other_windows_between_space_to_batch_and_back_stay() {
+    let after = optimised(|b| in_space_to_batch(b, 1, true, 0));
+    assert_eq!(ops(&after).iter().filter(|o| *o == "transpose").count(), 2);
+    // what is cut is not what is put together
+    let after = optimised(|b| {
+        let x = param(b, &[1, 6, 6, 4]);
+        let cut = b.reshape(x, &[1, 3, 2, 3, 2, 4]);
+        let moved = b.transpose(cut, &[2, 4, 0, 1, 3, 5]);
+        let planes = b.reshape(moved, &[4, 3, 3, 4]);
+        let w = weight(b, &[2, 2, 1, 4], 2);
+        let made = conv(b, planes, w, 4);
+        let cut = b.reshape(made, &[2, 2, 1, 2, 2, 4]);
+        let moved = b.transpose(cut, &[2, 3, 1, 4, 0, 5]);
+        b.reshape(moved, &[1, 4, 4, 4])
+    });
+    assert_eq!(ops(&after).iter().filter(|o| *o == "transpose").count(), 2);
+}

@@ -1,6 +1,6 @@
 //! Rules whose root is `slice`, `dynamic-slice` or `dynamic-update-slice`.
 use crate::diag::Result;
-use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::attrs::{ConvDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{InstId, Op};
 use crate::optimize::rewrite::Editor;
 
@@ -26,6 +26,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Op
         }
         Op::Concatenate(axis) => of_concatenate(editor, x, dims, axis),
         Op::Pad(pad) => of_pad(editor, x, dims, &pad),
+        Op::Convolution(conv) if editor.uses(x) == 1 => of_convolution(editor, x, dims, &conv),
         _ => Ok(None),
     }
 }
@@ -51,6 +52,30 @@ fn of_concatenate(editor: &mut Editor, x: InstId, dims: &[SliceDim], axis: usize
         offset += size;
     }
     Ok(None)
+}
+
+/// slice(convolution(x)) = convolution(x) with less padding, where only padding is left out that way.
+fn of_convolution(editor: &mut Editor, x: InstId, dims: &[SliceDim], conv: &ConvDims) -> Result<Option<InstId>> {
+    let source = editor.operand(x, 0);
+    let less = |(k, w): (usize, &WindowDim)| {
+        let d = dims[conv.output_spatial[k]];
+        let size = i64::try_from(editor.dims(source)[conv.input_spatial[k]]).ok()?;
+        let pad_low = w.pad_low.checked_sub(i64::try_from(d.start.checked_mul(w.stride)?).ok()?)?;
+        let reach = (d.limit - d.start).checked_sub(1)?.checked_mul(w.stride)?;
+        let reach = reach.checked_add((w.size.checked_sub(1)?).checked_mul(w.rhs_dilate)?)?;
+        let pad_high = i64::try_from(reach).ok()?.checked_add(1)?.checked_sub(size.checked_add(pad_low)?)?;
+        (w.lhs_dilate == 1 && pad_low >= 0 && pad_high >= 0).then_some(WindowDim { pad_low, pad_high, ..*w })
+    };
+    let sizes = editor.dims(x);
+    let whole = |axis: usize| dims[axis].start == 0 && dims[axis].limit == sizes[axis];
+    if dims.iter().any(|d| d.stride != 1) || !whole(conv.output_batch) || !whole(conv.output_feature) {
+        return Ok(None);
+    }
+    let Some(window) = conv.window.iter().enumerate().map(less).collect::<Option<Vec<_>>>() else { return Ok(None) };
+    let kernel = editor.operand(x, 1);
+    let made = editor.add(Op::Convolution(Box::new(ConvDims { window, ..conv.clone() })), &[source, kernel])?;
+    editor.carry(x, made);
+    Ok(Some(made))
 }
 
 /// slice(pad(x)) = slice(x), where none of the padding is read.

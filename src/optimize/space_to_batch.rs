@@ -1,0 +1,185 @@
+//! Takes `SpaceToBatchND` and `BatchToSpaceND` away from around a depthwise convolution: its window is dilated instead.
+//!
+//! TensorFlow's processors have no dilated depthwise convolutions, so that its graphs hold, for a dilation of `d`, planes cut into
+//! `d*d` smaller ones, a plain convolution of those, and planes put together again: two copies of what is read, mostly padding,
+//! and one of what is made. Every result is the sum of the same products in the same order. Other convolutions stay as they are,
+//! for Winograd's method is one of plain windows.
+use super::rewrite::{Changed, Editor, rewrite};
+use crate::diag::Result;
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{InstId, Module, Op};
+
+/// Applies the rule above.
+pub fn space_to_batch(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| match editor.op(id) {
+        Op::Reshape => dilated(editor, id),
+        _ => Ok(None),
+    })
+}
+
+/// What an axis between the two reshapes is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Batch,
+    /// Which of the smaller planes, along a spatial dimension.
+    Phase(usize),
+    /// Where in it.
+    Place(usize),
+    Feature,
+}
+
+/// `reshape(transpose(reshape(conv(reshape(transpose(reshape(x)))))))` as a dilated convolution of `x`.
+fn dilated(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+    let Some((conv, together)) = regrouped(editor, id) else { return Ok(None) };
+    let Op::Convolution(dims) = editor.op(conv).clone() else { return Ok(None) };
+    let cut = editor.operand(conv, 0);
+    let Some((x, apart)) = regrouped(editor, cut).filter(|_| editor.uses(conv) == 1 && editor.uses(cut) == 1) else {
+        return Ok(None);
+    };
+    if !is_plain_depthwise(&dims, editor.dims(cut)) {
+        return Ok(None);
+    }
+    let input = Axes { batch: dims.input_batch, feature: dims.input_feature, spatial: &dims.input_spatial };
+    let output = Axes { batch: dims.output_batch, feature: dims.output_feature, spatial: &dims.output_spatial };
+    let before = phases(editor.dims(x), &apart, editor.dims(cut), &input, None);
+    let Some(Phases { of_spatial, batch }) = before else { return Ok(None) };
+    let after = phases(editor.dims(id), &together.reversed(), editor.dims(conv), &output, Some(&batch));
+    if after.is_none_or(|after| after.of_spatial != of_spatial) {
+        return Ok(None);
+    }
+    let mut sizes = editor.dims(cut).to_vec();
+    sizes[dims.input_batch] /= of_spatial.iter().product::<u64>();
+    for (&axis, d) in dims.input_spatial.iter().zip(&of_spatial) {
+        sizes[axis] *= d;
+    }
+    let window = dims.window.iter().zip(&of_spatial).map(|(w, &d)| WindowDim { rhs_dilate: d, ..*w }).collect();
+    let x = editor.add_reshape(x, &sizes);
+    let kernel = editor.operand(conv, 1);
+    let made = editor.add(Op::Convolution(Box::new(ConvDims { window, ..*dims })), &[x, kernel])?;
+    editor.carry(conv, made);
+    let sizes = editor.dims(id).to_vec();
+    Ok(Some(editor.add_reshape(made, &sizes)))
+}
+
+/// Whether each feature has windows of its own, which neither jump nor are padded.
+fn is_plain_depthwise(dims: &ConvDims, input: &[u64]) -> bool {
+    let plain = |w: &WindowDim| *w == WindowDim { size: w.size, ..WindowDim::default() };
+    dims.feature_group_count > 1
+        && dims.feature_group_count == input[dims.input_feature]
+        && dims.batch_group_count == 1
+        && dims.window.iter().all(plain)
+}
+
+/// A transpose between two reshapes.
+struct Regrouped {
+    /// The axes that it moves.
+    axes: Vec<u64>,
+    /// For each axis of its result, that of its operand.
+    order: Vec<usize>,
+}
+
+impl Regrouped {
+    /// The same from its end.
+    fn reversed(&self) -> Regrouped {
+        let mut order = vec![0; self.order.len()];
+        for (to, &from) in self.order.iter().enumerate() {
+            order[from] = to;
+        }
+        Regrouped { axes: self.order.iter().map(|&a| self.axes[a]).collect(), order }
+    }
+}
+
+/// What `id` is a reshape of a transpose of a reshape of, where nothing else reads what is between; a reshape alone where all
+/// that would be moved are ones.
+fn regrouped(editor: &Editor, id: InstId) -> Option<(InstId, Regrouped)> {
+    let is_reshape = |i: InstId| matches!(editor.op(i), Op::Reshape);
+    let transpose = is_reshape(id).then(|| editor.operand(id, 0))?;
+    let Op::Transpose(order) = editor.op(transpose) else {
+        let axes = editor.dims(id).to_vec();
+        return Some((transpose, Regrouped { order: (0..axes.len()).collect(), axes }));
+    };
+    let first = editor.operand(transpose, 0);
+    let own = is_reshape(first) && editor.uses(transpose) == 1 && editor.uses(first) == 1;
+    own.then(|| (editor.operand(first, 0), Regrouped { axes: editor.dims(first).to_vec(), order: order.clone() }))
+}
+
+/// For each of `whole`, which of `parts` it is the product of, in order, those of size one left out.
+fn grouped(whole: &[u64], parts: &[u64]) -> Option<Vec<Vec<usize>>> {
+    let mut next = (0..parts.len()).filter(|&i| parts[i] != 1);
+    let mut group = |&n: &u64| {
+        let (mut product, mut of) = (1u64, Vec::new());
+        while product < n {
+            let i = next.next()?;
+            product = product.checked_mul(parts[i])?;
+            of.push(i);
+        }
+        (product == n).then_some(of)
+    };
+    let groups = whole.iter().map(&mut group).collect::<Option<Vec<_>>>()?;
+    next.next().is_none().then_some(groups)
+}
+
+/// The axes of what a convolution reads or makes.
+struct Axes<'a> {
+    batch: usize,
+    feature: usize,
+    spatial: &'a [usize],
+}
+
+impl Axes<'_> {
+    /// The axis of the planes that a part belongs to.
+    fn of(&self, part: Part) -> usize {
+        match part {
+            Part::Batch => self.batch,
+            Part::Feature => self.feature,
+            Part::Phase(k) | Part::Place(k) => self.spatial[k],
+        }
+    }
+}
+
+/// How planes are cut.
+struct Phases {
+    /// For each spatial dimension, into how many.
+    of_spatial: Vec<u64>,
+    /// What the batch of the smaller planes is made of, ones left out: phases, then the batch that was.
+    batch: Vec<Part>,
+}
+
+/// How planes of sizes `whole` are cut into those of sizes `small`, whose batch has these parts where it is known already.
+fn phases(whole: &[u64], by: &Regrouped, small: &[u64], axes: &Axes, known: Option<&[Part]>) -> Option<Phases> {
+    let moved: Vec<u64> = by.order.iter().map(|&a| by.axes[a]).collect();
+    let groups = grouped(small, &moved)?;
+    let of = |axis: usize| groups[axis].iter().map(|&to| by.order[to]);
+    let mut parts: Vec<Option<Part>> = vec![None; by.axes.len()];
+    let alone = (0..axes.spatial.len()).map(Part::Place).chain([Part::Feature]);
+    for (part, axis) in alone.flat_map(|part| of(axes.of(part)).map(move |axis| (part, axis))) {
+        parts[axis] = Some(part);
+    }
+    for (axis, &part) in of(axes.batch).zip(known.unwrap_or_default()) {
+        parts[axis] = Some(part);
+    }
+    let mut of_spatial = vec![1; axes.spatial.len()];
+    let mut seen = Vec::new();
+    for group in grouped(whole, &by.axes)? {
+        let part = match *group.as_slice() {
+            [] => continue,
+            [one] => *parts[one].get_or_insert(Part::Batch),
+            [place, phase] => {
+                let Some(Part::Place(k)) = parts[place] else { return None };
+                (*parts[phase].get_or_insert(Part::Phase(k)) == Part::Phase(k)).then_some(Part::Place(k))?
+            }
+            _ => return None,
+        };
+        if let (Part::Phase(k), [one]) | (Part::Place(k), [_, one]) = (part, group.as_slice()) {
+            of_spatial[k] = by.axes[*one];
+        }
+        seen.push(axes.of(part));
+    }
+    let batch = of(axes.batch).map(|axis| parts[axis]).collect::<Option<Vec<_>>>()?;
+    let behind = batch.iter().skip_while(|p| matches!(p, Part::Phase(_)));
+    let fits = seen.is_sorted_by(|a, b| a < b)
+        && behind.clone().all(|p| *p == Part::Batch)
+        && behind.count() < batch.len()
+        && known.is_none_or(|known| *known == *batch);
+    fits.then_some(Phases { of_spatial, batch })
+}
