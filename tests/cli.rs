@@ -201,6 +201,7 @@ fn the_machine_is_measured_without_a_graph() {
         told["memory"].as_array().into_iter().flatten().filter_map(|m| m["level"].as_str()).collect();
     assert_eq!(levels, ["L1", "L2", "L3", "DRAM"]);
     assert!(told["memory"][0]["one_gbs"].as_f64() > Some(0.1), "{told}");
+    assert_eq!(told["handover_ns"].as_u64() > Some(0), told["threads"].as_u64() > Some(1), "{told}");
 }
 
 #[test]

@@ -42,6 +42,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "median_ms": median_ms,
             "runs": runs,
             "threads": args.threads,
+            "handover_ns": session.handover().map(|t| t.as_nanos() as u64),
             "compile_s": compile_s,
             "peak_rss_bytes": peak_rss_bytes(),
             "object_bytes": built.object.content.len(),

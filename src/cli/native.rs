@@ -104,6 +104,11 @@ pub struct Session {
 const ALIGN: usize = 64;
 
 impl Session {
+    /// `Pool::handover`; `None` on one thread.
+    pub fn handover(&self) -> Option<Duration> {
+        self.pool.as_ref().map(Pool::handover)
+    }
+
     /// Links and loads `built`, and gives it `args`, which have the types of `built.program.args`.
     ///
     /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the program.

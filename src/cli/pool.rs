@@ -5,6 +5,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// The body of a loop: runs the range from its first to before its second argument.
 type Body<'a> = dyn Fn(i64, i64) + Sync + 'a;
@@ -107,6 +108,20 @@ impl Pool {
                 if spins < SPINS { std::hint::spin_loop() } else { std::thread::yield_now() }
             }
         }
+    }
+
+    /// The least time to hand a loop to all threads and have them back, awake as they are within a call. It tells whether their
+    /// cores share a cache: on virtual machines that changes from one second to the next, and small kernels' times with it.
+    pub fn handover(&self) -> Duration {
+        const TOGETHER: u32 = 100;
+        let timed = |_| {
+            let start = Instant::now();
+            for _ in 0..TOGETHER {
+                self.run(self.threads() as i64, &|_, _| {});
+            }
+            start.elapsed() / TOGETHER
+        };
+        (0..20).map(timed).min().unwrap_or_default()
     }
 
     /// Gives all workers a job; its number.

@@ -10,6 +10,7 @@ pub use roof::Roof;
 
 use super::args::BenchArgs;
 use super::native::Session;
+use super::pool::Pool;
 use super::{Verdict, graph, out};
 use crate::codegen::{self, Launches};
 use crate::compile::Built;
@@ -55,6 +56,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             })?,
         ));
     }
+    let handover = if threads > 1 { Some(Pool::new(threads)?.handover().as_nanos() as u64) } else { None };
     let host = codegen::host_cpu();
     if args.json {
         let widths: Vec<_> =
@@ -69,7 +71,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         let memory: Vec<_> = memory.iter().map(of_memory).collect();
         out::json(&json!({
             "triple": target.triple, "llvm_cpu": host, "cpu": target.cpu, "threads": threads,
-            "caches_known": caches.known, "fma": widths, "memory": memory,
+            "caches_known": caches.known, "fma": widths, "memory": memory, "handover_ns": handover,
         }))?;
         return Ok(Verdict::Yes);
     }
@@ -86,6 +88,9 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         let assumed = if caches.known || size.is_empty() { "" } else { " (assumed)" };
         let name = format!("{} {size}{assumed}", level.name());
         out::line(format_args!("  {name:<32} {:>10} {:>10}", figure(f.one), figure(f.all)))?;
+    }
+    if let Some(ns) = handover {
+        out::line(format_args!("{:<34} {:>10} {ns:>10}", "a loop to all threads and back, ns", ""))?;
     }
     Ok(Verdict::Yes)
 }
