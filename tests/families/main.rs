@@ -31,7 +31,7 @@ macro_rules! families {
 }
 
 families! {
-    points: pointwise transform;
+    points: pointwise short_rows transform;
     folds: reduce rows window select_and_scatter scan;
     products: contraction matrix_vector narrow;
     attention: attention;

@@ -1,4 +1,4 @@
-//! Families that work point by point or move elements: `pointwise`, `transform`.
+//! Families that work point by point or move elements: `pointwise`, `short_rows`, `transform`.
 use super::common::random::Random;
 use super::text::{Case, Fill, Rule, Text, Val, list, sizes, some};
 use tfaot::tensor::{DType, DTypeClass};
@@ -52,6 +52,30 @@ const INTEGERS: &[&str] = &[
     "shift-right-arithmetic",
     "shift-right-logical",
 ];
+
+/// Rows a little longer than vectors, of what takes long to compute from operands that not all rows or columns have.
+pub fn short_rows(r: &mut Random) -> Case {
+    let mut t = Text::default();
+    let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::F64, DType::BF16]);
+    let columns = r.of(&[3, 5, 9, 11, 17, 17, 18, 19, 22, 33, 34, 44, 49]);
+    let rows = match r.below(3) {
+        0 => vec![r.of(&[16, 17, 32, 48, 64, 65, 8])],
+        1 => vec![1 + r.below(4) as u64, r.of(&[16, 17, 31, 32, 40])],
+        _ => vec![1 + r.below(4) as u64, r.of(&[15, 16, 33]), 1 + r.below(20) as u64],
+    };
+    let dims = [&rows[..], &[columns]].concat();
+    let mut all = t.param(dtype, &dims, Fill::Quarters);
+    for _ in 0..1 + r.below(3) {
+        let axes: Vec<usize> = (0..dims.len()).filter(|_| r.below(2) == 0).collect();
+        let of: Vec<u64> = axes.iter().map(|&a| dims[a]).collect();
+        let part = t.param(dtype, &of, Fill::Quarters);
+        let part = t.broadcast(&part, &dims, &axes);
+        all = t.binary(r.of(&["subtract", "add", "maximum"]), &all, &part);
+    }
+    let far = t.unary(r.of(&["exponential", "logistic", "tanh", "erf"]), &all);
+    t.result(&far, Rule::Close(0.0));
+    t.finish()
+}
 
 /// Chains of scalar ops of every type, with broadcasts, selections and conversions between them.
 pub fn pointwise(r: &mut Random) -> Case {

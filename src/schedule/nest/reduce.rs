@@ -1,11 +1,11 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
 use super::cut::{Cut, Width};
 use super::element::Elements;
-use super::{convert, each, label, simple_fold};
+use super::{convert, each, label, simple_fold, window};
 use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::hlo::{CompId, Computation, InstId, Op};
+use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
@@ -111,27 +111,68 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
-        let (tile, lane, width) = (e.k.var(cut.blocks), e.k.var(cut.lanes), cut.lanes);
+        let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
         let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
         if let Some(along) = at.get_mut(axis) {
             *along = cut.at(&Index::var(tile), lane);
+        }
+        let body = self.reduced(scope, &mut e, id, f, (dims, &at), (cut.lanes, across), out)?;
+        let mut inside = vec![each(lane, cut.kind, body)];
+        if let Some(interior) = Interior::of(comp, f, dims, axis) {
+            e.forget();
+            let lane = e.k.var(cut.lanes);
+            if let Some(along) = at.get_mut(axis) {
+                *along = cut.at(&Index::var(tile), lane);
+            }
+            let lets = interior.enter(&mut e.k, &outer, &mut at);
+            let body = self.reduced(scope, &mut e, id, f, (dims, &at), (cut.lanes, across), out)?;
+            inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
+        }
+        if axis < outer.len() {
             outer.remove(axis);
         }
+        let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
+        let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
+        let chunk = loops.remove(chunk);
+        for &v in loops.iter().rev() {
+            inside = vec![each(v, LoopKind::Seq, inside)];
+        }
+        e.k.chunks = Some(chunk);
+        e.k.body = inside;
+        let elements = comp.array(f.inputs[0]).elements();
+        e.k.flops = elements * cut.elements() / dims.get(axis).copied().unwrap_or(1).max(1);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// What makes and stores element `at`, or a vector of `width` of them.
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    fn reduced(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        id: InstId,
+        f: &Folded,
+        (dims, at): (&[u64], &[Index]),
+        (width, across): (u64, Option<u64>),
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let comp = scope.comp;
         let regs: Vec<RegId> = f.inputs.iter().map(|&i| e.k.reg(f.held(comp.array(i).dtype), width, 1)).collect();
         let zero = Index::constant(0);
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(&f.inits) {
-            let value = self.element(scope, &mut e, init, &[])?;
+            let value = self.element(scope, e, init, &[])?;
             let held = e.k.regs[reg].dtype;
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
             body.push(Stmt::Set { reg, at: zero.clone(), value });
         }
         match (across, f.op) {
             (Some(lanes), Op::Reduce { dims: axes, .. }) => {
-                body.extend(self.fold_across(scope, &mut e, f, axes, &at, regs[0], lanes)?)
+                body.extend(self.fold_across(scope, e, f, axes, at, regs[0], lanes)?)
             }
-            _ => body.push(self.fold_each(scope, &mut e, f, &at, &regs)?),
+            _ => body.push(self.fold_each(scope, e, f, at, &regs)?),
         }
         e.forget();
         let values: Vec<ExprId> = regs
@@ -145,26 +186,14 @@ impl<'a> Scheduler<'a> {
             .collect();
         e.fixed.insert(f.anchor, values[0]);
         if id == f.anchor {
-            let index = out.layout(dims).at(&at);
+            let index = out.layout(dims).at(at);
             for (&value, &buf) in values.iter().zip(&out.leaves) {
                 body.push(Stmt::Store { buf, index: index.clone(), value });
             }
         } else {
-            body.push(self.finished(scope, &mut e, (id, f.anchor), &at, out)?);
+            body.push(self.finished(scope, e, (id, f.anchor), at, out)?);
         }
-        let mut inside = vec![each(lane, cut.kind, body)];
-        let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
-        let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
-        let chunk = loops.remove(chunk);
-        for &v in loops.iter().rev() {
-            inside = vec![each(v, LoopKind::Seq, inside)];
-        }
-        e.k.chunks = Some(chunk);
-        e.k.body = inside;
-        let elements = comp.array(f.inputs[0]).elements();
-        e.k.flops = elements * cut.elements() / dims.get(axis).copied().unwrap_or(1).max(1);
-        self.launch(e.k, steps);
-        Ok(())
+        Ok(body)
     }
 
     /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
@@ -208,7 +237,7 @@ impl<'a> Scheduler<'a> {
                     }
                 }
             }
-            Op::ReduceWindow { window, .. } => (loops, from, inside) = super::window::taps(&mut e.k, window, &dims, at),
+            Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
             _ => return Err(refuse(scope.comp, f.anchor, "")),
         }
         let zero = Index::constant(0);
@@ -346,6 +375,65 @@ impl<'a> Scheduler<'a> {
             body.extend(inside);
         }
         Ok(body)
+    }
+}
+
+/// The windows that reach over no edge, where those are most: their taps are all elements, which no test need find out.
+struct Interior {
+    /// Axes of which some windows reach over an edge, and those that don't: from which to before which.
+    axes: Vec<(usize, u64, u64)>,
+}
+
+impl Interior {
+    /// Of windows whose vectors lie along `lanes`.
+    fn of(comp: &Computation, f: &Folded, dims: &[u64], lanes: usize) -> Option<Interior> {
+        let Op::ReduceWindow { window, .. } = f.op else { return None };
+        let input = &comp.array(f.inputs[0]).dims;
+        let mut axes = Vec::new();
+        for (d, w) in window.iter().enumerate() {
+            let (low, high) = window::interior(w, input[d], dims[d]);
+            if (low, high) == (0, dims[d]) {
+                continue;
+            }
+            // vectors along the axis would lie on both sides of its edge
+            if d == lanes || 2 * (high - low) < dims[d] {
+                return None;
+            }
+            axes.push((d, low, high));
+        }
+        (!axes.is_empty()).then_some(Interior { axes })
+    }
+
+    /// Has `at` name windows inside by variables of their own; these and what they are by the loops `outer` over all.
+    fn enter(&self, k: &mut Kernel, outer: &[VarId], at: &mut [Index]) -> Vec<(VarId, Index)> {
+        let of_axis = |&(d, low, high): &(usize, u64, u64)| {
+            let own = k.var(high - low);
+            at[d] = Index::var(own).offset(low as i64);
+            (own, Index::var(outer[d]).offset(-(low as i64)).limit(0, (high - low) as i64 - 1, &k.vars))
+        };
+        self.axes.iter().map(of_axis).collect()
+    }
+
+    /// `inside` for windows inside, with their variables, and `edge` for others.
+    fn either(
+        &self,
+        k: &mut Kernel,
+        outer: &[VarId],
+        lets: Vec<(VarId, Index)>,
+        mut inside: Vec<Stmt>,
+        edge: Vec<Stmt>,
+    ) -> Vec<Stmt> {
+        for (var, value) in lets {
+            inside = vec![Stmt::Let { var, value, body: inside }];
+        }
+        let mut cond = None;
+        for &(d, low, high) in &self.axes {
+            let test = k.expr(Expr::Within(Index::var(outer[d]), low as i64, high as i64));
+            cond = Some(cond.map_or(test, |c| k.op(ScalarOp::And, &[c, test], DType::Pred)));
+        }
+        let Some(cond) = cond else { return inside };
+        let not = k.op(ScalarOp::Not, &[cond], DType::Pred);
+        vec![Stmt::If { cond, body: inside }, Stmt::If { cond: not, body: edge }]
     }
 }
 
