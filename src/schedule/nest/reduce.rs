@@ -1,11 +1,12 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
 use super::cut::{Cut, Width};
 use super::element::Elements;
-use super::{convert, each, label, simple_fold, window};
+use super::window::{self, Interior};
+use super::{convert, each, label, simple_fold};
 use crate::diag::Result;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{CompId, Computation, InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::hlo::{CompId, InstId, Op};
+use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
@@ -111,22 +112,31 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
-        let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
+        let most = if matches!(f.op, Op::Reduce { .. }) && across.is_none() {
+            side_by_side(dims, axis, cut.blocks)
+        } else {
+            1
+        };
+        let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
         let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
+        let side = (most > 1).then(|| e.k.var(most));
         if let Some(along) = at.get_mut(axis) {
-            *along = cut.at(&Index::var(tile), lane);
+            let block = Index::var(tile).scale(most as i64);
+            *along = cut.at(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
         }
-        let body = self.reduced(scope, &mut e, id, f, (dims, &at), (cut.lanes, across), out)?;
+        let vectors = Vectors { lanes: cut.lanes, across, side };
+        let body = self.reduced(scope, &mut e, id, f, (dims, &at), &vectors, out)?;
         let mut inside = vec![each(lane, cut.kind, body)];
-        if let Some(interior) = Interior::of(comp, f, dims, axis) {
+        let input = &comp.array(f.inputs[0]).dims;
+        if let Some(interior) = Interior::of(f.op, input, dims, axis) {
             e.forget();
             let lane = e.k.var(cut.lanes);
             if let Some(along) = at.get_mut(axis) {
                 *along = cut.at(&Index::var(tile), lane);
             }
             let lets = interior.enter(&mut e.k, &outer, &mut at);
-            let body = self.reduced(scope, &mut e, id, f, (dims, &at), (cut.lanes, across), out)?;
+            let body = self.reduced(scope, &mut e, id, f, (dims, &at), &vectors, out)?;
             inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
         }
         if axis < outer.len() {
@@ -146,7 +156,7 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// What makes and stores element `at`, or a vector of `width` of them.
+    /// What makes and stores element `at`, or `vectors` of them.
     #[expect(clippy::too_many_arguments, reason = "private, called twice")]
     fn reduced(
         &mut self,
@@ -155,44 +165,47 @@ impl<'a> Scheduler<'a> {
         id: InstId,
         f: &Folded,
         (dims, at): (&[u64], &[Index]),
-        (width, across): (u64, Option<u64>),
+        vectors: &Vectors,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let comp = scope.comp;
-        let regs: Vec<RegId> = f.inputs.iter().map(|&i| e.k.reg(f.held(comp.array(i).dtype), width, 1)).collect();
-        let zero = Index::constant(0);
+        let count = vectors.side.map_or(1, |side| e.k.vars[side]);
+        let held = f.inputs.iter().map(|&i| f.held(comp.array(i).dtype));
+        let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
+        let slot = vectors.slot();
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(&f.inits) {
             let value = self.element(scope, e, init, &[])?;
             let held = e.k.regs[reg].dtype;
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
-            body.push(Stmt::Set { reg, at: zero.clone(), value });
+            body.push(Stmt::Set { reg, at: slot.clone(), value });
         }
-        match (across, f.op) {
+        body = vectors.each(body);
+        match (vectors.across, f.op) {
             (Some(lanes), Op::Reduce { dims: axes, .. }) => {
                 body.extend(self.fold_across(scope, e, f, axes, at, regs[0], lanes)?)
             }
-            _ => body.push(self.fold_each(scope, e, f, at, &regs)?),
+            _ => body.push(self.fold_each(scope, e, f, at, &regs, vectors)?),
         }
         e.forget();
         let values: Vec<ExprId> = regs
             .iter()
             .zip(&f.inputs)
             .map(|(&r, &input)| {
-                let value = e.k.expr(Expr::Reg(r, zero.clone()));
+                let value = e.k.expr(Expr::Reg(r, slot.clone()));
                 let (held, dtype) = (e.k.regs[r].dtype, comp.array(input).dtype);
                 convert(&mut e.k, value, held, dtype)
             })
             .collect();
         e.fixed.insert(f.anchor, values[0]);
-        if id == f.anchor {
+        let stores = if id == f.anchor {
             let index = out.layout(dims).at(at);
-            for (&value, &buf) in values.iter().zip(&out.leaves) {
-                body.push(Stmt::Store { buf, index: index.clone(), value });
-            }
+            let of = |(&value, &buf): (&ExprId, &BufId)| Stmt::Store { buf, index: index.clone(), value };
+            values.iter().zip(&out.leaves).map(of).collect()
         } else {
-            body.push(self.finished(scope, e, (id, f.anchor), at, out)?);
-        }
+            vec![self.finished(scope, e, (id, f.anchor), at, out)?]
+        };
+        body.extend(vectors.each(stores));
         Ok(body)
     }
 
@@ -219,6 +232,7 @@ impl<'a> Scheduler<'a> {
         f: &Folded,
         at: &[Index],
         regs: &[RegId],
+        vectors: &Vectors,
     ) -> Result<Stmt> {
         let dims = scope.comp.array(f.inputs[0]).dims.clone();
         let mut loops = Vec::new();
@@ -240,8 +254,8 @@ impl<'a> Scheduler<'a> {
             Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
             _ => return Err(refuse(scope.comp, f.anchor, "")),
         }
-        let zero = Index::constant(0);
-        let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, zero.clone()))).collect();
+        let (slot, zero) = (vectors.slot(), Index::constant(0));
+        let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();
         for (&input, &reg) in f.inputs.iter().zip(regs) {
             let value = self.element(scope, e, input, &from)?;
             let held = e.k.regs[reg].dtype;
@@ -274,12 +288,14 @@ impl<'a> Scheduler<'a> {
                 }
                 None => new,
             };
-            body.push(Stmt::Set { reg: hold.get(i).copied().unwrap_or(reg), at: zero.clone(), value });
+            let (reg, at) = hold.get(i).map_or((reg, &slot), |&hold| (hold, &zero));
+            body.push(Stmt::Set { reg, at: at.clone(), value });
         }
         for (i, &h) in hold.iter().enumerate() {
             let value = e.k.expr(Expr::Reg(h, zero.clone()));
-            body.push(Stmt::Set { reg: regs[i], at: zero.clone(), value });
+            body.push(Stmt::Set { reg: regs[i], at: slot.clone(), value });
         }
+        body = vectors.each(body);
         // The tests and addresses of a small window are few and mostly known where its taps are written out.
         let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;
@@ -378,62 +394,38 @@ impl<'a> Scheduler<'a> {
     }
 }
 
-/// The windows that reach over no edge, where those are most: their taps are all elements, which no test need find out.
-struct Interior {
-    /// Axes of which some windows reach over an edge, and those that don't: from which to before which.
-    axes: Vec<(usize, u64, u64)>,
+/// Most vectors that are folded side by side.
+const SIDE_BY_SIDE: u64 = 4;
+
+/// How many vectors of `blocks` are folded side by side, so that none waits for its own last step: as few as leave threads two
+/// chunks.
+fn side_by_side(dims: &[u64], axis: usize, blocks: u64) -> u64 {
+    let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
+    let fits = |n: &u64| blocks.is_multiple_of(*n) && (!alone || blocks / n >= 2);
+    (1..=SIDE_BY_SIDE).rev().find(fits).unwrap_or(1)
 }
 
-impl Interior {
-    /// Of windows whose vectors lie along `lanes`.
-    fn of(comp: &Computation, f: &Folded, dims: &[u64], lanes: usize) -> Option<Interior> {
-        let Op::ReduceWindow { window, .. } = f.op else { return None };
-        let input = &comp.array(f.inputs[0]).dims;
-        let mut axes = Vec::new();
-        for (d, w) in window.iter().enumerate() {
-            let (low, high) = window::interior(w, input[d], dims[d]);
-            if (low, high) == (0, dims[d]) {
-                continue;
-            }
-            // vectors along the axis would lie on both sides of its edge
-            if d == lanes || 2 * (high - low) < dims[d] {
-                return None;
-            }
-            axes.push((d, low, high));
-        }
-        (!axes.is_empty()).then_some(Interior { axes })
+/// Vectors that are made at once.
+struct Vectors {
+    lanes: u64,
+    /// Lanes of the vectors along a sum, where that goes along them.
+    across: Option<u64>,
+    /// Which of several.
+    side: Option<VarId>,
+}
+
+impl Vectors {
+    /// Where a vector's results are in their registers.
+    fn slot(&self) -> Index {
+        self.side.map_or(Index::constant(0), Index::var)
     }
 
-    /// Has `at` name windows inside by variables of their own; these and what they are by the loops `outer` over all.
-    fn enter(&self, k: &mut Kernel, outer: &[VarId], at: &mut [Index]) -> Vec<(VarId, Index)> {
-        let of_axis = |&(d, low, high): &(usize, u64, u64)| {
-            let own = k.var(high - low);
-            at[d] = Index::var(own).offset(low as i64);
-            (own, Index::var(outer[d]).offset(-(low as i64)).limit(0, (high - low) as i64 - 1, &k.vars))
-        };
-        self.axes.iter().map(of_axis).collect()
-    }
-
-    /// `inside` for windows inside, with their variables, and `edge` for others.
-    fn either(
-        &self,
-        k: &mut Kernel,
-        outer: &[VarId],
-        lets: Vec<(VarId, Index)>,
-        mut inside: Vec<Stmt>,
-        edge: Vec<Stmt>,
-    ) -> Vec<Stmt> {
-        for (var, value) in lets {
-            inside = vec![Stmt::Let { var, value, body: inside }];
+    /// `body` for each of them.
+    fn each(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        match self.side {
+            Some(side) => vec![each(side, LoopKind::Unroll, body)],
+            None => body,
         }
-        let mut cond = None;
-        for &(d, low, high) in &self.axes {
-            let test = k.expr(Expr::Within(Index::var(outer[d]), low as i64, high as i64));
-            cond = Some(cond.map_or(test, |c| k.op(ScalarOp::And, &[c, test], DType::Pred)));
-        }
-        let Some(cond) = cond else { return inside };
-        let not = k.op(ScalarOp::Not, &[cond], DType::Pred);
-        vec![Stmt::If { cond, body: inside }, Stmt::If { cond: not, body: edge }]
     }
 }
 

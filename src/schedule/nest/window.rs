@@ -1,6 +1,7 @@
 //! The elements under a window, as loops and indices.
+use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
-use crate::kernel::{Expr, ExprId, Index, Kernel, VarId};
+use crate::kernel::{Expr, ExprId, Index, Kernel, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -52,7 +53,7 @@ fn is_element(w: &WindowDim) -> bool {
 }
 
 /// The windows of `extent` along an axis of `n` elements that reach over neither edge: from which to before which.
-pub fn interior(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
+fn interior(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
     if w.lhs_dilate != 1 || w.stride == 0 {
         return (0, 0);
     }
@@ -60,6 +61,64 @@ pub fn interior(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
     let low = (w.pad_low + stride - 1).div_euclid(stride).clamp(0, extent as i64);
     let high = ((n as i64 - 1 + w.pad_low - span).div_euclid(stride) + 1).clamp(low, extent as i64);
     (low as u64, high as u64)
+}
+
+/// The windows that reach over no edge, where those are most: their taps are all elements, which no test need find out.
+pub(super) struct Interior {
+    /// Axes of which some windows reach over an edge, and those that don't: from which to before which.
+    axes: Vec<(usize, u64, u64)>,
+}
+
+impl Interior {
+    /// Of the windows of `op` over an array of `input`, as many as `dims`, whose vectors lie along `lanes`.
+    pub(super) fn of(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
+        let Op::ReduceWindow { window, .. } = op else { return None };
+        let mut axes = Vec::new();
+        for (d, w) in window.iter().enumerate() {
+            let (low, high) = interior(w, input[d], dims[d]);
+            if (low, high) == (0, dims[d]) {
+                continue;
+            }
+            // vectors along the axis would lie on both sides of its edge
+            if d == lanes || 2 * (high - low) < dims[d] {
+                return None;
+            }
+            axes.push((d, low, high));
+        }
+        (!axes.is_empty()).then_some(Interior { axes })
+    }
+
+    /// Has `at` name windows inside by variables of their own; these and what they are by the loops `outer` over all.
+    pub(super) fn enter(&self, k: &mut Kernel, outer: &[VarId], at: &mut [Index]) -> Vec<(VarId, Index)> {
+        let of_axis = |&(d, low, high): &(usize, u64, u64)| {
+            let own = k.var(high - low);
+            at[d] = Index::var(own).offset(low as i64);
+            (own, Index::var(outer[d]).offset(-(low as i64)).limit(0, (high - low) as i64 - 1, &k.vars))
+        };
+        self.axes.iter().map(of_axis).collect()
+    }
+
+    /// `inside` for windows inside, with their variables, and `edge` for others.
+    pub(super) fn either(
+        &self,
+        k: &mut Kernel,
+        outer: &[VarId],
+        lets: Vec<(VarId, Index)>,
+        mut inside: Vec<Stmt>,
+        edge: Vec<Stmt>,
+    ) -> Vec<Stmt> {
+        for (var, value) in lets {
+            inside = vec![Stmt::Let { var, value, body: inside }];
+        }
+        let mut cond = None;
+        for &(d, low, high) in &self.axes {
+            let test = k.expr(Expr::Within(Index::var(outer[d]), low as i64, high as i64));
+            cond = Some(cond.map_or(test, |c| k.op(ScalarOp::And, &[c, test], DType::Pred)));
+        }
+        let Some(cond) = cond else { return inside };
+        let not = k.op(ScalarOp::Not, &[cond], DType::Pred);
+        vec![Stmt::If { cond, body: inside }, Stmt::If { cond: not, body: edge }]
+    }
 }
 
 #[cfg(test)]
