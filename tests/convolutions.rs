@@ -178,18 +178,29 @@ fn lines() -> Vec<Lines> {
 /// Along one axis of a window too.
 #[test]
 fn lines_keep_the_bound_of_direct_sums() {
-    let mut strips = 0;
+    let (mut strips, mut at_each_call) = (0, 0);
     for (seed, l) in lines().into_iter().enumerate() {
         let mut random = Random::new(3_000_000 + seed as u64);
+        // where most memory is needed elsewhere, weights are transformed at each call
+        let (elsewhere, root) = match seed % 2 {
+            0 => ("", "r = (f32[], YS) tuple(low, c)"),
+            _ => (
+                "i = f32[400] iota(), iota_dimension=0\nbig = f32[400,400] dot(i, i), lhs_contracting_dims={}, rhs_contracting_dims={}\n\
+                 few = f32[4,4] reduce-window(big, low), window={size=100x100 stride=100x100}, to_apply=max\n",
+                "r = (f32[4,4], YS) tuple(few, c)",
+            ),
+        };
         let axes = &"012"[..l.x.len() - 2];
         let weights = literal(&mut random, &l.w);
         let hlo = format!(
-            "HloModule m\nENTRY e {{\nx = {} parameter(0)\nw = {} constant({weights})\n\
-             ROOT c = {} convolution(x, w), window={{{}}}, dim_labels=b{axes}f_{axes}io->b{axes}f\n}}\n",
+            "HloModule m\nmax {{\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] maximum(a, b)\n}}\n\
+             ENTRY e {{\nx = {} parameter(0)\nw = {} constant({weights})\nlow = f32[] constant(0)\n{elsewhere}\
+             c = {} convolution(x, w), window={{{}}}, dim_labels=b{axes}f_{axes}io->b{axes}f\nROOT {}\n}}\n",
             dims(&l.x),
             dims(&l.w),
             dims(&l.y),
-            l.window
+            l.window,
+            root.replace("YS", &dims(&l.y))
         );
         let lowered = compile::wrap(text::parse(&hlo).expect("sound HLO")).expect("arrays in and out");
         let x = random.tensor(lowered.args[0].dtype, &l.x);
@@ -199,7 +210,7 @@ fn lines_keep_the_bound_of_direct_sums() {
             let numbers = (0..x.len()).map(|i| at(x.get_f64(i).expect("an element"))).collect();
             let x = Tensor::from_vec(tfaot::tensor::DType::F64, l.x.clone(), numbers);
             let made = tfaot::interp::evaluate(&module, module.entry, &[Literal::Array(x)]).expect("it runs");
-            made.leaves()[0].clone()
+            made.leaves()[1].clone()
         };
         let want = in_doubles(&hlo, &|v| v);
         let magnitudes = in_doubles(&hlo.replace(&weights, &weights.replace('-', "")), &f64::abs);
@@ -216,10 +227,11 @@ fn lines_keep_the_bound_of_direct_sums() {
                 program = plan(&target);
             }
             assert!(is_tiled(&program), "{cpu}: {} is not done this way", l.window);
-            strips += program.kernels.values().filter(|k| k.label.starts_with("weights of")).count();
+            strips += usize::from(program.buffers.values().any(|b| b.place == tfaot::kernel::Place::Stack));
+            at_each_call += program.kernels.values().filter(|k| k.label.starts_with("weights of")).count();
             let got = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
             for i in 0..want.len() {
-                let [got, want, magnitude] = [&got[0], &want, &magnitudes].map(|t| t.get_f64(i).expect("an element"));
+                let [got, want, magnitude] = [&got[1], &want, &magnitudes].map(|t| t.get_f64(i).expect("an element"));
                 let bound = 4.0 * (terms as f64).sqrt() * magnitude / f64::from(1 << 24) + f64::MIN_POSITIVE;
                 assert!(
                     (got - want).abs() <= bound,
@@ -230,4 +242,53 @@ fn lines_keep_the_bound_of_direct_sums() {
         }
     }
     assert!(strips >= 6, "{strips} were done strip by strip");
+    assert!(at_each_call >= 2, "the weights of {at_each_call} were transformed at each call");
+}
+
+/// Maxima of neighbours are taken from the tiles in registers: the bits of a pool that reads them from memory, without that memory.
+#[test]
+fn pools_take_what_tiles_make() {
+    for (results, window, dilated, fused) in [(82, 2, 1, true), (84, 4, 1, true), (84, 3, 1, false), (84, 2, 2, false)]
+    {
+        let mut random = Random::new(4_000_000 + results);
+        let weights = [literal(&mut random, &[3, 32, 64]), literal(&mut random, &[64])];
+        let (taken, pad) = (results / window, dilated);
+        let hlo = |root: &str, results_of: &str| {
+            format!(
+                "HloModule m\nmax {{\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] maximum(a, b)\n}}\n\
+                 ENTRY e {{\nx = f32[4,{results},32] parameter(0)\nw = f32[3,32,64] constant({})\nb = f32[64] constant({})\n\
+                 c = f32[4,{results},64] convolution(x, w), window={{size=3 pad={pad}_{pad} rhs_dilate={dilated}}}, \
+                 dim_labels=b0f_0io->b0f\n\
+                 bs = f32[4,{results},64] broadcast(b), dimensions={{2}}\ns = f32[4,{results},64] add(c, bs)\n\
+                 zero = f32[] constant(0)\nzs = f32[4,{results},64] broadcast(zero), dimensions={{}}\n\
+                 m = f32[4,{results},64] maximum(s, zs)\nwide = f32[4,{results},1,64] reshape(m)\n\
+                 low = f32[] constant(-inf)\n\
+                 p = f32[4,{taken},1,64] reduce-window(wide, low), \
+                 window={{size=1x{window}x1x1 stride=1x{window}x1x1}}, to_apply=max\n\
+                 bt = f32[4,{taken},1,64] broadcast(b), dimensions={{3}}\nt = f32[4,{taken},1,64] subtract(p, bt)\n\
+                 ROOT r = ({results_of}) tuple({root})\n}}\n",
+                weights[0], weights[1]
+            )
+        };
+        let (pooled, whole) = (format!("f32[4,{taken},1,64]"), format!("f32[4,{results},64]"));
+        let alone = hlo("t", &pooled);
+        let both = hlo("t, m", &format!("{pooled}, {whole}"));
+        let x = random.tensor(tfaot::tensor::DType::F32, &[4, results, 32]);
+        let cpus: &[&str] = if window == 4 { &["x86-64-v4", "x86-64-v3"] } else { &["x86-64-v4"] };
+        for &cpu in cpus {
+            let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
+            let run = |hlo: &str| {
+                let lowered = compile::wrap(text::parse(hlo).expect("sound HLO")).expect("arrays in and out");
+                let program = compile::plan(lowered, "t", "t", &target).expect("kernels").1;
+                assert!(program.kernels.values().any(|k| k.direct_flops.is_some()), "by Winograd's method");
+                let made = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");
+                (program, made)
+            };
+            let (program, got) = run(&alone);
+            let (_, want) = run(&both);
+            assert_eq!(got[0].bytes, want[0].bytes, "{cpu}: windows of {window}");
+            let is_whole = |b: &tfaot::kernel::Buffer| b.elements == 4 * results * 64;
+            assert_eq!(program.buffers.values().any(is_whole), !fused, "{cpu}: windows of {window}, {dilated}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::kernel::{BufId, Place, Program, Step};
 use crate::util::id_vec::Id;
 use std::collections::BTreeMap;
 
-/// Bytes to which every buffer is aligned.
+/// Bytes to which every buffer is aligned that has as many; smaller ones to the next power of two.
 const ALIGN: u64 = 64;
 
 /// Which launches touch which buffers, in the order of the steps.
@@ -83,6 +83,7 @@ impl Uses {
 struct Wanted {
     buf: BufId,
     bytes: u64,
+    align: u64,
     first: usize,
     last: usize,
 }
@@ -97,27 +98,37 @@ const BUDGET: u64 = 50_000_000;
 /// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept.
 pub fn plan(program: &mut Program) -> Result<()> {
     let uses = Uses::of(program);
-    let wanted: Vec<Wanted> = uses
-        .intervals
-        .iter()
-        .filter(|(b, _)| matches!(program.buffers[**b].place, Place::Workspace(_)))
-        .map(|(&buf, &(first, last))| {
-            let buffer = &program.buffers[buf];
-            let bytes = (buffer.elements * buffer.dtype.bytes() as u64).max(1).next_multiple_of(ALIGN);
-            Wanted { buf, bytes, first, last }
-        })
-        .collect();
+    let wanted = wanted(program, &uses);
     let (top, offsets) = best(&wanted);
     for (w, at) in wanted.iter().zip(offsets) {
         program.buffers[w.buf].place = Place::Workspace(at);
     }
-    program.workspace_bytes = top;
+    program.workspace_bytes = top.next_multiple_of(ALIGN);
     check(program, &uses)
+}
+
+/// The buffers that are to be placed.
+fn wanted(program: &Program, uses: &Uses) -> Vec<Wanted> {
+    let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, Place::Workspace(_));
+    let one = |(&buf, &(first, last)): (&BufId, &(usize, usize))| {
+        let buffer = &program.buffers[buf];
+        let bytes = (buffer.elements * buffer.dtype.bytes() as u64).max(1);
+        let align = bytes.next_power_of_two().min(ALIGN);
+        Wanted { buf, bytes: bytes.next_multiple_of(align), align, first, last }
+    };
+    uses.intervals.iter().filter(|(b, _)| in_workspace(b)).map(one).collect()
+}
+
+/// The buffers of the workspace that live at the launch where most bytes do.
+pub fn at_peak(program: &Program) -> Vec<BufId> {
+    let wanted = wanted(program, &Uses::of(program));
+    let (_, at) = most_at_once(&wanted);
+    wanted.iter().filter(|w| w.first <= at && at <= w.last).map(|w| w.buf).collect()
 }
 
 /// The bytes of the best plan that was found, and its offsets.
 fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
-    let least = most_at_once(wanted);
+    let (least, _) = most_at_once(wanted);
     let mut orders: Vec<Vec<usize>> = vec![(0..wanted.len()).collect(); 3];
     let of = |i: &usize| &wanted[*i];
     orders[0].sort_by_key(|i| (std::cmp::Reverse(of(i).bytes), of(i).buf.index()));
@@ -144,19 +155,21 @@ fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
     found
 }
 
-/// The bytes that live at the launch where most do: no plan takes less.
-fn most_at_once(wanted: &[Wanted]) -> u64 {
+/// The bytes that live at the launch where most do, and the first such launch: no plan takes less.
+fn most_at_once(wanted: &[Wanted]) -> (u64, usize) {
     let mut changes: Vec<(usize, bool, u64)> = Vec::new();
     for w in wanted {
         changes.extend([(w.first, true, w.bytes), (w.last + 1, false, w.bytes)]);
     }
     changes.sort_unstable();
-    let (mut now, mut most) = (0, 0);
-    for (_, begins, bytes) in changes {
+    let (mut now, mut most, mut when) = (0, 0, 0);
+    for (at, begins, bytes) in changes {
         now = if begins { now + bytes } else { now - bytes };
-        most = most.max(now);
+        if now > most {
+            (most, when) = (now, at);
+        }
     }
-    most
+    (most, when)
 }
 
 /// The bytes and the offsets of the plan that places buffers in this order.
@@ -175,7 +188,7 @@ fn place(wanted: &[Wanted], order: &[usize]) -> (u64, Vec<u64>) {
             if from >= at + w.bytes {
                 break;
             }
-            at = at.max(to);
+            at = at.max(to).next_multiple_of(w.align);
         }
         placed.push((w, at));
         offsets[i] = at;
@@ -213,6 +226,7 @@ mod tests {
         let one = |(i, &(bytes, first, last)): (usize, &(u64, usize, usize))| Wanted {
             buf: BufId(i as u32),
             bytes,
+            align: ALIGN,
             first,
             last,
         };
@@ -222,7 +236,7 @@ mod tests {
     #[test]
     fn what_ends_as_another_begins_still_lives() {
         let wanted = wanted(&[(64, 0, 1), (128, 1, 2), (64, 2, 3)]);
-        assert_eq!((most_at_once(&wanted), best(&wanted).0), (192, 192));
+        assert_eq!((most_at_once(&wanted), best(&wanted).0), ((192, 1), 192));
     }
 
     #[test]
@@ -232,7 +246,7 @@ mod tests {
         let by_size: Vec<usize> = vec![0, 1, 2, 3, 4];
         let (top, offsets) = best(&wanted);
         assert!(top <= place(&wanted, &by_size).0);
-        assert_eq!(top, most_at_once(&wanted));
+        assert_eq!(top, most_at_once(&wanted).0);
         for (i, a) in wanted.iter().enumerate() {
             for (j, b) in wanted.iter().enumerate().skip(i + 1) {
                 let together = a.first <= b.last && b.first <= a.last;

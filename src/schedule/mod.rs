@@ -51,25 +51,59 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         results: lowered.results.clone(),
         ..Program::default()
     };
-    let (plain, order) = scheduled(module, lowered, program.clone(), target, None)?;
-    if order.is_none() {
-        return Ok(plain);
+    let again = |choices: Choices| scheduled(module, lowered, program.clone(), target, choices);
+    let (mut best, mut found) = again(Choices::default())?;
+    let mut choices = Choices::default();
+    if found.order.is_some() {
+        choices.order = found.order.take();
+        let (lower, then) = again(choices.clone())?;
+        let spared = best.workspace_bytes.saturating_sub(lower.workspace_bytes);
+        if spared * LEAST_SPARED > best.workspace_bytes {
+            (best, found) = (lower, then);
+        } else {
+            choices.order = None;
+        }
     }
-    let (lower, _) = scheduled(module, lowered, program, target, order)?;
-    let spared = plain.workspace_bytes.saturating_sub(lower.workspace_bytes);
-    Ok(if spared * LEAST_SPARED > plain.workspace_bytes { lower } else { plain })
+    if !found.known.is_empty() {
+        choices.known = found.known;
+        let (known, _) = again(choices)?;
+        let grown = known.weights_bytes.saturating_sub(best.weights_bytes);
+        if best.workspace_bytes.saturating_sub(known.workspace_bytes) > grown {
+            best = known;
+        }
+    }
+    Ok(best)
 }
 
-/// The program of `module`, whose entry runs in `order`, in post order if `None`, but for what comes late; and an order that may take less memory.
+/// What one schedule finds out that may be better in another.
+#[derive(Clone, Debug, Default)]
+struct Choices {
+    /// An order of the entry, but for what comes late, instead of post order.
+    order: Option<Vec<InstId>>,
+    /// The weights, by when they are transformed, that are so at compile time and not at each call.
+    known: HashSet<usize>,
+}
+
+/// The program of `module`, and choices that may take less memory.
 fn scheduled(
     module: &Module,
     lowered: &Lowered,
     program: Program,
     target: &Target,
-    order: Option<Vec<InstId>>,
-) -> Result<(Program, Option<Vec<InstId>>)> {
-    let (weights, spare_bytes) = (Weights::default(), spare_bytes(module));
-    let mut s = Scheduler { module, target, program, weights, depth: 0, spare_bytes, order };
+    choices: Choices,
+) -> Result<(Program, Choices)> {
+    let mut s = Scheduler {
+        module,
+        target,
+        program,
+        weights: Weights::default(),
+        depth: 0,
+        spare_bytes: spare_bytes(module),
+        choices,
+        order: None,
+        transforms: 0,
+        transformed: HashMap::new(),
+    };
     let mut args = Vec::new();
     for (i, t) in lowered.args.iter().enumerate() {
         let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
@@ -90,7 +124,9 @@ fn scheduled(
     memory_plan::plan(&mut s.program)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     crate::kernel::verify(&s.program)?;
-    Ok((s.program, s.order))
+    let at_peak = memory_plan::at_peak(&s.program);
+    let known = at_peak.iter().filter_map(|b| s.transformed.get(b).copied()).collect();
+    Ok((s.program, Choices { order: s.order, known }))
 }
 
 /// An HLO value in memory: one buffer an array, tuples flattened.
@@ -127,6 +163,7 @@ struct Kernels {
     blocks: HashMap<InstId, nest::Block>,
     separables: HashMap<InstId, nest::Separable>,
     summed: HashSet<InstId>,
+    pools: HashMap<InstId, nest::Pooled>,
     spots: IdVec<InstId, Spot>,
 }
 
@@ -140,6 +177,8 @@ struct Scope<'a> {
     blocks: HashMap<InstId, nest::Block>,
     /// 1x1 convolutions whose kernel makes the depthwise window that they read too, row by row, by the same.
     separables: HashMap<InstId, nest::Separable>,
+    /// Windows of maxima whose kernels make their operand too, a convolution's results, by the instruction that those end in.
+    pools: HashMap<InstId, nest::Pooled>,
     spots: IdVec<InstId, Spot>,
     values: HashMap<InstId, Value>,
     /// Concatenations that have memory before their turn comes, because a part is written into it.
@@ -177,8 +216,13 @@ struct Scheduler<'a> {
     depth: usize,
     /// By how much constants may still grow for speed.
     spare_bytes: u64,
-    /// In which order the entry runs; once it was scheduled in post order, one that may take less memory.
+    choices: Choices,
+    /// An order of the entry that may take less memory than post order.
     order: Option<Vec<InstId>>,
+    /// How many weights are transformed in all.
+    transforms: usize,
+    /// Those that are transformed at each call.
+    transformed: HashMap<BufId, usize>,
 }
 
 /// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte; what
@@ -272,7 +316,7 @@ impl<'a> Scheduler<'a> {
             Params::Owned => comp.post_order(),
             Params::Borrowed => self.turn(id),
         };
-        let Kernels { plan, scaled, chains, blocks, separables, summed, spots } = self.planned(comp, &plain);
+        let Kernels { plan, scaled, chains, blocks, separables, pools, summed, spots } = self.planned(comp, &plain);
         let (values, placed, padded) = (HashMap::new(), HashMap::new(), HashMap::new());
         let order = match owner {
             Params::Owned => states::order(comp, &plan),
@@ -294,6 +338,7 @@ impl<'a> Scheduler<'a> {
             chains,
             blocks,
             separables,
+            pools,
             spots,
             lifetimes,
             states,
@@ -326,10 +371,11 @@ impl<'a> Scheduler<'a> {
         let chains = self.chains(comp, &mut plan);
         let blocks = self.blocks(comp, &mut plan);
         let separables = self.separables(comp, &mut plan, |id| chains.contains_key(&id));
+        let pools = self.pools(comp, &mut plan);
         layout::leave_apart(comp, &mut plan, self.target);
         let summed = self.summed(comp, &plan);
         let spots = layout::spots(comp, &plan, self.target);
-        Kernels { plan, scaled, chains, blocks, separables, summed, spots }
+        Kernels { plan, scaled, chains, blocks, separables, pools, summed, spots }
     }
 
     /// The order in which a computation runs but for [`late::order`].
@@ -338,8 +384,8 @@ impl<'a> Scheduler<'a> {
         if id != self.module.entry {
             return comp.post_order();
         }
-        if let Some(order) = self.order.take() {
-            return order;
+        if let Some(order) = &self.choices.order {
+            return order.clone();
         }
         let planned = |order: &[InstId]| {
             let Kernels { plan, spots, .. } = self.planned(comp, order);
@@ -410,18 +456,30 @@ impl<'a> Scheduler<'a> {
             }
             _ => {
                 let taken = self.reused(scope, id).or_else(|| self.next_in_place(scope, id));
+                let mut margins = Vec::new();
                 let out = match taken.or_else(|| self.over_operand(scope, id)) {
                     Some(out) => out,
-                    None => self.place(scope, id, steps)?,
+                    None => self.place(scope, id, &mut margins)?,
                 };
-                let first = self.program.kernels.len();
+                let (first, before) = (self.program.kernels.len(), steps.len());
                 self.kernels(scope, id, &out, steps)?;
                 self.name_insts(scope, id, first);
+                // the result needs no memory while its first kernels make something else
+                let at = steps[before..].iter().position(|s| self.touches(s, &out)).unwrap_or(0);
+                steps.splice(before + at..before + at, margins);
                 out
             }
         };
         scope.values.insert(id, value);
         Ok(())
+    }
+
+    /// Whether a step launches a kernel that touches `value`, or other steps.
+    fn touches(&self, step: &Step, value: &Value) -> bool {
+        match step {
+            Step::Launch(kernel) => self.program.kernels[*kernel].buffers().iter().any(|b| value.leaves.contains(b)),
+            Step::While { .. } | Step::Branch { .. } | Step::Together(_) => true,
+        }
     }
 
     /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.

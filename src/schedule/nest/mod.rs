@@ -15,6 +15,7 @@ mod pack;
 mod pairs;
 mod planes;
 mod pointwise;
+mod pooled;
 mod reduce;
 mod rows;
 mod scan;
@@ -34,6 +35,7 @@ mod winograd1d;
 pub(super) use block::Block;
 pub(super) use chain::Chain;
 pub(super) use planes::Parts;
+pub(super) use pooled::Pooled;
 pub(super) use separable::Separable;
 
 use super::{Scheduler, Scope, Value, refuse};
@@ -44,6 +46,13 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 impl<'a> Scheduler<'a> {
+    /// Says of the kernels from number `first` on how `convolution` is done, where there is a choice.
+    fn name_method(&mut self, comp: &Computation, convolution: InstId, first: usize) {
+        let method = super::winograd::method(comp, convolution, self.target)
+            .or_else(|| super::winograd1d::method(comp, convolution, self.target));
+        self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&method));
+    }
+
     /// The kernels that fill `out` with instruction `id`.
     pub(super) fn kernels(
         &mut self,
@@ -65,9 +74,13 @@ impl<'a> Scheduler<'a> {
             Op::Convolution(_) => {
                 let first = self.program.kernels.len();
                 self.convolution(scope, id, anchor, out, steps)?;
-                let method = crate::schedule::winograd::method(scope.comp, anchor, self.target)
-                    .or_else(|| crate::schedule::winograd1d::method(scope.comp, anchor, self.target));
-                self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&method));
+                self.name_method(scope.comp, anchor, first);
+                Ok(())
+            }
+            Op::ReduceWindow { .. } if scope.pools.contains_key(&id) => {
+                let first = self.program.kernels.len();
+                let convolution = self.pooled(scope, id, out, steps)?;
+                self.name_method(scope.comp, convolution, first);
                 Ok(())
             }
             Op::ReduceWindow { .. } => match self.as_scan(scope, anchor) {

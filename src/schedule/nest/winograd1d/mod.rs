@@ -55,7 +55,7 @@ impl Tiles {
 }
 
 impl<'a> Scheduler<'a> {
-    /// `id` is the convolution itself or its epilogue; its operand has the margins that tiles need.
+    /// `id` is the convolution itself, its epilogue, or a window that is done with it; its operand has the margins that tiles need.
     pub(super) fn winograd_1d(
         &mut self,
         scope: &mut Scope<'a>,
@@ -215,6 +215,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Vec<Stmt>> {
         let lanes = self.lanes(DType::F32);
         let (buf, to) = (out.buffer()?, out.layout(&scope.comp.array(id).dims));
+        let pooled = scope.pools.get(&id).cloned();
         let mut body = Vec::new();
         for share in shares(&mut e.k, tile, w.size[w.axis] / w.phases, RESULTS) {
             let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
@@ -228,7 +229,7 @@ impl<'a> Scheduler<'a> {
             for (i, value) in values.into_iter().enumerate() {
                 t.set(done, i as u64, value);
             }
-            let mut inside = t.body;
+            let (mut inside, mut taken) = (t.body, Vec::new());
             for i in 0..share.count {
                 let mut at = at.to_vec();
                 let place = share.at.scale(RESULTS as i64).offset(i as i64).scale(w.phases as i64);
@@ -238,8 +239,11 @@ impl<'a> Scheduler<'a> {
                 let value = e.k.expr(Expr::Reg(done, Index::constant(i as i64)));
                 e.fixed.insert(anchor, value);
                 let at = forward(&scope.plan.path[anchor], &at, &e.k.vars);
-                let value = self.element(scope, e, id, &at)?;
-                inside.push(Stmt::Store { buf, index: to.at(&at), value });
+                let made = match &pooled {
+                    Some(pooled) => self.of_window(scope, e, (id, pooled), &mut taken, &at)?,
+                    None => Some((at.clone(), self.element(scope, e, id, &at)?)),
+                };
+                inside.extend(made.map(|(at, value)| Stmt::Store { buf, index: to.at(&at), value }));
             }
             let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
             body.extend(guarded(&mut e.k, &[&share], inside));

@@ -1,6 +1,7 @@
 //! Winograd's method along one axis strip by strip: some tiles of a line, or of a few short lines, are transformed, multiplied
 //! and transformed back before the next ones begin, all of it on the stack. Strips are the chunks. For windows that lie along one
-//! line, and weights that stay near when they are transformed by a kernel before.
+//! line, and weights that stay near when they are transformed by a kernel before, or at compile time where those would stand at the peak of
+//! memory.
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::super::element::Elements;
 use super::super::tile::{Part, Tile};
@@ -17,7 +18,8 @@ use crate::schedule::points::RESULTS;
 use crate::schedule::winograd1d::Winograd1d;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
+use bytes::Bytes;
 
 /// What is less stays near between three kernels too.
 const FAR_BYTES: u64 = 256 << 10;
@@ -164,7 +166,7 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// The weights of all points and panels, transformed by a kernel of their own.
+    /// The weights of all points and panels, transformed by a kernel of their own, or now where that was asked for.
     fn weights_of_panels(
         &mut self,
         d: &ConvDims,
@@ -176,8 +178,14 @@ impl<'a> Scheduler<'a> {
         let (points, panel) = (w.points.count(), strips.panel());
         let panels = w.outputs.div_ceil(panel);
         let of_panel = apart(w.terms() * panel);
+        let number = self.transforms;
+        self.transforms += 1;
+        if self.choices.known.contains(&number) {
+            return self.constant(&known(d, w, panel, of_panel));
+        }
         let (weights, factors) = (self.constant(&w.weights), self.factors_1d(w));
         let packed = self.buffer(DType::F32, points * panels * of_panel);
+        self.transformed.insert(packed, number);
         let mut k = Kernel { label: format!("weights of {name}"), ..Kernel::default() };
         let (point, p) = (k.var(points), k.var(panels));
         let begin = Index::var(point).scale(panels as i64).add(&Index::var(p)).scale(of_panel as i64);
@@ -194,6 +202,32 @@ impl<'a> Scheduler<'a> {
         self.launch(k, steps);
         packed
     }
+}
+
+/// The weights of all points, in panels of so many columns that lie so far apart.
+fn known(d: &ConvDims, w: &Winograd1d, panel: u64, of_panel: u64) -> Tensor {
+    let (factors, panels) = (w.points.factors(w.taps), w.outputs.div_ceil(panel));
+    let strides = Layout::dense(&w.weights.dims).strides;
+    let [of_tap, of_channel] = [d.kernel_spatial[w.axis], d.kernel_input_feature].map(|axis| strides[axis] as u64);
+    let weight = |tap: u64, channel: u64, column: u64| {
+        let at = tap * of_tap + channel * of_channel + column;
+        w.weights.get_f64(at as usize).unwrap_or(0.0)
+    };
+    let elements = w.points.count() * panels * of_panel;
+    let mut bytes = vec![0u8; elements as usize * 4];
+    for (point, factors) in (0..).zip(factors.chunks(w.taps as usize)) {
+        for (group, channel) in (0..w.groups).flat_map(|g| (0..w.inputs).map(move |c| (g, c))) {
+            let first = group * w.taps;
+            let last = (first + w.taps).min(d.window[w.axis].size);
+            for column in 0..w.outputs {
+                let value: f64 = (first..last).zip(factors).map(|(tap, f)| f * weight(tap, channel, column)).sum();
+                let of_point = point * panels + column / panel;
+                let at = of_point * of_panel + (group * w.inputs + channel) * panel + column % panel;
+                bytes[at as usize * 4..][..4].copy_from_slice(&(value as f32).to_le_bytes());
+            }
+        }
+    }
+    Tensor::new(DType::F32, vec![elements], Bytes::from(bytes))
 }
 
 /// The loops over the tiles of a strip.
