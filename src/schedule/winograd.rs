@@ -17,6 +17,8 @@ pub const POINTS: u64 = READS * READS;
 
 /// Fewest terms of a sum: below, the transforms dominate and the error bound is near.
 const FEWEST_CHANNELS: u64 = 16;
+/// Bytes of transformed weights that stay near.
+const NEAR_BYTES: u64 = 1 << 20;
 /// Least predicted time of the direct way over that of this one.
 const LEAST_GAIN: f64 = 1.15;
 
@@ -69,11 +71,12 @@ impl Winograd {
         let points = POINTS as f64;
         let direct = 9.0 * c * of_o * (self.images * self.size[0] * self.size[1]) as f64;
         // few tiles make few rows, over which the weights are read again
-        let rows = 1.1 + 2.0 / t;
-        // 144 operations a tile of inputs, 130 of results, 90 of weights; each vector is written and read once more, from
-        // memory that is several times as far as registers
-        let (inputs, results, weights) = (144.0 + 3.0 * points, 130.0 + 3.0 * points, 90.0 + 5.0 * points);
-        direct / (points * c * of_o * t * rows + inputs * t * of_c + results * t * of_o + weights * c * of_o)
+        let rows = 1.15 + 1.6 / t;
+        // weights are transformed at each call; they are written and read once more, from memory that is far if they are many
+        let weights = if POINTS * 4 * self.inputs * self.outputs <= NEAR_BYTES { 4.0 } else { 8.0 };
+        // numbers of operations a point of least squares over 42 convolutions, each done both ways: predicted gains are 0.75 to
+        // 1.19 of those measured, and less where weights are so small that they are transformed at compile time
+        direct / (points * (c * of_o * t * rows + 2.6 * t * (of_c + of_o) + weights * c * of_o))
     }
 }
 
