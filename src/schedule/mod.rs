@@ -225,15 +225,17 @@ struct Scheduler<'a> {
     transformed: HashMap<BufId, usize>,
 }
 
-/// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte; what
-/// fills up the last panels takes about as much again.
+/// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte, or as much again
+/// where that is less, so that no object becomes larger than tfcompile's, which have constants twice; what fills up the last
+/// panels takes about as much again.
 fn spare_bytes(module: &Module) -> u64 {
     let insts = module.comps.values().flat_map(|c| c.insts.values());
     let constants = insts.map(|i| match &i.op {
         Op::Constant(Literal::Array(t)) => t.bytes.len() as u64,
         _ => 0,
     });
-    constants.sum::<u64>() / 24 + (128 << 10)
+    let all: u64 = constants.sum();
+    all / 24 + all.min(128 << 10)
 }
 
 fn refuse(comp: &Computation, id: InstId, why: &str) -> Error {

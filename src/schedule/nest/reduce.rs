@@ -157,7 +157,6 @@ impl<'a> Scheduler<'a> {
     }
 
     /// What makes and stores element `at`, or `vectors` of them.
-    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
     fn reduced(
         &mut self,
         scope: &mut Scope<'a>,
