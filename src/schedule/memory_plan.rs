@@ -226,7 +226,7 @@ mod tests {
         let one = |(i, &(bytes, first, last)): (usize, &(u64, usize, usize))| Wanted {
             buf: BufId(i as u32),
             bytes,
-            align: ALIGN,
+            align: 1,
             first,
             last,
         };
