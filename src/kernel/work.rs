@@ -1,6 +1,7 @@
 //! How much a kernel does, as far as that decides whether other threads help.
 use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
+use crate::target::LINE;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
 
@@ -10,9 +11,6 @@ const WORTH_SHARING: u64 = 6_000;
 
 /// Bytes that come from or go to other caches in the time of an operation, where a call has not just had them.
 const BYTES_AT_ONCE: u64 = 16;
-
-/// Bytes that move together.
-const LINE: u64 = 64;
 
 /// Which kernels offer their chunks to other threads: one of little work is not worth the hand-over. The memory that a kernel
 /// reads and writes counts as work, but not in a loop, where it is near since the round before.

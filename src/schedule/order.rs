@@ -7,8 +7,8 @@
 //! x = conv(p); b = conv(conv(x)); s = slice(x); add(b, s): b before s  ->  s before b
 //! ```
 //!
-//! A round takes time linear in the instructions but for some maps; there are a few, and fewer for large computations. Which instructions share a kernel is
-//! decided anew for each order, as a kernel takes in what comes last.
+//! A round takes time linear in the instructions but for some maps; there are a few, and fewer for large computations. Which
+//! instructions share a kernel is decided anew for each order, as a kernel takes in what comes last.
 use super::fuse::{Fate, Plan};
 use super::in_place::Lifetimes;
 use super::late;

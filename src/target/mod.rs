@@ -13,6 +13,9 @@ pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
 use crate::diag::{Code, Diagnostic, Result};
 use features::Asks;
 
+/// Bytes of a line of a cache: what moves together.
+pub const LINE: u64 = 64;
+
 /// A target machine, and how exact code for it must be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {

@@ -2,6 +2,7 @@
 //! of the next panel, so that this comes from far memory while they multiply, and not all in the first of its tiles.
 use crate::kernel::index::linear;
 use crate::kernel::{Index, Kernel, VarId};
+use crate::target::LINE;
 use crate::tensor::DType;
 
 /// Least bytes of a right side whose panels are asked for: less is near after the first use.
@@ -9,9 +10,6 @@ const LEAST_BYTES: u64 = 64 << 10;
 
 /// Most tiles that share a panel: with more, what comes from far is little of what they do.
 const MOST_TILES: u64 = 64;
-
-/// Bytes that come at once.
-const LINE: u64 = 64;
 
 /// The share of one tile.
 #[derive(Clone, Debug)]

@@ -7,19 +7,17 @@
 use super::contraction::{Axis, Contraction, Held, Nest, Strip, below, merged, numbered, product};
 use super::element::Elements;
 use super::tile::{Cover, MOST_ROWS, Tile};
-use super::{each, label, narrow, rows};
+use super::{MOST_STACK, each, label, narrow, rows};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::fuse::{Fate, Move, Plan, Role, Rows, demand};
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::target::LoopOrder;
+use crate::target::{LINE, LoopOrder};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
-/// Most bytes of a block on the stack.
-const MOST_BYTES: u64 = 64 << 10;
 /// Bytes of a block that stay in a first-level cache, nearly.
 const NEAR_BLOCK: u64 = 32 << 10;
 /// Bytes of scores that stay in a second-level cache of a megabyte until they are read.
@@ -28,8 +26,6 @@ const NEAR_BYTES: u64 = 512 << 10;
 const FAR: f64 = 1.0;
 /// The same for those that stay near: one thread is as fast with as without them, two are 1 or 2 % faster.
 const NEAR: f64 = 0.1;
-/// Bytes of a line of a cache.
-const LINE: u64 = 64;
 /// Blocks that threads should find, as long as tiles have rows enough.
 const FEW_BLOCKS: u64 = 16;
 
@@ -258,7 +254,7 @@ fn height(candidates: &[Vec<(f64, Tile)>; 2], most: u64, bytes: u64, saved: f64)
         Some((a.0 + b.0, height, [a.1, b.1]))
     };
     // of equal times the highest block that is near
-    let (near, all) = (most.min(NEAR_BLOCK / bytes), most.min(MOST_BYTES / bytes));
+    let (near, all) = (most.min(NEAR_BLOCK / bytes), most.min(MOST_STACK / bytes));
     let heights = (1..=near).rev().chain(near + 1..=all);
     let (time, height, tiles) = heights.filter_map(both).min_by(|x, y| x.0.total_cmp(&y.0))?;
     // nothing is a multiple of all

@@ -12,7 +12,7 @@ use super::element::Elements;
 use super::planes::Sum;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::tile::{Cover, Tile};
-use super::{each, label, narrow};
+use super::{MOST_STACK, each, label, narrow};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
@@ -24,8 +24,6 @@ use crate::tensor::DType;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
 
-/// Most bytes of rows on the stack.
-const MOST_BYTES: u64 = 64 << 10;
 /// Bytes of an operand that a second-level cache of a megabyte keeps until they are read, with the weights and its margin.
 const NEAR_BYTES: u64 = 192 << 10;
 /// Fewest chunks that threads should find.
@@ -130,7 +128,7 @@ impl<'a> Scheduler<'a> {
         let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
         let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
         let lanes = self.lanes(DType::F32);
-        let fit = MOST_BYTES / (4 * span(&d.window[0]) * padded_width(comp, anchor, d));
+        let fit = MOST_STACK / (4 * span(&d.window[0]) * padded_width(comp, anchor, d));
         let most = fit.min(widest.max(lanes)) / lanes * lanes;
         // as many columns in each as come out even
         let columns = all.div_ceil(all.div_ceil(most.max(1))).next_multiple_of(lanes).min(all);

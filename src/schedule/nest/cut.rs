@@ -5,6 +5,9 @@ use crate::schedule::Scheduler;
 use crate::target::Level;
 use crate::tensor::DType;
 
+/// Most vectors that are folded side by side, so that none waits for its own last step.
+pub(super) const SIDE_BY_SIDE: u64 = 4;
+
 /// What vectors a run is cut into.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Width {
@@ -60,6 +63,11 @@ impl Cut {
             LoopKind::Masked(valid) => valid,
             LoopKind::Vector | LoopKind::Seq | LoopKind::Unroll => self.blocks * self.lanes,
         }
+    }
+
+    /// How many of its vectors go side by side, at most `most`: as many as share them evenly.
+    pub(super) fn side_by_side(&self, most: u64) -> u64 {
+        (1..=most).rev().find(|&n| self.blocks.is_multiple_of(n)).unwrap_or(1)
     }
 
     /// `body` for each vector `block` and each lane of it.

@@ -45,6 +45,9 @@ use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
+/// Most bytes of an array on the stack: of a row, a block, a panel of weights, a strip.
+const MOST_STACK: u64 = 64 << 10;
+
 impl<'a> Scheduler<'a> {
     /// Says of the kernels from number `first` on how `convolution` is done, where there is a choice.
     fn name_method(&mut self, comp: &Computation, convolution: InstId, first: usize) {

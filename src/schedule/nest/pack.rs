@@ -16,7 +16,7 @@ use bytes::Bytes;
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
 /// What a batch may have on the stack.
-const MOST_STACK: u64 = 16 << 10;
+const MOST_BATCH: u64 = 16 << 10;
 
 impl Scheduler<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
@@ -89,7 +89,7 @@ impl Scheduler<'_> {
         let dtype = self.program.buffers[from].dtype;
         let elements = panels.checked_mul(terms)?.checked_mul(panel)?;
         let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
-        if !own || batch < ENOUGH_CHUNKS || elements.checked_mul(dtype.bytes() as u64)? > MOST_STACK {
+        if !own || batch < ENOUGH_CHUNKS || elements.checked_mul(dtype.bytes() as u64)? > MOST_BATCH {
             return None;
         }
         let buf = self.on_stack(dtype, elements);

@@ -4,7 +4,7 @@
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
 use super::contraction::{BANDS, chunked, numbered};
 use super::convolution::by_channel;
-use super::cut::Cut;
+use super::cut::{Cut, SIDE_BY_SIDE};
 use super::element::Elements;
 use super::{each, label, number, simple_fold};
 use crate::diag::Result;
@@ -17,8 +17,6 @@ use crate::schedule::{Scheduler, Scope};
 use crate::tensor::DType;
 use std::collections::HashSet;
 
-/// Most vectors of channels that are summed side by side.
-const SIDE_BY_SIDE: u64 = 4;
 /// Fewest elements of planes whose sums are worth another kernel.
 const FEWEST: u64 = 4096;
 /// Kernels that are looked through for the one that made a plane.
@@ -209,7 +207,7 @@ impl<'a> Scheduler<'a> {
         let mut e = Elements::new(id, label(scope.comp, id));
         // those side by side wait for one another's sums no longer than for their own
         let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
-        let side = (1..=most).rev().find(|n| cut.blocks.is_multiple_of(*n)).unwrap_or(1);
+        let side = cut.side_by_side(most);
         let (group, lane, part) = (e.k.var(cut.blocks / side), e.k.var(cut.lanes), e.k.var(parts.count));
         let channel = |i: u64| cut.at(&Index::var(group).scale(side as i64).offset(i as i64), lane);
         let sums = e.k.reg(DType::F32, cut.lanes, side);
@@ -248,7 +246,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Kernel> {
         let mut e = Elements::new(id, format!("bands of {}", label(scope.comp, id)));
         let dims = scope.comp.array(p.input).dims.clone();
-        let side = (1..=SIDE_BY_SIDE).rev().find(|n| cut.blocks.is_multiple_of(*n)).unwrap_or(1);
+        let side = cut.side_by_side(SIDE_BY_SIDE);
         let rows = dims[p.axis];
         let own = rows.div_ceil(BANDS);
         let (band, group, lane) = (e.k.var(BANDS), e.k.var(cut.blocks / side), e.k.var(cut.lanes));

@@ -1,5 +1,5 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
-use super::cut::{Cut, Width};
+use super::cut::{Cut, SIDE_BY_SIDE, Width};
 use super::element::Elements;
 use super::window::{self, Interior};
 use super::{convert, each, label, simple_fold};
@@ -112,11 +112,8 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
-        let most = if matches!(f.op, Op::Reduce { .. }) && across.is_none() {
-            side_by_side(dims, axis, cut.blocks)
-        } else {
-            1
-        };
+        let most =
+            if matches!(f.op, Op::Reduce { .. }) && across.is_none() { side_by_side(dims, axis, &cut) } else { 1 };
         let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
         let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
@@ -393,15 +390,10 @@ impl<'a> Scheduler<'a> {
     }
 }
 
-/// Most vectors that are folded side by side.
-const SIDE_BY_SIDE: u64 = 4;
-
-/// How many vectors of `blocks` are folded side by side, so that none waits for its own last step: as few as leave threads two
-/// chunks.
-fn side_by_side(dims: &[u64], axis: usize, blocks: u64) -> u64 {
+/// How many vectors of `cut` are folded side by side: as few as leave threads two chunks.
+fn side_by_side(dims: &[u64], axis: usize, cut: &Cut) -> u64 {
     let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
-    let fits = |n: &u64| blocks.is_multiple_of(*n) && (!alone || blocks / n >= 2);
-    (1..=SIDE_BY_SIDE).rev().find(fits).unwrap_or(1)
+    cut.side_by_side(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })
 }
 
 /// Vectors that are made at once.

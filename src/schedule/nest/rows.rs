@@ -1,6 +1,7 @@
 //! Row kernels: row after row, and in each row pass after pass, so that the row stays near. A pass folds what the passes
 //! before it made possible: the maximum, then the sum of exponentials; the mean, then the variance. What a later pass needs
 //! and is dear to compute again is kept in a buffer of one row on the stack.
+use super::cut::SIDE_BY_SIDE;
 use super::element::Elements;
 use super::{convert, each, label, simple_fold};
 use crate::diag::{Error, Result};
@@ -18,9 +19,6 @@ const KEPT_BYTES: u64 = 32 << 10;
 
 /// What costs more than this to compute again is kept. A load is 1, an addition 1, an exponential 20.
 const CHEAP: u64 = 4;
-
-/// Vectors that are folded side by side, so that one addition need not wait for the one before.
-const SIDE_BY_SIDE: u64 = 4;
 
 /// The passes of a row kernel.
 #[derive(Debug, Default)]

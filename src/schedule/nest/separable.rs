@@ -9,7 +9,7 @@ use super::contraction::{Coordinates, Held, Strip, chunked, guarded, shares};
 use super::depthwise::Place;
 use super::element::Elements;
 use super::tile::{Cover, Tile};
-use super::{each, label, narrow};
+use super::{MOST_STACK, each, label, narrow};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{Computation, InstId, Op};
@@ -18,21 +18,17 @@ use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::layout::Layout;
 use crate::schedule::phases::Phase;
 use crate::schedule::{Scheduler, Scope, Value, refuse};
-use crate::target::LoopOrder;
+use crate::target::{LINE, LoopOrder};
 use crate::tensor::DType;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
-/// Most bytes of a row on the stack.
-const MOST_BYTES: u64 = 64 << 10;
 /// Bytes of an operand that stay in a second-level cache of a megabyte until they are read.
 const NEAR_BYTES: u64 = 512 << 10;
 /// Cycles that an element takes on its way to a cache farther away and back.
 const FAR: f64 = 0.33;
 /// Bytes of weights that come from the second-level cache in a cycle.
 const A_CYCLE: f64 = 26.0;
-/// Bytes of a line of a cache.
-const LINE: u64 = 64;
 
 /// A product that makes its left side, a depthwise window, itself.
 #[derive(Clone, Debug)]
@@ -97,7 +93,7 @@ impl<'a> Scheduler<'a> {
         // an odd number of lines, so that pixels do not meet in the sets of a cache, where that takes little more
         let lines = (sum * 4).div_ceil(LINE);
         let stride = if lines >= 8 { (lines | 1) * LINE / 4 } else { sum };
-        if columns <= narrow::MOST_COLUMNS || width * stride * 4 > MOST_BYTES {
+        if columns <= narrow::MOST_COLUMNS || width * stride * 4 > MOST_STACK {
             return None;
         }
         // What the window reads lives until the product is done: that takes less memory where it lives on anyway, or where the

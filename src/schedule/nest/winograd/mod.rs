@@ -9,7 +9,7 @@ use super::element::Elements;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
-use super::{convert, each, label};
+use super::{MOST_STACK, convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
@@ -32,8 +32,6 @@ const FEW_GROUPS: u64 = 4;
 /// What those may have with wide panels, and how many vectors narrow ones have.
 const MOST_WEIGHTS: u64 = 256 << 10;
 const NARROW: u64 = 2;
-/// What a panel of weights, or a strip, may have on the stack.
-pub(super) const MOST_STACK: u64 = 64 << 10;
 
 /// Some of the channels that a convolution reads.
 #[derive(Clone, Debug)]

@@ -1,13 +1,14 @@
 //! Winograd's method strip by strip: some rows of tiles are transformed, multiplied and transformed back before the next ones
 //! begin, so that what is between stays in the second-level cache. Bands of strips, each with memory of its own, are the chunks;
 //! that of a small strip is on the stack.
+use super::super::MOST_STACK;
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::super::element::Elements;
 use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{MOST_STACK, Plane, Window, inputs_of_tile, products};
+use super::{Plane, Window, inputs_of_tile, products};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;

@@ -4,11 +4,11 @@
 //! See [`crate::schedule::winograd1d`] for when.
 mod strips;
 
+use super::MOST_STACK;
 use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, numbered, shares};
 use super::element::Elements;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
-use super::winograd::MOST_STACK;
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;

@@ -1,12 +1,12 @@
 //! Winograd's method along one axis strip by strip: some tiles of a line, or of a few short lines, are transformed, multiplied
 //! and transformed back before the next ones begin, all of it on the stack. Strips are the chunks. For windows that lie along one
-//! line, and weights that stay near when they are transformed by a kernel before, or at compile time where those would stand at the peak of
-//! memory.
+//! line, and weights that stay near when they are transformed by a kernel before, or at compile time where those would stand at
+//! the peak of memory.
+use super::super::MOST_STACK;
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::super::element::Elements;
 use super::super::tile::{Part, Tile};
 use super::super::transform::apart;
-use super::super::winograd::MOST_STACK;
 use super::super::{each, label};
 use super::{inputs_of_tile, weights_1d};
 use crate::diag::Result;
