@@ -3,6 +3,12 @@ use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::util::id_vec::Id;
 
 impl Kernel {
+    /// Counts operations: those that are done, and those of direct sums.
+    pub fn add_flops(&mut self, [done, direct]: [u64; 2]) {
+        self.direct_flops = Some(self.direct_flops.unwrap_or(self.flops) + direct);
+        self.flops += done;
+    }
+
     /// Does what `other` does after what it does itself, all of it in one chunk. Neither may have a variable for where a range
     /// of chunks begins. The label is that of the kernel with more work; what was chosen stays the first's, where it has any.
     pub fn append(&mut self, other: &Kernel) {
@@ -19,11 +25,11 @@ impl Kernel {
         self.body.extend(second.body.iter().map(|s| numbers.stmt(s)));
         let new: Vec<String> = second.insts.into_iter().filter(|i| !self.insts.contains(i)).collect();
         self.insts.extend(new);
-        self.flops = self.flops.saturating_add(other.flops);
         self.direct_flops = match (self.direct_flops, other.direct_flops) {
             (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+            (a, b) => Some(a.unwrap_or(self.flops).saturating_add(b.unwrap_or(other.flops))),
         };
+        self.flops = self.flops.saturating_add(other.flops);
         self.chosen = self.chosen.take().or(second.chosen);
         self.method = self.method.take().or(second.method);
     }

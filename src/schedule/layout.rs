@@ -1,7 +1,7 @@
 //! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::fuse::{Fate, Plan};
-use super::{phases, points, winograd, winograd1d};
+use super::{nest, phases, points, winograd, winograd1d};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
@@ -86,6 +86,9 @@ pub enum Spot {
 /// written out with holes.
 pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
+    if nest::without_margin(comp, id, d) {
+        return Some(vec![(0, 0); d.window.len()]);
+    }
     let tiles = winograd::choose(comp, id, target).map(|w| w.tiles);
     let along = winograd1d::choose(comp, id, target);
     let input = comp.array(comp[id].operands[0]);

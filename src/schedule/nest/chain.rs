@@ -209,7 +209,6 @@ impl<'a> Scheduler<'a> {
             body.splice(0..0, start);
             body.extend(end);
         }
-        e.k.flops += 2 * d.window.iter().map(|w| w.size).product::<u64>() * result.elements();
         chunks.close(&mut e.k, body);
         self.launch(e.k, steps);
         Ok(())
@@ -275,21 +274,22 @@ impl<'a> Scheduler<'a> {
         let result = scope.comp.array(anchor).clone();
         let mut input = rows.layout(d, panel, 0);
         input.strides[d.input_spatial[0]] = rows.stride as i64;
-        let ring = Ring { rows: rows.held, reader };
+        let ring = Ring { rows: rows.held };
         let c = self.depthwise_at(scope, anchor, d, (rows.buf, &input), Some(ring))?;
+        e.k.add_flops(c.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
         let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
         let tiles = e.k.var(width.div_ceil(tile));
         let mut body = Vec::new();
         for column in shares(&mut e.k, made.panel, result.dims[d.output_feature], panel) {
             for part in rows.width.cut(column.count) {
-                for pixels in shares(&mut e.k, tiles, width, tile) {
+                for (pixels, run) in c.shares(&mut e.k, tiles, tile) {
                     let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
                     let from = part.at(&Index::var(block), lane);
                     let channel = column.at.scale(panel as i64).add(&from);
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
                     let sum = sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
                     let place = Place { batch: made.batch, outer: &[reader], first, channel, from, lanes, sum };
-                    let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, &input, pixels.count, out)?;
+                    let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, &input, &run, out)?;
                     let inside = vec![part.loops(block, lane, inside)];
                     body.extend(guarded(&mut e.k, &[&column, &pixels], inside));
                 }

@@ -15,6 +15,7 @@ use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder, Trial};
 use crate::target::{MathType, PairSums};
 use crate::tensor::{DType, Tensor};
+use std::ops::Range;
 
 /// A loop and how far its step moves the left and right side, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -558,19 +559,25 @@ pub(super) fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt
 /// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
 pub(super) fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
     let (whole, rest) = (total / most, total % most);
-    let both = whole > 0 && rest > 0;
-    let mut out = Vec::new();
-    if whole > 0 {
-        let own = if both { k.var(whole) } else { var };
-        let held = both.then(|| (own, Index::var(var).limit(0, whole as i64 - 1, &k.vars)));
-        let guard = both.then_some((var, 0, whole));
-        out.push(Share { at: Index::var(own), count: most, guard, held });
-    }
-    if rest > 0 {
-        let guard = both.then_some((var, whole, whole + 1));
-        out.push(Share { at: Index::constant(whole as i64), count: rest, guard, held: None });
-    }
-    out
+    let parts = [(0..whole, most), (whole..whole + rest.min(1), rest)];
+    parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| share(k, var, r, count)).collect()
+}
+
+/// The share of a grid loop that is these rounds, with `count` in each.
+pub(super) fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Share {
+    let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
+    let part = n < k.vars[var];
+    let guard = part.then_some((var, rounds.start, rounds.end));
+    let (at, held) = match (part, n) {
+        (_, 1) => (Index::constant(first), None),
+        (false, _) => (Index::var(var), None),
+        (true, _) => {
+            let own = k.var(n);
+            let held = Index::var(var).offset(-first).limit(0, n as i64 - 1, &k.vars);
+            (Index::var(own).offset(first), Some((own, held)))
+        }
+    };
+    Share { at, count, guard, held }
 }
 
 /// `body` where it runs.

@@ -2,21 +2,27 @@
 //! registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
 //! loop where the window is large, as LLVM takes the sums of a long stretch one after another and spills what they share.
 //! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
-use super::contraction::{chunked, guarded, shares};
+//!
+//! Taps on the padding are left out: rows of them by a test, and of the tiles of a row those at its ends have code of their own.
+//! So the operand needs no margin, whose zeros would have to be written in each call, and of a 5x5 window on 7x7 pixels a third
+//! of the taps goes.
+use super::contraction::{Share, chunked, guarded, share};
+use super::convolution::by_channel;
 use super::element::Elements;
 use super::planes::{Sum, Total};
 use super::{convert, each, label};
 use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::hlo::attrs::ConvDims;
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{Computation, InstId};
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::tensor::DType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Most taps of a row that are written out, and of a whole window that is, where there are 32 registers; more of them are a loop.
 const MOST_TAPS: u64 = 9;
@@ -42,22 +48,66 @@ struct Side {
     x: i64,
     /// How far the next weight is.
     k: i64,
+    /// Where taps on the padding are left out, how much there is before the operand, and the operand's elements.
+    edges: Option<(i64, i64)>,
+}
+
+/// Tiles of a row that read alike.
+pub(super) struct Run {
+    numbers: Range<u64>,
+    pixels: u64,
+    /// What is read, counted from what the first pixel's first tap would read.
+    elements: Range<u64>,
 }
 
 impl Side {
     /// The axis that is not there.
-    const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, x: 0, k: 0 };
+    const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, x: 0, k: 0, edges: None };
 
-    /// The elements that the windows of `pixels` neighbours read, counted from the first one's first, and for each the pixels
-    /// that read it, with the tap.
-    fn uses(&self, pixels: u64) -> BTreeMap<u64, Vec<(u64, u64)>> {
+    /// The elements that a tile reads, counted as its run counts them, and for each the pixels that read it, with the tap.
+    fn uses(&self, run: &Run) -> BTreeMap<u64, Vec<(u64, u64)>> {
         let mut uses: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
-        for pixel in 0..pixels {
+        for pixel in 0..run.pixels {
             for tap in 0..self.size {
-                uses.entry(pixel * self.stride + tap * self.dilation).or_default().push((pixel, tap));
+                let element = pixel * self.stride + tap * self.dilation;
+                if run.elements.contains(&element) {
+                    uses.entry(element).or_default().push((pixel, tap));
+                }
             }
         }
         uses
+    }
+
+    /// The tiles of `pixels` that a row is cut into; the last one may have fewer.
+    fn runs(&self, pixels: u64) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
+        for number in 0..self.extent.div_ceil(pixels) {
+            let own = pixels.min(self.extent - number * pixels);
+            let elements = self.elements(number * pixels, own);
+            match runs.last_mut().filter(|r| r.pixels == own && r.elements == elements) {
+                Some(run) => run.numbers.end += 1,
+                None => runs.push(Run { numbers: number..number + 1, pixels: own, elements }),
+            }
+        }
+        runs
+    }
+
+    /// What `pixels` from the `first` on read, as a run counts it.
+    fn elements(&self, first: u64, pixels: u64) -> Range<u64> {
+        let all = (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1;
+        let Some((before, n)) = self.edges else { return 0..all };
+        let from = (first * self.stride) as i64 - before;
+        let within = |x: i64| x.clamp(0, all as i64) as u64;
+        within(-from)..within(n - from)
+    }
+
+    /// Taps of all pixels that are not on the padding.
+    fn taps(&self) -> u64 {
+        let of = |pixel: u64| {
+            let read = self.elements(pixel, 1);
+            (0..self.size).filter(|tap| read.contains(&(tap * self.dilation))).count() as u64
+        };
+        (0..self.extent).map(of).sum()
     }
 
     /// Where the weight of a tap is, from the first.
@@ -73,8 +123,6 @@ impl Side {
 pub(super) struct Ring {
     /// How many there are.
     pub rows: u64,
-    /// The row of the result that reads them.
-    pub reader: VarId,
 }
 
 /// The convolution in one place.
@@ -115,15 +163,13 @@ impl Depthwise<'_> {
     pub(super) fn tile(&self) -> u64 {
         let wide = self.written();
         let loops = self.rows() * (self.wide.size / wide.size);
-        let cost = |pixels: u64| {
-            if pixels == 0 {
-                return 0;
-            }
-            let terms = pixels * wide.size;
-            let loads = wide.uses(pixels).len() as u64 + wide.size;
-            loops * (terms.max(loads) + 2) + 2 * pixels + 6
+        let cost = |run: &Run| {
+            let uses = wide.uses(run);
+            let terms = uses.values().map(|u| u.len() as u64).sum::<u64>();
+            let loads = uses.len() as u64 + wide.size;
+            (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
         };
-        let cover = |pixels: u64| wide.extent / pixels * cost(pixels) + cost(wide.extent % pixels);
+        let cover = |pixels: u64| wide.runs(pixels).iter().map(cost).sum::<u64>();
         // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
         let held = if self.is_whole() { loops * wide.size } else { wide.size };
         let more = if self.registers >= 32 { 6 } else { 2 };
@@ -131,42 +177,76 @@ impl Depthwise<'_> {
         (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
     }
 
-    /// The sums of a tile of `pixels` in the registers `acc`: the first one's window begins at `x`, and its channel's weights
-    /// at `k`.
-    fn sums(&self, e: &mut Elements, pixels: u64, (x, k): (Index, Index), (acc, lanes): (RegId, u64)) -> Vec<Stmt> {
+    /// Floating-point operations of all pixels and channels, without those on the padding and with them.
+    pub(super) fn flops(&self, batch: u64, channels: u64) -> [u64; 2] {
+        let sides = || self.outer.iter().chain([&self.wide]);
+        let taps = sides().map(Side::taps).product::<u64>();
+        [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
+    }
+
+    /// The shares of the loop `number` over tiles of so many pixels.
+    pub(super) fn shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
+        let runs = self.written().runs(pixels).into_iter();
+        runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
+    }
+
+    /// The sums of a tile in the registers `acc`: the first one's window begins at `x`, and its channel's weights at `k`;
+    /// `places` are the pixels' places along all axes but the last.
+    fn sums(
+        &self,
+        e: &mut Elements,
+        run: &Run,
+        (x, k, places): (Index, Index, &[VarId]),
+        (acc, lanes): (RegId, u64),
+    ) -> Vec<Stmt> {
         let at = |i: u64| Index::constant(i as i64);
         let zero = super::number(&mut e.k, self.dtype, 0.0);
-        let mut body: Vec<Stmt> = (0..pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
+        let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
         let wide = self.written();
         let mut looped = self.outer.clone();
         if wide.size != self.wide.size {
             looped.push(self.wide);
         }
         let (mut x, mut k, mut loops) = (x, k, Vec::new());
-        let mut slot = None;
         for (i, side) in looped.iter().enumerate() {
             let tap = e.k.var(side.size);
-            loops.push(tap);
             let away = Index::var(tap).scale(side.dilation as i64);
-            if let Some(ring) = self.ring.filter(|_| i == 0) {
-                let row = Index::var(ring.reader).scale(side.stride as i64).add(&away);
-                let at = e.k.var(ring.rows);
-                slot = Some((at, row.rem(ring.rows as i64, &e.k.vars)));
-                x = x.add(&Index::var(at).scale(side.x));
-            } else {
-                x = x.add(&away.scale(side.x));
+            // where in the padded operand
+            let place = places.get(i).map(|&v| Index::var(v).scale(side.stride as i64).add(&away));
+            let edges = place.as_ref().zip(side.edges).filter(|(place, (before, n))| {
+                let element = place.offset(-before);
+                element.limit(0, n - 1, &e.k.vars) != element
+            });
+            let inside = edges.map(|(place, (before, n))| e.k.expr(Expr::Within(place.offset(-before), 0, n)));
+            let mut held = None;
+            match (place.as_ref(), self.ring.filter(|_| i == 0), edges) {
+                (Some(place), Some(ring), _) => {
+                    let slot = e.k.var(ring.rows);
+                    held = Some((slot, place.rem(ring.rows as i64, &e.k.vars)));
+                    x = x.add(&Index::var(slot).scale(side.x));
+                }
+                (Some(place), None, Some((_, (before, n)))) => {
+                    let element = e.k.var(n as u64);
+                    held = Some((element, place.offset(-before).limit(0, n - 1, &e.k.vars)));
+                    x = x.add(&Index::var(element).offset(before).scale(side.x));
+                }
+                (Some(place), None, None) => x = x.add(&place.scale(side.x)),
+                (None, ..) => x = x.add(&away.scale(side.x)),
             }
+            loops.push((tap, held, inside));
             k = k.add(&side.weight(&Index::var(tap)));
         }
         let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
         let mut inside = Vec::new();
-        for tap in 0..wide.size {
+        let uses = wide.uses(run);
+        let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
+        for tap in taps {
             let from = if wide.size == self.wide.size { k.add(&wide.weight(&at(tap))) } else { k.clone() };
             let value = e.k.expr(Expr::Load(self.weights, from));
             let value = convert(&mut e.k, value, self.types.1, self.dtype);
             inside.push(Stmt::Set { reg: held, at: at(tap), value });
         }
-        for (element, uses) in wide.uses(pixels) {
+        for (element, uses) in uses {
             let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * wide.x)));
             let value = convert(&mut e.k, value, self.types.0, self.dtype);
             inside.push(Stmt::Set { reg: term, at: at(0), value });
@@ -180,11 +260,14 @@ impl Depthwise<'_> {
             }
         }
         let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
-        for (i, &v) in loops.iter().enumerate().rev() {
-            if let Some((var, value)) = slot.take_if(|_| i == 0) {
+        for (tap, held, cond) in loops.into_iter().rev() {
+            if let Some((var, value)) = held {
                 inside = vec![Stmt::Let { var, value, body: inside }];
             }
-            inside = vec![each(v, kind, inside)];
+            if let Some(cond) = cond {
+                inside = vec![Stmt::If { cond, body: inside }];
+            }
+            inside = vec![each(tap, kind, inside)];
         }
         body.extend(inside);
         body
@@ -229,7 +312,7 @@ impl<'a> Scheduler<'a> {
         let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
-            for pixels in shares(&mut e.k, number, wide.extent, tile) {
+            for (pixels, run) in c.shares(&mut e.k, number, tile) {
                 let whole = i == 0;
                 let own = if whole { part.blocks / groups } else { part.blocks };
                 let (block, lane) = (e.k.var(own), e.k.var(part.lanes));
@@ -245,7 +328,7 @@ impl<'a> Scheduler<'a> {
                 });
                 let from = channel.clone();
                 let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
-                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, pixels.count, out)?;
+                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, &run, out)?;
                 let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
@@ -255,8 +338,7 @@ impl<'a> Scheduler<'a> {
                 body.extend(inside);
             }
         }
-        let taps: u64 = d.window.iter().map(|w| w.size).product();
-        e.k.flops = 2 * taps * result.elements();
+        e.k.add_flops(c.flops(result.dims[d.output_batch], all));
         chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
         Ok(())
@@ -280,7 +362,9 @@ impl<'a> Scheduler<'a> {
         let comp = scope.comp;
         let weights = comp[anchor].operands[1];
         let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
+        let operand = comp.array(comp[anchor].operands[0]);
         let ks = kernel.strides();
+        let inside = without_margin(comp, anchor, d);
         let side = |i: usize| Side {
             extent: result.dims[d.output_spatial[i]],
             size: d.window[i].size,
@@ -289,6 +373,7 @@ impl<'a> Scheduler<'a> {
             reversed: d.window[i].reversal,
             x: input.strides[d.input_spatial[i]],
             k: ks[d.kernel_spatial[i]] as i64,
+            edges: inside.then(|| (d.window[i].pad_low, operand.dims[d.input_spatial[i]] as i64)),
         };
         let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
         let wide = sides.pop().unwrap_or(Side::NONE);
@@ -309,7 +394,7 @@ impl<'a> Scheduler<'a> {
         c: &Depthwise<'_>,
         place: &Place<'_>,
         input: &Layout,
-        pixels: u64,
+        run: &Run,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let comp = scope.comp;
@@ -317,17 +402,13 @@ impl<'a> Scheduler<'a> {
         let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
         let mut x = Index::var(place.batch).scale(input.strides[d.input_batch]).offset(input.origin);
         x = x.add(&place.from.scale(input.strides[d.input_feature]));
-        let ringed = usize::from(c.ring.is_some());
-        for (side, &v) in c.outer.iter().zip(place.outer).skip(ringed) {
-            x = x.add(&Index::var(v).scale(side.x * side.stride as i64));
-        }
         x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
-        let acc = e.k.reg(c.dtype, place.lanes, pixels);
+        let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
-        let mut body = c.sums(e, pixels, (x, k), (acc, place.lanes));
+        let mut body = c.sums(e, run, (x, k, place.outer), (acc, place.lanes));
         let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
         let mut sum = place.sum.as_ref().map(|sum| Total::of(sum, &mut e.k, place.lanes));
-        for pixel in 0..pixels {
+        for pixel in 0..run.pixels {
             let outer = place.outer.iter().map(|&v| Index::var(v));
             let spatial = outer.chain([place.first.offset(pixel as i64)]);
             let mut at = vec![Index::default(); result.rank()];
@@ -350,6 +431,16 @@ impl<'a> Scheduler<'a> {
         body.extend(sum.map(|sum| sum.store(&mut e.k)));
         Ok(body)
     }
+}
+
+/// Whether the depthwise window `id` leaves out the taps on the padding, so that its operand needs no margin: where those of
+/// the last axis are written out.
+pub(in crate::schedule) fn without_margin(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
+    let padded = |w: &WindowDim| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0;
+    by_channel(comp, id, d)
+        && d.window.iter().all(padded)
+        && d.window.last().is_some_and(|w| w.size <= MOST_TAPS)
+        && comp.array(comp[id].operands[0]).elements() > 0
 }
 
 /// Where a tile lies.

@@ -34,6 +34,7 @@ mod winograd1d;
 
 pub(super) use block::Block;
 pub(super) use chain::Chain;
+pub(super) use depthwise::without_margin;
 pub(super) use planes::Parts;
 pub(super) use pooled::Pooled;
 pub(super) use separable::Separable;

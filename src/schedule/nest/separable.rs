@@ -5,7 +5,7 @@
 //!
 //! Each element is added up as the two kernels alone do it: the bits are the same.
 use super::chain::is_window;
-use super::contraction::{Coordinates, Held, Strip, chunked, guarded, shares};
+use super::contraction::{Coordinates, Held, Strip, chunked, guarded};
 use super::depthwise::Place;
 use super::element::Elements;
 use super::tile::{Cover, Tile};
@@ -162,8 +162,6 @@ impl<'a> Scheduler<'a> {
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
         };
         body.extend(loops.into_iter().fold(nest.body, |body, v| vec![each(v, LoopKind::Seq, body)]));
-        let taps: u64 = d.window.iter().map(|w| w.size).product();
-        e.k.flops += 2 * taps * operand.elements();
         chunked(&mut e.k, &[batch, line], body);
         self.launch(e.k, steps);
         Ok(())
@@ -182,16 +180,17 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Vec<Stmt>> {
         let result = scope.comp.array(anchor).clone();
         let c = self.depthwise_at(scope, anchor, d, (left, input), None)?;
+        e.k.add_flops(c.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
         let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
         let tiles = e.k.var(width.div_ceil(tile));
         let mut body = Vec::new();
         for part in self.width(DType::F32).cut(result.dims[d.output_feature]) {
-            for pixels in shares(&mut e.k, tiles, width, tile) {
+            for (pixels, run) in c.shares(&mut e.k, tiles, tile) {
                 let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
                 let channel = part.at(&Index::var(block), lane);
                 let (first, from) = (pixels.at.scale(tile as i64), channel.clone());
                 let place = Place { batch, outer: &[line], first, channel, from, lanes: part.lanes, sum: None };
-                let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, input, pixels.count, out)?;
+                let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, input, &run, out)?;
                 body.extend(guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]));
             }
         }
