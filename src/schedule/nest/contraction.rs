@@ -313,7 +313,8 @@ impl<'a> Scheduler<'a> {
         let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
         let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
         let order = self.order(c, &tile, at_once, (right, n), &form);
-        let tiles = Ahead::is_worth(right, order == LoopOrder::Panels && strip.is_none()).then(|| grid.rows());
+        let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
+        let tiles = Ahead::is_worth(right, pass).then(|| grid.rows());
         if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
             e.k.streamed = Some(packed.buf);
         }
