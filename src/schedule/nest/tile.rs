@@ -222,10 +222,11 @@ impl<'a> Scheduler<'a> {
                 };
                 // Where the last vector is a narrower one, LLVM gives its sums other registers at each step, and with 20 sums in
                 // 32 registers it spills them.
-                let mixed = is_mixed(cover.columns % (vectors * lanes), lanes);
-                let most = if mixed { room / 2 + 1 } else { room };
-                let fits =
-                    |rows: u64| rows * vectors + early(rows) <= room && rows * vectors <= most && rows <= MOST_ROWS;
+                let rest = cover.columns % (vectors * lanes);
+                let mixed = if is_mixed(rest, lanes) { rest.div_ceil(lanes) } else { 0 };
+                let fits = |rows: u64| {
+                    rows * vectors + early(rows) <= room && rows * mixed <= room / 2 + 1 && rows <= MOST_ROWS
+                };
                 for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
                     for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
                         if high > 1 && wide != cover.width {
