@@ -54,6 +54,18 @@ pub fn cut(module: &Module, target: &Target) -> Option<Module> {
     done
 }
 
+/// The most bytes that live at once if all arrays of the entry were dense, concatenations beside their parts, and kernels took
+/// nothing for themselves.
+pub fn dense(module: &Module, target: &Target) -> u64 {
+    let comp = module.entry();
+    let order = comp.post_order();
+    let plan = fuse::plan(module, comp, &order);
+    let spots = layout::spots(comp, &plan, target);
+    let arrays = Arrays::of(comp, &plan, &spots, &order);
+    let spans = live::spans(&order, &plan, &Lifetimes::new(comp, &plan, &order), &arrays.held);
+    live::most(order.len(), &spans, |id| arrays.bytes[id].1).0
+}
+
 /// When most memory is needed, as far as that can be told before there are kernels.
 struct Peak {
     plan: Plan,

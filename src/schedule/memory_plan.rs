@@ -2,7 +2,7 @@
 use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Place, Program, Step};
 use crate::util::id_vec::Id;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Bytes to which every buffer is aligned that has as many; smaller ones to the next power of two.
 const ALIGN: u64 = 64;
@@ -126,6 +126,30 @@ pub fn at_peak(program: &Program) -> Vec<BufId> {
     wanted.iter().filter(|w| w.first <= at && at <= w.last).map(|w| w.buf).collect()
 }
 
+/// What groups of buffers take in the workspace: the group's own bytes, and the most that all others take while it lives.
+pub fn beside(program: &Program, groups: &HashMap<BufId, usize>) -> BTreeMap<usize, (u64, u64)> {
+    let wanted = wanted(program, &Uses::of(program));
+    let mut spans: BTreeMap<usize, (u64, usize, usize)> = BTreeMap::new();
+    for w in &wanted {
+        if let Some(&group) = groups.get(&w.buf) {
+            let span = spans.entry(group).or_insert((0, w.first, w.last));
+            *span = (span.0 + w.bytes, span.1.min(w.first), span.2.max(w.last));
+        }
+    }
+    let others = |group: usize, (own, first, last): (u64, usize, usize)| {
+        let beside: Vec<Wanted> = wanted.iter().filter(|w| groups.get(&w.buf) != Some(&group)).copied().collect();
+        (group, (own, most_within(&beside, first, last)))
+    };
+    spans.into_iter().map(|(group, span)| others(group, span)).collect()
+}
+
+/// The most bytes that live at a launch between two.
+fn most_within(wanted: &[Wanted], first: usize, last: usize) -> u64 {
+    let lives = wanted.iter().filter(|w| w.first <= last && first <= w.last);
+    let within = lives.map(|w| Wanted { first: w.first.max(first), last: w.last.min(last), ..*w });
+    most_at_once(&within.collect::<Vec<_>>()).0
+}
+
 /// The bytes of the best plan that was found, and its offsets.
 fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
     let (least, _) = most_at_once(wanted);
@@ -237,6 +261,13 @@ mod tests {
     fn what_ends_as_another_begins_still_lives() {
         let wanted = wanted(&[(64, 0, 1), (128, 1, 2), (64, 2, 3)]);
         assert_eq!((most_at_once(&wanted), best(&wanted).0), ((192, 1), 192));
+    }
+
+    #[test]
+    fn what_lives_between_two_launches_is_counted_there_alone() {
+        let wanted = wanted(&[(64, 0, 1), (128, 2, 4), (32, 3, 5), (256, 5, 6)]);
+        assert_eq!(most_within(&wanted, 1, 3), 160);
+        assert_eq!(most_within(&wanted[..1], 1, 3), 64);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod nest;
 mod order;
 mod phases;
 mod points;
+mod room;
 mod scaled;
 mod states;
 mod stored;
@@ -35,6 +36,8 @@ use weights::Weights;
 
 /// Of the workspace, another order must spare more than one in so many: what is near when it is read may change with it.
 const LEAST_SPARED: u64 = 100;
+/// How often what convolutions take for themselves is bounded anew.
+const ROUNDS: usize = 3;
 
 /// Schedules an optimised module.
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
@@ -42,6 +45,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     let module = apart.as_ref().unwrap_or(&lowered.module);
     let scaled = scaled::into_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
+    let dense = halves::dense(module, target);
     let halved = halves::cut(module, target);
     let module = halved.as_ref().unwrap_or(module);
     let program = Program {
@@ -65,12 +69,26 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         }
     }
     if !found.known.is_empty() {
-        choices.known = found.known;
-        let (known, _) = again(choices)?;
+        choices.known = std::mem::take(&mut found.known);
+        let (known, then) = again(choices.clone())?;
         let grown = known.weights_bytes.saturating_sub(best.weights_bytes);
         if best.workspace_bytes.saturating_sub(known.workspace_bytes) > grown {
-            best = known;
+            (best, found) = (known, then);
+        } else {
+            choices.known.clear();
         }
+    }
+    for _ in 0..ROUNDS {
+        let rooms = room::rooms(&best, &found.scratch, dense);
+        if rooms.is_empty() {
+            break;
+        }
+        choices.rooms.extend(rooms);
+        let (less, then) = again(choices.clone())?;
+        if less.workspace_bytes >= best.workspace_bytes {
+            break;
+        }
+        (best, found) = (less, then);
     }
     Ok(best)
 }
@@ -82,6 +100,10 @@ struct Choices {
     order: Option<Vec<InstId>>,
     /// The weights, by when they are transformed, that are so at compile time and not at each call.
     known: HashSet<usize>,
+    /// What Winograd's method may take for itself in some convolutions, by their numbers.
+    rooms: HashMap<usize, u64>,
+    /// Found out: whose memory that is which the method takes for itself.
+    scratch: HashMap<BufId, usize>,
 }
 
 /// The program of `module`, and choices that may take less memory.
@@ -103,6 +125,8 @@ fn scheduled(
         order: None,
         transforms: 0,
         transformed: HashMap::new(),
+        convolutions: 0,
+        scratch: HashMap::new(),
     };
     let mut args = Vec::new();
     for (i, t) in lowered.args.iter().enumerate() {
@@ -126,7 +150,7 @@ fn scheduled(
     crate::kernel::verify(&s.program)?;
     let at_peak = memory_plan::at_peak(&s.program);
     let known = at_peak.iter().filter_map(|b| s.transformed.get(b).copied()).collect();
-    Ok((s.program, Choices { order: s.order, known }))
+    Ok((s.program, Choices { order: s.order, known, rooms: HashMap::new(), scratch: s.scratch }))
 }
 
 /// An HLO value in memory: one buffer an array, tuples flattened.
@@ -223,6 +247,10 @@ struct Scheduler<'a> {
     transforms: usize,
     /// Those that are transformed at each call.
     transformed: HashMap<BufId, usize>,
+    /// How many convolutions are done by Winograd's method.
+    convolutions: usize,
+    /// What is between its transforms, by their numbers.
+    scratch: HashMap<BufId, usize>,
 }
 
 /// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte, or as much again

@@ -2,6 +2,7 @@
 //! and their results are transformed back, with the epilogue. Where what is between them would leave the second-level cache,
 //! one kernel does all of that strip by strip (`strips.rs`). Weights are transformed now where there is room for the larger
 //! ones, and else inside the products. See [`crate::schedule::winograd`] for when.
+mod panels;
 mod strips;
 
 use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, numbered, shares};
@@ -13,7 +14,7 @@ use super::{MOST_STACK, convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
@@ -56,7 +57,7 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (tiles, c, o) = (w.count(), w.inputs, w.outputs);
+        let (c, o) = (w.inputs, w.outputs);
         let strides = scope.comp.array(scope.comp[anchor].operands[1]).strides();
         let window = Window {
             rows: strides[d.kernel_spatial[0]],
@@ -69,7 +70,34 @@ impl<'a> Scheduler<'a> {
         if is_known {
             self.spare_bytes -= more;
         }
-        if let Some(strips) = self.winograd_in_strips(w, is_known) {
+        let number = self.convolutions;
+        self.convolutions += 1;
+        let (room, first) = (self.choices.rooms.get(&number).copied(), self.program.buffers.len());
+        let out_of = self.winograd_within(scope, (id, anchor), d, (w, is_known, window, room), input, out, steps);
+        let own = self.program.buffers.iter().skip(first).filter(|(_, b)| matches!(b.place, Place::Workspace(_)));
+        self.scratch.extend(own.map(|(buf, _)| (buf, number)));
+        out_of
+    }
+
+    /// The same, in as much memory of its own, if that is bounded.
+    fn winograd_within(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (w, is_known, window, room): (&Winograd, bool, Window, Option<u64>),
+        input: &[Plane],
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let (tiles, c, o) = (w.count(), w.inputs, w.outputs);
+        let strips = self.winograd_in_strips(w, is_known, room);
+        let panels = room.filter(|_| !is_known).and_then(|room| self.winograd_in_panels(w, room));
+        let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(w, is_known));
+        if let Some(panels) = panels.filter(|panels| panels.bytes(w) < bytes) {
+            return self.winograd_panels(scope, (id, anchor), d, (w, &panels, window), input, out, steps);
+        }
+        if let Some(strips) = strips {
             let known = is_known.then(|| transformed(w, window));
             return self.winograd_strips(scope, (id, anchor), d, (w, &strips), (known, window), input, out, steps);
         }

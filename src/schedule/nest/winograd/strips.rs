@@ -34,6 +34,8 @@ const MOST_BYTES: u64 = 1280 << 10;
 const FEW_WEIGHTS: u64 = 4;
 /// Fewest bands, so that threads share them.
 const FEW_BANDS: u64 = 8;
+/// Fewest where there is little room.
+const FEWEST_BANDS: u64 = 2;
 /// Most tiles of a strip.
 const MOST_TILES: u64 = 64;
 /// By how much more time a mebibyte of memory must be worth.
@@ -55,6 +57,13 @@ pub struct Strips {
 }
 
 impl Strips {
+    /// What they take in the workspace, with the weights where those are not known.
+    pub(super) fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
+        let of_strip =
+            4 * POINTS * (apart(self.tiles * w.inputs) + apart(self.tiles * self.tile.vectors * self.tile.lanes));
+        let weights = if is_known { 0 } else { 4 * POINTS * w.inputs * w.outputs };
+        weights + if self.on_stack { 0 } else { self.bands * of_strip }
+    }
     /// Whether the last strips have tiles that are none.
     fn is_ragged(&self, w: &Winograd) -> bool {
         self.tiles * self.own * self.bands > w.count()
@@ -64,16 +73,18 @@ impl Strips {
 impl<'a> Scheduler<'a> {
     /// The strips, where what is between the transforms and the products would go to a cache farther away.
     /// Weights that are not known now take memory too.
-    pub(super) fn winograd_in_strips(&self, w: &Winograd, is_known: bool) -> Option<Strips> {
+    pub(super) fn winograd_in_strips(&self, w: &Winograd, is_known: bool, room: Option<u64>) -> Option<Strips> {
         let weights = 4 * POINTS * w.inputs * w.outputs;
         let three_kernels = if is_known { 0 } else { weights / 3 };
         let whole = three_kernels + 4 * POINTS * w.count() * (w.inputs + w.outputs);
         let (is_near, most) = (is_known && weights <= NEAR_BYTES, if is_known { MOST_WEIGHTS } else { NEAR_BYTES });
         let least = if is_near { FAR_BYTES } else { FEW_WEIGHTS * weights };
-        if whole <= least || weights > most {
+        let room = room.filter(|&room| whole > room);
+        if room.is_none() && (whole <= least || weights > most) {
             return None;
         }
-        let mut best: Option<(f64, Strips)> = None;
+        let (few_bands, most) = room.map_or((FEW_BANDS, whole - 1), |room| (FEWEST_BANDS, room));
+        let mut best: Option<((u64, f64), Strips)> = None;
         for tiles in 1..=MOST_TILES.min(w.count()) {
             let (cover, form) = self.strip_form(w, tiles);
             let tile = self.tile(DType::F32, cover, &form);
@@ -83,16 +94,17 @@ impl<'a> Scheduler<'a> {
             let strips = w.count().div_ceil(tiles);
             let of_strip = 4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes));
             let on_stack = of_strip <= MOST_STACK;
-            for bands in FEW_BANDS..=2 * FEW_BANDS {
+            for bands in few_bands..=2 * FEW_BANDS {
                 let own = strips.div_ceil(bands);
                 let bands = strips.div_ceil(own);
                 let bytes = if on_stack { 0 } else { bands * of_strip };
+                let all = if is_known { bytes } else { bytes + weights };
                 let time = cycles * (bands.div_ceil(2) * own) as f64;
                 let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
-                let better = best.as_ref().is_none_or(|best| time < best.0);
-                let all = if is_known { bytes } else { bytes + weights };
-                if bands >= FEW_BANDS && bytes <= MOST_BYTES && all < whole && better {
-                    best = Some((time, Strips { tiles, on_stack, own, bands, tile, form: form.clone() }));
+                let cost = (all.saturating_sub(most), time);
+                let better = best.as_ref().is_none_or(|best| cost < best.0);
+                if bands >= few_bands && bytes <= MOST_BYTES && all < whole && better {
+                    best = Some((cost, Strips { tiles, on_stack, own, bands, tile, form: form.clone() }));
                 }
             }
         }
