@@ -6,8 +6,7 @@
 //!
 //! Each element is added up as the two kernels alone do it: the bits are the same.
 use super::contraction::{Coordinates, Held, Strip, guarded, shares};
-use super::convolution::by_channel;
-use super::depthwise::{Place, Ring};
+use super::depthwise::{Place, Ring, without_margin};
 use super::element::Elements;
 use super::planes::Sum;
 use super::strip::{Band, Chunks, Made, Rows};
@@ -21,7 +20,7 @@ use crate::schedule::fuse::{Fate, Plan};
 use crate::schedule::phases::Phase;
 use crate::schedule::{Scheduler, Scope, Value, refuse, winograd, winograd1d};
 use crate::tensor::DType;
-use crate::util::id_vec::{Id, IdVec};
+use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
 /// Bytes of an operand that a second-level cache of a megabyte keeps until they are read, with the weights and its margin.
@@ -104,7 +103,7 @@ impl<'a> Scheduler<'a> {
         // where wide panels are too few for threads, and bands of their rows too dear, so many that no bands are needed
         let narrow = Some(all / FEW_CHUNKS).filter(|n| n / self.lanes(DType::F32) >= FEWEST_VECTORS);
         [Some(all), narrow].into_iter().flatten().find_map(|most| {
-            let panels = self.chain_panels(comp, (anchor, d), (first, p), most)?;
+            let panels = self.chain_panels(comp, d, (first, p), most)?;
             let chunks = operand.dims[d.input_batch] * panels.count;
             let fits = |n: &u64| rows.is_multiple_of(*n) && n * chunks >= FEW_CHUNKS;
             // an even number, of which threads have halves
@@ -121,14 +120,14 @@ impl<'a> Scheduler<'a> {
     fn chain_panels(
         &self,
         comp: &Computation,
-        (anchor, d): (InstId, &ConvDims),
+        d: &ConvDims,
         (first, p): (InstId, &ConvDims),
         widest: u64,
     ) -> Option<Panels> {
         let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
         let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
         let lanes = self.lanes(DType::F32);
-        let fit = MOST_STACK / (4 * span(&d.window[0]) * padded_width(comp, anchor, d));
+        let fit = MOST_STACK / (4 * span(&d.window[0]) * width);
         let most = fit.min(widest.max(lanes)) / lanes * lanes;
         // as many columns in each as come out even
         let columns = all.div_ceil(all.div_ceil(most.max(1))).next_multiple_of(lanes).min(all);
@@ -168,17 +167,9 @@ impl<'a> Scheduler<'a> {
         let Op::Convolution(d) = &comp[anchor].op else { return Err(refuse(comp, id, "")) };
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
-        let width = padded_width(comp, anchor, d);
-        let mut rows = Rows {
-            buf: BufId::from_index(0),
-            held: span(w),
-            stride: width * panel,
-            left: d.window[1].pad_low as u64 * panel,
-            inside: operand.dims[d.input_spatial[1]] * panel,
-            width: self.width(DType::F32),
-        };
-        let elements = rows.held * rows.stride;
-        rows.buf = self.on_stack(DType::F32, elements);
+        let (held, stride) = (span(w), operand.dims[d.input_spatial[1]] * panel);
+        let buf = self.on_stack(DType::F32, held * stride);
+        let rows = Rows { buf, held, stride, width: self.width(DType::F32) };
         let mut e = Elements::new(id, label(comp, id));
         let made = self.strip(scope, &mut e, chain, (&rows, d), steps)?;
         let extent = result.dims[d.output_spatial[0]];
@@ -195,8 +186,7 @@ impl<'a> Scheduler<'a> {
         let new = rows.one(&mut e.k, made, &padded, (w.pad_low, operand.dims[d.input_spatial[0]] as i64));
         let mut inside = band.new_rows(&mut e.k, t, fresh, new);
         inside.extend(band.results(&mut e.k, (t, chunks.band), reader, read));
-        let mut body = vec![Stmt::If { cond: fresh, body: rows.margins(&mut e.k) }];
-        body.push(each(t, LoopKind::Seq, inside));
+        let mut body = vec![each(t, LoopKind::Seq, inside)];
         if let (Some(sums), Some(parts)) = (sums, parts) {
             let zero = super::number(&mut e.k, DType::F32, 0.0);
             let all = result.dims[d.output_feature];
@@ -235,10 +225,8 @@ impl<'a> Scheduler<'a> {
         let slot = e.k.var(rows.held);
         let form = Some(chain.form.clone());
         let strip = Strip { held: Held::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
-        let sink = Value {
-            leaves: vec![rows.buf],
-            layout: Some(rows.layout(d, chain.tile.vectors * chain.tile.lanes, rows.left)),
-        };
+        let sink =
+            Value { leaves: vec![rows.buf], layout: Some(rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0)) };
         let mut made = None;
         self.as_contraction(
             scope,
@@ -272,7 +260,7 @@ impl<'a> Scheduler<'a> {
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let result = scope.comp.array(anchor).clone();
-        let mut input = rows.layout(d, panel, 0);
+        let mut input = rows.layout(d, panel, d.window[1].pad_low);
         input.strides[d.input_spatial[0]] = rows.stride as i64;
         let ring = Ring { rows: rows.held };
         let c = self.depthwise_at(scope, anchor, d, (rows.buf, &input), Some(ring))?;
@@ -305,19 +293,12 @@ fn terms(comp: &Computation, id: InstId, p: &ConvDims) -> u64 {
     kernel.elements() / kernel.dims[p.kernel_output_feature].max(1)
 }
 
-/// Pixels of a row with the padding of window `id`.
-fn padded_width(comp: &Computation, id: InstId, d: &ConvDims) -> u64 {
-    let (operand, w) = (comp.array(comp[id].operands[0]), &d.window[1]);
-    operand.dims[d.input_spatial[1]] + (w.pad_low.max(0) + w.pad_high.max(0)) as u64
-}
-
-/// Whether `id` is a depthwise convolution whose windows leave no row out.
+/// Whether `id` is a depthwise convolution whose windows leave no row out, but those of the padding.
 pub(super) fn is_window(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     d.window.len() == 2
         && d.batch_group_count == 1
-        && d.window.iter().all(|w| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0)
         && span(&d.window[0]) >= d.window[0].stride
         && comp.array(comp[id].operands[1]).dtype == DType::F32
         && comp.array(id).elements() > 0
-        && by_channel(comp, id, d)
+        && without_margin(comp, id, d)
 }

@@ -1,9 +1,8 @@
-//! The loops around the rows of a chain (`chain.rs`): which are made when, where they lie, and what of them are zeros.
+//! The loops around the rows of a chain (`chain.rs`): which are made when, and where they lie.
 use super::contraction::{guarded, shares};
 use super::cut::Width;
-use super::{each, number};
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::layout::Layout;
 use crate::tensor::DType;
@@ -146,46 +145,28 @@ pub(super) struct Rows {
     pub held: u64,
     /// From one to the next.
     pub stride: u64,
-    /// Zeros before the first pixel.
-    pub left: u64,
-    /// The pixels.
-    pub inside: u64,
     /// Those of a vector.
     pub width: Width,
 }
 
 impl Rows {
-    /// Where the pixels of a row lie, with so many elements before the first. Rows and the channels of other panels are added
-    /// by those that know them.
-    pub(super) fn layout(&self, d: &ConvDims, panel: u64, before: u64) -> Layout {
+    /// Where the pixels of a row lie behind so many that are not there. Rows and the channels of other panels are added by those
+    /// that know them.
+    pub(super) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {
         let rank = 2 + d.input_spatial.len();
         let mut strides = vec![0; rank];
         strides[d.input_spatial[1]] = panel as i64;
         strides[d.input_feature] = 1;
-        Layout { origin: before as i64, strides, low: vec![0; rank], high: vec![0; rank] }
+        Layout { origin: -before * panel as i64, strides, low: vec![0; rank], high: vec![0; rank] }
     }
 
-    /// Row `padded` of the operand with its padding: of `height` rows between `before` others and those behind.
+    /// Row `padded` of the operand with its padding, unless it is padding: of `height` rows between `before` others and those
+    /// behind.
     pub(super) fn one(&self, k: &mut Kernel, made: Made, padded: &Index, (before, height): (i64, i64)) -> Vec<Stmt> {
         let at = padded.offset(-before);
         let held = at.limit(0, height - 1, &k.vars);
-        let mut body = within(k, &at, (0, height), vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
-        let (least, most) = at.range(&k.vars);
-        for outside in [(least, 0), (height, most + 1)] {
-            let zeros = self.zeros(k, &Index::var(made.slot).scale(self.stride as i64), self.stride);
-            body.extend(within(k, &at, outside, zeros));
-        }
+        let body = within(k, &at, (0, height), vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
         vec![Stmt::Let { var: made.slot, value: padded.rem(self.held as i64, &k.vars), body }]
-    }
-
-    /// Zeros on both sides of all rows.
-    pub(super) fn margins(&self, k: &mut Kernel) -> Vec<Stmt> {
-        let row = k.var(self.held);
-        let at = Index::var(row).scale(self.stride as i64);
-        let right = self.left + self.inside;
-        let mut body = self.zeros(k, &at, self.left);
-        body.extend(self.zeros(k, &at.offset(right as i64), self.stride - right));
-        if body.is_empty() { body } else { vec![each(row, LoopKind::Seq, body)] }
     }
 
     /// Stores what `store` says for the channels of panel number `panel` of `all` in panels of `most`, a vector at a time: from
@@ -205,19 +186,6 @@ impl Rows {
                 let inside = vec![part.loops(block, lane, vec![Stmt::Store { buf, index, value }])];
                 body.extend(guarded(k, &[&column], inside));
             }
-        }
-        body
-    }
-
-    /// `count` elements from `from` on become zeros.
-    fn zeros(&self, k: &mut Kernel, from: &Index, count: u64) -> Vec<Stmt> {
-        let value = number(k, DType::F32, 0.0);
-        let mut body = Vec::new();
-        for part in self.width.cut(count) {
-            let (block, lane) = (k.var(part.blocks), k.var(part.lanes));
-            let at = part.at(&Index::var(block), lane);
-            let store = Stmt::Store { buf: self.buf, index: from.add(&at), value };
-            body.push(part.loops(block, lane, vec![store]));
         }
         body
     }
