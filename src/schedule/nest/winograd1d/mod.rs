@@ -23,7 +23,7 @@ use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
-/// Panels from which on threads need no parts of the points.
+/// Panels from which on threads need no parts of the points, where each of those takes memory for weights.
 const ENOUGH_PANELS: u64 = 4;
 
 /// Where the transformed inputs lie: `[point][image][positions along the other axes][phase][tile][channel]`.
@@ -128,22 +128,28 @@ impl<'a> Scheduler<'a> {
         let (rows, tile, form) = self.tile_1d(w, &c);
         let panel = tile.vectors * tile.lanes;
         let panels = w.outputs.div_ceil(panel);
-        let halves = if panels >= ENOUGH_PANELS { 1 } else { 2 };
-        let own = w.points.count().div_ceil(halves);
+        let points = w.points.count();
         let factors = self.factors_1d(w);
         let of_panel = w.terms() * panel;
         let on_stack = 4 * of_panel <= MOST_STACK;
+        // threads come out even by points rather than by panels, of which the last may be narrow
+        let parts = match panels {
+            _ if on_stack => points,
+            ENOUGH_PANELS.. => 1,
+            _ => 2,
+        };
+        let own = points.div_ceil(parts);
         let packed = match on_stack {
             true => self.on_stack(DType::F32, of_panel),
-            false => self.buffer(DType::F32, panels * halves * of_panel),
+            false => self.buffer(DType::F32, panels * parts * of_panel),
         };
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
-        let (p, half, at, point) = (k.var(panels), k.var(halves), k.var(own), k.var(w.points.count()));
+        let (p, part, at, point) = (k.var(panels), k.var(parts), k.var(own), k.var(points));
         let b = match on_stack {
             true => Index::default(),
-            false => Index::var(p).scale(halves as i64).add(&Index::var(half)).scale(of_panel as i64),
+            false => Index::var(p).scale(parts as i64).add(&Index::var(part)).scale(of_panel as i64),
         };
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
@@ -155,12 +161,12 @@ impl<'a> Scheduler<'a> {
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         let k = &mut e.k;
-        let number = Index::var(half).scale(own as i64).add(&Index::var(at));
+        let number = Index::var(part).scale(own as i64).add(&Index::var(at));
         let body = numbered(k, point, number, body);
         let Tile { high, wide, vectors, lanes } = tile;
         k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         (k.flops, k.direct_flops) = (2 * w.points.count() * w.terms() * w.outputs * w.rows(), Some(w.direct_flops()));
-        chunked(k, &[p, half], vec![each(at, LoopKind::Seq, body)]);
+        chunked(k, &[part, p], vec![each(at, LoopKind::Seq, body)]);
         self.launch(e.k, steps);
         Ok(())
     }
