@@ -1,7 +1,7 @@
 //! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::fuse::{Fate, Plan};
-use super::{nest, phases, points, winograd, winograd1d};
+use super::{nest, phases, winograd, winograd1d};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
@@ -86,26 +86,14 @@ pub enum Spot {
 /// written out with holes.
 pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
-    if nest::without_margin(comp, id, d) {
+    let by_winograd = || winograd::choose(comp, id, target).is_some() || winograd1d::choose(comp, id, target).is_some();
+    if nest::without_margin(comp, id, d) || by_winograd() {
         return Some(vec![(0, 0); d.window.len()]);
     }
-    let tiles = winograd::choose(comp, id, target).map(|w| w.tiles);
-    let along = winograd1d::choose(comp, id, target);
     let input = comp.array(comp[id].operands[0]);
-    let margin = |(i, w): (usize, &WindowDim)| {
-        let n = input.dims[d.input_spatial[i]];
-        let (low, high) = (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64);
-        match &tiles {
-            _ if w.lhs_dilate > 1 => phases::margin(&phases[i], n),
-            Some(tiles) => {
-                let end = (points::RESULTS * tiles[i] + winograd::READS - points::RESULTS) as i64 - w.pad_low;
-                (low, high.max((end - n as i64).max(0) as u64))
-            }
-            None => match along.as_ref().filter(|along| along.axis == i) {
-                Some(along) => (low, high.max(along.margin(w, n))),
-                None => (low, high),
-            },
-        }
+    let margin = |(i, w): (usize, &WindowDim)| match w.lhs_dilate {
+        1 => (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64),
+        _ => phases::margin(&phases[i], input.dims[d.input_spatial[i]]),
     };
     Some(d.window.iter().enumerate().map(margin).collect())
 }

@@ -1,5 +1,5 @@
 //! When a convolution is done by Winograd's method F(4x4, 3x3): 36 products make 16 results of a 3x3 window, which takes 144
-//! otherwise. The input is read in tiles of 6x6 that overlap by 2, so its margin may be wider than the window asks for.
+//! otherwise. The input is read in tiles of 6x6 that overlap by 2; what they read outside of it is zero.
 //!
 //! With the points [`super::points::Points::SQUARE`] the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct
 //! sums. What is lost is locality: an infinity or a NaN spoils the 16 results of its tiles, not 9.
@@ -29,6 +29,8 @@ pub struct Winograd {
     pub weights: Stored,
     /// Images.
     pub images: u64,
+    /// Rows and columns of the input.
+    pub reach: [u64; 2],
     /// Rows and columns of the result.
     pub size: [u64; 2],
     /// Tiles along both axes.
@@ -95,6 +97,7 @@ pub(super) fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64)
     let even = |axis: usize| kernel.dims[axis] >= FEWEST_CHANNELS && kernel.dims[axis].is_multiple_of(lanes);
     [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3]
         && result.elements() > 0
+        && input.elements() > 0
         && (d.feature_group_count, d.batch_group_count) == (1, 1)
         && d.window.iter().all(|w| w.lhs_dilate == 1 && !w.reversal && w.pad_low >= 0)
         && d.input_feature + 1 == input.rank()
@@ -127,11 +130,12 @@ fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd>
         Op::Constant(Literal::Array(numbers)) => Stored { numbers: numbers.clone(), scales: None },
         _ => stored::find(comp, w).filter(|s| s.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]))?,
     };
-    let (kernel, result) = (comp.array(w), comp.array(id));
+    let (input, kernel, result) = (comp.array(comp[id].operands[0]), comp.array(w), comp.array(id));
     let size = [result.dims[d.output_spatial[0]], result.dims[d.output_spatial[1]]];
     Some(Winograd {
         weights,
         images: result.dims[d.output_batch],
+        reach: [input.dims[d.input_spatial[0]], input.dims[d.input_spatial[1]]],
         size,
         tiles: size.map(|n| n.div_ceil(RESULTS)),
         inputs: kernel.dims[d.kernel_input_feature],

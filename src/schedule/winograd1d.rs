@@ -34,6 +34,8 @@ pub struct Winograd1d {
     pub images: u64,
     /// Results along each axis of the window.
     pub size: Vec<u64>,
+    /// Elements of the input along each axis of the window.
+    pub inside: Vec<u64>,
     /// Positions of the padded input along each axis that windows begin at or reach; of no meaning for `axis`.
     pub reach: Vec<u64>,
     /// Results along the axis that belong together, as many as taps are apart.
@@ -71,11 +73,6 @@ impl Winograd1d {
     /// The product of what `extents` has for the other axes.
     fn others(&self, extents: &[u64]) -> u64 {
         (0..extents.len()).filter(|&i| i != self.axis).map(|i| extents[i]).product()
-    }
-    /// What tiles read behind the last element of the input along the axis, of `n`.
-    pub fn margin(&self, w: &WindowDim, n: u64) -> u64 {
-        let last = self.phases * (RESULTS * (self.reads() - 1) + self.points.count());
-        (last as i64 - w.pad_low - n as i64).max(0) as u64
     }
     /// What the tuned choices call this convolution.
     fn form(&self, target: &Target) -> String {
@@ -133,7 +130,7 @@ fn best(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd1d> {
 fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize) -> Option<Winograd1d> {
     let w = comp[id].operands[1];
     let Op::Constant(Literal::Array(weights)) = &comp[w].op else { return None };
-    let (kernel, result) = (comp.array(w), comp.array(id));
+    let (input, kernel, result) = (comp.array(comp[id].operands[0]), comp.array(w), comp.array(id));
     let (along, size) = (&d.window[axis], d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<_>>());
     if along.stride != 1 || !size[axis].is_multiple_of(along.rhs_dilate) {
         return None;
@@ -150,6 +147,7 @@ fn possible(comp: &Computation, id: InstId, d: &ConvDims, axis: usize) -> Option
         groups,
         points: Points::of(taps).filter(|_| along.size > 1)?,
         images: result.dims[d.output_batch],
+        inside: d.input_spatial.iter().map(|&a| input.dims[a]).collect(),
         reach: d.window.iter().zip(&size).map(reach).collect(),
         phases: along.rhs_dilate,
         tiles: (size[axis] / along.rhs_dilate).div_ceil(RESULTS),

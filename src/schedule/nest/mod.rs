@@ -16,6 +16,7 @@ mod pairs;
 mod planes;
 mod pointwise;
 mod pooled;
+mod positions;
 mod reduce;
 mod rows;
 mod scan;

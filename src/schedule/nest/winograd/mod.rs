@@ -8,6 +8,7 @@ mod strips;
 use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, numbered, shares};
 use super::element::Elements;
 use super::pairs::Order;
+use super::positions::Positions;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
 use super::{MOST_STACK, convert, each, label};
@@ -39,7 +40,7 @@ const NARROW: u64 = 2;
 pub(super) struct Plane {
     /// Where they are.
     pub buf: BufId,
-    /// How they lie there, with the margins that tiles need.
+    /// How they lie there; the origin is where the first tile begins, which may be before the first element.
     pub layout: Layout,
     /// How many there are.
     pub channels: u64,
@@ -131,7 +132,7 @@ impl<'a> Scheduler<'a> {
         let lanes = self.lanes(DType::F32);
         let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| k.var(n)).collect();
         let first = tile_number(w, &loops).scale(w.inputs as i64);
-        let body = inputs_of_tile(&mut k, lanes, d, input, &loops, (to, first, apart));
+        let body = inputs_of_tile(&mut k, lanes, (d, w.reach), input, &loops, (to, first, apart));
         (k.flops, k.direct_flops) = (144 * w.count() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
         k
@@ -370,27 +371,35 @@ fn products(w: &Winograd, tiles: u64, right: Right, (left, of_inputs): (BufId, u
 fn inputs_of_tile(
     k: &mut Kernel,
     lanes: u64,
-    d: &ConvDims,
+    (d, reach): (&ConvDims, [u64; 2]),
     input: &[Plane],
     loops: &[VarId],
     (to, first, apart): (BufId, Index, u64),
 ) -> Vec<Stmt> {
     let (mut all, mut before) = (Vec::new(), 0);
+    let [rows, columns] = [0, 1].map(|i| {
+        let first = Index::var(loops[i + 1]).scale(RESULTS as i64).offset(-d.window[i].pad_low);
+        Positions::new(k, &first, (READS, 1), reach[i])
+    });
     for Plane { buf, layout, channels } in input {
         let (block, lane) = (k.var(channels / lanes), k.var(lanes));
         let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
         let mut from = channel.offset(layout.origin).add(&Index::var(loops[0]).scale(layout.strides[d.input_batch]));
         let strides = [layout.strides[d.input_spatial[0]], layout.strides[d.input_spatial[1]]];
-        for i in 0..2 {
-            from = from.add(&Index::var(loops[i + 1]).scale(RESULTS as i64 * strides[i]));
+        for (stride, w) in strides.iter().zip(&d.window) {
+            from = from.offset(w.pad_low * stride);
         }
         let mut t = Transform::new(k, lanes);
         let half = t.registers(POINTS);
-        for j in 0..READS {
-            let column = |i: u64| Expr::Load(*buf, from.offset(i as i64 * strides[0] + j as i64 * strides[1]));
-            let column: Vec<ExprId> = (0..READS).map(|i| t.expr(column(i))).collect();
+        for j in 0..READS as usize {
+            let column = (0..READS as usize).map(|i| {
+                let index = from.add(&rows.at(i, strides[0])).add(&columns.at(j, strides[1]));
+                let value = t.expr(Expr::Load(*buf, index));
+                rows.or_zero(t.k, i, &[(&columns, j)], value)
+            });
+            let column: Vec<ExprId> = column.collect();
             for (i, value) in t.inputs(&Points::SQUARE, &column).into_iter().enumerate() {
-                t.set(half, i as u64 * READS + j, value);
+                t.set(half, i as u64 * READS + j as u64, value);
             }
         }
         for i in 0..READS {
@@ -403,7 +412,7 @@ fn inputs_of_tile(
         all.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]));
         before += channels;
     }
-    all
+    columns.around(rows.around(all))
 }
 
 /// The number of a tile among those of all images.

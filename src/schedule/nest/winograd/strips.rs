@@ -156,7 +156,7 @@ impl<'a> Scheduler<'a> {
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(POINTS as i64) };
         let place = Place::new(k, w, strips);
         let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
-        let tile = inputs_of_tile(k, self.lanes(DType::F32), d, input, &place.loops, (inputs, first, of_inputs));
+        let tile = inputs_of_tile(k, self.lanes(DType::F32), (d, w.reach), input, &place.loops, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, w, (strips, number), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {

@@ -7,6 +7,7 @@ mod strips;
 use super::MOST_STACK;
 use super::contraction::{Axis, Contraction, Grid, Right, chunked, guarded, merged, numbered, shares};
 use super::element::Elements;
+use super::positions::Positions;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
 use super::{each, label};
@@ -55,7 +56,7 @@ impl Tiles {
 }
 
 impl<'a> Scheduler<'a> {
-    /// `id` is the convolution itself, its epilogue, or a window that is done with it; its operand has the margins that tiles need.
+    /// `id` is the convolution itself, its epilogue, or a window that is done with it.
     pub(super) fn winograd_1d(
         &mut self,
         scope: &mut Scope<'a>,
@@ -91,21 +92,19 @@ impl<'a> Scheduler<'a> {
         let lanes = self.lanes(DType::F32);
         let image = k.var(w.images);
         let mut loops = vec![image];
-        let mut from = Index::constant(input.origin).add(&Index::var(image).scale(input.strides[d.input_batch]));
+        let mut from = vec![Index::default(); w.reach.len()];
         let mut to = Index::var(image).scale(tiles.image as i64);
         for i in (0..w.reach.len()).filter(|&i| i != w.axis) {
             let at = k.var(w.reach[i]);
-            from = from.add(&Index::var(at).scale(input.strides[d.input_spatial[i]]));
+            from[i] = Index::var(at);
             to = to.add(&Index::var(at).scale(tiles.positions[i] as i64));
             loops.push(at);
         }
-        let step = input.strides[d.input_spatial[w.axis]];
         let (phase, tile) = (k.var(w.phases), k.var(w.reads()));
         loops.extend([phase, tile]);
-        let next = w.phases as i64 * step;
-        let from = from.add(&Index::var(phase).scale(step)).add(&Index::var(tile).scale(RESULTS as i64 * next));
+        from[w.axis] = first_of_tile(w, tile, phase);
         let to = to.add(&Index::var(phase).scale(tiles.phase as i64)).add(&Index::var(tile).scale(w.inputs as i64));
-        let body = inputs_of_tile(&mut k, lanes, w, (left, from, next), (tiles.buf, to, tiles.point));
+        let body = inputs_of_tile(&mut k, lanes, (d, w), (left, input, image, &from), (tiles.buf, to, tiles.point));
         let lines: u64 = loops.iter().map(|&v| k.vars[v]).product();
         (k.flops, k.direct_flops) = (3 * w.points.count() * lines * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
@@ -314,26 +313,50 @@ impl<'a> Scheduler<'a> {
     }
 }
 
-/// A tile of the input at all points, for all channels: from an element on, each next one `next` farther, to an element of a
-/// buffer where points are `apart`.
+/// The position at which a tile begins in the padded input, along the axis.
+fn first_of_tile(w: &Winograd1d, tile: VarId, phase: VarId) -> Index {
+    Index::var(tile).scale((RESULTS * w.phases) as i64).add(&Index::var(phase))
+}
+
+/// A tile of an image at all points, for all channels: from a position of the padded input on, to an element of a buffer where
+/// points are `apart`.
 fn inputs_of_tile(
     k: &mut Kernel,
     lanes: u64,
-    w: &Winograd1d,
-    (left, from, next): (BufId, Index, i64),
+    (d, w): (&ConvDims, &Winograd1d),
+    (left, input, image, first_read): (BufId, &Layout, VarId, &[Index]),
     (to, first, apart): (BufId, Index, u64),
 ) -> Vec<Stmt> {
     let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
     let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-    let from = from.add(&channel);
+    let mut from = channel.offset(input.origin).add(&Index::var(image).scale(input.strides[d.input_batch]));
+    let (mut along, mut others) = (None, Vec::new());
+    for (i, of_window) in d.window.iter().enumerate() {
+        let (stride, steps) = (input.strides[d.input_spatial[i]], (w.points.count(), w.phases));
+        let sizes = if i == w.axis { steps } else { (1, 1) };
+        let positions = Positions::new(k, &first_read[i].offset(-of_window.pad_low), sizes, w.inside[i]);
+        from = from.offset(of_window.pad_low * stride);
+        if i == w.axis {
+            along = Some((positions, stride));
+        } else {
+            from = from.add(&positions.at(0, stride));
+            others.push(positions);
+        }
+    }
+    let Some((along, stride)) = along else { return vec![] };
     let mut t = Transform::new(k, lanes);
-    let read: Vec<ExprId> =
-        (0..w.points.count() as i64).map(|i| t.expr(Expr::Load(left, from.offset(i * next)))).collect();
+    let lines: Vec<(&Positions, usize)> = others.iter().map(|line| (line, 0)).collect();
+    let read = (0..w.points.count() as usize).map(|i| {
+        let value = t.expr(Expr::Load(left, from.add(&along.at(i, stride))));
+        along.or_zero(t.k, i, &lines, value)
+    });
+    let read: Vec<ExprId> = read.collect();
     for (j, value) in t.inputs(&w.points, &read).into_iter().enumerate() {
         let index = first.add(&channel).offset(j as i64 * apart as i64);
         t.body.push(Stmt::Store { buf: to, index, value });
     }
-    vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])]
+    let body = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+    others.into_iter().fold(along.around(body), |body, line| line.around(body))
 }
 
 /// The products of all tiles with weights of all points.

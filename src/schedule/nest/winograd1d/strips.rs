@@ -8,13 +8,12 @@ use super::super::element::Elements;
 use super::super::tile::{Part, Tile};
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{inputs_of_tile, weights_1d};
+use super::{first_of_tile, inputs_of_tile, weights_1d};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::layout::Layout;
-use crate::schedule::points::RESULTS;
 use crate::schedule::winograd1d::Winograd1d;
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
@@ -129,10 +128,9 @@ impl<'a> Scheduler<'a> {
         let k = &mut e.k;
         let (number, p) = (k.var(strips.count), k.var(w.outputs.div_ceil(panel)));
         let place = Place::new(k, w, strips, number, [strips.reads(w), w.reads()]);
-        let from = place.read(d, w, input);
-        let next = w.phases as i64 * input.strides[d.input_spatial[w.axis]];
         let first = place.at(strips.reads(w)).scale(w.inputs as i64);
-        let tile = inputs_of_tile(k, self.lanes(DType::F32), w, (left, from, next), (inputs, first, of_inputs));
+        let from = (left, input, place.loops[0], &place.read(d, w)[..]);
+        let tile = inputs_of_tile(k, self.lanes(DType::F32), (d, w), from, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, (w, strips), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
@@ -260,16 +258,15 @@ impl Place {
     fn at(&self, tiles: u64) -> Index {
         Index::var(self.line[0]).scale(tiles as i64).add(&Index::var(self.step))
     }
-    /// The first element that the tile reads.
-    fn read(&self, d: &ConvDims, w: &Winograd1d, input: &Layout) -> Index {
-        let mut from =
-            Index::constant(input.origin).add(&Index::var(self.loops[0]).scale(input.strides[d.input_batch]));
+    /// The position in the padded input that the tile begins at.
+    fn read(&self, d: &ConvDims, w: &Winograd1d) -> Vec<Index> {
+        let mut from = vec![Index::default(); w.size.len()];
         let others = (0..w.size.len()).filter(|&i| i != w.axis);
         for (i, &v) in others.zip(&self.loops[1..]) {
-            from = from.add(&Index::var(v).scale(d.window[i].stride as i64 * input.strides[d.input_spatial[i]]));
+            from[i] = Index::var(v).scale(d.window[i].stride as i64);
         }
-        let first = Index::var(self.tile).scale((RESULTS * w.phases) as i64).add(&Index::var(self.phase()));
-        from.add(&first.scale(input.strides[d.input_spatial[w.axis]]))
+        from[w.axis] = first_of_tile(w, self.tile, self.phase());
+        from
     }
     /// Where its results lie, but along the axis.
     fn write(&self, d: &ConvDims, w: &Winograd1d, rank: usize) -> Vec<Index> {

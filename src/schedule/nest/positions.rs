@@ -1,0 +1,57 @@
+//! Positions along an axis, of which some may be outside of the array: what Winograd's tiles read there counts as zero, so that
+//! no array needs a margin for them.
+use crate::kernel::{Expr, ExprId, Index, Kernel, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// Neighbours along one axis of an array of `extent` elements.
+pub(super) struct Positions {
+    /// The nearest position inside of each, and whether that is it, where it may not be.
+    all: Vec<(Index, Option<ExprId>)>,
+    /// What has to be computed before: variables, and registers.
+    vars: Vec<(VarId, Index)>,
+    flags: Vec<Stmt>,
+}
+
+impl Positions {
+    /// `count` of them from `first` on, `step` apart.
+    pub(super) fn new(k: &mut Kernel, first: &Index, (count, step): (u64, u64), extent: u64) -> Positions {
+        let mut made = Positions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
+        for at in (0..count).map(|i| first.offset((i * step) as i64)) {
+            let near = at.limit(0, extent as i64 - 1, &k.vars);
+            if near == at {
+                made.all.push((at, None));
+                continue;
+            }
+            let var = k.var(extent);
+            made.vars.push((var, near));
+            let (flag, value) = (k.reg(DType::Pred, 1, 1), k.expr(Expr::Within(at, 0, extent as i64)));
+            made.flags.push(Stmt::Set { reg: flag, at: Index::default(), value });
+            let inside = k.expr(Expr::Reg(flag, Index::default()));
+            made.all.push((Index::var(var), Some(inside)));
+        }
+        made
+    }
+
+    /// The place of number `i`, in steps of `stride`.
+    pub(super) fn at(&self, i: usize, stride: i64) -> Index {
+        self.all[i].0.scale(stride)
+    }
+
+    /// `value` where number `i` of these and all `others` are inside, else zero.
+    pub(super) fn or_zero(&self, k: &mut Kernel, i: usize, others: &[(&Positions, usize)], value: ExprId) -> ExprId {
+        let flags = others.iter().filter_map(|(positions, i)| positions.all[*i].1).chain(self.all[i].1);
+        let flags: Vec<ExprId> = flags.collect();
+        let Some(inside) = flags.into_iter().reduce(|x, y| k.op(ScalarOp::And, &[x, y], DType::Pred)) else {
+            return value;
+        };
+        let zero = super::number(k, DType::F32, 0.0);
+        k.op(ScalarOp::Select, &[inside, value, zero], DType::F32)
+    }
+
+    /// `body` with all that it needs of these.
+    pub(super) fn around(self, body: Vec<Stmt>) -> Vec<Stmt> {
+        let inside = self.flags.into_iter().chain(body).collect();
+        self.vars.into_iter().rev().fold(inside, |body, (var, value)| vec![Stmt::Let { var, value, body }])
+    }
+}
