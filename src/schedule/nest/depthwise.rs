@@ -15,7 +15,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
@@ -80,21 +80,40 @@ impl Side {
 
     /// The tiles of `pixels` that a row is cut into; the last one may have fewer.
     fn runs(&self, pixels: u64) -> Vec<Run> {
+        let (plain, count) = (self.plain(pixels), self.extent.div_ceil(pixels));
         let mut runs: Vec<Run> = Vec::new();
-        for number in 0..self.extent.div_ceil(pixels) {
+        let mut number = 0;
+        while number < count {
+            let end = if plain.contains(&number) { plain.end } else { number + 1 };
             let own = pixels.min(self.extent - number * pixels);
             let elements = self.elements(number * pixels, own);
             match runs.last_mut().filter(|r| r.pixels == own && r.elements == elements) {
-                Some(run) => run.numbers.end += 1,
-                None => runs.push(Run { numbers: number..number + 1, pixels: own, elements }),
+                Some(run) => run.numbers.end = end,
+                None => runs.push(Run { numbers: number..end, pixels: own, elements }),
             }
+            number = end;
         }
         runs
     }
 
+    /// The numbers of the tiles of so many pixels that have all of them and read no padding.
+    fn plain(&self, pixels: u64) -> Range<u64> {
+        let whole = self.extent / pixels;
+        let Some((before, n)) = self.edges else { return 0..whole };
+        let (step, all) = ((pixels * self.stride) as i64, self.reach(pixels) as i64);
+        let first = (before + step - 1).div_euclid(step);
+        let end = ((n + before - all).div_euclid(step) + 1).clamp(0, whole as i64);
+        first.min(end) as u64..end as u64
+    }
+
+    /// Elements from the first to the last that so many pixels read, with those on the padding.
+    fn reach(&self, pixels: u64) -> u64 {
+        (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1
+    }
+
     /// What `pixels` from the `first` on read, as a run counts it.
     fn elements(&self, first: u64, pixels: u64) -> Range<u64> {
-        let all = (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1;
+        let all = self.reach(pixels);
         let Some((before, n)) = self.edges else { return 0..all };
         let from = (first * self.stride) as i64 - before;
         let within = |x: i64| x.clamp(0, all as i64) as u64;
@@ -103,11 +122,14 @@ impl Side {
 
     /// Taps of all pixels that are not on the padding.
     fn taps(&self) -> u64 {
-        let of = |pixel: u64| {
-            let read = self.elements(pixel, 1);
-            (0..self.size).filter(|tap| read.contains(&(tap * self.dilation))).count() as u64
+        let Some((before, n)) = self.edges else { return self.extent * self.size };
+        let step = self.stride as i64;
+        let pixels_before = |element: i64| (element.max(0) + step - 1) / step;
+        let of_tap = |tap: u64| {
+            let first = before - (tap * self.dilation) as i64;
+            (pixels_before(n + first).min(self.extent as i64) - pixels_before(first)).max(0) as u64
         };
-        (0..self.extent).map(of).sum()
+        (0..self.size).map(of_tap).sum()
     }
 
     /// Where the weight of a tap is, from the first.
@@ -202,75 +224,108 @@ impl Depthwise<'_> {
         let at = |i: u64| Index::constant(i as i64);
         let zero = super::number(&mut e.k, self.dtype, 0.0);
         let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
-        let wide = self.written();
         let mut looped = self.outer.clone();
-        if wide.size != self.wide.size {
+        if self.written().size != self.wide.size {
             looped.push(self.wide);
         }
         let (mut x, mut k, mut loops) = (x, k, Vec::new());
         for (i, side) in looped.iter().enumerate() {
-            let tap = e.k.var(side.size);
-            let away = Index::var(tap).scale(side.dilation as i64);
-            // where in the padded operand
-            let place = places.get(i).map(|&v| Index::var(v).scale(side.stride as i64).add(&away));
-            let edges = place.as_ref().zip(side.edges).filter(|(place, (before, n))| {
-                let element = place.offset(-before);
-                element.limit(0, n - 1, &e.k.vars) != element
-            });
-            let inside = edges.map(|(place, (before, n))| e.k.expr(Expr::Within(place.offset(-before), 0, n)));
-            let mut held = None;
-            match (place.as_ref(), self.ring.filter(|_| i == 0), edges) {
-                (Some(place), Some(ring), _) => {
-                    let slot = e.k.var(ring.rows);
-                    held = Some((slot, place.rem(ring.rows as i64, &e.k.vars)));
-                    x = x.add(&Index::var(slot).scale(side.x));
-                }
-                (Some(place), None, Some((_, (before, n)))) => {
-                    let element = e.k.var(n as u64);
-                    held = Some((element, place.offset(-before).limit(0, n - 1, &e.k.vars)));
-                    x = x.add(&Index::var(element).offset(before).scale(side.x));
-                }
-                (Some(place), None, None) => x = x.add(&place.scale(side.x)),
-                (None, ..) => x = x.add(&away.scale(side.x)),
-            }
-            loops.push((tap, held, inside));
-            k = k.add(&side.weight(&Index::var(tap)));
+            let ring = self.ring.filter(|_| i == 0);
+            let of_axis = Taps::new(&mut e.k, side, places.get(i).copied(), ring);
+            x = x.add(&of_axis.read);
+            k = k.add(&side.weight(&Index::var(of_axis.tap)));
+            loops.push(of_axis);
         }
+        let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
+        let row = self.row_of_taps(e, run, (&x, &k), (acc, lanes));
+        body.extend(loops.into_iter().rev().fold(row, |inside, of_axis| of_axis.around(kind, inside)));
+        body
+    }
+
+    /// What the taps of one row add to the sums: the first pixel's window begins at `x` there, and its channel's weights at `k`.
+    fn row_of_taps(
+        &self,
+        e: &mut Elements,
+        run: &Run,
+        (x, k): (&Index, &Index),
+        (acc, lanes): (RegId, u64),
+    ) -> Vec<Stmt> {
+        let at = |i: u64| Index::constant(i as i64);
+        let wide = self.written();
         let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
-        let mut inside = Vec::new();
+        let mut row = Vec::new();
         let uses = wide.uses(run);
         let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
         for tap in taps {
             let from = if wide.size == self.wide.size { k.add(&wide.weight(&at(tap))) } else { k.clone() };
             let value = e.k.expr(Expr::Load(self.weights, from));
             let value = convert(&mut e.k, value, self.types.1, self.dtype);
-            inside.push(Stmt::Set { reg: held, at: at(tap), value });
+            row.push(Stmt::Set { reg: held, at: at(tap), value });
         }
         for (element, uses) in uses {
             let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * wide.x)));
             let value = convert(&mut e.k, value, self.types.0, self.dtype);
-            inside.push(Stmt::Set { reg: term, at: at(0), value });
+            row.push(Stmt::Set { reg: term, at: at(0), value });
             for (pixel, tap) in uses {
                 let (a, b) = (e.k.expr(Expr::Reg(term, at(0))), e.k.expr(Expr::Reg(held, at(tap))));
                 let old = e.k.expr(Expr::Reg(acc, at(pixel)));
                 // Two roundings, as TensorFlow's kernel has them.
                 let product = e.k.op(ScalarOp::Multiply, &[a, b], self.dtype);
                 let value = e.k.op(ScalarOp::Add, &[old, product], self.dtype);
-                inside.push(Stmt::Set { reg: acc, at: at(pixel), value });
+                row.push(Stmt::Set { reg: acc, at: at(pixel), value });
             }
         }
-        let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
-        for (tap, held, cond) in loops.into_iter().rev() {
-            if let Some((var, value)) = held {
-                inside = vec![Stmt::Let { var, value, body: inside }];
+        row
+    }
+}
+
+/// The loop over the taps along one axis.
+struct Taps {
+    tap: VarId,
+    /// How far what a tap reads is from the first element of the padded operand.
+    read: Index,
+    /// A variable of that, and its value.
+    held: Option<(VarId, Index)>,
+    /// Whether the tap is not on the padding, where some are.
+    inside: Option<ExprId>,
+}
+
+impl Taps {
+    /// Along `side`, for the pixel at `place`, of an operand that is in memory as a whole or in a ring.
+    fn new(k: &mut Kernel, side: &Side, place: Option<VarId>, ring: Option<Ring>) -> Taps {
+        let tap = k.var(side.size);
+        let away = Index::var(tap).scale(side.dilation as i64);
+        // where in the padded operand
+        let place = place.map(|v| Index::var(v).scale(side.stride as i64).add(&away));
+        let edges = place.as_ref().zip(side.edges).filter(|(place, (before, n))| {
+            let element = place.offset(-before);
+            element.limit(0, n - 1, &k.vars) != element
+        });
+        let inside = edges.map(|(place, (before, n))| k.expr(Expr::Within(place.offset(-before), 0, n)));
+        let (read, held) = match (place.as_ref(), ring, edges) {
+            (Some(place), Some(ring), _) => {
+                let slot = k.var(ring.rows);
+                (Index::var(slot), Some((slot, place.rem(ring.rows as i64, &k.vars))))
             }
-            if let Some(cond) = cond {
-                inside = vec![Stmt::If { cond, body: inside }];
+            (Some(place), None, Some((_, (before, n)))) => {
+                let element = k.var(n as u64);
+                (Index::var(element).offset(before), Some((element, place.offset(-before).limit(0, n - 1, &k.vars))))
             }
-            inside = vec![each(tap, kind, inside)];
+            (Some(place), None, None) => (place.clone(), None),
+            (None, ..) => (away, None),
+        };
+        Taps { tap, read: read.scale(side.x), held, inside }
+    }
+
+    /// `body` for each tap.
+    fn around(self, kind: LoopKind, mut body: Vec<Stmt>) -> Vec<Stmt> {
+        if let Some((var, value)) = self.held {
+            body = vec![Stmt::Let { var, value, body }];
         }
-        body.extend(inside);
-        body
+        if let Some(cond) = self.inside {
+            body = vec![Stmt::If { cond, body }];
+        }
+        vec![each(self.tap, kind, body)]
     }
 }
 
