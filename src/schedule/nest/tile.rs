@@ -202,7 +202,8 @@ impl<'a> Scheduler<'a> {
     /// cycles to begin and end.
     fn tiles(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
         let mut all = Vec::new();
-        let mut lanes = self.lanes(dtype);
+        // panels of few columns hold no more than those
+        let mut lanes = self.lanes(dtype).min(cover.columns.next_power_of_two());
         let (least, most) = if self.is_pair(dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
         while lanes >= least {
             for vectors in 1..=cover.most_vectors(lanes).min(most) {
