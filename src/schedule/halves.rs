@@ -8,7 +8,7 @@
 //! conv(f(x), w)        ->  concatenate(conv(f(slice(x)), w), conv(f(slice(x)), w))
 //! ```
 //!
-//! That is done only while the arrays with their margins need more than dense ones would.
+//! That is done while the peak becomes lower.
 use super::fuse::{self, Fate, Plan};
 use super::in_place::Lifetimes;
 use super::layout;
@@ -31,13 +31,9 @@ const FAR_BYTES: u64 = 1 << 20;
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
 pub fn cut(module: &Module, target: &Target) -> Option<Module> {
     let mut peak = Peak::of(module, module.entry(), target);
-    let dense = peak.dense;
     let mut done = None;
     for _ in 0..MOST_CUTS {
         let module = done.as_ref().unwrap_or(module);
-        if peak.bytes <= dense {
-            break;
-        }
         let Some(comp) =
             pair_at(module.entry(), &peak, target).and_then(|pair| pair.halved(module.entry(), &peak.plan))
         else {
@@ -71,8 +67,6 @@ struct Peak {
     plan: Plan,
     /// With margins, parts of concatenations in their places.
     bytes: u64,
-    /// If all arrays were dense, each in memory of its own.
-    dense: u64,
     /// What runs then.
     at: Option<InstId>,
 }
@@ -85,11 +79,10 @@ impl Peak {
         let spots = layout::spots(comp, &plan, target);
         let lifetimes = Lifetimes::new(comp, &plan, &order);
         let arrays = Arrays::of(comp, &plan, &spots, &order);
-        let spans = |of| live::spans(&order, &plan, &lifetimes, of);
-        let (bytes, at) = live::most(order.len(), &spans(&arrays.joined), |id| arrays.bytes[id].0);
-        let (dense, _) = live::most(order.len(), &spans(&arrays.held), |id| arrays.bytes[id].1);
+        let spans = live::spans(&order, &plan, &lifetimes, &arrays.joined);
+        let (bytes, at) = live::most(order.len(), &spans, |id| arrays.bytes[id].0);
         let at = at.map(|i| order[i]);
-        Peak { plan, bytes, dense, at }
+        Peak { plan, bytes, at }
     }
 }
 

@@ -147,17 +147,23 @@ pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, 
 
 /// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by
 /// Winograd's method alone. A part that was made long before, such as what a U-Net skips to, holds no memory for the others.
+/// Loops that would have been those of the concatenation (a part that is resized) become those of their part.
 pub fn leave_apart(comp: &Computation, plan: &mut Plan, target: &Target) {
     let users = comp.users();
     for id in comp.post_order() {
         let Op::Convolution(d) = &comp[id].op else { continue };
         let whole = comp[id].operands[0];
         let parts = &comp[whole].operands;
-        let joins = comp[whole].op == Op::Concatenate(d.input_feature) && users[whole] == [id] && whole != comp.root;
+        let joins = comp[whole].op == Op::Concatenate(d.input_feature)
+            && users[whole] == [id]
+            && whole != comp.root
+            && plan.fate[whole] == Fate::Materialised
+            && plan.rows[whole].is_none();
         let fits = |&part: &InstId| {
             let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.lanes(4));
             let once = parts.iter().filter(|o| **o == part).count() == 1;
-            vectors && once && is_placeable(comp, plan, &users[part], part)
+            let own = is_placeable(comp, plan, &users[part], part);
+            vectors && once && (own || (users[part] == [whole] && is_loops(&comp[part].op)))
         };
         if joins && winograd::choose(comp, id, target).is_some() && parts.iter().all(fits) {
             let root = match plan.fate[id] {
@@ -165,31 +171,45 @@ pub fn leave_apart(comp: &Computation, plan: &mut Plan, target: &Target) {
                 Fate::Inlined(root) => root,
             };
             plan.fate[whole] = Fate::Inlined(root);
+            for &part in parts {
+                if std::mem::replace(&mut plan.fate[part], Fate::Materialised) == Fate::Materialised {
+                    continue;
+                }
+                let mut open = comp[part].operands.clone();
+                while let Some(id) = open.pop() {
+                    if plan.fate[id] == Fate::Inlined(Some(whole)) {
+                        plan.fate[id] = Fate::Inlined(Some(part));
+                        open.extend(&comp[id].operands);
+                    }
+                }
+            }
         }
     }
 }
 
+/// Whether it becomes loops over its result that can write it anywhere.
+fn is_loops(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Elementwise(_)
+            | Op::Broadcast(_)
+            | Op::Reshape
+            | Op::Bitcast
+            | Op::Copy
+            | Op::Transpose(_)
+            | Op::Slice(_)
+            | Op::Reverse(_)
+            | Op::Pad(_)
+            | Op::DynamicSlice(_)
+            | Op::Gather(_)
+            | Op::Concatenate(_)
+    )
+}
+
 /// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.
 fn is_placeable(comp: &Computation, plan: &Plan, users: &[InstId], id: InstId) -> bool {
-    let by_loops = |op: &Op| {
-        matches!(
-            op,
-            Op::Elementwise(_)
-                | Op::Broadcast(_)
-                | Op::Reshape
-                | Op::Bitcast
-                | Op::Copy
-                | Op::Transpose(_)
-                | Op::Slice(_)
-                | Op::Reverse(_)
-                | Op::Pad(_)
-                | Op::DynamicSlice(_)
-                | Op::Gather(_)
-                | Op::Concatenate(_)
-        )
-    };
     let anchor = plan.anchor[id].unwrap_or(id);
-    let made = by_loops(&comp[anchor].op) || matches!(comp[anchor].op, Op::Convolution(_) | Op::ReduceWindow { .. });
+    let made = is_loops(&comp[anchor].op) || matches!(comp[anchor].op, Op::Convolution(_) | Op::ReduceWindow { .. });
     made && id != comp.root
         && plan.fate[id] == Fate::Materialised
         && comp[id].shape.as_array().is_some_and(|a| a.elements() > 0)
@@ -197,7 +217,7 @@ fn is_placeable(comp: &Computation, plan: &Plan, users: &[InstId], id: InstId) -
             let op = &comp[u].op;
             let first = comp[u].operands.first() == Some(&id) && comp[u].operands[1..].iter().all(|o| *o != id);
             matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. })
-                || by_loops(op)
+                || is_loops(op)
                 || (first && matches!(op, Op::Convolution(_)))
         })
 }

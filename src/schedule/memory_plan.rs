@@ -1,6 +1,7 @@
 //! Where intermediate buffers lie in the workspace: intervals of launches, several orders, first fit; and an independent check.
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Place, Program, Step};
+use crate::kernel::{BufId, Buffer, Place, Program, Step};
+use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, HashMap};
 
@@ -95,16 +96,56 @@ const BUDGET: u64 = 50_000_000;
 ///
 /// The buffers are placed one after the other, each at the lowest offset where nothing else lives at the same time: the
 /// largest first, then the longest-lived, then in the order of the program. Where that is more than what lives at one launch,
-/// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept.
-pub fn plan(program: &mut Program) -> Result<()> {
+/// the buffer that ends highest is placed before all others, over and over; the best plan of all is kept. Where that is wanted,
+/// results that are not there yet take in what lives at the peak.
+pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
     let uses = Uses::of(program);
-    let wanted = wanted(program, &uses);
+    let mut wanted = wanted(program, &uses);
+    if in_results {
+        lodge(program, &uses, &mut wanted);
+    }
     let (top, offsets) = best(&wanted);
     for (w, at) in wanted.iter().zip(offsets) {
         program.buffers[w.buf].place = Place::Workspace(at);
     }
     program.workspace_bytes = top.next_multiple_of(ALIGN);
     check(program, &uses)
+}
+
+/// Memory of the caller's that a result will be written to.
+struct Host {
+    place: Place,
+    dtype: DType,
+    bytes: u64,
+    /// The first launch that touches it, and those of its guests.
+    taken: Vec<(usize, usize)>,
+}
+
+/// Gives buffers of the peak, the largest first, the memory of results of their type that nothing has touched by then.
+fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
+    let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
+        (place @ Place::Result(_), Some(&(first, _))) => {
+            let bytes = buffer.elements * buffer.dtype.bytes() as u64;
+            Some(Host { place, dtype: buffer.dtype, bytes, taken: vec![(first, usize::MAX)] })
+        }
+        _ => None,
+    };
+    let mut hosts: Vec<Host> = program.buffers.iter().filter_map(result).collect();
+    loop {
+        let (_, peak) = most_at_once(wanted);
+        let fits = |w: &Wanted| {
+            let buffer = &program.buffers[w.buf];
+            let bytes = buffer.elements * buffer.dtype.bytes() as u64;
+            let free = |h: &Host| h.taken.iter().all(|&(first, last)| w.last < first || last < w.first);
+            hosts.iter().position(|h| h.dtype == buffer.dtype && bytes <= h.bytes && free(h))
+        };
+        let at_peak = wanted.iter().enumerate().filter(|(_, w)| w.first <= peak && peak <= w.last);
+        let found = at_peak.filter_map(|(i, w)| fits(w).map(|host| (w.bytes, i, host))).max();
+        let Some((_, i, host)) = found else { break };
+        let guest = wanted.remove(i);
+        program.buffers[guest.buf].place = hosts[host].place;
+        hosts[host].taken.push((guest.first, guest.last));
+    }
 }
 
 /// The buffers that are to be placed.

@@ -1,5 +1,6 @@
 //! HLO to kernels: which instructions share a kernel, which loops and tiles, which memory.
 mod ahead;
+mod choices;
 mod fuse;
 mod halves;
 mod in_place;
@@ -12,7 +13,6 @@ mod nest;
 mod order;
 mod phases;
 mod points;
-mod room;
 mod scaled;
 mod states;
 mod stored;
@@ -28,16 +28,19 @@ use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
+use choices::{Aims, Choices, Found};
 use fuse::{Fate, Plan};
 use in_place::Lifetimes;
 use layout::{Layout, Spot};
 use std::collections::{HashMap, HashSet};
 use weights::Weights;
 
-/// Of the workspace, another order must spare more than one in so many: what is near when it is read may change with it.
-const LEAST_SPARED: u64 = 100;
-/// How often what convolutions take for themselves is bounded anew.
-const ROUNDS: usize = 3;
+/// By how much constants may grow for speed, at most, beside a twenty-fourth.
+const MOST_SPARE: u64 = 128 << 10;
+/// Bytes by which code may be larger than tfcompile's, which has constants twice, so that no object is.
+const MOST_CODE: u64 = 48 << 10;
+/// The part of what is beyond that by which constants may grow where the workspace shrinks.
+const MOST_GROWN: (u64, u64) = (3, 4);
 
 /// Schedules an optimised module.
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
@@ -55,65 +58,19 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         results: lowered.results.clone(),
         ..Program::default()
     };
-    let again = |choices: Choices| scheduled(module, lowered, program.clone(), target, choices);
-    let (mut best, mut found) = again(Choices::default())?;
-    let mut choices = Choices::default();
-    if found.order.is_some() {
-        choices.order = found.order.take();
-        let (lower, then) = again(choices.clone())?;
-        let spared = best.workspace_bytes.saturating_sub(lower.workspace_bytes);
-        if spared * LEAST_SPARED > best.workspace_bytes {
-            (best, found) = (lower, then);
-        } else {
-            choices.order = None;
-        }
-    }
-    if !found.known.is_empty() {
-        choices.known = std::mem::take(&mut found.known);
-        let (known, then) = again(choices.clone())?;
-        let grown = known.weights_bytes.saturating_sub(best.weights_bytes);
-        if best.workspace_bytes.saturating_sub(known.workspace_bytes) > grown {
-            (best, found) = (known, then);
-        } else {
-            choices.known.clear();
-        }
-    }
-    for _ in 0..ROUNDS {
-        let rooms = room::rooms(&best, &found.scratch, dense);
-        if rooms.is_empty() {
-            break;
-        }
-        choices.rooms.extend(rooms);
-        let (less, then) = again(choices.clone())?;
-        if less.workspace_bytes >= best.workspace_bytes {
-            break;
-        }
-        (best, found) = (less, then);
-    }
-    Ok(best)
+    let all = constant_bytes(module);
+    let aims = Aims { dense, constants: all + all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1 };
+    choices::least(&aims, |choices| scheduled(module, lowered, program.clone(), target, choices))
 }
 
-/// What one schedule finds out that may be better in another.
-#[derive(Clone, Debug, Default)]
-struct Choices {
-    /// An order of the entry, but for what comes late, instead of post order.
-    order: Option<Vec<InstId>>,
-    /// The weights, by when they are transformed, that are so at compile time and not at each call.
-    known: HashSet<usize>,
-    /// What Winograd's method may take for itself in some convolutions, by their numbers.
-    rooms: HashMap<usize, u64>,
-    /// Found out: whose memory that is which the method takes for itself.
-    scratch: HashMap<BufId, usize>,
-}
-
-/// The program of `module`, and choices that may take less memory.
+/// The program of `module`, and what may take less memory.
 fn scheduled(
     module: &Module,
     lowered: &Lowered,
     program: Program,
     target: &Target,
-    choices: Choices,
-) -> Result<(Program, Choices)> {
+    choices: &Choices,
+) -> Result<(Program, Found)> {
     let mut s = Scheduler {
         module,
         target,
@@ -121,12 +78,8 @@ fn scheduled(
         weights: Weights::default(),
         depth: 0,
         spare_bytes: spare_bytes(module),
-        choices,
-        order: None,
-        transforms: 0,
-        transformed: HashMap::new(),
-        convolutions: 0,
-        scratch: HashMap::new(),
+        choices: choices.clone(),
+        found: Found::default(),
     };
     let mut args = Vec::new();
     for (i, t) in lowered.args.iter().enumerate() {
@@ -145,12 +98,10 @@ fn scheduled(
     together::gather(&mut s.program);
     joined::join(&mut s.program);
     ahead::ask(&mut s.program);
-    memory_plan::plan(&mut s.program)?;
+    memory_plan::plan(&mut s.program, choices.in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     crate::kernel::verify(&s.program)?;
-    let at_peak = memory_plan::at_peak(&s.program);
-    let known = at_peak.iter().filter_map(|b| s.transformed.get(b).copied()).collect();
-    Ok((s.program, Choices { order: s.order, known, rooms: HashMap::new(), scratch: s.scratch }))
+    Ok((s.program, s.found))
 }
 
 /// An HLO value in memory: one buffer an array, tuples flattened.
@@ -241,29 +192,24 @@ struct Scheduler<'a> {
     /// By how much constants may still grow for speed.
     spare_bytes: u64,
     choices: Choices,
-    /// An order of the entry that may take less memory than post order.
-    order: Option<Vec<InstId>>,
-    /// How many weights are transformed in all.
-    transforms: usize,
-    /// Those that are transformed at each call.
-    transformed: HashMap<BufId, usize>,
-    /// How many convolutions are done by Winograd's method.
-    convolutions: usize,
-    /// What is between its transforms, by their numbers.
-    scratch: HashMap<BufId, usize>,
+    found: Found,
 }
 
 /// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte, or as much again
-/// where that is less, so that no object becomes larger than tfcompile's, which have constants twice; what fills up the last
-/// panels takes about as much again.
+/// where that is less, so that no object becomes larger than tfcompile's; what fills up the last panels takes about as much again.
 fn spare_bytes(module: &Module) -> u64 {
+    let all = constant_bytes(module);
+    all / 24 + all.saturating_sub(MOST_CODE).min(MOST_SPARE)
+}
+
+/// Bytes of all constants of a module.
+fn constant_bytes(module: &Module) -> u64 {
     let insts = module.comps.values().flat_map(|c| c.insts.values());
     let constants = insts.map(|i| match &i.op {
         Op::Constant(Literal::Array(t)) => t.bytes.len() as u64,
         _ => 0,
     });
-    let all: u64 = constants.sum();
-    all / 24 + all.min(128 << 10)
+    constants.sum()
 }
 
 fn refuse(comp: &Computation, id: InstId, why: &str) -> Error {
@@ -421,7 +367,7 @@ impl<'a> Scheduler<'a> {
             let Kernels { plan, spots, .. } = self.planned(comp, order);
             (plan, spots)
         };
-        self.order = order::lower(comp, planned);
+        self.found.order = order::lower(comp, planned);
         comp.post_order()
     }
 

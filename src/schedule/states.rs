@@ -3,7 +3,7 @@
 //!
 //! A next value that is computed from other elements of the old one (a product of the state, say), or that the old one must
 //! outlive, gets memory of its own and is copied back at the end of the round.
-use super::fuse::{Fate, Plan};
+use super::fuse::{Fate, Plan, Role, demand};
 use super::{Scheduler, Scope, Value};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::BufId;
@@ -142,23 +142,35 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
-    /// keep the order of elements.
+    /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
     pub(super) fn reads_in_step(&self, scope: &Scope<'a>, id: InstId, buf: BufId) -> bool {
         let comp = scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
+        let rows = scope.plan.rows[id];
         let mut seen = vec![false; comp.insts.len()];
-        let mut open = vec![id];
-        while let Some(at) = open.pop() {
-            if std::mem::replace(&mut seen[at.index()], true) || (at != id && scope.values.contains_key(&at)) {
+        let mut open = vec![(id, Role::Full)];
+        while let Some((at, role)) = open.pop() {
+            if at != id && scope.values.contains_key(&at) {
+                let reads = scope.values[&at].leaves.contains(&buf);
+                if reads && role != Role::Full {
+                    return false;
+                }
+                continue;
+            }
+            if std::mem::replace(&mut seen[at.index()], true) {
                 continue;
             }
             let op = &comp[at].op;
             let one_by_one =
-                matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier)
-                    && scope.plan.rows[id].is_none();
-            for &o in &comp[at].operands {
-                if one_by_one && elements(o) == elements(id) {
-                    open.push(o);
+                matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
+            for (i, &o) in comp[at].operands.iter().enumerate() {
+                let asked = match rows {
+                    Some(rows) => demand(comp, at, i, role, rows),
+                    None if one_by_one && elements(o) == elements(id) => Role::Full,
+                    None => Role::Free,
+                };
+                if asked != Role::Free {
+                    open.push((o, asked));
                 } else if self.sources(scope, &[o]).contains(&buf) {
                     return false;
                 }

@@ -17,6 +17,10 @@ const NEAR_BYTES: u64 = 512 << 10;
 /// Operations in the time that a vector from a cache farther away takes.
 const FAR: f64 = 6.0;
 
+/// Vector operations of a tile's transform for each point: three, of which half run beside the others, and vectors that are
+/// written and read once more.
+pub const TRANSFORM: f64 = 2.9;
+
 /// A convolution that is done this way.
 #[derive(Clone, Debug)]
 pub struct Winograd1d {
@@ -62,6 +66,14 @@ impl Winograd1d {
     pub fn rows(&self) -> u64 {
         self.images * self.others(&self.size) * self.phases * self.tiles
     }
+    /// The same, but for so many channels made.
+    pub fn with_outputs(&self, outputs: u64) -> Winograd1d {
+        Winograd1d { outputs, ..self.clone() }
+    }
+    /// Lines of the padded input.
+    pub fn lines_read(&self) -> u64 {
+        self.images * self.others(&self.reach) * self.phases
+    }
     /// Tiles of the input in a phase.
     pub fn reads(&self) -> u64 {
         self.tiles + self.groups - 1
@@ -97,11 +109,10 @@ impl Winograd1d {
         let read = if of_panel > NEAR_BYTES { FAR } else { 1.0 };
         let weights = 0.6 * (self.taps as f64 * (1.0 + read) + 2.0);
         let products = points * self.terms() as f64 * of_o * (rows * 1.12 + weights);
-        let lines = self.images * self.others(&self.reach) * self.phases * self.reads();
-        // three operations a point, of which half run beside the others, and vectors that are written and read once more; the
-        // numbers are those of least squares over 100 convolutions of 2 to 11 taps, each done both ways: predicted gains
+        let lines = self.lines_read() * self.reads();
+        // the numbers are those of least squares over 100 convolutions of 2 to 11 taps, each done both ways: predicted gains
         // are 0.80 to 1.22 of the measured ones
-        direct / (products + 2.9 * points * (lines as f64 * of_c + rows * of_o))
+        direct / (products + TRANSFORM * points * (lines as f64 * of_c + rows * of_o))
     }
 }
 

@@ -27,9 +27,14 @@ pub fn check(program: &Program) -> Result<(), Fault> {
     let given = |b: &BufId| matches!(program.buffers[*b].place, Place::Arg(_) | Place::Weights(_));
     let mut defined: BTreeSet<BufId> = program.buffers.ids().filter(given).collect();
     f.steps(&program.steps, &mut defined)?;
-    let missing = |b: &BufId| matches!(program.buffers[*b].place, Place::Result(_)) && bytes(program, *b) > 0;
-    match program.buffers.ids().find(|b| missing(b) && !defined.contains(b)) {
-        Some(b) => Err(format!("k9: the result b{} is never written", b.0)),
+    // other values may have been where a result is in the end
+    let made = |i: usize| {
+        let whole =
+            |b: BufId| program.buffers[b].place == Place::Result(i) && bytes(program, b) == program.results[i].bytes();
+        program.results[i].bytes() == 0 || defined.iter().any(|&b| whole(b))
+    };
+    match (0..program.results.len()).find(|&i| !made(i)) {
+        Some(i) => Err(format!("k9: result {i} is never written")),
         None => Ok(()),
     }
 }

@@ -66,18 +66,27 @@ impl<'a> Scheduler<'a> {
             inputs: strides[d.kernel_input_feature],
         };
         let more = (POINTS - 9) * c * o * 4;
+        let is_spare = more <= self.spare_bytes;
         // weights that are asked to be small are not made larger
-        let is_known = more <= self.spare_bytes && w.weights.numbers.dtype == DType::F32;
-        if is_known {
+        let is_known = (is_spare || self.choices.known.contains(&self.found.convolutions))
+            && w.weights.numbers.dtype == DType::F32;
+        if is_known && is_spare {
             self.spare_bytes -= more;
         }
-        let number = self.convolutions;
-        self.convolutions += 1;
-        let (room, first) = (self.choices.rooms.get(&number).copied(), self.program.buffers.len());
-        let out_of = self.winograd_within(scope, (id, anchor), d, (w, is_known, window, room), input, out, steps);
+        self.bounded(|s, room| {
+            s.winograd_within(scope, (id, anchor), d, (w, is_known, window, room), input, out, steps)
+        })
+    }
+
+    /// The kernels of the next convolution by Winograd's method, which may take so much for themselves, if that is bounded; notes
+    /// what memory it is.
+    pub(super) fn bounded(&mut self, make: impl FnOnce(&mut Self, Option<u64>) -> Result<()>) -> Result<()> {
+        let (number, first) = (self.found.convolutions, self.program.buffers.len());
+        let done = make(self, self.choices.rooms.get(&number).copied());
         let own = self.program.buffers.iter().skip(first).filter(|(_, b)| matches!(b.place, Place::Workspace(_)));
-        self.scratch.extend(own.map(|(buf, _)| (buf, number)));
-        out_of
+        self.found.scratch.extend(own.map(|(buf, _)| (buf, number)));
+        self.found.convolutions += 1;
+        done
     }
 
     /// The same, in as much memory of its own, if that is bounded.
@@ -170,7 +179,7 @@ impl<'a> Scheduler<'a> {
         let on_stack = 4 * READS * of_point <= MOST_STACK;
         let packed = match on_stack {
             true => self.on_stack(DType::F32, READS * of_point),
-            false => self.buffer(DType::F32, groups * HALVES * READS * of_point),
+            false => self.for_weights(w, groups * HALVES * READS * of_point),
         };
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let (group, half) = (e.k.var(groups), e.k.var(HALVES));
@@ -225,6 +234,15 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
+    /// Memory for weights that are transformed at each call.
+    fn for_weights(&mut self, w: &Winograd, elements: u64) -> BufId {
+        let buf = self.buffer(DType::F32, elements);
+        if w.weights.numbers.dtype == DType::F32 {
+            self.found.transformed.insert(buf, self.found.convolutions);
+        }
+        buf
+    }
+
     /// The weights as they are stored, and the values of the polynomials.
     fn plain_weights(&mut self, w: &Winograd) -> (Plain, BufId) {
         let from = self.constant(&w.weights.numbers);
@@ -246,7 +264,7 @@ impl<'a> Scheduler<'a> {
         let (weights, factors) = self.plain_weights(w);
         let panels = w.outputs.div_ceil(panel);
         let of_point = panels * w.inputs * panel;
-        let packed = self.buffer(DType::F32, POINTS * of_point);
+        let packed = self.for_weights(w, POINTS * of_point);
         let mut k = Kernel { label: format!("weights of {name}"), ..Kernel::default() };
         let (i, p) = (k.var(READS), k.var(panels));
         let mut body = Vec::new();

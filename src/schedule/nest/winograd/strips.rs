@@ -41,6 +41,9 @@ const MOST_TILES: u64 = 64;
 /// By how much more time a mebibyte of memory must be worth.
 const A_MEBIBYTE: f64 = 0.03;
 
+/// Most times as long as the fastest strips that those may take which need less memory.
+const MOST_LOST: f64 = 1.2;
+
 /// How a convolution is cut.
 #[derive(Clone, Debug)]
 pub struct Strips {
@@ -84,7 +87,7 @@ impl<'a> Scheduler<'a> {
             return None;
         }
         let (few_bands, most) = room.map_or((FEW_BANDS, whole - 1), |room| (FEWEST_BANDS, room));
-        let mut best: Option<((u64, f64), Strips)> = None;
+        let mut found: Vec<(u64, f64, Strips)> = Vec::new();
         for tiles in 1..=MOST_TILES.min(w.count()) {
             let (cover, form) = self.strip_form(w, tiles);
             let tile = self.tile(DType::F32, cover, &form);
@@ -101,14 +104,15 @@ impl<'a> Scheduler<'a> {
                 let all = if is_known { bytes } else { bytes + weights };
                 let time = cycles * (bands.div_ceil(2) * own) as f64;
                 let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
-                let cost = (all.saturating_sub(most), time);
-                let better = best.as_ref().is_none_or(|best| cost < best.0);
-                if bands >= few_bands && bytes <= MOST_BYTES && all < whole && better {
-                    best = Some((cost, Strips { tiles, on_stack, own, bands, tile, form: form.clone() }));
+                if bands >= few_bands && bytes <= MOST_BYTES && all < whole {
+                    let strips = Strips { tiles, on_stack, own, bands, tile, form: form.clone() };
+                    found.push((all.saturating_sub(most), time, strips));
                 }
             }
         }
-        best.map(|best| best.1)
+        let least = found.iter().map(|x| x.1).min_by(f64::total_cmp)?;
+        let fast = found.into_iter().filter(|x| x.1 <= MOST_LOST * least);
+        fast.min_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))).map(|best| best.2)
     }
 
     /// The products of a strip of so many tiles, and what the tuned choices call them.
@@ -156,7 +160,8 @@ impl<'a> Scheduler<'a> {
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(POINTS as i64) };
         let place = Place::new(k, w, strips);
         let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
-        let tile = inputs_of_tile(k, self.lanes(DType::F32), (d, w.reach), input, &place.loops, (inputs, first, of_inputs));
+        let tile =
+            inputs_of_tile(k, self.lanes(DType::F32), (d, w.reach), input, &place.loops, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, w, (strips, number), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {

@@ -1,7 +1,10 @@
 //! Winograd's method along one axis of a window, in three kernels: the inputs are transformed tile by tile, a product of
 //! matrices for each point follows, with weights that are transformed on the way, and the sums are transformed back, with the
-//! epilogue. Where what is between would leave the second-level cache, one kernel does all of that strip by strip (`strips.rs`).
+//! epilogue. Where what is between would leave the second-level cache, one kernel does all of that strip by strip (`strips.rs`),
+//! or block by block, where the window has taps along another axis too (`blocks.rs`).
 //! See [`crate::schedule::winograd1d`] for when.
+mod blocks;
+mod panels;
 mod strips;
 
 use super::MOST_STACK;
@@ -18,7 +21,7 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, Va
 use crate::schedule::fuse::forward;
 use crate::schedule::layout::Layout;
 use crate::schedule::points::RESULTS;
-use crate::schedule::winograd1d::Winograd1d;
+use crate::schedule::winograd1d::{TRANSFORM, Winograd1d};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
@@ -55,6 +58,52 @@ impl Tiles {
     }
 }
 
+/// The loops over all tiles of the results.
+struct Lines {
+    /// Image, positions along the other axes, phase, tile.
+    loops: Vec<VarId>,
+    phase: VarId,
+    tile: VarId,
+    /// Where the results of a tile lie, but along the axis.
+    at: Vec<Index>,
+}
+
+impl Lines {
+    fn new(k: &mut Kernel, d: &ConvDims, w: &Winograd1d, rank: usize) -> Lines {
+        let mut at = vec![Index::default(); rank];
+        let mut loops = vec![k.var(w.images)];
+        at[d.output_batch] = Index::var(loops[0]);
+        for i in (0..w.size.len()).filter(|&i| i != w.axis) {
+            let v = k.var(w.size[i]);
+            at[d.output_spatial[i]] = Index::var(v);
+            loops.push(v);
+        }
+        let (phase, tile) = (k.var(w.phases), k.var(w.tiles));
+        loops.extend([phase, tile]);
+        Lines { loops, phase, tile, at }
+    }
+
+    /// The number of the tile among all.
+    fn row(&self, k: &Kernel) -> Index {
+        self.loops.iter().fold(Index::default(), |row, &v| row.scale(k.vars[v] as i64).add(&Index::var(v)))
+    }
+}
+
+/// The products of a strip or a block whose inputs are on the stack, panel by panel.
+struct Piece<'c> {
+    c: &'c Contraction,
+    rows: &'c [Axis],
+    tile: Tile,
+    /// The weights of all points and panels.
+    packed: BufId,
+    /// Where the sums of a panel go.
+    sums: &'c Value,
+}
+
+/// What becomes of the sums of a panel: of the columns from one on, and how many.
+type Back<'t, 'a> =
+    &'t mut dyn FnMut(&mut Scheduler<'a>, &mut Scope<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;
+
 impl<'a> Scheduler<'a> {
     /// `id` is the convolution itself, its epilogue, or a window that is done with it.
     pub(super) fn winograd_1d(
@@ -67,12 +116,32 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        if let Some(strips) = self.strips_1d(w) {
+        self.bounded(|s, room| s.winograd_1d_within(scope, (id, anchor), d, (w, room), (left, input), out, steps))
+    }
+
+    /// The same, in as much memory of its own, if that is bounded.
+    fn winograd_1d_within(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        d: &ConvDims,
+        (w, room): (&Winograd1d, Option<u64>),
+        (left, input): (BufId, &Layout),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if let Some(strips) = self.strips_1d(w, room) {
             return self.winograd_1d_strips(scope, (id, anchor), d, (w, &strips), (left, input), out, steps);
+        }
+        if let Some(blocks) = self.blocks_1d(d, w, room) {
+            return self.winograd_1d_blocks(scope, (id, anchor), d, (w, &blocks), (left, input), out, steps);
         }
         let tiles = Tiles::new(self, w);
         let kernel = self.inputs_1d(d, w, (left, input), &tiles, &label(scope.comp, id));
         self.launch(kernel, steps);
+        if let Some(columns) = self.panel_1d(w, room) {
+            return self.winograd_1d_panels(scope, (id, anchor), d, (w, columns), &tiles, out, steps);
+        }
         let of_point = apart(w.rows() * w.outputs);
         let sums = Value { leaves: vec![self.buffer(DType::F32, w.points.count() * of_point)], layout: None };
         self.products_1d(scope, (id, anchor), d, w, &tiles, (&sums, of_point), steps)?;
@@ -184,22 +253,13 @@ impl<'a> Scheduler<'a> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
         let k = &mut e.k;
-        let mut at = vec![Index::default(); comp.array(anchor).rank()];
-        let mut loops = vec![k.var(w.images)];
-        at[d.output_batch] = Index::var(loops[0]);
-        for i in (0..w.size.len()).filter(|&i| i != w.axis) {
-            let v = k.var(w.size[i]);
-            at[d.output_spatial[i]] = Index::var(v);
-            loops.push(v);
-        }
-        let (phase, tile) = (k.var(w.phases), k.var(w.tiles));
-        loops.extend([phase, tile]);
-        let row = loops.iter().fold(Index::default(), |row, &v| row.scale(k.vars[v] as i64).add(&Index::var(v)));
-        let sums = (sums, row.scale(w.outputs as i64), apart);
+        let lines = Lines::new(k, d, w, comp.array(anchor).rank());
+        let sums = (sums, lines.row(k).scale(w.outputs as i64), apart);
         let columns = (Index::default(), w.outputs);
-        let body = self.results_of_line(scope, &mut e, (id, anchor), d, (w, &at, phase, tile), columns, sums, out)?;
+        let line = (w, &lines.at[..], lines.phase, lines.tile);
+        let body = self.results_of_line(scope, &mut e, (id, anchor), d, line, columns, sums, out)?;
         (e.k.flops, e.k.direct_flops) = (3 * w.points.count() * w.rows() * w.outputs, Some(0));
-        chunked(&mut e.k, &loops, body);
+        chunked(&mut e.k, &lines.loops, body);
         self.launch(e.k, steps);
         Ok(())
     }
@@ -276,6 +336,33 @@ impl<'a> Scheduler<'a> {
     fn factors_1d(&mut self, w: &Winograd1d) -> BufId {
         let factors: Vec<u8> = w.points.factors(w.taps).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
         self.constant(&Tensor::new(DType::F32, vec![w.points.count(), w.taps], Bytes::from(factors)))
+    }
+
+    /// Panel after panel of a piece: its products at all points, and what `back` makes of the sums.
+    fn panels_of_piece(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        ids: (InstId, InstId),
+        w: &Winograd1d,
+        piece: &Piece<'_>,
+        back: Back<'_, 'a>,
+    ) -> Result<Stmt> {
+        let Piece { c, rows, tile, packed, sums } = *piece;
+        let panel = tile.vectors * tile.lanes;
+        let p = e.k.var(w.outputs.div_ceil(panel));
+        let mut body = Vec::new();
+        for columns in shares(&mut e.k, p, w.outputs, panel) {
+            let point = e.k.var(w.points.count());
+            let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
+            let b = of_panel.scale(apart(w.terms() * panel) as i64);
+            let right = Part { b, packed, panel, columns: columns.count, ..Part::default() };
+            let made = self.sums_1d(scope, e, ids, c, (rows, tile), point, &right, sums)?;
+            let mut inside = vec![each(point, LoopKind::Seq, made)];
+            inside.extend(back(self, scope, e, (columns.at.scale(panel as i64), columns.count))?);
+            body.extend(guarded(&mut e.k, &[&columns], inside));
+        }
+        Ok(each(p, LoopKind::Seq, body))
     }
 
     /// The sums of all rows at the point `batch`, with the panel of `right`.

@@ -5,10 +5,10 @@
 use super::super::MOST_STACK;
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, shares};
 use super::super::element::Elements;
-use super::super::tile::{Part, Tile};
+use super::super::tile::Tile;
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{first_of_tile, inputs_of_tile, weights_1d};
+use super::{Piece, first_of_tile, inputs_of_tile, weights_1d};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
@@ -21,11 +21,13 @@ use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 /// What is less stays near between three kernels too.
-const FAR_BYTES: u64 = 256 << 10;
+pub(super) const FAR_BYTES: u64 = 256 << 10;
 /// What weights may have, which every strip reads, so that they and a strip stay in a second-level cache of a megabyte.
-const NEAR_BYTES: u64 = 640 << 10;
+pub(super) const NEAR_BYTES: u64 = 640 << 10;
 /// Fewest strips, so that threads share them.
-const FEW_STRIPS: u64 = 8;
+pub(super) const FEW_STRIPS: u64 = 8;
+/// Fewest where there is little room.
+pub(super) const FEWEST_STRIPS: u64 = 2;
 /// Most tiles of a strip, and fewest.
 const TILES: [u64; 2] = [16, 6];
 
@@ -81,12 +83,14 @@ fn products(w: &Winograd1d, strips: &Strips, (left, of_inputs): (BufId, u64), of
 }
 
 impl<'a> Scheduler<'a> {
-    /// The strips, where what is between the transforms and the products would go to a cache farther away.
-    pub(super) fn strips_1d(&self, w: &Winograd1d) -> Option<Strips> {
+    /// The strips, where what is between the transforms and the products would go to a cache farther away, or there is less room.
+    pub(super) fn strips_1d(&self, w: &Winograd1d, room: Option<u64>) -> Option<Strips> {
         let lines = w.rows() / w.tiles;
         let weights = 4 * w.points.count() * w.terms() * w.outputs;
         let whole = 4 * w.points.count() * lines * (w.reads() * w.inputs + w.tiles * w.outputs);
-        if w.terms() != w.groups * w.inputs || whole <= FAR_BYTES || weights > NEAR_BYTES {
+        let is_bounded = room.is_some_and(|room| whole > room);
+        let is_far = whole > FAR_BYTES && weights <= NEAR_BYTES;
+        if w.terms() != w.groups * w.inputs || !(is_bounded || is_far) {
             return None;
         }
         let cut = |most: u64| {
@@ -101,7 +105,8 @@ impl<'a> Scheduler<'a> {
             (_, strips.tile, strips.form) = self.tile_1d(w, &c);
             strips
         };
-        let fits = |s: &Strips| s.count >= FEW_STRIPS && s.bytes(w) <= MOST_STACK && weights < whole;
+        let few = if is_bounded { FEWEST_STRIPS } else { FEW_STRIPS };
+        let fits = |s: &Strips| s.count >= few && s.bytes(w) <= MOST_STACK && weights < whole;
         (TILES[1]..=TILES[0]).rev().map(cut).find(fits)
     }
 
@@ -118,7 +123,7 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let points = w.points.count();
         let (panel, [of_inputs, of_sums]) = (strips.panel(), strips.apart(w));
-        let packed = self.weights_of_panels(d, w, strips, &label(scope.comp, ids.0), steps);
+        let packed = self.weights_of_panels(d, w, (panel, strips.tile.lanes), &label(scope.comp, ids.0), steps);
         let inputs = self.on_stack(DType::F32, points * of_inputs);
         let sums = Value { leaves: vec![self.on_stack(DType::F32, points * of_sums)], layout: None };
         let c = products(w, strips, (inputs, of_inputs), of_sums);
@@ -126,33 +131,22 @@ impl<'a> Scheduler<'a> {
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
-        let (number, p) = (k.var(strips.count), k.var(w.outputs.div_ceil(panel)));
+        let number = k.var(strips.count);
         let place = Place::new(k, w, strips, number, [strips.reads(w), w.reads()]);
         let first = place.at(strips.reads(w)).scale(w.inputs as i64);
         let from = (left, input, place.loops[0], &place.read(d, w)[..]);
         let tile = inputs_of_tile(k, self.lanes(DType::F32), (d, w), from, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, (w, strips), tile)];
-        let mut panels = Vec::new();
-        for columns in shares(&mut e.k, p, w.outputs, panel) {
-            let point = e.k.var(points);
-            let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
-            let b = of_panel.scale(apart(w.terms() * panel) as i64);
-            let right = Part { b, packed, panel, columns: columns.count, ..Part::default() };
-            let made = self.sums_1d(scope, &mut e, ids, &c, (&rows, strips.tile), point, &right, &sums)?;
-            let mut inside = vec![each(point, LoopKind::Seq, made)];
-
+        let piece = Piece { c: &c, rows: &rows, tile: strips.tile, packed, sums: &sums };
+        body.push(self.panels_of_piece(scope, &mut e, ids, w, &piece, &mut |s, scope, e, columns| {
             let place = Place::new(&mut e.k, w, strips, number, [strips.tiles, w.tiles]);
-            let from = place.at(strips.tiles).scale(panel as i64);
+            let from = (sums.buffer()?, place.at(strips.tiles).scale(panel as i64), of_sums);
             let at = place.write(d, w, scope.comp.array(ids.1).rank());
             let line = (w, &at[..], place.phase(), place.tile);
-            let made = (columns.at.scale(panel as i64), columns.count);
-            let from = (sums.buffer()?, from, of_sums);
-            let tile = self.results_of_line(scope, &mut e, ids, d, line, made, from, out)?;
+            let tile = s.results_of_line(scope, e, ids, d, line, columns, from, out)?;
             let tile = place.where_it_is(&mut e.k, (w, strips), tile);
-            inside.push(place.around(&mut e.k, (w, strips), tile));
-            panels.extend(guarded(&mut e.k, &[&columns], inside));
-        }
-        body.push(each(p, LoopKind::Seq, panels));
+            Ok(vec![place.around(&mut e.k, (w, strips), tile)])
+        })?);
         let k = &mut e.k;
         let Tile { high, wide, vectors, lanes } = strips.tile;
         k.chosen = Some((strips.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
@@ -164,26 +158,26 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// The weights of all points and panels, transformed by a kernel of their own, or now where that was asked for.
-    fn weights_of_panels(
+    /// The weights of all points, in panels of so many columns, transformed by a kernel of their own, or now where that was asked
+    /// for.
+    pub(super) fn weights_of_panels(
         &mut self,
         d: &ConvDims,
         w: &Winograd1d,
-        strips: &Strips,
+        (panel, lanes): (u64, u64),
         name: &str,
         steps: &mut Vec<Step>,
     ) -> BufId {
-        let (points, panel) = (w.points.count(), strips.panel());
+        let points = w.points.count();
         let panels = w.outputs.div_ceil(panel);
         let of_panel = apart(w.terms() * panel);
-        let number = self.transforms;
-        self.transforms += 1;
+        let number = self.found.convolutions;
         if self.choices.known.contains(&number) {
             return self.constant(&known(d, w, panel, of_panel));
         }
         let (weights, factors) = (self.constant(&w.weights), self.factors_1d(w));
         let packed = self.buffer(DType::F32, points * panels * of_panel);
-        self.transformed.insert(packed, number);
+        self.found.transformed.insert(packed, number);
         let mut k = Kernel { label: format!("weights of {name}"), ..Kernel::default() };
         let (point, p) = (k.var(points), k.var(panels));
         let begin = Index::var(point).scale(panels as i64).add(&Index::var(p)).scale(of_panel as i64);
@@ -191,8 +185,7 @@ impl<'a> Scheduler<'a> {
         for columns in shares(&mut k, p, w.outputs, panel) {
             let first = columns.at.scale(panel as i64);
             let to = (packed, &begin, panel);
-            let of =
-                weights_1d(&mut k, (d, w), (weights, &first, columns.count), (factors, point), to, strips.tile.lanes);
+            let of = weights_1d(&mut k, (d, w), (weights, &first, columns.count), (factors, point), to, lanes);
             body.extend(guarded(&mut k, &[&columns], of));
         }
         (k.flops, k.direct_flops) = (2 * points * w.taps * w.terms() * w.outputs, Some(0));
@@ -206,26 +199,35 @@ impl<'a> Scheduler<'a> {
 fn known(d: &ConvDims, w: &Winograd1d, panel: u64, of_panel: u64) -> Tensor {
     let (factors, panels) = (w.points.factors(w.taps), w.outputs.div_ceil(panel));
     let strides = Layout::dense(&w.weights.dims).strides;
-    let [of_tap, of_channel] = [d.kernel_spatial[w.axis], d.kernel_input_feature].map(|axis| strides[axis] as u64);
-    let weight = |tap: u64, channel: u64, column: u64| {
-        let at = tap * of_tap + channel * of_channel + column;
-        w.weights.get_f64(at as usize).unwrap_or(0.0)
-    };
+    let of_tap = strides[d.kernel_spatial[w.axis]] as u64;
     let elements = w.points.count() * panels * of_panel;
     let mut bytes = vec![0u8; elements as usize * 4];
     for (point, factors) in (0..).zip(factors.chunks(w.taps as usize)) {
-        for (group, channel) in (0..w.groups).flat_map(|g| (0..w.inputs).map(move |c| (g, c))) {
+        for (term, (group, begin)) in (0..).zip(terms(d, w, &strides)) {
             let first = group * w.taps;
             let last = (first + w.taps).min(d.window[w.axis].size);
             for column in 0..w.outputs {
-                let value: f64 = (first..last).zip(factors).map(|(tap, f)| f * weight(tap, channel, column)).sum();
-                let of_point = point * panels + column / panel;
-                let at = of_point * of_panel + (group * w.inputs + channel) * panel + column % panel;
+                let weight = |tap: u64| w.weights.get_f64((begin + tap * of_tap + column) as usize).unwrap_or(0.0);
+                let value: f64 = (first..last).zip(factors).map(|(tap, f)| f * weight(tap)).sum();
+                let at = (point * panels + column / panel) * of_panel + term * panel + column % panel;
                 bytes[at as usize * 4..][..4].copy_from_slice(&(value as f32).to_le_bytes());
             }
         }
     }
     Tensor::new(DType::F32, vec![elements], Bytes::from(bytes))
+}
+
+/// The terms of a product in their order: the group of each, and where its weights begin.
+fn terms(d: &ConvDims, w: &Winograd1d, strides: &[i64]) -> Vec<(u64, u64)> {
+    let mut all = vec![0];
+    let others = (0..d.window.len()).filter(|&i| i != w.axis);
+    let steps = others.map(|i| (d.window[i].size, strides[d.kernel_spatial[i]] as u64));
+    for (size, step) in steps {
+        all = all.into_iter().flat_map(|at| (0..size).map(move |tap| at + tap * step)).collect();
+    }
+    let channels = (w.inputs, strides[d.kernel_input_feature] as u64);
+    let of_tap = |at: u64| (0..w.groups).flat_map(move |g| (0..channels.0).map(move |c| (g, at + c * channels.1)));
+    all.into_iter().flat_map(of_tap).collect()
 }
 
 /// The loops over the tiles of a strip.

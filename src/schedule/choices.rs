@@ -1,0 +1,161 @@
+//! What is decided only when a schedule shows where most memory is needed: the order of branches, weights of Winograd's method
+//! that are transformed at compile time, how much it may take for itself, and what lies in results. Each is tried, and kept where
+//! the workspace is smaller.
+use super::memory_plan;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::kernel::{BufId, Program};
+use crate::tensor::TensorInfo;
+use std::collections::{HashMap, HashSet};
+
+/// Of the workspace, another order, and what lies in results, must spare more than one in so many: what is near when it is read may
+/// change with it.
+const LEAST_SPARED: u64 = 100;
+/// How often what convolutions take for themselves is bounded anew, and weights are looked for.
+const ROUNDS: usize = 3;
+/// How many bytes of constants one of the workspace is worth while that is larger than dense arrays need.
+const SCARCE: u64 = 2;
+
+/// What a schedule is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// An order of the entry, but for what comes late, instead of post order.
+    pub order: Option<Vec<InstId>>,
+    /// The convolutions by Winograd's method, by their numbers, whose weights are transformed at compile time and not at each call.
+    pub known: HashSet<usize>,
+    /// What some of them may take for themselves.
+    pub rooms: HashMap<usize, u64>,
+    /// Whether the memory of results may hold other values before.
+    pub in_results: bool,
+}
+
+/// What a schedule found out.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// An order of the entry that may take less memory than post order.
+    pub order: Option<Vec<InstId>>,
+    /// How many convolutions are done by Winograd's method.
+    pub convolutions: usize,
+    /// By their numbers, whose memory that is which they take for themselves.
+    pub scratch: HashMap<BufId, usize>,
+    /// What of it has weights that might be transformed at compile time.
+    pub transformed: HashMap<BufId, usize>,
+}
+
+/// What is aimed at, in bytes.
+pub struct Aims {
+    /// A workspace as large as dense arrays alone would need.
+    pub dense: u64,
+    /// Constants that are at most so many.
+    pub constants: u64,
+}
+
+/// The program that takes least memory of those that `schedule` makes of some choices.
+pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)>) -> Result<Program> {
+    let choices = Choices::default();
+    let (program, found) = schedule(&choices)?;
+    let mut search = Search { aims, schedule, choices, program, found };
+    search.order()?;
+    search.known()?;
+    search.rooms()?;
+    search.known()?;
+    search.in_results()?;
+    Ok(search.program)
+}
+
+/// Whether the second program takes less memory, by more than what is near when it is read may be worth.
+fn spares_much(now: &Program, then: &Program) -> bool {
+    now.workspace_bytes.saturating_sub(then.workspace_bytes) * LEAST_SPARED > now.workspace_bytes
+}
+
+struct Search<'a, S> {
+    aims: &'a Aims,
+    schedule: S,
+    choices: Choices,
+    program: Program,
+    found: Found,
+}
+
+impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
+    /// Takes other choices where `better` says so of the programs without and with them.
+    fn take(&mut self, choices: Choices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
+        let (program, found) = (self.schedule)(&choices)?;
+        let taken = better(&self.program, &program);
+        if taken {
+            (self.choices, self.program, self.found) = (choices, program, found);
+        }
+        Ok(taken)
+    }
+
+    fn order(&mut self) -> Result<()> {
+        let Some(order) = self.found.order.take() else { return Ok(()) };
+        let choices = Choices { order: Some(order), ..self.choices.clone() };
+        self.take(choices, spares_much)?;
+        Ok(())
+    }
+
+    /// Weights that stand at the peak are transformed at compile time where that takes more off the workspace than it adds to the
+    /// constants, or half as much while the workspace is larger than aimed at.
+    fn known(&mut self) -> Result<()> {
+        for _ in 0..ROUNDS {
+            let at_peak = memory_plan::at_peak(&self.program).into_iter();
+            let all: HashSet<usize> = at_peak.filter_map(|b| self.found.transformed.get(&b).copied()).collect();
+            let mut choices = self.choices.clone();
+            choices.known.extend(all);
+            let Aims { dense, constants } = *self.aims;
+            let better = |now: &Program, then: &Program| {
+                let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
+                let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
+                let worth = if now.workspace_bytes > dense { SCARCE } else { 1 };
+                then.weights_bytes <= constants && spared * worth > grown
+            };
+            if choices.known.len() == self.choices.known.len() || !self.take(choices, better)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// What convolutions take for themselves is bounded by what dense arrays would need. The method is faster than direct sums and
+    /// needs memory between its transforms, which is no reason for a workspace that is larger than the arrays of the program:
+    /// where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound.
+    fn rooms(&mut self) -> Result<()> {
+        for _ in 0..ROUNDS {
+            let rooms = self.short_of();
+            if rooms.is_empty() {
+                break;
+            }
+            let mut choices = self.choices.clone();
+            choices.rooms.extend(rooms);
+            if !self.take(choices, |now, then| then.workspace_bytes < now.workspace_bytes)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be
+    /// aligned as the workspace is.
+    fn in_results(&mut self) -> Result<()> {
+        if self.program.workspace_bytes > self.most() {
+            let choices = Choices { in_results: true, ..self.choices.clone() };
+            self.take(choices, spares_much)?;
+        }
+        Ok(())
+    }
+
+    /// The workspace that is aimed at.
+    fn most(&self) -> u64 {
+        let results: u64 = self.program.results.iter().map(TensorInfo::bytes).sum();
+        self.aims.dense.saturating_sub(results)
+    }
+
+    /// The convolutions that take more for themselves than leaves the workspace as large as aimed at, and how much would.
+    fn short_of(&self) -> HashMap<usize, u64> {
+        let most = self.most();
+        let all = memory_plan::beside(&self.program, &self.found.scratch).into_iter();
+        all.filter(|(_, (own, others))| own + others > most)
+            .map(|(number, (_, others))| (number, most.saturating_sub(others)))
+            .collect()
+    }
+}

@@ -1,0 +1,98 @@
+//! What a program may take for itself: arrays that are there at once, and what Winograd's method needs between its transforms, which
+//! is bounded where that would be more.
+use tfaot::compile;
+use tfaot::hlo::text;
+use tfaot::target::Target;
+
+/// Ones, as HLO's text has them.
+fn ones(dims: &[u64]) -> String {
+    match dims.split_first() {
+        None => "1".to_string(),
+        Some((&n, rest)) => format!("{{{}}}", vec![ones(rest); n as usize].join(",")),
+    }
+}
+
+/// A constant of ones.
+fn constant(name: &str, dims: &[u64]) -> String {
+    let all: Vec<String> = dims.iter().map(u64::to_string).collect();
+    format!("{name} = f32[{}] constant({})", all.join(","), ones(dims))
+}
+
+/// Bytes of the workspace of a module whose body is this.
+fn workspace(body: &str) -> u64 {
+    let folds = "max {\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] maximum(a, b)\n}\n\
+                 add {\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] add(a, b)\n}\n";
+    let module = text::parse(&format!("HloModule m\n{folds}ENTRY e {{\n{body}\n}}\n")).expect("sound HLO");
+    let lowered = compile::wrap(module).expect("arrays in and out");
+    let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+    compile::plan(lowered, "t", "t", &target).expect("kernels").1.workspace_bytes
+}
+
+#[test]
+fn a_softmax_is_written_over_the_product_that_it_reads() {
+    let body = format!(
+        "x = f32[40,64] parameter(0)\n{}\n\
+         d = f32[40,128] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n\
+         low = f32[] constant(-inf)\nm = f32[40] reduce(d, low), dimensions={{1}}, to_apply=max\n\
+         ms = f32[40,128] broadcast(m), dimensions={{0}}\ns = f32[40,128] subtract(d, ms)\n\
+         e = f32[40,128] exponential(s)\nzero = f32[] constant(0)\n\
+         t = f32[40] reduce(e, zero), dimensions={{1}}, to_apply=add\nts = f32[40,128] broadcast(t), dimensions={{0}}\n\
+         ROOT r = f32[40,128] divide(e, ts)",
+        constant("w", &[64, 128])
+    );
+    assert_eq!(workspace(&body), 0);
+}
+
+#[test]
+fn tiles_of_winograds_method_need_no_margin() {
+    let conv = |name: &str, x: &str, n: u64| {
+        format!(
+            "{}\n{name} = f32[1,{n},{n},16] convolution({x}, w{name}), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f",
+            constant(&format!("w{name}"), &[3, 3, 16, 16])
+        )
+    };
+    for n in [13, 28, 50] {
+        let body = format!(
+            "x = f32[1,{n},{n},16] parameter(0)\n{}\n{}\nROOT r = f32[1,{n},{n},16] tanh(b)",
+            conv("a", "x", n),
+            conv("b", "a", n)
+        );
+        let array = 4 * n * n * 16;
+        assert!(workspace(&body) < array + 4 * 36 * 16 * 16 * 2, "{n}: {} of {array}", workspace(&body));
+    }
+}
+
+#[test]
+fn windows_along_two_axes_are_done_block_by_block() {
+    let body = format!(
+        "x = f32[1,64,64,32] parameter(0)\n{}\n\
+         ROOT c = f32[1,64,64,16] convolution(x, w), window={{size=5x5 pad=2_2x2_2}}, dim_labels=b01f_01io->b01f",
+        constant("w", &[5, 5, 32, 16])
+    );
+    let weights = 4 * 8 * 5 * 32 * 16;
+    assert!(workspace(&body) <= weights + 4096, "{}", workspace(&body));
+}
+
+#[test]
+fn what_a_net_skips_to_holds_no_memory_for_what_is_put_beside_it() {
+    let conv = |name: &str, x: &str, n: u64, [i, o]: [u64; 2]| {
+        format!(
+            "{}\n{name} = f32[1,{n},{n},{o}] convolution({x}, w{name}), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f",
+            constant(&format!("w{name}"), &[3, 3, i, o])
+        )
+    };
+    let body = format!(
+        "x = f32[1,48,48,16] parameter(0)\n{}\nlow = f32[] constant(-inf)\n\
+         p = f32[1,24,24,16] reduce-window(a, low), window={{size=1x2x2x1 stride=1x2x2x1}}, to_apply=max\n{}\n{}\n\
+         apart = f32[1,24,1,24,1,32] reshape(c)\nsquare = f32[1,24,24,32] reshape(apart)\n\
+         wide = f32[1,24,2,24,2,32] broadcast(square), dimensions={{0,1,3,5}}\nup = f32[1,48,48,32] reshape(wide)\n\
+         both = f32[1,48,48,48] concatenate(up, a), dimensions={{3}}\n{}\nROOT r = f32[1,48,48,16] tanh(d)",
+        conv("a", "x", 48, [16, 16]),
+        conv("b", "p", 24, [16, 16]),
+        conv("c", "b", 24, [16, 32]),
+        conv("d", "both", 48, [48, 16]),
+    );
+    // the skipped plane and the one that was made larger, and weights that are transformed
+    let arrays = 4 * 48 * 48 * (16 + 32);
+    assert!(workspace(&body) <= arrays + 4 * 36 * 48 * 16 + 4096, "{} of {arrays}", workspace(&body));
+}
