@@ -7,7 +7,6 @@ mod strips;
 
 use super::contraction::{Axis, Contraction, Panels, Right, chunked, guarded, numbered, shares};
 use super::element::Elements;
-use super::pairs::Order;
 use super::positions::Positions;
 use super::tile::{Cover, Part, Tile};
 use super::transform::{Transform, apart};
@@ -46,26 +45,46 @@ pub(super) struct Plane {
     pub channels: u64,
 }
 
+/// A convolution that is done this way.
+struct Conv<'c> {
+    /// The convolution itself or its epilogue, and the convolution.
+    ids: (InstId, InstId),
+    d: &'c ConvDims,
+    w: &'c Winograd,
+    /// How its weights lie.
+    window: Window,
+    /// The channels that it reads.
+    input: &'c [Plane],
+    out: &'c Value,
+}
+
+/// The products of tiles with weights that lie in panels.
+struct Products<'c> {
+    c: &'c Contraction,
+    tile: Tile,
+    /// Where the sums go.
+    sums: &'c Value,
+}
+
 impl<'a> Scheduler<'a> {
-    /// `id` is the convolution itself or its epilogue; the planes are the channels of its operand.
+    /// `ids` are the convolution itself or its epilogue, and the convolution; the planes are the channels of its operand.
     pub(super) fn winograd(
         &mut self,
         scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
+        ids: (InstId, InstId),
         d: &ConvDims,
         w: &Winograd,
         input: &[Plane],
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (c, o) = (w.inputs, w.outputs);
-        let strides = scope.comp.array(scope.comp[anchor].operands[1]).strides();
+        let strides = scope.comp.array(scope.comp[ids.1].operands[1]).strides();
         let window = Window {
             rows: strides[d.kernel_spatial[0]],
             columns: strides[d.kernel_spatial[1]],
             inputs: strides[d.kernel_input_feature],
         };
-        let more = (POINTS - 9) * c * o * 4;
+        let more = (POINTS - 9) * w.inputs * w.outputs * 4;
         let is_spare = more <= self.spare_bytes;
         // weights that are asked to be small are not made larger
         let is_known = (is_spare || self.choices.known.contains(&self.found.convolutions))
@@ -73,9 +92,8 @@ impl<'a> Scheduler<'a> {
         if is_known && is_spare {
             self.spare_bytes -= more;
         }
-        self.bounded(|s, room| {
-            s.winograd_within(scope, (id, anchor), d, (w, is_known, window, room), input, out, steps)
-        })
+        let conv = Conv { ids, d, w, window, input, out };
+        self.bounded(|s, room| s.winograd_within(scope, &conv, (is_known, room), steps))
     }
 
     /// The kernels of the next convolution by Winograd's method, which may take so much for themselves, if that is bounded; notes
@@ -93,58 +111,49 @@ impl<'a> Scheduler<'a> {
     fn winograd_within(
         &mut self,
         scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        d: &ConvDims,
-        (w, is_known, window, room): (&Winograd, bool, Window, Option<u64>),
-        input: &[Plane],
-        out: &Value,
+        conv: &Conv<'_>,
+        (is_known, room): (bool, Option<u64>),
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (tiles, c, o) = (w.count(), w.inputs, w.outputs);
+        let Conv { ids, w, window, .. } = *conv;
         let strips = self.winograd_in_strips(w, is_known, room);
         let panels = room.filter(|_| !is_known).and_then(|room| self.winograd_in_panels(w, room));
         let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(w, is_known));
         if let Some(panels) = panels.filter(|panels| panels.bytes(w) < bytes) {
-            return self.winograd_panels(scope, (id, anchor), d, (w, &panels, window), input, out, steps);
+            return self.winograd_panels(scope, conv, &panels, steps);
         }
         if let Some(strips) = strips {
             let known = is_known.then(|| transformed(w, window));
-            return self.winograd_strips(scope, (id, anchor), d, (w, &strips), (known, window), input, out, steps);
+            return self.winograd_strips(scope, conv, (&strips, known), steps);
         }
         let weights = if is_known { transformed(w, window) } else { w.weights.numbers.clone() };
-        let (of_inputs, of_sums) = (apart(tiles * c), apart(tiles * o));
-        let inputs = self.buffer(DType::F32, POINTS * of_inputs);
-        let name = label(scope.comp, id);
-        let kernel = self.winograd_inputs(d, w, input, (inputs, of_inputs), &name);
-        self.launch(kernel, steps);
+        let inputs = self.winograd_inputs(scope, conv, steps);
+        let of_sums = apart(w.count() * w.outputs);
         let sums = Value { leaves: vec![self.buffer(DType::F32, POINTS * of_sums)], layout: None };
-        let contraction = products(w, tiles, Right::Constant(weights), (inputs, of_inputs), of_sums);
+        let contraction = products(w, w.count(), Right::Constant(weights), inputs, of_sums);
         if is_known {
             let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-            self.contraction(scope, (id, anchor), &contraction, &nowhere, &sums, steps)?;
+            self.contraction(scope, ids, &contraction, &nowhere, &sums, steps)?;
         } else {
-            self.winograd_products(scope, (id, anchor), &contraction, (w, window), &sums, steps)?;
+            self.winograd_products(scope, conv, &contraction, &sums, steps)?;
         }
-        self.winograd_results(scope, (id, anchor), d, w, (sums.buffer()?, of_sums), out, steps)
+        self.winograd_results(scope, conv, (sums.buffer()?, of_sums), steps)
     }
 
-    /// `Bᵀ·d·B` of each tile `d` of the input, to `[point][tile][channel]`.
-    fn winograd_inputs(
-        &self,
-        d: &ConvDims,
-        w: &Winograd,
-        input: &[Plane],
-        (to, apart): (BufId, u64),
-        name: &str,
-    ) -> Kernel {
-        let mut k = Kernel { label: format!("tiles of {name}"), ..Kernel::default() };
-        let lanes = self.lanes(DType::F32);
-        let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| k.var(n)).collect();
-        let first = tile_number(w, &loops).scale(w.inputs as i64);
-        let body = inputs_of_tile(&mut k, lanes, (d, w.reach), input, &loops, (to, first, apart));
+    /// The kernel of `Bᵀ·d·B` of each tile `d` of the input, to `[point][tile][channel]`: where that is, and how far points are
+    /// apart.
+    fn winograd_inputs(&mut self, scope: &Scope<'a>, conv: &Conv<'_>, steps: &mut Vec<Step>) -> (BufId, u64) {
+        let Conv { ids, d, w, input, .. } = *conv;
+        let apart = apart(w.count() * w.inputs);
+        let to = self.buffer(DType::F32, POINTS * apart);
+        let mut k = Kernel { label: format!("tiles of {}", label(scope.comp, ids.0)), ..Kernel::default() };
+        let loops = tile_loops(&mut k, w);
+        let first = tile_number(w, loops).scale(w.inputs as i64);
+        let body = inputs_of_tile(&mut k, self.lanes(DType::F32), (d, w.reach), input, loops, (to, first, apart));
         (k.flops, k.direct_flops) = (144 * w.count() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
-        k
+        self.launch(k, steps);
+        (to, apart)
     }
 
     /// The products with weights that are transformed on the way: for a panel of channels and a row of points at a time, so
@@ -152,13 +161,12 @@ impl<'a> Scheduler<'a> {
     fn winograd_products(
         &mut self,
         scope: &mut Scope<'a>,
-        ids: (InstId, InstId),
+        conv: &Conv<'_>,
         c: &Contraction,
-        (w, window): (&Winograd, Window),
         sums: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (rows, channels) = (w.count(), w.inputs);
+        let (w, rows, channels) = (conv.w, conv.w.count(), conv.w.inputs);
         let cover = Cover { height: 1, width: rows, columns: w.outputs, sum: channels, stride: 4 * channels };
         let choose = |cover: Cover| {
             let form = self.form(DType::F32, cover, rows, POINTS);
@@ -175,63 +183,92 @@ impl<'a> Scheduler<'a> {
         let panels = w.outputs.div_ceil(panel);
         let of_group = panels.div_ceil(groups);
         let of_point = apart(channels * panel);
-        let (weights, factors) = self.plain_weights(w);
+        let weights = self.plain_weights(w);
         let on_stack = 4 * READS * of_point <= MOST_STACK;
         let packed = match on_stack {
             true => self.on_stack(DType::F32, READS * of_point),
             false => self.for_weights(w, groups * HALVES * READS * of_point),
         };
-        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
         let (group, half) = (e.k.var(groups), e.k.var(HALVES));
-        let (p, of_it) = (e.k.var(panels), e.k.var(of_group));
-        let (i, j) = (e.k.var(READS / HALVES), e.k.var(READS));
-        let row = e.k.var(rows.div_ceil(tile.wide));
-        let of_panel = match on_stack {
+        let (p, of_it, i) = (e.k.var(panels), e.k.var(of_group), e.k.var(READS / HALVES));
+        let b = match on_stack {
             true => Index::default(),
             false => Index::var(group).scale(HALVES as i64).add(&Index::var(half)).scale((READS * of_point) as i64),
         };
-        let of_row = Index::var(half).scale((READS / HALVES) as i64).add(&Index::var(i));
-        let point = of_row.scale(READS as i64).add(&Index::var(j));
-        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
+        let row = Index::var(half).scale((READS / HALVES) as i64).add(&Index::var(i));
+        let products = Products { c, tile, sums };
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
-            let first = columns.at.scale(panel as i64);
-            let to = (packed, (of_panel.clone(), panel), of_point);
-            let sizes = (channels, columns.count, tile.lanes);
-            let mut inside =
-                vec![weights_of_row(&mut e.k, (weights, first.clone(), window), (factors, &of_row), to, sizes)];
-            let mut products = Vec::new();
-            for share in shares(&mut e.k, row, rows, tile.wide) {
-                let at = share.at.scale(tile.wide as i64);
-                let part = Part {
-                    a: point.scale(c.batch[0].a).add(&at.scale(channels as i64)),
-                    rows: (0..share.count).map(|r| ((r * channels) as i64, at.offset(r as i64))).collect(),
-                    b: of_panel.add(&Index::var(j).scale(of_point as i64)),
-                    packed,
-                    order: Order::Plain,
-                    panel,
-                    scales: None,
-                    column: first.clone(),
-                    columns: columns.count,
-                    batch: point.clone(),
-                    lanes: tile.lanes,
-                    ..Part::default()
-                };
-                let product = self.tile_body(scope, &mut e, ids, c, &c.sum, part, &nowhere, sums)?;
-                products.extend(guarded(&mut e.k, &[&share], product));
-            }
-            inside.push(each(j, LoopKind::Seq, vec![each(row, LoopKind::Seq, products)]));
+            let column = columns.at.scale(panel as i64);
+            let from = (weights, column.clone());
+            let right = Part { b: b.clone(), packed, panel, column, columns: columns.count, ..Part::default() };
+            let inside = self.products_of_row(scope, &mut e, conv, &products, from, &row, &right)?;
             body.extend(guarded(&mut e.k, &[&columns], vec![each(i, LoopKind::Seq, inside)]));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
         let body = numbered(&mut e.k, p, number, body);
         let body = vec![each(of_it, LoopKind::Seq, body)];
-        let Tile { high, wide, vectors, lanes } = tile;
-        e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
+        e.k.chosen = Some((form, by_panels(tile)));
         (e.k.flops, e.k.direct_flops) = (2 * POINTS * channels * w.outputs * rows, c.direct_flops);
         chunked(&mut e.k, &[group, half], body);
         self.launch(e.k, steps);
         Ok(())
+    }
+
+    /// A row of points: its weights from a column on are transformed, to the panel of `right`, and all tiles multiplied with them.
+    fn products_of_row(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        conv: &Conv<'_>,
+        products: &Products<'_>,
+        ((weights, factors), first): ((Plain, BufId), Index),
+        row: &Index,
+        right: &Part,
+    ) -> Result<Vec<Stmt>> {
+        let Part { packed, panel, .. } = *right;
+        let of_point = apart(conv.w.inputs * panel);
+        let sizes = (conv.w.inputs, right.columns, products.tile.lanes);
+        let to = (packed, (right.b.clone(), panel), of_point);
+        let made = weights_of_row(&mut e.k, (weights, first, conv.window), (factors, row), to, sizes);
+        let j = e.k.var(READS);
+        let point = row.scale(READS as i64).add(&Index::var(j));
+        let of_it = Part {
+            a: point.scale(products.c.batch[0].a),
+            b: right.b.add(&Index::var(j).scale(of_point as i64)),
+            batch: right.batch.add(&point),
+            ..right.clone()
+        };
+        let product = self.products_of_point(scope, e, conv.ids, products, &of_it)?;
+        Ok(vec![made, each(j, LoopKind::Seq, vec![product])])
+    }
+
+    /// All tiles at a point, which begins where `right` does on both sides, with the panel of that.
+    fn products_of_point(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        ids: (InstId, InstId),
+        &Products { c, tile, sums }: &Products<'_>,
+        right: &Part,
+    ) -> Result<Stmt> {
+        let (rows, channels) = (c.rows[0].extent, c.rows[0].a);
+        let row = e.k.var(rows.div_ceil(tile.wide));
+        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
+        let mut body = Vec::new();
+        for share in shares(&mut e.k, row, rows, tile.wide) {
+            let at = share.at.scale(tile.wide as i64);
+            let part = Part {
+                a: right.a.add(&at.scale(channels)),
+                rows: (0..share.count as i64).map(|r| (r * channels, at.offset(r))).collect(),
+                lanes: tile.lanes,
+                ..right.clone()
+            };
+            let product = self.tile_body(scope, e, ids, c, &c.sum, part, &nowhere, sums)?;
+            body.extend(guarded(&mut e.k, &[&share], product));
+        }
+        Ok(each(row, LoopKind::Seq, body))
     }
 
     /// Memory for weights that are transformed at each call.
@@ -255,17 +292,16 @@ impl<'a> Scheduler<'a> {
     /// The kernel that transforms all weights, to panels of so many columns.
     fn winograd_weights(
         &mut self,
-        w: &Winograd,
-        window: Window,
+        scope: &Scope<'a>,
+        &Conv { ids, w, window, .. }: &Conv<'_>,
         (panel, lanes): (u64, u64),
-        name: &str,
         steps: &mut Vec<Step>,
     ) -> Panels {
         let (weights, factors) = self.plain_weights(w);
         let panels = w.outputs.div_ceil(panel);
         let of_point = panels * w.inputs * panel;
         let packed = self.for_weights(w, POINTS * of_point);
-        let mut k = Kernel { label: format!("weights of {name}"), ..Kernel::default() };
+        let mut k = Kernel { label: format!("weights of {}", label(scope.comp, ids.0)), ..Kernel::default() };
         let (i, p) = (k.var(READS), k.var(panels));
         let mut body = Vec::new();
         for columns in shares(&mut k, p, w.outputs, panel) {
@@ -285,18 +321,15 @@ impl<'a> Scheduler<'a> {
     fn winograd_results(
         &mut self,
         scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        d: &ConvDims,
-        w: &Winograd,
+        conv: &Conv<'_>,
         (sums, apart): (BufId, u64),
-        out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let mut e = Elements::new(id, label(scope.comp, id));
-        let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| e.k.var(n)).collect();
-        let sums = (sums, tile_number(w, &loops).scale(w.outputs as i64), apart);
-        let columns = (Index::default(), w.outputs);
-        let body = self.results_of_tile(scope, &mut e, (id, anchor), d, (w, &loops), columns, sums, out)?;
+        let Conv { ids, w, .. } = *conv;
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let loops = tile_loops(&mut e.k, w);
+        let sums = (sums, tile_number(w, loops).scale(w.outputs as i64), apart);
+        let body = self.results_of_tile(scope, &mut e, conv, loops, (Index::default(), w.outputs), sums)?;
         (e.k.flops, e.k.direct_flops) = (130 * w.count() * w.outputs, Some(0));
         chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
@@ -305,17 +338,14 @@ impl<'a> Scheduler<'a> {
 
     /// The results of the tile that `loops` (image, row and column of tiles) are at, of `columns`: the first and how many. Its
     /// sums begin at an element of a buffer, each point `apart` from the next.
-    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
     fn results_of_tile(
         &mut self,
         scope: &mut Scope<'a>,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
-        d: &ConvDims,
-        (w, loops): (&Winograd, &[VarId]),
+        &Conv { ids: (id, anchor), d, w, out, .. }: &Conv<'_>,
+        loops: [VarId; 3],
         (first, columns): (Index, u64),
         (sums, of_tile, apart): (BufId, Index, u64),
-        out: &Value,
     ) -> Result<Vec<Stmt>> {
         let comp = scope.comp;
         let lanes = self.lanes(DType::F32);
@@ -391,7 +421,7 @@ fn inputs_of_tile(
     lanes: u64,
     (d, reach): (&ConvDims, [u64; 2]),
     input: &[Plane],
-    loops: &[VarId],
+    loops: [VarId; 3],
     (to, first, apart): (BufId, Index, u64),
 ) -> Vec<Stmt> {
     let (mut all, mut before) = (Vec::new(), 0);
@@ -433,8 +463,19 @@ fn inputs_of_tile(
     columns.around(rows.around(all))
 }
 
+/// The loops over all tiles: image, row and column of tiles.
+fn tile_loops(k: &mut Kernel, w: &Winograd) -> [VarId; 3] {
+    [w.images, w.tiles[0], w.tiles[1]].map(|n| k.var(n))
+}
+
+/// What is chosen where the panels of such a tile are the outer loop.
+pub(super) fn by_panels(tile: Tile) -> Choice {
+    let Tile { high, wide, vectors, lanes } = tile;
+    Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }
+}
+
 /// The number of a tile among those of all images.
-fn tile_number(w: &Winograd, loops: &[VarId]) -> Index {
+fn tile_number(w: &Winograd, loops: [VarId; 3]) -> Index {
     Index::var(loops[0])
         .scale(w.tiles[0] as i64)
         .add(&Index::var(loops[1]))

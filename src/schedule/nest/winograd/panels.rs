@@ -4,18 +4,14 @@
 //! stack.
 use super::super::contraction::{Axis, Contraction, Right, chunked, guarded, numbered, shares};
 use super::super::element::Elements;
-use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::transform::apart;
 use super::super::{MOST_STACK, each, label};
-use super::{FEW_GROUPS, NARROW, Plane, Window, products, tile_number, weights_of_row};
+use super::{Conv, FEW_GROUPS, NARROW, Products, by_panels, products, tile_loops, tile_number};
 use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::hlo::attrs::ConvDims;
-use crate::kernel::{Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{Index, LoopKind, Step};
 use crate::schedule::winograd::{POINTS, READS, Winograd};
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::target::{Choice, LoopOrder};
 use crate::tensor::DType;
 
 /// What weights may have that are read a vector of columns at a time: 2.4 MB take a net a fifth more time, 0.6 MB none.
@@ -76,109 +72,59 @@ impl<'a> Scheduler<'a> {
     pub(super) fn winograd_panels(
         &mut self,
         scope: &mut Scope<'a>,
-        ids: (InstId, InstId),
-        d: &ConvDims,
-        (w, panels, window): (&Winograd, &PanelByPanel, Window),
-        input: &[Plane],
-        out: &Value,
+        conv: &Conv<'_>,
+        panels: &PanelByPanel,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (tiles, channels, panel) = (w.count(), w.inputs, panels.panel());
+        let (w, panel) = (conv.w, panels.panel());
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
-        let (of_inputs, of_sums, of_point) = (apart(tiles * channels), apart(tiles * panel), apart(channels * panel));
-        let inputs = self.buffer(DType::F32, POINTS * of_inputs);
-        let name = label(scope.comp, ids.0);
-        let kernel = self.winograd_inputs(d, w, input, (inputs, of_inputs), &name);
-        self.launch(kernel, steps);
-        let (weights, factors) = self.plain_weights(w);
+        let inputs = self.winograd_inputs(scope, conv, steps);
+        let (of_sums, of_row) = (apart(w.count() * panel), READS * apart(w.inputs * panel));
+        let weights = self.plain_weights(w);
         let [sums_near, weights_near] = panels.on_stack;
         let packed = match weights_near {
-            true => self.on_stack(DType::F32, READS * of_point),
-            false => self.for_weights(w, panels.groups * READS * of_point),
+            true => self.on_stack(DType::F32, of_row),
+            false => self.for_weights(w, panels.groups * of_row),
         };
         let sums = match sums_near {
             true => self.on_stack(DType::F32, POINTS * of_sums),
             false => self.buffer(DType::F32, panels.groups * POINTS * of_sums),
         };
-        let c = products(w, tiles, Right::Buffer(packed), (inputs, of_inputs), of_sums);
+        let sink = Value { leaves: vec![sums], layout: None };
+        let c = products(w, w.count(), Right::Buffer(packed), inputs, of_sums);
         // only one panel of the sums is there at a time
         let c = Contraction { columns: vec![Axis { extent: panel, a: 0, b: 1 }], ..c };
+        let products = Products { c: &c, tile: panels.tile, sums: &sink };
 
-        let mut e = Elements::new(ids.0, name);
+        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
         let (group, of_it) = (e.k.var(panels.groups), e.k.var(of_group));
         let p = e.k.var(w.outputs.div_ceil(panel));
         let apart_in_groups = |near: bool, elements: u64| match near {
             true => Index::default(),
             false => Index::var(group).scale(elements as i64),
         };
-        let (memory, own_sums) = (apart_in_groups(weights_near, READS * of_point), apart_in_groups(sums_near, POINTS));
+        let (b, batch) = (apart_in_groups(weights_near, of_row), apart_in_groups(sums_near, POINTS));
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
-            let first = columns.at.scale(panel as i64);
+            let (first, count) = (columns.at.scale(panel as i64), columns.count);
             let i = e.k.var(READS);
-            let to = (packed, (memory.clone(), panel), of_point);
-            let sizes = (channels, columns.count, panels.tile.lanes);
-            let of_row = (factors, &Index::var(i));
-            let mut row = vec![weights_of_row(&mut e.k, (weights, first.clone(), window), of_row, to, sizes)];
-            let batch = own_sums.clone();
-            let part = Part { b: memory.clone(), packed, panel, batch, columns: columns.count, ..Part::default() };
-            let sink = Value { leaves: vec![sums], layout: None };
-            row.push(self.products_of_row(scope, &mut e, ids, &c, (panels.tile, of_point), i, &part, &sink)?);
+            let right = Part { b: b.clone(), packed, panel, columns: count, batch: batch.clone(), ..Part::default() };
+            let from = (weights, first.clone());
+            let row = self.products_of_row(scope, &mut e, conv, &products, from, &Index::var(i), &right)?;
             let mut inside = vec![each(i, LoopKind::Seq, row)];
-            let loops: Vec<VarId> = [w.images, w.tiles[0], w.tiles[1]].iter().map(|&n| e.k.var(n)).collect();
-            let at = tile_number(w, &loops).scale(panel as i64).add(&own_sums.scale(of_sums as i64));
-            let from = (sums, at, of_sums);
-            let mut back =
-                self.results_of_tile(scope, &mut e, ids, d, (w, &loops), (first, columns.count), from, out)?;
-            for &v in loops.iter().rev() {
-                back = vec![each(v, LoopKind::Seq, back)];
-            }
-            inside.extend(back);
+            let loops = tile_loops(&mut e.k, w);
+            let at = tile_number(w, loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
+            let back = self.results_of_tile(scope, &mut e, conv, loops, (first, count), (sums, at, of_sums))?;
+            inside.extend(loops.into_iter().rev().fold(back, |body, v| vec![each(v, LoopKind::Seq, body)]));
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
         let body = numbered(&mut e.k, p, number, body);
-        let Tile { high, wide, vectors, lanes } = panels.tile;
-        e.k.chosen = Some((panels.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
-        e.k.flops = w.outputs * tiles * (2 * POINTS * channels + 130);
+        e.k.chosen = Some((panels.form.clone(), by_panels(panels.tile)));
+        e.k.flops = w.outputs * w.count() * (2 * POINTS * w.inputs + 130);
         e.k.direct_flops = Some(w.direct_flops());
         chunked(&mut e.k, &[group], vec![each(of_it, LoopKind::Seq, body)]);
         self.launch(e.k, steps);
         Ok(())
-    }
-
-    /// The products of a row of points with the panel whose weights are there.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
-    fn products_of_row(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        ids: (InstId, InstId),
-        c: &Contraction,
-        (tile, of_point): (Tile, u64),
-        i: VarId,
-        right: &Part,
-        sink: &Value,
-    ) -> Result<Stmt> {
-        let (rows, channels) = (c.rows[0].extent, c.rows[0].a);
-        let (j, row) = (e.k.var(READS), e.k.var(rows.div_ceil(tile.wide)));
-        let point = Index::var(i).scale(READS as i64).add(&Index::var(j));
-        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-        let mut body = Vec::new();
-        for share in shares(&mut e.k, row, rows, tile.wide) {
-            let at = share.at.scale(tile.wide as i64);
-            let part = Part {
-                a: point.scale(c.batch[0].a).add(&at.scale(channels)),
-                rows: (0..share.count as i64).map(|r| (r * channels, at.offset(r))).collect(),
-                b: right.b.add(&Index::var(j).scale(of_point as i64)),
-                order: Order::Plain,
-                batch: right.batch.add(&point),
-                lanes: tile.lanes,
-                ..right.clone()
-            };
-            let product = self.tile_body(scope, e, ids, c, &c.sum, part, &nowhere, sink)?;
-            body.extend(guarded(&mut e.k, &[&share], product));
-        }
-        Ok(each(j, LoopKind::Seq, vec![each(row, LoopKind::Seq, body)]))
     }
 }

@@ -8,14 +8,11 @@ use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{Plane, Window, inputs_of_tile, products};
-use crate::diag::{Error, Result};
-use crate::hlo::InstId;
-use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use super::{Conv, Products, by_panels, inputs_of_tile, products, tile_loops};
+use crate::diag::Result;
+use crate::kernel::{Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::winograd::{POINTS, Winograd};
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
 
 /// What is less stays near between three kernels too.
@@ -62,15 +59,21 @@ pub struct Strips {
 impl Strips {
     /// What they take in the workspace, with the weights where those are not known.
     pub(super) fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
-        let of_strip =
-            4 * POINTS * (apart(self.tiles * w.inputs) + apart(self.tiles * self.tile.vectors * self.tile.lanes));
         let weights = if is_known { 0 } else { 4 * POINTS * w.inputs * w.outputs };
-        weights + if self.on_stack { 0 } else { self.bands * of_strip }
+        weights + if self.on_stack { 0 } else { self.bands * strip_bytes(w, self.tiles, self.tile) }
+    }
+    fn panel(&self) -> u64 {
+        self.tile.vectors * self.tile.lanes
     }
     /// Whether the last strips have tiles that are none.
     fn is_ragged(&self, w: &Winograd) -> bool {
         self.tiles * self.own * self.bands > w.count()
     }
+}
+
+/// Bytes of what so many tiles are transformed to, and of their sums of a panel.
+fn strip_bytes(w: &Winograd, tiles: u64, tile: Tile) -> u64 {
+    4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes))
 }
 
 impl<'a> Scheduler<'a> {
@@ -95,7 +98,7 @@ impl<'a> Scheduler<'a> {
             let products = read.max(POINTS as f64 * self.predicted(DType::F32, cover));
             let cycles = products + transforms(w, self.lanes(DType::F32), tiles);
             let strips = w.count().div_ceil(tiles);
-            let of_strip = 4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes));
+            let of_strip = strip_bytes(w, tiles, tile);
             let on_stack = of_strip <= MOST_STACK;
             for bands in few_bands..=2 * FEW_BANDS {
                 let own = strips.div_ceil(bands);
@@ -122,20 +125,15 @@ impl<'a> Scheduler<'a> {
     }
 
     /// The kernel.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     pub(super) fn winograd_strips(
         &mut self,
         scope: &mut Scope<'a>,
-        ids: (InstId, InstId),
-        d: &ConvDims,
-        (w, strips): (&Winograd, &Strips),
-        (known, window): (Option<Tensor>, Window),
-        input: &[Plane],
-        out: &Value,
+        conv: &Conv<'_>,
+        (strips, known): (&Strips, Option<Tensor>),
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let panel = strips.tile.vectors * strips.tile.lanes;
-        let tiles = strips.tiles;
+        let Conv { ids, d, w, input, .. } = *conv;
+        let (tiles, panel) = (strips.tiles, strips.panel());
         let (of_inputs, of_sums) = (apart(tiles * w.inputs), apart(tiles * panel));
         let mut memory = |of_point: u64| match strips.on_stack {
             true => self.on_stack(DType::F32, POINTS * of_point),
@@ -148,11 +146,14 @@ impl<'a> Scheduler<'a> {
                 let c = tiles_and_sums(Right::Constant(weights));
                 self.pack(&c, &c.sum, (panel, w.outputs.div_ceil(panel), Order::Plain), steps)?
             }
-            None => self.winograd_weights(w, window, (panel, strips.tile.lanes), &label(scope.comp, ids.0), steps),
+            None => self.winograd_weights(scope, conv, (panel, strips.tile.lanes), steps),
         };
         // only one panel of the sums is there at a time
         let columns = vec![Axis { extent: panel, a: 0, b: 1 }];
         let c = Contraction { columns, ..tiles_and_sums(Right::Buffer(packed.buf)) };
+        let sink = Value { leaves: vec![sums], layout: None };
+        let products = Products { c: &c, tile: strips.tile, sums: &sink };
+
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
         let (band, strip) = (k.var(strips.bands), k.var(strips.own));
@@ -161,17 +162,27 @@ impl<'a> Scheduler<'a> {
         let place = Place::new(k, w, strips);
         let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
         let tile =
-            inputs_of_tile(k, self.lanes(DType::F32), (d, w.reach), input, &place.loops, (inputs, first, of_inputs));
+            inputs_of_tile(k, self.lanes(DType::F32), (d, w.reach), input, place.loops, (inputs, first, of_inputs));
         let mut body = vec![place.around(k, w, (strips, number), tile)];
         let mut panels = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
-            let right = (packed.batch, columns.at.scale(packed.panel as i64), columns.count);
-            let mut inside = self.products_of_panel(scope, &mut e, ids, &c, (strips, &of_band), right, &sums)?;
+            let point = e.k.var(POINTS);
+            let batch = of_band.add(&Index::var(point));
+            let right = Part {
+                a: batch.scale(of_inputs as i64),
+                b: columns.at.scale(packed.panel as i64).add(&Index::var(point).scale(packed.batch as i64)),
+                packed: packed.buf,
+                panel,
+                columns: columns.count,
+                batch,
+                ..Part::default()
+            };
+            let product = self.products_of_point(scope, &mut e, ids, &products, &right)?;
+            let mut inside = vec![each(point, LoopKind::Seq, vec![product])];
             let place = Place::new(&mut e.k, w, strips);
             let at = place.at(panel).add(&of_band.scale(of_sums as i64));
             let made = (columns.at.scale(panel as i64), columns.count);
-            let back = (sums, at, of_sums);
-            let mut tile = self.results_of_tile(scope, &mut e, ids, d, (w, &place.loops), made, back, out)?;
+            let mut tile = self.results_of_tile(scope, &mut e, conv, place.loops, made, (sums, at, of_sums))?;
             if strips.is_ragged(w) {
                 let cond = e.k.expr(Expr::Within(place.number(strips, number), 0, w.count() as i64));
                 tile = vec![Stmt::If { cond, body: tile }];
@@ -188,52 +199,13 @@ impl<'a> Scheduler<'a> {
         }
         let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
         body = vec![Stmt::Let { var: number, value, body }];
-        let Tile { high, wide, vectors, lanes } = strips.tile;
-        k.chosen = Some((strips.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
+        k.chosen = Some((strips.form.clone(), by_panels(strips.tile)));
         let products = 2 * POINTS * w.inputs * w.outputs;
         k.flops = w.count() * (144 * w.inputs + products + 130 * w.outputs);
         k.direct_flops = Some(w.direct_flops());
         chunked(k, &[band], vec![each(strip, LoopKind::Seq, body)]);
         self.launch(e.k, steps);
         Ok(())
-    }
-
-    /// The 36 products of a strip with one panel: how far its points are apart, where it begins, its columns.
-    fn products_of_panel(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        ids: (InstId, InstId),
-        c: &Contraction,
-        (strips, of_band): (&Strips, &Index),
-        (of_point, panel, columns): (u64, Index, u64),
-        sums: &BufId,
-    ) -> Result<Vec<Stmt>> {
-        let Right::Buffer(packed) = c.right else { return Err(Error::internal("schedule", "panels are not packed")) };
-        let (Tile { wide, vectors, lanes, .. }, rows, channels) = (strips.tile, c.rows[0].extent, c.rows[0].a);
-        let (point, row) = (e.k.var(POINTS), e.k.var(rows.div_ceil(wide)));
-        let batch = of_band.add(&Index::var(point));
-        let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-        let sink = Value { leaves: vec![*sums], layout: None };
-        let mut body = Vec::new();
-        for share in shares(&mut e.k, row, rows, wide) {
-            let at = share.at.scale(wide as i64);
-            let part = Part {
-                a: batch.scale(c.batch[0].a).add(&at.scale(channels)),
-                rows: (0..share.count as i64).map(|r| (r * channels, at.offset(r))).collect(),
-                b: panel.add(&Index::var(point).scale(of_point as i64)),
-                packed,
-                order: Order::Plain,
-                panel: vectors * lanes,
-                columns,
-                batch: batch.clone(),
-                lanes,
-                ..Part::default()
-            };
-            let product = self.tile_body(scope, e, ids, c, &c.sum, part, &nowhere, &sink)?;
-            body.extend(guarded(&mut e.k, &[&share], product));
-        }
-        Ok(vec![each(point, LoopKind::Seq, vec![each(row, LoopKind::Seq, body)])])
     }
 }
 
@@ -255,7 +227,7 @@ struct Place {
 
 impl Place {
     fn new(k: &mut Kernel, w: &Winograd, strips: &Strips) -> Place {
-        let loops = [w.images, w.tiles[0], w.tiles[1]].map(|n| k.var(n));
+        let loops = tile_loops(k, w);
         Place { at: k.var(strips.tiles), tile: k.var(w.count()), loops }
     }
 
