@@ -12,10 +12,19 @@ use crate::tensor::Tensor;
 const GROUP: u64 = RESULTS;
 /// Vectors of a panel of weights.
 const PANEL: u64 = 4;
-/// Bytes of weights that stay in a second-level cache of a megabyte.
-const NEAR_BYTES: u64 = 512 << 10;
+/// Bytes of a panel of weights that stay in a second-level cache of a megabyte.
+const NEAR_PANEL: u64 = 512 << 10;
 /// Operations in the time that a vector from a cache farther away takes.
 const FAR: f64 = 6.0;
+
+/// What is less stays near between three kernels too.
+const FAR_BYTES: u64 = 256 << 10;
+/// What weights may have, which every piece reads, so that they and a piece stay in a second-level cache of a megabyte.
+const NEAR_BYTES: u64 = 640 << 10;
+/// Fewest pieces, so that threads share them.
+const FEW_PIECES: u64 = 8;
+/// Fewest where there is little room.
+const FEWEST_PIECES: u64 = 2;
 
 /// Vector operations of a tile's transform for each point: three, of which half run beside the others, and vectors that are
 /// written and read once more.
@@ -62,13 +71,18 @@ impl Winograd1d {
         let results = self.images * self.size.iter().product::<u64>();
         2 * results * self.along * self.across * self.inputs * self.outputs
     }
+    /// Images, positions along the other axes, phases: each of them has lines of results.
+    pub fn extents(&self) -> Vec<u64> {
+        let others = (0..self.size.len()).filter(|&i| i != self.axis).map(|i| self.size[i]);
+        std::iter::once(self.images).chain(others).chain([self.phases]).collect()
+    }
+    /// Lines of results.
+    pub fn lines(&self) -> u64 {
+        self.extents().iter().product()
+    }
     /// Tiles of results.
     pub fn rows(&self) -> u64 {
-        self.images * self.others(&self.size) * self.phases * self.tiles
-    }
-    /// The same, but for so many channels made.
-    pub fn with_outputs(&self, outputs: u64) -> Winograd1d {
-        Winograd1d { outputs, ..self.clone() }
+        self.lines() * self.tiles
     }
     /// Lines of the padded input.
     pub fn lines_read(&self) -> u64 {
@@ -81,6 +95,30 @@ impl Winograd1d {
     /// Terms of a product: the taps along other axes, groups, channels.
     pub fn terms(&self) -> u64 {
         self.across * self.groups * self.inputs
+    }
+    /// Bytes of the weights at all points.
+    pub fn weight_bytes(&self) -> u64 {
+        4 * self.points.count() * self.terms() * self.outputs
+    }
+    /// Whether those stay near where each piece reads them.
+    pub fn has_near_weights(&self) -> bool {
+        self.weight_bytes() <= NEAR_BYTES
+    }
+    /// Bytes of all transformed inputs and all sums, which are between three kernels.
+    fn whole_bytes(&self) -> u64 {
+        4 * self.points.count() * (self.lines_read() * self.reads() * self.inputs + self.rows() * self.outputs)
+    }
+    /// Whether there is less room than three kernels take.
+    pub fn is_bounded(&self, room: Option<u64>) -> bool {
+        room.is_some_and(|room| self.whole_bytes() > room)
+    }
+    /// The fewest pieces that are done one after the other, where what is between three kernels would go to a cache farther away,
+    /// or there is less room.
+    pub fn fewest_pieces(&self, room: Option<u64>) -> Option<u64> {
+        let (is_bounded, whole) = (self.is_bounded(room), self.whole_bytes());
+        let is_far = whole > FAR_BYTES && self.has_near_weights();
+        let few = if is_bounded { FEWEST_PIECES } else { FEW_PIECES };
+        ((is_bounded || is_far) && self.weight_bytes() < whole).then_some(few)
     }
     /// The product of what `extents` has for the other axes.
     fn others(&self, extents: &[u64]) -> u64 {
@@ -106,7 +144,7 @@ impl Winograd1d {
         let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
         // each point reads the taps of its panel again, which then had better be near
         let of_panel = 4 * self.across * self.along * self.inputs * self.outputs.min(PANEL * lanes);
-        let read = if of_panel > NEAR_BYTES { FAR } else { 1.0 };
+        let read = if of_panel > NEAR_PANEL { FAR } else { 1.0 };
         let weights = 0.6 * (self.taps as f64 * (1.0 + read) + 2.0);
         let products = points * self.terms() as f64 * of_o * (rows * 1.12 + weights);
         let lines = self.lines_read() * self.reads();

@@ -216,7 +216,7 @@ impl<'a> Scheduler<'a> {
         Ok(())
     }
 
-    /// A row of points: its weights from a column on are transformed, to the panel of `right`, and all tiles multiplied with them.
+    /// A row of points: its weights from a column on are transformed, to the panel of `right`, and multiplied with all tiles.
     fn products_of_row(
         &mut self,
         scope: &mut Scope<'a>,
