@@ -17,8 +17,14 @@ pub const POINTS: u64 = READS * READS;
 
 /// Fewest terms of a sum: below, the transforms dominate and the error bound is near.
 const FEWEST_CHANNELS: u64 = 16;
-/// Bytes of transformed weights that stay near.
+/// Bytes of transformed weights that stay near between two kernels.
 const NEAR_BYTES: u64 = 1 << 20;
+/// What is less stays near between three kernels too.
+pub const FAR_BYTES: u64 = 256 << 10;
+/// What weights may have, which every piece reads, so that they and a piece stay in a second-level cache of a megabyte.
+pub const NEAR_WEIGHTS: u64 = 640 << 10;
+/// Bytes of weights that a cycle reads where they are farther away.
+pub const FAR_CYCLE: f64 = 8.0;
 /// Least predicted time of the direct way over that of this one.
 const LEAST_GAIN: f64 = 1.15;
 
@@ -56,6 +62,11 @@ impl Winograd {
         self.images * self.tiles[0] * self.tiles[1]
     }
 
+    /// Bytes of the weights at all points.
+    pub fn weight_bytes(&self) -> u64 {
+        4 * POINTS * self.inputs * self.outputs
+    }
+
     /// Floating-point operations of the direct way.
     pub fn direct_flops(&self) -> u64 {
         18 * self.images * self.size[0] * self.size[1] * self.inputs * self.outputs
@@ -75,7 +86,7 @@ impl Winograd {
         // few tiles make few rows, over which the weights are read again
         let rows = 1.15 + 1.6 / t;
         // weights are transformed at each call; they are written and read once more, from memory that is far if they are many
-        let weights = if POINTS * 4 * self.inputs * self.outputs <= NEAR_BYTES { 4.0 } else { 8.0 };
+        let weights = if self.weight_bytes() <= NEAR_BYTES { 4.0 } else { 8.0 };
         // numbers of operations a point of least squares over 42 convolutions, each done both ways: predicted gains are 0.75 to
         // 1.19 of those measured, and less where weights are so small that they are transformed at compile time
         direct / (points * (c * of_o * t * rows + 2.6 * t * (of_c + of_o) + weights * c * of_o))

@@ -2,7 +2,7 @@
 //! taps, which take 4·r otherwise; the other axes of the window are summed over as they are. Longer windows are taken in
 //! groups of 4 taps, each of which reads the tile after that of the group before, and dilated ones a phase at a time.
 use super::points::{Points, RESULTS};
-use super::winograd;
+use super::winograd::{self, FAR_BYTES, NEAR_WEIGHTS};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::target::{Method, Target};
@@ -17,10 +17,6 @@ const NEAR_PANEL: u64 = 512 << 10;
 /// Operations in the time that a vector from a cache farther away takes.
 const FAR: f64 = 6.0;
 
-/// What is less stays near between three kernels too.
-const FAR_BYTES: u64 = 256 << 10;
-/// What weights may have, which every piece reads, so that they and a piece stay in a second-level cache of a megabyte.
-const NEAR_BYTES: u64 = 640 << 10;
 /// Fewest pieces, so that threads share them.
 const FEW_PIECES: u64 = 8;
 /// Fewest where there is little room.
@@ -102,7 +98,7 @@ impl Winograd1d {
     }
     /// Whether those stay near where each piece reads them.
     pub fn has_near_weights(&self) -> bool {
-        self.weight_bytes() <= NEAR_BYTES
+        self.weight_bytes() <= NEAR_WEIGHTS
     }
     /// Bytes of all transformed inputs and all sums, which are between three kernels.
     fn whole_bytes(&self) -> u64 {

@@ -11,19 +11,13 @@ use super::super::{each, label};
 use super::{Conv, Products, by_panels, inputs_of_tile, products, tile_loops};
 use crate::diag::Result;
 use crate::kernel::{Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::winograd::{POINTS, Winograd};
+use crate::schedule::winograd::{FAR_BYTES, FAR_CYCLE, NEAR_WEIGHTS, POINTS, Winograd};
 use crate::schedule::{Scheduler, Scope, Value};
 use crate::tensor::{DType, Tensor};
 
-/// What is less stays near between three kernels too.
-const FAR_BYTES: u64 = 256 << 10;
-/// What weights may have, which every strip reads, so that they and a strip stay in a second-level cache of a megabyte.
-const NEAR_BYTES: u64 = 640 << 10;
 /// What they may have where they come from the third level: of 2.2 MB (80 channels to 192) strips of 9 tiles take as long as
 /// of 27, and a twentieth less than three kernels.
 const MOST_WEIGHTS: u64 = 3 << 20;
-/// Bytes of them that a cycle reads there.
-const FAR_CYCLE: f64 = 8.0;
 /// What all strips may have that are under way at once.
 const MOST_BYTES: u64 = 1280 << 10;
 /// How many times as much as weights strips must save where those are not near, or transformed at each call: with 1.7 (96
@@ -59,7 +53,7 @@ pub struct Strips {
 impl Strips {
     /// What they take in the workspace, with the weights where those are not known.
     pub(super) fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
-        let weights = if is_known { 0 } else { 4 * POINTS * w.inputs * w.outputs };
+        let weights = if is_known { 0 } else { w.weight_bytes() };
         weights + if self.on_stack { 0 } else { self.bands * strip_bytes(w, self.tiles, self.tile) }
     }
     fn panel(&self) -> u64 {
@@ -80,10 +74,10 @@ impl<'a> Scheduler<'a> {
     /// The strips, where what is between the transforms and the products would go to a cache farther away.
     /// Weights that are not known now take memory too.
     pub(super) fn winograd_in_strips(&self, w: &Winograd, is_known: bool, room: Option<u64>) -> Option<Strips> {
-        let weights = 4 * POINTS * w.inputs * w.outputs;
+        let weights = w.weight_bytes();
         let three_kernels = if is_known { 0 } else { weights / 3 };
         let whole = three_kernels + 4 * POINTS * w.count() * (w.inputs + w.outputs);
-        let (is_near, most) = (is_known && weights <= NEAR_BYTES, if is_known { MOST_WEIGHTS } else { NEAR_BYTES });
+        let (is_near, most) = (is_known && weights <= NEAR_WEIGHTS, if is_known { MOST_WEIGHTS } else { NEAR_WEIGHTS });
         let least = if is_near { FAR_BYTES } else { FEW_WEIGHTS * weights };
         let room = room.filter(|&room| whole > room);
         if room.is_none() && (whole <= least || weights > most) {
@@ -94,7 +88,7 @@ impl<'a> Scheduler<'a> {
         for tiles in 1..=MOST_TILES.min(w.count()) {
             let (cover, form) = self.strip_form(w, tiles);
             let tile = self.tile(DType::F32, cover, &form);
-            let read = if weights > NEAR_BYTES { weights as f64 / FAR_CYCLE } else { 0.0 };
+            let read = if weights > NEAR_WEIGHTS { weights as f64 / FAR_CYCLE } else { 0.0 };
             let products = read.max(POINTS as f64 * self.predicted(DType::F32, cover));
             let cycles = products + transforms(w, self.lanes(DType::F32), tiles);
             let strips = w.count().div_ceil(tiles);

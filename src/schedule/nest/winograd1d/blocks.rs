@@ -11,14 +11,13 @@ use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::points::RESULTS;
+use crate::schedule::winograd::FAR_CYCLE;
 use crate::schedule::winograd1d::Winograd1d;
 use crate::schedule::{Scheduler, Scope};
 use crate::tensor::DType;
 
 /// Most lines of a block, and most tiles of each.
 const MOST: u64 = 16;
-/// Bytes of weights that a cycle reads where they are far.
-const FAR_CYCLE: f64 = 8.0;
 
 /// How a convolution is cut.
 #[derive(Clone, Debug)]
