@@ -96,3 +96,30 @@ fn what_a_net_skips_to_holds_no_memory_for_what_is_put_beside_it() {
     let arrays = 4 * 48 * 48 * (16 + 32);
     assert!(workspace(&body) <= arrays + 4 * 36 * 48 * 16 + 4096, "{} of {arrays}", workspace(&body));
 }
+
+#[test]
+fn a_plane_with_margins_is_made_and_read_in_halves() {
+    let body = format!(
+        "x = f32[1,32,32,16] parameter(0)\n{}\n\
+         t = f32[1,64,64,16] convolution(x, wt), window={{size=4x4 pad=2_2x2_2 lhs_dilate=2x2}}, dim_labels=b01f_01io->b01f\n{}\n\
+         c = f32[1,64,64,3] convolution(t, wc), window={{size=7x7 pad=3_3x3_3}}, dim_labels=b01f_01io->b01f\n\
+         ROOT r = f32[1,64,64,3] tanh(c)",
+        constant("wt", &[4, 4, 16, 16]),
+        constant("wc", &[7, 7, 16, 3])
+    );
+    let plane = 4 * 64 * 64 * 16;
+    // beside a copy of the parameter that has margins
+    assert!(workspace(&body) < plane, "{} of {plane}", workspace(&body));
+}
+
+#[test]
+fn what_is_after_a_row_is_what_is_before_the_next_one() {
+    let body = format!(
+        "x = f32[1,16,16,16] parameter(0)\nn = f32[1,16,16,16] tanh(x)\n{}\n\
+         c = f32[1,16,16,8] convolution(n, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f\n\
+         ROOT r = f32[1,16,16,8] tanh(c)",
+        constant("w", &[3, 3, 16, 8])
+    );
+    let (rows, sums) = (16 * (18 * 17 + 1), 16 * 16 * 8);
+    assert_eq!(workspace(&body), 4 * (rows + sums));
+}

@@ -5,7 +5,6 @@ use super::memory_plan;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Program};
-use crate::tensor::TensorInfo;
 use std::collections::{HashMap, HashSet};
 
 /// Of the workspace, another order, and what lies in results, must spare more than one in so many: what is near when it is read may
@@ -44,8 +43,8 @@ pub struct Found {
 
 /// What is aimed at, in bytes.
 pub struct Aims {
-    /// A workspace as large as dense arrays alone would need.
-    pub dense: u64,
+    /// A workspace that is no larger than dense arrays would need.
+    pub workspace: u64,
     /// Constants that are at most so many.
     pub constants: u64,
 }
@@ -57,14 +56,15 @@ pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)
     let mut search = Search { aims, schedule, choices, program, found };
     search.order()?;
     search.known()?;
-    search.rooms()?;
-    search.known()?;
+    if search.rooms()? {
+        search.known()?;
+    }
     search.in_results()?;
     Ok(search.program)
 }
 
 /// Whether the second program takes less memory, by more than what is near when it is read may be worth.
-fn spares_much(now: &Program, then: &Program) -> bool {
+pub fn spares_much(now: &Program, then: &Program) -> bool {
     now.workspace_bytes.saturating_sub(then.workspace_bytes) * LEAST_SPARED > now.workspace_bytes
 }
 
@@ -102,11 +102,11 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
             let all: HashSet<usize> = at_peak.filter_map(|b| self.found.transformed.get(&b).copied()).collect();
             let mut choices = self.choices.clone();
             choices.known.extend(all);
-            let Aims { dense, constants } = *self.aims;
+            let Aims { workspace, constants } = *self.aims;
             let better = |now: &Program, then: &Program| {
                 let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
                 let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
-                let worth = if now.workspace_bytes > dense { SCARCE } else { 1 };
+                let worth = if now.workspace_bytes > workspace { SCARCE } else { 1 };
                 then.weights_bytes <= constants && spared * worth > grown
             };
             if choices.known.len() == self.choices.known.len() || !self.take(choices, better)? {
@@ -118,8 +118,10 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
 
     /// What convolutions take for themselves is bounded by what dense arrays would need. The method is faster than direct sums and
     /// needs memory between its transforms, which is no reason for a workspace that is larger than the arrays of the program:
-    /// where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound.
-    fn rooms(&mut self) -> Result<()> {
+    /// where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound. Whether
+    /// any did.
+    fn rooms(&mut self) -> Result<bool> {
+        let mut bounded = false;
         for _ in 0..ROUNDS {
             let rooms = self.short_of();
             if rooms.is_empty() {
@@ -130,29 +132,24 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
             if !self.take(choices, |now, then| then.workspace_bytes < now.workspace_bytes)? {
                 break;
             }
+            bounded = true;
         }
-        Ok(())
+        Ok(bounded)
     }
 
     /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be
     /// aligned as the workspace is.
     fn in_results(&mut self) -> Result<()> {
-        if self.program.workspace_bytes > self.most() {
+        if self.program.workspace_bytes > self.aims.workspace {
             let choices = Choices { in_results: true, ..self.choices.clone() };
             self.take(choices, spares_much)?;
         }
         Ok(())
     }
 
-    /// The workspace that is aimed at.
-    fn most(&self) -> u64 {
-        let results: u64 = self.program.results.iter().map(TensorInfo::bytes).sum();
-        self.aims.dense.saturating_sub(results)
-    }
-
     /// The convolutions that take more for themselves than leaves the workspace as large as aimed at, and how much would.
     fn short_of(&self) -> HashMap<usize, u64> {
-        let most = self.most();
+        let most = self.aims.workspace;
         let all = memory_plan::beside(&self.program, &self.found.scratch).into_iter();
         all.filter(|(_, (own, others))| own + others > most)
             .map(|(number, (_, others))| (number, most.saturating_sub(others)))

@@ -8,11 +8,13 @@
 //! conv(f(x), w)        ->  concatenate(conv(f(slice(x)), w), conv(f(slice(x)), w))
 //! ```
 //!
-//! That is done while the peak becomes lower.
+//! That is done while the peak becomes lower. Where a program needs more than dense arrays would, which is for the margins of
+//! windows, larger windows are cut by rows too; the few rows that both halves read are made twice.
 use super::fuse::{self, Fate, Plan};
 use super::in_place::Lifetimes;
 use super::layout;
 use super::live::{self, Arrays};
+use super::{winograd, winograd1d};
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::target::Target;
@@ -27,15 +29,28 @@ const MOST_CUTS: usize = 6;
 const MOST_DEPTH: usize = 64;
 /// Arrays that are less stay near.
 const FAR_BYTES: u64 = 1 << 20;
+/// Arrays that are less are not worth code for two halves.
+const SMALL_BYTES: u64 = 64 << 10;
+/// One of so many rows may be made twice.
+const TWICE: u64 = 8;
+
+/// What may be cut.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Cuts {
+    /// Large arrays, of which no element is made twice.
+    Once,
+    /// Small ones and some rows of larger windows too.
+    Twice,
+}
 
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
-pub fn cut(module: &Module, target: &Target) -> Option<Module> {
+pub fn cut(module: &Module, cuts: Cuts, target: &Target) -> Option<Module> {
     let mut peak = Peak::of(module, module.entry(), target);
     let mut done = None;
     for _ in 0..MOST_CUTS {
         let module = done.as_ref().unwrap_or(module);
         let Some(comp) =
-            pair_at(module.entry(), &peak, target).and_then(|pair| pair.halved(module.entry(), &peak.plan))
+            pair_at(module.entry(), &peak, cuts, target).and_then(|pair| pair.halved(module.entry(), &peak.plan))
         else {
             break;
         };
@@ -99,11 +114,12 @@ struct Pair {
 }
 
 /// The pair of which one kernel runs at the peak.
-fn pair_at(comp: &Computation, peak: &Peak, target: &Target) -> Option<Pair> {
+fn pair_at(comp: &Computation, peak: &Peak, cuts: Cuts, target: &Target) -> Option<Pair> {
     let now = peak.at?;
     let users = comp.users();
     let plan = &peak.plan;
-    let found = |last: InstId| pair(comp, plan, &users, last, target).filter(|p| p.last == now || p.between == now);
+    let found =
+        |last: InstId| pair(comp, plan, &users, (last, cuts), target).filter(|p| p.last == now || p.between == now);
     let readers = users[now].iter().filter_map(|&u| match plan.fate[u] {
         Fate::Materialised => Some(u),
         Fate::Inlined(root) => root,
@@ -111,11 +127,12 @@ fn pair_at(comp: &Computation, peak: &Peak, target: &Target) -> Option<Pair> {
     std::iter::once(now).chain(readers).find_map(found)
 }
 
+/// The pair that ends in `last`, where it can be cut.
 fn pair(
     comp: &Computation,
     plan: &Plan,
     users: &IdVec<InstId, Vec<InstId>>,
-    last: InstId,
+    (last, cuts): (InstId, Cuts),
     target: &Target,
 ) -> Option<Pair> {
     let anchor = plan.anchor[last].unwrap_or(last);
@@ -129,7 +146,7 @@ fn pair(
         && whole(between)
         && last != comp.root
         && users[between] == [anchor]
-        && array(between)?.bytes() >= FAR_BYTES
+        && array(between)?.bytes() >= if cuts == Cuts::Twice { SMALL_BYTES } else { FAR_BYTES }
         && same(last, anchor)
         && same(between, first);
     if !fits {
@@ -149,8 +166,31 @@ fn pair(
             let cuts = d.feature_group_count == 1 && d.window.iter().all(is_plain) && at > 0;
             cuts.then_some(Pair { last, between, axis, at })
         }
+        (_, Op::Convolution(d)) if cuts == Cuts::Twice => {
+            let axis = *d.output_spatial.first()?;
+            let at = array(last)?.dims[axis] / 2;
+            let cuts = at > 0 && is_cut_by_rows(comp, d, [first, between, anchor], target);
+            cuts.then_some(Pair { last, between, axis, at })
+        }
         _ => None,
     }
+}
+
+/// Whether `anchor`, the convolution `d` of what `first` and its epilogue `between` make, may be done in two bands of rows, of which
+/// each has what it reads made for it: few rows twice, and nothing by Winograd's method, which wants whole tiles.
+fn is_cut_by_rows(comp: &Computation, d: &ConvDims, [first, between, anchor]: [InstId; 3], target: &Target) -> bool {
+    let w = &d.window[0];
+    let twice = ((w.size - 1) * w.rhs_dilate + 1).saturating_sub(w.stride);
+    let rows = comp.array(between).dims[d.input_spatial[0]];
+    let is_direct = |id: InstId, d: &ConvDims| {
+        let by_tiles = winograd::choose(comp, id, target).is_some() || winograd1d::choose(comp, id, target).is_some();
+        d.feature_group_count == 1 && !by_tiles
+    };
+    let is_made_so = match &comp[first].op {
+        Op::Convolution(d) => is_direct(first, d),
+        op => layout::is_loops(op) && first == between,
+    };
+    is_made_so && w.lhs_dilate == 1 && is_direct(anchor, d) && twice * TWICE <= rows
 }
 
 /// Whether each window is the element of its number.
@@ -187,13 +227,13 @@ struct Cut<'a> {
     plan: &'a Plan,
     pair: &'a Pair,
     /// The parts of this half.
-    made: HashMap<(InstId, usize), InstId>,
+    made: HashMap<(InstId, usize, (u64, u64)), InstId>,
 }
 
 impl Cut<'_> {
     /// The elements of `id` from `from` to `to` along `axis`.
     fn part(&mut self, id: InstId, axis: usize, (from, to): (u64, u64), depth: usize) -> Option<InstId> {
-        if let Some(&part) = self.made.get(&(id, axis)) {
+        if let Some(&part) = self.made.get(&(id, axis, (from, to))) {
             return Some(part);
         }
         if depth > MOST_DEPTH {
@@ -203,35 +243,56 @@ impl Cut<'_> {
         let shape = inst.shape.as_array()?;
         let own = id == self.pair.last || id == self.pair.between || self.plan.fate[id] != Fate::Materialised;
         let mut operands = inst.operands.clone();
-        let mut recut = |s: &mut Self, number: usize, axis: usize| -> Option<()> {
+        let mut recut = |s: &mut Self, number: usize, axis: usize, range: (u64, u64)| -> Option<()> {
             let operand = operands.get_mut(number)?;
-            *operand = s.part(*operand, axis, (from, to), depth + 1)?;
+            *operand = s.part(*operand, axis, range, depth + 1)?;
             Some(())
+        };
+        let range = (from, to);
+        let below = match inst.op {
+            Op::Reshape if own => same_axis(self.comp.array(inst.operands[0]), &shape.dims, axis),
+            _ => None,
         };
         let op = match &inst.op {
             Op::Constant(Literal::Array(t)) => Op::Constant(Literal::Array(numbers(t, axis, (from, to))?)),
             Op::Broadcast(map) => {
                 if let Some(own) = map.iter().position(|&a| a == axis) {
-                    recut(self, 0, own)?;
+                    recut(self, 0, own, range)?;
                 }
+                inst.op.clone()
+            }
+            Op::Reshape if below.is_some() => {
+                recut(self, 0, below?, range)?;
                 inst.op.clone()
             }
             Op::Elementwise(_) if own => {
                 for number in 0..inst.operands.len() {
-                    recut(self, number, axis)?;
+                    recut(self, number, axis, range)?;
                 }
                 inst.op.clone()
             }
-            Op::Convolution(d) if own => {
-                let (number, axis) = cut_of(d, axis)?;
+            Op::Convolution(d) if own && axis == d.output_feature => {
                 // weights that are not known now would be copied
-                let known = number == 0 || matches!(self.comp[inst.operands[1]].op, Op::Constant(_));
-                known.then_some(())?;
-                recut(self, number, axis)?;
+                matches!(self.comp[inst.operands[1]].op, Op::Constant(_)).then_some(())?;
+                recut(self, 1, d.kernel_output_feature, range)?;
                 inst.op.clone()
             }
+            Op::Convolution(d) if own => {
+                let number = d.output_spatial.iter().position(|&a| a == axis)?;
+                let (axis, mut d) = (d.input_spatial[number], d.clone());
+                let w = &mut d.window[number];
+                let rows = self.comp.array(inst.operands[0]).dims[axis];
+                // what another kernel made is read where it is
+                let is_last = self.plan.anchor[self.pair.last].unwrap_or(self.pair.last) == id;
+                let read = if is_last || is_plain(w) { read_by(w, range, rows)? } else { (0, rows) };
+                *w = window_of(w, range, read);
+                if read != (0, rows) {
+                    recut(self, 0, axis, read)?;
+                }
+                Op::Convolution(d)
+            }
             Op::ReduceWindow { window, .. } if own && is_plain(window.get(axis)?) && inst.operands.len() == 2 => {
-                recut(self, 0, axis)?;
+                recut(self, 0, axis, range)?;
                 inst.op.clone()
             }
             _ => {
@@ -248,18 +309,31 @@ impl Cut<'_> {
         let shape = Shape::Array(ArrayShape { dims, ..shape.clone() });
         let name = format!("{}.{from}", inst.name);
         let part = self.comp.insts.push(Inst { name, op, operands, shape, ..inst });
-        self.made.insert((id, axis), part);
+        self.made.insert((id, axis, (from, to)), part);
         Some(part)
     }
 }
 
-/// Which operand of a convolution a cut of the result along `axis` cuts, and along which of its axes.
-fn cut_of(d: &ConvDims, axis: usize) -> Option<(usize, usize)> {
-    if axis == d.output_feature {
-        return Some((1, d.kernel_output_feature));
-    }
-    let number = d.output_spatial.iter().position(|&a| a == axis)?;
-    is_plain(&d.window[number]).then_some((0, d.input_spatial[number]))
+/// The axis of `from` whose elements are those of `axis` once it is reshaped to `to`.
+fn same_axis(from: &ArrayShape, to: &[u64], axis: usize) -> Option<usize> {
+    let before = |dims: &[u64]| dims.iter().product::<u64>();
+    (0..from.rank()).find(|&i| from.dims[i] == to[axis] && before(&from.dims[..i]) == before(&to[..axis]))
+}
+
+/// The elements of `rows` that results from `from` to `to` of a window read.
+fn read_by(w: &WindowDim, (from, to): (u64, u64), rows: u64) -> Option<(u64, u64)> {
+    let first = (from * w.stride) as i64 - w.pad_low;
+    let end = ((to - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64 - w.pad_low;
+    let read = (u64::try_from(first).unwrap_or(0), u64::try_from(end).unwrap_or(0).min(rows));
+    (read.0 < read.1).then_some(read)
+}
+
+/// The window that makes results from `from` to `to` alone of what `w` makes, of the elements that are `read`.
+fn window_of(w: &WindowDim, (from, to): (u64, u64), read: (u64, u64)) -> WindowDim {
+    let dilated = ((read.1 - read.0 - 1) * w.lhs_dilate + 1) as i64;
+    let pad_low = w.pad_low - (from * w.stride) as i64 + (read.0 * w.lhs_dilate) as i64;
+    let reach = ((to - from - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64;
+    WindowDim { pad_low, pad_high: reach - pad_low - dilated, ..*w }
 }
 
 /// A part of a constant.
@@ -306,7 +380,7 @@ ENTRY e {
         let window = format!("{{{}}}", vec![format!("{{{}}}", vec![row; 3].join(",")); 3].join(","));
         let module = text::parse(&POOLED.replace("{...}", &window)).expect("sound HLO");
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
-        let halves = cut(&module, &target).expect("halves");
+        let halves = cut(&module, Cuts::Once, &target).expect("halves");
         let comp = halves.entry();
         let last = comp[comp.root].operands[0];
         assert_eq!(comp[last].op, Op::Concatenate(3));

@@ -7,6 +7,7 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
+use std::ops::Range;
 
 /// The place of each element of an array in its buffer.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,16 +28,47 @@ impl Layout {
         Layout::with_margin(dims, &vec![0; dims.len()], &vec![0; dims.len()])
     }
 
-    /// Row-major, with `low` and `high` elements around along each axis.
+    /// Row-major, with `low` and `high` elements around along each axis. What is after a row is also what is before the next one.
     pub fn with_margin(dims: &[u64], low: &[u64], high: &[u64]) -> Layout {
         let mut strides = vec![0; dims.len()];
         let (mut stride, mut origin) = (1i64, 0);
         for d in (0..dims.len()).rev() {
             strides[d] = stride;
-            origin += low[d] as i64 * stride;
-            stride *= (low[d] + dims[d] + high[d]) as i64;
+            origin = stride.saturating_mul(low[d] as i64).saturating_add(origin);
+            stride = stride.saturating_mul((dims[d] + low[d].max(high[d])) as i64);
         }
         Layout { origin, strides, low: low.to_vec(), high: high.to_vec() }
+    }
+
+    /// The elements of an array of `dims` and its margins.
+    pub fn elements(&self, dims: &[u64]) -> u64 {
+        let whole: Vec<u64> = (0..dims.len()).map(|d| self.low[d] + dims[d] + self.high[d]).collect();
+        self.extent(0, &whole)
+    }
+
+    /// Where the zeros around an array of `dims` are.
+    pub fn gaps(&self, dims: &[u64]) -> Gaps {
+        let (first, all) = (self.origin as u64, self.elements(dims));
+        if dims.contains(&0) {
+            return Gaps { around: [0..all, all..all], between: vec![] };
+        }
+        let between = (0..dims.len()).filter(|&d| dims[d] > 1).map(|d| {
+            let own = self.extent(d + 1, dims);
+            (d, own..self.strides[d] as u64)
+        });
+        Gaps {
+            around: [0..first, first + self.extent(0, dims)..all],
+            between: between.filter(|(_, r)| !r.is_empty()).collect(),
+        }
+    }
+
+    /// From the first to the last of `dims` elements along the axes from one on.
+    fn extent(&self, from: usize, dims: &[u64]) -> u64 {
+        let all = || dims.iter().zip(&self.strides).skip(from);
+        match all().any(|(&n, _)| n == 0) {
+            true => 0,
+            false => all().fold(1, |sum, (&n, &stride)| (n - 1).saturating_mul(stride as u64).saturating_add(sum)),
+        }
     }
 
     /// The part that starts at element `before` of `axis`; what lies around it is not zero.
@@ -55,6 +87,15 @@ impl Layout {
         let zero = Index::constant(self.origin);
         at.iter().zip(&self.strides).fold(zero, |sum, (x, &stride)| sum.add(&x.scale(stride)))
     }
+}
+
+/// The zeros around an array.
+#[derive(Debug, PartialEq)]
+pub struct Gaps {
+    /// Those before its first and behind its last element.
+    pub around: [Range<u64>; 2],
+    /// Those behind each element along an axis but the last, as seen from it.
+    pub between: Vec<(usize, Range<u64>)>,
 }
 
 /// Where a value of a computation goes.
@@ -136,7 +177,10 @@ pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, 
         let mut before = 0;
         for &operand in &comp[id].operands {
             let alone = comp[id].operands.iter().filter(|o| **o == operand).count() == 1;
-            if alone && spots[operand] == Spot::Dense && is_placeable(comp, plan, &users[operand], operand) {
+            // a product's result is copied in no time, and held the whole while its other parts are made
+            let product = matches!(comp[plan.anchor[operand].unwrap_or(operand)].op, Op::Dot(_));
+            let fits = alone && !product && spots[operand] == Spot::Dense;
+            if fits && is_placeable(comp, plan, &users[operand], operand) {
                 spots[operand] = Spot::Part { whole: id, axis, before };
             }
             before += comp.array(operand).dims[axis];
@@ -188,7 +232,7 @@ pub fn leave_apart(comp: &Computation, plan: &mut Plan, target: &Target) {
 }
 
 /// Whether it becomes loops over its result that can write it anywhere.
-fn is_loops(op: &Op) -> bool {
+pub(super) fn is_loops(op: &Op) -> bool {
     matches!(
         op,
         Op::Elementwise(_)
@@ -209,7 +253,8 @@ fn is_loops(op: &Op) -> bool {
 /// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.
 fn is_placeable(comp: &Computation, plan: &Plan, users: &[InstId], id: InstId) -> bool {
     let anchor = plan.anchor[id].unwrap_or(id);
-    let made = is_loops(&comp[anchor].op) || matches!(comp[anchor].op, Op::Convolution(_) | Op::ReduceWindow { .. });
+    let made = is_loops(&comp[anchor].op)
+        || matches!(comp[anchor].op, Op::Dot(_) | Op::Convolution(_) | Op::ReduceWindow { .. });
     made && id != comp.root
         && plan.fate[id] == Fate::Materialised
         && comp[id].shape.as_array().is_some_and(|a| a.elements() > 0)
@@ -220,4 +265,55 @@ fn is_placeable(comp: &Computation, plan: &Plan, users: &[InstId], id: InstId) -
                 || is_loops(op)
                 || (first && matches!(op, Op::Convolution(_)))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All indices of an array of `dims`.
+    fn indices(dims: &[u64]) -> Vec<Vec<i64>> {
+        let with = |all: Vec<Vec<i64>>, &n: &u64| -> Vec<Vec<i64>> {
+            all.iter().flat_map(|at| (0..n as i64).map(move |i| [&at[..], &[i]].concat())).collect()
+        };
+        dims.iter().fold(vec![vec![]], with)
+    }
+
+    #[test]
+    fn margins_are_all_that_is_not_an_element() {
+        let cases: [([u64; 4], [u64; 4], [u64; 4]); 6] = [
+            ([1, 3, 4, 2], [0, 1, 1, 0], [0, 1, 1, 0]),
+            ([2, 3, 4, 2], [0, 2, 0, 0], [0, 1, 3, 0]),
+            ([2, 1, 1, 1], [0, 0, 2, 0], [0, 0, 1, 0]),
+            ([3, 2, 2, 1], [0, 0, 0, 0], [0, 0, 0, 0]),
+            ([2, 2, 3, 1], [0, 1, 0, 0], [0, 0, 0, 0]),
+            ([1, 0, 3, 1], [0, 1, 1, 0], [0, 1, 1, 0]),
+        ];
+        for (dims, low, high) in cases {
+            let layout = Layout::with_margin(&dims, &low, &high);
+            let mut seen = vec![' '; layout.elements(&dims) as usize];
+            let place = |at: &[i64]| at.iter().zip(&layout.strides).fold(layout.origin, |sum, (x, s)| sum + x * s);
+            for at in indices(&dims) {
+                assert_eq!(std::mem::replace(&mut seen[place(&at) as usize], 'x'), ' ');
+            }
+            let gaps = layout.gaps(&dims);
+            let mut clear = |at: u64| assert_eq!(std::mem::replace(&mut seen[at as usize], '0'), ' ');
+            gaps.around.into_iter().flatten().for_each(&mut clear);
+            for (axis, gap) in gaps.between {
+                let mut outer = dims[..=axis].to_vec();
+                outer[axis] -= 1;
+                for at in indices(&outer) {
+                    gap.clone().for_each(|i| clear(place(&at) as u64 + i));
+                }
+            }
+            // what windows may read is an element or zero
+            let whole: Vec<u64> = (0..4).map(|d| low[d] + dims[d] + high[d]).collect();
+            for at in indices(&whole) {
+                let at: Vec<i64> = at.iter().zip(&low).map(|(x, &l)| x - l as i64).collect();
+                let inside = at.iter().zip(&dims).all(|(x, &n)| (0..n as i64).contains(x));
+                assert_eq!(seen[place(&at) as usize], if inside { 'x' } else { '0' }, "{at:?} of {dims:?}");
+            }
+            assert!(!seen.contains(&' '));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //! takes for itself.
 use super::fuse::{Fate, Plan};
 use super::in_place::Lifetimes;
-use super::layout::Spot;
+use super::layout::{Layout, Spot};
 use crate::hlo::{Computation, InstId, Op};
 use crate::util::id_vec::IdVec;
 use std::collections::BTreeMap;
@@ -23,8 +23,15 @@ impl Arrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
         for &id in order {
-            let view =
-                matches!(comp[id].op, Op::Reshape | Op::Bitcast | Op::GetTupleElement(_) | Op::OptimizationBarrier);
+            let dense = |id: InstId| plan.fate[id] == Fate::Materialised && spots[id] == Spot::Dense;
+            let view = match comp[id].op {
+                Op::GetTupleElement(_) => true,
+                // loops make what is inlined or lies otherwise
+                Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier => {
+                    dense(id) && dense(comp[id].operands[0])
+                }
+                _ => false,
+            };
             if let (true, Some(&operand)) = (view, comp[id].operands.first()) {
                 (held[id], joined[id]) = (held[operand], joined[operand]);
             }
@@ -42,8 +49,8 @@ impl Arrays {
             match (&spots[id], inst.shape.as_array()) {
                 _ if free => (0, 0),
                 (Spot::Margin { low, high, made: true }, Some(a)) => {
-                    let whole = a.dims.iter().zip(low).zip(high).map(|((n, l), h)| n + l + h);
-                    (whole.fold(a.dtype.bytes() as u64, u64::saturating_mul), dense)
+                    let elements = Layout::with_margin(&a.dims, low, high).elements(&a.dims);
+                    (elements.saturating_mul(a.dtype.bytes() as u64), dense)
                 }
                 _ => (dense, dense),
             }

@@ -26,10 +26,11 @@ use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, S
 use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Program, Step};
 use crate::lower::Lowered;
 use crate::target::Target;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Tensor, TensorInfo};
 use crate::util::id_vec::IdVec;
 use choices::{Aims, Choices, Found};
 use fuse::{Fate, Plan};
+use halves::Cuts;
 use in_place::Lifetimes;
 use layout::{Layout, Spot};
 use std::collections::{HashMap, HashSet};
@@ -48,9 +49,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     let module = apart.as_ref().unwrap_or(&lowered.module);
     let scaled = scaled::into_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
-    let dense = halves::dense(module, target);
-    let halved = halves::cut(module, target);
-    let module = halved.as_ref().unwrap_or(module);
+    let results: u64 = lowered.results.iter().map(TensorInfo::bytes).sum();
+    let workspace = halves::dense(module, target).saturating_sub(results);
     let program = Program {
         name: name.to_string(),
         source: source.to_string(),
@@ -58,9 +58,22 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         results: lowered.results.clone(),
         ..Program::default()
     };
-    let all = constant_bytes(module);
-    let aims = Aims { dense, constants: all + all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1 };
-    choices::least(&aims, |choices| scheduled(module, lowered, program.clone(), target, choices))
+    let least = |module: &Module| {
+        let all = constant_bytes(module);
+        let grown = all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1;
+        let aims = Aims { workspace, constants: all + grown };
+        choices::least(&aims, |choices| scheduled(module, lowered, program.clone(), target, choices))
+    };
+    let halved = halves::cut(module, Cuts::Once, target);
+    let module = halved.as_ref().unwrap_or(module);
+    let once = least(module)?;
+    if once.workspace_bytes > workspace
+        && let Some(module) = halves::cut(module, Cuts::Twice, target)
+    {
+        let twice = least(&module)?;
+        return Ok(if choices::spares_much(&once, &twice) { twice } else { once });
+    }
+    Ok(once)
 }
 
 /// The program of `module`, and what may take less memory.
@@ -258,12 +271,13 @@ impl<'a> Scheduler<'a> {
     /// Memory for an array with zeros around it, which are written at once.
     fn with_margin(&mut self, shape: &ArrayShape, low: &[u64], high: &[u64], steps: &mut Vec<Step>) -> Result<Value> {
         let whole: Vec<u64> = shape.dims.iter().zip(low).zip(high).map(|((n, a), b)| n + a + b).collect();
-        let elements = crate::tensor::element_count(&whole)
+        crate::tensor::element_count(&whole)
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
-        let buf = self.buffer(shape.dtype, elements);
-        let kernel = nest::margin(buf, shape, low, high, self.lanes(shape.dtype));
+        let layout = Layout::with_margin(&shape.dims, low, high);
+        let buf = self.buffer(shape.dtype, layout.elements(&shape.dims));
+        let kernel = nest::margin(buf, shape, &layout, self.lanes(shape.dtype));
         self.launch(kernel, steps);
-        Ok(Value { leaves: vec![buf], layout: Some(Layout::with_margin(&shape.dims, low, high)) })
+        Ok(Value { leaves: vec![buf], layout: Some(layout) })
     }
 
     fn literal(&mut self, literal: &Literal) -> Value {

@@ -11,6 +11,7 @@ mod common;
 mod control;
 mod convolutions;
 mod folds;
+mod halves;
 mod native;
 mod order;
 mod places;
@@ -42,4 +43,5 @@ families! {
     control: loops loops_together;
     sequences: sequences;
     squeeze: squeeze;
+    halves: halves;
 }

@@ -43,9 +43,11 @@ pub(super) use separable::Separable;
 use super::{Scheduler, Scope, Value, refuse};
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt};
+use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::layout::Layout;
 use crate::tensor::DType;
+use std::ops::Range;
 
 /// Most bytes of an array on the stack: of a row, a block, a panel of weights, a strip.
 const MOST_STACK: u64 = 64 << 10;
@@ -139,45 +141,32 @@ pub(super) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel 
     k
 }
 
-/// A kernel that writes zeros around an array of `shape` that has `low` and `high` elements of margin along each axis.
-pub(super) fn margin(buf: BufId, shape: &ArrayShape, low: &[u64], high: &[u64], lanes: u64) -> Kernel {
+/// A kernel that writes zeros around an array of `shape` that lies so.
+pub(super) fn margin(buf: BufId, shape: &ArrayShape, layout: &Layout, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "margin".to_string(), ..Kernel::default() };
-    let whole: Vec<u64> = (0..shape.rank()).map(|d| low[d] + shape.dims[d] + high[d]).collect();
-    let zero = number(&mut k, shape.dtype, 0.0);
+    let value = number(&mut k, shape.dtype, 0.0);
     let mut body = Vec::new();
-    for d in 0..shape.rank() {
-        // Axes before this one have had their margins: only their inside is left.
-        for (first, count) in [(0, low[d]), (low[d] + shape.dims[d], high[d])] {
-            let dims: Vec<u64> = (0..shape.rank())
-                .map(|i| match i.cmp(&d) {
-                    std::cmp::Ordering::Less => shape.dims[i],
-                    std::cmp::Ordering::Equal => count,
-                    std::cmp::Ordering::Greater => whole[i],
-                })
-                .collect();
-            if dims.contains(&0) {
-                continue;
-            }
-            let vars: Vec<crate::kernel::VarId> = dims.iter().map(|&n| k.var(n)).collect();
-            let at: Vec<Index> = vars
-                .iter()
-                .enumerate()
-                .map(|(i, &v)| {
-                    Index::var(v).offset(match i.cmp(&d) {
-                        std::cmp::Ordering::Less => low[i] as i64,
-                        std::cmp::Ordering::Equal => first as i64,
-                        std::cmp::Ordering::Greater => 0,
-                    })
-                })
-                .collect();
-            let index = crate::kernel::index::linear(&at, &whole);
-            pointwise::nest(&mut k, &vars, &[Stmt::Store { buf, index, value: zero }], lanes);
-            let inside = std::mem::take(&mut k.body);
-            match k.chunks.take() {
-                Some(v) => body.push(each(v, LoopKind::Seq, inside)),
-                None => body.extend(inside),
-            }
+    let mut clear = |k: &mut Kernel, mut vars: Vec<VarId>, first: Index, gap: &Range<u64>| {
+        let v = k.var(gap.end - gap.start);
+        vars.push(v);
+        let index = first.offset(gap.start as i64).add(&Index::var(v));
+        pointwise::nest(k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        let inside = std::mem::take(&mut k.body);
+        match k.chunks.take() {
+            Some(v) => body.push(each(v, LoopKind::Seq, inside)),
+            None => body.extend(inside),
         }
+    };
+    let gaps = layout.gaps(&shape.dims);
+    for gap in gaps.around.iter().filter(|gap| !gap.is_empty()) {
+        clear(&mut k, vec![], Index::default(), gap);
+    }
+    for (axis, gap) in &gaps.between {
+        let vars: Vec<VarId> =
+            shape.dims[..*axis].iter().chain([&(shape.dims[*axis] - 1)]).map(|&n| k.var(n)).collect();
+        let strides = vars.iter().zip(&layout.strides);
+        let first = strides.fold(Index::constant(layout.origin), |at, (&v, &s)| at.add(&Index::var(v).scale(s)));
+        clear(&mut k, vars, first, gap);
     }
     k.body = body;
     k
