@@ -136,7 +136,11 @@ pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) ->
         1 => (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64),
         _ => phases::margin(&phases[i], input.dims[d.input_spatial[i]]),
     };
-    Some(d.window.iter().enumerate().map(margin).collect())
+    let mut margins: Vec<(u64, u64)> = d.window.iter().enumerate().map(margin).collect();
+    if nest::inside(comp, id, d, target).is_some() {
+        margins[0] = (0, 0);
+    }
+    Some(margins)
 }
 
 /// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by

@@ -208,8 +208,9 @@ struct Scheduler<'a> {
     found: Found,
 }
 
-/// By how much the constants of a module may grow for speed: a twenty-fourth and an eighth of a mebibyte, or as much again
-/// where that is less, so that no object becomes larger than tfcompile's; what fills up the last panels takes about as much again.
+/// By how much the constants of a module may grow for speed: a twenty-fourth, and what they have beyond the bytes by which code
+/// may be larger, at most an eighth of a mebibyte, so that no object becomes larger than tfcompile's; what fills up the last
+/// panels takes about as much again.
 fn spare_bytes(module: &Module) -> u64 {
     let all = constant_bytes(module);
     all / 24 + all.saturating_sub(MOST_CODE).min(MOST_SPARE)

@@ -4,9 +4,9 @@
 //! the largest arrays of a transformer, have no memory of their own. Blocks of rows are the chunks.
 //!
 //! Rows are whole, and each element is added up as the three kernels alone do it: the bits are the same.
-use super::contraction::{Axis, Contraction, Held, Nest, Strip, below, merged, numbered, product};
+use super::contraction::{Axis, Contraction, Held, Nest, Strip, below, merged, numbered, one_axis, product};
 use super::element::Elements;
-use super::tile::{Cover, MOST_ROWS, Tile};
+use super::tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use super::{MOST_STACK, each, label, narrow, rows};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
@@ -113,7 +113,8 @@ impl<'a> Scheduler<'a> {
         let step = left_step(comp, first, p)? * comp.array(comp[first].operands[0]).dtype.bytes() as u64;
         let cover = |s: &Sizes, stride: u64| Cover { height: 1, width: s.rows, columns: s.columns, sum: s.sum, stride };
         let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
-        let candidates = products.map(|(i, cover)| self.tiles_in_a_row(comp.array(i).dtype.accumulator(), cover));
+        let candidates =
+            products.map(|(i, cover)| tiles_in_a_row(self.target, comp.array(i).dtype.accumulator(), cover));
         let is_far = made.batch * made.rows * rows.columns * bytes > NEAR_BYTES;
         let saved = (made.rows * rows.columns) as f64 * if is_far { FAR } else { NEAR };
         let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
@@ -317,11 +318,6 @@ fn left_step(comp: &Computation, id: InstId, d: &DotDims) -> Option<u64> {
 fn is_narrow(comp: &Computation, id: InstId, columns: u64) -> bool {
     let right = comp[id].operands[1];
     columns <= narrow::MOST_COLUMNS && matches!(comp[right].op, Op::Constant(Literal::Array(_)))
-}
-
-/// `rows` as one axis, if there is none.
-fn one_axis(rows: Vec<Axis>) -> Vec<Axis> {
-    if rows.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { rows }
 }
 
 /// `c` with the left side read from a block of rows.

@@ -2,8 +2,9 @@
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
 use super::ahead::Ahead;
 use super::element::Elements;
+use super::inside::Inside;
 use super::pairs::Order;
-use super::tile::{Cover, Part, Tile};
+use super::tile::{Cover, Part, Tile, tiles_in_a_row};
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -81,6 +82,8 @@ pub struct Contraction {
     pub sums_apart: Option<u64>,
     /// What direct sums would take where this is a part of another method.
     pub direct_flops: Option<u64>,
+    /// Where steps of the first loop of the sum are left out: which, by the second loop of rows.
+    pub inside: Option<Inside>,
 }
 
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.
@@ -114,6 +117,11 @@ pub(super) fn merged(axes: &[Axis]) -> Vec<Axis> {
         }
     }
     out
+}
+
+/// `axes` as one axis, if there is none.
+pub(super) fn one_axis(axes: Vec<Axis>) -> Vec<Axis> {
+    if axes.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { axes }
 }
 
 pub(super) fn product(axes: &[Axis]) -> u64 {
@@ -223,8 +231,11 @@ impl<'a> Scheduler<'a> {
         out: &Value,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        if let Some(right) = self.narrow_right(c, scope.comp.array(ids.1).elements()) {
-            return self.narrow(scope, ids, c, &right, place, out, steps);
+        let is_whole = product(&c.rows) * product(&c.columns) == scope.comp.array(ids.1).elements();
+        if let Some(right) = self.narrow_right(c).filter(|_| is_whole) {
+            return self.narrow(scope, ids, out, steps, |s, scope, out, steps| {
+                s.narrow_sums(scope, ids.1, c, &right, place, out, steps)
+            });
         }
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let nest = self.nest(scope, &mut e, ids, c, None, place, out, steps)?;
@@ -260,9 +271,14 @@ impl<'a> Scheduler<'a> {
         // the result is that of the epilogue, whose elements may lie elsewhere
         let path = scope.plan.path[ids.1].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
-        let sum = merged(&c.sum);
+        let sum = match c.inside {
+            // the loop whose steps are left out stays apart, around others
+            Some(_) => [&c.sum[..1], &one_axis(merged(&c.sum[1..]))].concat(),
+            None => merged(&c.sum),
+        };
         let rows = match (strip, c.sums_apart) {
             (Some(_), _) => c.rows.clone(),
+            _ if c.inside.is_some() => c.rows.clone(),
             (None, Some(_)) => merged(&c.rows),
             (None, None) => self.row_axes(scope, ids, c, place, out)?,
         };
@@ -277,8 +293,12 @@ impl<'a> Scheduler<'a> {
         let (form, tile) = match strip {
             Some(strip) => (strip.form.clone().unwrap_or_default(), strip.tile),
             None => {
-                let form = self.form(c.dtype.accumulator(), cover, product(&rows), product(&c.batch));
-                let tile = self.tile(c.dtype.accumulator(), cover, &form);
+                let dtype = c.dtype.accumulator();
+                let form = self.form(dtype, cover, product(&rows), product(&c.batch));
+                let tile = match c.inside {
+                    Some(_) => self.chosen_of(tiles_in_a_row(self.target, dtype, cover), dtype, &form),
+                    None => self.tile(dtype, cover, &form),
+                };
                 (form, tile)
             }
         };
@@ -345,6 +365,7 @@ impl<'a> Scheduler<'a> {
                     columns: column.count,
                     lanes: tile.lanes,
                     looped,
+                    inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
                     ..part
                 };
                 let inside = self.tile_body(scope, e, ids, c, &sum, part, place, out)?;
@@ -355,7 +376,13 @@ impl<'a> Scheduler<'a> {
         if strip.is_none_or(|s| s.form.is_some()) {
             e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
         }
-        e.k.flops += 2 * k * n * product(&rows) * product(&c.batch);
+        let all = product(&rows) * product(&c.batch);
+        e.k.flops += 2
+            * n
+            * c.inside.map_or(k * all, |inside| {
+                let (high, taps) = (rows[1].extent, sum[0].extent);
+                inside.pairs(high, taps) * (k / taps) * (all / high)
+            });
         e.k.direct_flops = c.direct_flops;
         let moved = product(&rows) * (k + n) * size;
         let in_bands =
@@ -403,11 +430,8 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Vec<Axis>> {
         let apart: Vec<Axis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
         let rows = merged(&c.rows);
-        if rows.is_empty() {
-            return Ok(vec![Axis { extent: 1, a: 0, b: 0 }]);
-        }
         if rows.len() == apart.len() {
-            return Ok(rows);
+            return Ok(one_axis(rows));
         }
         let mut e = Elements::new(id, String::new());
         let at: Vec<VarId> = rows.iter().map(|x| e.k.var(x.extent)).collect();

@@ -35,6 +35,13 @@ pub(super) fn by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
         && minor(d.output_feature, result)
 }
 
+/// Each phase along one axis with each along the others.
+fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
+    phases.iter().rev().fold(vec![vec![]], |all, along| {
+        all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
+    })
+}
+
 impl<'a> Scheduler<'a> {
     /// `id` is the convolution itself or its epilogue.
     pub(super) fn convolution(
@@ -85,39 +92,27 @@ impl<'a> Scheduler<'a> {
             let axes = d.output_spatial.iter().zip(&d.window);
             axes.map(|(&axis, w)| vec![Phase::only(result.dims[axis], w.size)]).collect()
         });
-        let combinations: usize = phases.iter().map(Vec::len).product();
-        for number in 0..combinations {
-            let mut rest = number;
-            let chosen = phases.iter().map(|all| {
-                let phase = all[rest % all.len()];
-                rest /= all.len();
-                phase
+        let parts: Vec<(Vec<Phase>, u64)> =
+            together(&phases).into_iter().flat_map(|phases| (0..group).map(move |g| (phases.clone(), g))).collect();
+        let each = |s: &mut Self, scope: &mut Scope<'a>, then: Then<'_, 'a>| -> Result<()> {
+            parts.iter().try_for_each(|(phases, group)| {
+                s.as_contraction(scope, anchor, d, (left, &at), &right, (phases, *group), then)
+            })
+        };
+        let mut is_narrow = parts.len() > 1;
+        each(self, scope, &mut |s, _, c, _| {
+            is_narrow &= s.narrow_right(c).is_some();
+            Ok(())
+        })?;
+        if is_narrow {
+            return self.narrow(scope, (id, anchor), out, steps, |s, scope, out, steps| {
+                each(s, scope, &mut |s, scope, c, place| match s.narrow_right(c) {
+                    Some(right) => s.narrow_sums(scope, anchor, c, &right, place, out, steps),
+                    None => Ok(()),
+                })
             });
-            let chosen: Vec<Phase> = chosen.collect();
-            for g in 0..group {
-                self.phase(scope, (id, anchor), d, (left, &at), &right, (&chosen, g), out, steps)?;
-            }
         }
-        Ok(())
-    }
-
-    /// The results of one phase along each axis in one group.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
-    fn phase(
-        &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        d: &ConvDims,
-        (left, input): (BufId, &Layout),
-        right: &Right,
-        (phases, group): (&[Phase], u64),
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let part = (phases, group);
-        self.as_contraction(scope, anchor, d, (left, input), right, part, &mut |s, scope, c, place| {
-            s.contraction(scope, (id, anchor), c, place, out, steps)
-        })
+        each(self, scope, &mut |s, scope, c, place| s.contraction(scope, (id, anchor), c, place, out, steps))
     }
 
     /// Hands one phase along each axis in one group on to `then` as a contraction.
@@ -149,6 +144,12 @@ impl<'a> Scheduler<'a> {
             sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: step * p.step as i64 });
         }
         sum.push(Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 });
+        // which row is read comes from both loops together
+        let inside = super::inside(comp, anchor, d, self.target).map(|inside| {
+            let (inside, first) = inside.lying(xs[d.input_spatial[0]]);
+            (a0, rows[1].a, sum[0].a) = (a0 + first, 0, 0);
+            inside
+        });
         let row_dims: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let total: u64 = row_dims.iter().product();
         let rank = result.rank();
@@ -175,6 +176,7 @@ impl<'a> Scheduler<'a> {
             first_column: group * per_group,
             sums_apart: None,
             direct_flops: None,
+            inside,
         };
         then(self, scope, &c, &place)
     }

@@ -81,6 +81,7 @@ impl<'a> Scheduler<'a> {
             first_column: 0,
             sums_apart: None,
             direct_flops: None,
+            inside: None,
         };
         Ok(Product { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }

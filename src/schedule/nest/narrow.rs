@@ -39,8 +39,8 @@ struct Columns {
 }
 
 impl<'a> Scheduler<'a> {
-    /// Whether `c`, the whole of its instruction, is better taken this way; then its right side.
-    pub(super) fn narrow_right(&self, c: &Contraction, elements: u64) -> Option<Tensor> {
+    /// Whether `c` is better taken this way; then its right side.
+    pub(super) fn narrow_right(&self, c: &Contraction) -> Option<Tensor> {
         let sum = merged(&c.sum);
         let (n, last) = (product(&c.columns), sum.last()?);
         let Right::Constant(right) = &c.right else { return None };
@@ -48,36 +48,39 @@ impl<'a> Scheduler<'a> {
             && self.program.buffers[c.left].dtype == c.dtype
             && c.dtype.accumulator() == c.dtype
             && c.dtype.is_float();
-        let whole = product(&c.batch) == 1 && product(&c.rows) * n == elements;
         let lanes = along(last.extent, self.lanes(c.dtype));
         // Columns that fill vectors as wide as those along the sum are taken as they are.
         let fits = n <= MOST_COLUMNS && n % lanes != 0 && last.a == 1 && last.extent >= self.lanes(c.dtype) / 2;
-        (plain && whole && fits && product(&sum) >= FEWEST_TERMS).then(|| right.clone())
+        (plain && product(&c.batch) == 1 && fits && product(&sum) >= FEWEST_TERMS).then(|| right.clone())
     }
 
-    /// The sums, then the epilogue in a kernel of its own.
+    /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
     pub(super) fn narrow(
         &mut self,
         scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
-        c: &Contraction,
-        right: &Tensor,
-        place: Coordinates<'_>,
         out: &Value,
         steps: &mut Vec<Step>,
+        make: impl FnOnce(&mut Self, &mut Scope<'a>, &Value, &mut Vec<Step>) -> Result<()>,
     ) -> Result<()> {
         if id == anchor {
-            return self.narrow_sums(scope, anchor, c, right, place, out, steps);
+            return make(self, scope, out, steps);
         }
-        let sums = self.fresh(&scope.comp[anchor].shape);
-        self.narrow_sums(scope, anchor, c, right, place, &sums, steps)?;
+        // where nothing else is read from there, the result is written over its sums
+        let (sum, result) = (scope.comp.array(anchor), scope.comp.array(id));
+        let alike = sum == result && out.layout.is_none() && scope.plan.path[anchor].is_empty();
+        let sources = self.sources(scope, &scope.comp[id].operands);
+        let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
+        let sums = if is_over { out.clone() } else { self.fresh(&scope.comp[anchor].shape) };
+        make(self, scope, &sums, steps)?;
         scope.values.insert(anchor, sums);
         scope.plan.fate[anchor] = Fate::Materialised;
         scope.plan.anchor[id] = None;
         self.pointwise(scope, id, out, steps)
     }
 
-    fn narrow_sums(
+    /// The sums of `c`.
+    pub(super) fn narrow_sums(
         &mut self,
         scope: &mut Scope<'a>,
         anchor: InstId,

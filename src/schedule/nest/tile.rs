@@ -3,6 +3,7 @@
 use super::ahead::Ahead;
 use super::contraction::{Axis, Contraction, Coordinates, product};
 use super::element::Elements;
+use super::inside::OfRow;
 use super::pairs::{Order, load_right, pair_loops};
 use super::{convert, each};
 use crate::diag::{Error, Result};
@@ -11,7 +12,7 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, V
 use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::target::{Choice, Trial};
+use crate::target::{Choice, Target, Trial};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
@@ -131,6 +132,8 @@ pub struct Part {
     pub near: Option<(Index, u64)>,
     /// Whether the epilogue is so long that it stands there once, in loops over the tile.
     pub looped: bool,
+    /// Which rows of taps read the operand, where those on the padding are left out.
+    pub inside: Option<OfRow>,
 }
 
 impl Default for Part {
@@ -153,6 +156,7 @@ impl Default for Part {
             moved: zero(),
             near: None,
             looped: false,
+            inside: None,
         }
     }
 }
@@ -169,7 +173,11 @@ impl<'a> Scheduler<'a> {
 
     /// The tile with the least predicted time, unless another was measured to be better, or is to be measured.
     pub(super) fn tile(&self, dtype: DType, cover: Cover, form: &str) -> Tile {
-        let mut all = self.tiles(dtype, cover);
+        self.chosen_of(tiles(self.target, dtype, cover), dtype, form)
+    }
+
+    /// The same of some tiles.
+    pub(super) fn chosen_of(&self, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
         let tuning = &self.target.tuning;
         if let Some(row) = tuning.rows.get(form) {
             // a tile that is none of them was chosen by another version
@@ -190,77 +198,11 @@ impl<'a> Scheduler<'a> {
 
     /// The predicted time of the best tiles, in cycles.
     pub(super) fn predicted(&self, dtype: DType, cover: Cover) -> f64 {
-        self.tiles(dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
-    }
-
-    /// The tiles along one axis of rows, with their predicted times.
-    pub(super) fn tiles_in_a_row(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
-        self.tiles(dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
-    }
-
-    /// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
-    /// cycles to begin and end.
-    fn tiles(&self, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
-        let mut all = Vec::new();
-        // panels of few columns hold no more than those
-        let mut lanes = self.lanes(dtype).min(cover.columns.next_power_of_two());
-        let (least, most) = if self.is_pair(dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
-        while lanes >= least {
-            for vectors in 1..=cover.most_vectors(lanes).min(most) {
-                // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
-                // A product that is added by another instruction needs registers of its own.
-                let apart = if self.target.fma { 0 } else { 4 };
-                let room = self.target.vector_registers.min(31) - apart;
-                // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
-                // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
-                // tempts it to keep the rows.
-                let early = |rows: u64| match (rows, vectors) {
-                    (1, _) => 2 + apart / 2,
-                    (_, 1) if room <= 16 => 8,
-                    _ if apart > 0 => 2 * vectors,
-                    _ if room <= 16 => vectors + 1,
-                    _ => 2 * vectors,
-                };
-                // Where the last vector is a narrower one, LLVM gives its sums other registers at each step, and with 20 sums in
-                // 32 registers it spills them.
-                let rest = cover.columns % (vectors * lanes);
-                let mixed = if is_mixed(rest, lanes) { rest.div_ceil(lanes) } else { 0 };
-                let fits = |rows: u64| {
-                    rows * vectors + early(rows) <= room && rows * mixed <= room / 2 + 1 && rows <= MOST_ROWS
-                };
-                for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
-                    for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
-                        if high > 1 && wide != cover.width {
-                            break;
-                        }
-                        let tile = Tile { high, wide, vectors, lanes };
-                        all.push((cost(tile, cover, dtype.bytes() as u64, self.micro_ops(dtype)), tile));
-                    }
-                }
-            }
-            lanes /= 2;
-        }
-        all
-    }
-
-    /// Whether the columns are one whole vector of AVX-512 and a narrower one, which are better two panels: beside one another 8
-    /// rows of them, or of three half vectors, take 13.8 and 12.9 cycles a term where 12 are enough, apart 12 rows 19 of 18, so
-    /// that products of 17, 22 and 24 columns are 7 to 9 % faster. With two whole vectors before the narrower one nothing is lost.
-    fn is_pair(&self, dtype: DType, cover: Cover) -> bool {
-        let lanes = self.lanes(dtype);
-        let several = cover.height * cover.width > 1;
-        let is_wide = self.target.level() == crate::target::Level::Avx512 && lanes > 1;
-        is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
-    }
-
-    /// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.
-    fn micro_ops(&self, dtype: DType) -> Option<f64> {
-        let narrow = self.target.level() == crate::target::Level::Neon && dtype.is_float();
-        narrow.then_some(3.0)
+        tiles(self.target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
     }
 
     /// One tile: clear, sum, epilogue, store.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    #[expect(clippy::too_many_arguments, reason = "what a tile is, in one place")]
     pub(super) fn tile_body(
         &mut self,
         scope: &mut Scope<'a>,
@@ -365,6 +307,71 @@ impl<'a> Scheduler<'a> {
         }
         Ok(body)
     }
+}
+
+/// The tiles along one axis of rows, with their predicted times.
+pub(super) fn tiles_in_a_row(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+    tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
+}
+
+/// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
+/// cycles to begin and end.
+pub(super) fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+    let mut all = Vec::new();
+    // panels of few columns hold no more than those
+    let mut lanes = target.lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
+    let (least, most) = if is_pair(target, dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
+    while lanes >= least {
+        for vectors in 1..=cover.most_vectors(lanes).min(most) {
+            // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
+            // A product that is added by another instruction needs registers of its own.
+            let apart = if target.fma { 0 } else { 4 };
+            let room = target.vector_registers.min(31) - apart;
+            // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
+            // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
+            // tempts it to keep the rows.
+            let early = |rows: u64| match (rows, vectors) {
+                (1, _) => 2 + apart / 2,
+                (_, 1) if room <= 16 => 8,
+                _ if apart > 0 => 2 * vectors,
+                _ if room <= 16 => vectors + 1,
+                _ => 2 * vectors,
+            };
+            // Where the last vector is a narrower one, LLVM gives its sums other registers at each step, and with 20 sums in
+            // 32 registers it spills them.
+            let rest = cover.columns % (vectors * lanes);
+            let mixed = if is_mixed(rest, lanes) { rest.div_ceil(lanes) } else { 0 };
+            let fits =
+                |rows: u64| rows * vectors + early(rows) <= room && rows * mixed <= room / 2 + 1 && rows <= MOST_ROWS;
+            for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
+                for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
+                    if high > 1 && wide != cover.width {
+                        break;
+                    }
+                    let tile = Tile { high, wide, vectors, lanes };
+                    all.push((cost(tile, cover, dtype.bytes() as u64, micro_ops(target, dtype)), tile));
+                }
+            }
+        }
+        lanes /= 2;
+    }
+    all
+}
+
+/// Whether the columns are one whole vector of AVX-512 and a narrower one, which are better two panels: beside one another 8
+/// rows of them, or of three half vectors, take 13.8 and 12.9 cycles a term where 12 are enough, apart 12 rows 19 of 18, so
+/// that products of 17, 22 and 24 columns are 7 to 9 % faster. With two whole vectors before the narrower one nothing is lost.
+fn is_pair(target: &Target, dtype: DType, cover: Cover) -> bool {
+    let lanes = target.lanes(dtype.bytes() as u64);
+    let several = cover.height * cover.width > 1;
+    let is_wide = target.level() == crate::target::Level::Avx512 && lanes > 1;
+    is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
+}
+
+/// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.
+fn micro_ops(target: &Target, dtype: DType) -> Option<f64> {
+    let narrow = target.level() == crate::target::Level::Neon && dtype.is_float();
+    narrow.then_some(3.0)
 }
 
 /// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
@@ -637,7 +644,12 @@ fn sum_loops(
         [.., last] => last.extent,
     };
     let unroll = (2..=3).find(|u| innermost % u == 0).unwrap_or(1);
-    let (loops, a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
+    let (loops, mut a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
+    let of_row = part.inside.as_ref().zip(loops.first());
+    let read = of_row.map(|(of_row, &v)| of_row.read(&e.k, &start.add(&Index::var(v))));
+    if let Some((_, row)) = &read {
+        a = a.add(row);
+    }
     let last_step = sum.last().map_or(0, |x| x.a);
     let mut inside = Vec::new();
     for u in 0..unroll {
@@ -674,7 +686,10 @@ fn sum_loops(
         }
     }
     let mut inside = in_vectors(bands, inside);
-    for &v in loops.iter().rev() {
+    for (number, &v) in loops.iter().enumerate().rev() {
+        if let (0, Some((is_inside, _))) = (number, &read) {
+            inside = vec![Stmt::If { cond: e.k.expr(is_inside.clone()), body: inside }];
+        }
         inside = vec![each(v, LoopKind::Seq, inside)];
     }
     inside

@@ -411,6 +411,7 @@ fn products(w: &Winograd, tiles: u64, right: Right, (left, of_inputs): (BufId, u
         first_column: 0,
         sums_apart: Some(of_sums),
         direct_flops: Some(w.direct_flops()),
+        inside: None,
     }
 }
 

@@ -496,5 +496,6 @@ fn products(
         first_column: 0,
         sums_apart: Some(of_sums),
         direct_flops: Some(w.direct_flops()),
+        inside: None,
     }
 }
