@@ -377,12 +377,11 @@ impl<'a> Scheduler<'a> {
             e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
         }
         let all = product(&rows) * product(&c.batch);
-        e.k.flops += 2
-            * n
-            * c.inside.map_or(k * all, |inside| {
-                let (high, taps) = (rows[1].extent, sum[0].extent);
-                inside.pairs(high, taps) * (k / taps) * (all / high)
-            });
+        let terms = match c.inside {
+            Some(inside) => inside.pairs(rows[1].extent, sum[0].extent) * (all / rows[1].extent) * (k / sum[0].extent),
+            None => all * k,
+        };
+        e.k.flops += 2 * n * terms;
         e.k.direct_flops = c.direct_flops;
         let moved = product(&rows) * (k + n) * size;
         let in_bands =
