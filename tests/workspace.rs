@@ -112,25 +112,24 @@ fn a_plane_with_margins_is_made_and_read_in_halves() {
     assert!(workspace(&body) < plane, "{} of {plane}", workspace(&body));
 }
 
+/// A square plane that a square window with padding reads, which leaves its size, for so many channels.
+fn read_by_a_window(n: u64, channels: u64, size: u64, columns: u64) -> String {
+    let pad = size / 2;
+    format!(
+        "x = f32[1,{n},{n},{channels}] parameter(0)\nn = f32[1,{n},{n},{channels}] tanh(x)\n{}\n\
+         c = f32[1,{n},{n},{columns}] convolution(n, w), window={{size={size}x{size} pad={pad}_{pad}x{pad}_{pad}}}, dim_labels=b01f_01io->b01f\n\
+         ROOT r = f32[1,{n},{n},{columns}] tanh(c)",
+        constant("w", &[size, size, channels, columns])
+    )
+}
+
 #[test]
 fn what_is_after_a_row_is_what_is_before_the_next_one() {
-    let body = format!(
-        "x = f32[1,16,16,16] parameter(0)\nn = f32[1,16,16,16] tanh(x)\n{}\n\
-         c = f32[1,16,16,8] convolution(n, w), window={{size=3x3 pad=1_1x1_1}}, dim_labels=b01f_01io->b01f\n\
-         ROOT r = f32[1,16,16,8] tanh(c)",
-        constant("w", &[3, 3, 16, 8])
-    );
     // the sums lie where the result will
-    assert_eq!(workspace(&body), 4 * 16 * (18 * 17 + 1));
+    assert_eq!(workspace(&read_by_a_window(16, 16, 3, 8)), 4 * 16 * (18 * 17 + 1));
 }
 
 #[test]
 fn a_low_plane_has_no_rows_of_zeros() {
-    let body = format!(
-        "x = f32[1,7,7,64] parameter(0)\nn = f32[1,7,7,64] tanh(x)\n{}\n\
-         c = f32[1,7,7,24] convolution(n, w), window={{size=5x5 pad=2_2x2_2}}, dim_labels=b01f_01io->b01f\n\
-         ROOT r = f32[1,7,7,24] tanh(c)",
-        constant("w", &[5, 5, 64, 24])
-    );
-    assert_eq!(workspace(&body), 4 * 64 * (7 * 9 + 2));
+    assert_eq!(workspace(&read_by_a_window(7, 64, 5, 24)), 4 * 64 * (7 * 9 + 2));
 }

@@ -99,11 +99,14 @@ impl<'a> Scheduler<'a> {
                 s.as_contraction(scope, anchor, d, (left, &at), &right, (phases, *group), then)
             })
         };
+        // one alone is asked when it is made
         let mut is_narrow = parts.len() > 1;
-        each(self, scope, &mut |s, _, c, _| {
-            is_narrow &= s.narrow_right(c).is_some();
-            Ok(())
-        })?;
+        if is_narrow {
+            each(self, scope, &mut |s, _, c, _| {
+                is_narrow &= s.narrow_right(c).is_some();
+                Ok(())
+            })?;
+        }
         if is_narrow {
             return self.narrow(scope, (id, anchor), out, steps, |s, scope, out, steps| {
                 each(s, scope, &mut |s, scope, c, place| match s.narrow_right(c) {
