@@ -3,10 +3,14 @@
 //! sums from register to register, one in eight products may have a vector there.
 //!
 //! `TFAOT_LOOPS=FOLDER` writes the loops there, for `llvm-mca`.
+mod common;
+
+use common::formula::Lines;
 use std::path::Path;
 use tfaot::codegen::{self, Text};
 use tfaot::compile;
 use tfaot::hlo::text;
+use tfaot::scalar::formula;
 use tfaot::target::Target;
 
 const TARGETS: &[(&str, &str)] = &[
@@ -19,6 +23,9 @@ const TARGETS: &[(&str, &str)] = &[
 
 /// Fewest multiply-adds of a loop that is looked at: less is an edge.
 const FEWEST: usize = 6;
+
+/// The case whose epilogue stands in a loop of its own.
+const LONG: &str = "long epilogue";
 
 /// A loop without another in it.
 struct Loop {
@@ -87,6 +94,16 @@ fn convolution(size: u64, window: u64, stride: u64, cin: u64, cout: u64) -> Stri
     )
 }
 
+/// x·erfc(x) of a product, so long that it stands in a loop of its own.
+fn long_epilogue() -> String {
+    let (erfc, y) = Lines::of("f32[197,768]", formula::erfc);
+    format!(
+        "HloModule m\nENTRY e {{\n  a = f32[197,192] parameter(0)\n  w = f32[192,768] parameter(1)\n  \
+         x = f32[197,768] dot(a, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n{erfc}  \
+         ROOT m = f32[197,768] multiply(x, {y})\n}}\n"
+    )
+}
+
 #[test]
 fn no_vector_goes_to_the_stack() {
     let cases = [
@@ -100,6 +117,7 @@ fn no_vector_goes_to_the_stack() {
         ("window", convolution(14, 3, 1, 32, 20)),
         ("strided", convolution(56, 3, 2, 64, 128)),
         ("first", convolution(112, 7, 2, 3, 64)),
+        (LONG, long_epilogue()),
     ];
     let mut wrong = Vec::new();
     for (triple, cpu) in TARGETS {
@@ -111,7 +129,9 @@ fn no_vector_goes_to_the_stack() {
             let assembly = codegen::print(&program, &target, Text::Assembly).expect("assembly");
             for (i, found) in loops(&assembly).into_iter().filter(|l| l.products() >= FEWEST).enumerate() {
                 seen += 1;
-                let most = if target.fma { 0 } else { found.products() / 8 };
+                // a loop of its own for the epilogue may have some of its constants there
+                let strict = target.fma && *name != LONG;
+                let most = if strict { 0 } else { found.products() / 8 };
                 if found.spills() > most {
                     wrong.push(format!(
                         "{cpu}, {name}, {}: {} of {} products",

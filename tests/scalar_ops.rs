@@ -3,12 +3,13 @@
 //! machine's processor, one of a choice of types for older ones and for AArch64 under an emulator.
 mod common;
 
+use common::formula::Lines;
 use common::{path, program, random::Random, said};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 use tfaot::codegen::Launches;
-use tfaot::scalar::{CompareKind, Direction, PLAIN_OPS, ScalarOp, eval};
+use tfaot::scalar::{CompareKind, Direction, PLAIN_OPS, ScalarOp, eval, formula};
 use tfaot::target::Target;
 use tfaot::tensor::{DTYPES, DType, DTypeClass, Tensor};
 
@@ -383,5 +384,45 @@ fn swish() {
         let want = (f64::from(x) / (1.0 + (-f64::from(x)).exp())) as f32;
         let near = f64::from(got - want).abs() <= 4.0 * f64::from(f32::EPSILON) * f64::from(want).abs() + 1e-35;
         assert!(got == want || near || got.is_nan() && want.is_nan(), "swish of {x:e} is {got:e} instead of {want:e}");
+    }
+}
+
+/// erfc(x) of an f64: up to 2.5 by erf's series, whose terms are below 150 there, beyond by a continued fraction.
+fn erfc_of(x: f64) -> f64 {
+    if x.abs() <= 2.5 {
+        let (mut term, mut sum) = (x, x);
+        for k in 1..80 {
+            term *= -x * x / f64::from(k);
+            sum += term / f64::from(2 * k + 1);
+        }
+        return 1.0 - sum * std::f64::consts::FRAC_2_SQRT_PI;
+    }
+    let below = (1..=100).rev().fold(x.abs(), |below, k| x.abs() + f64::from(k) / 2.0 / below);
+    let far = (-x * x).exp() / std::f64::consts::PI.sqrt() / below;
+    if x < 0.0 { 2.0 - far } else { far }
+}
+
+/// The formula of erfc, which code generation has a shorter way for, on the best and on older instruction sets: right to 8 units
+/// in the last place and what rounding x² costs, wherever it is a normal number.
+#[test]
+fn erfc() {
+    const N: usize = 6008;
+    let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0, -0.0, 1e-38];
+    let xs: Vec<f32> = special.into_iter().chain((-3000..3000).map(|i| i as f32 * 0.003_713)).collect();
+    let (lines, root) = Lines::of("f32[6008]", formula::erfc);
+    let text = format!(
+        "HloModule m\n\nENTRY e {{\n  x = f32[{N}] parameter(0)\n{lines}  ROOT y = f32[{N}] copy({root})\n}}\n"
+    );
+    for machine in [Machine::here(None), Machine::here(Some("x86-64")), Machine::aarch64()].into_iter().flatten() {
+        let results = machine.run(&text, &[Tensor::of(&[N as u64], &xs)]);
+        for (&x, bytes) in xs.iter().zip(results[0].chunks_exact(4)) {
+            let got = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            let (wide, cpu) = (f64::from(x), &machine.target.cpu);
+            let want = if wide.abs() > 11.0 { 1.0 - wide.signum() } else { erfc_of(wide) };
+            let bound =
+                (8.0 + (wide * wide).min(121.0)) * f64::from(f32::EPSILON) * want + f64::from(f32::MIN_POSITIVE);
+            let near = (f64::from(got) - want).abs() <= bound;
+            assert!(near || got.is_nan() && x.is_nan(), "{cpu}: erfc of {x:e} is {got:e} instead of {want:e}");
+        }
     }
 }

@@ -1,9 +1,8 @@
 //! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
 use super::value::{self, Val, value_type};
-use super::{convert, math, scalar};
+use super::{convert, idioms, math, scalar};
 use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
 use crate::target::{PairSums, Target};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -289,6 +288,11 @@ impl<'a> Function<'a> {
                 self.line(&format!("call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)"));
                 Ok(())
             }
+            Stmt::Release => {
+                let all = self.target.vector_names().map(|name| format!("~{{{name}}}")).collect::<Vec<_>>();
+                self.line(&format!("call void asm sideeffect \"\", \"{}\"()", all.join(",")));
+                Ok(())
+            }
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(*value)?;
                 let info = self.kernel.regs[*reg];
@@ -507,16 +511,6 @@ impl<'a> Function<'a> {
         index.coefficient(lane, &|e| self.varies(e))
     }
 
-    /// x, where this is the f32 product x·logistic(x), which is one quotient.
-    fn swish_of(&self, op: ScalarOp, args: &[ExprId], dtype: DType) -> Option<ExprId> {
-        let (ScalarOp::Multiply, &[a, b], DType::F32) = (op, args, dtype) else { return None };
-        let is_logistic_of = |y: ExprId, x: ExprId| matches!(&self.kernel.exprs[y], Expr::Op(ScalarOp::Logistic, of, _) if of[..] == [x]);
-        if is_logistic_of(b, a) {
-            return Some(a);
-        }
-        is_logistic_of(a, b).then_some(b)
-    }
-
     /// The value of an expression: one for all lanes, or one a lane.
     pub fn eval(&mut self, id: ExprId) -> Result<Val> {
         if let Some(v) = self.memo.get(&id) {
@@ -532,10 +526,10 @@ impl<'a> Function<'a> {
                 let [x, y, z] = values;
                 self.pair_sum(*sums, &x?, &y?, &z?)?
             }
-            Expr::Op(op, args, dtype) => {
-                if let Some(x) = self.swish_of(*op, args, *dtype) {
+            Expr::Op(op, args, _) => {
+                if let Some((idiom, x)) = idioms::shorter(kernel, math::is_table(self), *op, args) {
                     let x = self.eval(x)?;
-                    let value = math::swish(self, &x);
+                    let value = idiom(self, &x);
                     self.memo.insert(id, value.clone());
                     return Ok(value);
                 }

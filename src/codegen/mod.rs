@@ -5,6 +5,7 @@ mod convert;
 mod elf;
 mod float;
 mod function;
+mod idioms;
 mod integer;
 mod llvm;
 mod math;

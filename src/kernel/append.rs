@@ -103,6 +103,7 @@ impl Numbers {
                 Stmt::Store { buf: *buf, index: self.index(index), value: self.id(*value) }
             }
             Stmt::Prefetch { buf, index } => Stmt::Prefetch { buf: *buf, index: self.index(index) },
+            Stmt::Release => Stmt::Release,
             Stmt::Set { reg, at, value } => {
                 Stmt::Set { reg: self.reg(*reg), at: self.index(at), value: self.id(*value) }
             }

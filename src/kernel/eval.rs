@@ -150,7 +150,7 @@ impl Machine<'_> {
                 }
                 Ok(())
             }
-            Stmt::Prefetch { .. } => Ok(()),
+            Stmt::Prefetch { .. } | Stmt::Release => Ok(()),
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(f, *value)?;
                 let at = self.at(f, at, 0)?;

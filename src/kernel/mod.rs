@@ -108,6 +108,9 @@ pub enum Stmt {
         /// This element.
         index: Index,
     },
+    /// No vector stays in a register from before to behind this: what follows makes its constants itself, rather than that they
+    /// take registers which loops before it need.
+    Release,
     /// Writes a register; `at` is a constant once loops are unrolled.
     Set {
         /// The register array.
@@ -354,7 +357,7 @@ fn stores<'k>(all: &'k [Stmt], out: &mut Vec<(BufId, &'k Index)>) {
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
                 stores(body, out)
             }
-            Stmt::Set { .. } | Stmt::Prefetch { .. } => {}
+            Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
         }
     }
 }

@@ -27,7 +27,7 @@ impl Kernel {
                 values[*var] = self.index_at(value, values)?;
                 self.first_store(body, buf, values)
             }
-            Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Prefetch { .. } => None,
+            Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => None,
         })
     }
 

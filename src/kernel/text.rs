@@ -66,6 +66,9 @@ fn stmts(out: &mut String, k: &Kernel, all: &[Stmt], depth: usize) {
             Stmt::Prefetch { buf, index: at } => {
                 let _ = writeln!(out, "{pad}prefetch b{}[{}]", buf.0, index(k, at));
             }
+            Stmt::Release => {
+                let _ = writeln!(out, "{pad}release");
+            }
             Stmt::Set { reg, at, value } => {
                 let _ = writeln!(out, "{pad}r{}[{}] = {}", reg.0, index(k, at), expr(k, *value));
             }

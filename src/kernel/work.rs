@@ -108,7 +108,7 @@ impl Count<'_> {
                 self.access(*buf, times);
                 times.saturating_mul(1 + self.expression(*value, times))
             }
-            Stmt::Prefetch { .. } => 0,
+            Stmt::Prefetch { .. } | Stmt::Release => 0,
             Stmt::Set { value, .. } => times.saturating_mul(self.expression(*value, times)),
             Stmt::Let { body, .. } | Stmt::While { body, .. } => self.statements(body, times),
             Stmt::If { cond, body } => {

@@ -1,5 +1,6 @@
 //! Pointwise meaning: one enum, [`ScalarOp`], with one reference ([`eval`]) and one emitter (`codegen/scalar.rs`).
 pub mod eval;
+pub mod formula;
 mod op;
 pub mod small_float;
 pub mod sums;

@@ -130,6 +130,16 @@ impl Target {
     pub fn lanes(&self, element_bytes: u64) -> u64 {
         (self.vector_bits / 8 / element_bytes.max(1)).max(1)
     }
+    /// LLVM's names of the vector registers.
+    pub fn vector_names(&self) -> impl Iterator<Item = String> + use<> {
+        let kind = match self.level() {
+            Level::Sse2 => "xmm",
+            Level::Avx2 => "ymm",
+            Level::Avx512 => "zmm",
+            Level::Neon => "v",
+        };
+        (0..self.vector_registers).map(move |number| format!("{kind}{number}"))
+    }
     /// LLVM's name of the oldest processor that has what [`Self::level`] promises: code is made for it and tuned for `cpu`,
     /// so that [`Self::asks`] has all that the code needs.
     pub fn code_cpu(&self) -> &str {

@@ -1,5 +1,6 @@
 //! What several test files share: the binary, a scratch folder, npz files, tolerances.
 #![allow(dead_code, reason = "each test file is a crate of its own and uses its part")]
+pub mod formula;
 pub mod random;
 pub mod tolerance;
 

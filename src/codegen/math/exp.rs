@@ -3,6 +3,7 @@ use super::super::float::{fma, number, round};
 use super::super::function::Function;
 use super::super::scalar::{bits, fcmp, reinterpret, select, two};
 use super::super::value::Val;
+use super::table::is_table;
 use super::{add, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sixteenths, sub};
 use crate::scalar::ScalarOp;
 use crate::target::Level;
@@ -177,7 +178,7 @@ fn one_and_exp(f: &mut Function, x: &Val) -> Val {
     let most = number(x, 87.0);
     let over = fcmp(f, "ogt", x, &most);
     let limited = select(f, &over, &most, x);
-    if sixteenths::is_table(f) {
+    if is_table(f) {
         let whole = fma(f, &limited, &number(x, -16.0 * std::f64::consts::LOG2_E), &number(x, sixteenths::WHOLE));
         let most = number(x, sixteenths::WHOLE + 16.0 * 127.0 + 15.0);
         let over = fcmp(f, "ogt", &whole, &most);

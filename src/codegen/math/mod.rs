@@ -1,17 +1,19 @@
 //! Elementary functions over vectors, of our own: no library.
 //!
-//! f32 `exp`, `logistic`, `tanh`, `erf` work in f32 (bounds: 1.1, 2.5, 2.5, 2.4 ulp; coefficients are minimax fits over the
-//! reduced range). The other f32 functions are the f64 ones, rounded. f64 works on reduced arguments with Taylor, atanh
-//! and Chebyshev series to the order where the remainder is below 2^-53 of the result. Bounds in f64: `exp`, `expm1`,
+//! f32 `exp`, `logistic`, `tanh`, `erf` work in f32 (bounds: 1.1, 2.5, 2.5, 2.5 ulp; coefficients are minimax fits over the
+//! reduced range, or of pieces). The other f32 functions are the f64 ones, rounded. f64 works on reduced arguments with Taylor,
+//! atanh and Chebyshev series to the order where the remainder is below 2^-53 of the result. Bounds in f64: `exp`, `expm1`,
 //! `log`, `log1p`, `sin`, `cos`, `cbrt`, `erf`, `atan2` 4 ulp, `tanh`, `logistic`, `tan` 6 ulp, `power` 12 ulp; `remainder`
 //! is exact. Rare arguments (a remainder of numbers far apart, sines of huge ones) take functions of [`slow`].
 mod angle;
 mod erf;
 mod exp;
 mod log;
+mod pieces;
 mod remainder;
 mod sixteenths;
 mod slow;
+mod table;
 
 use super::float::{fma, number};
 use super::function::Function;
@@ -22,10 +24,12 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 pub use angle::{atan2_f64, cos_f64, sin_f64};
+pub use erf::erfc_f32;
 pub use exp::{exp_f64, expm1_f64, swish};
 pub use log::{log_f64, log1p_f64};
 pub use remainder::remainder;
 pub use slow::helpers;
+pub use table::is_table;
 
 /// A unary function of f32 or f64. Errors: internal, where `op` is none.
 pub fn unary(f: &mut Function, op: ScalarOp, x: &Val) -> Result<Val> {
@@ -122,7 +126,12 @@ fn polynomial(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
 /// The same by Estrin's scheme: neighbours are joined with x, then those with x², and so on, so that few steps wait for one
 /// another.
 fn in_pairs(f: &mut Function, x: &Val, coefficients: &[f64]) -> Val {
-    let mut terms: Vec<Val> = coefficients.iter().map(|&c| number(x, c)).collect();
+    let terms = coefficients.iter().map(|&c| number(x, c)).collect();
+    joined_in_pairs(f, x, terms)
+}
+
+/// The same of coefficients that differ from lane to lane.
+fn joined_in_pairs(f: &mut Function, x: &Val, mut terms: Vec<Val>) -> Val {
     let mut power = x.clone();
     while terms.len() > 1 {
         let mut join = |pair: &[Val]| match pair {

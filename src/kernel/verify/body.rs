@@ -117,6 +117,7 @@ impl<'a> Check<'a> {
                 self.same(self.program.buffers[*buf].dtype, *value, &format!("b{}", buf.0))
             }
             Stmt::Prefetch { index, .. } => self.index(index),
+            Stmt::Release => Ok(()),
             Stmt::Set { reg, at, value } => {
                 self.value(*value)?;
                 self.register(*reg, at)?;

@@ -196,6 +196,7 @@ impl<'k> Walk<'k> {
                     self.out.stores.push((*buf, index));
                     self.stored.insert(*buf);
                 }
+                Stmt::Release => {}
                 Stmt::Prefetch { index, .. } => {
                     let mut from = Vec::new();
                     super::body::for_values(index, &mut |e| from.push(e));

@@ -1,5 +1,6 @@
 //! Formulas over scalars that several ops share.
 use crate::hlo::{Builder, InstId};
+use crate::scalar::formula::{self, Formula};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -161,68 +162,35 @@ pub fn atan(b: &mut Builder, x: InstId) -> InstId {
     b.binary(ScalarOp::Atan2, x, one)
 }
 
-/// Complementary error function: of magnitudes, e^(-x²) times a fit of erfc(x)·e^(x²) in t = 2/(2 + x), whose relative error is
-/// below 4.4e-8 up to 10.2, where erfc(x) is less than the least f32, and 2 minus that below 0; of doubles 1 - erf up to 2 and
-/// a continued fraction beyond.
+/// Complementary error function: in f32 a [formula](formula::erfc), of doubles 1 - erf up to 2 and a continued fraction beyond.
 pub fn erfc(b: &mut Builder, x: InstId) -> InstId {
-    let a = b.unary(ScalarOp::Abs, x);
     if b.dtype(x) == DType::F64 {
+        let a = b.unary(ScalarOp::Abs, x);
         let erf = b.unary(ScalarOp::Erf, x);
         let one = b.full_like(x, 1.0);
         let (near, far) = (b.sub(one, erf), erfc_fraction(b, a));
         let is_far = compare_scalar(b, Direction::Gt, x, 2.0);
         return b.select(is_far, far, near);
     }
-    let fit = erfc_fit(b, a);
-    let two = b.full_like(x, 2.0);
-    let mirrored = b.sub(two, fit);
-    let is_negative = compare_scalar(b, Direction::Lt, x, 0.0);
-    b.select(is_negative, mirrored, fit)
+    formula::erfc(&mut Written { b, like: x }, x)
 }
 
-fn erfc_fit(b: &mut Builder, a: InstId) -> InstId {
-    /// erfc(x)·e^(x²)/t, rising powers of t: the best relative error of this degree.
-    const FIT: [f64; 9] = [
-        0.282_086_038_7,
-        0.282_381_931_3,
-        0.243_055_771_3,
-        0.202_876_067_6,
-        -0.027_071_341_33,
-        0.278_712_147,
-        -0.487_762_11,
-        0.284_845_792_6,
-        -0.059_124_340_19,
-    ];
-    let two = b.full_like(a, 2.0);
-    let below = b.add(two, a);
-    let t = b.div(two, below);
-    let fit = polynomial_in_pairs(b, t, &FIT);
-    let fit = b.mul(t, fit);
-    let square = b.mul(a, a);
-    let minus = b.unary(ScalarOp::Negate, square);
-    let e = b.unary(ScalarOp::Exp, minus);
-    b.mul(fit, e)
+/// A formula as instructions of the shape and type of `like`.
+struct Written<'b> {
+    b: &'b mut Builder,
+    like: InstId,
 }
 
-/// A polynomial of rising powers by Estrin's scheme: neighbours are joined with x, then those with x², and so on. Few of its
-/// steps wait for one another, which is what costs time where many elements are at work at once.
-fn polynomial_in_pairs(b: &mut Builder, x: InstId, coefficients: &[f64]) -> InstId {
-    let mut terms: Vec<InstId> = coefficients.iter().map(|&c| b.full_like(x, c)).collect();
-    let mut power = x;
-    while terms.len() > 1 {
-        let mut join = |pair: &[InstId]| match *pair {
-            [low, high] => {
-                let scaled = b.mul(high, power);
-                b.add(scaled, low)
-            }
-            _ => pair[0],
-        };
-        terms = terms.chunks(2).map(&mut join).collect();
-        if terms.len() > 1 {
-            power = b.mul(power, power);
-        }
+impl Formula for Written<'_> {
+    type Value = InstId;
+
+    fn number(&mut self, value: f64) -> InstId {
+        self.b.full_like(self.like, value)
     }
-    terms.first().copied().unwrap_or(x)
+
+    fn op(&mut self, op: ScalarOp, args: &[InstId]) -> InstId {
+        self.b.elementwise(op, args)
+    }
 }
 
 /// e^(-x²)/sqrt(pi) over x + (1/2)/(x + 1/(x + (3/2)/(x + …))).

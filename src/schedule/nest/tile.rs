@@ -258,6 +258,8 @@ impl<'a> Scheduler<'a> {
         {
             let stack = self.on_stack(dtype, rows * width(&bands));
             body.extend(spilled(e, &bands, &sums, rows, stack));
+            // constants of the epilogue would be kept where the sums were
+            body.push(Stmt::Release);
             let at = e.k.var(rows);
             let row = first.add(&Index::var(at));
             let from = Index::var(at).scale(width(&bands) as i64);

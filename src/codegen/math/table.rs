@@ -1,0 +1,40 @@
+//! Tables of sixteen words that one instruction looks up for all lanes.
+use super::super::function::Function;
+use super::super::value::{Val, value_type};
+use crate::target::Level;
+use crate::tensor::DType;
+
+/// Entries, and lanes of the instruction that looks them up.
+pub const ENTRIES: u64 = 16;
+
+/// Whether [`look_up`] is one instruction.
+pub fn is_table(f: &Function) -> bool {
+    f.target.level() == Level::Avx512
+}
+
+/// Entry `n` modulo 16 of a table of words, for each lane, a power of two of them.
+pub fn look_up(f: &mut Function, n: &Val, table: &dyn Fn(u64) -> u32) -> Val {
+    let (ty, lanes) = (n.ty(), n.lanes);
+    if lanes > ENTRIES {
+        let halves = [0, lanes / 2].map(|first| {
+            let half = f.shuffle(n, &(first..first + lanes / 2).collect::<Vec<_>>());
+            look_up(f, &half, table)
+        });
+        let [low, high] = halves;
+        let all: Vec<String> = (0..lanes).map(|i| format!("i32 {i}")).collect();
+        let half = low.ty();
+        let mask = format!("<{lanes} x i32> <{}>", all.join(", "));
+        let both = format!("shufflevector {half} {}, {half} {}, {mask}", low.text, high.text);
+        return f.ins(&both, DType::U32, lanes);
+    }
+    let whole = value_type(DType::U32, ENTRIES);
+    let all = match lanes {
+        ENTRIES => n.clone(),
+        1 => f.ins(&format!("insertelement {whole} zeroinitializer, {ty} {}, i32 0", n.text), n.dtype, ENTRIES),
+        _ => f.shuffle(n, &(0..ENTRIES).map(|i| i % lanes).collect::<Vec<_>>()),
+    };
+    let words: Vec<String> = (0..ENTRIES).map(|j| format!("i32 {}", table(j))).collect();
+    let operands = format!("{whole} <{}>, {whole} {}", words.join(", "), all.text);
+    let found = f.ins(&format!("call {whole} @llvm.x86.avx512.permvar.si.512({operands})"), DType::U32, ENTRIES);
+    if lanes == ENTRIES { found } else { f.shuffle(&found, &(0..lanes).collect::<Vec<_>>()) }
+}
