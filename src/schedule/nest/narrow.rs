@@ -17,6 +17,10 @@ use bytes::Bytes;
 pub(super) const MOST_COLUMNS: u64 = 8;
 /// Fewest terms of a sum that pay for folding it.
 const FEWEST_TERMS: u64 = 32;
+/// The same where the columns fill half a vector, which takes as long as a whole one or half as long, as processors go.
+const FEWEST_FOR_HALF: u64 = 128;
+/// Rows from which on half a vector of columns is summed fast enough: of fewer, sums wait for one another.
+const FEW_ROWS: u64 = 8;
 /// Most columns at once.
 const BLOCK: u64 = 4;
 /// Most rows at once.
@@ -50,8 +54,10 @@ impl<'a> Scheduler<'a> {
             && c.dtype.is_float();
         let lanes = along(last.extent, self.lanes(c.dtype));
         // Columns that fill vectors as wide as those along the sum are taken as they are.
+        let is_half = (2 * n).is_multiple_of(lanes) && product(&c.rows) >= FEW_ROWS;
+        let fewest = if is_half { FEWEST_FOR_HALF } else { FEWEST_TERMS };
         let fits = n <= MOST_COLUMNS && n % lanes != 0 && last.a == 1 && last.extent >= self.lanes(c.dtype) / 2;
-        (plain && product(&c.batch) == 1 && fits && product(&sum) >= FEWEST_TERMS).then(|| right.clone())
+        (plain && product(&c.batch) == 1 && fits && product(&sum) >= fewest).then(|| right.clone())
     }
 
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
