@@ -133,3 +133,28 @@ fn what_is_after_a_row_is_what_is_before_the_next_one() {
 fn a_low_plane_has_no_rows_of_zeros() {
     assert_eq!(workspace(&read_by_a_window(7, 64, 5, 24)), 4 * 64 * (7 * 9 + 2));
 }
+
+#[test]
+fn what_is_concatenated_late_holds_no_memory_for_the_rest() {
+    let layer = |name: &str, x: &str, from: u64, to: u64| {
+        let shape = format!("f32[1,256,{to}]");
+        let weights = constant(&format!("w{name}"), &[1, from, to]);
+        format!(
+            "{weights}\n{name} = {shape} convolution({x}, w{name}), window={{size=1}}, dim_labels=b0f_0io->b0f\n\
+             t{name} = {shape} tanh({name})"
+        )
+    };
+    let body = format!(
+        "x = f32[1,256,16] parameter(0)\n{}\n{}\n{}\n{}\n\
+         both = f32[1,256,48] concatenate(ts, tc), dimensions={{2}}\n{}\n\
+         d = f32[1,84,8] convolution(both, wd), window={{size=5 stride=3}}, dim_labels=b0f_0io->b0f\n\
+         ROOT r = f32[1,84,8] tanh(d)",
+        layer("s", "x", 16, 16),
+        layer("a", "ts", 16, 32),
+        layer("b", "ta", 32, 64),
+        layer("c", "tb", 64, 32),
+        constant("wd", &[5, 48, 8])
+    );
+    // the two parts and the whole; with the first part in the whole, that and the largest two layers
+    assert_eq!(workspace(&body), 4 * 256 * (16 + 32 + 48));
+}

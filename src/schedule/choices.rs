@@ -1,6 +1,6 @@
 //! What is decided only when a schedule shows where most memory is needed: the order of branches, weights of Winograd's method
-//! that are transformed at compile time, how much it may take for itself, and what lies in results. Each is tried, and kept where
-//! the workspace is smaller.
+//! that are transformed at compile time, how much it may take for itself, what is not written into concatenations, and what lies
+//! in results. Each is tried, and kept where the workspace is smaller.
 use super::memory_plan;
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -24,6 +24,8 @@ pub struct Choices {
     pub known: HashSet<usize>,
     /// What some of them may take for themselves.
     pub rooms: HashMap<usize, u64>,
+    /// Concatenations of the entry whose parts have memory of their own and are copied.
+    pub apart: HashSet<InstId>,
     /// Whether the memory of results may hold other values before.
     pub in_results: bool,
 }
@@ -39,6 +41,8 @@ pub struct Found {
     pub scratch: HashMap<BufId, usize>,
     /// What of it has weights that might be transformed at compile time.
     pub transformed: HashMap<BufId, usize>,
+    /// Concatenations of the entry that parts are written into.
+    pub wholes: HashMap<BufId, InstId>,
 }
 
 /// What is aimed at, in bytes.
@@ -59,6 +63,7 @@ pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)
     if search.rooms()? {
         search.known()?;
     }
+    search.apart()?;
     search.in_results()?;
     Ok(search.program)
 }
@@ -135,6 +140,24 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
             bounded = true;
         }
         Ok(bounded)
+    }
+
+    /// A part that is written where its concatenation lies holds all of that from then on. While the workspace is larger than aimed
+    /// at, those at the peak are made as a whole when their last part is there.
+    fn apart(&mut self) -> Result<()> {
+        for _ in 0..ROUNDS {
+            let at_peak = memory_plan::at_peak(&self.program).into_iter();
+            let wholes: HashSet<InstId> = at_peak.filter_map(|b| self.found.wholes.get(&b).copied()).collect();
+            if wholes.is_empty() || self.program.workspace_bytes <= self.aims.workspace {
+                break;
+            }
+            let mut choices = self.choices.clone();
+            choices.apart.extend(wholes);
+            if !self.take(choices, spares_much)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be

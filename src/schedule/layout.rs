@@ -7,6 +7,7 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// The place of each element of an array in its buffer.
@@ -191,6 +192,15 @@ pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, 
         }
     }
     spots
+}
+
+/// Gives the parts of some concatenations memory of their own.
+pub fn copy_parts(spots: &mut IdVec<InstId, Spot>, apart: &HashSet<InstId>) {
+    for id in spots.ids() {
+        if matches!(spots[id], Spot::Part { whole, .. } if apart.contains(&whole)) {
+            spots[id] = Spot::Dense;
+        }
+    }
 }
 
 /// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by

@@ -262,6 +262,10 @@ impl<'a> Scheduler<'a> {
             Spot::Dense | Spot::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
             Spot::Part { whole, axis, before } => {
                 let value = self.place(scope, whole, steps)?;
+                if self.is_entry(comp) {
+                    // where one lies in another, that is the outermost
+                    self.found.wholes.entry(value.buffer()?).or_insert(whole);
+                }
                 let layout = value.layout(&comp.array(whole).dims).part(axis, before);
                 scope.placed.insert(whole, value.clone());
                 Ok(Value { layout: Some(layout), ..value })
@@ -355,6 +359,10 @@ impl<'a> Scheduler<'a> {
         scope.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
     }
 
+    fn is_entry(&self, comp: &Computation) -> bool {
+        std::ptr::eq(comp, &self.module.comps[self.module.entry])
+    }
+
     /// Which instructions of `comp` share a kernel, and where arrays lie.
     fn planned(&self, comp: &Computation, plain: &[InstId]) -> Kernels {
         let mut plan = fuse::plan(self.module, comp, plain);
@@ -365,7 +373,10 @@ impl<'a> Scheduler<'a> {
         let pools = self.pools(comp, &mut plan);
         layout::leave_apart(comp, &mut plan, self.target);
         let summed = self.summed(comp, &plan);
-        let spots = layout::spots(comp, &plan, self.target);
+        let mut spots = layout::spots(comp, &plan, self.target);
+        if self.is_entry(comp) {
+            layout::copy_parts(&mut spots, &self.choices.apart);
+        }
         Kernels { plan, scaled, chains, blocks, separables, pools, summed, spots }
     }
 
