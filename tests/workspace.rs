@@ -20,9 +20,14 @@ fn constant(name: &str, dims: &[u64]) -> String {
 
 /// Bytes of the workspace of a module whose body is this.
 fn workspace(body: &str) -> u64 {
+    workspace_of("", body)
+}
+
+/// The same with more computations.
+fn workspace_of(others: &str, body: &str) -> u64 {
     let folds = "max {\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] maximum(a, b)\n}\n\
                  add {\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] add(a, b)\n}\n";
-    let module = text::parse(&format!("HloModule m\n{folds}ENTRY e {{\n{body}\n}}\n")).expect("sound HLO");
+    let module = text::parse(&format!("HloModule m\n{folds}{others}ENTRY e {{\n{body}\n}}\n")).expect("sound HLO");
     let lowered = compile::wrap(module).expect("arrays in and out");
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
     compile::plan(lowered, "t", "t", &target).expect("kernels").1.workspace_bytes
@@ -157,4 +162,28 @@ fn what_is_concatenated_late_holds_no_memory_for_the_rest() {
     );
     // the two parts and the whole; with the first part in the whole, that and the largest two layers
     assert_eq!(workspace(&body), 4 * 256 * (16 + 32 + 48));
+}
+
+#[test]
+fn a_step_that_comes_again_and_again_is_multiplied_once() {
+    let state = "(s32[], f32[1,64], f32[30,1,16])";
+    let parts = "p = {state} parameter(0)\ni = s32[] get-tuple-element(p), index=0";
+    let loops = format!(
+        "cond {{\n{parts}\nn = s32[] constant(30)\nROOT go = pred[] compare(i, n), direction=LT\n}}\n\
+         body {{\n{parts}\ny = f32[1,64] get-tuple-element(p), index=1\nxs = f32[30,1,16] get-tuple-element(p), index=2\n\
+         zero = s32[] constant(0)\none = s32[] constant(1)\nnext = s32[] add(i, one)\n\
+         s = f32[1,1,16] dynamic-slice(xs, i, zero, zero), dynamic_slice_sizes={{1,1,16}}\nx = f32[1,16] reshape(s)\n{}\n\
+         d = f32[1,64] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n\
+         sum = f32[1,64] add(d, y)\nz = f32[1,64] tanh(sum)\nROOT t = {state} tuple(next, z, xs)\n}}\n",
+        constant("w", &[16, 64])
+    );
+    let body = format!(
+        "code = f32[16] parameter(0)\nxs = f32[30,1,16] broadcast(code), dimensions={{2}}\nzero = s32[] constant(0)\n\
+         none = f32[] constant(0)\ny = f32[1,64] broadcast(none), dimensions={{}}\n\
+         start = {state} tuple(zero, y, xs)\nend = {state} while(start), condition=cond, body=body\n\
+         ROOT r = f32[1,64] get-tuple-element(end), index=1"
+    );
+    // the state before and behind a step, and the product
+    let all = workspace_of(&loops.replace("{state}", state), &body);
+    assert!(all <= 4 * 64 * 4, "{all}");
 }

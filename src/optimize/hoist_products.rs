@@ -9,6 +9,8 @@
 //!
 //! Every element is the same sum in the same order. A loop that leaves early has multiplied steps that it does not read.
 //!
+//! Of a sequence whose steps are all the same, as a decoder's that reads one code again and again, one product is made.
+//!
 //! The products of a long sequence are not all kept: `blocks.rs` has them made a block of steps at a time.
 mod blocks;
 mod rows;
@@ -69,8 +71,10 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
     let next = body[body.root].operands.clone();
     let mut l = Loop { starts: editor.operands(init).to_vec(), state: shapes.clone(), next, body };
     for p in &products {
-        if !blocks::in_blocks(editor, &mut l, p) {
-            at_once(editor, &mut l, p);
+        match repeated(editor, l.starts[p.sequence]) {
+            Some(step) => once(editor, &mut l, p, step),
+            None if blocks::in_blocks(editor, &mut l, p) => {}
+            None => at_once(editor, &mut l, p),
         }
     }
     let Loop { starts, state, next, mut body } = l;
@@ -114,15 +118,44 @@ impl Loop {
     }
 }
 
-/// All products are made before the loop.
-fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
-    let right = match &p.weights {
+/// The weights, before the loop.
+fn right(editor: &mut Editor, l: &Loop, p: &Product) -> InstId {
+    match &p.weights {
         Weights::Constant(literal) => {
             let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
             editor.add_shaped(Op::Constant(literal.clone()), &[], shape)
         }
         Weights::Part(i) => l.starts[*i],
-    };
+    }
+}
+
+/// A step of a sequence whose steps are all the same, which is made where it is none yet.
+fn repeated(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
+    let Op::Broadcast(dims) = editor.op(sequence).clone() else { return None };
+    let array = editor.array(sequence)?.clone();
+    if dims.contains(&0) {
+        return None;
+    }
+    let source = editor.operand(sequence, 0);
+    let step = Shape::array(array.dtype, array.dims[1..].to_vec());
+    Some(editor.add_shaped(Op::Broadcast(dims.iter().map(|d| d - 1).collect()), &[source], step))
+}
+
+/// The product of `step`, which is that of all steps, is made before the loop.
+fn once(editor: &mut Editor, l: &mut Loop, p: &Product, step: InstId) {
+    let right = right(editor, l, p);
+    let of_step = |all: &ArrayShape| Shape::array(all.dtype, all.dims[1..].to_vec());
+    let left = editor.add_shaped(Op::Reshape, &[step], of_step(&p.left));
+    let dims = DotDims { lhs_contracting: p.dims.lhs_contracting.iter().map(|a| a - 1).collect(), ..p.dims.clone() };
+    let product = editor.add_shaped(Op::Dot(dims), &[left, right], of_step(&p.all));
+    let part = l.part("product", product, of_step(&p.all));
+    l.body.insts[p.dot].op = Op::Reshape;
+    l.body.insts[p.dot].operands = vec![part];
+}
+
+/// All products are made before the loop.
+fn at_once(editor: &mut Editor, l: &mut Loop, p: &Product) {
+    let right = right(editor, l, p);
     let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
     let all = Shape::Array(p.all.clone());
     let products = editor.add_shaped(Op::Dot(p.dims.clone()), &[left, right], all.clone());

@@ -1,5 +1,6 @@
 //! Loops over the steps of a sequence that multiply each by the same weights: products that are made before the loop, or in
-//! blocks of steps, from sequences that lie in memory or are gathered, turned round, transposed or put together on the way.
+//! blocks of steps, from sequences that lie in memory or are gathered, turned round, transposed or put together on the way, or
+//! whose steps are all the same.
 use super::common::random::Random;
 use super::text::{Case, Fill, Rule, Text, Val, shape, some};
 use tfaot::tensor::DType;
@@ -26,7 +27,7 @@ pub fn sequences(r: &mut Random) -> Case {
 /// A sequence of `[steps, rows, columns]`.
 fn sequence(r: &mut Random, t: &mut Text, dtype: DType, dims: [u64; 3], depth: usize) -> Val {
     let [n, b, d] = dims;
-    let x = match r.below(5) {
+    let x = match r.below(6) {
         0 | 1 if depth < 3 => {
             let (rows, fill) = (1 + some(r, 9), Fill::Between(-2, 12));
             let table = match r.below(2) {
@@ -54,6 +55,11 @@ fn sequence(r: &mut Random, t: &mut Text, dtype: DType, dims: [u64; 3], depth: u
             let x = sequence(r, t, dtype, [n, b, left], depth + 1);
             let y = sequence(r, t, dtype, [n, b, d - left], depth + 1);
             t.op(dtype, &[n, b, d], format_args!("concatenate({}, {}), dimensions={{2}}", x.name, y.name))
+        }
+        4 => {
+            let (own, axes) = [(vec![b, d], "1,2"), (vec![d], "2"), (vec![b], "1")][r.below(3)].clone();
+            let x = t.param(dtype, &own, Fill::Quarters);
+            t.op(dtype, &[n, b, d], format_args!("broadcast({}), dimensions={{{axes}}}", x.name))
         }
         _ => {
             let which = r.below(4);
