@@ -387,15 +387,26 @@ fn swish() {
     }
 }
 
-/// erfc(x) of an f64: up to 2.5 by erf's series, whose terms are below 150 there, beyond by a continued fraction.
+/// Up to there erf's series, whose terms are below 150, is exact enough.
+const SERIES: f64 = 2.5;
+
+/// erf(x) of an f64.
+fn erf_of(x: f64) -> f64 {
+    if x.abs() > SERIES {
+        return x.signum() * (1.0 - erfc_of(x.abs()));
+    }
+    let (mut term, mut sum) = (x, x);
+    for k in 1..80 {
+        term *= -x * x / f64::from(k);
+        sum += term / f64::from(2 * k + 1);
+    }
+    sum * std::f64::consts::FRAC_2_SQRT_PI
+}
+
+/// erfc(x) of an f64, far away by a continued fraction.
 fn erfc_of(x: f64) -> f64 {
-    if x.abs() <= 2.5 {
-        let (mut term, mut sum) = (x, x);
-        for k in 1..80 {
-            term *= -x * x / f64::from(k);
-            sum += term / f64::from(2 * k + 1);
-        }
-        return 1.0 - sum * std::f64::consts::FRAC_2_SQRT_PI;
+    if x.abs() <= SERIES {
+        return 1.0 - erf_of(x);
     }
     let below = (1..=100).rev().fold(x.abs(), |below, k| x.abs() + f64::from(k) / 2.0 / below);
     let far = (-x * x).exp() / std::f64::consts::PI.sqrt() / below;
@@ -423,6 +434,42 @@ fn erfc() {
                 (8.0 + (wide * wide).min(121.0)) * f64::from(f32::EPSILON) * want + f64::from(f32::MIN_POSITIVE);
             let near = (f64::from(got) - want).abs() <= bound;
             assert!(near || got.is_nan() && x.is_nan(), "{cpu}: erfc of {x:e} is {got:e} instead of {want:e}");
+        }
+    }
+}
+
+/// What f32 functions should give.
+const FUNCTIONS: [(&str, fn(f64) -> f64); 7] = [
+    ("exponential", f64::exp),
+    ("exponential-minus-one", f64::exp_m1),
+    ("log", f64::ln),
+    ("log-plus-one", f64::ln_1p),
+    ("logistic", |x| 1.0 / (1.0 + (-x).exp())),
+    ("tanh", f64::tanh),
+    ("erf", erf_of),
+];
+
+/// Functions of f32 on many numbers of every size that they take, within 2 to 4 units in the last place where the result is normal.
+#[test]
+fn functions() {
+    let near_one = (-2000..2000).map(|i| 1.0 + i as f32 * 1.7e-4);
+    let small = (1..2000).flat_map(|i| [1.0, -1.0].map(|sign| sign * i as f32 * 3.1e-5));
+    let sizes = (-140..128).flat_map(|e| [1.0f32, 1.37, 1.83].map(|m| m * 2f32.powi(e)));
+    let xs: Vec<f32> = near_one.chain(small).chain(sizes).chain((-3000..3000).map(|i| i as f32 * 0.0371)).collect();
+    let n = xs.len();
+    for machine in [Machine::here(None), Machine::here(Some("x86-64")), Machine::aarch64()].into_iter().flatten() {
+        for (name, function) in FUNCTIONS {
+            let text =
+                format!("HloModule m\n\nENTRY e {{\n  x = f32[{n}] parameter(0)\n  ROOT y = f32[{n}] {name}(x)\n}}\n");
+            let results = machine.run(&text, &[Tensor::of(&[n as u64], &xs)]);
+            for (&x, bytes) in xs.iter().zip(results[0].chunks_exact(4)) {
+                let got = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                let want = function(f64::from(x));
+                let bound = 2.0 * f64::from(f32::EPSILON) * want.abs() + f64::from(f32::MIN_POSITIVE);
+                let equal = f64::from(got) == f64::from(want as f32) || got.is_nan() && want.is_nan();
+                let near = (f64::from(got) - want).abs() <= bound;
+                assert!(equal || near, "{}: {name} of {x:e} is {got:e} instead of {want:e}", machine.target.cpu);
+            }
         }
     }
 }

@@ -286,7 +286,7 @@ fn log1p(f: &mut Function, x: &C) -> C {
     let (a, b) = (mul(f, &x.re, &x.re), mul(f, &x.im, &x.im));
     let (squares, twice) = (add(f, &a, &b), add(f, &x.re, &x.re));
     let inner = add(f, &twice, &squares);
-    let near = super::math::log1p_f64(f, &inner);
+    let near = super::math::log1p(f, &inner);
     let near = mul(f, &near, &number(&near, 0.5));
     let moved = C { re: add(f, &x.re, &one), im: x.im.clone() };
     let size = norm(f, &moved);

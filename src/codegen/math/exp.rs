@@ -230,6 +230,19 @@ pub fn expm1_f64(f: &mut Function, x: &Val) -> Val {
     keep_nan(f, x, &y)
 }
 
+/// e^x - 1 of f32: twice 2^(n-1)·q + (2^(n-1) - 1/2), as 2^n may be infinite where the result is not.
+pub fn expm1_f32(f: &mut Function, x: &Val) -> Val {
+    let limited = held(f, x, (-18.0, 89.0));
+    let Reduced { biased, r, .. } = reduce_f32(f, &limited);
+    let q = core(f, &r);
+    let below = sub(f, &biased, &number(x, 1.0));
+    let half = power_of_two(f, &below);
+    let base = sub(f, &half, &number(x, 0.5));
+    let y = fma(f, &half, &q, &base);
+    let y = add(f, &y, &y);
+    signed_as(f, &y, x)
+}
+
 /// tanh x = (e^2x - 1) / (e^2x + 1).
 pub fn tanh(f: &mut Function, x: &Val) -> Val {
     let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };

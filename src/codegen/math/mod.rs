@@ -1,7 +1,7 @@
 //! Elementary functions over vectors, of our own: no library.
 //!
 //! f32 `exp`, `logistic`, `tanh`, `erf` work in f32 (bounds: 1.1, 2.5, 2.5, 2.5 ulp; coefficients are minimax fits over the
-//! reduced range, or of pieces). The other f32 functions are the f64 ones, rounded. f64 works on reduced arguments with Taylor,
+//! reduced range, or of pieces), and so do `expm1`, `log`, `log1p` (4 ulp). The other f32 functions are the f64 ones, rounded. f64 works on reduced arguments with Taylor,
 //! atanh and Chebyshev series to the order where the remainder is below 2^-53 of the result. Bounds in f64: `exp`, `expm1`,
 //! `log`, `log1p`, `sin`, `cos`, `cbrt`, `erf`, `atan2` 4 ulp, `tanh`, `logistic`, `tan` 6 ulp, `power` 12 ulp; `remainder`
 //! is exact. Rare arguments (a remainder of numbers far apart, sines of huge ones) take functions of [`slow`].
@@ -26,7 +26,7 @@ use crate::tensor::DType;
 pub use angle::{atan2_f64, cos_f64, sin_f64};
 pub use erf::erfc_f32;
 pub use exp::{exp_f64, expm1_f64, swish};
-pub use log::{log_f64, log1p_f64};
+pub use log::{log_f64, log1p};
 pub use remainder::remainder;
 pub use slow::helpers;
 pub use table::is_table;
@@ -39,6 +39,9 @@ pub fn unary(f: &mut Function, op: ScalarOp, x: &Val) -> Result<Val> {
             ScalarOp::Logistic => return Ok(exp::logistic(f, x)),
             ScalarOp::Tanh => return Ok(exp::tanh(f, x)),
             ScalarOp::Erf => return Ok(erf::erf_f32(f, x)),
+            ScalarOp::Expm1 => return Ok(exp::expm1_f32(f, x)),
+            ScalarOp::Log => return Ok(log::log_f32(f, x)),
+            ScalarOp::Log1p => return Ok(log::log1p(f, x)),
             _ => {
                 let wide = super::convert::convert(f, x, DType::F64);
                 let y = unary(f, op, &wide)?;
@@ -53,7 +56,7 @@ pub fn unary(f: &mut Function, op: ScalarOp, x: &Val) -> Result<Val> {
         ScalarOp::Tanh => exp::tanh(f, x),
         ScalarOp::Erf => erf::erf_f64(f, x),
         ScalarOp::Log => log_f64(f, x),
-        ScalarOp::Log1p => log::log1p_f64(f, x),
+        ScalarOp::Log1p => log::log1p(f, x),
         ScalarOp::Cbrt => log::cbrt_f64(f, x),
         ScalarOp::Sin => sin_f64(f, x),
         ScalarOp::Cos => cos_f64(f, x),
