@@ -129,7 +129,7 @@ fn right(editor: &mut Editor, l: &Loop, p: &Product) -> InstId {
     }
 }
 
-/// A step of a sequence whose steps are all the same, which is made where it is none yet.
+/// One step of a sequence whose steps are all the same.
 fn repeated(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
     let Op::Broadcast(dims) = editor.op(sequence).clone() else { return None };
     let array = editor.array(sequence)?.clone();
