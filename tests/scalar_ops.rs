@@ -367,6 +367,11 @@ fn aarch64() {
     check(&CHOICE, Machine::aarch64());
 }
 
+/// The elements of an f32 result.
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+}
+
 /// x·logistic(x) is one quotient, right to 4 units in the last place wherever it is a normal number.
 #[test]
 fn swish() {
@@ -379,8 +384,7 @@ fn swish() {
          ROOT y = f32[{n}] multiply(x, l)\n}}\n"
     );
     let results = machine.run(&text, &[Tensor::of(&[n as u64], &xs)]);
-    for (&x, bytes) in xs.iter().zip(results[0].chunks_exact(4)) {
-        let got = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    for (&x, got) in xs.iter().zip(floats(&results[0])) {
         let want = (f64::from(x) / (1.0 + (-f64::from(x)).exp())) as f32;
         let near = f64::from(got - want).abs() <= 4.0 * f64::from(f32::EPSILON) * f64::from(want).abs() + 1e-35;
         assert!(got == want || near || got.is_nan() && want.is_nan(), "swish of {x:e} is {got:e} instead of {want:e}");
@@ -426,8 +430,7 @@ fn erfc() {
     );
     for machine in [Machine::here(None), Machine::here(Some("x86-64")), Machine::aarch64()].into_iter().flatten() {
         let results = machine.run(&text, &[Tensor::of(&[N as u64], &xs)]);
-        for (&x, bytes) in xs.iter().zip(results[0].chunks_exact(4)) {
-            let got = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        for (&x, got) in xs.iter().zip(floats(&results[0])) {
             let (wide, cpu) = (f64::from(x), &machine.target.cpu);
             let want = if wide.abs() > 11.0 { 1.0 - wide.signum() } else { erfc_of(wide) };
             let bound =
@@ -462,8 +465,7 @@ fn functions() {
             let text =
                 format!("HloModule m\n\nENTRY e {{\n  x = f32[{n}] parameter(0)\n  ROOT y = f32[{n}] {name}(x)\n}}\n");
             let results = machine.run(&text, &[Tensor::of(&[n as u64], &xs)]);
-            for (&x, bytes) in xs.iter().zip(results[0].chunks_exact(4)) {
-                let got = f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            for (&x, got) in xs.iter().zip(floats(&results[0])) {
                 let want = function(f64::from(x));
                 let bound = 2.0 * f64::from(f32::EPSILON) * want.abs() + f64::from(f32::MIN_POSITIVE);
                 let equal = f64::from(got) == f64::from(want as f32) || got.is_nan() && want.is_nan();

@@ -146,9 +146,12 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     /// at, those at the peak are made as a whole when their last part is there.
     fn apart(&mut self) -> Result<()> {
         for _ in 0..ROUNDS {
+            if self.program.workspace_bytes <= self.aims.workspace {
+                break;
+            }
             let at_peak = memory_plan::at_peak(&self.program).into_iter();
             let wholes: HashSet<InstId> = at_peak.filter_map(|b| self.found.wholes.get(&b).copied()).collect();
-            if wholes.is_empty() || self.program.workspace_bytes <= self.aims.workspace {
+            if wholes.is_empty() {
                 break;
             }
             let mut choices = self.choices.clone();

@@ -8,7 +8,7 @@ use super::exp::{exp_finite, exp_one_factor};
 use super::pieces::{self, of_octaves};
 use super::sixteenths::{WHOLE, exp_below};
 use super::table::is_table;
-use super::{add, div, in_pairs, keep_nan, limit, magnitude, mul, negated, polynomial, signed_as, sub};
+use super::{add, at_most, div, in_pairs, keep_nan, limit, magnitude, mul, negated, polynomial, signed_as, sub};
 use crate::tensor::DType;
 use std::f32::consts::FRAC_2_SQRT_PI;
 
@@ -150,14 +150,12 @@ const STEP: f64 = 17.0 / 64.0;
 /// The complementary error function of f32, where there are tables: erfc(x)·e^(x²) by pieces.
 pub fn erfc_f32(f: &mut Function, x: &Val) -> Val {
     let size = magnitude(f, x);
-    let most = number(x, MOST);
-    // in this order a NaN stays one
-    let over = fcmp(f, "ogt", &size, &most);
-    let limited = select(f, &over, &most, &size);
+    let limited = at_most(f, &size, MOST);
     let scaled = of_octaves(f, &limited, &ERFC_PIECES);
     let square = mul(f, &limited, &limited);
     let minus = negated(f, &square);
     let y = exp_below(f, &minus, &scaled);
+    let over = fcmp(f, "ogt", &size, &number(x, MOST));
     let y = select(f, &over, &number(x, 0.0), &y);
     let mirrored = sub(f, &number(x, 2.0), &y);
     let is_negative = fcmp(f, "olt", x, &number(x, 0.0));
@@ -166,10 +164,8 @@ pub fn erfc_f32(f: &mut Function, x: &Val) -> Val {
 
 /// erf of f32, where there are tables.
 fn erf_by_pieces(f: &mut Function, x: &Val) -> Val {
-    let (size, most) = (magnitude(f, x), number(x, 4.0));
-    // in this order a NaN stays one
-    let over = fcmp(f, "ogt", &size, &most);
-    let limited = select(f, &over, &most, &size);
+    let size = magnitude(f, x);
+    let limited = at_most(f, &size, 4.0);
     let whole = fma(f, &limited, &number(x, 1.0 / STEP), &number(x, WHOLE));
     let n = sub(f, &whole, &number(x, WHOLE));
     let t = fma(f, &n, &number(x, -STEP), &limited);

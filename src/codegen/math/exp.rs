@@ -4,7 +4,7 @@ use super::super::function::Function;
 use super::super::scalar::{bits, fcmp, reinterpret, select, two};
 use super::super::value::Val;
 use super::table::is_table;
-use super::{add, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sixteenths, sub};
+use super::{add, at_most, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sixteenths, sub};
 use crate::scalar::ScalarOp;
 use crate::target::Level;
 use crate::tensor::DType;
@@ -134,11 +134,10 @@ pub fn exp_f32(f: &mut Function, x: &Val) -> Val {
 /// x inside of a range, or NaN.
 fn held(f: &mut Function, x: &Val, (low, high): (f64, f64)) -> Val {
     // in this order a NaN stays one
-    let (low, high) = (number(x, low), number(x, high));
+    let low = number(x, low);
     let under = fcmp(f, "olt", x, &low);
     let limited = select(f, &under, &low, x);
-    let over = fcmp(f, "ogt", &limited, &high);
-    select(f, &over, &high, &limited)
+    at_most(f, &limited, high)
 }
 
 /// e^x.
@@ -174,21 +173,14 @@ fn logistic_times(f: &mut Function, top: &Val, x: &Val) -> Val {
 /// 1 + e^-x of an f32. Above 87, e^-x is some number next to 0; from 2^127 on it may be infinite. One factor is enough for that
 /// range of powers of two, and the last multiply-add rounds once.
 fn one_and_exp(f: &mut Function, x: &Val) -> Val {
-    // in this order a NaN stays one
-    let most = number(x, 87.0);
-    let over = fcmp(f, "ogt", x, &most);
-    let limited = select(f, &over, &most, x);
+    let limited = at_most(f, x, 87.0);
     if is_table(f) {
         let whole = fma(f, &limited, &number(x, -16.0 * std::f64::consts::LOG2_E), &number(x, sixteenths::WHOLE));
-        let most = number(x, sixteenths::WHOLE + 16.0 * 127.0 + 15.0);
-        let over = fcmp(f, "ogt", &whole, &most);
-        let whole = select(f, &over, &most, &whole);
+        let whole = at_most(f, &whole, sixteenths::WHOLE + 16.0 * 127.0 + 15.0);
         return sixteenths::one_and_exp(f, &limited, &whole);
     }
     let biased = fma(f, &limited, &number(x, -std::f64::consts::LOG2_E), &number(x, EXPONENT));
-    let most = number(x, EXPONENT + 127.0);
-    let over = fcmp(f, "ogt", &biased, &most);
-    let biased = select(f, &over, &most, &biased);
+    let biased = at_most(f, &biased, EXPONENT + 127.0);
     let n = sub(f, &biased, &number(x, EXPONENT));
     // -r: where n is held back, it is so large that the product overflows
     let minus = rest(f, &limited, &n, -1.0);

@@ -14,21 +14,26 @@ const LN2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
 
 /// x = 2^k·m, m in [√½, √2), for a positive finite x.
 fn split(f: &mut Function, x: &Val) -> (Val, Val) {
-    // Denormals are scaled up by 2^54 first.
-    let denormal = fcmp(f, "olt", x, &number(x, f64::MIN_POSITIVE));
-    let scaled = mul(f, x, &number(x, 18_014_398_509_481_984.0));
+    // the least normal number, by which power of two denormals are scaled up first, √½, and bits of a mantissa
+    let (int, least, up, root, mantissa) = if x.dtype == DType::F32 {
+        (DType::S32, f64::from(f32::MIN_POSITIVE), 25, 0x3F35_04F3, 23)
+    } else {
+        (DType::S64, f64::MIN_POSITIVE, 54, 0x3FE6_A09E_667F_3BCD, 52)
+    };
+    let denormal = fcmp(f, "olt", x, &number(x, least));
+    let scaled = mul(f, x, &number(x, 2f64.powi(up)));
     let v = select(f, &denormal, &scaled, x);
-    let shift = select(f, &denormal, &number(x, -54.0), &number(x, 0.0));
-    let word = reinterpret(f, &v, DType::S64);
+    let shift = select(f, &denormal, &number(x, -f64::from(up)), &number(x, 0.0));
+    let word = reinterpret(f, &v, int);
     // Bits of √½ taken away: the exponent field then counts from [√½, √2).
-    let moved = two(f, "sub", &word, &bits(&word, 0x3FE6_A09E_667F_3BCD));
-    let k = two(f, "ashr", &moved, &bits(&word, 52));
-    let exponent = two(f, "shl", &k, &bits(&word, 52));
-    let mantissa = two(f, "sub", &word, &exponent);
-    let m = reinterpret(f, &mantissa, DType::F64);
+    let moved = two(f, "sub", &word, &bits(&word, root));
+    let k = two(f, "ashr", &moved, &bits(&word, mantissa));
+    let exponent = two(f, "shl", &k, &bits(&word, mantissa));
+    let m = two(f, "sub", &word, &exponent);
+    let m = reinterpret(f, &m, x.dtype);
     // The exponent fits into 32 bits, which more processors convert in vectors.
     let k = convert(f, &k, DType::S32);
-    let k = convert(f, &k, DType::F64);
+    let k = convert(f, &k, x.dtype);
     (add(f, &k, &shift), m)
 }
 
@@ -54,20 +59,7 @@ const LOG_F32: [f64; 9] = [
 
 /// ln x of f32 = k·ln2 + ln m, m in [√½, √2).
 pub fn log_f32(f: &mut Function, x: &Val) -> Val {
-    // Denormals are scaled up by 2^25 first.
-    let denormal = fcmp(f, "olt", x, &number(x, f64::from(f32::MIN_POSITIVE)));
-    let scaled = mul(f, x, &number(x, 33_554_432.0));
-    let v = select(f, &denormal, &scaled, x);
-    let shift = select(f, &denormal, &number(x, -25.0), &number(x, 0.0));
-    let word = reinterpret(f, &v, DType::S32);
-    // Bits of √½ taken away: the exponent field then counts from [√½, √2).
-    let moved = two(f, "sub", &word, &bits(&word, 0x3F35_04F3));
-    let k = two(f, "ashr", &moved, &bits(&word, 23));
-    let exponent = two(f, "shl", &k, &bits(&word, 23));
-    let mantissa = two(f, "sub", &word, &exponent);
-    let m = reinterpret(f, &mantissa, DType::F32);
-    let k = convert(f, &k, DType::F32);
-    let k = add(f, &k, &shift);
+    let (k, m) = split(f, x);
     let t = sub(f, &m, &number(x, 1.0));
     let square = mul(f, &t, &t);
     let cube = mul(f, &t, &square);

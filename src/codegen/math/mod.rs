@@ -150,6 +150,14 @@ fn joined_in_pairs(f: &mut Function, x: &Val, mut terms: Vec<Val>) -> Val {
     terms.pop().unwrap_or(power)
 }
 
+/// x where it is not above `most`, or NaN.
+fn at_most(f: &mut Function, x: &Val, most: f64) -> Val {
+    // in this order a NaN stays one
+    let most = number(x, most);
+    let over = fcmp(f, "ogt", x, &most);
+    select(f, &over, &most, x)
+}
+
 /// x limited to `low..=high`; NaN becomes `low`.
 fn limit(f: &mut Function, x: &Val, low: f64, high: f64) -> Val {
     let (low, high) = (number(x, low), number(x, high));

@@ -49,11 +49,15 @@ pub fn one_and_exp(f: &mut Function, x: &Val, whole: &Val) -> Val {
     let power = power(f, whole);
     let lost = lost(f, whole);
     let r = sub(f, &r, &lost);
-    let q = fma(f, &r, &number(x, -1.0 / 6.0), &number(x, 0.5));
-    let q = fma(f, &q, &r, &number(x, -1.0));
-    let one = number(x, 1.0);
-    let e = fma(f, &q, &r, &one);
-    fma(f, &e, &power, &one)
+    let e = exp_of_rest(f, &r, -1.0);
+    fma(f, &e, &power, &number(x, 1.0))
+}
+
+/// e^(`sign`·r) of a rest.
+fn exp_of_rest(f: &mut Function, r: &Val, sign: f64) -> Val {
+    let q = fma(f, r, &number(r, sign / 6.0), &number(r, 0.5));
+    let q = fma(f, &q, r, &number(r, sign));
+    fma(f, &q, r, &number(r, 1.0))
 }
 
 /// `times`·e^x of an x from -87 to 0 that was rounded itself: an entry of the table is 3e-8 off, and ln2, which is next to an f32,
@@ -63,10 +67,7 @@ pub fn exp_below(f: &mut Function, x: &Val, times: &Val) -> Val {
     let whole = fma(f, x, &number(x, per * std::f64::consts::LOG2_E), &number(x, WHOLE));
     let n = sub(f, &whole, &number(x, WHOLE));
     let r = fma(f, &n, &number(x, -std::f64::consts::LN_2 / per), x);
-    let q = fma(f, &r, &number(x, 1.0 / 6.0), &number(x, 0.5));
-    let one = number(x, 1.0);
-    let q = fma(f, &q, &r, &one);
-    let e = fma(f, &q, &r, &one);
+    let e = exp_of_rest(f, &r, 1.0);
     let power = power(f, &whole);
     let y = mul(f, times, &e);
     mul(f, &y, &power)
