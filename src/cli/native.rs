@@ -1,7 +1,8 @@
 //! Compiled code called in this process, through the same `NAME_info()` that any other program uses.
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
+use crate::codegen::E_CPU;
 use crate::compile::Built;
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{KernelId, Program};
 use crate::package::shared;
 use crate::target::Target;
@@ -139,7 +140,8 @@ impl Session {
         })
     }
 
-    /// One call. Errors: an internal error with the code that the model returned.
+    /// One call. Errors: `Code::BadOption` where the code is for other machines; an internal error with another code that the
+    /// model returned.
     pub fn call(&mut self) -> Result<()> {
         let executor = self.pool.as_ref().map(|pool| Executor {
             this: std::ptr::from_ref(pool).cast_mut().cast(),
@@ -161,7 +163,16 @@ impl Session {
                 executor,
             )
         };
-        if code == 0 { Ok(()) } else { Err(Error::internal("run", format!("the compiled code returned {code}"))) }
+        match code {
+            0 => Ok(()),
+            code if code == E_CPU as c_int => {
+                let told = "this machine lacks instructions that the code is for";
+                Err(Diagnostic::new(Code::BadOption, told)
+                    .help("without --cpu and --features it is for this one")
+                    .into())
+            }
+            code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
+        }
     }
 
     /// One call of an object made with [`crate::codegen::Launches::Observed`], of whose kernels those that are `shared` run on
