@@ -133,7 +133,7 @@ pub fn build_variants(
     let precision = targets.first().map(|t| t.precision).unwrap_or_default();
     let reduced = optimise(&mut lowered.module, precision, dump)?;
     let mut targets = targets.to_vec();
-    targets.sort_by_key(|t| std::cmp::Reverse(t.level()));
+    targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
     let mut each = Vec::new();
     for target in targets {
         let own = format!("{name}_{}", names::identifier(&target.cpu));

@@ -288,6 +288,7 @@ fn features_are_asked_for() {
         ("avx512vnni", "avx512_vnni"),
         ("avx512bf16", "avx512_bf16"),
         ("avx512fp16", "avx512_fp16"),
+        ("amx-bf16", "amx_bf16"),
     ];
     for (feature, flag) in names {
         add_one(folder.path(), &["--cpu", "x86-64", "--features", &format!("+{feature}")]);

@@ -92,7 +92,7 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     }
     let all = args.cpu.iter().map(|cpu| resolve(Some(cpu.as_str()))).collect::<Result<Vec<_>>>()?;
     for (i, one) in all.iter().enumerate() {
-        if let Some(same) = all[..i].iter().find(|other| other.level() == one.level()) {
+        if let Some(same) = all[..i].iter().find(|other| other.instructions() == one.instructions()) {
             let told = format!(
                 "`{}` and `{}` have the same instruction set: only one of them could be called",
                 same.cpu, one.cpu

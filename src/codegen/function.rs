@@ -1,4 +1,5 @@
 //! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
+use super::tiles::Shapes;
 use super::value::{self, Val, value_type};
 use super::{convert, idioms, math, scalar};
 use crate::diag::{Error, Result};
@@ -38,6 +39,8 @@ pub struct Function<'a> {
     bases: HashMap<BufId, String>,
     base_text: String,
     slots: Vec<BufId>,
+    /// The shapes that tiles have, each by its number.
+    pub(super) shapes: Vec<Shapes>,
 }
 
 /// A kernel as a function that finds its memory in the closure, so that kernels of one form can share it.
@@ -77,6 +80,7 @@ impl<'a> Function<'a> {
             bases: HashMap::new(),
             base_text: String::new(),
             slots: Vec::new(),
+            shapes: Vec::new(),
         };
         f.registers();
         if let Some([first, last]) = kernel.range {
@@ -87,6 +91,11 @@ impl<'a> Function<'a> {
         match kernel.chunks {
             Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,
             None => f.stmts(&kernel.body)?,
+        }
+        if !f.shapes.is_empty() {
+            f.allocas += "  %shapes = alloca [64 x i8], align 64\n  %tiles = alloca i32\n  store i32 0, ptr %tiles\n";
+            // what tiles hold would be saved wherever the system takes this thread from its processor
+            f.line("call void @llvm.x86.tilerelease()");
         }
         let text = format!(
             "(ptr %closure, i64 %begin, i64 %end) #{group} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
@@ -108,12 +117,22 @@ impl<'a> Function<'a> {
         format!("%t{}", self.next)
     }
 
-    fn label(&mut self) -> String {
+    pub(super) fn label(&mut self) -> String {
         self.next += 1;
         format!("l{}", self.next)
     }
 
-    fn line(&mut self, text: &str) {
+    /// Begins a block.
+    pub(super) fn begin(&mut self, label: &str) {
+        self.body += &format!("{label}:\n");
+    }
+
+    /// The type of a buffer's elements.
+    pub(super) fn dtype_of(&self, buf: BufId) -> DType {
+        self.program.buffers[buf].dtype
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
         self.body += "  ";
         self.body += text;
         self.body += "\n";
@@ -243,16 +262,7 @@ impl<'a> Function<'a> {
     fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
         self.memo.clear();
         match stmt {
-            Stmt::For { var, kind: LoopKind::Seq, body } => match self.kernel.vars[*var] {
-                0 => Ok(()),
-                1 => {
-                    self.bindings[var.index()] = Binding::Constant(0);
-                    self.stmts(body)?;
-                    self.bindings[var.index()] = Binding::Unbound;
-                    Ok(())
-                }
-                extent => self.repeated(*var, extent, body),
-            },
+            Stmt::For { var, kind: LoopKind::Seq, body } => self.rounds(*var, &mut |f| f.stmts(body)),
             Stmt::For { var, kind: LoopKind::Unroll, body } => {
                 for i in 0..self.kernel.vars[*var] {
                     self.bindings[var.index()] = Binding::Constant(i as i64);
@@ -293,6 +303,7 @@ impl<'a> Function<'a> {
                 self.line(&format!("call void asm sideeffect \"\", \"{}\"()", all.join(",")));
                 Ok(())
             }
+            Stmt::Tiles(sums) => self.tiles(sums),
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(*value)?;
                 let info = self.kernel.regs[*reg];
@@ -335,8 +346,22 @@ impl<'a> Function<'a> {
         }
     }
 
+    /// The rounds of a loop, one after another.
+    pub(super) fn rounds(&mut self, var: VarId, body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        match self.kernel.vars[var] {
+            0 => Ok(()),
+            1 => {
+                self.bindings[var.index()] = Binding::Constant(0);
+                body(self)?;
+                self.bindings[var.index()] = Binding::Unbound;
+                Ok(())
+            }
+            extent => self.repeated(var, extent, body),
+        }
+    }
+
     /// A loop of at least one round: the test stands at its end, so that sums stay in registers from round to round.
-    fn repeated(&mut self, var: VarId, extent: u64, body: &[Stmt]) -> Result<()> {
+    fn repeated(&mut self, var: VarId, extent: u64, body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let (pre, inside, latch, done) = (self.label(), self.label(), self.label(), self.label());
         let (iv, next) = (self.fresh(), self.fresh());
         self.line(&format!("br label %{pre}"));
@@ -345,7 +370,7 @@ impl<'a> Function<'a> {
         self.body += &format!("{inside}:\n");
         self.line(&format!("{iv} = phi i64 [ 0, %{pre} ], [ {next}, %{latch} ]"));
         self.bindings[var.index()] = Binding::Name(iv.clone());
-        self.stmts(body)?;
+        body(self)?;
         self.bindings[var.index()] = Binding::Unbound;
         self.line(&format!("br label %{latch}"));
         self.body += &format!("{latch}:\n");
@@ -417,7 +442,7 @@ impl<'a> Function<'a> {
     }
 
     /// The address of element `index`, lane 0.
-    fn address(&mut self, buf: BufId, index: &Index) -> Result<String> {
+    pub(super) fn address(&mut self, buf: BufId, index: &Index) -> Result<String> {
         let size = self.program.buffers[buf].dtype.bytes() as i64;
         let base = self.base(buf);
         let (name, constant) = self.sum(&index.scale(size))?;

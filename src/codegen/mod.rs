@@ -13,6 +13,7 @@ mod module;
 mod scalar;
 mod small_float;
 mod supported;
+mod tiles;
 mod value;
 
 pub use module::E_CPU;

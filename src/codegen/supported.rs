@@ -2,6 +2,12 @@
 use crate::target::features::{Asks, Register};
 use std::fmt::Write;
 
+/// Linux's call by which a process asks for registers (`Documentation/arch/x86/xstate.rst`): what a process was given its threads
+/// and children have.
+const ARCH_PRCTL: u32 = 158;
+/// `ARCH_REQ_XCOMP_PERM`.
+const REQUEST: u32 = 0x1023;
+
 /// Adds the function; `attributes` is the number of its group.
 pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attributes): (&str, usize)) {
     let define = format!("define {visibility}i32 @{name}_supported() #{attributes}");
@@ -29,22 +35,34 @@ pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attribu
     }
     let last = asks.asks.len();
     let _ = writeln!(out, "bits{last}:");
-    let won = if asks.state == 0 {
-        "2"
-    } else {
-        let _ = writeln!(
-            out,
-            "  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %saved = and i32 %x0, {state}\n  %all = icmp eq i32 %saved, {state}\n  %won = select i1 %all, i32 2, i32 1",
-            state = asks.state
-        );
-        "%won"
-    };
+    let won = of_system(out, asks, last);
     let lost: Vec<String> = (0..last).map(|i| format!("[ 1, %bits{i} ]")).collect();
     let _ = write!(
         out,
-        "  br label %store\nstore:\n  %answer = phi i32 [ 1, %ask ], {}, [ {won}, %bits{last} ]\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
+        "  br label %store\nstore:\n  %answer = phi i32 [ 1, %ask ], {}, {won}\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
         lost.join(", ")
     );
+}
+
+/// What is asked of the system; how `%answer` follows from it.
+fn of_system(out: &mut String, asks: &Asks, last: usize) -> String {
+    let state = asks.state;
+    if state == 0 {
+        return format!("[ 2, %bits{last} ]");
+    }
+    let _ = writeln!(
+        out,
+        "  %xs = call {{ i32, i32 }} asm sideeffect \"xgetbv\", \"={{ax}},={{dx}},{{cx}}\"(i32 0)\n  %x0 = extractvalue {{ i32, i32 }} %xs, 0\n  %saved = and i32 %x0, {state}\n  %all = icmp eq i32 %saved, {state}"
+    );
+    let Some(component) = asks.request else {
+        let _ = writeln!(out, "  %won = select i1 %all, i32 2, i32 1");
+        return format!("[ %won, %bits{last} ]");
+    };
+    let _ = writeln!(
+        out,
+        "  br i1 %all, label %request, label %store\nrequest:\n  %refused = call i64 asm sideeffect \"syscall\", \"={{ax}},{{ax}},{{di}},{{si}},~{{rcx}},~{{r11}},~{{memory}}\"(i64 {ARCH_PRCTL}, i64 {REQUEST}, i64 {component})\n  %given = icmp eq i64 %refused, 0\n  %had = select i1 %given, i32 2, i32 1"
+    );
+    format!("[ 1, %bits{last} ], [ %had, %request ]")
 }
 
 /// One register of an answer as `%{value}`.

@@ -25,8 +25,8 @@ impl Access {
         match step {
             Step::Launch(kernel) => {
                 let kernel = &program.kernels[*kernel];
-                self.read.extend(kernel.loads().map(|(buf, _)| buf));
-                self.written.extend(kernel.stores().into_iter().map(|(buf, _)| buf));
+                self.read.extend(kernel.loads().map(|span| span.buf));
+                self.written.extend(kernel.stores().into_iter().map(|span| span.buf));
             }
             Step::While { cond, pred, body } => {
                 all(cond);

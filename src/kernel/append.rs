@@ -1,5 +1,5 @@
 //! One kernel behind another in one function.
-use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, TileRows, TileSums, VarId};
 use crate::util::id_vec::Id;
 
 impl Kernel {
@@ -95,6 +95,17 @@ impl Numbers {
         }
     }
 
+    fn tiles(&self, sums: &TileSums) -> TileSums {
+        let rows = |r: &TileRows| TileRows { first: self.index(&r.first), ..*r };
+        TileSums {
+            loops: sums.loops.iter().map(|&v| self.var(v)).collect(),
+            rows: sums.rows.iter().map(rows).collect(),
+            first: self.index(&sums.first),
+            at: self.index(&sums.at),
+            ..*sums
+        }
+    }
+
     fn stmt(&self, stmt: &Stmt) -> Stmt {
         let all = |body: &[Stmt]| body.iter().map(|s| self.stmt(s)).collect();
         match stmt {
@@ -103,6 +114,7 @@ impl Numbers {
                 Stmt::Store { buf: *buf, index: self.index(index), value: self.id(*value) }
             }
             Stmt::Prefetch { buf, index } => Stmt::Prefetch { buf: *buf, index: self.index(index) },
+            Stmt::Tiles(sums) => Stmt::Tiles(self.tiles(sums)),
             Stmt::Release => Stmt::Release,
             Stmt::Set { reg, at, value } => {
                 Stmt::Set { reg: self.reg(*reg), at: self.index(at), value: self.id(*value) }

@@ -3,10 +3,12 @@
 //! Memory is what machine code gets: arguments, results, constants and one workspace at the offsets of the plan, so that two
 //! buffers that share bytes by mistake show. Results and workspace start as all ones (NaN, -1).
 use super::{
-    Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Reg, RegId, Step, Stmt, VarId,
+    Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Reg, RegId, Step, Stmt, TileSums,
+    VarId,
 };
 use crate::diag::{Error, Result};
 use crate::scalar::eval as scalar;
+use crate::target::tiles;
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
@@ -151,6 +153,7 @@ impl Machine<'_> {
                 Ok(())
             }
             Stmt::Prefetch { .. } | Stmt::Release => Ok(()),
+            Stmt::Tiles(sums) => self.tiles(f, sums),
             Stmt::Set { reg, at, value } => {
                 let value = self.eval(f, *value)?;
                 let at = self.at(f, at, 0)?;
@@ -180,6 +183,62 @@ impl Machine<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn tiles(&mut self, f: &mut Frame, sums: &TileSums) -> Result<()> {
+        let columns = sums.columns();
+        let mut all = vec![0.0; (sums.rows() * columns) as usize];
+        let to = self.at(f, &sums.at, 0)?;
+        if sums.adds {
+            for (i, sum) in all.iter_mut().enumerate() {
+                *sum = f32::from_bits(self.bits(sums.to, to + i as i64)?);
+            }
+        }
+        self.rounds(f, &sums.loops, sums, &mut all)?;
+        let mut numbers = all.iter().enumerate();
+        numbers.try_for_each(|(i, &sum)| self.write(sums.to, to + i as i64, &Tensor::of(&[1], &[sum])))
+    }
+
+    /// Adds the rounds of these loops.
+    fn rounds(&mut self, f: &mut Frame, loops: &[VarId], sums: &TileSums, all: &mut [f32]) -> Result<()> {
+        if let [first, inner @ ..] = loops {
+            for i in 0..f.kernel.vars[*first] {
+                f.vars[first.index()] = i as i64;
+                self.rounds(f, inner, sums, all)?;
+            }
+            f.vars[first.index()] = 0;
+            return Ok(());
+        }
+        self.charge()?;
+        f.memo.clear();
+        let columns = sums.columns();
+        let pairs = (0..sums.terms as i64 / 2).collect::<Vec<_>>();
+        let first = self.at(f, &sums.first, 0)?;
+        let mut row = all.chunks_mut(columns as usize);
+        for tile in &sums.rows {
+            let start = self.at(f, &tile.first, 0)?;
+            for r in 0..tile.count {
+                let left = start + (r * tile.stride) as i64;
+                let x = pairs.iter().map(|p| self.word(sums.left, left + 2 * p)).collect::<Result<Vec<_>>>()?;
+                for (column, sum) in row.next().unwrap_or_default().iter_mut().enumerate() {
+                    let at = |p: &i64| first + p * sums.stride as i64 + 2 * column as i64;
+                    let y = pairs.iter().map(|p| self.word(sums.right, at(p))).collect::<Result<Vec<_>>>()?;
+                    *sum = tiles::sum(x.iter().copied().zip(y), *sum);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Two neighbouring elements of 16 bits.
+    fn word(&mut self, buf: BufId, at: i64) -> Result<u32> {
+        Ok(self.bits(buf, at)? | self.bits(buf, at + 1)? << 16)
+    }
+
+    /// The bits of an element of at most 32.
+    fn bits(&mut self, buf: BufId, at: i64) -> Result<u32> {
+        let bytes = self.memory(buf, at)?.iter().rev();
+        Ok(bytes.fold(0, |word, &byte| word << 8 | u32::from(byte)))
     }
 
     fn holds(&mut self, f: &mut Frame, cond: ExprId) -> Result<bool> {

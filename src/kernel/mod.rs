@@ -9,6 +9,7 @@ mod eval;
 pub mod index;
 mod parted;
 mod text;
+mod tiles;
 mod touched;
 mod verify;
 mod work;
@@ -17,6 +18,7 @@ pub use access::Access;
 pub use eval::evaluate;
 pub use index::{Atom, Index};
 pub use text::print;
+pub use tiles::{Span, TileRows, TileSums};
 pub use touched::Touched;
 pub use verify::verify;
 pub use work::shared;
@@ -108,6 +110,8 @@ pub enum Stmt {
         /// This element.
         index: Index,
     },
+    /// Writes a block of sums, outside of vector loops.
+    Tiles(TileSums),
     /// No vector stays in a register from before to behind this: what follows makes its constants itself, rather than that they
     /// take registers which loops before it need.
     Release,
@@ -312,22 +316,25 @@ impl Kernel {
     pub fn count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }
-    /// What its loads read: the buffers and the indices in them.
-    fn loads(&self) -> impl Iterator<Item = (BufId, &Index)> {
-        self.exprs.values().filter_map(|e| match e {
-            Expr::Load(b, index) | Expr::Pair(b, index) => Some((*b, index)),
+    /// What it reads, each load and each tile.
+    fn loads(&self) -> impl Iterator<Item = Span<'_>> {
+        let loads = self.exprs.values().filter_map(|e| match e {
+            Expr::Load(b, index) | Expr::Pair(b, index) => Some(Span::one(*b, index)),
             _ => None,
-        })
+        });
+        let mut tiles = Vec::new();
+        tile_sums(&self.body, &mut tiles);
+        loads.chain(tiles.into_iter().flat_map(TileSums::reads))
     }
-    /// What its statements write: the buffers and the indices in them.
-    fn stores(&self) -> Vec<(BufId, &Index)> {
+    /// What its statements write.
+    fn stores(&self) -> Vec<Span<'_>> {
         let mut all = Vec::new();
         stores(&self.body, &mut all);
         all
     }
     /// The buffers that it reads or writes, each once.
     pub fn buffers(&self) -> Vec<BufId> {
-        let mut all: Vec<BufId> = self.loads().chain(self.stores()).map(|(buf, _)| buf).collect();
+        let mut all: Vec<BufId> = self.loads().chain(self.stores()).map(|span| span.buf).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -350,14 +357,27 @@ impl Kernel {
     }
 }
 
-fn stores<'k>(all: &'k [Stmt], out: &mut Vec<(BufId, &'k Index)>) {
+fn stores<'k>(all: &'k [Stmt], out: &mut Vec<Span<'k>>) {
     for s in all {
         match s {
-            Stmt::Store { buf, index, .. } => out.push((*buf, index)),
+            Stmt::Store { buf, index, .. } => out.push(Span::one(*buf, index)),
+            Stmt::Tiles(sums) => out.push(sums.writes()),
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
                 stores(body, out)
             }
             Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
+        }
+    }
+}
+
+fn tile_sums<'k>(all: &'k [Stmt], out: &mut Vec<&'k TileSums>) {
+    for s in all {
+        match s {
+            Stmt::Tiles(sums) => out.push(sums),
+            Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+                tile_sums(body, out)
+            }
+            Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
         }
     }
 }

@@ -27,7 +27,8 @@ impl Kernel {
                 values[*var] = self.index_at(value, values)?;
                 self.first_store(body, buf, values)
             }
-            Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => None,
+            Stmt::Tiles(sums) if sums.to == buf => self.index_at(&sums.at, values),
+            Stmt::Tiles(_) | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => None,
         })
     }
 

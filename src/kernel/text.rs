@@ -66,6 +66,7 @@ fn stmts(out: &mut String, k: &Kernel, all: &[Stmt], depth: usize) {
             Stmt::Prefetch { buf, index: at } => {
                 let _ = writeln!(out, "{pad}prefetch b{}[{}]", buf.0, index(k, at));
             }
+            Stmt::Tiles(sums) => tiles(out, k, sums, &pad),
             Stmt::Release => {
                 let _ = writeln!(out, "{pad}release");
             }
@@ -85,6 +86,27 @@ fn stmts(out: &mut String, k: &Kernel, all: &[Stmt], depth: usize) {
                 stmts(out, k, body, depth + 1);
             }
         }
+    }
+}
+
+fn tiles(out: &mut String, k: &Kernel, sums: &TileSums, pad: &str) {
+    let loops: Vec<String> = sums.loops.iter().map(|v| format!("v{} < {}", v.0, k.vars[*v])).collect();
+    let _ = writeln!(
+        out,
+        "{pad}tiles b{}[{}] {}= b{} by b{}[{}] by {}, {} columns, {} terms for {}",
+        sums.to.0,
+        index(k, &sums.at),
+        if sums.adds { "+" } else { "" },
+        sums.left.0,
+        sums.right.0,
+        index(k, &sums.first),
+        sums.stride,
+        sums.columns(),
+        sums.terms,
+        loops.join(", "),
+    );
+    for r in &sums.rows {
+        let _ = writeln!(out, "{pad}  {} rows [{}] by {}", r.count, index(k, &r.first), r.stride);
     }
 }
 

@@ -1,5 +1,5 @@
 //! How much of its buffers a kernel reads and writes.
-use super::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, Place, VarId};
+use super::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, Place, Span, VarId};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +17,16 @@ impl Kernel {
     /// and the largest of them.
     pub fn touched(&self, buffers: &IdVec<BufId, Buffer>) -> Touched {
         let mut sum = Touched::default();
-        for (buffer, indices) in self.accesses() {
+        for (buffer, spans) in self.accesses() {
             let Buffer { dtype, elements, place } = buffers[buffer];
             let (mut named, mut low, mut high) = (0u64, i64::MAX, i64::MIN);
-            for index in indices {
+            for (index, (last, at_once)) in spans {
                 let mut vars = BTreeSet::new();
                 self.vars_of(index, &mut vars);
                 let count = vars.iter().fold(1u64, |n, &v| n.saturating_mul(self.vars[v]));
-                named = named.saturating_add(count);
+                named = named.saturating_add(count.saturating_mul(at_once));
                 let (least, most) = index.range(&self.vars);
-                (low, high) = (low.min(least), high.max(most));
+                (low, high) = (low.min(least), high.max(most.saturating_add_unsigned(last)));
             }
             let between = high.saturating_sub(low).saturating_add(1).max(0) as u64;
             let bytes = named.min(between).min(elements) * dtype.bytes() as u64;
@@ -39,11 +39,12 @@ impl Kernel {
         sum
     }
 
-    /// The different indices by which each buffer is read or written.
-    fn accesses(&self) -> BTreeMap<BufId, BTreeSet<&Index>> {
-        let mut all: BTreeMap<BufId, BTreeSet<&Index>> = BTreeMap::new();
-        for (buf, index) in self.loads().chain(self.stores()) {
-            all.entry(buf).or_default().insert(index);
+    /// The different indices by which each buffer is read or written; how far the last element there is, and how many are.
+    fn accesses(&self) -> BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> {
+        let mut all: BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> = BTreeMap::new();
+        for Span { buf, first, last, count } in self.loads().chain(self.stores()) {
+            let most = all.entry(buf).or_default().entry(first).or_default();
+            *most = (most.0.max(last), most.1.max(count));
         }
         all
     }

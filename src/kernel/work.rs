@@ -1,5 +1,5 @@
 //! How much a kernel does, as far as that decides whether other threads help.
-use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt};
+use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt, TileSums};
 use crate::scalar::ScalarOp;
 use crate::target::LINE;
 use crate::util::id_vec::{Id, IdVec};
@@ -108,6 +108,7 @@ impl Count<'_> {
                 self.access(*buf, times);
                 times.saturating_mul(1 + self.expression(*value, times))
             }
+            Stmt::Tiles(sums) => self.tiles(sums, times),
             Stmt::Prefetch { .. } | Stmt::Release => 0,
             Stmt::Set { value, .. } => times.saturating_mul(self.expression(*value, times)),
             Stmt::Let { body, .. } | Stmt::While { body, .. } => self.statements(body, times),
@@ -116,6 +117,15 @@ impl Count<'_> {
                 self.statements(body, times.saturating_mul(part) / whole)
             }
         }
+    }
+
+    /// A row of a tile takes a cycle a round.
+    fn tiles(&mut self, sums: &TileSums, times: u64) -> u64 {
+        let rounds = sums.loops.iter().fold(times, |n, &v| n.saturating_mul(self.kernel.vars[v]));
+        for span in sums.reads().into_iter().chain([sums.writes()]) {
+            self.access(span.buf, rounds.saturating_mul(span.count));
+        }
+        rounds.saturating_mul(sums.rows() * sums.across)
     }
 
     /// In how many of how many rounds of its loop a condition holds; one of one where that is not plain.

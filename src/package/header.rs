@@ -184,6 +184,7 @@ mod tests {
             vector_registers: 16,
             fma: false,
             bf16_pairs: None,
+            bf16_tiles: false,
             precision: Precision::default(),
             tuning: Default::default(),
         };

@@ -58,7 +58,7 @@ fn asked(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
         Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
             asked(kernel, body)
         }
-        Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Release => vec![],
+        Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Release => vec![],
     };
     body.iter().flat_map(one).collect()
 }
@@ -74,7 +74,7 @@ fn beside(body: &mut Vec<Stmt>, (panels, first): (BufId, i64), more: BufId) {
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
                 beside(body, (panels, first), more)
             }
-            Stmt::Prefetch { .. } | Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Release => {}
+            Stmt::Prefetch { .. } | Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Release => {}
         }
     }
     for (i, s) in added.into_iter().rev() {

@@ -20,12 +20,17 @@ pub const CPUS: &[(&str, Level)] = &[
     ("cascadelake", Level::Avx512),
     ("icelake-server", Level::Avx512),
     ("sapphirerapids", Level::Avx512),
+    ("emeraldrapids", Level::Avx512),
+    ("graniterapids", Level::Avx512),
     ("znver4", Level::Avx512),
     ("znver5", Level::Avx512),
 ];
 
 /// Those that have AVX512-BF16.
-pub const BF16_CPUS: &[&str] = &["sapphirerapids", "znver4", "znver5"];
+pub const BF16_CPUS: &[&str] = &["sapphirerapids", "emeraldrapids", "graniterapids", "znver4", "znver5"];
+
+/// Those that have AMX-BF16.
+pub const AMX_CPUS: &[&str] = &["sapphirerapids", "emeraldrapids", "graniterapids"];
 
 /// Those that have `bfdot`.
 #[rustfmt::skip]

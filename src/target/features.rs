@@ -36,12 +36,19 @@ pub struct Asks {
     pub asks: Vec<Ask>,
     /// Bits of XCR0, the registers that the system saves.
     pub state: u32,
+    /// Registers, by their bit of XCR0, that the system gives only to processes that ask for them.
+    pub request: Option<u32>,
 }
 
 /// The 128-bit and 256-bit registers.
 const YMM: u32 = 0x6;
 /// Those, the 512-bit ones and their masks.
 const ZMM: u32 = 0xe6;
+
+/// The bit of XCR0 of what tiles hold.
+pub(super) const TILE_DATA: u32 = 18;
+/// The tiles and their shapes.
+const TILES: u32 = 1 << TILE_DATA | 1 << 17;
 
 /// LLVM's name of a feature, its leaf, part, register and bit, and the registers it needs.
 type Row = (&'static str, u32, u32, Register, u32, u32);
@@ -51,6 +58,8 @@ use Register::{A, B, C, D};
 const FEATURES: &[Row] = &[
     ("adx", 7, 0, B, 19, 0),
     ("aes", 1, 0, C, 25, 0),
+    ("amx-bf16", 7, 0, D, 22, TILES),
+    ("amx-tile", 7, 0, D, 24, TILES),
     ("avx", 1, 0, C, 28, YMM),
     ("avx2", 7, 0, B, 5, YMM),
     ("avx512bf16", 7, 1, A, 5, ZMM),
@@ -120,7 +129,14 @@ pub fn asks(level: Level, features: &str) -> Asks {
             None => asks.push(Ask { leaf, part, register, mask: 1 << bit }),
         }
     }
-    Asks { asks, state }
+    Asks { asks, state, request: (state & TILES != 0).then_some(TILE_DATA) }
+}
+
+/// Whether a processor says that it has a feature; `cpuid` gives its answer to a leaf and a part.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn is_told(name: &str, cpuid: impl Fn(u32, u32) -> [u32; 4]) -> bool {
+    let row = FEATURES.iter().find(|row| row.0 == name);
+    row.is_some_and(|&(_, leaf, part, register, bit, _)| cpuid(leaf, part)[register as usize] >> bit & 1 == 1)
 }
 
 /// Errors: `Code::UnknownTarget` for a feature that is switched on and that `NAME_supported` couldn't ask for.
@@ -135,6 +151,15 @@ pub fn check(features: &str) -> Result<()> {
     )
     .help(format!("one of {}", known.join(", ")))
     .into())
+}
+
+/// Whether a feature is switched on or off: the last word counts.
+pub(super) fn switched(features: &str, name: &str) -> Option<bool> {
+    features.split(',').rev().find_map(|f| match f.trim().split_at_checked(1) {
+        Some(("+", on)) if on == name => Some(true),
+        Some(("-", off)) if off == name => Some(false),
+        _ => None,
+    })
 }
 
 /// The features that are on in the end: the last word counts.
@@ -159,14 +184,18 @@ mod tests {
         let ask = |leaf, part, register, mask| Ask { leaf, part, register, mask };
         assert_eq!(asks(Level::Sse2, ""), Asks::default());
         assert_eq!(asks(Level::Neon, "+dotprod"), Asks::default());
-        let one = Asks { asks: vec![ask(7, 0, C, 1 << 8)], state: 0 };
+        let one = Asks { asks: vec![ask(7, 0, C, 1 << 8)], ..Asks::default() };
         assert_eq!(asks(Level::Sse2, "+gfni,+sse3,-sse3"), one);
         let three = asks(Level::Avx2, "+avx512bf16");
         let of_first = 1 << 12 | 1 << 22 | 1 << 27 | 1 << 28 | 1 << 29;
         let of_seventh = 1 << 3 | 1 << 5 | 1 << 8;
         let all =
             [ask(1, 0, C, of_first), ask(7, 0, B, of_seventh), ask(7, 1, A, 1 << 5), ask(0x8000_0001, 0, C, 1 << 5)];
-        assert_eq!(three, Asks { asks: all.to_vec(), state: ZMM });
+        assert_eq!(three, Asks { asks: all.to_vec(), state: ZMM, request: None });
+        let tiles = asks(Level::Sse2, "+amx-tile,+amx-bf16");
+        let of_first = ask(1, 0, C, 1 << 27);
+        let of_tiles = [of_first, ask(7, 0, D, 1 << 22 | 1 << 24)].to_vec();
+        assert_eq!(tiles, Asks { asks: of_tiles, state: 0x6_0000, request: Some(18) });
     }
 
     #[test]

@@ -3,6 +3,7 @@ mod cpus;
 pub mod features;
 mod pairs;
 mod precision;
+pub mod tiles;
 mod tuning;
 
 pub use cpus::CPUS;
@@ -33,6 +34,8 @@ pub struct Target {
     pub fma: bool,
     /// The instruction for sums of two products of bfloat16, where there is one.
     pub bf16_pairs: Option<PairSums>,
+    /// Whether blocks of bfloat16 are multiplied by tiles, as [`tiles`] has them.
+    pub bf16_tiles: bool,
     /// How exact the code must be.
     pub precision: Precision,
     /// Measured choices that code for it is made with.
@@ -88,19 +91,22 @@ impl Target {
             Level::Avx512 => (512, 32, true),
             Level::Neon => (128, 32, true),
         };
+        let features = features.unwrap_or("");
         if level != Level::Neon {
-            features::check(features.unwrap_or(""))?;
+            features::check(features)?;
         }
-        let bf16_pairs = PairSums::of(level)
-            .filter(|sums| has_pair_sums(*sums, cpu, host && named.is_none(), features.unwrap_or("")));
+        let here = host && named.is_none();
+        let told = |name: &str| features::switched(features, name);
+        let bf16_pairs = PairSums::of(level).filter(|sums| has_pair_sums(*sums, cpu, here, told));
         Ok(Target {
             triple: triple.to_string(),
             cpu: cpu.to_string(),
-            features: features.unwrap_or("").to_string(),
+            features: features.to_string(),
             vector_bits,
             vector_registers,
             fma,
             bf16_pairs,
+            bf16_tiles: bf16_pairs == Some(PairSums::Avx512Bf16) && tiles::has(cpu, here, told),
             precision: Precision::default(),
             tuning: Tuning::default(),
         })
@@ -112,15 +118,18 @@ impl Target {
                 let told = format!("`--math bf16` needs an instruction, and {} ({}) has none", self.cpu, self.triple);
                 let help = match self.level() {
                     Level::Neon => "--cpu neoverse-v1, neoverse-n2 or apple-m2, or --features +bf16",
-                    _ => "--cpu znver4, znver5 or sapphirerapids, or --features +avx512bf16",
+                    _ => "--cpu znver4, znver5, sapphirerapids or graniterapids, or --features +avx512bf16",
                 };
                 return Err(Diagnostic::new(Code::NoBf16Math, told)
                     .help(format!("{help}; --weights bf16 needs no such instruction"))
                     .into());
             };
-            if !self.features.split(',').any(|f| f.strip_prefix('+') == Some(sums.feature())) {
-                let comma = if self.features.is_empty() { "" } else { "," };
-                self.features += &format!("{comma}+{}", sums.feature());
+            let of_tiles = tiles::FEATURES.into_iter().filter(|_| self.bf16_tiles);
+            for name in std::iter::once(sums.feature()).chain(of_tiles) {
+                if features::switched(&self.features, name) != Some(true) {
+                    let comma = if self.features.is_empty() { "" } else { "," };
+                    self.features += &format!("{comma}+{name}");
+                }
             }
         }
         self.precision = precision;
@@ -150,9 +159,11 @@ impl Target {
             Level::Neon => &self.cpu,
         }
     }
-    /// What `NAME_supported` asks a machine for: what [`Self::level`] promises, and the features that were switched on.
+    /// What `NAME_supported` asks a machine for: what [`Self::level`] promises, and the features that were switched on. Only
+    /// Linux wants to be asked for registers.
     pub fn asks(&self) -> Asks {
-        features::asks(self.level(), &self.features)
+        let asks = features::asks(self.level(), &self.features);
+        Asks { request: asks.request.filter(|_| self.triple.contains("linux")), ..asks }
     }
     /// LLVM's name of the oldest processor of the architecture.
     pub fn oldest_cpu(&self) -> &'static str {
@@ -160,6 +171,10 @@ impl Target {
             Level::Sse2 | Level::Avx2 | Level::Avx512 => "x86-64",
             Level::Neon => "generic",
         }
+    }
+    /// What tells the instruction sets of processors apart, the newer the larger: the level, and whether code uses tiles.
+    pub fn instructions(&self) -> (Level, bool) {
+        (self.level(), self.bf16_tiles && self.precision.math == MathType::Bf16)
     }
     /// The features that code may use, for the check at run time.
     pub fn level(&self) -> Level {
@@ -177,13 +192,8 @@ pub const HOST_TRIPLE: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
 /// Whether a processor has an instruction: as its features say, else as this machine has it, else by its name.
-fn has_pair_sums(sums: PairSums, cpu: &str, here: bool, features: &str) -> bool {
-    let told = features.split(',').rev().find_map(|f| match f.split_at_checked(1) {
-        Some(("+", name)) if name == sums.feature() => Some(true),
-        Some(("-", name)) if name == sums.feature() => Some(false),
-        _ => None,
-    });
-    told.unwrap_or_else(|| (here && machine_has_pair_sums()) || sums.cpus().contains(&cpu))
+fn has_pair_sums(sums: PairSums, cpu: &str, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
+    told(sums.feature()).unwrap_or_else(|| (here && machine_has_pair_sums()) || sums.cpus().contains(&cpu))
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -53,7 +53,8 @@ impl PairSums {
     }
 }
 
-fn flushed(v: f32) -> f32 {
+/// Zero in the place of a subnormal number.
+pub(super) fn flushed(v: f32) -> f32 {
     if v.is_subnormal() { 0f32.copysign(v) } else { v }
 }
 

@@ -33,15 +33,15 @@ pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
     }
 }
 
-struct Check<'a> {
-    program: &'a Program,
-    kernel: &'a Kernel,
+pub(super) struct Check<'a> {
+    pub(super) program: &'a Program,
+    pub(super) kernel: &'a Kernel,
     types: Vec<DType>,
     /// Expressions whose own indices are known to be in bounds.
     sound: Vec<bool>,
     /// The open loops, by variable.
-    open: Vec<Option<LoopKind>>,
-    lane: Option<(VarId, u64)>,
+    pub(super) open: Vec<Option<LoopKind>>,
+    pub(super) lane: Option<(VarId, u64)>,
     /// The extents of the variables; in a masked loop, its elements.
     extents: Extents,
     /// The last round that visited each expression: one round a statement.
@@ -111,12 +111,11 @@ impl<'a> Check<'a> {
                 self.value(*value)?;
                 self.index(index)?;
                 self.bounds(*buf, index)?;
-                if matches!(self.program.buffers[*buf].place, Place::Arg(_) | Place::Weights(_)) {
-                    return Err(format!("k8: b{} is stored to", buf.0));
-                }
+                self.may_store(*buf)?;
                 self.same(self.program.buffers[*buf].dtype, *value, &format!("b{}", buf.0))
             }
             Stmt::Prefetch { index, .. } => self.index(index),
+            Stmt::Tiles(sums) => self.tiles(sums),
             Stmt::Release => Ok(()),
             Stmt::Set { reg, at, value } => {
                 self.value(*value)?;
@@ -177,6 +176,14 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// k8.
+    pub(super) fn may_store(&self, buf: BufId) -> Result<(), Fault> {
+        match self.program.buffers[buf].place {
+            Place::Arg(_) | Place::Weights(_) => Err(format!("k8: b{} is stored to", buf.0)),
+            Place::Result(_) | Place::Workspace(_) | Place::Stack => Ok(()),
+        }
+    }
+
     fn same(&self, want: DType, value: ExprId, place: &str) -> Result<(), Fault> {
         let got = self.types[value.index()];
         if got == want { Ok(()) } else { Err(format!("k4: {place} of {want} gets {got}")) }
@@ -228,7 +235,7 @@ impl<'a> Check<'a> {
     }
 
     /// k2 and k5 for the parts of an index.
-    fn index(&mut self, x: &Index) -> Result<(), Fault> {
+    pub(super) fn index(&mut self, x: &Index) -> Result<(), Fault> {
         for (atom, _) in &x.terms {
             match atom {
                 Atom::Var(v) if self.open[v.index()].is_none() && self.kernel.vars[*v] != 1 => {
@@ -249,7 +256,7 @@ impl<'a> Check<'a> {
     }
 
     /// k3, by the bounds of the sum; where these are too wide for terms that hang together, value by value.
-    fn bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
+    pub(super) fn bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
         let elements = i64::try_from(self.program.buffers[buf].elements).unwrap_or(i64::MAX);
         let inside = |(low, high): (i64, i64)| low >= 0 && high < elements;
         if inside(x.range(&self.extents)) || exact(x, &self.extents).is_some_and(inside) {

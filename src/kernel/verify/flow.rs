@@ -1,7 +1,7 @@
 //! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
 //! memory that another buffer shares makes that one undefined.
 use super::{Fault, bytes};
-use crate::kernel::{Access, BufId, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt};
+use crate::kernel::{Access, BufId, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
 use crate::util::id_vec::Id;
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 struct Touched<'k> {
     /// Buffers that are loaded before the kernel itself stores to them.
     outside: BTreeSet<BufId>,
-    /// Buffers whose elements are loaded together with the next one.
-    pairs: BTreeSet<BufId>,
+    /// Buffers whose elements are loaded or stored together with others.
+    several: BTreeSet<BufId>,
     /// Every load.
     loads: Vec<(BufId, &'k Index)>,
     /// Every store.
@@ -161,7 +161,7 @@ impl Flow<'_> {
                 let onto = a.place == b.place && a.dtype == b.dtype;
                 let at: BTreeSet<&Index> = touched.stores.iter().filter(|s| s.0 == w).map(|s| s.1).collect();
                 let same = touched.loads.iter().filter(|l| l.0 == p).all(|l| at.contains(l.1));
-                if !onto || !same || touched.pairs.contains(&p) {
+                if !onto || !same || touched.several.contains(&p) || touched.several.contains(&w) {
                     return Err(format!("k10: k{} reads b{} while it writes b{} over it", id.0, p.0, w.0));
                 }
             }
@@ -196,6 +196,7 @@ impl<'k> Walk<'k> {
                     self.out.stores.push((*buf, index));
                     self.stored.insert(*buf);
                 }
+                Stmt::Tiles(sums) => self.tiles(sums),
                 Stmt::Release => {}
                 Stmt::Prefetch { index, .. } => {
                     let mut from = Vec::new();
@@ -218,19 +219,36 @@ impl<'k> Walk<'k> {
         }
     }
 
+    fn tiles(&mut self, sums: &'k TileSums) {
+        for span in sums.reads() {
+            let mut from = Vec::new();
+            super::body::for_values(span.first, &mut |e| from.push(e));
+            self.read(from);
+            self.out.several.insert(span.buf);
+            self.load(span.buf, span.first);
+        }
+        self.out.several.insert(sums.to);
+        self.out.stores.push((sums.to, &sums.at));
+        self.stored.insert(sums.to);
+    }
+
+    fn load(&mut self, buf: BufId, at: &'k Index) {
+        self.out.loads.push((buf, at));
+        if !self.stored.contains(&buf) {
+            self.out.outside.insert(buf);
+        }
+    }
+
     fn read(&mut self, mut open: Vec<ExprId>) {
         while let Some(e) = open.pop() {
             if std::mem::replace(&mut self.seen[e.index()], true) {
                 continue;
             }
             if let Expr::Pair(b, _) = &self.kernel.exprs[e] {
-                self.out.pairs.insert(*b);
+                self.out.several.insert(*b);
             }
             if let Expr::Load(b, x) | Expr::Pair(b, x) = &self.kernel.exprs[e] {
-                self.out.loads.push((*b, x));
-                if !self.stored.contains(b) {
-                    self.out.outside.insert(*b);
-                }
+                self.load(*b, x);
             }
             super::body::for_operands(&self.kernel.exprs[e], &mut |e| open.push(e));
         }

@@ -5,6 +5,7 @@ use super::element::Elements;
 use super::inside::Inside;
 use super::pairs::Order;
 use super::tile::{Cover, Part, Tile, tiles_in_a_row};
+use super::tiles;
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -290,19 +291,24 @@ impl<'a> Scheduler<'a> {
         let cover = Cover { height, width, columns: n, sum: k, stride };
         let pairs = self.pairs(c, &sum);
         let cover = if pairs.is_some() { Cover { sum: k / 2, ..cover } } else { cover };
+        let steps_apart = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows.last().map_or(0, |x| x.a));
+        let has_tiles = pairs.is_some() && self.target.bf16_tiles && strip.is_none() && c.inside.is_none();
+        let block = if has_tiles { tiles::block(cover, steps_apart) } else { None };
         let (form, tile) = match strip {
             Some(strip) => (strip.form.clone().unwrap_or_default(), strip.tile),
             None => {
                 let dtype = c.dtype.accumulator();
                 let form = self.form(dtype, cover, product(&rows), product(&c.batch));
-                let tile = match c.inside {
-                    Some(_) => self.chosen_of(tiles_in_a_row(self.target, dtype, cover), dtype, &form),
-                    None => self.tile(dtype, cover, &form),
+                let tile = match (block, c.inside) {
+                    (Some(block), _) => block,
+                    (None, Some(_)) => self.chosen_of(tiles_in_a_row(self.target, dtype, cover), dtype, &form),
+                    (None, None) => self.tile(dtype, cover, &form),
                 };
                 (form, tile)
             }
         };
         let lying = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
+            Some(_) if block.is_some() => Order::Tiles,
             Some(sums) => Order::Terms(sums),
             None if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
                 Order::Vectors(tile.lanes)

@@ -30,6 +30,7 @@ mod strip;
 mod top_k;
 mod transform;
 mod tile;
+mod tiles;
 mod window;
 mod winograd;
 mod winograd1d;

@@ -16,6 +16,8 @@ pub enum Order {
     Plain,
     /// Two terms of a column side by side, for an instruction that adds both.
     Terms(PairSums),
+    /// The same, for one that multiplies tiles.
+    Tiles,
     /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
     /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
     Vectors(u64),
@@ -26,7 +28,7 @@ impl Order {
     pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
         match self {
             Order::Plain => term * panel + column,
-            Order::Terms(_) => (term / 2 * panel + column) * 2 + term % 2,
+            Order::Terms(_) | Order::Tiles => (term / 2 * panel + column) * 2 + term % 2,
             Order::Vectors(lanes) => {
                 let (vector, lane) = (column / lanes, column % lanes);
                 let even = vector / 2 * 2;

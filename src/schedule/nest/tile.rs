@@ -5,7 +5,7 @@ use super::contraction::{Axis, Contraction, Coordinates, product};
 use super::element::Elements;
 use super::inside::OfRow;
 use super::pairs::{Order, load_right, pair_loops};
-use super::{convert, each};
+use super::{convert, each, tiles};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
@@ -216,17 +216,8 @@ impl<'a> Scheduler<'a> {
     ) -> Result<Vec<Stmt>> {
         let dtype = c.dtype.accumulator();
         let rows = part.rows.len() as u64;
-        let bands = bands(&mut e.k, &part, dtype);
         let outputs = product(&c.rows) * product(&c.columns);
         let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
-        let (mut body, sums) =
-            in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
-                if let (Order::Terms(pairs), [all]) = (part.order, &bands[..]) {
-                    let loops = pair_loops(e, pairs, c, sum, (start, count), &part, (all.acc, all.lane));
-                    return vec![each(all.lane, LoopKind::Vector, loops)];
-                }
-                sum_loops(e, types, c, sum, (start, count), &part, &bands)
-            });
         let buf = out.buffer()?;
         let layout = out.layout(&scope.comp.array(id).dims);
         // `r` is the number of the row in the tile
@@ -253,29 +244,35 @@ impl<'a> Scheduler<'a> {
             };
             Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
-        if let Some(first) =
-            part.rows.first().map(|r| r.1.clone()).filter(|first| part.looped && in_a_row(&part, first))
-        {
-            let stack = self.on_stack(dtype, rows * width(&bands));
-            body.extend(spilled(e, &bands, &sums, rows, stack));
+        let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
+        if part.order == Order::Tiles {
+            let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
+            let width = part.columns.next_multiple_of(part.lanes);
+            let buf = self.on_stack(dtype, rows * width);
+            let mut body = tiles::sums(e, c.left, sum, &part, (buf, width));
+            let whole = [(0, part.columns / part.lanes, part.lanes)];
+            let vectors = pieces(&mut e.k, &whole, part.columns);
+            body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
+            return Ok(body);
+        }
+        let bands = bands(&mut e.k, &part, dtype);
+        let (mut body, sums) =
+            in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
+                if let (Order::Terms(pairs), [all]) = (part.order, &bands[..]) {
+                    let loops = pair_loops(e, pairs, c, sum, (start, count), &part, (all.acc, all.lane));
+                    return vec![each(all.lane, LoopKind::Vector, loops)];
+                }
+                sum_loops(e, types, c, sum, (start, count), &part, &bands)
+            });
+        if let Some(first) = first.filter(|_| part.looped) {
+            let width = width(&bands);
+            let buf = self.on_stack(dtype, rows * width);
+            body.extend(spilled(e, &bands, &sums, rows, buf));
             // constants of the epilogue would be kept where the sums were
             body.push(Stmt::Release);
-            let at = e.k.var(rows);
-            let row = first.add(&Index::var(at));
-            let from = Index::var(at).scale(width(&bands) as i64);
-            let mut inside = Vec::new();
-            for piece in pieces(&mut e.k, &bands, part.columns) {
-                let lane = Index::var(piece.lane);
-                let column = piece.first.add(&lane);
-                let value = e.k.expr(Expr::Load(stack, from.add(&column)));
-                let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
-                let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
-                inside.push(match piece.number {
-                    Some(number) => each(number, LoopKind::Seq, vec![vector]),
-                    None => vector,
-                });
-            }
-            body.push(each(at, LoopKind::Seq, inside));
+            let whole: Vec<_> = bands.iter().map(|b| (b.first, b.whole(part.columns), b.lanes)).collect();
+            let vectors = pieces(&mut e.k, &whole, part.columns);
+            body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
             return Ok(body);
         }
         let mut whole = Vec::new();
@@ -308,6 +305,48 @@ impl<'a> Scheduler<'a> {
             width /= 2;
         }
         Ok(body)
+    }
+}
+
+/// Makes the store of an element of the result: of this value of its sum, the number of its row in the tile, its row, its column.
+type Store<'s, 'a> =
+    &'s mut dyn FnMut(&mut Scheduler<'a>, &mut Elements, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
+
+/// Sums of a tile on the stack.
+struct Stacked {
+    buf: BufId,
+    rows: u64,
+    /// The number of the first row.
+    first: Index,
+    /// How far a row is from the next.
+    width: u64,
+    vectors: Vec<Piece>,
+}
+
+impl<'a> Scheduler<'a> {
+    /// The epilogue of sums on the stack, which stands there once a vector of a row.
+    fn stored_from_stack(
+        &mut self,
+        e: &mut Elements,
+        part: &Part,
+        sums: Stacked,
+        store: Store<'_, 'a>,
+    ) -> Result<Stmt> {
+        let at = e.k.var(sums.rows);
+        let row = sums.first.add(&Index::var(at));
+        let from = Index::var(at).scale(sums.width as i64);
+        let mut inside = Vec::new();
+        for piece in sums.vectors {
+            let column = piece.first.add(&Index::var(piece.lane));
+            let value = e.k.expr(Expr::Load(sums.buf, from.add(&column)));
+            let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
+            let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
+            inside.push(match piece.number {
+                Some(number) => each(number, LoopKind::Seq, vec![vector]),
+                None => vector,
+            });
+        }
+        Ok(each(at, LoopKind::Seq, inside))
     }
 }
 
@@ -432,19 +471,17 @@ struct Piece {
     first: Index,
 }
 
-/// The vectors of a row: whole ones, then narrower ones for what is left of `columns`.
-fn pieces(k: &mut Kernel, bands: &[Band], columns: u64) -> Vec<Piece> {
+/// The vectors of a row: whole ones, by the first column, how many, and their lanes, then narrower ones for what is left of
+/// `columns`.
+fn pieces(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<Piece> {
     let mut out = Vec::new();
-    for band in bands {
-        let whole = band.whole(columns);
-        if whole > 0 {
-            let number = k.var(whole);
-            let first = Index::var(number).scale(band.lanes as i64).offset(band.first as i64);
-            out.push(Piece { number: Some(number), lane: band.lane, first });
-        }
+    for &(first, count, lanes) in whole.iter().filter(|w| w.1 > 0) {
+        let number = k.var(count);
+        let first = Index::var(number).scale(lanes as i64).offset(first as i64);
+        out.push(Piece { number: Some(number), lane: k.var(lanes), first });
     }
-    let Some(band) = bands.last() else { return out };
-    let (mut done, mut lanes) = (band.first + band.whole(columns) * band.lanes, band.lanes / 2);
+    let Some(&(first, count, lanes)) = whole.last() else { return out };
+    let (mut done, mut lanes) = (first + count * lanes, lanes / 2);
     while lanes >= 1 {
         if done + lanes <= columns {
             out.push(Piece { number: None, lane: k.var(lanes), first: Index::constant(done as i64) });
