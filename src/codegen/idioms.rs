@@ -44,18 +44,26 @@ impl Formula for Parts {
     }
 }
 
-/// erfc of f32.
-static ERFC: LazyLock<Parts> = LazyLock::new(|| {
+/// The parts of a formula of f32.
+fn parts_of(formula: fn(&mut Parts, usize) -> usize) -> Parts {
     let mut parts = Parts::default();
     let x = parts.push(Part::Argument);
-    formula::erfc(&mut parts, x);
+    formula(&mut parts, x);
     parts
-});
+}
+
+static ERFC: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::erfc));
+static SOFTPLUS: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::softplus));
+static MISH: LazyLock<Parts> = LazyLock::new(|| parts_of(formula::mish));
 
 /// The shorter way of an op, and the expression that it is of; `tables` says whether [`math::is_table`].
 pub fn shorter(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> Option<(Idiom, ExprId)> {
     match op {
-        ScalarOp::Multiply => Some((math::swish, swish_of(kernel, args)?)),
+        ScalarOp::Multiply => match swish_of(kernel, args) {
+            Some(x) => Some((math::swish, x)),
+            None => Some((math::mish_f32, mish_of(kernel, args)?)),
+        },
+        ScalarOp::Add => Some((math::softplus_f32, softplus_of(kernel, args)?)),
         ScalarOp::Select if tables => Some((math::erfc_f32, erfc_of(kernel, args)?)),
         _ => None,
     }
@@ -77,10 +85,48 @@ fn swish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
 /// x of erfc(x), which ends in a choice by the sign of x.
 fn erfc_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     let Expr::Op(ScalarOp::Compare(..), sides, _) = &kernel.exprs[*args.first()?] else { return None };
-    let (&x, Part::Op(_, parts)) = (sides.first()?, ERFC.0.last()?) else { return None };
-    are_parts(kernel, &ERFC, parts, args, x).then_some(x)
+    let &x = sides.first()?;
+    is_last(kernel, &ERFC, args, x).then_some(x)
 }
 
+/// x of softplus(x), a sum of max(x, 0) and something else.
+fn softplus_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
+    let larger = |&arg: &ExprId| match &kernel.exprs[arg] {
+        Expr::Op(ScalarOp::Maximum, of, DType::F32) => of.first().copied(),
+        _ => None,
+    };
+    let x = args.iter().find_map(larger)?;
+    is_last(kernel, &SOFTPLUS, args, x).then_some(x)
+}
+
+/// x of x·tanh(softplus(x)).
+fn mish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
+    let is_tanh = |arg: ExprId| matches!(&kernel.exprs[arg], Expr::Op(ScalarOp::Tanh, ..));
+    let x = args.iter().copied().find(|&arg| !is_tanh(arg))?;
+    is_last(kernel, &MISH, args, x).then_some(x)
+}
+
+/// Whether an op of these arguments that is named as the last one of a formula is the formula's.
+fn is_last(kernel: &Kernel, of: &Parts, args: &[ExprId], x: ExprId) -> bool {
+    matches!(of.0.last(), Some(Part::Op(op, parts)) if are_parts_in_any_order(kernel, of, (op, parts), args, x))
+}
+
+/// The same where sums and products come in either order.
+fn are_parts_in_any_order(
+    kernel: &Kernel,
+    of: &Parts,
+    (op, parts): (&ScalarOp, &[usize]),
+    args: &[ExprId],
+    x: ExprId,
+) -> bool {
+    let turned = || match (op, args) {
+        (ScalarOp::Add | ScalarOp::Multiply | ScalarOp::Maximum, &[a, b]) => are_parts(kernel, of, parts, &[b, a], x),
+        _ => false,
+    };
+    are_parts(kernel, of, parts, args, x) || turned()
+}
+
+/// Whether expressions are these parts of a formula of `x`, one for one.
 fn are_parts(kernel: &Kernel, of: &Parts, parts: &[usize], exprs: &[ExprId], x: ExprId) -> bool {
     parts.len() == exprs.len() && parts.iter().zip(exprs).all(|(&part, &expr)| is_part(kernel, of, part, expr, x))
 }
@@ -91,12 +137,7 @@ fn is_part(kernel: &Kernel, of: &Parts, part: usize, expr: ExprId, x: ExprId) ->
         (Part::Argument, _) => expr == x,
         (Part::Number(number), Expr::Const(DType::F32, bits)) => number == bits,
         (Part::Op(op, parts), Expr::Op(own, args, DType::F32 | DType::Pred)) if op == own => {
-            // sums and products come in either order
-            let turned = || match (op, &args[..]) {
-                (ScalarOp::Add | ScalarOp::Multiply, &[a, b]) => are_parts(kernel, of, parts, &[b, a], x),
-                _ => false,
-            };
-            are_parts(kernel, of, parts, args, x) || turned()
+            are_parts_in_any_order(kernel, of, (op, parts), args, x)
         }
         _ => false,
     }

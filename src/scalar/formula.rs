@@ -42,6 +42,24 @@ pub fn erfc<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
     f.op(ScalarOp::Select, &[is_negative, mirrored, of_magnitude])
 }
 
+/// log(1 + e^x) as max(x, 0) + log1p(e^-|x|), which neither overflows nor loses small values.
+pub fn softplus<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
+    let size = f.op(ScalarOp::Abs, &[x]);
+    let minus = f.op(ScalarOp::Negate, &[size]);
+    let e = f.op(ScalarOp::Exp, &[minus]);
+    let tail = f.op(ScalarOp::Log1p, &[e]);
+    let zero = f.number(0.0);
+    let linear = f.op(ScalarOp::Maximum, &[x, zero]);
+    f.op(ScalarOp::Add, &[linear, tail])
+}
+
+/// x·tanh(softplus x), as models write it.
+pub fn mish<F: Formula>(f: &mut F, x: F::Value) -> F::Value {
+    let softplus = softplus(f, x);
+    let tanh = f.op(ScalarOp::Tanh, &[softplus]);
+    f.op(ScalarOp::Multiply, &[x, tanh])
+}
+
 /// A polynomial of rising powers by Estrin's scheme: neighbours are joined with x, then those with x², and so on. Few of its
 /// steps wait for one another, which is what costs time where many elements are at work at once.
 fn polynomial_in_pairs<F: Formula>(f: &mut F, x: F::Value, coefficients: &[f64]) -> F::Value {

@@ -5,15 +5,15 @@ use tfaot::scalar::formula::Formula;
 
 /// Instructions of one shape, the values of a formula; what they are of is `x`.
 pub struct Lines {
-    shape: &'static str,
+    shape: String,
     text: String,
     names: Vec<String>,
 }
 
 impl Lines {
     /// The instructions of `formula` of `x`, and the name of the last one.
-    pub fn of(shape: &'static str, formula: impl FnOnce(&mut Lines, usize) -> usize) -> (String, String) {
-        let mut lines = Lines { shape, text: String::new(), names: vec!["x".into()] };
+    pub fn of(shape: &str, formula: impl FnOnce(&mut Lines, usize) -> usize) -> (String, String) {
+        let mut lines = Lines { shape: shape.to_string(), text: String::new(), names: vec!["x".into()] };
         let last = formula(&mut lines, 0);
         (lines.text, lines.names.swap_remove(last))
     }
@@ -37,7 +37,7 @@ impl Formula for Lines {
     fn op(&mut self, op: ScalarOp, args: &[usize]) -> usize {
         let (shape, attributes) = match op {
             ScalarOp::Compare(..) => (self.shape.replace("f32", "pred"), ", direction=LT"),
-            _ => (self.shape.to_string(), ""),
+            _ => (self.shape.clone(), ""),
         };
         let args: Vec<&str> = args.iter().map(|&a| &*self.names[a]).collect();
         self.named(&format!("{shape} {}({}){attributes}", op.name(), args.join(", ")))

@@ -57,6 +57,14 @@ const LOG_F32: [f64; 9] = [
     0.069_716_12,
 ];
 
+/// ln(1 + t) of f32 for 1 + t in [√½, √2].
+pub fn log1p_rest(f: &mut Function, t: &Val) -> Val {
+    let square = mul(f, t, t);
+    let p = in_pairs(f, t, &LOG_F32);
+    let bent = fma(f, t, &p, &number(t, -0.5));
+    fma(f, &square, &bent, t)
+}
+
 /// ln x of f32 = k·ln2 + ln m, m in [√½, √2).
 pub fn log_f32(f: &mut Function, x: &Val) -> Val {
     let (k, m) = split(f, x);

@@ -1,7 +1,7 @@
 //! Elementary functions over vectors, of our own: no library.
 //!
 //! f32 `exp`, `logistic`, `tanh`, `erf` work in f32 (bounds: 1.1, 2.5, 2.5, 2.5 ulp; coefficients are minimax fits over the
-//! reduced range, or of pieces), and so do `expm1`, `log`, `log1p` (4 ulp). The other f32 functions are the f64 ones, rounded.
+//! reduced range, or of pieces), and so do `expm1`, `log`, `log1p`, softplus and mish (4 ulp). The other f32 functions are the f64 ones, rounded.
 //! f64 works on reduced arguments with Taylor, atanh and Chebyshev series to the order where the remainder is below 2^-53 of the
 //! result. Bounds in f64: `exp`, `expm1`, `log`, `log1p`, `sin`, `cos`, `cbrt`, `erf`, `atan2` 4 ulp, `tanh`, `logistic`, `tan`
 //! 6 ulp, `power` 12 ulp; `remainder` is exact. Rare arguments (a remainder of numbers far apart, sines of huge ones) take
@@ -14,6 +14,7 @@ mod pieces;
 mod remainder;
 mod sixteenths;
 mod slow;
+mod soft;
 mod table;
 
 use super::float::{fma, number};
@@ -30,6 +31,7 @@ pub use exp::{exp_f64, expm1_f64, swish};
 pub use log::{log_f64, log1p};
 pub use remainder::remainder;
 pub use slow::helpers;
+pub use soft::{mish_f32, softplus_f32};
 pub use table::is_table;
 
 /// A unary function of f32 or f64. Errors: internal, where `op` is none.

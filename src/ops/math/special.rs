@@ -176,9 +176,11 @@ pub fn erfc(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// A formula as instructions of the shape and type of `like`.
-struct Written<'b> {
-    b: &'b mut Builder,
-    like: InstId,
+pub struct Written<'b> {
+    /// Takes the instructions.
+    pub b: &'b mut Builder,
+    /// An instruction of that shape and type.
+    pub like: InstId,
 }
 
 impl Formula for Written<'_> {

@@ -1,8 +1,10 @@
 //! Activations and their gradients.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId};
+use crate::ops::math::special::Written;
 use crate::ops::row::{binary, op, unary};
 use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::formula;
 use crate::scalar::{Direction, ScalarOp};
 
 const SELU_SCALE: f64 = 1.0507009873554805;
@@ -16,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
     unary("Relu6",         relu6),
     unary("Elu",           elu).dtypes(FLOATS),
     unary("Selu",          selu).dtypes(FLOATS),
-    unary("Softplus",      softplus).dtypes(FLOATS),
+    unary("Softplus",      |b, x| formula::softplus(&mut Written { b, like: x }, x)).dtypes(FLOATS),
     unary("Softsign",      softsign).dtypes(FLOATS),
     binary("Prelu",        prelu).dtypes(FLOATS),
     op("LeakyRelu",        "features -> activations", |cx| with_alpha(cx, leaky_relu)).pointwise().dtypes(FLOATS),
@@ -59,16 +61,6 @@ fn selu(b: &mut Builder, x: InstId) -> InstId {
     let e = b.unary(ScalarOp::Expm1, x);
     let down = b.mul(e, alpha);
     b.select(positive, up, down)
-}
-
-/// log(1 + e^x) as max(x, 0) + log1p(e^-|x|), which neither overflows nor loses small values.
-fn softplus(b: &mut Builder, x: InstId) -> InstId {
-    let size = b.unary(ScalarOp::Abs, x);
-    let negated = b.unary(ScalarOp::Negate, size);
-    let e = b.unary(ScalarOp::Exp, negated);
-    let tail = b.unary(ScalarOp::Log1p, e);
-    let linear = relu(b, x);
-    b.add(linear, tail)
 }
 
 /// x / (1 + |x|).
