@@ -452,8 +452,10 @@ const FUNCTIONS: [(&str, fn(f64) -> f64); 7] = [
     ("erf", erf_of),
 ];
 
+type Formula = fn(&mut Lines, usize) -> usize;
+
 /// The same of formulas, which code generation has a shorter way for.
-const FORMULAS: [(&str, fn(&mut Lines, usize) -> usize, fn(f64) -> f64); 2] =
+const FORMULAS: [(&str, Formula, fn(f64) -> f64); 2] =
     [("softplus", formula::softplus, softplus_of), ("mish", formula::mish, |x| x * softplus_of(x).tanh())];
 
 fn softplus_of(x: f64) -> f64 {

@@ -646,8 +646,24 @@ impl<'a> Function<'a> {
         match (self.coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => self.load_at(buf, index, 1),
             (Some(1), Some((_, lanes))) => self.load_at(buf, index, lanes),
-            (_, Some(_)) => self.each_lane(|f| f.load_at(buf, index, 1)),
+            (_, Some((lane, lanes))) => match self.runs(index, lane).filter(|(run, _)| lanes.is_multiple_of(*run)) {
+                Some((run, first)) => {
+                    let each = self.load_at(buf, &first, lanes / run)?;
+                    let picks: Vec<u64> = (0..lanes).map(|l| l / run).collect();
+                    Ok(if each.lanes == 1 { each } else { self.shuffle(&each, &picks) })
+                }
+                None => self.each_lane(|f| f.load_at(buf, index, 1)),
+            },
         }
+    }
+
+    /// How many lanes side by side have the same index, where the next ones have the next; and the index of the first.
+    fn runs(&self, index: &Index, lane: VarId) -> Option<(u64, Index)> {
+        let differs = |atom: &Atom| Index::atom(atom.clone()).depends_on(lane, &|e| self.varies(e));
+        let (of_lane, rest): (Vec<_>, Vec<_>) = index.terms.iter().cloned().partition(|(atom, _)| differs(atom));
+        let [(Atom::Div(of, run), 1)] = &of_lane[..] else { return None };
+        let alone = self.valid.is_none() && **of == Index::var(lane);
+        alone.then_some((*run as u64, Index { terms: rest, constant: index.constant }))
     }
 
     /// Two neighbouring elements of 16 bits: the same for all lanes, or pair after pair.

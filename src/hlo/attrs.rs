@@ -83,6 +83,12 @@ pub struct ConvDims {
 pub(in crate::hlo) type ConvAxes = (usize, usize, Vec<usize>);
 
 impl ConvDims {
+    /// Whether groups of one channel that make so many each lie in vectors as they are: elements of the operand are loaded once
+    /// and repeated along the lanes.
+    pub fn repeats(made: u64) -> bool {
+        matches!(made, 1 | 2 | 4)
+    }
+
     /// The axes alone: operand and result as (batch, feature, spatial), the kernel as (input feature, output feature,
     /// spatial). No window, groups of one.
     pub(in crate::hlo) fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {

@@ -57,7 +57,7 @@ pub fn convolution(r: &mut Random) -> Case {
 pub fn depthwise(r: &mut Random) -> Case {
     let axes = axes(r, [150, 20, 8], &[1, 1, 1, 1, 1, 1, 2]);
     let dtype = r.of(&[DType::F32, DType::F32, DType::F32, DType::F64]);
-    let (groups, per_out) = (r.of(&CHANNELS[2..]), r.of(&[1, 1, 1, 1, 2, 3]));
+    let (groups, per_out) = (r.of(&CHANNELS[2..]), r.of(&[1, 1, 1, 1, 2, 3, 4, 8]));
     let batch = some(r, 2);
     write(r, Convolution { dtype, batch, axes, groups, per_in: 1, per_out })
 }

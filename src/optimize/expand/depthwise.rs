@@ -1,5 +1,6 @@
-//! Groups of one channel that make several, or whose channels are not the last axis, as groups that make one: each channel is
-//! repeated as often as it is read, and the axes go where the kernel of depthwise convolutions wants them.
+//! Groups of one channel that make more than [`ConvDims::repeats`], or whose channels are not the last axis, as groups that make
+//! as many at most: each channel is repeated as often as it is read, and the axes go where the kernel of depthwise convolutions
+//! wants them.
 use super::written;
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
@@ -20,14 +21,16 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
         let depthwise = d.batch_group_count == 1 && groups > 1 && kernel[d.kernel_input_feature] == 1;
         let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
         let last = |axis: usize| axis + 1 == shape.rank();
-        let done = made == 1 && last(d.input_feature) && last(d.kernel_output_feature) && last(d.output_feature);
+        let done =
+            ConvDims::repeats(made) && last(d.input_feature) && last(d.kernel_output_feature) && last(d.output_feature);
         if !depthwise || done || (made > MOST_MADE && groups <= MANY_GROUPS) {
             return Ok(None);
         }
         written(editor, id, |b, operands| {
             let rank = shape.rank();
             let x = moved(b, operands[0], &[&[d.input_batch][..], &d.input_spatial, &[d.input_feature]].concat());
-            let x = repeated(b, x, made);
+            let times = if ConvDims::repeats(made) { 1 } else { made };
+            let x = repeated(b, x, times);
             let order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
             let w = moved(b, operands[1], &order);
             let spatial: Vec<usize> = (1..rank - 1).collect();
@@ -42,7 +45,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
                 output_batch: 0,
                 output_feature: rank - 1,
                 output_spatial: spatial,
-                feature_group_count: groups * made,
+                feature_group_count: groups * times,
                 batch_group_count: 1,
             };
             let own = [&[d.output_batch][..], &d.output_spatial, &[d.output_feature]].concat();

@@ -300,5 +300,6 @@ pub(super) fn is_window(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
         && span(&d.window[0]) >= d.window[0].stride
         && comp.array(comp[id].operands[1]).dtype == DType::F32
         && comp.array(id).elements() > 0
+        && comp.array(id).dims[d.output_feature] == d.feature_group_count
         && without_margin(comp, id, d)
 }

@@ -22,13 +22,13 @@ const MOST_GROUPS: u64 = 64;
 /// What becomes of a convolution that is a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Scheduler<'a>, &mut Scope<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
-/// Whether `id` makes one channel of one, channels being the last axis everywhere.
+/// Whether `id` makes one channel of one, or as many as [`ConvDims::repeats`], channels being the last axis everywhere.
 pub(super) fn by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     let [input, kernel] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
     d.feature_group_count > 1
-        && kernel.dims[d.kernel_output_feature] == d.feature_group_count
+        && ConvDims::repeats(kernel.dims[d.kernel_output_feature] / d.feature_group_count)
         && kernel.dims[d.kernel_input_feature] == 1
         && minor(d.input_feature, input)
         && minor(d.kernel_output_feature, kernel)

@@ -1,4 +1,4 @@
-//! Convolutions with one channel a group: lanes are channels, and a tile of pixels along the last spatial axis stays in
+//! Convolutions with one channel a group, which makes one or a few: lanes are channels of the result, and a tile of pixels along the last spatial axis stays in
 //! registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
 //! loop where the window is large, as LLVM takes the sums of a long stretch one after another and spills what they share.
 //! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
@@ -161,6 +161,8 @@ pub(super) struct Depthwise<'d> {
     wide: Side,
     /// Where only some rows of the first axis are in memory.
     ring: Option<Ring>,
+    /// Channels that one makes.
+    made: i64,
     /// Vector registers.
     registers: u64,
 }
@@ -435,8 +437,9 @@ impl<'a> Scheduler<'a> {
         let weights = self.value(scope, weights)?.only()?;
         let types = (self.program.buffers[left].dtype, kernel.dtype);
         let dtype = result.dtype.accumulator();
+        let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
         let registers = self.target.vector_registers;
-        Ok(Depthwise { d, left, weights, dtype, types, outer: sides, wide, ring, registers })
+        Ok(Depthwise { d, left, weights, dtype, types, outer: sides, wide, ring, made, registers })
     }
 
     /// One tile: its sums, the epilogue, the stores.
@@ -456,7 +459,8 @@ impl<'a> Scheduler<'a> {
         let (result, d) = (comp.array(anchor), c.d);
         let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
         let mut x = Index::var(place.batch).scale(input.strides[d.input_batch]).offset(input.origin);
-        x = x.add(&place.from.scale(input.strides[d.input_feature]));
+        let from = place.from.div(c.made, &e.k.vars);
+        x = x.add(&from.scale(input.strides[d.input_feature]));
         x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
         let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
@@ -506,7 +510,7 @@ pub(super) struct Place<'l> {
     /// The first pixel.
     pub first: Index,
     pub channel: Index,
-    /// The channel's number among those in memory.
+    /// The channel's number among those that are made of what is in memory.
     pub from: Index,
     pub lanes: u64,
     /// Where the sum of the tile's pixels goes, if it is wanted.
