@@ -442,7 +442,7 @@ fn erfc() {
 }
 
 /// What f32 functions should give.
-const FUNCTIONS: [(&str, fn(f64) -> f64); 7] = [
+const FUNCTIONS: [(&str, fn(f64) -> f64); 9] = [
     ("exponential", f64::exp),
     ("exponential-minus-one", f64::exp_m1),
     ("log", f64::ln),
@@ -450,6 +450,8 @@ const FUNCTIONS: [(&str, fn(f64) -> f64); 7] = [
     ("logistic", |x| 1.0 / (1.0 + (-x).exp())),
     ("tanh", f64::tanh),
     ("erf", erf_of),
+    ("sine", f64::sin),
+    ("cosine", f64::cos),
 ];
 
 type Formula = fn(&mut Lines, usize) -> usize;
@@ -468,9 +470,15 @@ fn functions() {
     let near_one = (-2000..2000).map(|i| 1.0 + i as f32 * 1.7e-4);
     let small = (1..2000).flat_map(|i| [1.0, -1.0].map(|sign| sign * i as f32 * 3.1e-5));
     let sizes = (-140..128).flat_map(|e| [1.0f32, 1.37, 1.83].map(|m| m * 2f32.powi(e)));
+    let turns = (1..2000).map(|i| (f64::from(i) * std::f64::consts::FRAC_PI_2) as f32);
     let ends = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0];
-    let xs: Vec<f32> =
-        near_one.chain(small).chain(sizes).chain(ends).chain((-3000..3000).map(|i| i as f32 * 0.0371)).collect();
+    let xs: Vec<f32> = near_one
+        .chain(small)
+        .chain(sizes)
+        .chain(turns)
+        .chain(ends)
+        .chain((-3000..3000).map(|i| i as f32 * 0.0371))
+        .collect();
     let shape = format!("f32[{}]", xs.len());
     let ops = FUNCTIONS.map(|(name, want)| (name, (format!("  y = {shape} {name}(x)\n"), "y".to_string()), want));
     let formulas = FORMULAS.map(|(name, formula, want)| (name, Lines::of(&shape, formula), want));
