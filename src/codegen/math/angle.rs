@@ -55,14 +55,12 @@ fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
     (n, r)
 }
 
-/// π/2 in three f32, the sum of which is 1e-23 off.
-const QUARTERS_F32: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
-/// Up to here n·π/2 is exact enough in those, where products are not rounded.
+/// π in three f32, the sum of which is 2e-23 off.
+const HALF_TURN: [f64; 3] = [3.141_592_741_012_573_2, -8.742_277_657_347_586e-8, -3.430_249_020_011_763_7e-15];
+/// Up to here n·π is exact enough in those, where products are not rounded.
 const MOST_F32: f64 = 131_072.0;
-/// (sin r / r - 1)/r² and (cos r - 1 + r²/2)/r⁴ for |r| <= π/4, rising powers of r²: Chebyshev interpolation, by which both are
-/// wrong by at most 1.3e-8.
-const SINE_F32: [f64; 3] = [-0.166_666_64, 0.008_332_746, -0.000_195_873_87];
-const COSINE_F32: [f64; 3] = [0.041_666_664, -0.001_388_83, 2.454_743_7e-5];
+/// (sin r / r - 1)/r² for |r| <= π/2, rising powers of r²: Chebyshev interpolation, by which sin r is wrong by at most 3.8e-8 of it.
+const SINE_F32: [f64; 4] = [-0.166_666_66, 0.008_333_242, -0.000_198_226_67, 2.634_519_7e-6];
 
 /// sin x of f32.
 pub fn sin_f32(f: &mut Function, x: &Val) -> Val {
@@ -76,54 +74,38 @@ pub fn cos_f32(f: &mut Function, x: &Val) -> Val {
     trig_f32(f, x, 1)
 }
 
-/// The quarter turns in an f32, of which the last two bits count, and what is left; rare large ones as doubles.
-fn reduce_f32(f: &mut Function, x: &Val) -> (Val, Val) {
+/// sin (phase 0) or cos (phase 1) of an f32: of x = (n - phase/2)·π + r it is sin r, turned round where n is odd. Large angles,
+/// which are rare, and infinite ones are done as doubles.
+fn trig_f32(f: &mut Function, x: &Val, phase: u64) -> Val {
     // a whole number plus this has its low bits in the f32's
     let whole = number(x, 12_582_912.0);
-    let biased = fma(f, x, &number(x, std::f64::consts::FRAC_2_PI), &whole);
-    let n = sub(f, &biased, &whole);
+    let ahead = number(x, phase as f64 / 2.0);
+    let turns = number(x, std::f64::consts::FRAC_1_PI);
+    let near = fma(f, x, &turns, if phase == 0 { &whole } else { &ahead });
+    let near = if phase == 0 { near } else { add(f, &near, &whole) };
+    let mut n = sub(f, &near, &whole);
+    if phase != 0 {
+        n = sub(f, &n, &ahead);
+    }
     let mut r = x.clone();
-    for part in QUARTERS_F32 {
+    for part in HALF_TURN {
         r = fma(f, &n, &number(x, -part), &r);
     }
-    let quadrant = reinterpret(f, &biased, DType::S32);
+    let (square, word) = (mul(f, &r, &r), reinterpret(f, &near, DType::U32));
+    let (bent, cube) = (polynomial(f, &square, &SINE_F32), mul(f, &r, &square));
+    let sine = fma(f, &cube, &bent, &r);
+    let odd = two(f, "shl", &word, &bits(&word, 31));
+    let sine = reinterpret(f, &sine, DType::U32);
+    let y = two(f, "xor", &sine, &odd);
+    let y = reinterpret(f, &y, DType::F32);
     let size = magnitude(f, x);
     let far = fcmp(f, "ogt", &size, &number(x, MOST_F32));
-    let finite = fcmp(f, "olt", &size, &number(x, f64::INFINITY));
-    let far = two(f, "and", &far, &finite);
-    let both = f.rarely(&far, &[quadrant, r], |f| {
+    let all = f.rarely(&far, &[y], |f| {
         let wide = convert(f, x, DType::F64);
-        let (n, r) = reduce(f, &wide);
-        let quadrant = integer(f, &n);
-        vec![convert(f, &quadrant, DType::S32), convert(f, &r, DType::F32)]
+        let y = trig(f, &wide, phase);
+        vec![convert(f, &y, DType::F32)]
     });
-    let [quadrant, r] = [0, 1].map(|i| both[i].clone());
-    (quadrant, r)
-}
-
-/// sin (phase 0) or cos (phase 1) of an f32.
-fn trig_f32(f: &mut Function, x: &Val, phase: u64) -> Val {
-    let (quadrant, r) = reduce_f32(f, x);
-    let square = mul(f, &r, &r);
-    let (bent, cube) = (polynomial(f, &square, &SINE_F32), mul(f, &r, &square));
-    let s = fma(f, &cube, &bent, &r);
-    let bent = polynomial(f, &square, &COSINE_F32);
-    let bent = fma(f, &square, &bent, &number(x, -0.5));
-    let c = fma(f, &square, &bent, &number(x, 1.0));
-    in_quadrant(f, &quadrant, phase, (&s, &c))
-}
-
-/// sin (phase 0) or cos (phase 1) of so many quarter turns and an angle with this sine and cosine.
-fn in_quadrant(f: &mut Function, quadrant: &Val, phase: u64, (s, c): (&Val, &Val)) -> Val {
-    let quadrant = two(f, "add", quadrant, &bits(quadrant, phase));
-    let zero = bits(&quadrant, 0);
-    let odd = two(f, "and", &quadrant, &bits(&quadrant, 1));
-    let odd = icmp(f, "ne", &odd, &zero);
-    let y = select(f, &odd, c, s);
-    let far = two(f, "and", &quadrant, &bits(&quadrant, 2));
-    let far = icmp(f, "ne", &far, &zero);
-    let minus = negated(f, &y);
-    select(f, &far, &minus, &y)
+    all[0].clone()
 }
 
 /// sin (phase 0) or cos (phase 1) of x = n·π/2 + r.
@@ -141,7 +123,15 @@ fn trig(f: &mut Function, x: &Val, phase: u64) -> Val {
     let s = mul(f, &r, &s);
     let c = polynomial(f, &square, &cosine);
     let quadrant = integer(f, &n);
-    in_quadrant(f, &quadrant, phase, (&s, &c))
+    let quadrant = two(f, "add", &quadrant, &bits(&quadrant, phase));
+    let zero = bits(&quadrant, 0);
+    let odd = two(f, "and", &quadrant, &bits(&quadrant, 1));
+    let odd = icmp(f, "ne", &odd, &zero);
+    let y = select(f, &odd, &c, &s);
+    let far = two(f, "and", &quadrant, &bits(&quadrant, 2));
+    let far = icmp(f, "ne", &far, &zero);
+    let minus = negated(f, &y);
+    select(f, &far, &minus, &y)
 }
 
 /// The angle of (y, x): the argument is halved twice by tan(a/2) = t/(1+√(1+t²)), then the odd series to t²⁷.
