@@ -15,6 +15,9 @@ const ROUNDS: usize = 3;
 /// How many bytes of constants one of the workspace is worth while that is larger than dense arrays need.
 const SCARCE: u64 = 2;
 
+/// Constants may grow where the workspace is as small as aimed at then, or smaller by one in so many.
+const FAR_SPARED: u64 = 8;
+
 /// What a schedule is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
@@ -100,25 +103,46 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     }
 
     /// Weights that stand at the peak are transformed at compile time where that takes more off the workspace than it adds to the
-    /// constants, or half as much while the workspace is larger than aimed at.
+    /// constants, or half as much while the workspace is larger than aimed at. While it is, all that make it so are, whatever
+    /// they add, as long as constants stay as aimed at and much is spared: one of several peaks alone would spare nothing.
     fn known(&mut self) -> Result<()> {
         for _ in 0..ROUNDS {
+            let Aims { workspace, constants } = *self.aims;
+            if self.program.workspace_bytes > workspace {
+                let all =
+                    self.above(workspace, &self.found.transformed).into_iter().map(|(number, _)| number).collect();
+                let better = |now: &Program, then: &Program| {
+                    let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
+                    let enough = then.workspace_bytes <= workspace || spared * FAR_SPARED >= now.workspace_bytes;
+                    then.weights_bytes <= constants && spared > 0 && enough
+                };
+                if self.take_known(&all, better)? {
+                    continue;
+                }
+            }
             let at_peak = memory_plan::at_peak(&self.program).into_iter();
             let all: HashSet<usize> = at_peak.filter_map(|b| self.found.transformed.get(&b).copied()).collect();
-            let mut choices = self.choices.clone();
-            choices.known.extend(all);
-            let Aims { workspace, constants } = *self.aims;
             let better = |now: &Program, then: &Program| {
                 let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
                 let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
                 let worth = if now.workspace_bytes > workspace { SCARCE } else { 1 };
                 then.weights_bytes <= constants && spared * worth > grown
             };
-            if choices.known.len() == self.choices.known.len() || !self.take(choices, better)? {
+            if !self.take_known(&all, better)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Takes the weights of more convolutions as transformed at compile time where `better` says so.
+    fn take_known(&mut self, more: &HashSet<usize>, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
+        let mut choices = self.choices.clone();
+        choices.known.extend(more);
+        if choices.known.len() == self.choices.known.len() {
+            return Ok(false);
+        }
+        self.take(choices, better)
     }
 
     /// What convolutions take for themselves is bounded by what dense arrays would need. The method is faster than direct sums and
@@ -176,9 +200,13 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     /// The convolutions that take more for themselves than leaves the workspace as large as aimed at, and how much would.
     fn short_of(&self) -> HashMap<usize, u64> {
         let most = self.aims.workspace;
-        let all = memory_plan::beside(&self.program, &self.found.scratch).into_iter();
-        all.filter(|(_, (own, others))| own + others > most)
-            .map(|(number, (_, others))| (number, most.saturating_sub(others)))
-            .collect()
+        let all = self.above(most, &self.found.scratch).into_iter();
+        all.map(|(number, others)| (number, most.saturating_sub(others))).collect()
+    }
+
+    /// The convolutions with whose memory of these buffers a workspace needs more than `most`, and what all else takes then.
+    fn above(&self, most: u64, groups: &HashMap<BufId, usize>) -> Vec<(usize, u64)> {
+        let all = memory_plan::beside(&self.program, groups).into_iter();
+        all.filter(|(_, (own, others))| own + others > most).map(|(number, (_, others))| (number, others)).collect()
     }
 }
