@@ -223,15 +223,17 @@ impl<'a> Function<'a> {
         })
     }
 
+    /// The address of a copy of a value on the stack.
+    pub fn in_memory(&mut self, v: &Val) -> String {
+        let slot = self.fresh();
+        self.allocas += &format!("  {slot} = alloca {}\n", v.ty());
+        self.line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
+        slot
+    }
+
     /// `values`, replaced in the lanes where `cond` holds by those that `make` computes, which runs only where a lane needs it.
     pub fn rarely(&mut self, cond: &Val, values: &[Val], make: impl FnOnce(&mut Self) -> Vec<Val>) -> Vec<Val> {
-        let mut slots = Vec::new();
-        for v in values {
-            let slot = self.fresh();
-            self.allocas += &format!("  {slot} = alloca {}\n", v.ty());
-            self.line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
-            slots.push(slot);
-        }
+        let slots: Vec<String> = values.iter().map(|v| self.in_memory(v)).collect();
         let any = if cond.lanes == 1 {
             cond.clone()
         } else {

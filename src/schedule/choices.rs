@@ -104,19 +104,20 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
 
     /// Weights that stand at the peak are transformed at compile time where that takes more off the workspace than it adds to the
     /// constants, or half as much while the workspace is larger than aimed at. While it is, all that make it so are, whatever
-    /// they add, as long as constants stay as aimed at and much is spared: one of several peaks alone would spare nothing.
+    /// they add, as long as much is spared: one of several peaks alone would spare nothing.
     fn known(&mut self) -> Result<()> {
         for _ in 0..ROUNDS {
             let Aims { workspace, constants } = *self.aims;
             if self.program.workspace_bytes > workspace {
-                let all =
-                    self.above(workspace, &self.found.transformed).into_iter().map(|(number, _)| number).collect();
                 let better = |now: &Program, then: &Program| {
                     let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
                     let enough = then.workspace_bytes <= workspace || spared * FAR_SPARED >= now.workspace_bytes;
                     then.weights_bytes <= constants && spared > 0 && enough
                 };
-                if self.take_known(&all, better)? {
+                // convolutions may share weights, so that all of them add less than each for itself
+                if self.take_known(&self.heaviest(u64::MAX), better)?
+                    || self.take_known(&self.heaviest(constants), better)?
+                {
                     continue;
                 }
             }
@@ -133,6 +134,19 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// The convolutions that need the largest workspaces with their transformed weights, as many as leave constants at most so many.
+    fn heaviest(&self, most: u64) -> HashSet<usize> {
+        let mut all = self.above(self.aims.workspace, &self.found.transformed);
+        all.sort_by_key(|(number, own, others)| (std::cmp::Reverse(own + others), *number));
+        let mut grown = self.program.weights_bytes;
+        let fits = |(_, own, _): &(usize, u64, u64)| {
+            // of a 3x3 window 9 of 36 numbers were constants before, and more of others
+            grown += own - own / 4;
+            grown <= most
+        };
+        all.into_iter().take_while(fits).map(|(number, ..)| number).collect()
     }
 
     /// Takes the weights of more convolutions as transformed at compile time where `better` says so.
@@ -201,12 +215,14 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     fn short_of(&self) -> HashMap<usize, u64> {
         let most = self.aims.workspace;
         let all = self.above(most, &self.found.scratch).into_iter();
-        all.map(|(number, others)| (number, most.saturating_sub(others))).collect()
+        all.map(|(number, _, others)| (number, most.saturating_sub(others))).collect()
     }
 
-    /// The convolutions with whose memory of these buffers a workspace needs more than `most`, and what all else takes then.
-    fn above(&self, most: u64, groups: &HashMap<BufId, usize>) -> Vec<(usize, u64)> {
+    /// The convolutions with whose memory of these buffers a workspace needs more than `most`: their own, and what all else takes
+    /// then.
+    fn above(&self, most: u64, groups: &HashMap<BufId, usize>) -> Vec<(usize, u64, u64)> {
         let all = memory_plan::beside(&self.program, groups).into_iter();
-        all.filter(|(_, (own, others))| own + others > most).map(|(number, (_, others))| (number, others)).collect()
+        let above = all.filter(|(_, (own, others))| own + others > most);
+        above.map(|(number, (own, others))| (number, own, others)).collect()
     }
 }

@@ -1,10 +1,9 @@
 //! Sines, cosines and the angle of a point.
-use super::super::convert::convert;
 use super::super::float::{fma, number, round};
 use super::super::function::Function;
 use super::super::scalar::{bits, call, fcmp, icmp, reinterpret, select, two};
 use super::super::value::Val;
-use super::slow::Slow;
+use super::slow::{MOST_F32, Slow, sines};
 use super::{add, div, integer, magnitude, mul, negated, polynomial, signed_as, sub};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -57,8 +56,6 @@ fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
 
 /// π in three f32, the sum of which is 2e-23 off.
 const HALF_TURN: [f64; 3] = [3.141_592_741_012_573_2, -8.742_277_657_347_586e-8, -3.430_249_020_011_763_7e-15];
-/// Up to here n·π is exact enough in those, where products are not rounded.
-const MOST_F32: f64 = 131_072.0;
 /// (sin r / r - 1)/r² for |r| <= π/2, rising powers of r²: Chebyshev interpolation, by which sin r is wrong by at most 3.8e-8 of it.
 const SINE_F32: [f64; 4] = [-0.166_666_66, 0.008_333_242, -0.000_198_226_67, 2.634_519_7e-6];
 
@@ -75,7 +72,7 @@ pub fn cos_f32(f: &mut Function, x: &Val) -> Val {
 }
 
 /// sin (phase 0) or cos (phase 1) of an f32: of x = (n - phase/2)·π + r it is sin r, turned round where n is odd. Large angles,
-/// which are rare, and infinite ones are done as doubles.
+/// which are rare, and infinite ones are done as doubles: up to [`MOST_F32`] n·π is exact enough where products are not rounded.
 fn trig_f32(f: &mut Function, x: &Val, phase: u64) -> Val {
     // a whole number plus this has its low bits in the f32's
     let whole = number(x, 12_582_912.0);
@@ -100,11 +97,7 @@ fn trig_f32(f: &mut Function, x: &Val, phase: u64) -> Val {
     let y = reinterpret(f, &y, DType::F32);
     let size = magnitude(f, x);
     let far = fcmp(f, "ogt", &size, &number(x, MOST_F32));
-    let all = f.rarely(&far, &[y], |f| {
-        let wide = convert(f, x, DType::F64);
-        let y = trig(f, &wide, phase);
-        vec![convert(f, &y, DType::F32)]
-    });
+    let all = f.rarely(&far, std::slice::from_ref(&y), |f| vec![sines(f, x, &y, phase)]);
     all[0].clone()
 }
 

@@ -15,6 +15,84 @@ pub enum Slow {
     Rest,
 }
 
+/// Replaces the f32 of a vector whose angles are too large for it by their sines (phase 0) or cosines (phase 1).
+const SINES: &str = "@tfaot.sines";
+/// Up to here angles are small enough for vectors of f32.
+pub const MOST_F32: f64 = 131_072.0;
+
+/// Of the angles `x`, with those of `y` that need not be replaced.
+pub fn sines(f: &mut Function, x: &Val, y: &Val, phase: u64) -> Val {
+    let [from, to] = [x, y].map(|v| f.in_memory(v));
+    f.line(&format!("call void {SINES}(ptr {from}, ptr {to}, i64 {}, i64 {phase})", x.lanes));
+    f.ins(&format!("load {}, ptr {to}", y.ty()), y.dtype, y.lanes)
+}
+
+/// The function of that name: as doubles, by what [`Slow::Quadrant`] and [`Slow::Rest`] make of them.
+fn sines_text() -> String {
+    let bits = |v: f64| format!("0x{:016X}", v.to_bits());
+    let series = |name: &str, odd: f64| {
+        let mut terms = vec![1.0];
+        for k in 1..=5 {
+            let k = 2.0 * f64::from(k) + odd;
+            terms.push(-terms[terms.len() - 1] / (k * (k - 1.0)));
+        }
+        let (mut text, mut sum) = (String::new(), bits(terms[5]));
+        for (i, &term) in terms[..5].iter().enumerate().rev() {
+            let _ = writeln!(text, "  %{name}m{i} = fmul double {sum}, %square");
+            let _ = writeln!(text, "  %{name}{i} = fadd double %{name}m{i}, {}", bits(term));
+            sum = format!("%{name}{i}");
+        }
+        text
+    };
+    format!(
+        "define internal void {SINES}(ptr %x, ptr %y, i64 %n, i64 %phase) #1 {{
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %j, %next ]
+  %j = add i64 %i, 1
+  %more = icmp ult i64 %i, %n
+  br i1 %more, label %one, label %done
+one:
+  %from = getelementptr float, ptr %x, i64 %i
+  %v = load float, ptr %from
+  %size = call float @llvm.fabs.f32(float %v)
+  %far = fcmp ogt float %size, {}
+  br i1 %far, label %turn, label %next
+turn:
+  %d = fpext float %v to double
+  %q = call double {}(double %d)
+  %r = call double {}(double %d)
+  %q0 = fptoui double %q to i64
+  %quadrant = add i64 %q0, %phase
+  %square = fmul double %r, %r
+{}{}  %sine = fmul double %s0, %r
+  %bit = trunc i64 %quadrant to i1
+  %either = select i1 %bit, double %c0, double %sine
+  %half = lshr i64 %quadrant, 1
+  %turned = trunc i64 %half to i1
+  %minus = fneg double %either
+  %signed = select i1 %turned, double %minus, double %either
+  %nothing = fsub double %d, %d
+  %sum = fadd double %signed, %nothing
+  %result = fptrunc double %sum to float
+  %to = getelementptr float, ptr %y, i64 %i
+  store float %result, ptr %to
+  br label %next
+next:
+  br label %head
+done:
+  ret void
+}}
+",
+        bits(MOST_F32),
+        Slow::Quadrant.name(),
+        Slow::Rest.name(),
+        series("s", 1.0),
+        series("c", 0.0),
+    )
+}
+
 impl Slow {
     fn name(self) -> &'static str {
         match self {
@@ -36,8 +114,11 @@ pub fn helpers(text: &str) -> String {
     if text.contains(Slow::Remainder.name()) {
         out += REMAINDER;
     }
-    let (quadrant, rest) = (text.contains(Slow::Quadrant.name()), text.contains(Slow::Rest.name()));
-    if quadrant || rest {
+    let sines = text.contains(SINES);
+    if sines {
+        out += &sines_text();
+    }
+    if sines || [Slow::Quadrant, Slow::Rest].iter().any(|turn| text.contains(turn.name())) {
         let words: Vec<String> = TWO_OVER_PI.iter().map(|w| format!("i64 {w}")).collect();
         let _ = writeln!(
             out,
