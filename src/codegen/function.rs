@@ -242,14 +242,14 @@ impl<'a> Function<'a> {
         };
         let (slow, join) = (self.label(), self.label());
         self.line(&format!("br i1 {}, label %{slow}, label %{join}", any.text));
-        self.body += &format!("{slow}:\n");
+        self.begin(&slow);
         let made = make(self);
         for ((new, old), slot) in made.iter().zip(values).zip(&slots) {
             let mixed = scalar::select(self, cond, new, old);
             self.line(&format!("store {} {}, ptr {slot}", mixed.ty(), mixed.text));
         }
         self.line(&format!("br label %{join}"));
-        self.body += &format!("{join}:\n");
+        self.begin(&join);
         values
             .iter()
             .zip(&slots)
@@ -327,22 +327,22 @@ impl<'a> Function<'a> {
                 let cond = self.eval(*cond)?;
                 let (yes, no) = (self.label(), self.label());
                 self.line(&format!("br i1 {}, label %{yes}, label %{no}", cond.text));
-                self.body += &format!("{yes}:\n");
+                self.begin(&yes);
                 self.stmts(body)?;
                 self.line(&format!("br label %{no}"));
-                self.body += &format!("{no}:\n");
+                self.begin(&no);
                 Ok(())
             }
             Stmt::While { cond, body } => {
                 let (head, yes, no) = (self.label(), self.label(), self.label());
                 self.line(&format!("br label %{head}"));
-                self.body += &format!("{head}:\n");
+                self.begin(&head);
                 let cond = self.eval(*cond)?;
                 self.line(&format!("br i1 {}, label %{yes}, label %{no}", cond.text));
-                self.body += &format!("{yes}:\n");
+                self.begin(&yes);
                 self.stmts(body)?;
                 self.line(&format!("br label %{head}"));
-                self.body += &format!("{no}:\n");
+                self.begin(&no);
                 Ok(())
             }
         }
@@ -367,19 +367,19 @@ impl<'a> Function<'a> {
         let (pre, inside, latch, done) = (self.label(), self.label(), self.label(), self.label());
         let (iv, next) = (self.fresh(), self.fresh());
         self.line(&format!("br label %{pre}"));
-        self.body += &format!("{pre}:\n");
+        self.begin(&pre);
         self.line(&format!("br label %{inside}"));
-        self.body += &format!("{inside}:\n");
+        self.begin(&inside);
         self.line(&format!("{iv} = phi i64 [ 0, %{pre} ], [ {next}, %{latch} ]"));
         self.bindings[var.index()] = Binding::Name(iv.clone());
         body(self)?;
         self.bindings[var.index()] = Binding::Unbound;
         self.line(&format!("br label %{latch}"));
-        self.body += &format!("{latch}:\n");
+        self.begin(&latch);
         self.line(&format!("{next} = add nuw nsw i64 {iv}, 1"));
         let more = self.ins(&format!("icmp slt i64 {next}, {extent}"), DType::Pred, 1);
         self.line(&format!("br i1 {}, label %{inside}, label %{done}", more.text));
-        self.body += &format!("{done}:\n");
+        self.begin(&done);
         self.memo.clear();
         Ok(())
     }
@@ -390,21 +390,21 @@ impl<'a> Function<'a> {
         let (iv, next) = (self.fresh(), self.fresh());
         let latch = self.label();
         self.line(&format!("br label %{pre}"));
-        self.body += &format!("{pre}:\n");
+        self.begin(&pre);
         self.line(&format!("br label %{head}"));
-        self.body += &format!("{head}:\n");
+        self.begin(&head);
         self.line(&format!("{iv} = phi i64 [ {begin}, %{pre} ], [ {next}, %{latch} ]"));
         let more = self.ins(&format!("icmp slt i64 {iv}, {end}"), DType::Pred, 1);
         self.line(&format!("br i1 {}, label %{inside}, label %{done}", more.text));
-        self.body += &format!("{inside}:\n");
+        self.begin(&inside);
         self.bindings[var.index()] = Binding::Name(iv.clone());
         self.stmts(body)?;
         self.bindings[var.index()] = Binding::Unbound;
         self.line(&format!("br label %{latch}"));
-        self.body += &format!("{latch}:\n");
+        self.begin(&latch);
         self.line(&format!("{next} = add nuw nsw i64 {iv}, 1"));
         self.line(&format!("br label %{head}"));
-        self.body += &format!("{done}:\n");
+        self.begin(&done);
         self.memo.clear();
         Ok(())
     }
@@ -445,7 +445,7 @@ impl<'a> Function<'a> {
 
     /// The address of element `index`, lane 0.
     pub(super) fn address(&mut self, buf: BufId, index: &Index) -> Result<String> {
-        let size = self.program.buffers[buf].dtype.bytes() as i64;
+        let size = self.dtype_of(buf).bytes() as i64;
         let base = self.base(buf);
         let (name, constant) = self.sum(&index.scale(size))?;
         let mut at = base;
@@ -698,7 +698,7 @@ impl<'a> Function<'a> {
     }
 
     fn load_at(&mut self, buf: BufId, index: &Index, lanes: u64) -> Result<Val> {
-        let dtype = self.program.buffers[buf].dtype;
+        let dtype = self.dtype_of(buf);
         let at = self.address(buf, index)?;
         if dtype.is_complex() {
             let part = dtype.real_part();

@@ -269,8 +269,7 @@ impl Machine<'_> {
                 let mut words = Vec::new();
                 for lane in 0..f.lanes() {
                     let at = self.at(f, x, lane)?;
-                    let [low, high] = [at, at + 1].map(|at| self.read(*buf, at));
-                    words.extend(low?.bytes.iter().chain(high?.bytes.iter()));
+                    words.extend(self.word(*buf, at)?.to_le_bytes());
                 }
                 let uniform = !f.lane.is_some_and(|(lane, _)| kernel.varies(id, lane));
                 words.truncate(if uniform { 4 } else { words.len() });

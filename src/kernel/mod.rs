@@ -322,14 +322,25 @@ impl Kernel {
             Expr::Load(b, index) | Expr::Pair(b, index) => Some(Span::one(*b, index)),
             _ => None,
         });
-        let mut tiles = Vec::new();
-        tile_sums(&self.body, &mut tiles);
-        loads.chain(tiles.into_iter().flat_map(TileSums::reads))
+        let tiles = self.leaves().into_iter().filter_map(|s| match s {
+            Stmt::Tiles(sums) => Some(sums.reads()),
+            _ => None,
+        });
+        loads.chain(tiles.flatten())
     }
     /// What its statements write.
     fn stores(&self) -> Vec<Span<'_>> {
+        let writes = |s| match s {
+            &Stmt::Store { buf, ref index, .. } => Some(Span::one(buf, index)),
+            Stmt::Tiles(sums) => Some(sums.writes()),
+            _ => None,
+        };
+        self.leaves().into_iter().filter_map(writes).collect()
+    }
+    /// The statements that hold no others.
+    fn leaves(&self) -> Vec<&Stmt> {
         let mut all = Vec::new();
-        stores(&self.body, &mut all);
+        leaves(&self.body, &mut all);
         all
     }
     /// The buffers that it reads or writes, each once.
@@ -357,27 +368,15 @@ impl Kernel {
     }
 }
 
-fn stores<'k>(all: &'k [Stmt], out: &mut Vec<Span<'k>>) {
+fn leaves<'k>(all: &'k [Stmt], out: &mut Vec<&'k Stmt>) {
     for s in all {
         match s {
-            Stmt::Store { buf, index, .. } => out.push(Span::one(*buf, index)),
-            Stmt::Tiles(sums) => out.push(sums.writes()),
             Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-                stores(body, out)
+                leaves(body, out)
             }
-            Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
-        }
-    }
-}
-
-fn tile_sums<'k>(all: &'k [Stmt], out: &mut Vec<&'k TileSums>) {
-    for s in all {
-        match s {
-            Stmt::Tiles(sums) => out.push(sums),
-            Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
-                tile_sums(body, out)
+            Stmt::Store { .. } | Stmt::Tiles(_) | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {
+                out.push(s)
             }
-            Stmt::Store { .. } | Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
         }
     }
 }

@@ -115,9 +115,8 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
                     then.weights_bytes <= constants && spared > 0 && enough
                 };
                 // convolutions may share weights, so that all of them add less than each for itself
-                if self.take_known(&self.heaviest(u64::MAX), better)?
-                    || self.take_known(&self.heaviest(constants), better)?
-                {
+                let (all, fitting) = (self.heaviest(u64::MAX), self.heaviest(constants));
+                if self.take_known(&all, better)? || (fitting != all && self.take_known(&fitting, better)?) {
                     continue;
                 }
             }
@@ -136,7 +135,8 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
         Ok(())
     }
 
-    /// The convolutions that need the largest workspaces with their transformed weights, as many as leave constants at most so many.
+    /// The convolutions that need the largest workspaces with their transformed weights, as many as leave constants at most so
+    /// many.
     fn heaviest(&self, most: u64) -> HashSet<usize> {
         let mut all = self.above(self.aims.workspace, &self.found.transformed);
         all.sort_by_key(|(number, own, others)| (std::cmp::Reverse(own + others), *number));

@@ -56,7 +56,8 @@ fn reduce(f: &mut Function, x: &Val) -> (Val, Val) {
 
 /// π in three f32, the sum of which is 2e-23 off.
 const HALF_TURN: [f64; 3] = [3.141_592_741_012_573_2, -8.742_277_657_347_586e-8, -3.430_249_020_011_763_7e-15];
-/// (sin r / r - 1)/r² for |r| <= π/2, rising powers of r²: Chebyshev interpolation, by which sin r is wrong by at most 3.8e-8 of it.
+/// (sin r / r - 1)/r² for |r| <= π/2, rising powers of r²: Chebyshev interpolation, by which sin r is wrong by at most 3.8e-8 of
+/// it.
 const SINE_F32: [f64; 4] = [-0.166_666_66, 0.008_333_242, -0.000_198_226_67, 2.634_519_7e-6];
 
 /// sin x of f32.

@@ -57,26 +57,23 @@ const LOG_F32: [f64; 9] = [
     0.069_716_12,
 ];
 
-/// ln(1 + t) of f32 for 1 + t in [√½, √2].
-pub fn log1p_rest(f: &mut Function, t: &Val) -> Val {
+/// ln(1 + t) + `more` of f32 for 1 + t in [√½, √2].
+pub fn log1p_rest(f: &mut Function, t: &Val, more: &Val) -> Val {
     let square = mul(f, t, t);
+    let cube = mul(f, t, &square);
     let p = in_pairs(f, t, &LOG_F32);
-    let bent = fma(f, t, &p, &number(t, -0.5));
-    fma(f, &square, &bent, t)
+    let log = fma(f, &cube, &p, more);
+    let log = fma(f, &square, &number(t, -0.5), &log);
+    add(f, t, &log)
 }
 
 /// ln x of f32 = k·ln2 + ln m, m in [√½, √2).
 pub fn log_f32(f: &mut Function, x: &Val) -> Val {
     let (k, m) = split(f, x);
     let t = sub(f, &m, &number(x, 1.0));
-    let square = mul(f, &t, &t);
-    let cube = mul(f, &t, &square);
-    let p = in_pairs(f, &t, &LOG_F32);
     // ln2 in two parts, the first with zeros at the end, so that k times it is exact
     let low = mul(f, &k, &number(x, -2.121_944_400_546_905_8e-4));
-    let log = fma(f, &cube, &p, &low);
-    let log = fma(f, &square, &number(x, -0.5), &log);
-    let log = add(f, &t, &log);
+    let log = log1p_rest(f, &t, &low);
     let log = fma(f, &k, &number(x, 0.693_359_375), &log);
     ends(f, x, &log)
 }

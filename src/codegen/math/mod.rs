@@ -1,11 +1,11 @@
 //! Elementary functions over vectors, of our own: no library.
 //!
 //! f32 `exp`, `logistic`, `tanh`, `erf` work in f32 (bounds: 1.1, 2.5, 2.5, 2.5 ulp; coefficients are minimax fits over the
-//! reduced range, or of pieces), and so do `expm1`, `log`, `log1p`, softplus and mish (4 ulp), `sin` and `cos` where products are not rounded (2 ulp). The other f32 functions are the f64 ones, rounded.
-//! f64 works on reduced arguments with Taylor, atanh and Chebyshev series to the order where the remainder is below 2^-53 of the
-//! result. Bounds in f64: `exp`, `expm1`, `log`, `log1p`, `sin`, `cos`, `cbrt`, `erf`, `atan2` 4 ulp, `tanh`, `logistic`, `tan`
-//! 6 ulp, `power` 12 ulp; `remainder` is exact. Rare arguments (a remainder of numbers far apart, sines of huge ones) take
-//! functions of [`slow`].
+//! reduced range, or of pieces), and so do `expm1`, `log`, `log1p`, softplus and mish (4 ulp), `sin` and `cos` where products are
+//! not rounded (2 ulp). The other f32 functions are the f64 ones, rounded. f64 works on reduced arguments with Taylor, atanh and
+//! Chebyshev series to the order where the remainder is below 2^-53 of the result. Bounds in f64: `exp`, `expm1`, `log`, `log1p`,
+//! `sin`, `cos`, `cbrt`, `erf`, `atan2` 4 ulp, `tanh`, `logistic`, `tan` 6 ulp, `power` 12 ulp; `remainder` is exact. Rare
+//! arguments (a remainder of numbers far apart, sines of huge ones) take functions of [`slow`].
 mod angle;
 mod erf;
 mod exp;

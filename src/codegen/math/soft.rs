@@ -7,7 +7,7 @@ use super::exp::exp_f32;
 use super::log::log1p_rest;
 use super::{add, at_most, div, magnitude, mul, negated};
 
-/// Half of what the argument of a logarithm is above this, so that it is next to 1.
+/// Where e is above this, 1 + e is halved, so that it is at most √2.
 const MOST_REST: f64 = std::f64::consts::SQRT_2 - 1.0;
 
 /// max(x, 0) + ln(1 + e) with e = e^-|x|, which is at most 1: where e is large ln2 + ln(1 + (e - 1)/2).
@@ -22,8 +22,7 @@ pub fn softplus_f32(f: &mut Function, x: &Val) -> Val {
     let base = select(f, &halves, &number(x, std::f64::consts::LN_2), &zero);
     let positive = fcmp(f, "ogt", x, &zero);
     let linear = select(f, &positive, x, &zero);
-    let log = log1p_rest(f, &rest);
-    let log = add(f, &base, &log);
+    let log = log1p_rest(f, &rest, &base);
     add(f, &linear, &log)
 }
 

@@ -1,5 +1,5 @@
-//! Convolutions with one channel a group, which makes one or a few: lanes are channels of the result, and a tile of pixels along the last spatial axis stays in
-//! registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
+//! Convolutions with one channel a group, which makes one or a few: lanes are channels of the result, and a tile of pixels along
+//! the last spatial axis stays in registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
 //! loop where the window is large, as LLVM takes the sums of a long stretch one after another and spills what they share.
 //! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
 //!
