@@ -19,7 +19,7 @@ use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 
 /// Sequences of fewer steps are multiplied at once.
-const FEWEST_STEPS: u64 = 40;
+const FEWEST_STEPS: u64 = 16;
 
 /// Rows of a product, least and most that are looked at: nets of one to three layers of 50 to 256 units take 0.5 % longer with 4
 /// or 5 rows at a time than with 10 to 16 (at most 2), and up to 3 more with 3, 8 more with 2. A block is what a layer has beyond
