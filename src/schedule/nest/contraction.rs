@@ -48,6 +48,8 @@ pub enum Right {
 pub struct Panels {
     /// Their memory.
     pub buf: BufId,
+    /// How far a term is from the next: the columns of a panel, or more where it is read where it lies.
+    pub term: u64,
     /// How far those of one batch are from those of the next; 0 where all share them.
     pub batch: u64,
     /// How far a panel is from the next.
@@ -317,9 +319,10 @@ impl<'a> Scheduler<'a> {
         };
         let panel = tile.vectors * tile.lanes;
         let batch = e.k.var(product(&c.batch));
-        let near = match (strip, c.sums_apart) {
-            (None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, n.div_ceil(panel))),
-            (Some(_), _) | (_, Some(_)) => None,
+        let near = match (pairs.map_or_else(|| self.unpacked(c, &sum, &tile), |_| None), strip, c.sums_apart) {
+            (Some(panels), ..) => Some((panels, Vec::new())),
+            (None, None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, n.div_ceil(panel))),
+            _ => None,
         };
         let (packed, packs) = match near {
             Some(near) => near,
@@ -340,7 +343,7 @@ impl<'a> Scheduler<'a> {
         let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
         let order = self.order(c, &tile, at_once, (right, n), &form);
         let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
-        let tiles = Ahead::is_worth(right, pass).then(|| grid.rows());
+        let tiles = (Ahead::is_worth(right, pass) && packed.term == panel).then(|| grid.rows());
         if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
             e.k.streamed = Some(packed.buf);
         }
@@ -364,7 +367,7 @@ impl<'a> Scheduler<'a> {
                     packed: packed.buf,
                     order: lying,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
-                    panel,
+                    panel: packed.term,
                     moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
                     near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),
                     column: first,

@@ -1,20 +1,24 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use super::contraction::{
-    Axis, Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, offset_of, product, shares,
+    Axis, Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, merged, offset_of, product, shares,
 };
 use super::each;
 use super::pairs::Order;
+use super::tile::Tile;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::Scheduler;
 use crate::schedule::stored::Stored;
+use crate::target::LINE;
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
+/// What stays in the first-level cache between rows.
+const NEAR_RIGHT: u64 = 32 << 10;
 /// What a batch may have on the stack.
 const MOST_BATCH: u64 = 16 << 10;
 
@@ -38,6 +42,7 @@ impl Scheduler<'_> {
         };
         let made = |buf: BufId, scales: Option<BufId>| Panels {
             buf,
+            term: panel,
             batch: if own { panels * k * panel } else { 0 },
             panel: k * panel,
             scales,
@@ -74,6 +79,28 @@ impl Scheduler<'_> {
         }
     }
 
+    /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
+    /// or stays in the first-level cache.
+    pub(super) fn unpacked(&self, c: &Contraction, sum: &[Axis], tile: &Tile) -> Option<Panels> {
+        let Right::Buffer(buf) = c.right else { return None };
+        let one = |axes: &[Axis]| match merged(&axes.iter().map(|x| Axis { a: 0, ..*x }).collect::<Vec<_>>())[..] {
+            [] => Some(Axis { extent: 1, a: 0, b: 0 }),
+            [axis] => Some(axis),
+            _ => None,
+        };
+        let (batch, columns) = (one(&c.batch)?, one(&c.columns)?);
+        let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
+        let (term, batch) = (u64::try_from(term).ok()?, u64::try_from(batch.b).ok()?);
+        let dtype = self.program.buffers[buf].dtype;
+        let (size, panel) = (dtype.bytes() as u64, tile.vectors * tile.lanes);
+        let is_once = product(&c.rows) <= tile.wide * tile.high;
+        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= NEAR_RIGHT;
+        let is_worth = is_once || is_near || term == panel;
+        let is_plain = dtype == c.dtype.accumulator() && c.b0 == 0 && c.sums_apart.is_none();
+        let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;
+        (fits && is_worth).then_some(Panels { buf, term, batch, panel, scales: None })
+    }
+
     /// The panels of one batch on the stack, and what packs them there, where batches are enough for threads and each has a
     /// small right side of its own.
     pub(super) fn pack_near(
@@ -99,7 +126,7 @@ impl Scheduler<'_> {
         let lanes = self.lanes(dtype);
         let ([p, round], body) = source.panels(k, (buf, dtype, &Index::default()), (b, dims), (n, few), lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
-        Some((Panels { buf, batch: 0, panel: terms * panel, scales: None }, body))
+        Some((Panels { buf, term: panel, batch: 0, panel: terms * panel, scales: None }, body))
     }
 
     /// The panels of a constant.

@@ -112,7 +112,7 @@ pub struct Part {
     pub packed: BufId,
     /// How the numbers of a panel lie.
     pub order: Order,
-    /// Columns of a panel.
+    /// How far a term of a panel is from the next: its columns, if it is packed.
     pub panel: u64,
     /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
     pub scales: Option<(BufId, Index)>,

@@ -314,7 +314,7 @@ impl<'a> Scheduler<'a> {
         (k.flops, k.direct_flops) = (90 * w.inputs * w.outputs, Some(0));
         chunked(&mut k, &[i, p], body);
         self.launch(k, steps);
-        Panels { buf: packed, batch: of_point, panel: w.inputs * panel, scales: None }
+        Panels { buf: packed, term: panel, batch: of_point, panel: w.inputs * panel, scales: None }
     }
 
     /// `Aᵀ·m·A` of each tile `m` of the sums, then the epilogue.
