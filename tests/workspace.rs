@@ -135,6 +135,24 @@ fn what_is_after_a_row_is_what_is_before_the_next_one() {
 }
 
 #[test]
+fn a_plane_gets_its_margins_when_its_window_comes() {
+    // the plane of 96 channels stands beside the next one while that is made; a window of 5x5 reads that one with margins
+    let body = format!(
+        "x = f32[1,32,32,4] parameter(0)\n{}\n{}\n{}\n\
+         a = f32[1,32,32,96] convolution(x, wa), window={{size=1x1}}, dim_labels=b01f_01io->b01f\n\
+         b = f32[1,32,32,16] convolution(a, wb), window={{size=1x1}}, dim_labels=b01f_01io->b01f, \
+         feature_group_count=2\n\
+         ROOT c = f32[1,16,16,8] convolution(b, wc), window={{size=5x5 stride=2x2 pad=1_2x1_2}}, \
+         dim_labels=b01f_01io->b01f",
+        constant("wa", &[1, 1, 4, 96]),
+        constant("wb", &[1, 1, 48, 16]),
+        constant("wc", &[5, 5, 16, 8])
+    );
+    let (first, second) = (4 * 32 * 32 * 96, 4 * 32 * 32 * 16);
+    assert_eq!(workspace(&body), first + second);
+}
+
+#[test]
 fn a_low_plane_has_no_rows_of_zeros() {
     assert_eq!(workspace(&read_by_a_window(7, 64, 5, 24)), 4 * 64 * (7 * 9 + 2));
 }

@@ -12,6 +12,8 @@ use std::collections::{HashMap, HashSet};
 const LEAST_SPARED: u64 = 100;
 /// How often what convolutions take for themselves is bounded anew, and weights are looked for.
 const ROUNDS: usize = 3;
+/// How many planes are looked at one by one.
+const MOST_ALONE: usize = 4;
 /// How many bytes of constants one of the workspace is worth while that is larger than dense arrays need.
 const SCARCE: u64 = 2;
 
@@ -29,6 +31,8 @@ pub struct Choices {
     pub rooms: HashMap<usize, u64>,
     /// Concatenations of the entry whose parts have memory of their own and are copied.
     pub apart: HashSet<InstId>,
+    /// Arrays of the entry that windows read with margins, but are made without, and copied when the windows come.
+    pub copied: HashSet<InstId>,
     /// Whether the memory of results may hold other values before.
     pub in_results: bool,
 }
@@ -46,6 +50,8 @@ pub struct Found {
     pub transformed: HashMap<BufId, usize>,
     /// Concatenations of the entry that parts are written into.
     pub wholes: HashMap<BufId, InstId>,
+    /// Arrays of the entry that are made with margins.
+    pub margins: HashMap<BufId, InstId>,
 }
 
 /// What is aimed at, in bytes.
@@ -63,10 +69,14 @@ pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)
     let mut search = Search { aims, schedule, choices, program, found };
     search.order()?;
     search.known()?;
-    if search.rooms()? {
-        search.known()?;
+    // with weights that are transformed at compile time a convolution may be done otherwise, and be short of room again
+    for _ in 0..ROUNDS {
+        if !search.rooms()? || !search.known()? {
+            break;
+        }
     }
     search.apart()?;
+    search.copied()?;
     search.in_results()?;
     Ok(search.program)
 }
@@ -104,8 +114,9 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
 
     /// Weights that stand at the peak are transformed at compile time where that takes more off the workspace than it adds to the
     /// constants, or half as much while the workspace is larger than aimed at. While it is, all that make it so are, whatever
-    /// they add, as long as much is spared: one of several peaks alone would spare nothing.
-    fn known(&mut self) -> Result<()> {
+    /// they add, as long as much is spared: one of several peaks alone would spare nothing. Whether any are.
+    fn known(&mut self) -> Result<bool> {
+        let before = self.choices.known.len();
         for _ in 0..ROUNDS {
             let Aims { workspace, constants } = *self.aims;
             if self.program.workspace_bytes > workspace {
@@ -132,7 +143,7 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
                 break;
             }
         }
-        Ok(())
+        Ok(self.choices.known.len() > before)
     }
 
     /// The convolutions that need the largest workspaces with their transformed weights, as many as leave constants at most so
@@ -201,6 +212,30 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
         Ok(())
     }
 
+    /// A plane with margins is larger than a dense one. While the workspace is larger than aimed at, those that make it so get
+    /// their margins when what reads them comes: all of them, or else one, as a copy may stand at another peak.
+    fn copied(&mut self) -> Result<()> {
+        for _ in 0..ROUNDS {
+            let mut planes = self.above(self.aims.workspace, &self.found.margins);
+            planes.sort_by_key(|(plane, own, _)| (std::cmp::Reverse(*own), *plane));
+            let planes: Vec<InstId> = planes.into_iter().map(|(plane, ..)| plane).collect();
+            let tries = std::iter::once(&planes[..]).chain(planes.chunks(1).take(MOST_ALONE));
+            let mut taken = false;
+            for planes in tries.filter(|planes| !planes.is_empty()) {
+                let mut choices = self.choices.clone();
+                choices.copied.extend(planes);
+                taken = self.take(choices, spares_much)?;
+                if taken {
+                    break;
+                }
+            }
+            if !taken {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be
     /// aligned as the workspace is.
     fn in_results(&mut self) -> Result<()> {
@@ -220,7 +255,7 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
 
     /// The convolutions with whose memory of these buffers a workspace needs more than `most`: their own, and what all else takes
     /// then.
-    fn above(&self, most: u64, groups: &HashMap<BufId, usize>) -> Vec<(usize, u64, u64)> {
+    fn above<T: Copy + Ord>(&self, most: u64, groups: &HashMap<BufId, T>) -> Vec<(T, u64, u64)> {
         let all = memory_plan::beside(&self.program, groups).into_iter();
         let above = all.filter(|(_, (own, others))| own + others > most);
         above.map(|(number, (own, others))| (number, own, others)).collect()

@@ -89,7 +89,7 @@ impl<'a> Scheduler<'a> {
         }
         // where elements lie must suit those who read the result: dense, or with margins as wide as they need
         let suits = |layout: Option<&Layout>| match (&scope.spots[id], layout) {
-            (Spot::Dense, None) => true,
+            (Spot::Dense | Spot::Margin { made: false, .. }, None) => true,
             (Spot::Margin { low, high, made: true }, Some(l)) => {
                 let wide = low.iter().zip(&l.low).chain(high.iter().zip(&l.high)).all(|(least, n)| least <= n);
                 wide && *l == Layout::with_margin(&shape.dims, &l.low, &l.high)

@@ -203,6 +203,15 @@ pub fn copy_parts(spots: &mut IdVec<InstId, Spot>, apart: &HashSet<InstId>) {
     }
 }
 
+/// Has windows read copies of some arrays, which are made without margins.
+pub fn copy_planes(spots: &mut IdVec<InstId, Spot>, copied: &HashSet<InstId>) {
+    for id in spots.ids() {
+        if let (true, Spot::Margin { made, .. }) = (copied.contains(&id), &mut spots[id]) {
+            *made = false;
+        }
+    }
+}
+
 /// Takes the memory of concatenations whose parts a convolution reads where they are: of whole vectors of channels, read by
 /// Winograd's method alone. A part that was made long before, such as what a U-Net skips to, holds no memory for the others.
 /// Loops that would have been those of the concatenation (a part that is resized) become those of their part.

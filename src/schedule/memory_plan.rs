@@ -168,16 +168,16 @@ pub fn at_peak(program: &Program) -> Vec<BufId> {
 }
 
 /// What groups of buffers take in the workspace: the group's own bytes, and the most that all others take while it lives.
-pub fn beside(program: &Program, groups: &HashMap<BufId, usize>) -> BTreeMap<usize, (u64, u64)> {
+pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
     let wanted = wanted(program, &Uses::of(program));
-    let mut spans: BTreeMap<usize, (u64, usize, usize)> = BTreeMap::new();
+    let mut spans: BTreeMap<T, (u64, usize, usize)> = BTreeMap::new();
     for w in &wanted {
         if let Some(&group) = groups.get(&w.buf) {
             let span = spans.entry(group).or_insert((0, w.first, w.last));
             *span = (span.0 + w.bytes, span.1.min(w.first), span.2.max(w.last));
         }
     }
-    let others = |group: usize, (own, first, last): (u64, usize, usize)| {
+    let others = |group: T, (own, first, last): (u64, usize, usize)| {
         let beside: Vec<Wanted> = wanted.iter().filter(|w| groups.get(&w.buf) != Some(&group)).copied().collect();
         (group, (own, most_within(&beside, first, last)))
     };

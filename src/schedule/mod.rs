@@ -258,7 +258,13 @@ impl<'a> Scheduler<'a> {
         }
         let comp = scope.comp;
         match scope.spots[id].clone() {
-            Spot::Margin { low, high, made: true } => self.with_margin(comp.array(id), &low, &high, steps),
+            Spot::Margin { low, high, made: true } => {
+                let value = self.with_margin(comp.array(id), &low, &high, steps)?;
+                if self.is_entry(comp) {
+                    self.found.margins.insert(value.buffer()?, id);
+                }
+                Ok(value)
+            }
             Spot::Dense | Spot::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
             Spot::Part { whole, axis, before } => {
                 let value = self.place(scope, whole, steps)?;
@@ -376,6 +382,7 @@ impl<'a> Scheduler<'a> {
         let mut spots = layout::spots(comp, &plan, self.target);
         if self.is_entry(comp) {
             layout::copy_parts(&mut spots, &self.choices.apart);
+            layout::copy_planes(&mut spots, &self.choices.copied);
         }
         Kernels { plan, scaled, chains, blocks, separables, pools, summed, spots }
     }

@@ -8,7 +8,7 @@ use super::super::pairs::Order;
 use super::super::tile::{Cover, Part, Tile};
 use super::super::transform::apart;
 use super::super::{each, label};
-use super::{Conv, Products, by_panels, inputs_of_tile, products, tile_loops};
+use super::{Conv, NARROW, Products, by_panels, inputs_of_tile, products, tile_loops};
 use crate::diag::Result;
 use crate::kernel::{Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::winograd::{FAR_BYTES, FAR_CYCLE, NEAR_WEIGHTS, POINTS, Winograd};
@@ -85,11 +85,16 @@ impl<'a> Scheduler<'a> {
         }
         let (few_bands, most) = room.map_or((FEW_BANDS, whole - 1), |room| (FEWEST_BANDS, room));
         let mut found: Vec<(u64, f64, Strips)> = Vec::new();
-        for tiles in 1..=MOST_TILES.min(w.count()) {
-            let (cover, form) = self.strip_form(w, tiles);
+        // narrow panels have small sums
+        let narrow = w.outputs.min(NARROW * self.lanes(DType::F32));
+        let widths = if room.is_some() && narrow < w.outputs { vec![w.outputs, narrow] } else { vec![w.outputs] };
+        let cuts = (1..=MOST_TILES.min(w.count())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
+        for (tiles, width) in cuts {
+            let (cover, form) = self.strip_form(w, tiles, width);
             let tile = self.tile(DType::F32, cover, &form);
             let read = if weights > NEAR_WEIGHTS { weights as f64 / FAR_CYCLE } else { 0.0 };
-            let products = read.max(POINTS as f64 * self.predicted(DType::F32, cover));
+            let panels = w.outputs as f64 / width as f64;
+            let products = read.max(POINTS as f64 * panels * self.predicted(DType::F32, cover));
             let cycles = products + transforms(w, self.lanes(DType::F32), tiles);
             let strips = w.count().div_ceil(tiles);
             let of_strip = strip_bytes(w, tiles, tile);
@@ -112,9 +117,9 @@ impl<'a> Scheduler<'a> {
         fast.min_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))).map(|best| best.2)
     }
 
-    /// The products of a strip of so many tiles, and what the tuned choices call them.
-    fn strip_form(&self, w: &Winograd, tiles: u64) -> (Cover, String) {
-        let cover = Cover { height: 1, width: tiles, columns: w.outputs, sum: w.inputs, stride: 4 * w.inputs };
+    /// The products of a strip of so many tiles and columns, and what the tuned choices call them.
+    fn strip_form(&self, w: &Winograd, tiles: u64, columns: u64) -> (Cover, String) {
+        let cover = Cover { height: 1, width: tiles, columns, sum: w.inputs, stride: 4 * w.inputs };
         (cover, self.form(DType::F32, cover, tiles, POINTS))
     }
 
