@@ -1,19 +1,40 @@
 //! Weights that a product of one row reads once, at the speed of the memory that holds them, are asked for in the products before
 //! it, which multiply most of the time: byte for byte beside the panels that those ask for themselves.
 use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Program, Step, Stmt};
+use std::collections::HashMap;
 
-/// Least bytes that are asked for so early: less stays in a second-level cache, or comes from the third in no time.
-const LEAST_BYTES: u64 = 512 << 10;
+/// Least bytes that are asked for so early: less comes from the third level in no time.
+const LEAST_BYTES: u64 = 256 << 10;
+/// The weights of how many later products a kernel asks for.
+const MOST_LATER: usize = 3;
+
+/// A kernel that asks for panels while it multiplies.
+struct Asker {
+    panels: BufId,
+    /// The first element that it asks for.
+    first: i64,
+    /// Of how many products it asks for weights already.
+    later: usize,
+}
 
 /// Adds to kernels what later ones will read.
 pub fn ask(program: &mut Program) {
     let launches: Vec<KernelId> = program.steps.iter().filter_map(launched).collect();
+    let of = |&id: &KernelId| Some((id, asker(&program.kernels[id])?));
+    let mut askers: HashMap<KernelId, Asker> = launches.iter().filter_map(of).collect();
     for (i, &reader) in launches.iter().enumerate() {
         let Some(weights) = program.kernels[reader].streamed else { continue };
         if bytes(&program.buffers[weights]) >= LEAST_BYTES {
-            before(program, &launches[..i], weights);
+            before(program, &launches[..i], &mut askers, weights);
         }
     }
+}
+
+/// What `kernel` asks for, where that is of one product alone.
+fn asker(kernel: &Kernel) -> Option<Asker> {
+    let all = asked(kernel, &kernel.body);
+    let (panels, first) = all.iter().copied().reduce(|x, y| (x.0, x.1.min(y.1)))?;
+    all.iter().all(|a| a.0 == panels).then_some(Asker { panels, first, later: 0 })
 }
 
 fn launched(step: &Step) -> Option<KernelId> {
@@ -28,16 +49,14 @@ fn bytes(buffer: &Buffer) -> u64 {
 }
 
 /// Has `weights` asked for by the last of `launches` that ask for panels: the last of it by the last of them.
-fn before(program: &mut Program, launches: &[KernelId], weights: BufId) {
+fn before(program: &mut Program, launches: &[KernelId], askers: &mut HashMap<KernelId, Asker>, weights: BufId) {
     let (Place::Weights(start), mut left) = (program.buffers[weights].place, bytes(&program.buffers[weights])) else {
         return;
     };
     for &id in launches.iter().rev() {
-        let asked = asked(&program.kernels[id], &program.kernels[id].body);
-        let Some((panels, first)) = asked.iter().copied().reduce(|x, y| (x.0, x.1.min(y.1))) else { continue };
-        if asked.iter().any(|a| a.0 != panels) {
-            continue; // it asks for those of another product
-        }
+        let Some(asker) = askers.get_mut(&id).filter(|asker| asker.later < MOST_LATER) else { continue };
+        asker.later += 1;
+        let (panels, first) = (asker.panels, asker.first);
         let own = &program.buffers[panels];
         let (dtype, size) = (own.dtype, own.dtype.bytes() as u64);
         let part = bytes(own).min(left) / size * size;
