@@ -319,14 +319,16 @@ impl<'a> Scheduler<'a> {
         };
         let panel = tile.vectors * tile.lanes;
         let batch = e.k.var(product(&c.batch));
-        let near = match (pairs.map_or_else(|| self.unpacked(c, &sum, &tile), |_| None), strip, c.sums_apart) {
-            (Some(panels), ..) => Some((panels, Vec::new())),
-            (None, None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, n.div_ceil(panel))),
-            _ => None,
+        let panels = n.div_ceil(panel);
+        let unpacked = if pairs.is_none() { self.unpacked(c, &sum, &tile) } else { None };
+        let near = match (unpacked, strip, c.sums_apart) {
+            (Some(unpacked), ..) => Some((unpacked, Vec::new())),
+            (None, None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, panels)),
+            (None, Some(_), _) | (None, _, Some(_)) => None,
         };
         let (packed, packs) = match near {
             Some(near) => near,
-            None => (self.pack(c, &sum, (panel, n.div_ceil(panel), lying), steps)?, Vec::new()),
+            None => (self.pack(c, &sum, (panel, panels, lying), steps)?, Vec::new()),
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let looped =
@@ -367,7 +369,7 @@ impl<'a> Scheduler<'a> {
                     packed: packed.buf,
                     order: lying,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
-                    panel: packed.term,
+                    term: packed.term,
                     moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
                     near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),
                     column: first,

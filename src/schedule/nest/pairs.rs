@@ -49,7 +49,7 @@ pub fn load_right(
 ) -> Vec<Stmt> {
     let lanes = part.lanes;
     let constant = |i: u64| Index::constant(i as i64);
-    let paired = |v: u64| matches!(part.order, Order::Vectors(_)) && v / 2 * 2 + 1 < part.panel / lanes;
+    let paired = |v: u64| matches!(part.order, Order::Vectors(_)) && v / 2 * 2 + 1 < part.term / lanes;
     let mut out = Vec::new();
     let mut word = None;
     for v in 0..part.columns.div_ceil(lanes) {
@@ -91,7 +91,7 @@ pub fn pair_loops(
     let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
     let (loops, a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, 2);
-    let first = part.b.add(&position.scale(part.panel as i64)).add(&Index::var(lane).scale(2));
+    let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(2));
     let mut inside = Vec::new();
     for v in 0..vectors {
         let value = e.k.expr(Expr::Pair(part.packed, first.offset(2 * (v * lanes) as i64)));

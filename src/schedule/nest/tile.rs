@@ -112,8 +112,8 @@ pub struct Part {
     pub packed: BufId,
     /// How the numbers of a panel lie.
     pub order: Order,
-    /// How far a term of a panel is from the next: its columns, if it is packed.
-    pub panel: u64,
+    /// How far a term of a panel is from the next: the columns of a panel that is packed.
+    pub term: u64,
     /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
     pub scales: Option<(BufId, Index)>,
     /// The number of the first column.
@@ -146,7 +146,7 @@ impl Default for Part {
             b: zero(),
             packed,
             order: Order::Plain,
-            panel: 1,
+            term: 1,
             scales: None,
             column: zero(),
             columns: 1,
@@ -692,7 +692,7 @@ fn sum_loops(
     let last_step = sum.last().map_or(0, |x| x.a);
     let mut inside = Vec::new();
     for u in 0..unroll {
-        let first = part.b.add(&position.offset(u as i64).scale(part.panel as i64));
+        let first = part.b.add(&position.offset(u as i64).scale(part.term as i64));
         if let (Order::Vectors(_), [all]) = (part.order, bands) {
             let loads = load_right(e, part, &first, (right_type, dtype), (right[0], all.lane));
             inside.extend(loads.into_iter().map(|s| (0, s)));

@@ -202,7 +202,7 @@ impl<'a> Scheduler<'a> {
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let column = columns.at.scale(panel as i64);
             let from = (weights, column.clone());
-            let right = Part { b: b.clone(), packed, panel, column, columns: columns.count, ..Part::default() };
+            let right = Part { b: b.clone(), packed, term: panel, column, columns: columns.count, ..Part::default() };
             let inside = self.products_of_row(scope, &mut e, conv, &products, from, &row, &right)?;
             body.extend(guarded(&mut e.k, &[&columns], vec![each(i, LoopKind::Seq, inside)]));
         }
@@ -227,7 +227,7 @@ impl<'a> Scheduler<'a> {
         row: &Index,
         right: &Part,
     ) -> Result<Vec<Stmt>> {
-        let Part { packed, panel, .. } = *right;
+        let Part { packed, term: panel, .. } = *right;
         let of_point = apart(conv.w.inputs * panel);
         let sizes = (conv.w.inputs, right.columns, products.tile.lanes);
         let to = (packed, (right.b.clone(), panel), of_point);

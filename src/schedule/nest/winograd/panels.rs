@@ -108,7 +108,8 @@ impl<'a> Scheduler<'a> {
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let (first, count) = (columns.at.scale(panel as i64), columns.count);
             let i = e.k.var(READS);
-            let right = Part { b: b.clone(), packed, panel, columns: count, batch: batch.clone(), ..Part::default() };
+            let right =
+                Part { b: b.clone(), packed, term: panel, columns: count, batch: batch.clone(), ..Part::default() };
             let from = (weights, first.clone());
             let row = self.products_of_row(scope, &mut e, conv, &products, from, &Index::var(i), &right)?;
             let mut inside = vec![each(i, LoopKind::Seq, row)];

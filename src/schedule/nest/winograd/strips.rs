@@ -171,7 +171,7 @@ impl<'a> Scheduler<'a> {
                 a: batch.scale(of_inputs as i64),
                 b: columns.at.scale(packed.panel as i64).add(&Index::var(point).scale(packed.batch as i64)),
                 packed: packed.buf,
-                panel,
+                term: panel,
                 columns: columns.count,
                 batch,
                 ..Part::default()

@@ -261,7 +261,7 @@ impl<'a> Scheduler<'a> {
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let first = columns.at.scale(panel as i64);
             let column = first.clone();
-            let right = Part { b: b.clone(), packed, panel, column, columns: columns.count, ..Part::default() };
+            let right = Part { b: b.clone(), packed, term: panel, column, columns: columns.count, ..Part::default() };
             let made = self.products_of_panel(scope, &mut e, conv, &products, (weights, &first), point, &right)?;
             body.extend(guarded(&mut e.k, &[&columns], made));
         }
@@ -384,7 +384,7 @@ impl<'a> Scheduler<'a> {
         point: VarId,
         right: &Part,
     ) -> Result<Vec<Stmt>> {
-        let (from, to) = ((weights, first, right.columns), (right.packed, &right.b, right.panel));
+        let (from, to) = ((weights, first, right.columns), (right.packed, &right.b, right.term));
         let mut body = weights_of_panel(&mut e.k, conv, from, point, to, products.rows.tile.lanes);
         body.extend(self.products_of_rows(scope, e, conv.ids, products, point, right)?);
         Ok(body)

@@ -53,7 +53,7 @@ impl<'a> Scheduler<'a> {
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let point = e.k.var(points);
             let (first, count) = (columns.at.scale(panel as i64), columns.count);
-            let right = Part { b: b.clone(), packed, panel, columns: count, ..Part::default() };
+            let right = Part { b: b.clone(), packed, term: panel, columns: count, ..Part::default() };
             let made = self.products_of_panel(scope, &mut e, conv, &products, (weights, &first), point, &right)?;
             let mut inside = vec![each(point, LoopKind::Seq, made)];
             let lines = Lines::new(&mut e.k, d, w, scope.comp.array(ids.1).rank());

@@ -69,7 +69,7 @@ impl<'a> Scheduler<'a> {
             let point = e.k.var(w.points.count());
             let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
             let b = of_panel.scale(apart(w.terms() * panel) as i64);
-            let right = Part { b, packed, panel, columns: columns.count, ..Part::default() };
+            let right = Part { b, packed, term: panel, columns: columns.count, ..Part::default() };
             let made = self.products_of_rows(scope, e, conv.ids, products, point, &right)?;
             let mut inside = vec![each(point, LoopKind::Seq, made)];
             inside.extend(back(self, scope, e, (columns.at.scale(panel as i64), columns.count))?);
