@@ -1,10 +1,10 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use super::contraction::{
-    Axis, Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, merged, offset_of, product, shares,
+    Axis, Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, merged, offset_of, one_axis, product, shares,
 };
 use super::each;
 use super::pairs::Order;
-use super::tile::Tile;
+use super::tile::{NEAREST, Tile};
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
@@ -17,8 +17,6 @@ use bytes::Bytes;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
-/// What stays in the first-level cache between rows.
-const NEAR_RIGHT: u64 = 32 << 10;
 /// What a batch may have on the stack.
 const MOST_BATCH: u64 = 16 << 10;
 
@@ -83,10 +81,9 @@ impl Scheduler<'_> {
     /// or stays in the first-level cache.
     pub(super) fn unpacked(&self, c: &Contraction, sum: &[Axis], tile: &Tile) -> Option<Panels> {
         let Right::Buffer(buf) = c.right else { return None };
-        let one = |axes: &[Axis]| match merged(&axes.iter().map(|x| Axis { a: 0, ..*x }).collect::<Vec<_>>())[..] {
-            [] => Some(Axis { extent: 1, a: 0, b: 0 }),
-            [axis] => Some(axis),
-            _ => None,
+        let one = |axes: &[Axis]| {
+            let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
+            <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
         };
         let (batch, columns) = (one(&c.batch)?, one(&c.columns)?);
         let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
@@ -94,7 +91,7 @@ impl Scheduler<'_> {
         let dtype = self.program.buffers[buf].dtype;
         let (size, panel) = (dtype.bytes() as u64, tile.vectors * tile.lanes);
         let is_once = product(&c.rows) <= tile.wide * tile.high;
-        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= NEAR_RIGHT;
+        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= NEAREST;
         let is_worth = is_once || is_near || term == panel;
         let is_plain = dtype == c.dtype.accumulator() && c.b0 == 0 && c.sums_apart.is_none();
         let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;

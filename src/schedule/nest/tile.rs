@@ -75,7 +75,7 @@ impl Cover {
 const PAGE: u64 = 4096;
 
 /// Bytes of a first-level cache.
-const NEAREST: u64 = 32 << 10;
+pub(super) const NEAREST: u64 = 32 << 10;
 
 /// Bytes that come from a second-level cache in a cycle.
 const A_CYCLE: f64 = 32.0;
