@@ -205,6 +205,14 @@ fn the_machine_is_measured_without_a_graph() {
 }
 
 #[test]
+fn a_call_on_two_threads_tells_what_they_had() {
+    let told = |threads| json(&succeed(&["bench", MLP, "--json", "--runs", "1", "-q", "--threads", threads]));
+    let (one, two) = (told("1"), told("2"));
+    assert!(one["handover_ns"].is_null() && one["cores"].is_null(), "{one}");
+    assert!(two["handover_ns"].as_u64() > Some(0) && two["cores"].as_f64() > Some(0.1), "{two}");
+}
+
+#[test]
 fn a_profile_counts_the_rounds_of_loops() {
     let told = json(&succeed(&["bench", "testdata/graphs/loops/graph.pb", "--profile", "--json", "--runs", "1", "-q"]));
     let kernels = told["kernels"].as_array().expect("kernels");

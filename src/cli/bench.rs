@@ -37,12 +37,15 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let digits = if min_ms < 0.01 { 6 } else { 3 };
     let flops = built.program.flops as f64;
     if args.json {
+        let handover = session.handover();
+        let cores = handover.map(|_| machine::cores(&target, args.threads.into())).transpose()?;
         out::json(&json!({
             "min_ms": min_ms,
             "median_ms": median_ms,
             "runs": runs,
             "threads": args.threads,
-            "handover_ns": session.handover().map(|t| t.as_nanos() as u64),
+            "handover_ns": handover.map(|t| t.as_nanos() as u64),
+            "cores": cores,
             "compile_s": compile_s,
             "peak_rss_bytes": peak_rss_bytes(),
             "object_bytes": built.object.content.len(),

@@ -95,6 +95,13 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
+/// How many times the multiply-adds of one thread `threads` make: fewer than their number where the host of a virtual machine has
+/// processors of it on one core. Errors: those of compiling and loading.
+pub fn cores(target: &Target, threads: usize) -> Result<f64> {
+    let lanes = target.lanes(4);
+    Ok(fma::gflops(target, lanes, threads)? / fma::gflops(target, lanes, 1)?)
+}
+
 /// The least seconds of a call of `program`, in at most a second of calls.
 fn least_seconds(program: Program, target: &Target, args: &[Tensor], threads: usize) -> Result<f64> {
     let object = codegen::compile(&program, target, Launches::Direct)?;
