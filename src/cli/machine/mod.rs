@@ -98,8 +98,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
 /// How many times the multiply-adds of one thread `threads` make: fewer than their number where the host of a virtual machine has
 /// processors of it on one core. Errors: those of compiling and loading.
 pub fn cores(target: &Target, threads: usize) -> Result<f64> {
-    let lanes = target.lanes(4);
-    Ok(fma::gflops(target, lanes, threads)? / fma::gflops(target, lanes, 1)?)
+    Ok(fma::gflops(target, target.lanes(4), threads)? / fma_gflops(target)?)
 }
 
 /// The least seconds of a call of `program`, in at most a second of calls.
