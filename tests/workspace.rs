@@ -153,6 +153,35 @@ fn a_plane_gets_its_margins_when_its_window_comes() {
 }
 
 #[test]
+fn an_argument_that_a_window_pads_is_not_copied() {
+    let body = |size: u64, pad: &str| {
+        format!(
+            "x = f32[1,64,64,3] parameter(0)\n{}\n\
+             c = f32[1,32,32,8] convolution(x, w), window={{size={size}x{size} stride=2x2 pad={pad}x{pad}}}, dim_labels=b01f_01io->b01f\n\
+             ROOT r = f32[1,32,32,8] tanh(c)",
+            constant("w", &[size, size, 3, 8])
+        )
+    };
+    assert_eq!(workspace(&body(3, "0_1")), 0);
+    // more results at the edges than become kernels of their own: the argument with its margins
+    assert!(workspace(&body(9, "3_4")) > 4 * 3 * 64 * 64);
+}
+
+#[test]
+fn keys_that_lie_turned_are_read_where_they_lie() {
+    let body = |rows: u64| {
+        format!(
+            "q = f32[4,{rows},32] parameter(0)\nk = f32[4,100,32] parameter(1)\n\
+             ROOT s = f32[4,{rows},100] dot(q, k), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, \
+             lhs_contracting_dims={{2}}, rhs_contracting_dims={{2}}"
+        )
+    };
+    assert_eq!(workspace(&body(1)), 0);
+    assert_eq!(workspace(&body(3)), 0);
+    assert!(workspace(&body(40)) >= 4 * 4 * 100 * 32);
+}
+
+#[test]
 fn a_low_plane_has_no_rows_of_zeros() {
     assert_eq!(workspace(&read_by_a_window(7, 64, 5, 24)), 4 * 64 * (7 * 9 + 2));
 }

@@ -17,6 +17,9 @@ const MOST_ALONE: usize = 4;
 /// How many bytes of constants one of the workspace is worth while that is larger than dense arrays need.
 const SCARCE: u64 = 2;
 
+/// The same of constants that are more than aimed at: one for so many.
+const FEW: u64 = 8;
+
 /// Constants may grow where the workspace is as small as aimed at then, or smaller by one in so many.
 const FAR_SPARED: u64 = 8;
 
@@ -33,6 +36,8 @@ pub struct Choices {
     pub apart: HashSet<InstId>,
     /// Arrays of the entry that windows read with margins, but are made without, and copied when the windows come.
     pub copied: HashSet<InstId>,
+    /// Arrays of the entry without margins, which windows read in parts: the results at edges with fewer taps.
+    pub in_parts: HashSet<InstId>,
     /// Whether the memory of results may hold other values before.
     pub in_results: bool,
 }
@@ -52,6 +57,8 @@ pub struct Found {
     pub wholes: HashMap<BufId, InstId>,
     /// Arrays of the entry that are made with margins.
     pub margins: HashMap<BufId, InstId>,
+    /// Arrays of the entry with margins, as they are made or as copies, that windows might read in parts.
+    pub in_parts: HashMap<BufId, InstId>,
 }
 
 /// What is aimed at, in bytes.
@@ -66,7 +73,7 @@ pub struct Aims {
 pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)>) -> Result<Program> {
     let choices = Choices::default();
     let (program, found) = schedule(&choices)?;
-    let mut search = Search { aims, schedule, choices, program, found };
+    let mut search = Search { aims, schedule: &schedule, choices, program, found };
     search.order()?;
     search.known()?;
     // with weights that are transformed at compile time a convolution may be done otherwise, and be short of room again
@@ -76,8 +83,16 @@ pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)
         }
     }
     search.apart()?;
+    let mut other = search.clone();
     search.copied()?;
     search.in_results()?;
+    if search.program.workspace_bytes > aims.workspace && other.in_parts()? {
+        other.copied()?;
+        other.in_results()?;
+        if is_worth_weights(&search.program, &other.program, aims.constants) {
+            search = other;
+        }
+    }
     Ok(search.program)
 }
 
@@ -86,12 +101,27 @@ pub fn spares_much(now: &Program, then: &Program) -> bool {
     now.workspace_bytes.saturating_sub(then.workspace_bytes) * LEAST_SPARED > now.workspace_bytes
 }
 
+/// Whether the second program takes so much less memory that its constants may be larger, which are to be at most so many.
+fn is_worth_weights(now: &Program, then: &Program, most: u64) -> bool {
+    let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
+    let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
+    let worth = if then.weights_bytes <= most { spared * SCARCE } else { spared / FEW };
+    spares_much(now, then) && worth > grown
+}
+
 struct Search<'a, S> {
     aims: &'a Aims,
-    schedule: S,
+    schedule: &'a S,
     choices: Choices,
     program: Program,
     found: Found,
+}
+
+impl<S> Clone for Search<'_, S> {
+    fn clone(&self) -> Self {
+        let (choices, program, found) = (self.choices.clone(), self.program.clone(), self.found.clone());
+        Search { choices, program, found, ..*self }
+    }
 }
 
 impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
@@ -213,18 +243,39 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     }
 
     /// A plane with margins is larger than a dense one. While the workspace is larger than aimed at, those that make it so get
-    /// their margins when what reads them comes: all of them, or else one, as a copy may stand at another peak.
+    /// their margins when what reads them comes.
     fn copied(&mut self) -> Result<()> {
+        self.without_margins(|found| &found.margins, |choices| &mut choices.copied, spares_much)?;
+        Ok(())
+    }
+
+    /// What an argument lies in has no margins, and the copy that has is as large as all of it. While the workspace is larger than
+    /// aimed at, windows at the edges leave out the taps that read margins, with weights of their own. Whether any do.
+    fn in_parts(&mut self) -> Result<bool> {
+        let most = self.aims.constants;
+        let better = |now: &Program, then: &Program| is_worth_weights(now, then, most);
+        self.without_margins(|found| &found.in_parts, |choices| &mut choices.in_parts, better)
+    }
+
+    /// Takes planes as chosen that make the workspace larger than aimed at with the margins they have: all of them, or else one, as
+    /// a copy may stand at another peak. Whether any were.
+    fn without_margins(
+        &mut self,
+        found: impl Fn(&Found) -> &HashMap<BufId, InstId>,
+        chosen: impl Fn(&mut Choices) -> &mut HashSet<InstId>,
+        better: impl Fn(&Program, &Program) -> bool,
+    ) -> Result<bool> {
+        let mut any = false;
         for _ in 0..ROUNDS {
-            let mut planes = self.above(self.aims.workspace, &self.found.margins);
+            let mut planes = self.above(self.aims.workspace, found(&self.found));
             planes.sort_by_key(|(plane, own, _)| (std::cmp::Reverse(*own), *plane));
             let planes: Vec<InstId> = planes.into_iter().map(|(plane, ..)| plane).collect();
             let tries = std::iter::once(&planes[..]).chain(planes.chunks(1).take(MOST_ALONE));
             let mut taken = false;
             for planes in tries.filter(|planes| !planes.is_empty()) {
                 let mut choices = self.choices.clone();
-                choices.copied.extend(planes);
-                taken = self.take(choices, spares_much)?;
+                chosen(&mut choices).extend(planes);
+                taken = self.take(choices, &better)?;
                 if taken {
                     break;
                 }
@@ -232,8 +283,9 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
             if !taken {
                 break;
             }
+            any = true;
         }
-        Ok(())
+        Ok(any)
     }
 
     /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be

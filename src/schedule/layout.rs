@@ -1,6 +1,7 @@
 //! Where values lie in their buffers: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use super::fuse::{Fate, Plan};
+use super::phases::Phase;
 use super::{nest, phases, winograd, winograd1d};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
@@ -144,6 +145,28 @@ pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) ->
     Some(margins)
 }
 
+/// Most kernels that a convolution becomes for want of margins.
+const MOST_PARTS: u64 = 16;
+
+/// The parts of convolution `id`, a contraction each, that need no margins of its operand.
+pub fn at_edges(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<Vec<Phase>>> {
+    let by_winograd = || winograd::choose(comp, id, target).is_some() || winograd1d::choose(comp, id, target).is_some();
+    let is_contraction =
+        !nest::by_channel(comp, id, d) && nest::inside(comp, id, d, target).is_none() && !by_winograd();
+    let parts = is_contraction.then(|| phases::at_edges(comp, id, d)).flatten()?;
+    let kernels: u64 = parts.iter().map(|along| along.len() as u64).product();
+    (kernels.saturating_mul(d.feature_group_count) <= MOST_PARTS).then_some(parts)
+}
+
+/// Whether no window needs margins of `plane` where the results at edges are made apart.
+pub fn is_read_in_parts(comp: &Computation, plane: InstId, users: &[InstId], target: &Target) -> bool {
+    users.iter().all(|&user| {
+        let Op::Convolution(d) = &comp[user].op else { return true };
+        let needs = |m: Vec<(u64, u64)>| comp[user].operands[0] == plane && m.iter().any(|m| *m != (0, 0));
+        at_edges(comp, user, d, target).is_some() || !margins(comp, user, d, target).is_none_or(needs)
+    })
+}
+
 /// Decides for every instruction of `comp`. A margin is as wide as the widest window needs; a value that is not made by
 /// loops of this computation (a parameter) may have one too: it is copied when the window comes.
 pub fn spots(comp: &Computation, plan: &Plan, target: &Target) -> IdVec<InstId, Spot> {
@@ -208,6 +231,15 @@ pub fn copy_planes(spots: &mut IdVec<InstId, Spot>, copied: &HashSet<InstId>) {
     for id in spots.ids() {
         if let (true, Spot::Margin { made, .. }) = (copied.contains(&id), &mut spots[id]) {
             *made = false;
+        }
+    }
+}
+
+/// Has some arrays without margins; windows that need them all the same read copies.
+pub fn leave_dense(spots: &mut IdVec<InstId, Spot>, in_parts: &HashSet<InstId>) {
+    for id in spots.ids() {
+        if in_parts.contains(&id) && matches!(spots[id], Spot::Margin { .. }) {
+            spots[id] = Spot::Dense;
         }
     }
 }

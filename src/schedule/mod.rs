@@ -263,6 +263,7 @@ impl<'a> Scheduler<'a> {
                 if self.is_entry(comp) {
                     self.found.margins.insert(value.buffer()?, id);
                 }
+                self.note_margin(scope, id, value.buffer()?);
                 Ok(value)
             }
             Spot::Dense | Spot::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
@@ -276,6 +277,14 @@ impl<'a> Scheduler<'a> {
                 scope.placed.insert(whole, value.clone());
                 Ok(Value { layout: Some(layout), ..value })
             }
+        }
+    }
+
+    /// Notes that `plane` has margins in `buf`, if windows might do without.
+    fn note_margin(&mut self, scope: &Scope<'a>, plane: InstId, buf: BufId) {
+        let comp = scope.comp;
+        if self.is_entry(comp) && layout::is_read_in_parts(comp, plane, &comp.users()[plane], self.target) {
+            self.found.in_parts.insert(buf, plane);
         }
     }
 
@@ -383,6 +392,7 @@ impl<'a> Scheduler<'a> {
         if self.is_entry(comp) {
             layout::copy_parts(&mut spots, &self.choices.apart);
             layout::copy_planes(&mut spots, &self.choices.copied);
+            layout::leave_dense(&mut spots, &self.choices.in_parts);
         }
         Kernels { plan, scaled, chains, blocks, separables, pools, summed, spots }
     }

@@ -1,8 +1,12 @@
 //! Transposed convolutions, `lhs_dilate` in HLO: where holes of zeros lie between the elements of the operand, results whose
 //! numbers leave the same rest by the dilation (a *phase*) read the same taps of the window, and the other taps meet zeros
-//! only. Each phase is a convolution without holes by a part of the window.
+//! only. Each phase is a convolution without holes by a part of the window. So are the results at an edge, of which some taps
+//! meet the padding.
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
+
+/// Most results at both edges of an axis that are phases of their own.
+const MOST_EDGES: u64 = 3;
 
 /// Results along one axis that read the same taps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,38 @@ fn along(w: &WindowDim, results: u64) -> Option<Vec<Phase>> {
     Some((0..step.min(results)).map(phase).collect())
 }
 
+/// The phases along each axis of convolution `id`, which read no padding: the results at the edges one by one, with the taps that
+/// read the operand. `None` with holes, and where results at an edge are many or read nothing.
+pub fn at_edges(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
+    let (input, result) = (comp.array(*comp[id].operands.first()?), comp.array(id));
+    let axes = d.window.iter().zip(&d.input_spatial).zip(&d.output_spatial);
+    axes.map(|((w, &from), &to)| edges(w, input.dims[from], result.dims[to])).collect()
+}
+
+fn edges(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
+    let [n, size, stride, dilation] = [n, w.size, w.stride, w.rhs_dilate].map(|x| i64::try_from(x).ok());
+    let (n, size, stride, dilation) = (n?, size?, stride?.max(1), dilation?.max(1));
+    let all = i64::try_from(results).ok()?;
+    // the first result whose taps all read the operand, and the first behind those
+    let low = w.pad_low.max(0).checked_add(stride - 1)? / stride;
+    let room = n.checked_add(w.pad_low)?.checked_sub(size.checked_sub(1)?.checked_mul(dilation)?)?;
+    let high = (room.max(0).checked_add(stride - 1)? / stride).min(all);
+    if w.lhs_dilate != 1 || low >= high || (low + all - high) as u64 > MOST_EDGES {
+        return None;
+    }
+    let phase = |first: i64, count: i64| {
+        let start = first * stride - w.pad_low;
+        let tap = ((-start).max(0) + dilation - 1) / dilation;
+        let taps = ((n - start + dilation - 1) / dilation).clamp(0, size) - tap;
+        let [first, count, tap, taps] = [first, count, tap, taps].map(|x| u64::try_from(x).ok());
+        let base = start + w.pad_low + tap? as i64 * dilation;
+        Some(Phase { first: first?, step: 1, count: count?, tap: tap?, taps: taps.filter(|&taps| taps > 0)?, base })
+    };
+    let before = (0..low).map(|first| phase(first, 1));
+    let after = (high..all).map(|first| phase(first, 1));
+    before.chain([phase(low, high - low)]).chain(after).collect()
+}
+
 /// How many elements before and after the `n` of an axis the phases read.
 pub fn margin(phases: &[Phase], n: u64) -> (u64, u64) {
     let low = phases.iter().map(|p| -p.base).max().unwrap_or(0);
@@ -65,6 +101,43 @@ pub fn margin(phases: &[Phase], n: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_at_edges_read_what_a_window_over_padding_reads() {
+        for (size, stride, rhs_dilate, pad_low, pad_high) in [
+            (3, 1, 1, 1, 1),
+            (3, 2, 1, 0, 1),
+            (3, 2, 1, 1, 1),
+            (2, 1, 1, 1, 0),
+            (3, 2, 2, 2, 2),
+            (4, 3, 1, -1, 2),
+            (1, 1, 1, 0, 0),
+        ] {
+            let w = WindowDim { size, stride, rhs_dilate, pad_low, pad_high, ..WindowDim::default() };
+            let (n, reach) = (11i64, (size as i64 - 1) * rhs_dilate as i64 + 1);
+            let results = (n + pad_low + pad_high - reach) / stride as i64 + 1;
+            let phases = edges(&w, n as u64, results as u64).expect("phases");
+            let mut seen = vec![None; results as usize];
+            for p in &phases {
+                for i in 0..p.count {
+                    let read = (0..p.taps)
+                        .map(|t| (p.tap + t, p.base - pad_low + (i * stride) as i64 + (t * rhs_dilate) as i64));
+                    seen[(p.first + i) as usize] = Some(read.collect::<Vec<_>>());
+                }
+            }
+            for (o, read) in seen.into_iter().enumerate() {
+                let taps = (0..size).map(|t| (t, o as i64 * stride as i64 - pad_low + (t * rhs_dilate) as i64));
+                let want: Vec<(u64, i64)> = taps.filter(|(_, at)| (0..n).contains(at)).collect();
+                assert_eq!(read, Some(want), "result {o} of {w:?}");
+            }
+        }
+        let none = |w: WindowDim, n: u64, results: u64| assert_eq!(edges(&w, n, results), None, "{w:?}");
+        let same = |size, pad| WindowDim { size, pad_low: pad, pad_high: pad, ..WindowDim::default() };
+        none(same(5, 2), 11, 11);
+        none(same(3, 1), 1, 1);
+        none(same(1, 1), 11, 13);
+        none(WindowDim { lhs_dilate: 2, ..same(3, 1) }, 11, 21);
+    }
 
     #[test]
     fn phases_read_what_a_window_over_holes_reads() {

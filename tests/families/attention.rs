@@ -14,7 +14,12 @@ pub fn attention(r: &mut Random) -> Case {
         _ => vec![some(r, 3), some(r, 4)],
     };
     let most = r.of(&[20, 70, 200]);
-    let rows = if r.below(6) == 0 { vec![some(r, 6), some(r, most / 4)] } else { vec![some(r, most)] };
+    let rows = match r.below(6) {
+        0 => vec![some(r, 6), some(r, most / 4)],
+        // a decoder's step
+        1 => vec![1 + r.below(8) as u64],
+        _ => vec![some(r, most)],
+    };
     let longest = r.of(&[20, 130, 520]);
     let keys = some(r, longest);
     let first = Sizes { batch: batch.clone(), rows: rows.clone(), sum: vec![some(r, 70)], columns: vec![keys] };

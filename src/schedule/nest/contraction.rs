@@ -320,7 +320,13 @@ impl<'a> Scheduler<'a> {
         let panel = tile.vectors * tile.lanes;
         let batch = e.k.var(product(&c.batch));
         let panels = n.div_ceil(panel);
-        let unpacked = if pairs.is_none() { self.unpacked(c, &sum, &tile) } else { None };
+        let turned = if pairs.is_none() { self.turned(c, &sum, panel) } else { None };
+        let lying = turned.map_or(lying, |(_, order)| order);
+        let unpacked = match turned {
+            Some((panels, _)) => Some(panels),
+            None if pairs.is_none() => self.unpacked(c, &sum, &tile),
+            None => None,
+        };
         let near = match (unpacked, strip, c.sums_apart) {
             (Some(unpacked), ..) => Some((unpacked, Vec::new())),
             (None, None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, panels)),

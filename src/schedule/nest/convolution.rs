@@ -3,7 +3,7 @@
 use super::contraction::{Axis, Contraction, Coordinates, Right};
 use super::label;
 use super::winograd::Plane;
-use crate::diag::{Error, Result};
+use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::index::{linear, reshape};
@@ -23,7 +23,7 @@ const MOST_GROUPS: u64 = 64;
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Scheduler<'a>, &mut Scope<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
 /// Whether `id` makes one channel of one, or as many as [`ConvDims::repeats`], channels being the last axis everywhere.
-pub(super) fn by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
+pub(in crate::schedule) fn by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     let [input, kernel] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
@@ -40,6 +40,14 @@ fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
         all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
     })
+}
+
+/// `layout` from the first window on, along axes without holes.
+fn from_first_window(mut layout: Layout, d: &ConvDims) -> Layout {
+    for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
+        layout.origin -= w.pad_low * layout.strides[axis];
+    }
+    layout
 }
 
 impl<'a> Scheduler<'a> {
@@ -72,7 +80,11 @@ impl<'a> Scheduler<'a> {
             let planes = self.planes(scope, (id, anchor), d, steps)?;
             return self.winograd(scope, (id, anchor), d, &w, &planes, out, steps);
         }
-        let (left, at) = self.padded(scope, (id, anchor), inst.operands[0], d, steps)?;
+        let parts = self.parts_at_edges(scope, anchor, d);
+        let (left, at) = match parts {
+            Some(_) => self.unpadded(scope, inst.operands[0], d)?,
+            None => self.padded(scope, (id, anchor), inst.operands[0], d, steps)?,
+        };
         let group = d.feature_group_count;
         if by_channel(comp, anchor, d) {
             return self.depthwise(scope, (id, anchor), d, (left, &at), out, steps);
@@ -88,7 +100,7 @@ impl<'a> Scheduler<'a> {
             ));
         }
         let right = self.right(scope, inst.operands[1])?;
-        let phases = phases::split(comp, anchor, d).unwrap_or_else(|| {
+        let phases = parts.or_else(|| phases::split(comp, anchor, d)).unwrap_or_else(|| {
             let axes = d.output_spatial.iter().zip(&d.window);
             axes.map(|(&axis, w)| vec![Phase::only(result.dims[axis], w.size)]).collect()
         });
@@ -184,6 +196,19 @@ impl<'a> Scheduler<'a> {
         then(self, scope, &c, &place)
     }
 
+    /// The parts of a convolution whose operand is to be read without margins.
+    fn parts_at_edges(&self, scope: &Scope<'a>, anchor: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
+        let asked = self.is_entry(scope.comp) && self.choices.in_parts.contains(&scope.comp[anchor].operands[0]);
+        asked.then(|| layout::at_edges(scope.comp, anchor, d, self.target)).flatten()
+    }
+
+    /// The operand where it lies, and where the first window would begin there.
+    fn unpadded(&mut self, scope: &mut Scope<'a>, operand: InstId, d: &ConvDims) -> Result<(BufId, Layout)> {
+        let value = self.value(scope, operand)?;
+        let layout = from_first_window(value.layout(&scope.comp.array(operand).dims), d);
+        Ok((value.buffer()?, layout))
+    }
+
     /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
     /// along axes of several phases, where the operand does.
     pub(super) fn padded(
@@ -200,10 +225,7 @@ impl<'a> Scheduler<'a> {
             return Ok((value.buffer()?, value.layout(&shape.dims)));
         };
         let value = self.with_room(scope, id, operand, d, &margins, steps)?;
-        let mut layout = value.layout(&shape.dims);
-        for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
-            layout.origin -= w.pad_low * layout.strides[axis];
-        }
+        let layout = from_first_window(value.layout(&shape.dims), d);
         Ok((value.buffer()?, layout))
     }
 
@@ -249,13 +271,22 @@ impl<'a> Scheduler<'a> {
         if fits(&from) {
             return Ok(value);
         }
-        if let Some(copy) = scope.padded.get(&operand) {
+        let copy = scope.padded.get(&operand).filter(|copy| fits(&copy.layout(&shape.dims)));
+        if let Some(copy) = copy {
             return Ok(copy.clone());
         }
-        let Spot::Margin { low, high, .. } = scope.spots[operand].clone() else {
-            return Err(Error::internal("schedule", "a padded window has no margin"));
+        let (low, high) = match scope.spots[operand].clone() {
+            Spot::Margin { low, high, .. } => (low, high),
+            Spot::Dense | Spot::Part { .. } => {
+                let (mut low, mut high) = (vec![0; shape.rank()], vec![0; shape.rank()]);
+                for (&margins, &axis) in margins.iter().zip(&d.input_spatial) {
+                    (low[axis], high[axis]) = margins;
+                }
+                (low, high)
+            }
         };
         let copy = self.with_margin(&shape, &low, &high, steps)?;
+        self.note_margin(scope, operand, copy.buffer()?);
         let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
         let vars: Vec<VarId> = shape.dims.iter().map(|&n| k.var(n)).collect();
         let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();

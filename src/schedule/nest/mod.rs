@@ -29,6 +29,7 @@ mod sort;
 mod strip;
 mod top_k;
 mod transform;
+mod turned;
 mod tile;
 mod tiles;
 mod window;
@@ -37,6 +38,7 @@ mod winograd1d;
 
 pub(super) use block::Block;
 pub(super) use chain::Chain;
+pub(super) use convolution::by_channel;
 pub(super) use depthwise::without_margin;
 pub(super) use inside::of as inside;
 pub(super) use planes::Parts;

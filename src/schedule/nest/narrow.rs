@@ -10,7 +10,7 @@ use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, LoopKind, Place, RegId, 
 use crate::scalar::ScalarOp;
 use crate::schedule::fuse::Fate;
 use crate::schedule::{Scheduler, Scope, Value};
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 /// Most columns that are taken this way.
@@ -32,14 +32,6 @@ struct Stretch {
     count: u64,
     lanes: u64,
     acc: RegId,
-}
-
-/// Some of all columns.
-#[derive(Clone, Copy, Debug)]
-struct Columns {
-    first: u64,
-    count: u64,
-    all: u64,
 }
 
 impl<'a> Scheduler<'a> {
@@ -100,6 +92,7 @@ impl<'a> Scheduler<'a> {
         let n = product(&c.columns);
         let packed = self.by_column(c, &sum, right);
         let run = sum.last().map_or(1, |x| x.extent);
+        let sum = lying_by_column(&sum, n);
         let width = rows.last().map_or(1, |x| x.extent);
         let lanes = along(run, self.lanes(c.dtype));
         let pieces = 1 + u64::from((run % lanes).count_ones());
@@ -120,15 +113,15 @@ impl<'a> Scheduler<'a> {
         let mut body = Vec::new();
         for share in shares(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
-            let from = a.add(&first.scale(step));
-            let sides = (c.left, from, step, packed);
+            let left = Side { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
             let mut inside = Vec::new();
             for column0 in (0..n).step_by(block as usize) {
-                let columns = Columns { first: column0, count: block.min(n - column0), all: n };
-                let (sums, totals) = sums(&mut e, c, &sum, sides.clone(), (share.count, columns), lanes);
+                let (from, count) = (Index::constant((column0 * run) as i64), block.min(n - column0));
+                let right = Side { buf: packed, from, step: run as i64, count };
+                let (sums, totals) = sums(&mut e, c.dtype, &sum, (&left, &right), lanes);
                 inside.extend(sums);
                 for (i, total) in totals.into_iter().enumerate() {
-                    let (r, column) = (i as u64 / columns.count, column0 + i as u64 % columns.count);
+                    let (r, column) = (i as u64 / count, column0 + i as u64 % count);
                     let mut at: Vec<Index> = loops.iter().map(|&v| Index::var(v)).collect();
                     at.push(first.offset(r as i64));
                     let row = linear(&at, &extents);
@@ -165,22 +158,42 @@ impl<'a> Scheduler<'a> {
     }
 }
 
+/// `sum` with the right side as [`Scheduler::by_column`] has it.
+fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
+    let mut step = columns as i64;
+    let mut lying = sum.to_vec();
+    for (i, axis) in lying.iter_mut().rev().enumerate() {
+        axis.b = if i == 0 { 1 } else { step };
+        step *= axis.extent as i64;
+    }
+    lying
+}
+
 /// Lanes of the vectors along a sum of `run` terms: half of `whole` where those come out even and whole ones do not.
 fn along(run: u64, whole: u64) -> u64 {
     let half = (whole / 2).max(1);
     if !run.is_multiple_of(whole) && run.is_multiple_of(half) { half } else { whole }
 }
 
-/// The loops that sum `rows` by `n` elements, and the totals.
-fn sums(
+/// One side of sums along lanes: `count` of its rows or columns, `step` apart, the first from `from` on.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub buf: BufId,
+    pub from: Index,
+    pub step: i64,
+    pub count: u64,
+}
+
+/// The loops that sum all pairs of a row of one side and a column of the other, and the totals, row after row. Along `sum` the
+/// rows lie as `a` says and the columns as `b` does: vectors of the columns stay in registers while those of the rows pass.
+pub(super) fn sums(
     e: &mut Elements,
-    c: &Contraction,
+    dtype: DType,
     sum: &[Axis],
-    (left, from, step, packed): (BufId, Index, i64, BufId),
-    (rows, columns): (u64, Columns),
+    (left, right): (&Side, &Side),
     lanes: u64,
 ) -> (Vec<Stmt>, Vec<ExprId>) {
-    let (dtype, n) = (c.dtype, columns.count);
+    let (rows, n) = (left.count, right.count);
     let at = |i: u64| Index::constant(i as i64);
     let run = sum.last().map_or(1, |x| x.extent);
     let mut stretches = Vec::new();
@@ -200,11 +213,11 @@ fn sums(
         let lane = e.k.var(s.lanes);
         body.push(each(lane, LoopKind::Vector, clear));
     }
-    let (mut a, mut position) = (from, Index::constant(0));
-    let outer: Vec<VarId> = sum[..sum.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
+    let (mut a, mut b) = (left.from.clone(), right.from.clone());
+    let outer: Vec<VarId> = sum[..sum.len().saturating_sub(1)].iter().map(|x| e.k.var(x.extent)).collect();
     for (&v, axis) in outer.iter().zip(sum) {
         a = a.add(&Index::var(v).scale(axis.a));
-        position = position.scale(axis.extent as i64).add(&Index::var(v));
+        b = b.add(&Index::var(v).scale(axis.b));
     }
     let mut inside = Vec::new();
     for s in &stretches {
@@ -213,13 +226,12 @@ fn sums(
         let along = Index::var(tile).scale(s.lanes as i64).add(&Index::var(lane)).offset(s.first as i64);
         let mut terms = Vec::new();
         for column in 0..n {
-            let before = ((columns.first + column) * run) as i64;
-            let index = position.scale((columns.all * run) as i64).add(&along).offset(before);
-            let value = e.k.expr(Expr::Load(packed, index));
+            let index = b.add(&along).offset(column as i64 * right.step);
+            let value = e.k.expr(Expr::Load(right.buf, index));
             terms.push(Stmt::Set { reg: b_reg, at: at(column), value });
         }
         for r in 0..rows {
-            let value = e.k.expr(Expr::Load(left, a.add(&along).offset(r as i64 * step)));
+            let value = e.k.expr(Expr::Load(left.buf, a.add(&along).offset(r as i64 * left.step)));
             terms.push(Stmt::Set { reg: a_reg, at: at(0), value });
             let x = e.k.expr(Expr::Reg(a_reg, at(0)));
             for column in 0..n {

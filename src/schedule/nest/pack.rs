@@ -166,7 +166,7 @@ impl Scheduler<'_> {
 }
 
 /// Whether columns lie apart, so that each has a line of terms.
-fn is_turned(c: &Contraction) -> bool {
+pub(super) fn is_turned(c: &Contraction) -> bool {
     c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
 }
 

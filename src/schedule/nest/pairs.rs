@@ -21,6 +21,8 @@ pub enum Order {
     /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
     /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
     Vectors(u64),
+    /// Column after column, so far apart, the terms of each side by side.
+    Turned(u64),
 }
 
 impl Order {
@@ -35,6 +37,7 @@ impl Order {
                 let inside = if even + 1 < panel / lanes { even * lanes + 2 * lane + vector % 2 } else { column };
                 term * panel + inside
             }
+            Order::Turned(apart) => column * apart + term,
         }
     }
 }

@@ -245,11 +245,14 @@ impl<'a> Scheduler<'a> {
             Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
         let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
-        if part.order == Order::Tiles {
+        if let Order::Tiles | Order::Turned(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
             let width = part.columns.next_multiple_of(part.lanes);
             let buf = self.on_stack(dtype, rows * width);
-            let mut body = tiles::sums(e, c.left, sum, &part, (buf, width));
+            let mut body = match part.order {
+                Order::Turned(apart) => self.turned_sums(e, c, sum, (&part, apart), (buf, width)),
+                _ => tiles::sums(e, c.left, sum, &part, (buf, width)),
+            };
             let whole = [(0, part.columns / part.lanes, part.lanes)];
             let vectors = pieces(&mut e.k, &whole, part.columns);
             body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
