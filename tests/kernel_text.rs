@@ -113,6 +113,19 @@ fn a_right_side_that_is_read_once_is_read_where_it_lies() {
 }
 
 #[test]
+fn a_power_of_short_rows_is_taken_of_many_at_once() {
+    let p = program(
+        "x = f32[64,64,3] parameter(0)\n s = f32[64,64,3] multiply(x, x)\n zero = f32[] constant(0)\n\
+         n = f32[64,64] reduce(s, zero), dimensions={2}, to_apply=add\n e = f32[] constant(-1.5)\n\
+         ee = f32[64,64] broadcast(e), dimensions={}\n w = f32[64,64] power(n, ee)\n\
+         ww = f32[64,64,3] broadcast(w), dimensions={0,1}\n ROOT f = f32[64,64,3] multiply(x, ww)\n",
+    );
+    let text = tfaot::kernel::print(&p);
+    let lanes = text.lines().take_while(|line| !line.contains("power(")).filter(|line| line.ends_with("< 16 Vector"));
+    assert_eq!(lanes.count(), 1, "{text}");
+}
+
+#[test]
 fn a_sum_of_layers_grows_in_their_epilogues() {
     let layer = |i: usize| {
         format!(

@@ -15,7 +15,7 @@ mod rows;
 use crate::hlo::{Computation, InstId, Module, Op};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{Move, forward};
-pub use rows::{Role, Rows, demand};
+pub use rows::{FEW_COLUMNS, Role, Rows, demand};
 
 /// Most instructions that one kernel takes in.
 const LARGEST_GROUP: usize = 96;

@@ -8,6 +8,10 @@ use crate::schedule::nest::simple_fold;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
 
+/// Most columns of rows whose one element a row is not computed at length (`exp`, `pow`) in their kernel: alone it takes as long
+/// there as a vector, and by elements it takes a vector for every few rows.
+pub const FEW_COLUMNS: u64 = 8;
+
 /// How an array is cut into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
@@ -120,11 +124,22 @@ impl Planner<'_> {
         if roles.get(&id) != Some(&Role::Row) {
             return false;
         }
-        for m in self.members[root.index()].iter().chain([&root, &id]) {
-            self.plan.role[*m] = roles.get(m).copied().unwrap_or(Role::Free);
+        let of = |m: &InstId| roles.get(m).copied().unwrap_or(Role::Free);
+        let all: Vec<InstId> = self.members[root.index()].iter().copied().chain([root, id]).collect();
+        if all.iter().any(|&m| self.is_alone_at_length(m, of(&m), r)) {
+            return false;
+        }
+        for m in all {
+            self.plan.role[m] = of(&m);
         }
         self.plan.rows[root] = Some(r);
         true
+    }
+
+    /// Whether `id` would be computed at length for one element of each short row.
+    fn is_alone_at_length(&self, id: InstId, role: Role, r: Rows) -> bool {
+        let is_long = matches!(self.comp[id].op, Op::Elementwise(op) if op.is_long());
+        role == Role::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
     }
 
     /// Whether `id` becomes part of the row kernel `root`; `None`: as it would be with any kernel.
@@ -140,7 +155,7 @@ impl Planner<'_> {
         if !reduction && (!inlineable(op) || memory) {
             return None;
         }
-        if role == Role::Full && linear(op) && self.is_epilogue(id) {
+        if role == Role::Full && linear(op) && self.is_epilogue(id) || self.is_alone_at_length(id, role, r) {
             return Some(Fate::Materialised);
         }
         self.plan.role[id] = role;

@@ -8,7 +8,7 @@ use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::fuse::forward;
+use crate::schedule::fuse::{FEW_COLUMNS, forward};
 use crate::schedule::{Scheduler, Scope, Value, refuse};
 use crate::tensor::DType;
 
@@ -25,6 +25,8 @@ struct Folded<'c> {
     op: &'c Op,
     /// The op that the computation applies, where it is one that is known to be associative.
     simple: Option<ScalarOp>,
+    /// Whether short rows are lanes of a vector.
+    by_lane: bool,
 }
 
 impl Folded<'_> {
@@ -50,13 +52,14 @@ impl<'a> Scheduler<'a> {
         let half = inst.operands.len() / 2;
         let called = *called.first().ok_or_else(|| refuse(comp, id, ""))?;
         let simple = simple_fold(&self.module.comps[called]).filter(|_| half == 1);
-        let folded = Folded {
+        let mut folded = Folded {
             anchor,
             comp: called,
             inputs: inst.operands[..half].to_vec(),
             inits: inst.operands[half..].to_vec(),
             op: &inst.op,
             simple,
+            by_lane: false,
         };
         let dims = match &comp[anchor].shape {
             crate::hlo::Shape::Array(a) => a.dims.clone(),
@@ -81,13 +84,15 @@ impl<'a> Scheduler<'a> {
             Op::Reduce { dims: axes, .. } => axes.contains(&(input_dims.len().wrapping_sub(1))),
             _ => false,
         };
-        let across = minor_folded && simple.is_some();
         let width = self.width(comp.array(folded.inputs[0]).dtype);
         let minor = dims.last().copied().unwrap_or(1);
+        let terms = comp.array(folded.inputs[0]).elements() / dims.iter().product::<u64>();
+        folded.by_lane = minor_folded && simple.is_some() && terms <= FEW_COLUMNS && minor >= width.lanes;
+        let across = minor_folded && simple.is_some() && !folded.by_lane;
         let axis = dims.len().saturating_sub(1);
         let (axis, cuts) = match folded.op {
             Op::ReduceWindow { window, .. } => windowed(window, &input_dims, &dims, width),
-            _ if minor_folded || dims.is_empty() => (axis, ONE.cut(minor)),
+            _ if minor_folded && !folded.by_lane || dims.is_empty() => (axis, ONE.cut(minor)),
             _ => (axis, width.cut(minor)),
         };
         // Each cut in a kernel of its own.
@@ -112,8 +117,9 @@ impl<'a> Scheduler<'a> {
     ) -> Result<()> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
-        let most =
-            if matches!(f.op, Op::Reduce { .. }) && across.is_none() { side_by_side(dims, axis, &cut) } else { 1 };
+        // an epilogue that is long, as that of short rows is, stands there once
+        let is_shared = matches!(f.op, Op::Reduce { .. }) && across.is_none() && !f.by_lane;
+        let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
         let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
         let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
