@@ -83,10 +83,13 @@ pub fn least(aims: &Aims, schedule: impl Fn(&Choices) -> Result<(Program, Found)
         }
     }
     search.apart()?;
-    let mut other = search.clone();
+    let is_above = |search: &Search<_>| search.program.workspace_bytes > aims.workspace;
+    let other = is_above(&search).then(|| search.clone());
     search.copied()?;
     search.in_results()?;
-    if search.program.workspace_bytes > aims.workspace && other.in_parts()? {
+    if let Some(mut other) = other.filter(|_| is_above(&search))
+        && other.in_parts()?
+    {
         other.copied()?;
         other.in_results()?;
         if is_worth_weights(&search.program, &other.program, aims.constants) {
