@@ -125,12 +125,16 @@ pub enum Spot {
     },
 }
 
+/// Whether convolution `id` is done by Winograd's method, whose tiles need no margins.
+fn by_winograd(comp: &Computation, id: InstId, target: &Target) -> bool {
+    winograd::choose(comp, id, target).is_some() || winograd1d::choose(comp, id, target).is_some()
+}
+
 /// The margins that the operand of convolution `id` needs along each spatial axis, before and after; `None` where it must be
 /// written out with holes.
 pub fn margins(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split(comp, id, d)?;
-    let by_winograd = || winograd::choose(comp, id, target).is_some() || winograd1d::choose(comp, id, target).is_some();
-    if nest::without_margin(comp, id, d) || by_winograd() {
+    if nest::without_margin(comp, id, d) || by_winograd(comp, id, target) {
         return Some(vec![(0, 0); d.window.len()]);
     }
     let input = comp.array(comp[id].operands[0]);
@@ -150,9 +154,8 @@ const MOST_PARTS: u64 = 16;
 
 /// The parts of convolution `id`, a contraction each, that need no margins of its operand.
 pub fn at_edges(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Vec<Vec<Phase>>> {
-    let by_winograd = || winograd::choose(comp, id, target).is_some() || winograd1d::choose(comp, id, target).is_some();
     let is_contraction =
-        !nest::by_channel(comp, id, d) && nest::inside(comp, id, d, target).is_none() && !by_winograd();
+        !nest::by_channel(comp, id, d) && nest::inside(comp, id, d, target).is_none() && !by_winograd(comp, id, target);
     let parts = is_contraction.then(|| phases::at_edges(comp, id, d)).flatten()?;
     let kernels: u64 = parts.iter().map(|along| along.len() as u64).product();
     (kernels.saturating_mul(d.feature_group_count) <= MOST_PARTS).then_some(parts)

@@ -81,11 +81,7 @@ impl Scheduler<'_> {
     /// or stays in the first-level cache.
     pub(super) fn unpacked(&self, c: &Contraction, sum: &[Axis], tile: &Tile) -> Option<Panels> {
         let Right::Buffer(buf) = c.right else { return None };
-        let one = |axes: &[Axis]| {
-            let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
-            <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
-        };
-        let (batch, columns) = (one(&c.batch)?, one(&c.columns)?);
+        let (batch, columns) = (one_on_the_right(&c.batch)?, one_on_the_right(&c.columns)?);
         let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
         let (term, batch) = (u64::try_from(term).ok()?, u64::try_from(batch.b).ok()?);
         let dtype = self.program.buffers[buf].dtype;
@@ -163,6 +159,12 @@ impl Scheduler<'_> {
         }
         self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values))
     }
+}
+
+/// `axes` as the right side has them, if they are one there.
+pub(super) fn one_on_the_right(axes: &[Axis]) -> Option<Axis> {
+    let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
+    <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
 }
 
 /// Whether columns lie apart, so that each has a line of terms.

@@ -1,7 +1,7 @@
 //! Products of few rows with a right side that lies turned, the terms of a column side by side, such as the keys that the query
 //! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
 //! written for few multiply-adds.
-use super::contraction::{Axis, Contraction, Panels, Right, merged, one_axis, product};
+use super::contraction::{Axis, Contraction, Panels, Right, merged, product};
 use super::element::Elements;
 use super::narrow::{Side, sums};
 use super::pairs::Order;
@@ -21,12 +21,7 @@ impl Scheduler<'_> {
     /// The right side of `c` where it lies, if that is turned and rows are few; `panel` columns are a panel.
     pub(super) fn turned(&self, c: &Contraction, sum: &[Axis], panel: u64) -> Option<(Panels, Order)> {
         let Right::Buffer(buf) = c.right else { return None };
-        let one = |axes: &[Axis], right: bool| {
-            let own = |x: &Axis| if right { Axis { a: 0, ..*x } } else { Axis { b: 0, ..*x } };
-            let axes: Vec<Axis> = axes.iter().map(own).collect();
-            <[Axis; 1]>::try_from(one_axis(merged(&axes))).ok().map(|[axis]| axis)
-        };
-        let (batch, columns, _) = (one(&c.batch, true)?, one(&c.columns, true)?, one(&c.rows, false)?);
+        let (batch, columns) = (pack::one_on_the_right(&c.batch)?, pack::one_on_the_right(&c.columns)?);
         let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
         let plain = [buf, c.left].iter().all(|&b| self.program.buffers[b].dtype == c.dtype)
             && c.dtype.is_float()
@@ -36,7 +31,7 @@ impl Scheduler<'_> {
             && c.inside.is_none();
         let along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= self.lanes(c.dtype));
         let few = product(&c.rows) <= MOST_ROWS.min(product(sum) / FEWEST_TERMS);
-        let fits = plain && along && few && pack::is_turned(c);
+        let fits = plain && along && few && merged(&c.rows).len() <= 1 && pack::is_turned(c);
         let panels = Panels { buf, term: 1, batch, panel: panel.checked_mul(column)?, scales: None };
         fits.then_some((panels, Order::Turned(column)))
     }
