@@ -25,11 +25,11 @@ pub struct Browser {
 
 impl Browser {
     /// A browser with an empty page of 1440x900, or `None`, with a word about it, where there is none. With
-    /// `TFAOT_BROWSER=required` that is a failure.
+    /// `TFAOT_TOOLS=required` that is a failure.
     pub fn start() -> Option<Browser> {
         let runs = |p: &&&str| Command::new(**p).arg("--version").output().is_ok_and(|o| o.status.success());
         let Some(program) = NAMES.iter().find(runs) else {
-            let required = std::env::var("TFAOT_BROWSER").is_ok_and(|v| v == "required");
+            let required = std::env::var("TFAOT_TOOLS").is_ok_and(|v| v == "required");
             assert!(!required, "no browser is installed: {NAMES:?}");
             eprintln!("SKIPPED: none of {NAMES:?} is installed; `tools/setup chromium` installs one");
             return None;

@@ -36,11 +36,14 @@ pub fn succeed(args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The first of `programs` that can be run, or `None` with a word about it on standard error.
+/// The first of `programs` that can be run, or `None` with a word about it on standard error. With `TFAOT_TOOLS=required` in the
+/// environment, as `.ci/run` sets it, a missing program is a failure.
 pub fn program(programs: &[&'static str]) -> Option<&'static str> {
     let runs = |p: &&&str| Command::new(**p).arg("--version").output().is_ok_and(|o| o.status.success());
     let found = programs.iter().find(runs).copied();
     if found.is_none() {
+        let required = std::env::var("TFAOT_TOOLS").is_ok_and(|v| v == "required");
+        assert!(!required, "none of {programs:?} is installed; tools/setup installs them");
         eprintln!("SKIPPED: none of {programs:?} is installed; tools/setup installs them");
     }
     found
