@@ -290,3 +290,48 @@ fn tuned_choices_are_kept_in_a_file_that_gives_the_same_bytes() {
     assert!(exits(1, &far).contains("TFA0007"));
     assert_eq!(count(at("f").as_ref()) + count(at("e").as_ref()), 0);
 }
+
+/// A saved model as text: two signatures, a saver, and a function that only the second signature calls.
+const TWO_SIGNATURES: &str = r#"
+graph_def {
+  node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }
+         attr { key: 'shape' value { shape { dim { size: 2 } dim { size: -1 } } } } }
+  node { name: 'double' op: 'AddV2' input: 'x' input: 'x' attr { key: 'T' value { type: DT_FLOAT } } }
+  node { name: 'path' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'shape' value { shape {} } } }
+  node { name: 'save' op: 'WriteFile' input: 'path' input: 'path' }
+  node { name: 'label' op: 'PartitionedCall' input: 'x' attr { key: 'f' value { func { name: 'name_of' } } }
+         attr { key: 'Tin' value { list { type: DT_FLOAT } } } attr { key: 'Tout' value { list { type: DT_STRING } } } }
+  library { function {
+    signature { name: 'name_of' input_arg { name: 'a' type: DT_FLOAT } output_arg { name: 'r' type: DT_STRING } }
+    node_def { name: 'told' op: 'AsString' input: 'a' attr { key: 'T' value { type: DT_FLOAT } } }
+    node_def { name: 'unused' op: 'StringLower' input: 'told:output:0' }
+    ret { key: 'r' value: 'told:output:0' } } }
+}
+signature_def { key: 'serving_default' value {
+  inputs { key: 'x' value { name: 'x:0' dtype: DT_FLOAT } } outputs { key: 'y' value { name: 'double:0' dtype: DT_FLOAT } } } }
+signature_def { key: 'label' value {
+  inputs { key: 'x' value { name: 'x:0' dtype: DT_FLOAT } } outputs { key: 'y' value { name: 'label:0' dtype: DT_STRING } } } }
+"#;
+
+#[test]
+fn only_what_the_signature_reaches_counts() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("m.pbtxt").display().to_string();
+    std::fs::write(&file, TWO_SIGNATURES).expect("written");
+    let blockers = |more: &[&str]| -> Vec<String> {
+        let output = tfaot(&[&["check", &file, "--json"], more].concat());
+        let verdict = json(&String::from_utf8_lossy(&output.stdout));
+        verdict["blockers"].as_array().expect("a list").iter().map(|b| b["op"].to_string()).collect()
+    };
+    assert_eq!(blockers(&[]), ["\"Placeholder\""], "one size is open, and nothing else is wrong");
+    assert_eq!(blockers(&["--signature", "label"]), ["\"Placeholder\"", "\"AsString\""]);
+    assert_eq!(blockers(&["--dim", "3"]), [] as [&str; 0]);
+    let facts = json(&succeed(&["inspect", &file, "--json"]));
+    assert_eq!((&facts["nodes"], &facts["nodes_in_file"]), (&json("2"), &json("5")));
+    assert_eq!(facts["functions"], json("[]"));
+    assert_eq!(facts["unsupported_ops"], json("[]"));
+    assert_eq!(facts["signatures"].as_array().map(Vec::len), Some(2));
+    let facts = json(&succeed(&["inspect", &file, "--json", "--signature", "label"]));
+    assert_eq!(facts["functions"][0]["name"], "name_of");
+    assert!(succeed(&["inspect", &file]).contains("2 of 5 nodes, 0 of 1 functions"));
+}

@@ -2,7 +2,7 @@
 use super::args::CheckArgs;
 use super::{Verdict, graph, out};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::Node;
+use crate::graph::Endpoint;
 use crate::prepare::{self, Request};
 use crate::{compile, import, infer, lower};
 use serde_json::{Value, json};
@@ -46,26 +46,11 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
 /// open sizes are.
 fn behind_open_feeds(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
-    let open = prepare::open(&program, request)?;
-    let fed = |id| open.feeds.iter().any(|f| f.at.node == id);
-    let needed = |id| open.needed[id] && !fed(id);
-    let nodes = program.graph.nodes.iter().filter(|(id, _)| needed(*id)).map(|(_, n)| n);
-    let mut all: Vec<Diagnostic> = nodes.filter_map(|node| lower::refusal(&program, node)).collect();
-    let facts = infer::infer(&program, &open.feeds);
-    let called = program.functions.values().zip(&facts.functions).filter(|(_, known)| !known.is_empty());
-    for (function, _) in called {
-        let arguments = |node: &Node| &*node.op == "_Arg";
-        for node in function.graph.nodes.values().filter(|n| !arguments(n)) {
-            let inside = |mut d: Diagnostic| {
-                d.place.function = Some(function.name.to_string());
-                d
-            };
-            all.extend(lower::refusal(&program, node).map(inside));
-        }
-    }
-    let is_needed = |name: &str| program.graph.nodes.iter().any(|(id, n)| &*n.name == name && needed(id));
-    let concerns = |d: &Diagnostic| d.place.function.is_some() || d.place.node.as_deref().is_some_and(is_needed);
-    all.extend(facts.problems.into_iter().filter(concerns));
+    let reached = prepare::reach(program, request)?;
+    let feeds: Vec<Endpoint> = reached.feeds.iter().map(|f| f.at).collect();
+    let fetches: Vec<Endpoint> = reached.fetches.iter().map(|f| f.1).collect();
+    let mut all = lower::refusals(&reached.program, &feeds, &fetches);
+    all.extend(infer::infer(&reached.program, &reached.feeds).problems);
     Ok(all)
 }
 

@@ -2,9 +2,9 @@
 use super::args::InspectArgs;
 use super::{Verdict, graph, out, shapes};
 use crate::diag::Result;
-use crate::graph::{Attr, Endpoint, Program};
+use crate::graph::{Attr, Endpoint};
 use crate::infer::{self, Facts};
-use crate::prepare::{self, Open};
+use crate::prepare::{self, Reached};
 use crate::{import, ops};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,11 +13,12 @@ use std::collections::BTreeMap;
 pub fn run(args: &InspectArgs) -> Result<Verdict> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = graph::request(&args.graph)?;
-    let open = prepare::open(&program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
-    let known = infer::infer(&program, &open.feeds);
-    let mut facts = describe(&program, &open, &known);
+    let in_file = InFile { nodes: program.graph.nodes.len(), functions: program.functions.len() };
+    let reached = prepare::reach(program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
+    let known = infer::infer(&reached.program, &reached.feeds);
+    let mut facts = describe(&reached, &in_file, &known);
     if args.shapes {
-        facts["tensors"] = shapes::tensors(&program, &known);
+        facts["tensors"] = shapes::tensors(&reached.program, &known);
     }
     if args.json {
         out::json(&facts)?
@@ -28,12 +29,19 @@ pub fn run(args: &InspectArgs) -> Result<Verdict> {
         out::error(graph::in_file(problem.clone().into(), &args.graph));
     }
     // The process ends: taking a million nodes apart would be time for nothing.
-    std::mem::forget((program, known));
+    std::mem::forget((reached, known));
     Ok(Verdict::Yes)
 }
 
-/// The facts as a JSON document.
-fn describe(program: &Program, open: &Open, known: &Facts) -> Value {
+/// How much there is, reached or not.
+struct InFile {
+    nodes: usize,
+    functions: usize,
+}
+
+/// The facts as a JSON document: of what the request reaches, and nothing else but the names of the signatures.
+fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
+    let program = &reached.program;
     let graphs = || std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut parameters, mut constant_bytes) = (0u64, 0u64);
@@ -61,9 +69,11 @@ fn describe(program: &Program, open: &Open, known: &Facts) -> Value {
         "file": program.source,
         "producer": program.producer,
         "nodes": program.graph.nodes.len(),
+        "nodes_in_file": in_file.nodes,
+        "functions_in_file": in_file.functions,
         "functions": program.functions.iter().map(|(name, f)| json!({"name": &**name, "args": f.args.len(), "results": f.rets.len(), "nodes": f.graph.nodes.len()})).collect::<Vec<_>>(),
-        "inputs": open.feeds.iter().map(|f| tensor(f.at)).collect::<Vec<_>>(),
-        "outputs": open.fetches.iter().map(|f| tensor(f.1)).collect::<Vec<_>>(),
+        "inputs": reached.feeds.iter().map(|f| tensor(f.at)).collect::<Vec<_>>(),
+        "outputs": reached.fetches.iter().map(|f| tensor(f.1)).collect::<Vec<_>>(),
         "unknown": shapes::origins(program, known),
         "signatures": program.signatures.iter().map(|s| json!({"name": s.name, "inputs": signature(&s.inputs), "outputs": signature(&s.outputs)})).collect::<Vec<_>>(),
         "ops": by_count.iter().map(|(op, n)| json!({"op": op, "count": n, "supported": has_row(op)})).collect::<Vec<_>>(),
@@ -76,14 +86,20 @@ fn describe(program: &Program, open: &Open, known: &Facts) -> Value {
 /// Ops that stand for the graph's own structure and need no row.
 const STRUCTURAL: &[&str] = &["_Arg", "_Retval", "Placeholder", "PlaceholderV2"];
 
+/// A number of things, and of how many where that is more.
+fn part(some: Option<u64>, all: Option<u64>) -> String {
+    let (some, all) = (some.unwrap_or(0), all.unwrap_or(0));
+    if some < all { format!("{some} of {all}") } else { some.to_string() }
+}
+
 fn as_text(facts: &Value) -> String {
     let list = |key: &str| facts[key].as_array().cloned().unwrap_or_default();
     let word = |value: &Value, key: &str| value[key].as_str().unwrap_or("").to_string();
     let mut text = format!(
         "{}: {} nodes, {} functions, {} parameters ({} bytes of constants), producer {}\n",
         word(facts, "file"),
-        facts["nodes"],
-        list("functions").len(),
+        part(facts["nodes"].as_u64(), facts["nodes_in_file"].as_u64()),
+        part(Some(list("functions").len() as u64), facts["functions_in_file"].as_u64()),
         facts["parameters"],
         facts["constant_bytes"],
         facts["producer"],

@@ -109,6 +109,24 @@ impl Node {
         }
         Cow::Owned(node)
     }
+    /// The functions that the node may call: in attributes, also nested ones, and the op itself, which may be one.
+    pub fn called(&self) -> Vec<Arc<str>> {
+        let mut out = vec![self.op.clone()];
+        let mut attrs: Vec<&Attr> = self.attrs.iter().map(|(_, a)| a).collect();
+        let mut funcs: Vec<&FuncRef> = Vec::new();
+        while let Some(attr) = attrs.pop() {
+            match attr {
+                Attr::Func(f) => funcs.push(f),
+                Attr::Funcs(all) => funcs.extend(all.iter()),
+                _ => {}
+            }
+            while let Some(f) = funcs.pop() {
+                out.push(f.name.clone());
+                attrs.extend(f.attrs.iter().map(|(_, a)| a));
+            }
+        }
+        out
+    }
     /// The attribute `name`.
     pub fn attr(&self, name: &str) -> Option<&Attr> {
         self.attrs.iter().find(|a| &*a.0 == name).map(|a| &a.1)

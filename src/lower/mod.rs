@@ -8,11 +8,12 @@ mod walker;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Node, Program};
+use crate::graph::{Endpoint, Function, Node, Program};
 use crate::hlo::{Builder, InstId, Module, Shape};
 use crate::ops::{self, Value};
 use crate::tensor::TensorInfo;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use walker::{Scope, Walker};
 
 /// One argument of the compiled function.
@@ -64,8 +65,34 @@ pub fn lower(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) 
     finish(walker, parts, feeds, fetches)
 }
 
-/// Why a node can't be compiled whatever it is fed, if so: its op has no lowering and is no function.
-pub fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
+/// What can't be compiled whatever its inputs are: nodes that the fetches need, also in functions that these call, whose op has no
+/// lowering and is no function. Feed `i` is given at `feeds[i]`; a fed Placeholder is no such node.
+pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    let mut seen: HashSet<Arc<str>> = HashSet::new();
+    let mut todo: Vec<Option<&Function>> = vec![None];
+    while let Some(function) = todo.pop() {
+        let graph = function.map_or(&program.graph, |f| &f.graph);
+        let arguments = function.into_iter().flat_map(|f| &f.args).map(|&node| Endpoint { node, port: 0 });
+        let seeds: HashSet<Endpoint> =
+            if function.is_some() { arguments.collect() } else { feeds.iter().copied().collect() };
+        let targets = function.map_or(fetches, |f| &f.rets);
+        // What is on a cycle has no order; the lowering says so.
+        for id in order::needed(graph, targets, |e| seeds.contains(e)).unwrap_or_default() {
+            let node = &graph.nodes[id];
+            out.extend(refusal(program, node).map(|mut d| {
+                d.place.function = function.map(|f| f.name.to_string());
+                d
+            }));
+            let called = node.called().into_iter().filter(|name| seen.insert(name.clone()));
+            todo.extend(called.filter_map(|name| program.functions.get(&name)).map(Some));
+        }
+    }
+    out
+}
+
+/// Why a node can't be compiled whatever it is fed, if so.
+fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
     if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
         return None;
     }
@@ -108,7 +135,7 @@ fn finish(
 
 /// Each diagnostic once (a function may be called often), with the file.
 fn tidy(errors: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let mut out = Vec::new();
     for mut d in errors {
         if d.place.file.is_none() && !program.source.is_empty() {

@@ -13,12 +13,11 @@ pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Node, NodeId, Program};
+use crate::graph::{Endpoint, NodeId, PartialShape, Program, TfType};
 use crate::infer::Given;
 use crate::lower::Feed;
-use crate::util::id_vec::IdVec;
 use names::Names;
-use std::sync::Arc;
+use prune::Needed;
 
 /// What the user asks of a program.
 #[derive(Clone, Debug, Default)]
@@ -72,24 +71,58 @@ fn run(program: Program, request: &Request) -> Result<Prepared> {
     let asked = defaults::add_placeholders(&program, asked, &needed, request, &mut assumptions);
     let infos = shape::infos(&program, &asked, &request.dims, &mut assumptions)?;
     drop(names);
-    let prepared = prune::cut(program, &needed, infos, fetches, assumptions);
-    refuse_cycles(&prepared.program)?;
-    refuse_assignments(&prepared.program)?;
-    Ok(prepared)
+    let settled: Vec<Given> = infos.iter().map(given).collect();
+    let prune::Kept { program, fetches } = prune::cut(program, &needed, &settled, fetches);
+    refuse_cycles(&program)?;
+    refuse_assignments(&program)?;
+    let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
+    Ok(Prepared { program, feeds, fetches, assumptions })
 }
 
-/// What a request asks of a program, nothing cut and nothing assumed of shapes.
+/// What is known of a feed, as inference takes it.
+fn given(feed: &Feed) -> Given {
+    let shape = PartialShape(Some(feed.info.dims.iter().copied().map(Some).collect()));
+    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape }
+}
+
+/// Where feed `i` of a program that was cut is.
+fn fed(i: usize) -> Endpoint {
+    Endpoint { node: NodeId(i as u32), port: 0 }
+}
+
+/// The feeds and fetches of a request, with sizes that are not told left open.
 #[derive(Clone, Debug)]
 pub struct Open {
     /// The feeds, with the sizes that are told.
     pub feeds: Vec<Given>,
     /// Names as `node:index`, and where they are.
     pub fetches: Vec<(String, Endpoint)>,
-    /// Whether a node is needed for the fetches.
-    pub needed: IdVec<NodeId, bool>,
+    needed: Needed,
 }
 
-/// The feeds and fetches that [`prepare`] would take, with sizes that are not told left open. Errors: as there, but for sizes.
+/// What a request reaches of a program: the rest (savers, initialisers, other signatures) is as if it were not there.
+///
+/// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does. Errors: those of
+/// [`open`].
+pub fn reach(program: Program, request: &Request) -> Result<Reached> {
+    let Open { feeds, fetches, needed } = open(&program, request)?;
+    let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
+    let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
+    Ok(Reached { program, feeds, fetches })
+}
+
+/// A program with nothing in it that a request does not reach.
+#[derive(Clone, Debug)]
+pub struct Reached {
+    /// The nodes that the fetches need, a Placeholder for each feed, and the functions that these call.
+    pub program: Program,
+    /// The feeds, with the sizes that are told.
+    pub feeds: Vec<Given>,
+    /// Names as `node:index`, and where they are in `program`.
+    pub fetches: Vec<(String, Endpoint)>,
+}
+
+/// The feeds and fetches that [`prepare`] would take. Errors: as there, but for sizes.
 pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let names = Names::new(program);
     let mut told = Vec::new();
@@ -99,14 +132,7 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let needed = prune::needed(&program.graph, &asked, &fetches);
     let asked = defaults::add_placeholders(program, asked, &needed, request, &mut told);
     let feeds = shape::open(program, &asked, &request.dims);
-    Ok(Open { feeds, fetches, needed: needed.nodes })
-}
-
-/// The functions that a node names: in attributes, also nested ones, and as its op.
-pub fn called(node: &Node) -> Vec<Arc<str>> {
-    let mut out = Vec::new();
-    prune::called(node, &mut out);
-    out
+    Ok(Open { feeds, fetches, needed })
 }
 
 /// Variables are constants, so that what assigns to them would be lost.

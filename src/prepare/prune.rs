@@ -1,14 +1,13 @@
 //! Cuts a graph to what the fetches need. Iterative: chains may be as long as the file.
-use super::Prepared;
 use super::defaults::Asked;
-use crate::graph::{Attr, Endpoint, FuncRef, Graph, Node, NodeId, PartialShape, Program, TfType};
-use crate::lower::Feed;
-use crate::tensor::TensorInfo;
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
+use crate::infer::Given;
 use crate::util::id_vec::IdVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// What the fetches need once the feeds that were asked for are given.
+#[derive(Clone, Debug)]
 pub struct Needed {
     /// Whether a node has to be computed; fed outputs do not count.
     pub nodes: IdVec<NodeId, bool>,
@@ -33,18 +32,20 @@ pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)]) ->
     Needed { nodes }
 }
 
+/// What is left of a program: feed `i` is output 0 of node `i`.
+pub struct Kept {
+    /// The nodes that are needed and the functions that these call.
+    pub program: Program,
+    /// The fetches, where they are now.
+    pub fetches: Vec<(String, Endpoint)>,
+}
+
 /// The program with the needed nodes in their order, and a Placeholder for each feed.
-pub fn cut(
-    program: Program,
-    needed: &Needed,
-    feeds: Vec<Feed>,
-    fetches: Vec<(String, Endpoint)>,
-    assumptions: Vec<String>,
-) -> Prepared {
-    let mut cutter = Cutter::new(&program, &feeds);
+pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(String, Endpoint)>) -> Kept {
+    let mut cutter = Cutter::new(&program, feeds);
     let fed_nodes: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
     // New ids first: edges may point forward.
-    for feed in &feeds {
+    for feed in feeds {
         cutter.add_feed(&program.graph, feed, needed);
     }
     let computed =
@@ -59,15 +60,10 @@ pub fn cut(
             cutter.keep(node);
         }
     }
-    let placed = feeds
-        .into_iter()
-        .enumerate()
-        .map(|(i, feed)| Feed { at: Endpoint { node: NodeId(i as u32), port: 0 }, ..feed });
     let fetches = fetches.into_iter().map(|(name, at)| (name, cutter.moved(at))).collect();
-    let feeds = placed.collect();
     let mut program = Program { source, graph: Graph { nodes: cutter.out }, functions, signatures, producer };
     drop_functions(&mut program);
-    Prepared { program, feeds, fetches, assumptions }
+    Kept { program, fetches }
 }
 
 fn is_placeholder(node: &Node) -> bool {
@@ -83,7 +79,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(program: &Program, feeds: &[Feed]) -> Self {
+    fn new(program: &Program, feeds: &[Given]) -> Self {
         let taken = if feeds.is_empty() {
             HashSet::new()
         } else {
@@ -97,7 +93,7 @@ impl Cutter {
         }
     }
     /// A Placeholder takes the fed node's name unless that node is computed too.
-    fn add_feed(&mut self, graph: &Graph, feed: &Feed, needed: &Needed) {
+    fn add_feed(&mut self, graph: &Graph, feed: &Given, needed: &Needed) {
         let old = &graph.nodes[feed.at.node];
         let stays = needed.nodes[feed.at.node] && !is_placeholder(old);
         let name = if feed.at.port == 0 && !stays {
@@ -105,7 +101,7 @@ impl Cutter {
         } else {
             self.fresh(&format!("{}_{}", old.name, feed.at.port))
         };
-        let id = self.out.push(placeholder(name, &feed.info));
+        let id = self.out.push(placeholder(name, feed));
         self.fed.insert(feed.at, id);
     }
     fn fresh(&mut self, base: &str) -> Box<str> {
@@ -138,17 +134,10 @@ impl Cutter {
     }
 }
 
-fn placeholder(name: Box<str>, info: &TensorInfo) -> Node {
-    let shape = PartialShape(Some(info.dims.iter().copied().map(Some).collect()));
-    let attrs = [(Arc::from("dtype"), Attr::Type(TfType::Data(info.dtype))), (Arc::from("shape"), Attr::Shape(shape))];
-    Node {
-        name,
-        op: "Placeholder".into(),
-        device: "".into(),
-        inputs: [].into(),
-        controls: [].into(),
-        attrs: attrs.into(),
-    }
+fn placeholder(name: Box<str>, feed: &Given) -> Node {
+    let dtype = feed.dtype.map(|t| (Arc::from("dtype"), Attr::Type(t)));
+    let attrs = dtype.into_iter().chain([(Arc::from("shape"), Attr::Shape(feed.shape.clone()))]).collect();
+    Node { name, op: "Placeholder".into(), device: "".into(), inputs: [].into(), controls: [].into(), attrs }
 }
 
 /// Drops the functions that no kept node reaches.
@@ -156,7 +145,7 @@ fn drop_functions(program: &mut Program) {
     let mut reached: HashSet<Arc<str>> = HashSet::new();
     let mut todo: Vec<Arc<str>> = Vec::new();
     for node in program.graph.nodes.values() {
-        called(node, &mut todo);
+        todo.extend(node.called());
     }
     while let Some(name) = todo.pop() {
         if reached.contains(&name) {
@@ -164,28 +153,10 @@ fn drop_functions(program: &mut Program) {
         }
         if let Some(function) = program.functions.get(&name) {
             for node in function.graph.nodes.values() {
-                called(node, &mut todo);
+                todo.extend(node.called());
             }
         }
         reached.insert(name);
     }
     program.functions.retain(|name, _| reached.contains(name));
-}
-
-/// The functions that a node names: in attributes, also nested ones, and as its op.
-pub fn called(node: &Node, out: &mut Vec<Arc<str>>) {
-    out.push(node.op.clone());
-    let mut attrs: Vec<&Attr> = node.attrs.iter().map(|(_, a)| a).collect();
-    let mut funcs: Vec<&FuncRef> = Vec::new();
-    while let Some(attr) = attrs.pop() {
-        match attr {
-            Attr::Func(f) => funcs.push(f),
-            Attr::Funcs(all) => funcs.extend(all.iter()),
-            _ => {}
-        }
-        while let Some(f) = funcs.pop() {
-            out.push(f.name.clone());
-            attrs.extend(f.attrs.iter().map(|(_, a)| a));
-        }
-    }
 }

@@ -242,7 +242,7 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
     loop {
         let before = reaching.len();
         for (caller, function) in &program.functions {
-            if function.graph.nodes.values().any(|n| prepare::called(n).iter().any(|c| reaching.contains(&**c))) {
+            if function.graph.nodes.values().any(|n| n.called().iter().any(|c| reaching.contains(&**c))) {
                 reaching.insert(caller);
             }
         }
@@ -251,7 +251,7 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
         }
     }
     let nodes = program.graph.nodes.values().filter(|n| members.contains(&*n.name));
-    let calls = nodes.filter(|n| prepare::called(n).iter().any(|c| reaching.contains(&**c)));
+    let calls = nodes.filter(|n| n.called().iter().any(|c| reaching.contains(&**c)));
     calls.map(|n| n.name.to_string()).collect()
 }
 
