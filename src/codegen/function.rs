@@ -25,16 +25,16 @@ enum Binding {
 /// The text of one function under construction.
 pub struct Function<'a> {
     program: &'a Program,
-    kernel: &'a Kernel,
+    pub(super) kernel: &'a Kernel,
     /// Facts of the machine.
     pub target: &'a Target,
     allocas: String,
     body: String,
     next: usize,
     bindings: Vec<Binding>,
-    lane: Option<(VarId, u64)>,
+    pub(super) lane: Option<(VarId, u64)>,
     /// In a masked loop, how many of the lanes are elements.
-    valid: Option<u64>,
+    pub(super) valid: Option<u64>,
     memo: HashMap<ExprId, Val>,
     bases: HashMap<BufId, String>,
     base_text: String,
@@ -49,18 +49,6 @@ pub struct Emitted {
     pub text: String,
     /// Whose address is in which word of the closure, from the second word on.
     pub slots: Vec<BufId>,
-}
-
-/// How intrinsics name a vector type: `v8f32`, `v8i32`.
-fn vector_suffix(dtype: DType, lanes: u64) -> String {
-    let scalar = match dtype {
-        DType::F16 => "f16".to_string(),
-        DType::BF16 => "bf16".to_string(),
-        DType::F32 => "f32".to_string(),
-        DType::F64 => "f64".to_string(),
-        t => format!("i{}", t.bits()),
-    };
-    format!("v{lanes}{scalar}")
 }
 
 impl<'a> Function<'a> {
@@ -719,27 +707,9 @@ impl<'a> Function<'a> {
         Ok(self.ins(&format!("trunc {} {} to {}", raw.ty(), raw.text, value_type(dtype, lanes)), dtype, lanes))
     }
 
-    /// `lanes` elements of `parts` numbers each, from an address on; in a masked loop only those that are elements.
-    fn load_raw(&mut self, at: &str, dtype: DType, align: usize, (lanes, parts): (u64, u64)) -> Val {
-        let ty = value_type(dtype, lanes * parts);
-        let Some(mask) = self.mask(lanes, parts) else {
-            return self.ins(&format!("load {ty}, ptr {at}, align {align}"), dtype, lanes * parts);
-        };
-        let kind = vector_suffix(dtype, lanes * parts);
-        let call =
-            format!("call {ty} @llvm.masked.load.{kind}.p0(ptr align {align} {at}, {mask}, {ty} zeroinitializer)");
-        self.ins(&call, dtype, lanes * parts)
-    }
-
-    /// The mask of a masked loop, for vectors of its lanes.
-    fn mask(&self, lanes: u64, parts: u64) -> Option<String> {
-        let valid = self.valid.filter(|_| self.lane.is_some_and(|l| l.1 == lanes))? * parts;
-        let bits: Vec<&str> = (0..lanes * parts).map(|l| if l < valid { "i1 true" } else { "i1 false" }).collect();
-        Some(format!("<{} x i1> <{}>", lanes * parts, bits.join(", ")))
-    }
-
     fn store(&mut self, buf: BufId, index: &Index, value: ExprId) -> Result<()> {
-        let value = self.eval(value)?;
+        let (keeps, value) = (self.keeps(buf, value), self.eval(value)?);
+        let value = if keeps { self.frozen(&value) } else { value };
         match (self.coefficient(index), self.lane) {
             (Some(1), Some((_, lanes))) => {
                 let value = self.widen(&value, lanes);
@@ -792,20 +762,6 @@ impl<'a> Function<'a> {
         }
         self.store_raw(&at, &value, dtype.bytes(), (lanes, 1));
         Ok(())
-    }
-
-    /// The counterpart of [`Function::load_raw`].
-    fn store_raw(&mut self, at: &str, value: &Val, align: usize, (lanes, parts): (u64, u64)) {
-        match self.mask(lanes, parts) {
-            Some(mask) => {
-                let kind = vector_suffix(value.dtype, value.lanes);
-                let (ty, text) = (value.ty(), &value.text);
-                self.line(&format!(
-                    "call void @llvm.masked.store.{kind}.p0({ty} {text}, ptr align {align} {at}, {mask})"
-                ));
-            }
-            None => self.line(&format!("store {} {}, ptr {at}, align {align}", value.ty(), value.text)),
-        }
     }
 
     fn fold(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {

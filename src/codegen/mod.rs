@@ -8,6 +8,7 @@ mod function;
 mod idioms;
 mod integer;
 mod llvm;
+mod masked;
 mod math;
 mod module;
 mod scalar;

@@ -63,6 +63,7 @@ pub fn npz(path: &Path) -> BTreeMap<String, Tensor> {
         let dtype = match (descr.type_char(), descr.size_field()) {
             (TypeChar::Bool, _) => DType::Pred,
             (TypeChar::Int, 1) => DType::S8,
+            (TypeChar::Int, 2) => DType::S16,
             (TypeChar::Int, 4) => DType::S32,
             (TypeChar::Int, 8) => DType::S64,
             (TypeChar::Uint, 1) => DType::U8,
