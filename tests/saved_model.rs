@@ -3,8 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
+}
+
 fn model() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/saved_model")
+    data("saved_model")
+}
+
+fn tfaot(args: &[&str], paths: &[&Path]) -> (bool, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_tfaot")).args(args).args(paths).output().expect("runs");
+    let said = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    (out.status.success(), said)
 }
 
 #[test]
@@ -12,6 +22,26 @@ fn variables_are_constants() {
     let program = tfaot::import::load(&model(), None).expect("reads");
     let left: Vec<&str> = program.graph.nodes.values().filter(|n| &*n.op == "VarHandleOp").map(|n| &*n.name).collect();
     assert!(left.is_empty(), "{left:?} have no value");
+}
+
+#[test]
+fn variables_of_keras_3_are_found_by_what_functions_capture() {
+    let keras = data("keras3");
+    let program = tfaot::import::load(&keras, None).expect("reads");
+    let constant = |n: &&tfaot::graph::Node| n.name.starts_with("sequential") && &*n.op == "Const";
+    assert_eq!(program.graph.nodes.values().filter(constant).count(), 8);
+    let (compiles, said) = tfaot(&["check", "--dim", "2"], &[&keras]);
+    assert!(compiles, "{said}");
+}
+
+#[test]
+fn variables_without_a_value_are_told_once() {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::copy(data("keras3").join("saved_model.pb"), dir.path().join("saved_model.pb")).expect("copies");
+    let (_, said) = tfaot(&["check", "--dim", "2"], &[dir.path()]);
+    assert_eq!(said.matches("error[").count(), 1, "{said}");
+    let told = ["TFA0112", "`sequential/dense_1/bias`", "and 5 more", "model.export"];
+    assert!(told.iter().all(|t| said.contains(t)), "{said}");
 }
 
 #[test]

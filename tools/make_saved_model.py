@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Writes testdata/saved_model: a SavedModel that is not frozen, with TensorFlow's answer.
+"""Writes SavedModels that are not frozen to testdata/, with TensorFlow's answers: all of them, or those that are named.
 
-A dense layer, a table that is gathered from, and a loop that reads a variable; the variables are in the checkpoint.
+saved_model: a dense layer, a table that is gathered from, and a loop that reads a variable; the variables are in the checkpoint.
+keras3:      a Keras 3 model as `tf.saved_model.save` writes it: two handles of each variable, one of which is restored.
+signatures:  two signatures over the same weights, none of which is `serving_default`.
 """
 import os
 import shutil
 import sys
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
 
 import numpy as np
 import tensorflow as tf
@@ -26,17 +30,52 @@ class Model(tf.Module):
         return {"y": y, "rows": tf.gather(self.same_name, i)}
 
 
-def main():
-    out = os.path.join(os.path.dirname(__file__), "..", "testdata", "saved_model")
+def folder(name):
+    out = os.path.join(os.path.dirname(__file__), "..", "testdata", name)
     shutil.rmtree(out, ignore_errors=True)
+    return out
+
+
+def answer(out, signature, feeds, names):
+    """Calls a signature as TensorFlow loads it; keys of the feeds are `names` of them."""
+    shutil.rmtree(os.path.join(out, "assets"), ignore_errors=True)
+    results = tf.saved_model.load(out).signatures[signature](**feeds)
+    np.savez(os.path.join(out, "expect.npz"), **{k: v.numpy() for k, v in results.items()})
+    np.savez(os.path.join(out, "feeds.npz"), **{names.get(k, k): v for k, v in feeds.items()})
+
+
+def saved_model(out):
     model = Model()
     tf.saved_model.save(model, out, signatures=model.__call__)
-    shutil.rmtree(os.path.join(out, "assets"), ignore_errors=True)
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
-    i = np.array([4, 1, 0], np.int32)
-    loaded = tf.saved_model.load(out).signatures["serving_default"](x=x, i=i)
-    np.savez(os.path.join(out, "expect.npz"), **{k: v.numpy() for k, v in loaded.items()})
-    np.savez(os.path.join(out, "feeds.npz"), serving_default_x=x, serving_default_i=i)
+    answer(out, "serving_default", {"x": x, "i": np.array([4, 1, 0], np.int32)}, {"x": "serving_default_x", "i": "serving_default_i"})
 
 
-sys.exit(main())
+def keras3(out):
+    import keras
+
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="relu"), keras.layers.BatchNormalization(), keras.layers.Dense(2)])
+    for i, w in enumerate(model.weights):
+        w.assign(w.numpy() + 0.1 * i)
+    tf.saved_model.save(model, out)
+    answer(out, "serving_default", {"inputs": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)}, {})
+
+
+def signatures(out):
+    module = tf.Module()
+    module.w = tf.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3), name="w")
+    module.unused = tf.Variable(1.0, name="unused")
+    x = tf.TensorSpec([None, 4], tf.float32, name="x")
+    scale = tf.TensorSpec([], tf.float32, name="scale")
+    score = tf.function(lambda x, scale: {"logits": (x @ module.w) * scale, "best": tf.argmax(x @ module.w, 1)})
+    embed = tf.function(lambda x: {"vector": tf.tanh(x @ module.w)})
+    tf.saved_model.save(module, out, signatures={"score": score.get_concrete_function(x, scale), "embed": embed.get_concrete_function(x)})
+    x = np.linspace(-2, 1, 8, dtype=np.float32).reshape(2, 4)
+    answer(out, "score", {"x": x, "scale": np.float32(0.5)}, {})
+
+
+MADE = {f.__name__: f for f in (saved_model, keras3, signatures)}
+
+for name in sys.argv[1:] or MADE:
+    MADE[name](folder(name))

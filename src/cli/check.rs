@@ -26,6 +26,7 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
                 all.push(d);
             }
         }
+        all = lower::grouped(all);
     }
     if args.json {
         let blockers: Vec<Value> = all.iter().map(blocker).collect();

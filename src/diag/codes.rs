@@ -46,6 +46,7 @@ codes! {
     BadFunction 109 "bad-function" "A function is missing from the library, calls itself, or has another signature than its caller expects." "Export the graph again.";
     ControlFlowV1 110 "control-flow-v1" "Switch, Merge, Enter, Exit and NextIteration are not compiled." "Export with control flow v2 (TensorFlow 2 does by default).";
     VariableAssigned 111 "variable-assigned" "What is fetched needs a node that assigns to a variable; compiled code has no state from one call to the next." "Fetch what does not assign, or give the state as a feed and take it back as a fetch.";
+    VariableWithoutValue 112 "variable-without-value" "What is fetched reads a variable, and the file has no value of it: a graph alone has none, and a SavedModel's checkpoint may leave one out." "Save the model with its variables: `model.export(folder)` in Keras, `tf.saved_model.save` of the object that holds them, or freeze the graph.";
     HloSyntax 201 "hlo-syntax" "The HLO text can't be parsed." "The message has the line and the column.";
     HloInvalid 202 "hlo-invalid" "The HLO module breaks a rule of the verifier." "The message has the instruction and the rule.";
     HloUnsupported 203 "hlo-unsupported" "The HLO opcode is read and verified, but can't be run or compiled." "tfaot hlo eval handles more than tfaot hlo run.";

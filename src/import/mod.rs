@@ -4,7 +4,7 @@
 //! |---|---|
 //! | GraphDef, binary | `graph_def.rs` over `wire.rs` |
 //! | GraphDef and others, text | `text.rs`, which turns text into the binary form |
-//! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `checkpoint/` and `variables.rs` |
+//! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `object_graph.rs`, `checkpoint/` and `variables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 //!
 //! `raw.rs` and `raw_attr.rs` take GraphDefs apart only as far as those need it who write them again.
@@ -18,6 +18,7 @@ mod inputs;
 mod json;
 pub mod mmap;
 mod node_def;
+mod object_graph;
 pub mod proto;
 pub mod raw;
 pub mod raw_attr;
@@ -76,8 +77,10 @@ pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Pro
     match format {
         Format::GraphDef => graph_def::read(bytes),
         Format::GraphDefText => graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?),
-        Format::MetaGraph => saved_model::read_meta_graph(bytes),
-        Format::MetaGraphText => saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(bytes)?),
+        Format::MetaGraph => Ok(saved_model::read_meta_graph(bytes)?.program),
+        Format::MetaGraphText => {
+            Ok(saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(bytes)?)?.program)
+        }
         Format::SavedModel => with_variables(saved_model::read(bytes)?, folder),
         Format::SavedModelText => {
             with_variables(saved_model::read(&from_text::<proto::tensorflow::SavedModel>(bytes)?)?, folder)
@@ -90,9 +93,10 @@ pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Pro
 }
 
 /// The program with the variables that are saved beside it as constants.
-fn with_variables(mut program: Program, folder: &Path) -> Result<Program> {
+fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
+    let saved_model::Saved { mut program, objects } = saved;
     if let Some(checkpoint) = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))? {
-        variables::resolve(&mut program, &checkpoint)?;
+        variables::resolve(&mut program, &objects, &checkpoint)?;
     }
     Ok(program)
 }
@@ -105,7 +109,7 @@ pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
     let saved = if model { Some(load_bytes(path, format)?) } else { None };
     match saved {
         Some((Format::SavedModel, bytes)) => {
-            let mut program = saved_model::read(&bytes)?;
+            let mut program = saved_model::read(&bytes)?.program;
             program.source = path.display().to_string();
             Ok(program)
         }

@@ -1,5 +1,6 @@
 //! SavedModel and MetaGraphDef: a GraphDef with signatures.
 use super::graph_def::read_graph;
+use super::object_graph::ObjectGraph;
 use super::proto::tensorflow::{SignatureDef, TensorInfo};
 use super::wire::{Field, Reader};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -8,11 +9,19 @@ use bytes::Bytes;
 use protobuf::Message;
 use std::collections::HashMap;
 
+/// What a MetaGraphDef holds.
+pub struct Saved {
+    /// The graph with its signatures.
+    pub program: Program,
+    /// The objects that it was made of; none where TensorFlow 1 wrote it.
+    pub objects: ObjectGraph,
+}
+
 /// The tag of the graph that is served.
 const SERVE: &str = "serve";
 
 /// Reads `saved_model.pb`: the graph with the tag `serve`, or the only one.
-pub fn read(file: &Bytes) -> Result<Program> {
+pub fn read(file: &Bytes) -> Result<Saved> {
     let mut reader = Reader::new(file, "SavedModel");
     let mut graphs = Vec::new();
     while let Some(field) = reader.next()? {
@@ -40,7 +49,7 @@ pub fn read(file: &Bytes) -> Result<Program> {
 }
 
 /// Reads a MetaGraphDef file.
-pub fn read_meta_graph(file: &Bytes) -> Result<Program> {
+pub fn read_meta_graph(file: &Bytes) -> Result<Saved> {
     read_meta(Reader::new(file, "MetaGraphDef"))
 }
 
@@ -60,19 +69,20 @@ fn read_tags<'a>(mut meta: Reader<'a>) -> Result<Vec<&'a str>> {
     Ok(tags)
 }
 
-fn read_meta(mut meta: Reader) -> Result<Program> {
-    let (mut program, mut signatures) = (None, Vec::new());
+fn read_meta(mut meta: Reader) -> Result<Saved> {
+    let (mut program, mut signatures, mut objects) = (None, Vec::new(), ObjectGraph::default());
     while let Some(field) = meta.next()? {
         match field.number {
             2 => program = Some(read_graph(field.message("GraphDef")?)?),
             5 => signatures.push(read_signature(&field)?),
+            7 => objects = ObjectGraph::read(field.message("SavedObjectGraph")?)?,
             _ => {}
         }
     }
     let mut program = program.ok_or_else(|| Error::user(Code::BadGraph, "the MetaGraphDef has no graph"))?;
     signatures.sort_by(|a: &Signature, b| a.name.cmp(&b.name));
     program.signatures = signatures;
-    Ok(program)
+    Ok(Saved { program, objects })
 }
 
 fn read_signature(field: &Field) -> Result<Signature> {

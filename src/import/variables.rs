@@ -1,9 +1,13 @@
 //! Variables as constants: a SavedModel's variables get the values that its checkpoint has for them.
 //!
-//! Which tensor of the checkpoint a variable takes is said by the graph itself: the part that restores it reads names
-//! (`RestoreV2`) and assigns what it read. A variable that nothing restores is looked for under its own name.
+//! Which tensor of the checkpoint a variable takes is said in three places, asked in this order. A function that a signature
+//! calls takes the handles of the objects that it has captured behind its arguments, and the object graph says which these
+//! are (`object_graph.rs`). The part of the graph that restores variables reads names (`RestoreV2`) and assigns what it read;
+//! Keras 3 has two handles of each variable, and only one of them is restored. A variable that neither knows is looked for
+//! under its own name.
 //! A handle becomes its value, and reading it becomes an `Identity`; what assigns stays, for `prepare` to refuse.
 use super::checkpoint::Checkpoint;
+use super::object_graph::{CHECKPOINT_KEY, ObjectGraph};
 use crate::diag::Result;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::tensor::Tensor;
@@ -13,9 +17,12 @@ use std::sync::Arc;
 /// Calls of calls are followed this deep to where a variable is restored.
 const MOST_CALLS: usize = 8;
 
-/// Replaces the variables of `program`. Errors: those of reading a tensor.
-pub fn resolve(program: &mut Program, checkpoint: &Checkpoint) -> Result<()> {
-    let mut keys: HashMap<NodeId, String> = HashMap::new();
+/// Replaces the variables of `program`. Errors: those of reading a tensor, `BadEncoding` for a damaged object graph.
+pub fn resolve(program: &mut Program, objects: &ObjectGraph, checkpoint: &Checkpoint) -> Result<()> {
+    let mut keys = match checkpoint.string(CHECKPOINT_KEY)? {
+        Some(saved) => captured(&program.graph, objects, &objects.keys(&saved)?),
+        None => HashMap::new(),
+    };
     let top: HashMap<NodeId, NodeId> =
         program.graph.nodes.iter().filter(|(_, n)| is_variable(n)).map(|(id, _)| (id, id)).collect();
     restored(program, &program.graph, &top, 0, &mut keys);
@@ -42,6 +49,24 @@ pub fn resolve(program: &mut Program, checkpoint: &Checkpoint) -> Result<()> {
 
 fn is_variable(node: &Node) -> bool {
     matches!(&*node.op, "VarHandleOp" | "VariableV2" | "Variable")
+}
+
+/// The checkpoint's names for the handles that calls hand to functions which have captured them; `values` has the names by
+/// object.
+fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String>) -> HashMap<NodeId, String> {
+    let mut keys = HashMap::new();
+    for node in graph.nodes.values() {
+        let called = node.func("f").map_or(&*node.op, |f| &*f.name);
+        let bound = objects.captured(called);
+        let Some(first) = node.inputs.len().checked_sub(bound.len()) else { continue };
+        for (handle, object) in node.inputs[first..].iter().zip(bound) {
+            let variable = origin(graph, *handle).node;
+            if let (true, Some(key)) = (is_variable(&graph.nodes[variable]), values.get(object)) {
+                keys.entry(variable).or_insert_with(|| key.clone());
+            }
+        }
+    }
+    keys
 }
 
 /// Finds which checkpoint entry is assigned to which variable; `handles` are the variables by node of `graph`.

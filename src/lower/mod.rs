@@ -4,6 +4,7 @@ mod functions;
 mod loops;
 mod names;
 mod order;
+mod variables;
 mod walker;
 mod xla;
 
@@ -14,6 +15,7 @@ use crate::ops::{self, Value};
 use crate::tensor::TensorInfo;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+pub use variables::grouped;
 use walker::{Scope, Walker};
 
 /// One argument of the compiled function.
@@ -145,6 +147,7 @@ fn tidy(errors: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
             out.push(d);
         }
     }
+    let mut out = grouped(out);
     if out.is_empty() {
         out = Error::internal("lower", "a fetch has no value and no diagnostic says why").into_diagnostics();
     }

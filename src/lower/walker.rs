@@ -1,5 +1,5 @@
 //! The walk over one graph: values of its nodes in topological order.
-use super::order;
+use super::{order, variables};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, Program};
 use crate::hlo::{Builder, Metadata};
@@ -175,7 +175,8 @@ pub(super) fn unknown_op(node: &Node) -> Error {
                 .help(format!("feed the result instead, with a size of your own: --feed {}=f32[8]", node.name))
                 .into()
         }
-        "VarHandleOp" | "Variable" | "VariableV2" | "VarIsInitializedOp" => variable(op),
+        "VarHandleOp" | "Variable" | "VariableV2" => variables::valueless(&node.name).into(),
+        "VarIsInitializedOp" => variable(op),
         _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
         _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => {
             Diagnostic::new(

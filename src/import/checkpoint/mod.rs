@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 /// No checkpoint is spread over more files.
 const MOST_SHARDS: usize = 1 << 12;
 
+/// The checksum between the length and the bytes of a string.
+const LENGTH_CHECKSUM_BYTES: usize = 4;
+
 /// Where a tensor's bytes are.
 #[derive(Clone, Debug, Default)]
 struct Entry {
@@ -83,6 +86,26 @@ impl Checkpoint {
         let damaged = dtype == DType::Pred && bytes.iter().any(|&b| b > 1);
         let bytes = if damaged { bytes.iter().map(|&b| u8::from(b != 0)).collect() } else { bytes };
         Ok(Some(Tensor::new(dtype, dims, bytes)))
+    }
+
+    /// The string called `name`; `None` where there is none. Errors: `BadEncoding` for what is damaged or no single string.
+    pub fn string(&self, name: &str) -> Result<Option<Bytes>> {
+        let Some(entry) = self.entries.get(name) else { return Ok(None) };
+        let read = || {
+            let start = usize::try_from(entry.offset).ok()?;
+            let end = start.checked_add(usize::try_from(entry.size).ok()?)?;
+            let shard = self.shards.get(entry.shard).filter(|s| end <= s.len())?;
+            // its length as a varint, a checksum of that, and the bytes
+            let (length, at) = table::varint(&shard[start..end])?;
+            let bytes = start.checked_add(at)?.checked_add(LENGTH_CHECKSUM_BYTES).filter(|at| *at <= end)?;
+            let whole = TfType::from_number(entry.dtype) == TfType::String && !entry.sliced;
+            let one = entry.dims.as_ref().is_some_and(Vec::is_empty) && (end - bytes) as u64 == length;
+            let length = u32::try_from(length).ok().filter(|_| whole && one)?.to_le_bytes();
+            let parts = [&length[..], &shard[bytes - LENGTH_CHECKSUM_BYTES..end]];
+            crc32c::matches(entry.crc, &parts).then(|| shard.slice(bytes..end))
+        };
+        let damaged = || Error::user(Code::BadEncoding, format!("the checkpoint's string `{name}` is damaged"));
+        read().ok_or_else(damaged).map(Some)
     }
 }
 

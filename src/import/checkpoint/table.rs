@@ -36,6 +36,12 @@ fn bad(what: &str) -> Error {
     Error::user(Code::BadEncoding, what)
 }
 
+/// The number at the beginning of `bytes`, and how many bytes it takes; `None` where it is cut short.
+pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut cursor = Cursor { bytes, at: 0 };
+    Some((cursor.varint().ok()?, cursor.at))
+}
+
 /// Where a block is: offset and size without the trailer.
 type Handle = (usize, usize);
 
