@@ -158,6 +158,24 @@ fetch { id { node_name: \"Identity\" } name: \"score\" }";
 }
 
 #[test]
+fn hlo_compile_writes_files_of_each_module() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    for (name, op) in [("one", "negate"), ("two", "abs")] {
+        let text = format!("HloModule m\nENTRY e {{\n  x = f32[5] parameter(0)\n  ROOT y = f32[5] {op}(x)\n}}\n");
+        std::fs::write(at(&format!("{name}.hlo")), text).expect("is written");
+    }
+    let machine = ["--target", "aarch64-unknown-linux-gnu", "--emit", "obj,header,kernels", "-o", &at("out")];
+    let said = succeed(&[&["hlo", "compile", &at("one.hlo"), &at("two.hlo")], &machine[..]].concat());
+    for file in ["one.o", "one.h", "one.kernels", "two.o", "two.h", "two.kernels"] {
+        assert!(said.contains(file), "{said}");
+        assert!(scratch.path().join("out").join(file).metadata().is_ok_and(|m| m.len() > 0), "{file}");
+    }
+    let header = std::fs::read_to_string(at("out/two.h")).expect("is there");
+    assert!(header.contains("two_run") && header.contains("aarch64"), "{header}");
+}
+
+#[test]
 fn hlo_goes_through_messages_and_stablehlo() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let at = |name: &str| scratch.path().join(name).display().to_string();

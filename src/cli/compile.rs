@@ -1,16 +1,18 @@
 //! `tfaot compile`: a graph to files.
-use super::args::{CompileArgs, Emit};
+use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{Cache, Entry};
-use super::{Verdict, dump, graph, out, tune};
+use super::{Verdict, dump, graph, hlo, out, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Variants};
 use crate::diag::{Error, Result};
+use crate::dump::Dump;
+use crate::kernel;
+use crate::lower::Lowered;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{archive, build_files, files, header, metadata, pool, shared};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
-use crate::{hlo, kernel};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Compiles the graph and writes what `--emit` lists, all of it or nothing.
 pub fn run(args: &CompileArgs) -> Result<Verdict> {
@@ -30,22 +32,12 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &front.lowered.module);
-    let built = match &targets[..] {
-        [target] => {
-            compile::build(front.lowered, &name, &source, target, Launches::Direct, &mut dumped).map(|b| Variants {
-                face: b.program.without_code(),
-                each: vec![(b.program, target.clone())],
-                module: b.module,
-                object: b.object,
-            })
-        }
-        several => compile::build_variants(front.lowered, &name, &source, several, &mut dumped),
-    };
+    let built = variants(front.lowered, &name, &source, &targets, &mut dumped);
     let built = built.and_then(|b| dump::built(&mut dumped, &b.module, &b.each, &b.object.content).map(|()| b));
     // What was seen before an error helps to find it.
     dump::write(&flags, dumped)?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let all = emitted(&args.emit).into_iter().map(|e| file(e, &built, &class)).collect::<Result<Vec<_>>>()?;
+    let all = contents(&args.emit, &built, &class)?;
     if built.face.reduced.precision.is_reduced() {
         let note = built.face.reduced.to_string();
         if !args.graph.quiet {
@@ -57,6 +49,37 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
         cache.keep(&Entry { notes, files: all.clone() });
     }
     told(&files::write_all(&args.out, &all)?)
+}
+
+/// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
+pub fn modules(args: &HloCompile) -> Result<Verdict> {
+    let targets = graph::targets(&args.target)?;
+    for path in &args.files.files {
+        let module = hlo::load_sound(path)?;
+        let name = graph::model_name(None, Path::new(path))?;
+        let source = compile::source_name(Path::new(path));
+        let built = compile::wrap(module).and_then(|m| variants(m, &name, &source, &targets, &mut None));
+        let built = built.map_err(|e| out::in_file(e, path))?;
+        told(&files::write_all(&args.out, &contents(&args.emit, &built, &ClassName::of_model(&name))?)?)?;
+    }
+    Ok(Verdict::Yes)
+}
+
+/// The model for one target under its own name, or for several in one object.
+fn variants(
+    lowered: Lowered,
+    name: &str,
+    source: &str,
+    targets: &[Target],
+    dump: &mut Option<Dump>,
+) -> Result<Variants> {
+    let [target] = targets else { return compile::build_variants(lowered, name, source, targets, dump) };
+    compile::build(lowered, name, source, target, Launches::Direct, dump).map(|b| Variants {
+        face: b.program.without_code(),
+        each: vec![(b.program, target.clone())],
+        module: b.module,
+        object: b.object,
+    })
 }
 
 /// Writes what an earlier compile made; nothing where the cache has nothing whole.
@@ -74,6 +97,11 @@ fn told(written: &[PathBuf]) -> Result<Verdict> {
         out::line(path.display())?;
     }
     Ok(Verdict::Yes)
+}
+
+/// The files that are asked for, with their names.
+fn contents(asked: &[Emit], built: &Variants, class: &ClassName) -> Result<Vec<(String, Pieces)>> {
+    emitted(asked).into_iter().map(|e| file(e, built, class)).collect()
 }
 
 /// What is asked for, once, with what it needs: the class stands on the C header, build files on header and archive.
@@ -112,7 +140,7 @@ fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Piec
             (file, bytes.into())
         }
         Emit::Metadata => (format!("{name}.json"), metadata::metadata(&built.face, &targets).into()),
-        Emit::Hlo => (format!("{name}.hlo"), hlo::text::print(&built.module).into()),
+        Emit::Hlo => (format!("{name}.hlo"), crate::hlo::text::print(&built.module).into()),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),
         Emit::Cpp => (format!("{name}.hpp"), cpp::header(&built.face, class).into()),

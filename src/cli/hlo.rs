@@ -24,6 +24,7 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
         HloVerb::Verify(args) => verify_all(&args),
         HloVerb::Eval(args) => eval(&args.call, args.max_steps),
         HloVerb::Run(args) => native(&args),
+        HloVerb::Compile(args) => super::compile::modules(&args),
     }
 }
 
@@ -50,7 +51,7 @@ fn decode(bytes: Vec<u8>) -> Result<Module> {
 }
 
 /// The same, verified.
-fn load_sound(file: &str) -> Result<Module> {
+pub(super) fn load_sound(file: &str) -> Result<Module> {
     let module = load(file)?;
     verify::verify(&module).map_err(|e| out::in_file(e, file))?;
     Ok(module)

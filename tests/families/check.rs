@@ -48,6 +48,13 @@ pub fn family(name: &str, make: fn(&mut Random) -> Case) {
         Some(seed) => (seed, 1),
         None => (0, asked("TFAOT_RANDOM").unwrap_or(8)),
     };
+    if let Some(folder) = std::env::var_os("TFAOT_MODULES") {
+        return write(
+            Path::new(&folder),
+            name,
+            (first..first + count).map(|seed| (seed, make(&mut Random::new(seed)))),
+        );
+    }
     let targets = targets();
     let mut wrong = Vec::new();
     for start in (first..first + count).step_by(BATCH as usize) {
@@ -68,6 +75,13 @@ pub fn family(name: &str, make: fn(&mut Random) -> Case) {
         }
     }
     panic!("{said}");
+}
+
+/// Writes the modules for other programs to compile, as `FAMILY_SEED.hlo`.
+fn write(folder: &Path, family: &str, cases: impl Iterator<Item = (u64, Case)>) {
+    for (seed, case) in cases {
+        std::fs::write(folder.join(format!("{family}_{seed}.hlo")), case.hlo).expect("a writable folder");
+    }
 }
 
 /// Compiles the cases into one library and calls each; those that go wrong with the reason.

@@ -4,6 +4,7 @@
 //! same), with arguments that are not aligned as vectors are; every eighth also becomes loops for AArch64, run plainly.
 //!
 //! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module; a module that goes wrong is made small.
+//! With `TFAOT_MODULES=DIR` the modules are written there instead, for `tools/compare_builds`.
 mod attention;
 mod check;
 #[path = "../common/mod.rs"]

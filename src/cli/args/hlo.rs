@@ -1,5 +1,5 @@
 //! The verbs of HLO modules.
-use super::compile::{TargetArgs, XlaArgs};
+use super::compile::{Emit, TargetArgs, XlaArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -15,6 +15,8 @@ pub enum HloVerb {
     Eval(HloEval),
     /// Compile a module and run it here.
     Run(HloRun),
+    /// Compile modules, each into an object and a header.
+    Compile(HloCompile),
 }
 
 #[derive(Args, Debug)]
@@ -104,4 +106,18 @@ pub struct HloEval {
     /// Instructions that loops may run, so that one without an end is stopped.
     #[arg(long, value_name = "N", default_value_t = crate::interp::MAX_STEPS)]
     pub max_steps: u64,
+}
+
+#[derive(Args, Debug)]
+pub struct HloCompile {
+    #[command(flatten)]
+    pub files: HloFiles,
+    /// The folder to write to; it is made if it is missing.
+    #[arg(short, long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// What to write; names come from the names of the modules' files.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "obj,header")]
+    pub emit: Vec<Emit>,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }

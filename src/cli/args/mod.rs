@@ -8,7 +8,7 @@ pub use compile::{
     BenchArgs, CacheArgs, CheckArgs, CompileArgs, Emit, Engine, GraphArgs, MathArg, RunArgs, TargetArgs, VerifyArgs,
     WeightsArg, XlaArgs,
 };
-pub use hlo::{HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
+pub use hlo::{HloCall, HloCompile, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 
 use super::tfcompile::{self, TfcompileArgs};
 use clap::{Args, Parser, Subcommand};
