@@ -1,6 +1,6 @@
 //! `tfaot bench`: the time of a call of compiled code.
 use super::args::BenchArgs;
-use super::native::Session;
+use super::native::{Model, Session};
 use super::{Verdict, graph, inputs, machine, out, profile};
 use crate::codegen::Launches;
 use crate::compile;
@@ -23,7 +23,12 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         .map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let values = inputs::load(args.inputs.as_deref(), &infos)?;
-    let mut session = Session::new(&built, &target, &values, args.threads.into())?;
+    let model = Model::load(&built, &target, args.threads.into())?;
+    if !args.profile {
+        // what is timed has memory of its own, aligned as vectors are
+        model.call_between_pages(&values)?;
+    }
+    let mut session = Session::of(model, &values)?;
     drop(values);
     if args.profile {
         profile::run(&built, &target, &mut session, args)?;

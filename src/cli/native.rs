@@ -7,6 +7,7 @@ use crate::kernel::{KernelId, Program};
 use crate::package::shared;
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
+use crate::util::guarded::{self, Edge, Guarded};
 use crate::util::id_vec::{Id, IdVec};
 use crate::util::pieces::{Content, Pieces};
 use std::ffi::{c_char, c_int, c_void};
@@ -86,34 +87,36 @@ impl Drop for Buffer {
     }
 }
 
-/// A loaded model with the memory of one call.
-pub struct Session {
+/// A loaded model.
+pub struct Model {
     info: *const CModelInfo,
+    args: Vec<TensorInfo>,
     results: Vec<TensorInfo>,
+    workspace_bytes: usize,
+    pool: Option<Pool>,
+    // dropped last: `info` points into it
+    _library: libloading::Library,
+}
+
+/// A loaded model with the memory of many calls.
+pub struct Session {
+    model: Model,
     // held for the pointers below
     _arg_buffers: Vec<Buffer>,
     result_buffers: Vec<Buffer>,
     arg_pointers: Vec<*const u8>,
     result_pointers: Vec<*mut u8>,
     workspace: Buffer,
-    pool: Option<Pool>,
-    // dropped last: `info` points into it
-    _library: libloading::Library,
 }
 
 /// The bytes up to which memory is aligned: the widest vector.
 const ALIGN: usize = 64;
 
-impl Session {
-    /// `Pool::handover`; `None` on one thread.
-    pub fn handover(&self) -> Option<Duration> {
-        self.pool.as_ref().map(Pool::handover)
-    }
-
-    /// Links and loads `built`, and gives it `args`, which have the types of `built.program.args`.
+impl Model {
+    /// Links and loads `built`.
     ///
     /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the program.
-    pub fn new(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
+    pub fn load(built: &Built, target: &Target, threads: usize) -> Result<Model> {
         let program = &built.program;
         let library = load(&built.object.content, &program.name, target)?;
         // SAFETY: the object defines this symbol with this type; the generated header declares it.
@@ -124,44 +127,79 @@ impl Session {
             info()
         };
         agree(info, program)?;
-        let arg_buffers = args.iter().map(filled).collect::<Result<Vec<_>>>()?;
-        let result_buffers = program.results.iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
-        let result_buffers = result_buffers.collect::<Result<Vec<_>>>()?;
-        Ok(Session {
+        Ok(Model {
             info,
+            args: program.args.clone(),
             results: program.results.clone(),
-            arg_pointers: arg_buffers.iter().map(|b| b.at.cast_const()).collect(),
-            result_pointers: result_buffers.iter().map(|b| b.at).collect(),
-            _arg_buffers: arg_buffers,
-            result_buffers,
-            workspace: Buffer::new(program.workspace_bytes as usize, ALIGN)?,
+            workspace_bytes: program.workspace_bytes as usize,
             pool: if threads > 1 { Some(Pool::new(threads)?) } else { None },
             _library: library,
         })
     }
 
-    /// One call. Errors: `Code::BadOption` where the code is for other machines; an internal error with another code that the
-    /// model returned.
-    pub fn call(&mut self) -> Result<()> {
+    /// Calls the model twice, every array between pages that may not be touched: once ending at the page behind it, as far as
+    /// its alignment allows, and once beginning behind the page before it. The header promises arguments and results nothing
+    /// but the alignment of their type, and the workspace that of a cache line. Gives the results of the second call.
+    ///
+    /// A fault ends the process with a message that names the array, and status 1. Errors: as [`Session::call`].
+    pub fn call_between_pages(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
+        guarded::report_faults(&format!("error[{}]: run: ", Code::Internal.id()));
+        self.guarded_call(args, Edge::End)?;
+        self.guarded_call(args, Edge::Begin)
+    }
+
+    fn guarded_call(&self, args: &[Tensor], edge: Edge) -> Result<Vec<Tensor>> {
+        let how = match edge {
+            Edge::End => "passed so that it ends at the last byte of a page",
+            Edge::Begin => "passed so that it begins at the first byte of a page",
+        };
+        let no_memory =
+            |e: std::io::Error| Error::user(Code::TooLarge, format!("an array could not be allocated: {e}"));
+        let make = |what: &str, bytes: usize, align: usize| {
+            Guarded::new(bytes, align, edge, format!("{what} ({how})")).map_err(no_memory)
+        };
+        let mut inputs = Vec::new();
+        for (i, (info, arg)) in self.args.iter().zip(args).enumerate() {
+            let mut input = make(&format!("argument {i} `{}`", info.name), arg.bytes.len(), info.dtype.bytes())?;
+            input.copy_from(&arg.bytes);
+            input.read_only().map_err(no_memory)?;
+            inputs.push(input);
+        }
+        let outputs =
+            self.results.iter().enumerate().map(|(i, info)| {
+                make(&format!("result {i} `{}`", info.name), info.bytes() as usize, info.dtype.bytes())
+            });
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        let workspace = make("the workspace", self.workspace_bytes, ALIGN)?;
+        let arg_pointers: Vec<*const u8> = inputs.iter().map(|b| b.as_ptr().cast_const()).collect();
+        let result_pointers: Vec<*mut u8> = outputs.iter().map(Guarded::as_ptr).collect();
+        self.call(&arg_pointers, &result_pointers, workspace.as_ptr())?;
+        let pairs = self.results.iter().zip(&outputs);
+        Ok(pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes().to_vec())).collect())
+    }
+
+    /// One call by the pool, if there is one.
+    fn call(&self, args: &[*const u8], results: &[*mut u8], workspace: *mut u8) -> Result<()> {
         let executor = self.pool.as_ref().map(|pool| Executor {
             this: std::ptr::from_ref(pool).cast_mut().cast(),
             num_threads: pool.threads() as i32,
             parallel_for,
         });
-        self.start(executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
+        self.start(args, results, workspace, executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
     }
 
-    fn start(&mut self, executor: *const Executor) -> Result<()> {
-        // SAFETY: `agree` made sure that `run` is there and takes this many pointers to memory of these sizes; the
-        // buffers, the pool and the library live in `self`.
+    fn start(
+        &self,
+        args: &[*const u8],
+        results: &[*mut u8],
+        workspace: *mut u8,
+        executor: *const Executor,
+    ) -> Result<()> {
+        // SAFETY: `agree` made sure that `run` is there and takes this many pointers to memory of these sizes; the caller's
+        // buffers, the pool and the library live until it returns.
         let code = unsafe {
             let run = (*self.info).run.ok_or_else(|| Error::internal("load", "the model has no entry"))?;
-            run(
-                self.arg_pointers.as_ptr().cast(),
-                self.result_pointers.as_ptr().cast(),
-                self.workspace.at.cast(),
-                executor,
-            )
+            run(args.as_ptr().cast(), results.as_ptr().cast(), workspace.cast(), executor)
         };
         match code {
             0 => Ok(()),
@@ -174,22 +212,57 @@ impl Session {
             code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
         }
     }
+}
+
+impl Session {
+    /// `Pool::handover`; `None` on one thread.
+    pub fn handover(&self) -> Option<Duration> {
+        self.model.pool.as_ref().map(Pool::handover)
+    }
+
+    /// Links and loads `built`, and gives it `args`, which have the types of `built.program.args`.
+    ///
+    /// Errors: as [`Model::load`].
+    pub fn new(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
+        Session::of(Model::load(built, target, threads)?, args)
+    }
+
+    /// The memory of calls with `args`. Errors: `Code::TooLarge`.
+    pub fn of(model: Model, args: &[Tensor]) -> Result<Session> {
+        let arg_buffers = args.iter().map(filled).collect::<Result<Vec<_>>>()?;
+        let result_buffers = model.results.iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
+        let result_buffers = result_buffers.collect::<Result<Vec<_>>>()?;
+        Ok(Session {
+            arg_pointers: arg_buffers.iter().map(|b| b.at.cast_const()).collect(),
+            result_pointers: result_buffers.iter().map(|b| b.at).collect(),
+            _arg_buffers: arg_buffers,
+            result_buffers,
+            workspace: Buffer::new(model.workspace_bytes, ALIGN)?,
+            model,
+        })
+    }
+
+    /// One call. Errors: `Code::BadOption` where the code is for other machines; an internal error with another code that the
+    /// model returned.
+    pub fn call(&mut self) -> Result<()> {
+        self.model.call(&self.arg_pointers, &self.result_pointers, self.workspace.at)
+    }
 
     /// One call of an object made with [`crate::codegen::Launches::Observed`], of whose kernels those that are `shared` run on
     /// all threads; adds up the launches of each kernel in `spent`.
     ///
     /// Errors: an internal error where the object returns a code.
     pub fn call_observed(&mut self, shared: &IdVec<KernelId, bool>, spent: &mut [Spent]) -> Result<()> {
-        let mut observer = Observer { pool: self.pool.as_ref(), shared, spent };
-        let num_threads = self.pool.as_ref().map_or(1, Pool::threads) as i32;
+        let mut observer = Observer { pool: self.model.pool.as_ref(), shared, spent };
+        let num_threads = self.model.pool.as_ref().map_or(1, Pool::threads) as i32;
         let executor =
             Executor { this: std::ptr::from_mut(&mut observer).cast(), num_threads, parallel_for: observed_for };
-        self.start(&executor)
+        self.model.start(&self.arg_pointers, &self.result_pointers, self.workspace.at, &executor)
     }
 
     /// The results of the last call.
     pub fn results(&self) -> Vec<Tensor> {
-        let pairs = self.results.iter().zip(&self.result_buffers);
+        let pairs = self.model.results.iter().zip(&self.result_buffers);
         pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes()[..r.bytes() as usize].to_vec())).collect()
     }
 }

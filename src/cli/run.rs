@@ -1,6 +1,6 @@
 //! `tfaot run`: a graph on arrays, by compiled code or the interpreter.
 use super::args::{Engine, RunArgs};
-use super::native::Session;
+use super::native::Model;
 use super::{Verdict, graph, inputs};
 use crate::codegen::Launches;
 use crate::compile::{self, Built};
@@ -37,9 +37,7 @@ pub fn native(lowered: Lowered, name: &str, target: &Target, args: &[Tensor], th
     call(&compile::build(lowered, name, name, target, Launches::Direct, &mut None)?, target, args, threads)
 }
 
-/// The results of a compiled model.
+/// The results of a compiled model, called between pages that may not be touched.
 pub fn call(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
-    let mut session = Session::new(built, target, args, threads)?;
-    session.call()?;
-    Ok(session.results())
+    Model::load(built, target, threads)?.call_between_pages(args)
 }

@@ -70,7 +70,8 @@ extern "C" {{
 #endif
 
 {ABI}
-/* Arrays are dense and row-major. Arguments need the alignment of their type, and results may not overlap them. */
+/* Arrays are dense and row-major. Arguments and results need the alignment of their type, no more, and results
+ * may not overlap arguments. */
 {args}
 {results}
 /* What a call needs beside its stack; calls at the same time need a workspace each. */

@@ -1,5 +1,6 @@
 //! Seeds to modules, modules to machine code, and what machine code says against what the interpreter says.
 use super::common::{random::Random, tolerance::departure_beyond};
+use super::emulated;
 use super::native::{Caller, Library};
 use super::text::{Case, Fill, Rule, filled};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,6 +10,7 @@ use tfaot::hlo::{Literal, Module, text, verify};
 use tfaot::kernel::Program;
 use tfaot::target::{HOST_TRIPLE, Target};
 use tfaot::tensor::Tensor;
+use tfaot::util::guarded::Edge;
 use tfaot::{compile, interp, reduce};
 
 /// Modules of one library.
@@ -23,13 +25,22 @@ fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
-/// The processors whose code this machine runs: the oldest, AVX2, and its own.
+/// The processors whose code is tried: the oldest, AVX2, and this machine's own, and AArch64 where it can be emulated; with
+/// `TFAOT_CPU=x86-64-v4` or `TFAOT_CPU=neoverse-v1` that one alone.
 fn targets() -> Vec<Target> {
+    let named = |cpu: &str| Target::resolve(Some(HOST_TRIPLE), Some(cpu), None);
+    if let Ok(cpu) = std::env::var("TFAOT_CPU") {
+        let emulated = || Target::resolve(Some(emulated::TRIPLE), Some(&cpu), None);
+        return vec![named(&cpu).or_else(|_| emulated()).expect("a known processor")];
+    }
     let own = Target::resolve(None, None, None).expect("this machine is known");
     let names: &[&str] = if own.triple.starts_with("x86_64") { &["x86-64", "x86-64-v3"] } else { &[] };
-    let named = names.iter().map(|cpu| Target::resolve(Some(HOST_TRIPLE), Some(cpu), None).expect("a known processor"));
+    let named = names.iter().map(|cpu| named(cpu).expect("a known processor"));
     let mut all: Vec<Target> = named.filter(|t| t.level() < own.level()).collect();
     all.push(own);
+    if emulated::is_here() {
+        all.push(Target::resolve(Some(emulated::TRIPLE), None, None).expect("a known target"));
+    }
     all
 }
 
@@ -103,12 +114,23 @@ fn batch(family: &str, cases: Vec<(u64, Case)>, target: &Target) -> Vec<(u64, St
     if jobs.is_empty() {
         return wrong;
     }
+    if target.triple != HOST_TRIPLE {
+        let all: Vec<(&Program, &[Tensor])> = jobs.iter().map(|job| (&job.program, &job.args[..])).collect();
+        let got = emulated::run(folder.path(), &objects, &all);
+        let judged = jobs
+            .iter()
+            .zip(got)
+            .map(|(job, got)| (job.seed, got.and_then(|got| compared(&got, &job.want, &job.case.rules))));
+        wrong.extend(judged.filter_map(|(seed, result)| result.err().map(|why| (seed, why))));
+        return wrong;
+    }
     let library = Library::open(folder.path(), &objects, target).expect("a linker");
     for job in jobs {
         // Who looks for a crash finds the module here.
         let last = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("family-{family}.hlo"));
         std::fs::write(last, format!("// seed {}, {}\n{}", job.seed, target.cpu, job.case.hlo)).expect("a folder");
-        if let Err(why) = judged(&job, &library) {
+        let what = format!("{family}, seed {}, {}", job.seed, target.cpu);
+        if let Err(why) = judged(&job, &library, &what) {
             wrong.push((job.seed, why));
         }
     }
@@ -147,13 +169,13 @@ fn foreign(lowered: tfaot::lower::Lowered, case: &Case, args: &[Tensor], want: &
     }
 }
 
-/// Calls a model alone and with executors, whose bits must be the same.
-fn judged(job: &Job, library: &Library) -> Result<(), String> {
-    let skew = (job.seed % 3) as usize;
-    let alone = library.call(&job.program, &job.args, Caller::Alone, skew)?;
+/// Calls a model alone, its arrays ending at forbidden pages, and with executors, its arrays beginning behind such pages: the
+/// bits must be the same.
+fn judged(job: &Job, library: &Library, what: &str) -> Result<(), String> {
+    let alone = library.call(&job.program, &job.args, Caller::Alone, Edge::End, what)?;
     compared(&alone, &job.want, &job.case.rules)?;
     let other = if job.seed.is_multiple_of(4) { Caller::Threads } else { Caller::Backwards };
-    let shared = library.call(&job.program, &job.args, other, 0)?;
+    let shared = library.call(&job.program, &job.args, other, Edge::Begin, what)?;
     for (i, (a, b)) in alone.iter().zip(&shared).enumerate() {
         if a.bytes != b.bytes {
             return Err(format!("result {i} has other bits with an executor ({other:?})"));

@@ -1,9 +1,12 @@
 //! Every family of kernels in machine code against the interpreter, on random modules whose shapes lie around the edges:
 //! nothing, one, the width of vectors and tiles and one beside it, primes, large beside small. Each module is compiled for one
-//! of the instruction sets that this machine runs, called alone and with executors of three threads (whose bits must be the
-//! same), with arguments that are not aligned as vectors are; every eighth also becomes loops for AArch64, run plainly.
+//! of the instruction sets that this machine runs, or for AArch64 under an emulator, and called alone and with executors of
+//! three threads (whose bits must be the same). Every array lies between pages that may not be touched: in the first call it
+//! ends at such a page, aligned as its elements alone, in the second one it begins behind one. Every eighth module also becomes
+//! loops for AArch64, run plainly.
 //!
-//! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module; a module that goes wrong is made small.
+//! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module, `TFAOT_CPU=x86-64-v4` (or v2, v3, `neoverse-v1`)
+//! one processor; a module that goes wrong is made small. A touched page ends the process with the seed and the array.
 //! With `TFAOT_MODULES=DIR` the modules are written there instead, for `tools/compare_builds`.
 mod attention;
 mod check;
@@ -11,8 +14,10 @@ mod check;
 mod common;
 mod control;
 mod convolutions;
+mod emulated;
 mod folds;
 mod halves;
+mod narrowing;
 mod native;
 mod order;
 mod places;
@@ -45,4 +50,5 @@ families! {
     sequences: sequences;
     squeeze: squeeze;
     halves: halves;
+    narrowing: narrowed_points narrowed_rows narrowed_sums narrowed_products;
 }

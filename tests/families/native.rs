@@ -5,6 +5,7 @@ use std::path::Path;
 use tfaot::kernel::Program;
 use tfaot::target::Target;
 use tfaot::tensor::Tensor;
+use tfaot::util::guarded::{self, Edge, Guarded};
 
 type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
 
@@ -37,81 +38,66 @@ impl Library {
     pub fn open(folder: &Path, objects: &[std::path::PathBuf], target: &Target) -> Result<Library, String> {
         let output = folder.join("families.so");
         tfaot::package::shared::link(objects, &output, "families.so", target).map_err(|e| e.to_string())?;
+        guarded::report_faults("");
         // SAFETY: the library is our own output and has no initialisers.
         unsafe { libloading::Library::new(&output) }.map(Library).map_err(|e| e.to_string())
     }
 
-    /// Calls the model of `program`; `skew` moves arguments and results off the alignment of vectors, as callers may.
+    /// Calls the model of `program`, whose arguments, results and workspace lie between pages that may not be touched; a fault
+    /// ends the process and names `what` and the array.
     ///
-    /// Errors: a code that the model returned, bytes written outside of results and workspace.
-    pub fn call(&self, program: &Program, args: &[Tensor], caller: Caller, skew: usize) -> Result<Vec<Tensor>, String> {
+    /// Errors: a code that the model returned, bytes written beside results and workspace where alignment leaves some.
+    pub fn call(
+        &self,
+        program: &Program,
+        args: &[Tensor],
+        caller: Caller,
+        edge: Edge,
+        what: &str,
+    ) -> Result<Vec<Tensor>, String> {
         let symbol = format!("{}_run", program.name);
         // SAFETY: every object defines this function with this type.
         let run: libloading::Symbol<Run> = unsafe { self.0.get(symbol.as_bytes()) }.map_err(|e| e.to_string())?;
-        let mut inputs: Vec<Memory> = args.iter().map(|t| Memory::new(t.bytes.len(), skew * t.dtype.bytes())).collect();
-        for (memory, t) in inputs.iter_mut().zip(args) {
-            memory.inside().copy_from_slice(&t.bytes);
+        let make = |name: String, bytes: usize, align: usize| {
+            let made = Guarded::new(bytes, align, edge, format!("{name} of {what} ({edge:?}, {caller:?})"));
+            made.map_err(|e| e.to_string()).map(|mut memory| {
+                memory.fill(UNTOUCHED);
+                memory
+            })
+        };
+        let mut inputs = Vec::new();
+        for (i, t) in args.iter().enumerate() {
+            let mut memory = make(format!("argument {i}"), t.bytes.len(), t.dtype.bytes())?;
+            memory.copy_from(&t.bytes);
+            memory.read_only().map_err(|e| e.to_string())?;
+            inputs.push(memory);
         }
-        let mut outputs: Vec<Memory> =
-            program.results.iter().map(|r| Memory::new(r.bytes() as usize, skew * r.dtype.bytes())).collect();
-        let mut workspace = Memory::new(program.workspace_bytes as usize, 0);
-        let arg_pointers: Vec<*const u8> = inputs.iter_mut().map(|m| m.inside().as_ptr()).collect();
-        let result_pointers: Vec<*mut u8> = outputs.iter_mut().map(|m| m.inside().as_mut_ptr()).collect();
+        let outputs = program.results.iter().enumerate();
+        let outputs = outputs.map(|(i, r)| make(format!("result {i}"), r.bytes() as usize, r.dtype.bytes()));
+        let outputs = outputs.collect::<Result<Vec<_>, String>>()?;
+        let workspace = make("the workspace".to_string(), program.workspace_bytes as usize, 64)?;
+        let arg_pointers: Vec<*const u8> = inputs.iter().map(|m| m.as_ptr().cast_const()).collect();
+        let result_pointers: Vec<*mut u8> = outputs.iter().map(Guarded::as_ptr).collect();
         let parallel_for = if caller == Caller::Threads { on_threads } else { backwards };
         let executor = Executor { this: std::ptr::null_mut(), num_threads: 3, parallel_for };
         let executor = if caller == Caller::Alone { std::ptr::null() } else { std::ptr::from_ref(&executor) };
         // SAFETY: the pointers are to as much memory as the program says, which lives until the call is over.
         let code = unsafe {
-            run(
-                arg_pointers.as_ptr().cast(),
-                result_pointers.as_ptr().cast(),
-                workspace.inside().as_mut_ptr().cast(),
-                executor,
-            )
+            run(arg_pointers.as_ptr().cast(), result_pointers.as_ptr().cast(), workspace.as_ptr().cast(), executor)
         };
         if code != 0 {
             return Err(format!("the compiled code returned {code}"));
         }
-        for (memory, t) in inputs.iter_mut().zip(args) {
-            if memory.inside() != &t.bytes[..] {
-                return Err("an argument was changed".to_string());
-            }
+        if !outputs.iter().chain([&workspace]).all(|memory| memory.is_whole(UNTOUCHED)) {
+            return Err("bytes outside of results and workspace were written".to_string());
         }
-        let whole = inputs.iter().chain(&outputs).chain([&workspace]).all(Memory::is_whole);
-        if !whole {
-            return Err("bytes outside of arguments, results and workspace were written".to_string());
-        }
-        let pairs = program.results.iter().zip(&mut outputs);
-        Ok(pairs.map(|(r, m)| Tensor::new(r.dtype, r.dims.clone(), m.inside().to_vec())).collect())
+        let pairs = program.results.iter().zip(&outputs);
+        Ok(pairs.map(|(r, m)| Tensor::new(r.dtype, r.dims.clone(), m.bytes().to_vec())).collect())
     }
 }
 
-/// Memory of one array, aligned as vectors are and then moved by some bytes, between stretches that nobody may write.
-struct Memory {
-    all: Vec<u8>,
-    from: usize,
-    bytes: usize,
-}
-
-/// The bytes before and behind.
-const GUARD: usize = 192;
-/// What guards hold, and memory before it is written: a NaN in every float type.
+/// What memory holds before it is written, and beside arrays: a NaN in every float type.
 const UNTOUCHED: u8 = 0xff;
-
-impl Memory {
-    fn new(bytes: usize, moved: usize) -> Memory {
-        let all = vec![UNTOUCHED; bytes + 2 * GUARD + 64 + moved];
-        let from = GUARD + all[GUARD..].as_ptr().align_offset(64) + moved;
-        Memory { all, from, bytes }
-    }
-    fn inside(&mut self) -> &mut [u8] {
-        &mut self.all[self.from..self.from + self.bytes]
-    }
-    fn is_whole(&self) -> bool {
-        let untouched = |part: &[u8]| part.iter().all(|&b| b == UNTOUCHED);
-        untouched(&self.all[..self.from]) && untouched(&self.all[self.from + self.bytes..])
-    }
-}
 
 /// `0..n` in three uneven parts.
 fn parts(n: i64) -> Vec<(i64, i64)> {
