@@ -307,3 +307,15 @@ fn what_a_layer_of_one_row_reads_is_asked_for_by_the_product_before_it() {
         text.lines().filter_map(|l| l.trim().strip_prefix("prefetch ")?.split('[').next()).collect();
     assert_eq!(asked.len(), 2, "its own panels and those of the layer: {text}");
 }
+
+#[test]
+fn a_kernel_is_called_after_its_heaviest_instruction() {
+    let p = program(
+        "x = f32[1,16,16,8] parameter(0)\n w = f32[1,1,8,24] constant({...})\n zero = f32[] constant(0)\n\
+         zeros = f32[1,16,16,24] broadcast(zero), dimensions={}\n\
+         c = f32[1,16,16,24] convolution(x, w), window={size=1x1}, dim_labels=b01f_01io->b01f, metadata={op_type=\"Conv2D\" op_name=\"stem/Conv2D\"}\n\
+         ROOT r = f32[1,16,16,24] maximum(c, zeros), metadata={op_type=\"Relu\" op_name=\"stem/Relu\"}\n",
+    );
+    let labels: Vec<&str> = p.kernels.values().map(|k| k.label.as_str()).collect();
+    assert_eq!(labels, ["convolution stem/Conv2D"], "{}", tfaot::kernel::print(&p));
+}

@@ -3,6 +3,7 @@ mod ahead;
 mod choices;
 mod fuse;
 mod halves;
+mod heaviest;
 mod in_place;
 mod joined;
 mod late;
@@ -504,16 +505,17 @@ impl<'a> Scheduler<'a> {
     /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
     fn name_insts(&mut self, scope: &Scope<'a>, id: InstId, first: usize) {
         let (mut open, mut seen) = (vec![id], HashSet::new());
-        let mut names = Vec::new();
+        let mut insts = Vec::new();
         while let Some(id) = open.pop() {
             if seen.insert(id) {
                 let inst = &scope.comp[id];
-                names.push(inst.name.clone());
+                insts.push(id);
                 open.extend(inst.operands.iter().copied().filter(|&o| scope.plan.fate[o] != Fate::Materialised));
             }
         }
         for kernel in self.program.kernels.values_mut().skip(first) {
-            kernel.insts = names.clone();
+            kernel.insts = insts.iter().map(|&id| scope.comp[id].name.clone()).collect();
+            heaviest::name(kernel, scope, id, &insts);
         }
     }
 

@@ -50,6 +50,7 @@ use crate::diag::Result;
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::heaviest::label;
 use crate::schedule::layout::Layout;
 use crate::tensor::DType;
 use std::ops::Range;
@@ -124,16 +125,6 @@ impl<'a> Scheduler<'a> {
             | Op::Gather(_) => self.pointwise(scope, id, out, steps),
             _ => Err(refuse(comp, id, " yet")),
         }
-    }
-}
-
-/// What people read in profiles and kernel text.
-fn label(comp: &Computation, id: InstId) -> String {
-    let inst = &comp[id];
-    if inst.metadata.op_name.is_empty() {
-        inst.name.clone()
-    } else {
-        format!("{} {}", inst.op.name(), inst.metadata.op_name)
     }
 }
 

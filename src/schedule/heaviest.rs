@@ -1,0 +1,66 @@
+//! What a kernel is called: the name of the instruction in it that is the most work, which is what people look for in a
+//! profile. A convolution is called so though its kernel ends in the activation behind it.
+use super::Scope;
+use crate::hlo::{ArrayShape, Computation, InstId, Op};
+use crate::kernel::Kernel;
+
+/// Operations of a function such as `exp`, beside one of an addition.
+const LONG: u64 = 20;
+
+/// The heaviest of `insts`, the first one where several are; `None` where none works.
+fn heaviest(comp: &Computation, insts: &[InstId]) -> Option<InstId> {
+    let mut found: Option<(u64, InstId)> = None;
+    for &id in insts {
+        let work = work(comp, id);
+        if work > found.map_or(0, |(most, _)| most) {
+            found = Some((work, id));
+        }
+    }
+    found.map(|(_, id)| id)
+}
+
+/// About how many operations an instruction is. What moves data is none.
+fn work(comp: &Computation, id: InstId) -> u64 {
+    let inst = &comp[id];
+    let array = |id: InstId| comp[id].shape.as_array();
+    let size = |id: InstId| array(id).map_or(0, ArrayShape::elements);
+    let extent = |a: Option<&ArrayShape>, axis: usize| a.and_then(|a| a.dims.get(axis).copied()).unwrap_or(1);
+    match &inst.op {
+        Op::Dot(dims) => {
+            let left = inst.operands.first().and_then(|&o| array(o));
+            let terms = dims.lhs_contracting.iter().map(|&axis| extent(left, axis));
+            terms.fold(2 * size(id), u64::saturating_mul)
+        }
+        Op::Convolution(dims) => {
+            let kernel = inst.operands.get(1).and_then(|&o| array(o));
+            let features = extent(kernel, dims.kernel_output_feature).max(1);
+            (2 * size(id)).saturating_mul(kernel.map_or(0, ArrayShape::elements) / features)
+        }
+        Op::ReduceWindow { window, .. } => window.iter().map(|d| d.size).fold(size(id), u64::saturating_mul),
+        Op::Reduce { .. } => inst.operands.first().map_or(0, |&o| size(o)),
+        Op::Elementwise(op) => size(id).saturating_mul(if op.is_long() { LONG } else { 1 }),
+        _ => 0,
+    }
+}
+
+/// What people read in profiles and kernel text of an instruction.
+pub fn label(comp: &Computation, id: InstId) -> String {
+    let inst = &comp[id];
+    if inst.metadata.op_name.is_empty() {
+        inst.name.clone()
+    } else {
+        format!("{} {}", inst.op.name(), inst.metadata.op_name)
+    }
+}
+
+/// Calls a kernel that ends in `root` after the heaviest of `insts`, which are computed in it.
+pub fn name(kernel: &mut Kernel, scope: &Scope, root: InstId, insts: &[InstId]) {
+    let Some(heavy) = heaviest(scope.comp, insts).filter(|&id| id != root) else { return };
+    // What the passes made has no name that the user knows.
+    if scope.comp[heavy].metadata.op_name.is_empty() && !scope.comp[root].metadata.op_name.is_empty() {
+        return;
+    }
+    if let Some(what) = kernel.label.strip_suffix(&label(scope.comp, root)) {
+        kernel.label = format!("{what}{}", label(scope.comp, heavy));
+    }
+}
