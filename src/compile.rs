@@ -81,6 +81,7 @@ fn optimise(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) 
 
 /// All passes; a dump sees the module before them and after each that changed it.
 fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
+    module.for_one_device()?;
     let Some(dump) = dump else {
         optimize::run(module)?;
         return optimize::expand(module);

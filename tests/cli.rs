@@ -190,6 +190,35 @@ fn hlo_goes_through_messages_and_stablehlo() {
 }
 
 #[test]
+fn modules_for_several_devices_are_refused() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("m.hlo").display().to_string();
+    let run = |text: &str, status: i32| {
+        std::fs::write(&file, text).expect("is written");
+        let said: Vec<String> = ["run", "eval"].iter().map(|verb| exits(status, &["hlo", verb, &file])).collect();
+        assert!(status == 0 || said.iter().all(|s| s.contains("error[TFA0205]")), "{text}: {said:?}");
+    };
+    let sum = "\nsum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT s = f32[] add(a, b) }\n";
+    let reduce = |groups: &str| {
+        format!(
+            "{sum}ENTRY e {{ x = f32[4] parameter(0)\n ROOT r = f32[4] all-reduce(x), replica_groups={groups}, to_apply=sum }}"
+        )
+    };
+    run(&format!("HloModule m, replica_count=2\n{}", reduce("{{0,1}}")), 1);
+    run(&format!("HloModule m, num_partitions=2\n{}", reduce("{}")), 1);
+    run("HloModule m, replica_count=4\nENTRY e { ROOT r = u32[] replica-id() }", 1);
+    run("HloModule m, num_partitions=4\nENTRY e { ROOT r = u32[] partition-id() }", 1);
+    let body =
+        "func.func @main() -> tensor<ui32> { %0 = stablehlo.replica_id : tensor<ui32> return %0 : tensor<ui32> }";
+    run(&format!("module @m attributes {{mhlo.num_replicas = 2 : i32}} {{ {body} }}"), 1);
+    // One device alone is all of its group.
+    run(&format!("HloModule m, replica_count=1, num_partitions=1\n{}", reduce("{{0}}")), 0);
+    run(&format!("HloModule m\n{}", reduce("{}")), 0);
+    run("HloModule m\nENTRY e { ROOT r = u32[] replica-id() }", 0);
+    run(&format!("module @m attributes {{mhlo.num_replicas = 1 : i32}} {{ {body} }}"), 0);
+}
+
+#[test]
 fn xla_flags_dump_under_the_names_of_xla() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let (out, dumps) = (scratch.path().join("out"), scratch.path().join("dumps"));

@@ -51,6 +51,7 @@ codes! {
     HloInvalid 202 "hlo-invalid" "The HLO module breaks a rule of the verifier." "The message has the instruction and the rule.";
     HloUnsupported 203 "hlo-unsupported" "The HLO opcode is read and verified, but can't be run or compiled." "tfaot hlo eval handles more than tfaot hlo run.";
     StepLimit 204 "step-limit" "The loops of a module take more steps than the interpreter was allowed." "The loop may have no end; --max-steps allows more.";
+    SeveralDevices 205 "several-devices" "The HLO module is for several replicas or partitions, and can't be run or compiled." "Each device would run one program and wait for what the others send; write the module for one device.";
     NoLinker 301 "no-linker" "A shared library is needed and no linker was found." "Install lld or a C compiler.";
     UnknownTarget 302 "unknown-target" "LLVM does not know the target, the processor or the feature." "tfaot targets lists them.";
     NameClash 303 "name-clash" "Two names become the same C identifier." "Give names in --config.";

@@ -17,6 +17,7 @@ pub use builder::Builder;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};
 
+use crate::diag::{Code, Error, Result};
 use crate::util::id_vec::IdVec;
 
 crate::ids! {
@@ -82,6 +83,31 @@ impl Module {
     /// The entry computation.
     pub fn entry(&self) -> &Computation {
         &self.comps[self.entry]
+    }
+    /// How many replicas the header asks for, and how many partitions of each; 1 where nothing is written.
+    pub fn devices(&self) -> [u64; 2] {
+        ["replica_count", "num_partitions"].map(|name| {
+            let text = self.extra.iter().find(|(n, _)| n == name);
+            text.and_then(|(_, v)| v.trim().parse().ok()).unwrap_or(1)
+        })
+    }
+    /// Refuses what needs several devices: here, one runs a module, and what others would send never comes.
+    ///
+    /// Groups of devices say nothing: where the header has one replica and one partition, XLA takes the device alone too,
+    /// whatever others a collective names. Errors: `Code::SeveralDevices`.
+    pub fn for_one_device(&self) -> Result<()> {
+        let [replicas, partitions] = self.devices();
+        if replicas <= 1 && partitions <= 1 {
+            return Ok(());
+        }
+        let count = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+        let message = format!(
+            "module `{}` is for {} with {} each, and one device runs a module here",
+            self.name,
+            count(replicas, "replica"),
+            count(partitions, "partition")
+        );
+        Err(Error::user(Code::SeveralDevices, message))
     }
     /// The computations that the entry reaches, callees before callers.
     pub fn reachable(&self) -> Vec<CompId> {

@@ -37,6 +37,7 @@ pub const MAX_STEPS: u64 = 50_000_000;
 
 /// The same where loops may run `max_steps` instructions.
 pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
+    module.for_one_device()?;
     let machine = machine::Machine::new(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)

@@ -2,7 +2,7 @@
 //!
 //! What a message says, [`decode`] judges no more than [`super::text::parse`] judges a text: [`super::verify`] does. Instructions
 //! are named uniquely in the whole module, as XLA wants it. Attributes of the header that belong to a compilation and not to its
-//! module (`replica_count`, `num_partitions`, ...) have no place in a message. A layout that nobody wrote is not written, but for
+//! module (`replica_count`, `num_partitions`, ...) have no place in a message; their counts are read where it assigns devices. A layout that nobody wrote is not written, but for
 //! constants and the program's shape, where XLA insists on one.
 mod carried;
 mod dims;

@@ -58,6 +58,13 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
         };
         put("buffer_donor", format!("{{ {} }}", all.entries.iter().map(one).collect::<Vec<_>>().join(", ")));
     }
+    if let Some(devices) = p.device_assignment.as_ref() {
+        for (name, count) in [("replica_count", devices.replica_count), ("num_partitions", devices.computation_count)] {
+            if count > 1 {
+                put(name, count.to_string());
+            }
+        }
+    }
     if let Some(all) = p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()) {
         put("frontend_attributes", carried::frontend_text(all));
     }

@@ -18,7 +18,8 @@ pub(super) fn module(functions: &Functions) -> Result<Module> {
         None => return Err(Error::user(Code::HloSyntax, "there is no function")),
     };
     let name = if functions.name.is_empty() { entry } else { &functions.name };
-    let module = Module { name: name.to_string(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+    let extra = functions.header.clone();
+    let module = Module { name: name.to_string(), comps: IdVec::new(), entry: CompId(0), extra };
     let mut c = Converter { module, done: HashMap::new() };
     for name in functions.order(entry)? {
         let id = c.function(name, &functions.all[name])?;

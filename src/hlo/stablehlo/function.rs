@@ -1,6 +1,7 @@
 //! A module's functions.
 use indexmap::IndexMap;
 
+use super::attribute::Attr;
 use super::operation::{Operation, Region};
 use super::reader::Reader;
 use crate::diag::{Code, Result};
@@ -9,6 +10,8 @@ use crate::diag::{Code, Result};
 pub(super) struct Functions {
     /// Its name; empty where it has none.
     pub name: String,
+    /// How many replicas and partitions it is for, by HLO's names, where that is not one.
+    pub header: Vec<(String, String)>,
     /// Functions with a body, in the order of the text.
     pub all: IndexMap<String, Region>,
 }
@@ -16,7 +19,7 @@ pub(super) struct Functions {
 /// Reads a module, or functions without one around them.
 pub(super) fn parse(text: &str) -> Result<Functions> {
     let mut r = Reader::new(text);
-    let mut out = Functions { name: String::new(), all: IndexMap::new() };
+    let mut out = Functions { name: String::new(), header: Vec::new(), all: IndexMap::new() };
     let mut open = 0;
     while !r.at_end() {
         if r.eat_word("module") {
@@ -25,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Functions> {
             }
             if r.eat_word("attributes") {
                 r.expect("{")?;
-                r.dictionary("}")?;
+                out.header.extend(r.dictionary("}")?.into_iter().filter_map(device_count));
             }
             r.expect("{")?;
             open += 1;
@@ -46,6 +49,19 @@ pub(super) fn parse(text: &str) -> Result<Functions> {
         (0, false) => Ok(out),
         (0, true) => Err(r.error("there is no function with a body")),
         _ => Err(r.error("a module is not closed")),
+    }
+}
+
+/// The attribute of a module that says how many devices run it.
+fn device_count((name, value): (String, Attr)) -> Option<(String, String)> {
+    let own = match name.as_str() {
+        "mhlo.num_replicas" => "replica_count",
+        "mhlo.num_partitions" => "num_partitions",
+        _ => return None,
+    };
+    match value {
+        Attr::Int(n) if n > 1 => Some((own.to_string(), n.to_string())),
+        _ => None,
     }
 }
 
@@ -101,7 +117,7 @@ pub(super) fn callee(op: &Operation) -> Option<&str> {
         _ => return None,
     };
     match op.attr(names) {
-        Some(super::attribute::Attr::Symbol(name)) => Some(name),
+        Some(Attr::Symbol(name)) => Some(name),
         _ => None,
     }
 }

@@ -7,11 +7,6 @@ fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
     f.attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
 }
 
-fn number(module: &Module, name: &str) -> u64 {
-    let text = module.extra.iter().find(|(n, _)| n == name);
-    text.and_then(|(_, v)| v.parse().ok()).unwrap_or(1)
-}
-
 /// `{{0,1},{2,3}}` as lists; `None` for other forms.
 fn groups(text: &str) -> Option<Vec<Vec<i64>>> {
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
@@ -126,12 +121,12 @@ fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String
     let Some(groups) = groups(text) else { return Ok(iota_group_size(text)) };
     let channel = attr(f, "channel_id").is_some();
     let global = attr(f, "use_global_device_ids") == Some("true");
-    let factor = if channel && !global { number(module, "num_partitions") } else { 1 };
+    let factor = if channel && !global { module.devices()[1] } else { 1 };
     let Some(first) = groups.first() else {
         let whole = matches!(f.opcode.as_str(), "all-to-all") && attr(f, "dimensions").is_none();
         return match () {
             () if channel && global => Err("global device ids need replica groups that are written".to_string()),
-            () if whole => Ok(Some(number(module, "replica_count"))),
+            () if whole => Ok(Some(module.devices()[0])),
             () => Ok(None),
         };
     };
