@@ -190,6 +190,35 @@ fn hlo_goes_through_messages_and_stablehlo() {
 }
 
 #[test]
+fn results_are_printed_with_all_their_digits() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("m.hlo").display().to_string();
+    let text = "HloModule m
+ENTRY e {
+  a = s64[2] constant({9007199254740993, -9223372036854775807})
+  b = u64[1] constant({18446744073709551615})
+  c = pred[2] constant({true, false})
+  d = c64[1] constant({(1, -2)})
+  e = c128[1] constant({(0.1, 3)})
+  f = f32[2] constant({0.1, -0})
+  g = bf16[1] constant({2.5})
+  ROOT t = (s64[2], u64[1], pred[2], c64[1], c128[1], f32[2], bf16[1]) tuple(a, b, c, d, e, f, g)
+}";
+    std::fs::write(&file, text).expect("is written");
+    let want = "0: s64[2] [9007199254740993, -9223372036854775807]
+1: u64[1] [18446744073709551615]
+2: pred[2] [true, false]
+3: c64[1] [(1.0, -2.0)]
+4: c128[1] [(0.1, 3.0)]
+5: f32[2] [0.1, -0.0]
+6: bf16[1] [2.5]
+";
+    for verb in ["run", "eval"] {
+        assert_eq!(succeed(&["hlo", verb, &file]), want, "{verb}");
+    }
+}
+
+#[test]
 fn modules_for_several_devices_are_refused() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let file = scratch.path().join("m.hlo").display().to_string();

@@ -1,5 +1,6 @@
 //! The noun `tensor`: element types, and dense row-major arrays whose bytes may be slices of a mapped file.
 mod dtype;
+mod text;
 mod view;
 
 pub use dtype::{DTYPES, DType, DTypeClass};
@@ -140,8 +141,8 @@ impl Tensor {
 impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{:?}", self.dtype, self.dims)?;
-        let shown: Vec<_> = (0..self.len().min(8)).map(|i| self.get_f64(i).unwrap_or(f64::NAN)).collect();
-        write!(f, " {shown:?}{}", if self.len() > 8 { "…" } else { "" })
+        let shown: Vec<String> = (0..self.len().min(8)).map(|i| self.element_text(i)).collect();
+        write!(f, " [{}]{}", shown.join(", "), if self.len() > 8 { "…" } else { "" })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::lower::Lowered;
 use crate::target::{MathType, Precision, Target, WeightType};
-use crate::tensor::{DType, Tensor, TensorInfo};
+use crate::tensor::{DTypeClass, Tensor, TensorInfo};
 use serde_json::{Value, json};
 
 /// How much an element may depart.
@@ -66,10 +66,31 @@ impl Comparison {
 struct Worst {
     /// Its number, row-major.
     index: usize,
-    got: f64,
-    want: f64,
+    got: Element,
+    want: Element,
     /// How often the allowed difference it departs; above 1 is a mismatch.
     excess: f64,
+}
+
+/// An element to be told.
+struct Element {
+    /// With all its digits.
+    text: String,
+    /// The same as a number, two for a complex one; what JSON can't write is null.
+    json: Value,
+}
+
+impl Element {
+    fn of(t: &Tensor, i: usize) -> Element {
+        let part = |i: usize| json!(t.parts().get_f64(i));
+        let json = match (t.dtype.class(), t.get_i64(i)) {
+            (DTypeClass::Unsigned, Some(v)) => json!(v as u64),
+            (_, Some(v)) => json!(v),
+            (DTypeClass::Complex, None) => json!([part(2 * i), part(2 * i + 1)]),
+            (_, None) => json!(t.get_f64(i)),
+        };
+        Element { text: t.element_text(i), json }
+    }
 }
 
 /// Compares, prints a line a comparison, and blames the worst output.
@@ -141,7 +162,7 @@ fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor],
 
 /// How far `got` is from `want`; elements that are no finite numbers are left to [`worst`].
 fn error(got: &Tensor, want: &Tensor) -> Departure {
-    let (got, want) = (parts(got), parts(want));
+    let (got, want) = (got.parts(), want.parts());
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
     let finite = |i: &usize| number(&got, *i).is_finite() && number(&want, *i).is_finite();
     let (mut largest, mut most, mut squares, mut count) = (0.0f64, 0.0f64, 0.0, 0.0);
@@ -159,32 +180,31 @@ fn error(got: &Tensor, want: &Tensor) -> Departure {
 
 /// The element that departs most from the bound `rtol * |want| + atol * max |want|`; integers must be equal.
 fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
-    let (got, want) = (parts(got), parts(want));
+    let (whole_got, whole_want) = (got, want);
+    let (got, want) = (got.parts(), want.parts());
     let inexact = want.dtype.is_float();
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
     let largest = (0..want.len()).map(|i| number(&want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let mut found: Option<Worst> = None;
+    let mut found: Option<(usize, f64)> = None;
     for index in 0..want.len() {
         let (g, w) = (number(&got, index), number(&want, index));
-        let same = g == w || (g.is_nan() && w.is_nan());
+        // Integers of 64 bits are more than doubles can tell apart.
+        let same =
+            if inexact { g == w || (g.is_nan() && w.is_nan()) } else { got.get_i64(index) == want.get_i64(index) };
         let bound = if inexact { allowed.rtol * w.abs() + allowed.atol * largest } else { 0.0 };
         let excess = match (same, (g - w).abs() / bound) {
             (true, _) => 0.0,
             (false, ratio) if ratio.is_nan() => f64::INFINITY,
             (false, ratio) => ratio,
         };
-        if found.as_ref().is_none_or(|f| excess > f.excess) {
-            found = Some(Worst { index, got: g, want: w, excess });
+        if found.is_none_or(|(_, most)| excess > most) {
+            found = Some((index, excess));
         }
     }
-    found
-}
-
-/// A complex array as twice as many floats.
-fn parts(t: &Tensor) -> Tensor {
-    let real: DType = t.dtype.real_part();
-    let count = (t.bytes.len() / real.bytes()) as u64;
-    Tensor::new(real, vec![count], t.bytes.clone())
+    found.map(|(part, excess)| {
+        let index = part * whole_want.len() / want.len();
+        Worst { index, got: Element::of(whole_got, index), want: Element::of(whole_want, index), excess }
+    })
 }
 
 fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs) -> Result<Verdict> {
@@ -216,7 +236,7 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
     let Some((c, w)) = bad.and_then(|c| Some((c, c.worst.as_ref()?))) else { return Ok(Verdict::Yes) };
     let message = format!(
         "output `{}` departs most: element {} is {}, and {} by the {}",
-        c.output, w.index, w.got, w.want, c.with
+        c.output, w.index, w.got.text, w.want.text, c.with
     );
     let mut diagnostic = Diagnostic::new(Code::Mismatch, message).note(format!("{:.3} times the bound", w.excess));
     if let Some(blamed) = blamed {
@@ -234,7 +254,8 @@ fn excess(c: &Comparison) -> f64 {
 }
 
 fn as_json(c: &Comparison, departs: bool) -> Value {
-    let worst = c.worst.as_ref().map(|w| json!({"index": w.index, "got": w.got, "want": w.want, "excess": w.excess}));
+    let worst =
+        c.worst.as_ref().map(|w| json!({"index": w.index, "got": w.got.json, "want": w.want.json, "excess": w.excess}));
     let error = |e: &Departure| json!({"largest": e.largest, "rms": e.rms});
     json!({
         "output": c.output,
