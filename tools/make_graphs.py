@@ -157,9 +157,59 @@ def functions(x):
             tf.math.squared_difference(v, x), tf.minimum(v, 1.0), tf.asinh(v), tf.math.log_sigmoid(v))
 
 
+def ranges(count):
+    """Seeded ranges of fake quantisation: lows, highs, bits, whether they are narrow."""
+    rng = np.random.default_rng(7)
+    low = -np.abs(rng.standard_normal(count)) * rng.choice([0.1, 1, 10], count)
+    high = np.abs(rng.standard_normal(count)) * rng.choice([0.1, 1, 10], count)
+    low[3], high[5] = 0, 0
+    bits = [2 + i % 15 for i in range(count)]
+    return low.astype(f32), high.astype(f32), bits, [i % 3 == 0 for i in range(count)]
+
+
+def borders(count, columns):
+    """A row a range: the borders that zero is nudged to, their neighbours, and places halfway between two steps."""
+    rng = np.random.default_rng(8)
+    rows = []
+    for low, high, bits, narrow in zip(*ranges(count)):
+        first, last = f32(narrow), f32(2 ** bits - 1)
+        step = (high - low) / (last - first)
+        zero = np.clip(np.floor(first - low / step + f32(0.5)), first, last)
+        ends = np.array([first - zero, last - zero], f32) * step
+        # Not beside zero: TensorFlow's threads take the smallest numbers for zero.
+        beside = [np.nextafter(e, f32(to)) if e else e for e in ends for to in (-1e9, 1e9)]
+        halves = (rng.integers(0, 2 ** bits, columns - 8) + 0.5 - zero) * step
+        rows.append(np.concatenate([ends, beside, [low, high], halves]))
+    return np.array(rows, f32)
+
+
+@graph(("borders", f32, (30, 40)), ("x", f32, (20, 30)))
+def fake_quant(near, x):
+    """Fake quantisation by attributes, by fed ranges and by channels, of 2 to 16 bits, and its gradients: bit for bit."""
+    raw, out = tf.raw_ops, []
+    lows, highs, bits, narrow = ranges(30)
+    for i in range(30):
+        kind = {"num_bits": bits[i], "narrow_range": narrow[i]}
+        row, ends = near[i], {"min": tf.constant(lows[i]), "max": tf.constant(highs[i])}
+        fixed = {"min": float(lows[i]), "max": float(highs[i])}
+        out += [raw.FakeQuantWithMinMaxVars(inputs=row, **ends, **kind),
+                raw.FakeQuantWithMinMaxArgs(inputs=row, **fixed, **kind),
+                raw.FakeQuantWithMinMaxArgsGradient(gradients=tf.ones_like(row) * -2.0, inputs=row, **fixed, **kind),
+                raw.FakeQuantWithMinMaxVarsGradient(gradients=tf.ones_like(row), inputs=row, **ends, **kind)]
+    for bits in (3, 8, 13):
+        kind = {"min": lows, "max": highs, "num_bits": bits, "narrow_range": bits == 8}
+        out += [raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, **kind),
+                raw.FakeQuantWithMinMaxVarsPerChannel(inputs=tf.transpose(near), **kind),
+                raw.FakeQuantWithMinMaxVarsPerChannelGradient(
+                    gradients=tf.ones_like(x), inputs=x, **kind)]
+    return out
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, a scalar 5."""
     rng = np.random.default_rng(seed)
+    if name == "borders":
+        return borders(*shape)
     if dtype == f32:
         return rng.standard_normal(shape).astype(f32)
     low, high = {"ids": (0, 20), "mask": (0, 2)}.get(name, (-20, 20))

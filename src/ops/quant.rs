@@ -40,6 +40,10 @@ struct Nudged {
     low: InstId,
     high: InstId,
     step: InstId,
+    /// Steps in a unit: by a division of its own, which is not always 1 / `step`.
+    inverse: InstId,
+    /// How many steps zero is above `low`.
+    zero: InstId,
     /// False where the range is empty at zero and the result is zero.
     real: InstId,
 }
@@ -66,15 +70,26 @@ fn nudged(cx: &mut LowerCtx, [low, high]: [InstId; 2]) -> Result<Nudged> {
     let b = &mut *cx.b;
     let (first_step, last_step) = (b.full_like(low, first), b.full_like(low, last));
     let (width, steps) = (b.sub(high, low), b.full_like(low, last - first));
-    let step = b.div(width, steps);
+    let (step, inverse) = (b.div(width, steps), b.div(steps, width));
     let offset = b.div(low, step);
     let zero_point = b.sub(first_step, offset);
     let rounded = b.unary(ScalarOp::RoundNearestAfz, zero_point);
     let zero_point = b.elementwise(ScalarOp::Clamp, &[first_step, rounded, last_step]);
     let (down, up) = (b.sub(first_step, zero_point), b.sub(last_step, zero_point));
-    let zero = b.full_like(low, 0.0);
-    let (a, c) = (b.compare(Direction::Ne, low, zero), b.compare(Direction::Ne, high, zero));
-    Ok(Nudged { low: b.mul(down, step), high: b.mul(up, step), step, real: b.binary(ScalarOp::Or, a, c) })
+    let nothing = b.full_like(low, 0.0);
+    let (a, c) = (b.compare(Direction::Ne, low, nothing), b.compare(Direction::Ne, high, nothing));
+    let (low, high) = (b.mul(down, step), b.mul(up, step));
+    let below = b.unary(ScalarOp::Negate, low);
+    let below = b.mul(below, inverse);
+    let zero = nearest(b, below);
+    Ok(Nudged { low, high, step, inverse, zero, real: b.binary(ScalarOp::Or, a, c) })
+}
+
+/// The whole number that is nearest, the upper one of two.
+fn nearest(b: &mut Builder, x: InstId) -> InstId {
+    let half = b.full_like(x, 0.5);
+    let raised = b.add(x, half);
+    b.unary(ScalarOp::Floor, raised)
 }
 
 /// A value of the range over an array of these sizes, along its last dimension.
@@ -82,24 +97,26 @@ fn widen(b: &mut Builder, x: InstId, dims: &[u64]) -> InstId {
     b.broadcast_to(x, dims)
 }
 
+/// The steps from zero to the nearest one, times the step: the same operations in the same order as TensorFlow's kernels, whose
+/// results are some unit in the last place from those of any other order.
 fn quantize(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let limits = bounds(cx, range, 1)?;
+    // TensorFlow's kernel of one fed range divides, the others multiply.
+    let divides = range == Range::Inputs && cx.b.rank(limits[0]) == 0;
     let n = nudged(cx, limits)?;
     let b = &mut *cx.b;
-    let one = b.full_like(n.step, 1.0);
-    let inverse = b.div(one, n.step);
-    let [low, high, step, inverse, real] = [n.low, n.high, n.step, inverse, n.real].map(|v| widen(b, v, &dims));
-    let inside = b.elementwise(ScalarOp::Clamp, &[low, x, high]);
+    let wide = [n.low, n.high, n.step, n.inverse, n.zero, n.real].map(|v| widen(b, v, &dims));
+    let [low, high, step, inverse, zero, real] = wide;
+    let inside = b.binary(ScalarOp::Minimum, x, high);
+    let inside = b.binary(ScalarOp::Maximum, inside, low);
     let shifted = b.sub(inside, low);
-    let scaled = b.mul(shifted, inverse);
-    let half = b.full_like(scaled, 0.5);
-    let raised = b.add(scaled, half);
-    let whole = b.unary(ScalarOp::Floor, raised);
+    let scaled = if divides { b.div(shifted, step) } else { b.mul(shifted, inverse) };
+    let from_zero = b.sub(scaled, zero);
+    let whole = nearest(b, from_zero);
     let y = b.mul(whole, step);
-    let y = b.add(y, low);
-    let zero = b.full_like(y, 0.0);
-    let y = b.select(real, y, zero);
+    let nothing = b.full_like(y, 0.0);
+    let y = b.select(real, y, nothing);
     cx.one(y)
 }
 
@@ -111,24 +128,30 @@ fn gradient(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
     let n = nudged(cx, limits)?;
     let b = &mut *cx.b;
     let [low, high, real] = [n.low, n.high, n.real].map(|v| widen(b, v, &dims));
-    let (below, above) = (b.compare(Direction::Lt, x, low), b.compare(Direction::Gt, x, high));
+    let (above_low, below_high) = (b.compare(Direction::Ge, x, low), b.compare(Direction::Le, x, high));
+    let inside = b.binary(ScalarOp::And, above_low, below_high);
     let empty = b.unary(ScalarOp::Not, real);
-    let not_empty = real;
-    let outside = b.binary(ScalarOp::Or, below, above);
-    let outside = b.binary(ScalarOp::And, outside, not_empty);
-    let zero = b.full_like(g, 0.0);
-    let inner = b.select(outside, zero, g);
+    let passed = b.binary(ScalarOp::Or, inside, empty);
+    let inner = masked(b, g, passed);
     if range == Range::Attributes {
         return cx.one(inner);
     }
     let axes: Vec<usize> = (0..dims.len() - usize::from(per_channel && !dims.is_empty())).collect();
-    let mut total = |where_: InstId| {
-        let part = b.select(where_, g, zero);
-        let part = b.select(empty, zero, part);
+    let mut total = |outside: Direction, border: InstId| {
+        let beyond = b.compare(outside, x, border);
+        let part = masked(b, g, beyond);
+        let zero = b.full_like(g, 0.0);
+        let part = b.select(real, part, zero);
         sum(b, part, &axes)
     };
-    let (for_min, for_max) = (total(below), total(above));
+    let (for_min, for_max) = (total(Direction::Lt, low), total(Direction::Gt, high));
     Ok([inner, for_min, for_max].map(Value::Array).to_vec())
+}
+
+/// `x` times 1 or 0, as TensorFlow's kernels write it: what is infinite becomes NaN where it is left out.
+fn masked(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
+    let mask = b.convert(mask, b.dtype(x));
+    b.mul(x, mask)
 }
 
 fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
