@@ -205,11 +205,22 @@ def fake_quant(near, x):
     return out
 
 
+@graph(("zeros", f32, (5, 40)))
+def order(x):
+    """Top-k, sort and argsort of numbers among which there are many zeros of either sign: bit for bit."""
+    half = tf.cast(x, tf.float16)
+    return ([tf.math.top_k(x, k) for k in (1, 7, 40)], tf.math.top_k(half, 9), tf.math.top_k(tf.cast(x, tf.float64), 40),
+            tf.sort(x), tf.argsort(x), tf.sort(x, direction="DESCENDING"), tf.argsort(x, direction="DESCENDING", stable=True),
+            tf.math.in_top_k([3] * 5, x, 12), tf.math.approx_max_k(x, 6))
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, a scalar 5."""
     rng = np.random.default_rng(seed)
     if name == "borders":
         return borders(*shape)
+    if name == "zeros":
+        return rng.choice(np.array([-1, -0.0, 0, 0.5], f32), shape)
     if dtype == f32:
         return rng.standard_normal(shape).astype(f32)
     low, high = {"ids": (0, 20), "mask": (0, 2)}.get(name, (-20, 20))
