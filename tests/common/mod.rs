@@ -70,6 +70,7 @@ pub fn npz(path: &Path) -> BTreeMap<String, Tensor> {
             (TypeChar::Uint, 2) => DType::U16,
             (TypeChar::Uint, 4) => DType::U32,
             (TypeChar::Uint, 8) => DType::U64,
+            (TypeChar::Float, 2) => DType::F16,
             (TypeChar::Float, 4) => DType::F32,
             (TypeChar::Float, 8) => DType::F64,
             (TypeChar::Complex, 8) => DType::C64,

@@ -65,7 +65,8 @@ fn use_of(op: &Op, operand: usize) -> Use {
         | Op::Reverse(_)
         | Op::Copy
         | Op::Map { .. }
-        | Op::Sort { .. } => Use::Once,
+        | Op::Sort { .. }
+        | Op::TopK { .. } => Use::Once,
         Op::OptimizationBarrier | Op::Concatenate(_) | Op::Reduce { .. } => Use::Once,
         Op::Pad(_) => {
             if operand == 0 {
