@@ -128,6 +128,21 @@ fn refusal(from: &str, to: &str) -> Option<&'static str> {
 }
 
 #[test]
+fn plans_know_no_kernels_of_theirs() {
+    for (path, text) in files(&root().join("src/schedule/plan")) {
+        let code = code(&text);
+        let named = ["schedule::emit", "schedule::search", "super::emit", "kernel::Kernel", "kernel::Stmt"];
+        let wrong: Vec<&str> = named.into_iter().filter(|name| code.contains(name)).collect();
+        assert!(
+            wrong.is_empty(),
+            "{} names {}: a plan is made before there are kernels",
+            path.display(),
+            wrong.join(", ")
+        );
+    }
+}
+
+#[test]
 fn arrows_point_downward() {
     let src = root().join("src");
     let mut wrong = Vec::new();

@@ -1,0 +1,151 @@
+//! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
+use super::element::Elements;
+use super::tile::Part;
+use crate::kernel::{BufId, Index, Kernel, Stmt, TileRows, TileSums, VarId};
+use crate::schedule::plan::axis::Axis;
+use crate::schedule::plan::tile::{Cover, Tile};
+use crate::target::tiles::{COLUMNS, ROWS, TERMS};
+
+/// Tiles beside one another, and one below the other: two by two use each tile that is read twice, and two of each side leave four
+/// of the eight registers to sums.
+const ACROSS: u64 = 2;
+
+/// Fewest rows of a block: of fewer, most of a tile is empty, and the sums still go over the stack.
+const FEWEST_ROWS: u64 = 4;
+
+/// Rounds that are worth it where all of them then have as many terms: new shapes for what is left of the terms, and the sums
+/// to memory and back, take as long by the cycles of Intel's optimization manual.
+const MORE_ROUNDS: u64 = 3;
+
+/// The block for a product, where it has enough rows; `apart` are the steps of the left side along the last two axes of rows.
+pub(super) fn block(cover: Cover, apart: (i64, i64)) -> Option<Tile> {
+    let evenly = |all: u64, most: u64| all.div_ceil(all.div_ceil(most.max(1)));
+    let is_even = apart.0 == cover.width as i64 * apart.1;
+    let (high, wide) = match cover.width {
+        // rows of several lines, each line a tile where they don't follow one another
+        width if width <= ROWS => (evenly(cover.height, if is_even { 2 * ROWS / width } else { 2 }), width),
+        width => (1, evenly(width, 2 * ROWS)),
+    };
+    let vectors = cover.columns.div_ceil(COLUMNS).min(ACROSS);
+    let is_forward = apart.0 >= 0 && apart.1 >= 0;
+    (is_forward && high * wide >= FEWEST_ROWS).then_some(Tile { high, wide, vectors, lanes: COLUMNS })
+}
+
+/// The sums of a block, to `stack`: rows of `columns`.
+pub(super) fn sums(
+    e: &mut Elements,
+    left: BufId,
+    sum: &[Axis],
+    part: &Part,
+    (stack, columns): (BufId, u64),
+) -> Vec<Stmt> {
+    let terms = sum.last().map_or(1, |x| x.extent);
+    let (terms, whole) = (terms, cut(terms));
+    let rounds = terms / whole;
+    let mut body = Vec::new();
+    for (from, rounds, at_once) in [(0, rounds, whole), (rounds * whole, 1, terms % whole)] {
+        if at_once == 0 {
+            continue;
+        }
+        let (loops, a, position) = loops(&mut e.k, sum, (from, rounds, at_once), &part.a);
+        body.push(Stmt::Tiles(TileSums {
+            loops,
+            terms: at_once,
+            left,
+            rows: rows(&part.rows, &a),
+            right: part.packed,
+            first: part.b.add(&position.scale(part.term as i64)),
+            stride: 2 * part.term,
+            across: columns / COLUMNS,
+            to: stack,
+            at: Index::default(),
+            adds: from > 0,
+        }));
+    }
+    body
+}
+
+/// How many terms of so many a round takes.
+fn cut(terms: u64) -> u64 {
+    let fewest = terms.div_ceil(TERMS);
+    let rounds = (fewest..=fewest + MORE_ROUNDS).find(|&rounds| terms.is_multiple_of(2 * rounds));
+    rounds.map_or(TERMS, |rounds| terms / rounds)
+}
+
+/// The loops over the contracted axes, of the last one so many rounds from term `from` on; where a round reads the left side, which
+/// begins at `left`; which term it begins with.
+fn loops(
+    k: &mut Kernel,
+    sum: &[Axis],
+    (from, rounds, at_once): (u64, u64, u64),
+    left: &Index,
+) -> (Vec<VarId>, Index, Index) {
+    let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::default());
+    for (i, axis) in sum.iter().enumerate() {
+        let is_last = i + 1 == sum.len();
+        let v = k.var(if is_last { rounds } else { axis.extent });
+        loops.push(v);
+        let x = if is_last { Index::var(v).scale(at_once as i64).offset(from as i64) } else { Index::var(v) };
+        left = left.add(&x.scale(axis.a));
+        position = position.scale(axis.extent as i64).add(&x);
+    }
+    (loops, left, position)
+}
+
+/// The rows of a block, which begins at `first`, in tiles.
+fn rows(all: &[(i64, Index)], first: &Index) -> Vec<TileRows> {
+    let mut tiles: Vec<(i64, TileRows)> = Vec::new();
+    for &(away, _) in all {
+        if let Some((from, tile)) = tiles.last_mut().filter(|(_, tile)| tile.count < ROWS) {
+            let step = (away - *from) as u64;
+            if tile.count == 1 || step == tile.count * tile.stride {
+                tile.stride = step / tile.count;
+                tile.count += 1;
+                continue;
+            }
+        }
+        tiles.push((away, TileRows { first: first.offset(away), stride: 0, count: 1 }));
+    }
+    tiles.into_iter().map(|(_, tile)| tile).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_are_alike_or_whole() {
+        let all = [(2, 2), (30, 30), (32, 32), (34, 32), (64, 32), (70, 14), (96, 32), (100, 20), (144, 24), (232, 32)];
+        for (terms, at_once) in all {
+            assert_eq!(cut(terms), at_once, "{terms} terms");
+        }
+    }
+
+    #[test]
+    fn a_block_is_two_tiles_high() {
+        let cover = |height, width, columns| Cover { height, width, columns, sum: 64, stride: 0 };
+        let tile = |height, width, columns, apart| {
+            let tile = block(cover(height, width, columns), apart)?;
+            Some((tile.high, tile.wide, tile.vectors))
+        };
+        assert_eq!(tile(1, 3, 64, (0, 1)), None);
+        assert_eq!(tile(1, 33, 64, (0, 1)), Some((1, 17, 2)));
+        assert_eq!(tile(1, 1000, 8, (0, 1)), Some((1, 32, 1)));
+        assert_eq!(tile(7, 7, 64, (7, 1)), Some((4, 7, 2)));
+        assert_eq!(tile(14, 14, 64, (16, 1)), Some((2, 14, 2)));
+    }
+
+    #[test]
+    fn rows_that_lie_evenly_are_a_tile() {
+        let tiles = |all: &[i64]| {
+            let all: Vec<(i64, Index)> = all.iter().map(|&away| (away, Index::default())).collect();
+            let tiles = rows(&all, &Index::constant(5));
+            tiles.iter().map(|t| (t.first.constant, t.stride, t.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(tiles(&[0]), [(5, 0, 1)]);
+        let many: Vec<i64> = (0..28).map(|i| i * 3).collect();
+        assert_eq!(tiles(&many), [(5, 3, 16), (53, 3, 12)]);
+        assert_eq!(tiles(&[0, 4, 8, 20, 24, 28]), [(5, 4, 3), (25, 4, 3)]);
+        assert_eq!(tiles(&[0, 0]), [(5, 0, 2)]);
+    }
+}

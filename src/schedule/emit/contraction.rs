@@ -1,0 +1,622 @@
+//! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
+//! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
+use super::amx;
+use super::element::Elements;
+use super::pairs::Order;
+use super::prefetch_panel::Ahead;
+use super::tile::Part;
+use super::{each, label};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::kernel::index::{linear, reshape};
+use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
+use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::inside::Inside;
+use crate::schedule::plan::stored::Stored;
+use crate::schedule::plan::tile::{self, Cover, Tile, tiles_in_a_row};
+use crate::target::{Choice, LoopOrder, MathType, PairSums, Trial};
+use crate::tensor::{DType, Tensor};
+use std::ops::Range;
+
+/// Where the right side comes from.
+#[derive(Clone, Debug)]
+pub enum Right {
+    /// Known now: packed now.
+    Constant(Tensor),
+    /// Known now, in fewer bits than the products have.
+    Stored(Stored),
+    /// Known now, but for one factor a term in this memory.
+    Scaled(Tensor, BufId),
+    /// Packed at run time.
+    Buffer(BufId),
+}
+
+/// The right side in panels, each `[sum][columns of a panel]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Panels {
+    /// Their memory.
+    pub buf: BufId,
+    /// How far a term is from the next: the columns of a panel, or more where it is read where it lies.
+    pub term: u64,
+    /// How far those of one batch are from those of the next; 0 where all share them.
+    pub batch: u64,
+    /// How far a panel is from the next.
+    pub panel: u64,
+    /// What the sums of each column, `[batch][column]`, are to be multiplied by.
+    pub scales: Option<BufId>,
+}
+
+/// `out[batch, rows, columns] = Σ a·b`.
+#[derive(Clone, Debug)]
+pub struct Contraction {
+    /// The element type of the result.
+    pub dtype: DType,
+    /// The left side.
+    pub left: BufId,
+    /// The right side.
+    pub right: Right,
+    /// First element of the left side.
+    pub a0: i64,
+    /// First element of the right side.
+    pub b0: i64,
+    /// Loops of the result over both sides.
+    pub batch: Vec<Axis>,
+    /// Loops of the result over the left side.
+    pub rows: Vec<Axis>,
+    /// Loops of the result over the right side.
+    pub columns: Vec<Axis>,
+    /// Loops that are summed over.
+    pub sum: Vec<Axis>,
+    /// The first column of the result that this contraction makes (groups).
+    pub first_column: u64,
+    /// Where the sums go as they are, without an epilogue, to `[batch][row][column]`: how far batches are apart.
+    pub sums_apart: Option<u64>,
+    /// What direct sums would take where this is a part of another method.
+    pub direct_flops: Option<u64>,
+    /// Where steps of the first loop of the sum are left out: which, by the second loop of rows.
+    pub inside: Option<Inside>,
+}
+
+/// From the number of a batch, a row and a column to the coordinates of an element of the result.
+pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
+
+/// Half of a second-level cache of a megabyte: what stays there while it is read again and again.
+const NEAR_BYTES: u64 = 512 << 10;
+
+/// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
+/// each of two dozen vectors, its instructions come from farther away than they take.
+const LONG_EPILOGUE: u64 = 48;
+
+/// Fewest lanes of a vector of pairs.
+const FEWEST_PAIRS: u64 = 4;
+
+/// Bands of rows that threads may share, where panels pass them one after another.
+pub(super) const BANDS: u64 = 2;
+
+/// Chunks that a kernel should have, so that threads share it evenly.
+pub(super) const ENOUGH_CHUNKS: u64 = 16;
+
+/// The loops around the tile.
+pub(super) struct Grid {
+    /// Which batch.
+    pub batch: VarId,
+    /// Row axes that the tile does not lie along.
+    pub outer: Vec<VarId>,
+    /// Which tile of rows, the last one smaller where the rows don't come out even.
+    pub tile: VarId,
+    /// Which panel of columns, the last one narrower.
+    pub panel: VarId,
+}
+
+/// A contraction without the loops of its grid.
+pub(super) struct Nest {
+    pub grid: Grid,
+    /// Their order.
+    pub order: LoopOrder,
+    /// Whether threads had better have bands of rows each.
+    in_bands: bool,
+    /// What packs the right side of a batch, if not a kernel of its own.
+    packs: Vec<Stmt>,
+    pub body: Vec<Stmt>,
+}
+
+/// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
+/// of its rows are kept as they are.
+pub(super) struct Strip {
+    /// Which side, and which rows.
+    pub held: Held,
+    /// How far a row in memory is from the next, in elements.
+    pub stride: u64,
+    /// The tile, chosen before.
+    pub tile: Tile,
+    /// What the tuned choices call the product, where they have a say.
+    pub form: Option<String>,
+}
+
+/// What of a contraction lies in memory of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Held {
+    /// Rows of pixels of one panel of columns that are made one after another, the tile along the last axis of rows: which
+    /// of those in memory is being made.
+    Pixels(VarId),
+    /// A block of rows of the result: which tile of the block is being made.
+    Result(VarId),
+    /// A block of rows of the left side: which tile of the block is read.
+    Left(VarId),
+    /// One row of pixels of the left side, the tile along the last axis of rows.
+    Row,
+}
+
+impl Strip {
+    /// The first row of the tile among those in memory.
+    fn first_row(&self) -> Index {
+        match self.held {
+            Held::Pixels(slot) => Index::var(slot),
+            Held::Result(number) | Held::Left(number) => Index::var(number).scale(self.tile.wide as i64),
+            Held::Row => Index::default(),
+        }
+    }
+    /// Where it begins.
+    fn first(&self) -> Index {
+        self.first_row().scale(self.stride as i64)
+    }
+    /// Rows of a block, where pixels of a row are `width`.
+    fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
+        match self.held {
+            Held::Pixels(_) => None,
+            Held::Result(number) | Held::Left(number) => Some(k.vars[number] * self.tile.wide),
+            Held::Row => Some(width),
+        }
+    }
+}
+
+/// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
+pub(super) struct Share {
+    pub at: Index,
+    pub count: u64,
+    guard: Option<(VarId, u64, u64)>,
+    held: Option<(VarId, Index)>,
+}
+
+impl<'a> Emitter<'a> {
+    /// The kernel of `c`, and the one that packs its right side where that is not constant.
+    pub(super) fn contraction(
+        &mut self,
+        scope: &mut Scope<'a>,
+        ids: (InstId, InstId),
+        c: &Contraction,
+        place: Coordinates<'_>,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let is_whole = product(&c.rows) * product(&c.columns) == scope.comp.array(ids.1).elements();
+        if let Some(right) = self.narrow_right(c).filter(|_| is_whole) {
+            return self.narrow(scope, ids, out, steps, |s, scope, out, steps| {
+                s.narrow_sums(scope, ids.1, c, &right, place, out, steps)
+            });
+        }
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let nest = self.nest(scope, &mut e, ids, c, None, place, out, steps)?;
+        let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
+        if nest.in_bands {
+            body = nest.grid.in_bands(&mut e.k, &mut loops, body);
+        }
+        if !nest.packs.is_empty() {
+            let inner = loops.iter().rev().filter(|&&v| v != nest.grid.batch);
+            body = inner.fold(body, |body, &v| vec![each(v, LoopKind::Seq, body)]);
+            body.splice(0..0, nest.packs);
+            loops = vec![nest.grid.batch];
+        }
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// What `c` does inside the loops of its grid, which the caller puts around it: with a `strip` one row of pixels after
+    /// another. What packs the right side, where that is not constant, is launched.
+    #[expect(clippy::too_many_arguments, reason = "what a contraction is, in one place")]
+    pub(super) fn nest(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        ids: (InstId, InstId),
+        c: &Contraction,
+        strip: Option<&Strip>,
+        place: Coordinates<'_>,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<Nest> {
+        // the result is that of the epilogue, whose elements may lie elsewhere
+        let path = scope.fusion.path[ids.1].clone();
+        let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
+        let sum = match c.inside {
+            // the loop whose steps are left out stays apart, around others
+            Some(_) => [&c.sum[..1], &one_axis(merged(&c.sum[1..]))].concat(),
+            None => merged(&c.sum),
+        };
+        let rows = match (strip, c.sums_apart) {
+            (Some(_), _) => c.rows.clone(),
+            _ if c.inside.is_some() => c.rows.clone(),
+            (None, Some(_)) => merged(&c.rows),
+            (None, None) => self.row_axes(scope, ids, c, place, out)?,
+        };
+        let (n, k) = (product(&c.columns), product(&sum));
+        let width = rows.last().map_or(1, |x| x.extent);
+        let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
+        let size = self.program.buffers[c.left].dtype.bytes() as u64;
+        let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * size;
+        let cover = Cover { height, width, columns: n, sum: k, stride };
+        let pairs = self.pairs(c, &sum);
+        let cover = if pairs.is_some() { Cover { sum: k / 2, ..cover } } else { cover };
+        let steps_apart = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows.last().map_or(0, |x| x.a));
+        let has_tiles = pairs.is_some() && self.target.bf16_tiles && strip.is_none() && c.inside.is_none();
+        let block = if has_tiles { amx::block(cover, steps_apart) } else { None };
+        let (form, tile) = match strip {
+            Some(strip) => (strip.form.clone().unwrap_or_default(), strip.tile),
+            None => {
+                let dtype = c.dtype.accumulator();
+                let form = tile::form(self.target, dtype, cover, product(&rows), product(&c.batch));
+                let tile = match (block, c.inside) {
+                    (Some(block), _) => block,
+                    (None, Some(_)) => {
+                        tile::best_of(self.target, tiles_in_a_row(self.target, dtype, cover), dtype, &form)
+                    }
+                    (None, None) => tile::best(self.target, dtype, cover, &form),
+                };
+                (form, tile)
+            }
+        };
+        let lying = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
+            Some(_) if block.is_some() => Order::Tiles,
+            Some(sums) => Order::Terms(sums),
+            None if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
+                Order::Vectors(tile.lanes)
+            }
+            None => Order::Plain,
+        };
+        let panel = tile.vectors * tile.lanes;
+        let batch = e.k.var(product(&c.batch));
+        let panels = n.div_ceil(panel);
+        let turned = if pairs.is_none() { self.turned(c, &sum, panel) } else { None };
+        let lying = turned.map_or(lying, |(_, order)| order);
+        let unpacked = match turned {
+            Some((panels, _)) => Some(panels),
+            None if pairs.is_none() => self.unpacked(c, &sum, &tile),
+            None => None,
+        };
+        let near = match (unpacked, strip, c.sums_apart) {
+            (Some(unpacked), ..) => Some((unpacked, Vec::new())),
+            (None, None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, panels)),
+            (None, Some(_), _) | (None, _, Some(_)) => None,
+        };
+        let (packed, packs) = match near {
+            Some(near) => near,
+            None => (self.pack(c, &sum, (panel, panels, lying), steps)?, Vec::new()),
+        };
+        let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
+        let looped =
+            pixels.is_none() && c.sums_apart.is_none() && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
+        let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
+        let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
+        let grid = Grid {
+            batch,
+            outer: outer.iter().map(|x| e.k.var(x.extent)).collect(),
+            tile: e.k.var(tiled.div_ceil(tall)),
+            panel: e.k.var(n.div_ceil(panel)),
+        };
+        let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
+        let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
+        let order = self.order(c, &tile, at_once, (right, n), &form);
+        let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
+        let tiles = (Ahead::is_worth(right, pass) && packed.term == panel).then(|| grid.rows());
+        if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
+            e.k.streamed = Some(packed.buf);
+        }
+        let mut body = Vec::new();
+        for column in shares(&mut e.k, grid.panel, n, panel) {
+            for row in shares(&mut e.k, grid.tile, tiled, tall) {
+                let at = row.at.scale(tall as i64);
+                let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
+                let part = self.part(&e.k, c, &rows, &grid, at, (high, wide), strip);
+                let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
+                let of_batch = if packed.batch > 0 { n } else { 0 };
+                let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
+                let first = column.at.scale(panel as i64).offset(c.first_column as i64);
+                let ahead = tiles.as_ref().and_then(|tiles| {
+                    let place = tiles.iter().map(|&v| if v == grid.tile { row.at.clone() } else { Index::var(v) });
+                    Ahead::of_panel(&e.k, tiles, place.collect(), b.offset(packed.panel as i64), (k, panel))
+                });
+                let part = Part {
+                    b,
+                    ahead,
+                    packed: packed.buf,
+                    order: lying,
+                    scales: packed.scales.map(|buf| (buf, scale_at)),
+                    term: packed.term,
+                    moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
+                    near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),
+                    column: first,
+                    columns: column.count,
+                    lanes: tile.lanes,
+                    looped,
+                    inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
+                    ..part
+                };
+                let inside = self.tile_body(scope, e, ids, c, &sum, part, place, out)?;
+                body.extend(guarded(&mut e.k, &[&column, &row], inside));
+            }
+        }
+        let Tile { high, wide, vectors, lanes } = tile;
+        if strip.is_none_or(|s| s.form.is_some()) {
+            e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
+        }
+        let all = product(&rows) * product(&c.batch);
+        let terms = match c.inside {
+            Some(inside) => inside.pairs(rows[1].extent, sum[0].extent) * (all / rows[1].extent) * (k / sum[0].extent),
+            None => all * k,
+        };
+        e.k.flops += 2 * n * terms;
+        e.k.direct_flops = c.direct_flops;
+        let moved = product(&rows) * (k + n) * size;
+        let in_bands =
+            packs.is_empty() && (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved);
+        Ok(Nest { grid, order, in_bands, packs, body })
+    }
+
+    /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
+    fn pairs(&self, c: &Contraction, sum: &[Axis]) -> Option<PairSums> {
+        let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
+        let asked = self.target.precision.math == MathType::Bf16
+            && is_bf16(&c.right)
+            && side_by_side
+            && self.program.buffers[c.left].dtype == DType::BF16
+            && c.dtype == DType::F32;
+        self.target.bf16_pairs.filter(|_| asked)
+    }
+
+    /// Operations that make an element of the result of one of the anchor.
+    fn epilogue_work(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        c: &Contraction,
+        place: Coordinates<'_>,
+    ) -> Result<u64> {
+        let mut e = Elements::new(id, String::new());
+        let zero = super::number(&mut e.k, c.dtype, 0.0);
+        e.fixed.insert(anchor, zero);
+        let (row, column) = (e.k.var(product(&c.rows)), e.k.var(product(&c.columns)));
+        let at = place(&e.k, &Index::default(), &Index::var(row), &Index::var(column));
+        let value = self.element(scope, &mut e, id, &at)?;
+        Ok(e.k.work_of(value))
+    }
+
+    /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs
+    /// its axes apart, or each address would take divisions.
+    pub(super) fn row_axes(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        c: &Contraction,
+        place: Coordinates<'_>,
+        out: &Value,
+    ) -> Result<Vec<Axis>> {
+        let apart: Vec<Axis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
+        let rows = merged(&c.rows);
+        if rows.len() == apart.len() {
+            return Ok(one_axis(rows));
+        }
+        let mut e = Elements::new(id, String::new());
+        let at: Vec<VarId> = rows.iter().map(|x| e.k.var(x.extent)).collect();
+        let row = linear(
+            &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
+            &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
+        );
+        let zero = super::number(&mut e.k, c.dtype, 0.0);
+        e.fixed.insert(anchor, zero);
+        let column = Index::var(e.k.var(product(&c.columns).max(1)));
+        let at = place(&e.k, &Index::default(), &row, &column);
+        self.element(scope, &mut e, id, &at)?;
+        let stored = out.layout(&scope.comp.array(id).dims).at(&at);
+        let is_linear = |x: &Index| !x.terms.iter().any(|t| matches!(t.0, Atom::Div(..) | Atom::Rem(..)));
+        let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
+        Ok(if loads && is_linear(&stored) { rows } else { apart })
+    }
+
+    /// Where the tile of `high` by `wide` rows that begins at `at` along its axis lies.
+    pub(super) fn part(
+        &self,
+        k: &Kernel,
+        c: &Contraction,
+        rows: &[Axis],
+        grid: &Grid,
+        at: Index,
+        (high, wide): (u64, u64),
+        strip: Option<&Strip>,
+    ) -> Part {
+        let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
+        let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
+        let mut a = Index::constant(c.a0);
+        for (x, axis) in batch.iter().zip(&c.batch) {
+            a = a.add(&x.scale(axis.a));
+        }
+        let mut coordinates: Vec<Index> = grid.outer.iter().map(|&v| Index::var(v)).collect();
+        coordinates.push(at);
+        coordinates.resize(rows.len(), Index::default());
+        match strip.filter(|s| matches!(s.held, Held::Left(_))) {
+            Some(strip) => a = a.add(&strip.first()),
+            None => {
+                for (x, axis) in coordinates.iter().zip(rows) {
+                    a = a.add(&x.scale(axis.a));
+                }
+            }
+        }
+        let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
+        let row_of = |i: u64, j: u64| {
+            let mut at = coordinates.clone();
+            let last = at.len() - 1;
+            at[last] = at[last].offset(j as i64);
+            if last > 0 {
+                at[last - 1] = at[last - 1].offset(i as i64);
+            }
+            linear(&at, &extents)
+        };
+        let steps = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows[rows.len() - 1].a);
+        let each = (0..high).flat_map(|i| (0..wide).map(move |j| (i, j)));
+        Part {
+            a,
+            rows: each.map(|(i, j)| (i as i64 * steps.0 + j as i64 * steps.1, row_of(i, j))).collect(),
+            batch: Index::var(grid.batch),
+            ..Part::default()
+        }
+    }
+
+    /// Which loop is outside, so that the least is read from far away, unless that was measured.
+    fn order(&self, c: &Contraction, tile: &Tile, rows: u64, (right, n): (u64, u64), form: &str) -> LoopOrder {
+        let tuning = &self.target.tuning;
+        if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
+            return row.order;
+        }
+        let buffer = &self.program.buffers[c.left];
+        // a strided window reads only a part of its buffer
+        let read = product(&c.sum).saturating_mul(rows);
+        let left = buffer.elements.min(read) * buffer.dtype.bytes() as u64;
+        let far = |bytes: u64| if bytes > NEAR_BYTES { 4 } else { 1 };
+        let tiles = rows.div_ceil(tile.high * tile.wide);
+        let panels = n.div_ceil(tile.vectors * tile.lanes);
+        let by_row = tiles * right * far(right) + 4 * left;
+        let by_panel = panels * left * far(left) + 4 * right;
+        match (by_panel < by_row, tuning.trial == Trial::OtherOrder) {
+            (true, false) | (false, true) => LoopOrder::Panels,
+            (false, false) | (true, true) => LoopOrder::Rows,
+        }
+    }
+}
+
+impl Grid {
+    /// The loops from outside inwards.
+    fn loops(&self, order: LoopOrder) -> Vec<VarId> {
+        let rows = self.rows().into_iter();
+        match order {
+            LoopOrder::Panels => [self.batch, self.panel].into_iter().chain(rows).collect(),
+            LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
+        }
+    }
+
+    /// Those over rows.
+    fn rows(&self) -> Vec<VarId> {
+        self.outer.iter().copied().chain([self.tile]).collect()
+    }
+
+    /// The rows in bands, which become the outermost loop of `loops`.
+    fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut rows = self.outer.iter().copied().chain([self.tile]);
+        let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
+        let each_band = k.vars[rows].div_ceil(BANDS);
+        let (band, inner) = (k.var(BANDS), k.var(each_band));
+        for v in loops.iter_mut().filter(|v| **v == rows) {
+            *v = inner;
+        }
+        loops.insert(0, band);
+        let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
+        numbered(k, rows, at, body)
+    }
+}
+
+/// Whether threads should share the rows, each reading all of the right side, rather than the panels: what a thread then
+/// writes it has near when it shares the rows of the next kernel, and what it reads is from the one before.
+fn is_worth_bands(right: u64, moved: u64) -> bool {
+    right < moved
+}
+
+/// Whether the right side is a constant of bf16 without scales.
+fn is_bf16(right: &Right) -> bool {
+    match right {
+        Right::Constant(t) => t.dtype == DType::BF16,
+        Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
+        Right::Scaled(..) | Right::Buffer(_) => false,
+    }
+}
+
+/// `body` where `at < end`.
+pub(super) fn below(k: &mut Kernel, at: Index, end: u64, body: Vec<Stmt>) -> Vec<Stmt> {
+    if at.range(&k.vars).1 < end as i64 {
+        return body;
+    }
+    let cond = k.expr(Expr::Within(at, 0, end as i64));
+    vec![Stmt::If { cond, body }]
+}
+
+/// `body` with the variable `var` as `number`, where that is one of its range.
+pub(super) fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
+    let all = k.vars[var];
+    let value = number.limit(0, all as i64 - 1, &k.vars);
+    below(k, number, all, vec![Stmt::Let { var, value, body }])
+}
+
+/// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
+pub(super) fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
+    let (whole, rest) = (total / most, total % most);
+    let parts = [(0..whole, most), (whole..whole + rest.min(1), rest)];
+    parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| share(k, var, r, count)).collect()
+}
+
+/// The share of a grid loop that is these rounds, with `count` in each.
+pub(super) fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Share {
+    let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
+    let part = n < k.vars[var];
+    let guard = part.then_some((var, rounds.start, rounds.end));
+    let (at, held) = match (part, n) {
+        (_, 1) => (Index::constant(first), None),
+        (false, _) => (Index::var(var), None),
+        (true, _) => {
+            let own = k.var(n);
+            let held = Index::var(var).offset(-first).limit(0, n as i64 - 1, &k.vars);
+            (Index::var(own).offset(first), Some((own, held)))
+        }
+    };
+    Share { at, count, guard, held }
+}
+
+/// `body` where it runs.
+pub(super) fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
+    for share in shares {
+        if let Some((var, value)) = &share.held {
+            body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
+        }
+        if let Some((var, low, high)) = share.guard {
+            let cond = k.expr(Expr::Within(Index::var(var), low as i64, high as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+    }
+    body
+}
+
+/// Makes `body` the body of the kernel inside these loops, of which as many of the outermost as give enough chunks become one.
+pub(super) fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
+    let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
+    let (mut taken, mut chunks) = (0, 1);
+    while taken < loops.len() && chunks < ENOUGH_CHUNKS {
+        chunks *= k.vars[loops[taken]];
+        taken += 1;
+    }
+    for &v in loops[taken..].iter().rev() {
+        body = vec![each(v, LoopKind::Seq, body)];
+    }
+    if taken > 1 {
+        let all = k.var(chunks);
+        let mut stride = 1;
+        for &v in loops[..taken].iter().rev() {
+            let n = k.vars[v] as i64;
+            let value = Index::var(all).div(stride, &k.vars).rem(n, &k.vars);
+            body = vec![Stmt::Let { var: v, value, body }];
+            stride *= n;
+        }
+        k.chunks = Some(all);
+    } else {
+        k.chunks = loops.first().copied();
+    }
+    k.body = body;
+}

@@ -1,0 +1,318 @@
+//! `convolution` as contractions: the operand is padded and dilated into a buffer where it must be; then it is a contraction over
+//! strides, a group and a combination of phases at a time.
+use super::contraction::{Contraction, Coordinates, Right};
+use super::winograd::Plane;
+use super::{label, pieces, pointwise};
+use crate::diag::Result;
+use crate::hlo::attrs::ConvDims;
+use crate::hlo::{InstId, Op};
+use crate::kernel::index::{linear, reshape};
+use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::layout::Layout;
+use crate::schedule::plan::axis::Axis;
+use crate::schedule::plan::convolution::{Convolution, Way};
+use crate::schedule::plan::fuse::Fate;
+use crate::schedule::plan::phases::Phase;
+use crate::schedule::plan::recipe::Direct;
+use crate::schedule::plan::spots::Spot;
+use crate::tensor::DType;
+
+/// What becomes of a convolution that is a contraction.
+type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Scope<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
+
+/// The operand of a convolution: where it is, and how it lies there, from the first window on.
+type Operand = (BufId, Layout);
+
+/// Each phase along one axis with each along the others.
+fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
+    phases.iter().rev().fold(vec![vec![]], |all, along| {
+        all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
+    })
+}
+
+/// `layout` from the first window on, along axes without holes.
+fn from_first_window(mut layout: Layout, d: &ConvDims) -> Layout {
+    for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
+        layout.origin -= w.pad_low * layout.strides[axis];
+    }
+    layout
+}
+
+impl<'a> Emitter<'a> {
+    /// What the plan says of convolution `id`.
+    pub(super) fn convolution(&self, scope: &Scope<'a>, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
+        let comp: &'a crate::hlo::Computation = scope.comp;
+        match (self.plan.convolutions(scope.id).get(&id), &comp[id].op) {
+            (Some(convolution), Op::Convolution(d)) => Ok((convolution, d)),
+            _ => Err(refuse(comp, id, "")),
+        }
+    }
+
+    /// `id` is the convolution `anchor` itself or its epilogue.
+    pub(super) fn direct(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        direct: &Direct,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let (_, d) = self.convolution(scope, anchor)?;
+        let operands = &scope.comp[anchor].operands;
+        let (left, at) = match direct.at_edges {
+            true => self.unpadded(scope, operands[0], d)?,
+            false => self.padded(scope, (id, anchor), operands[0], steps)?,
+        };
+        let group = d.feature_group_count;
+        let right = self.right(scope, operands[1])?;
+        let parts: Vec<(Vec<Phase>, u64)> = together(&direct.phases)
+            .into_iter()
+            .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
+            .collect();
+        let each = |s: &mut Self, scope: &mut Scope<'a>, then: Then<'_, 'a>| -> Result<()> {
+            parts.iter().try_for_each(|(phases, group)| {
+                s.as_contraction(scope, anchor, (left, &at), &right, (phases, *group), then)
+            })
+        };
+        // one alone is asked when it is made
+        let mut is_narrow = parts.len() > 1;
+        if is_narrow {
+            each(self, scope, &mut |s, _, c, _| {
+                is_narrow &= s.narrow_right(c).is_some();
+                Ok(())
+            })?;
+        }
+        if is_narrow {
+            return self.narrow(scope, (id, anchor), out, steps, |s, scope, out, steps| {
+                each(s, scope, &mut |s, scope, c, place| match s.narrow_right(c) {
+                    Some(right) => s.narrow_sums(scope, anchor, c, &right, place, out, steps),
+                    None => Ok(()),
+                })
+            });
+        }
+        each(self, scope, &mut |s, scope, c, place| s.contraction(scope, (id, anchor), c, place, out, steps))
+    }
+
+    /// Hands one phase along each axis in one group on to `then` as a contraction.
+    pub(super) fn as_contraction(
+        &mut self,
+        scope: &mut Scope<'a>,
+        anchor: InstId,
+        (left, input): (BufId, &Layout),
+        right: &Right,
+        (phases, group): (&[Phase], u64),
+        then: Then<'_, 'a>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let (convolution, d) = self.convolution(scope, anchor)?;
+        let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
+        let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
+        let features = kernel.dims[d.kernel_input_feature];
+        let (xs, ks) = (&input.strides, kernel.strides());
+        let mut rows = vec![Axis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }];
+        let mut sum = Vec::new();
+        let mut a0 = input.origin + (group * features) as i64 * xs[d.input_feature];
+        let mut b0 = (group * per_group) as i64 * ks[d.kernel_output_feature] as i64;
+        for (i, (w, p)) in d.window.iter().zip(phases).enumerate() {
+            let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]] as i64);
+            rows.push(Axis { extent: p.count, a: x * w.stride as i64, b: 0 });
+            let step = if w.reversal { -k } else { k };
+            a0 += p.base * x;
+            b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 } + step * p.tap as i64;
+            sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: step * p.step as i64 });
+        }
+        sum.push(Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 });
+        // which row is read comes from both loops together
+        let inside = match convolution.way {
+            Way::Direct { inside: Some(inside) } => {
+                let (inside, first) = inside.lying(xs[d.input_spatial[0]]);
+                (a0, rows[1].a, sum[0].a) = (a0 + first, 0, 0);
+                Some(inside)
+            }
+            _ => None,
+        };
+        let row_dims: Vec<u64> = rows.iter().map(|x| x.extent).collect();
+        let total: u64 = row_dims.iter().product();
+        let rank = result.rank();
+        let place = |k: &Kernel, _: &Index, r: &Index, c: &Index| {
+            let mut at = vec![Index::default(); rank];
+            let row = reshape(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
+            at[d.output_batch] = row[0].clone();
+            for (i, (&axis, p)) in d.output_spatial.iter().zip(phases).enumerate() {
+                at[axis] = row[i + 1].scale(p.step as i64).offset(p.first as i64);
+            }
+            at[d.output_feature] = c.clone();
+            at
+        };
+        let c = Contraction {
+            dtype: result.dtype,
+            left,
+            right: right.clone(),
+            a0,
+            b0,
+            batch: vec![],
+            rows,
+            columns: vec![Axis { extent: per_group, a: 0, b: ks[d.kernel_output_feature] as i64 }],
+            sum,
+            first_column: group * per_group,
+            sums_apart: None,
+            direct_flops: None,
+            inside,
+        };
+        then(self, scope, &c, &place)
+    }
+
+    /// The operand where it lies, and where the first window would begin there.
+    fn unpadded(&mut self, scope: &mut Scope<'a>, operand: InstId, d: &ConvDims) -> Result<Operand> {
+        let value = self.value(scope, operand)?;
+        let layout = from_first_window(value.layout(&scope.comp.array(operand).dims), d);
+        Ok((value.buffer()?, layout))
+    }
+
+    /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
+    /// along axes of several phases, where the operand does.
+    pub(super) fn padded(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        operand: InstId,
+        steps: &mut Vec<Step>,
+    ) -> Result<Operand> {
+        let shape = scope.comp.array(operand).clone();
+        let (convolution, d) = self.convolution(scope, anchor)?;
+        let Some(margins) = &convolution.margins else {
+            let value = self.dilated(scope, id, operand, d, steps)?;
+            return Ok((value.buffer()?, value.layout(&shape.dims)));
+        };
+        let value = self.with_room(scope, id, operand, d, margins, steps)?;
+        let layout = from_first_window(value.layout(&shape.dims), d);
+        Ok((value.buffer()?, layout))
+    }
+
+    /// The operand with its margins, or the parts of a concatenation that has no memory.
+    pub(super) fn planes(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        steps: &mut Vec<Step>,
+    ) -> Result<Vec<Plane>> {
+        let comp = scope.comp;
+        let (_, d) = self.convolution(scope, anchor)?;
+        let whole = comp[anchor].operands[0];
+        let parts = match scope.fusion.fate[whole] {
+            Fate::Materialised => std::slice::from_ref(&whole),
+            Fate::Inlined(_) => &comp[whole].operands,
+        };
+        let mut planes = Vec::new();
+        for &part in parts {
+            let (buf, layout) = self.padded(scope, (id, anchor), part, steps)?;
+            planes.push(Plane { buf, layout, channels: comp.array(part).dims[d.input_feature] });
+        }
+        Ok(planes)
+    }
+
+    /// The operand where it has enough zeros around it, or a copy that has.
+    fn with_room(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        d: &ConvDims,
+        margins: &[(u64, u64)],
+        steps: &mut Vec<Step>,
+    ) -> Result<Value> {
+        let shape = scope.comp.array(operand).clone();
+        let value = self.value(scope, operand)?;
+        let from = value.layout(&shape.dims);
+        let fits = |layout: &Layout| {
+            let mut all = margins.iter().zip(&d.input_spatial);
+            all.all(|(&(low, high), &axis)| low <= layout.low[axis] && high <= layout.high[axis])
+        };
+        if fits(&from) {
+            return Ok(value);
+        }
+        let copy = scope.padded.get(&operand).filter(|copy| fits(&copy.layout(&shape.dims)));
+        if let Some(copy) = copy {
+            return Ok(copy.clone());
+        }
+        let (low, high) = match scope.stages.spots[operand].clone() {
+            Spot::Margin { low, high, .. } => (low, high),
+            Spot::Dense | Spot::Part { .. } => {
+                let (mut low, mut high) = (vec![0; shape.rank()], vec![0; shape.rank()]);
+                for (&margins, &axis) in margins.iter().zip(&d.input_spatial) {
+                    (low[axis], high[axis]) = margins;
+                }
+                (low, high)
+            }
+        };
+        let copy = self.with_margin(&shape, &low, &high, steps)?;
+        self.note_margin(scope, operand, copy.buffer()?);
+        let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
+        let vars: Vec<VarId> = shape.dims.iter().map(|&n| k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let x = k.expr(Expr::Load(value.buffer()?, from.at(&at)));
+        let index = copy.layout(&shape.dims).at(&at);
+        let store = Stmt::Store { buf: copy.buffer()?, index, value: x };
+        pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        if shape.elements() > 0 {
+            self.launch(k, steps);
+        }
+        scope.padded.insert(operand, copy.clone());
+        Ok(copy)
+    }
+
+    /// A copy with base dilation and padding written out.
+    fn dilated(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        d: &ConvDims,
+        steps: &mut Vec<Step>,
+    ) -> Result<Value> {
+        let shape = scope.comp.array(operand).clone();
+        let value = self.value(scope, operand)?;
+        let from = value.layout(&shape.dims);
+        let mut dims = shape.dims.clone();
+        for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+            let spread = (dims[axis].max(1) - 1) * w.lhs_dilate + 1;
+            let size = spread as i64 + w.pad_low + w.pad_high;
+            dims[axis] =
+                u64::try_from(size).map_err(|_| refuse(scope.comp, id, " with padding that removes everything"))?;
+        }
+        let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
+        let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let mut source = at.clone();
+        let mut inside = None;
+        for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+            let span = (shape.dims[axis].max(1) - 1) as i64 * w.lhs_dilate as i64;
+            let moved = at[axis].offset(-w.pad_low);
+            let held = moved.limit(0, span, &k.vars);
+            let mut tests = Vec::new();
+            if held != moved {
+                tests.push(k.expr(Expr::Within(moved, 0, span + 1)));
+            }
+            if w.lhs_dilate > 1 {
+                let rest = held.rem(w.lhs_dilate as i64, &k.vars);
+                tests.push(k.expr(Expr::Within(rest, 0, 1)));
+            }
+            for t in tests {
+                inside = Some(inside.map_or(t, |a| k.op(ScalarOp::And, &[a, t], DType::Pred)));
+            }
+            source[axis] = held.div(w.lhs_dilate as i64, &k.vars);
+        }
+        let mut x = k.expr(Expr::Load(value.buffer()?, from.at(&source)));
+        if let Some(inside) = inside {
+            let zero = pieces::number(&mut k, shape.dtype, 0.0);
+            x = k.op(ScalarOp::Select, &[inside, x, zero], shape.dtype);
+        }
+        let to = self.buffer(shape.dtype, dims.iter().product());
+        let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
+        pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        self.launch(k, steps);
+        Ok(Value { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
+    }
+}

@@ -1,0 +1,507 @@
+//! Convolutions with one channel a group, which makes one or a few: lanes are channels of the result, and a tile of pixels along
+//! the last spatial axis stays in registers. The taps of a row are written out, and an element of the input is loaded once for all of them. Rows of taps are a
+//! loop where the window is large, as LLVM takes the sums of a long stretch one after another and spills what they share.
+//! Elements reach each sum in the order of the taps, so that it is the same whatever the tile.
+//!
+//! Taps on the padding are left out: rows of them by a test, and of the tiles of a row those at its ends have code of their own.
+//! So the operand needs no margin, whose zeros would have to be written in each call, and of a 5x5 window on 7x7 pixels a third
+//! of the taps goes.
+use super::contraction::{Share, chunked, guarded, share};
+use super::element::Elements;
+use super::planes::{Sum, Total};
+use super::{convert, each, label};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::index::linear;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::layout::Layout;
+use crate::schedule::plan::convolution::{MOST_TAPS, Way};
+use crate::schedule::plan::fuse::forward;
+use crate::tensor::DType;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Fewest chunks that threads should find.
+const FEW_CHUNKS: u64 = 8;
+/// Fewest vectors of a group of channels, where threads share those rather than rows: a pixel of fewer is too short a stretch.
+const FEW_VECTORS: u64 = 4;
+
+/// A spatial axis.
+#[derive(Clone, Copy, Debug)]
+struct Side {
+    /// Pixels of the result.
+    extent: u64,
+    /// Taps of the window.
+    size: u64,
+    /// Elements from a window to the next.
+    stride: u64,
+    /// Elements from a tap to the next.
+    dilation: u64,
+    /// Whether the weights are read backwards.
+    reversed: bool,
+    /// How far the next element of the input is.
+    x: i64,
+    /// How far the next weight is.
+    k: i64,
+    /// Where taps on the padding are left out, how much there is before the operand, and the operand's elements.
+    edges: Option<(i64, i64)>,
+}
+
+/// Tiles of a row that read alike.
+pub(super) struct Run {
+    numbers: Range<u64>,
+    pixels: u64,
+    /// What is read, counted from what the first pixel's first tap would read.
+    elements: Range<u64>,
+}
+
+impl Side {
+    /// The axis that is not there.
+    const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, x: 0, k: 0, edges: None };
+
+    /// The elements that a tile reads, counted as its run counts them, and for each the pixels that read it, with the tap.
+    fn uses(&self, run: &Run) -> BTreeMap<u64, Vec<(u64, u64)>> {
+        let mut uses: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+        for pixel in 0..run.pixels {
+            for tap in 0..self.size {
+                let element = pixel * self.stride + tap * self.dilation;
+                if run.elements.contains(&element) {
+                    uses.entry(element).or_default().push((pixel, tap));
+                }
+            }
+        }
+        uses
+    }
+
+    /// The tiles of `pixels` that a row is cut into; the last one may have fewer.
+    fn runs(&self, pixels: u64) -> Vec<Run> {
+        let (plain, count) = (self.plain(pixels), self.extent.div_ceil(pixels));
+        let mut runs: Vec<Run> = Vec::new();
+        let mut number = 0;
+        while number < count {
+            let end = if plain.contains(&number) { plain.end } else { number + 1 };
+            let own = pixels.min(self.extent - number * pixels);
+            let elements = self.elements(number * pixels, own);
+            match runs.last_mut().filter(|r| r.pixels == own && r.elements == elements) {
+                Some(run) => run.numbers.end = end,
+                None => runs.push(Run { numbers: number..end, pixels: own, elements }),
+            }
+            number = end;
+        }
+        runs
+    }
+
+    /// The numbers of the tiles of so many pixels that have all of them and read no padding.
+    fn plain(&self, pixels: u64) -> Range<u64> {
+        let whole = self.extent / pixels;
+        let Some((before, n)) = self.edges else { return 0..whole };
+        let (step, all) = ((pixels * self.stride) as i64, self.reach(pixels) as i64);
+        let first = (before + step - 1).div_euclid(step);
+        let end = ((n + before - all).div_euclid(step) + 1).clamp(0, whole as i64);
+        first.min(end) as u64..end as u64
+    }
+
+    /// Elements from the first to the last that so many pixels read, with those on the padding.
+    fn reach(&self, pixels: u64) -> u64 {
+        (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1
+    }
+
+    /// What `pixels` from the `first` on read, as a run counts it.
+    fn elements(&self, first: u64, pixels: u64) -> Range<u64> {
+        let all = self.reach(pixels);
+        let Some((before, n)) = self.edges else { return 0..all };
+        let from = (first * self.stride) as i64 - before;
+        let within = |x: i64| x.clamp(0, all as i64) as u64;
+        within(-from)..within(n - from)
+    }
+
+    /// Taps of all pixels that are not on the padding.
+    fn taps(&self) -> u64 {
+        let Some((before, n)) = self.edges else { return self.extent * self.size };
+        let step = self.stride as i64;
+        let pixels_before = |element: i64| (element.max(0) + step - 1) / step;
+        let of_tap = |tap: u64| {
+            let first = before - (tap * self.dilation) as i64;
+            (pixels_before(n + first).min(self.extent as i64) - pixels_before(first)).max(0) as u64
+        };
+        (0..self.size).map(of_tap).sum()
+    }
+
+    /// Where the weight of a tap is, from the first.
+    fn weight(&self, tap: &Index) -> Index {
+        let tap = if self.reversed { tap.scale(-1).offset(self.size as i64 - 1) } else { tap.clone() };
+        tap.scale(self.k)
+    }
+}
+
+/// The rows of the first axis that are in memory: of each `rows` that follow one another the last one read takes the place of
+/// the first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ring {
+    /// How many there are.
+    pub rows: u64,
+}
+
+/// The convolution in one place.
+pub(super) struct Depthwise<'d> {
+    d: &'d ConvDims,
+    left: BufId,
+    weights: BufId,
+    /// The type of sums.
+    dtype: DType,
+    /// The types of the operands.
+    types: (DType, DType),
+    /// All axes but the last.
+    outer: Vec<Side>,
+    wide: Side,
+    /// Where only some rows of the first axis are in memory.
+    ring: Option<Ring>,
+    /// Channels that one makes.
+    made: i64,
+    /// Vector registers.
+    registers: u64,
+}
+
+impl Depthwise<'_> {
+    /// The last axis with the taps that are written out.
+    fn written(&self) -> Side {
+        if self.wide.size <= MOST_TAPS { self.wide } else { Side { size: 1, ..self.wide } }
+    }
+
+    /// Taps of the axes that are loops.
+    fn rows(&self) -> u64 {
+        self.outer.iter().map(|s| s.size).product()
+    }
+
+    /// Whether the whole window is written out.
+    fn is_whole(&self) -> bool {
+        self.rows() * self.wide.size <= MOST_TAPS && self.registers >= 32
+    }
+
+    /// Pixels of the tile with the least predicted time: a multiply-add and a load a cycle.
+    pub(super) fn tile(&self) -> u64 {
+        let wide = self.written();
+        let loops = self.rows() * (self.wide.size / wide.size);
+        let cost = |run: &Run| {
+            let uses = wide.uses(run);
+            let terms = uses.values().map(|u| u.len() as u64).sum::<u64>();
+            let loads = uses.len() as u64 + wide.size;
+            (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
+        };
+        let cover = |pixels: u64| wide.runs(pixels).iter().map(cost).sum::<u64>();
+        // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
+        let held = if self.is_whole() { loops * wide.size } else { wide.size };
+        let more = if self.registers >= 32 { 6 } else { 2 };
+        let fits = |pixels: u64| pixels <= 4 || pixels + 2 * held + more <= self.registers;
+        (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
+    }
+
+    /// Floating-point operations of all pixels and channels, without those on the padding and with them.
+    pub(super) fn flops(&self, batch: u64, channels: u64) -> [u64; 2] {
+        let sides = || self.outer.iter().chain([&self.wide]);
+        let taps = sides().map(Side::taps).product::<u64>();
+        [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
+    }
+
+    /// The shares of the loop `number` over tiles of so many pixels.
+    pub(super) fn shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
+        let runs = self.written().runs(pixels).into_iter();
+        runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
+    }
+
+    /// The sums of a tile in the registers `acc`: the first one's window begins at `x`, and its channel's weights at `k`;
+    /// `places` are the pixels' places along all axes but the last.
+    fn sums(
+        &self,
+        e: &mut Elements,
+        run: &Run,
+        (x, k, places): (Index, Index, &[VarId]),
+        (acc, lanes): (RegId, u64),
+    ) -> Vec<Stmt> {
+        let at = |i: u64| Index::constant(i as i64);
+        let zero = super::number(&mut e.k, self.dtype, 0.0);
+        let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
+        let mut looped = self.outer.clone();
+        if self.written().size != self.wide.size {
+            looped.push(self.wide);
+        }
+        let (mut x, mut k, mut loops) = (x, k, Vec::new());
+        for (i, side) in looped.iter().enumerate() {
+            let ring = self.ring.filter(|_| i == 0);
+            let of_axis = Taps::new(&mut e.k, side, places.get(i).copied(), ring);
+            x = x.add(&of_axis.read);
+            k = k.add(&side.weight(&Index::var(of_axis.tap)));
+            loops.push(of_axis);
+        }
+        let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
+        let row = self.row_of_taps(e, run, (&x, &k), (acc, lanes));
+        body.extend(loops.into_iter().rev().fold(row, |inside, of_axis| of_axis.around(kind, inside)));
+        body
+    }
+
+    /// What the taps of one row add to the sums: the first pixel's window begins at `x` there, and its channel's weights at `k`.
+    fn row_of_taps(
+        &self,
+        e: &mut Elements,
+        run: &Run,
+        (x, k): (&Index, &Index),
+        (acc, lanes): (RegId, u64),
+    ) -> Vec<Stmt> {
+        let at = |i: u64| Index::constant(i as i64);
+        let wide = self.written();
+        let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
+        let mut row = Vec::new();
+        let uses = wide.uses(run);
+        let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
+        for tap in taps {
+            let from = if wide.size == self.wide.size { k.add(&wide.weight(&at(tap))) } else { k.clone() };
+            let value = e.k.expr(Expr::Load(self.weights, from));
+            let value = convert(&mut e.k, value, self.types.1, self.dtype);
+            row.push(Stmt::Set { reg: held, at: at(tap), value });
+        }
+        for (element, uses) in uses {
+            let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * wide.x)));
+            let value = convert(&mut e.k, value, self.types.0, self.dtype);
+            row.push(Stmt::Set { reg: term, at: at(0), value });
+            for (pixel, tap) in uses {
+                let (a, b) = (e.k.expr(Expr::Reg(term, at(0))), e.k.expr(Expr::Reg(held, at(tap))));
+                let old = e.k.expr(Expr::Reg(acc, at(pixel)));
+                // Two roundings, as TensorFlow's kernel has them.
+                let product = e.k.op(ScalarOp::Multiply, &[a, b], self.dtype);
+                let value = e.k.op(ScalarOp::Add, &[old, product], self.dtype);
+                row.push(Stmt::Set { reg: acc, at: at(pixel), value });
+            }
+        }
+        row
+    }
+}
+
+/// The loop over the taps along one axis.
+struct Taps {
+    tap: VarId,
+    /// How far what a tap reads is from the first element of the padded operand.
+    read: Index,
+    /// A variable of that, and its value.
+    held: Option<(VarId, Index)>,
+    /// Whether the tap is not on the padding, where some are.
+    inside: Option<ExprId>,
+}
+
+impl Taps {
+    /// Along `side`, for the pixel at `place`, of an operand that is in memory as a whole or in a ring.
+    fn new(k: &mut Kernel, side: &Side, place: Option<VarId>, ring: Option<Ring>) -> Taps {
+        let tap = k.var(side.size);
+        let away = Index::var(tap).scale(side.dilation as i64);
+        // where in the padded operand
+        let place = place.map(|v| Index::var(v).scale(side.stride as i64).add(&away));
+        let edges = place.as_ref().zip(side.edges).filter(|(place, (before, n))| {
+            let element = place.offset(-before);
+            element.limit(0, n - 1, &k.vars) != element
+        });
+        let inside = edges.map(|(place, (before, n))| k.expr(Expr::Within(place.offset(-before), 0, n)));
+        let (read, held) = match (place.as_ref(), ring, edges) {
+            (Some(place), Some(ring), _) => {
+                let slot = k.var(ring.rows);
+                (Index::var(slot), Some((slot, place.rem(ring.rows as i64, &k.vars))))
+            }
+            (Some(place), None, Some((_, (before, n)))) => {
+                let element = k.var(n as u64);
+                (Index::var(element).offset(before), Some((element, place.offset(-before).limit(0, n - 1, &k.vars))))
+            }
+            (Some(place), None, None) => (place.clone(), None),
+            (None, ..) => (away, None),
+        };
+        Taps { tap, read: read.scale(side.x), held, inside }
+    }
+
+    /// `body` for each tap.
+    fn around(self, kind: LoopKind, mut body: Vec<Stmt>) -> Vec<Stmt> {
+        if let Some((var, value)) = self.held {
+            body = vec![Stmt::Let { var, value, body }];
+        }
+        if let Some(cond) = self.inside {
+            body = vec![Stmt::If { cond, body }];
+        }
+        vec![each(self.tap, kind, body)]
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
+    pub(super) fn depthwise(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let result = comp.array(anchor).clone();
+        let (_, d) = self.convolution(scope, anchor)?;
+        let (left, input) = self.padded(scope, (id, anchor), comp[anchor].operands[0], steps)?;
+        let input = &input;
+        let c = self.depthwise_at(scope, anchor, (left, input), None)?;
+        let (wide, tile) = (c.wide, c.tile());
+        let all = result.dims[d.output_feature];
+        let parts = self.width(c.dtype).cut(all);
+        let mut e = Elements::new(id, label(comp, id));
+        let batch = e.k.var(result.dims[d.output_batch]);
+        let outer: Vec<VarId> = c.outer.iter().map(|s| e.k.var(s.extent)).collect();
+        let count = wide.extent.div_ceil(tile);
+        let number = e.k.var(count);
+        let mut loops: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).chain([number]).collect();
+        // where there are few tiles, threads share the channels too
+        let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
+        let blocks = parts.first().map_or(1, |p| p.blocks);
+        let enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
+        // a thread that made some of the channels had better read those
+        let apart = (2..=blocks / FEW_VECTORS).find(enough).filter(|_| self.is_by_channel(left, input, d));
+        let groups = apart.unwrap_or((1..=blocks).find(enough).unwrap_or(blocks));
+        let group = e.k.var(groups);
+        loops.insert(if apart.is_some() { 0 } else { loops.len() }, group);
+        let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
+        let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
+        let sums = self.parts(scope, id, rows.iter().product::<u64>() * count, tile.min(wide.extent));
+        let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
+        let mut body = Vec::new();
+        for (i, part) in parts.iter().enumerate() {
+            for (pixels, run) in c.shares(&mut e.k, number, tile) {
+                let whole = i == 0;
+                let own = if whole { part.blocks / groups } else { part.blocks };
+                let (block, lane) = (e.k.var(own), e.k.var(part.lanes));
+                let mut vector = Index::var(block);
+                if whole {
+                    vector = vector.add(&Index::var(group).scale(own as i64));
+                }
+                let channel = part.at(&vector, lane);
+                let first = pixels.at.scale(tile as i64);
+                let sum = sums.map(|sums| {
+                    let number = row.scale(count as i64).add(&pixels.at);
+                    Sum { buf: sums.buf, at: number.scale(sums.channels as i64).add(&channel), adds: false }
+                });
+                let from = channel.clone();
+                let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
+                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, &run, out)?;
+                let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
+                if !whole && groups > 1 {
+                    let last = groups as i64 - 1;
+                    let cond = e.k.expr(Expr::Within(Index::var(group), last, last + 1));
+                    inside = vec![Stmt::If { cond, body: inside }];
+                }
+                body.extend(inside);
+            }
+        }
+        e.k.add_flops(c.flops(result.dims[d.output_batch], all));
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Whether threads shared the channels of `left` when it was made, rather than its rows.
+    fn is_by_channel(&self, left: BufId, input: &Layout, d: &ConvDims) -> bool {
+        let last = d.input_spatial.last().map_or(0, |&axis| input.strides[axis]);
+        self.shared_at(left).is_some_and(|m| m > 0 && m < last)
+    }
+
+    /// The convolution `anchor` of what lies in `left` as `input` says, or in the `ring` there.
+    pub(super) fn depthwise_at(
+        &mut self,
+        scope: &mut Scope<'a>,
+        anchor: InstId,
+        (left, input): (BufId, &Layout),
+        ring: Option<Ring>,
+    ) -> Result<Depthwise<'a>> {
+        let comp = scope.comp;
+        let (convolution, d) = self.convolution(scope, anchor)?;
+        let weights = comp[anchor].operands[1];
+        let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
+        let operand = comp.array(comp[anchor].operands[0]);
+        let ks = kernel.strides();
+        let inside = matches!(convolution.way, Way::Depthwise { has_margin: false });
+        let side = |i: usize| Side {
+            extent: result.dims[d.output_spatial[i]],
+            size: d.window[i].size,
+            stride: d.window[i].stride,
+            dilation: d.window[i].rhs_dilate,
+            reversed: d.window[i].reversal,
+            x: input.strides[d.input_spatial[i]],
+            k: ks[d.kernel_spatial[i]] as i64,
+            edges: inside.then(|| (d.window[i].pad_low, operand.dims[d.input_spatial[i]] as i64)),
+        };
+        let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
+        let wide = sides.pop().unwrap_or(Side::NONE);
+        let weights = self.value(scope, weights)?.only()?;
+        let types = (self.program.buffers[left].dtype, kernel.dtype);
+        let dtype = result.dtype.accumulator();
+        let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
+        let registers = self.target.vector_registers;
+        Ok(Depthwise { d, left, weights, dtype, types, outer: sides, wide, ring, made, registers })
+    }
+
+    /// One tile: its sums, the epilogue, the stores.
+    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
+    pub(super) fn depthwise_tile(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        c: &Depthwise<'_>,
+        place: &Place<'_>,
+        input: &Layout,
+        run: &Run,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let comp = scope.comp;
+        let (result, d) = (comp.array(anchor), c.d);
+        let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
+        let mut x = Index::var(place.batch).scale(input.strides[d.input_batch]).offset(input.origin);
+        let from = place.from.div(c.made, &e.k.vars);
+        x = x.add(&from.scale(input.strides[d.input_feature]));
+        x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
+        let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
+        let k = place.channel.scale(weight as i64);
+        let mut body = c.sums(e, run, (x, k, place.outer), (acc, place.lanes));
+        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        let mut sum = place.sum.as_ref().map(|sum| Total::of(sum, &mut e.k, place.lanes));
+        for pixel in 0..run.pixels {
+            let outer = place.outer.iter().map(|&v| Index::var(v));
+            let spatial = outer.chain([place.first.offset(pixel as i64)]);
+            let mut at = vec![Index::default(); result.rank()];
+            at[d.output_batch] = Index::var(place.batch);
+            at[d.output_feature] = place.channel.clone();
+            for (&axis, x) in d.output_spatial.iter().zip(spatial) {
+                at[axis] = x;
+            }
+            e.forget();
+            let value = e.k.expr(Expr::Reg(acc, Index::constant(pixel as i64)));
+            let value = convert(&mut e.k, value, c.dtype, result.dtype);
+            e.fixed.insert(anchor, value);
+            let at = forward(&scope.fusion.path[anchor], &at, &e.k.vars);
+            let mut value = self.element(scope, e, id, &at)?;
+            if let Some(sum) = &mut sum {
+                (value, body) = sum.add(&mut e.k, value, body);
+            }
+            body.push(Stmt::Store { buf, index: to.at(&at), value });
+        }
+        body.extend(sum.map(|sum| sum.store(&mut e.k)));
+        Ok(body)
+    }
+}
+
+/// Where a tile lies.
+pub(super) struct Place<'l> {
+    pub batch: VarId,
+    /// Loops over all spatial axes but the last.
+    pub outer: &'l [VarId],
+    /// The first pixel.
+    pub first: Index,
+    pub channel: Index,
+    /// The channel's number among those that are made of what is in memory.
+    pub from: Index,
+    pub lanes: u64,
+    /// Where the sum of the tile's pixels goes, if it is wanted.
+    pub sum: Option<Sum>,
+}

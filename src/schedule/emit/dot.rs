@@ -1,0 +1,106 @@
+//! `dot` as a contraction: strides of both sides, any axes.
+use super::contraction::{Contraction, Right};
+use crate::diag::{Error, Result};
+use crate::hlo::{InstId, Literal, Op};
+use crate::kernel::index::reshape;
+use crate::kernel::{BufId, Index, Kernel, Step};
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::plan::axis::Axis;
+use crate::schedule::plan::stored;
+
+/// A `dot` as a contraction, and the sizes of the axes of its result.
+pub(super) struct Product {
+    pub c: Contraction,
+    batch: Vec<u64>,
+    rows: Vec<u64>,
+    columns: Vec<u64>,
+}
+
+impl Product {
+    /// The coordinates of an element of the result.
+    pub(super) fn place(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
+        let mut at = Vec::new();
+        for (x, dims) in [(b, &self.batch), (r, &self.rows), (c, &self.columns)] {
+            at.extend(reshape(std::slice::from_ref(x), &[dims.iter().product()], dims, &k.vars));
+        }
+        at
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// `id` is the dot itself or its epilogue.
+    pub(super) fn dot(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        anchor: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if scope.comp.array(anchor).elements() == 0 {
+            return Ok(());
+        }
+        let left = self.value(scope, scope.comp[anchor].operands[0])?.only()?;
+        let p = self.product(scope, anchor, left)?;
+        self.contraction(scope, (id, anchor), &p.c, &|k, b, r, c| p.place(k, b, r, c), out, steps)
+    }
+
+    /// The contraction of the dot `id`, whose left side is in `left`.
+    pub(super) fn product(&mut self, scope: &mut Scope<'a>, id: InstId, left: BufId) -> Result<Product> {
+        let comp = scope.comp;
+        let inst = &comp[id];
+        let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
+        let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
+        let (xs, ys) = (x.strides(), y.strides());
+        let pairs = |a: &[usize], b: &[usize]| -> Vec<Axis> {
+            a.iter().zip(b).map(|(&i, &j)| Axis { extent: x.dims[i], a: xs[i] as i64, b: ys[j] as i64 }).collect()
+        };
+        let free = |rank: usize, batch: &[usize], sum: &[usize]| {
+            (0..rank).filter(|i| !batch.contains(i) && !sum.contains(i)).collect::<Vec<_>>()
+        };
+        let batch = pairs(&d.lhs_batch, &d.rhs_batch);
+        let rows: Vec<Axis> = free(x.rank(), &d.lhs_batch, &d.lhs_contracting)
+            .into_iter()
+            .map(|i| Axis { extent: x.dims[i], a: xs[i] as i64, b: 0 })
+            .collect();
+        let columns: Vec<Axis> = free(y.rank(), &d.rhs_batch, &d.rhs_contracting)
+            .into_iter()
+            .map(|i| Axis { extent: y.dims[i], a: 0, b: ys[i] as i64 })
+            .collect();
+        let sizes = |axes: &[Axis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
+        let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
+        let right = self.right(scope, inst.operands[1])?;
+        let c = Contraction {
+            dtype: comp.array(id).dtype,
+            left,
+            right,
+            a0: 0,
+            b0: 0,
+            batch,
+            rows,
+            columns,
+            sum: pairs(&d.lhs_contracting, &d.rhs_contracting),
+            first_column: 0,
+            sums_apart: None,
+            direct_flops: None,
+            inside: None,
+        };
+        Ok(Product { c, batch: dims.0, rows: dims.1, columns: dims.2 })
+    }
+
+    /// The right side: its value where it is constant.
+    pub(super) fn right(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Right> {
+        if let Op::Constant(Literal::Array(t)) = &scope.comp[id].op {
+            return Ok(Right::Constant(t.clone()));
+        }
+        if let Some(stored) = stored::find(scope.comp, id) {
+            return Ok(Right::Stored(stored));
+        }
+        if let Some(scaled) = scope.stages.scaled.get(&id).cloned() {
+            let by = self.value(scope, scaled.by)?.only()?;
+            return Ok(Right::Scaled(scaled.numbers, by));
+        }
+        let value = self.value(scope, id)?;
+        value.leaves.first().map(|&b| Right::Buffer(b)).ok_or_else(|| Error::internal("schedule", "no buffer"))
+    }
+}

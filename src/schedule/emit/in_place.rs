@@ -1,0 +1,158 @@
+//! What may write over an operand: what reads it element for element, and updates, where it is memory of this computation's own
+//! that nothing reads afterwards. A loop that fills a list element by element then copies no list, and a sum with what a layer
+//! skipped, or a product with what squeezes it, moves two arrays and not three. Zeros around stay where they are.
+use super::{Emitter, Scope, Value};
+use crate::hlo::{Computation, InstId, Op};
+use crate::kernel::{BufId, Place};
+use crate::schedule::layout::Layout;
+use crate::schedule::plan::fuse::{Role, demand};
+use crate::schedule::plan::spots::Spot;
+use crate::schedule::plan::states;
+use crate::util::id_vec::Id;
+use std::collections::HashMap;
+
+/// The memory of the state that each next value may be written to.
+pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
+    let Some(parts) = comp.params.first().and_then(|&p| comp[p].shape.as_tuple()) else { return HashMap::new() };
+    let first = |part: usize| parts[..part].iter().map(|p| p.leaves().len()).sum::<usize>();
+    let leaf = |(id, part): (InstId, usize)| Some((id, *state.leaves.get(first(part))?));
+    states::next_values(comp).into_iter().filter_map(leaf).collect()
+}
+
+impl<'a> Emitter<'a> {
+    /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
+    pub(super) fn dies(&self, scope: &Scope<'a>, buf: BufId, id: InstId) -> bool {
+        let now = scope.stages.lifetimes.of(id).0;
+        matches!(self.program.buffers[buf].place, Place::Workspace(_))
+            && !scope.borrowed.contains(&buf)
+            && scope
+                .values
+                .iter()
+                .all(|(v, value)| !value.leaves.contains(&buf) || scope.stages.lifetimes.last_read(*v) <= now)
+    }
+
+    /// The memory of the operands of an update that may become its result.
+    pub(super) fn reused(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
+        let inst = &scope.comp[id];
+        let count = match inst.op {
+            Op::DynamicUpdateSlice => 1,
+            Op::Scatter { .. } => inst.operands.len() / 2,
+            _ => return None,
+        };
+        let mut leaves = Vec::new();
+        for operand in &inst.operands[..count] {
+            let value = scope.values.get(operand).filter(|v| v.layout.is_none())?;
+            let buf = value.leaves.first().copied()?;
+            if leaves.contains(&buf) || !self.dies(scope, buf, id) {
+                return None;
+            }
+            leaves.push(buf);
+        }
+        // What else the update reads must lie elsewhere: it reads while it writes.
+        let others = self.sources(scope, &inst.operands[count..]);
+        (!others.iter().any(|b| leaves.contains(b))).then_some(Value { leaves, layout: None })
+    }
+
+    /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
+    pub(super) fn over_operand(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
+        let comp = scope.comp;
+        let shape = comp[id].shape.as_array()?;
+        let anchor = scope.fusion.anchor[id].map(|a| &comp[a].op);
+        let in_order = matches!(comp[id].op, Op::Elementwise(_))
+            && matches!(anchor, None | Some(Op::Dot(_) | Op::Convolution(_)))
+            && !scope.placed.contains_key(&id)
+            && shape.elements() > 0;
+        if !in_order {
+            return None;
+        }
+        // where elements lie must suit those who read the result: dense, or with margins as wide as they need
+        let suits = |layout: Option<&Layout>| match (&scope.stages.spots[id], layout) {
+            (Spot::Dense | Spot::Margin { made: false, .. }, None) => true,
+            (Spot::Margin { low, high, made: true }, Some(l)) => {
+                let wide = low.iter().zip(&l.low).chain(high.iter().zip(&l.high)).all(|(least, n)| least <= n);
+                wide && *l == Layout::with_margin(&shape.dims, &l.low, &l.high)
+            }
+            (Spot::Dense | Spot::Margin { .. } | Spot::Part { .. }, _) => false,
+        };
+        let layout = |buf: &BufId| {
+            let mut holders = scope.values.values().filter(|v| v.leaves.contains(buf)).map(|v| v.layout.as_ref());
+            let layout = holders.next()?;
+            holders.all(|l| l == layout).then_some(layout)
+        };
+        let free = |buf: &BufId| {
+            let buffer = &self.program.buffers[*buf];
+            let dense = |l: Option<&Layout>| l.is_some() || buffer.elements == shape.elements();
+            buffer.dtype == shape.dtype
+                && layout(buf).is_some_and(|l| dense(l) && suits(l))
+                // the state of a loop is its next value's
+                && !scope.states.values().any(|b| b == buf)
+                && self.dies(scope, *buf, id)
+                && self.reads_in_step(scope, id, *buf)
+        };
+        let buf = self.sources(scope, &comp[id].operands).into_iter().find(free)?;
+        Some(Value { leaves: vec![buf], layout: layout(&buf)?.cloned() })
+    }
+
+    /// The buffers that the instructions `ids` are computed from, through inlined ones.
+    pub(super) fn sources(&self, scope: &Scope<'a>, ids: &[InstId]) -> Vec<BufId> {
+        let mut out = Vec::new();
+        let mut seen = vec![false; scope.comp.insts.len()];
+        let mut open = ids.to_vec();
+        while let Some(id) = open.pop() {
+            if std::mem::replace(&mut seen[id.index()], true) {
+                continue;
+            }
+            match scope.values.get(&id) {
+                Some(value) => out.extend(&value.leaves),
+                None => open.extend(&scope.comp[id].operands),
+            }
+        }
+        out
+    }
+
+    /// The memory of the old value that `id` is the next value of, where it may be written to already.
+    pub(super) fn next_in_place(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
+        let &buf = scope.states.get(&id)?;
+        let free =
+            scope.stages.spots[id] == Spot::Dense && self.dies(scope, buf, id) && self.reads_in_step(scope, id, buf);
+        free.then(|| Value { leaves: vec![buf], layout: None })
+    }
+
+    /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
+    /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
+    pub(super) fn reads_in_step(&self, scope: &Scope<'a>, id: InstId, buf: BufId) -> bool {
+        let comp = scope.comp;
+        let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
+        let rows = scope.fusion.rows[id];
+        let mut seen = vec![false; comp.insts.len()];
+        let mut open = vec![(id, Role::Full)];
+        while let Some((at, role)) = open.pop() {
+            if at != id && scope.values.contains_key(&at) {
+                let reads = scope.values[&at].leaves.contains(&buf);
+                if reads && role != Role::Full {
+                    return false;
+                }
+                continue;
+            }
+            if std::mem::replace(&mut seen[at.index()], true) {
+                continue;
+            }
+            let op = &comp[at].op;
+            let one_by_one =
+                matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
+            for (i, &o) in comp[at].operands.iter().enumerate() {
+                let asked = match rows {
+                    Some(rows) => demand(comp, at, i, role, rows),
+                    None if one_by_one && elements(o) == elements(id) => Role::Full,
+                    None => Role::Free,
+                };
+                if asked != Role::Free {
+                    open.push((o, asked));
+                } else if self.sources(scope, &[o]).contains(&buf) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}

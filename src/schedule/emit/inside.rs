@@ -1,0 +1,33 @@
+//! Which rows of taps of a window read the operand, where those on the padding are left out (`plan/inside.rs`).
+use crate::kernel::{Expr, Index, Kernel};
+use crate::schedule::plan::inside::Inside;
+
+impl Inside {
+    /// The same where rows are so far apart, and how far the first of them is from what the first tap would read.
+    pub(super) fn lying(self, apart: i64) -> (Inside, i64) {
+        (Inside { apart, ..self }, -self.first * apart)
+    }
+
+    /// Where the taps of a row of results begin.
+    pub(super) fn of_row(&self, row: &Index) -> OfRow {
+        OfRow { first: row.scale(self.steps[0]).offset(self.first), inside: *self }
+    }
+}
+
+/// Where the taps of one row of results lie.
+#[derive(Clone, Debug)]
+pub struct OfRow {
+    /// The row that the first one reads.
+    first: Index,
+    inside: Inside,
+}
+
+impl OfRow {
+    /// Whether a tap reads a row of the operand, and how far that is from the first one.
+    pub(super) fn read(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
+        let Inside { steps, rows, apart, .. } = self.inside;
+        let row = self.first.add(&tap.scale(steps[1]));
+        let held = row.limit(0, rows - 1, &k.vars);
+        (Expr::Within(row, 0, rows), held.scale(apart))
+    }
+}

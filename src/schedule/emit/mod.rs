@@ -1,0 +1,324 @@
+//! A plan to kernels, one file a family: it says what is done (`plan/`), and here the loops are written. [`Emitter::kernels`]
+//! is where a recipe becomes kernels.
+mod across;
+mod amx;
+mod block;
+mod chain;
+mod contraction;
+mod control;
+mod convolution;
+mod cut;
+mod depthwise;
+mod dot;
+mod element;
+mod found;
+mod heaviest;
+mod in_place;
+mod inside;
+mod joined;
+mod linalg;
+mod memory;
+pub mod memory_plan;
+mod narrow;
+mod pack;
+mod pairs;
+mod pieces;
+mod planes;
+mod pointwise;
+mod pooled;
+mod positions;
+mod prefetch_panel;
+mod prefetch_weights;
+mod reduce;
+mod rows;
+mod scan;
+mod scatter;
+mod select_and_scatter;
+mod separable;
+mod sequential;
+mod sort;
+mod strip;
+mod sums;
+mod tile;
+mod together;
+mod top_k;
+mod transform;
+mod turned;
+mod value;
+mod weights;
+mod window;
+mod winograd;
+mod winograd1d;
+
+pub use found::Found;
+
+use crate::diag::{Error, Result};
+use crate::hlo::{CompId, Computation, InstId, Module, Op};
+use crate::kernel::{BufId, Buffer, Place, Program, Step};
+use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::recipe::Recipe;
+use crate::schedule::plan::spots::Spot;
+use crate::schedule::plan::{Params, Plan, Stages};
+use crate::schedule::refuse;
+use crate::target::Target;
+use heaviest::label;
+use pieces::{constant, convert, each, number};
+use planes::Parts;
+use std::collections::{HashMap, HashSet};
+use value::Value;
+use weights::Weights;
+
+/// The program of `module` by its plan: the kernels of `empty`, which has names, arguments and results. Results hold other values
+/// before they are made where `in_results`. Also what memory is for what.
+///
+/// Errors: `Code::HloUnsupported` for what no kernel does, `Code::TooLarge`; an internal one where the program does not hold.
+pub fn emit(
+    module: &Module,
+    plan: &Plan<'_>,
+    target: &Target,
+    empty: Program,
+    in_results: bool,
+) -> Result<(Program, Found)> {
+    let mut s = Emitter {
+        module,
+        plan,
+        target,
+        program: empty,
+        weights: Weights::default(),
+        found: Found::default(),
+        depth: 0,
+    };
+    let mut args = Vec::new();
+    for (i, t) in s.program.args.iter().enumerate() {
+        let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
+        let buffer = Buffer { dtype: t.dtype, elements, place: Place::Arg(i) };
+        args.push(Value { leaves: vec![s.program.buffers.push(buffer)], layout: None });
+    }
+    let mut steps = Vec::new();
+    let root = s.computation(module.entry, args, Params::Borrowed, &mut steps)?;
+    s.results(&root, &mut steps)?;
+    s.program.steps = steps;
+    s.program.weights_bytes = s.weights.bytes();
+    s.program.weights = std::mem::take(&mut s.weights).finish();
+    together::gather(&mut s.program);
+    joined::join(&mut s.program);
+    prefetch_weights::ask(&mut s.program);
+    memory_plan::plan(&mut s.program, in_results)?;
+    s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
+    crate::kernel::verify(&s.program)?;
+    Ok((s.program, s.found))
+}
+
+/// What writes the kernels of a module.
+struct Emitter<'a> {
+    module: &'a Module,
+    plan: &'a Plan<'a>,
+    target: &'a Target,
+    program: Program,
+    weights: Weights,
+    found: Found,
+    /// Computations of scalars that call one another.
+    depth: usize,
+}
+
+/// One computation while its kernels are made.
+struct Scope<'a> {
+    id: CompId,
+    comp: &'a Computation,
+    stages: &'a Stages,
+    /// The plan's, but for anchors that have got an array of their own since.
+    fusion: Fusion,
+    values: HashMap<InstId, Value>,
+    /// Concatenations that have memory before their turn comes, because a part is written into it.
+    placed: HashMap<InstId, Value>,
+    /// Copies with margins of values that have none.
+    padded: HashMap<InstId, Value>,
+    /// In the body of a loop: the memory of the state that a next value may be written to.
+    states: HashMap<InstId, BufId>,
+    /// Memory that belongs to the caller.
+    borrowed: HashSet<BufId>,
+    /// The sums that depthwise windows left.
+    parts: HashMap<InstId, Parts>,
+}
+
+impl<'a> Emitter<'a> {
+    /// The steps of a computation. It may write to the memory of its parameters where they are `Params::Owned`.
+    fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params, steps: &mut Vec<Step>) -> Result<Value> {
+        let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
+        let states = match (owner, &params[..]) {
+            (Params::Owned, [state]) => in_place::targets(comp, state),
+            _ => HashMap::new(),
+        };
+        let borrowed = match owner {
+            Params::Owned => HashSet::new(),
+            Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
+        };
+        let mut scope = Scope {
+            id,
+            comp,
+            stages,
+            fusion: stages.fusion.clone(),
+            values: comp.params.iter().copied().zip(params).collect(),
+            placed: HashMap::new(),
+            padded: HashMap::new(),
+            states,
+            borrowed,
+            parts: HashMap::new(),
+        };
+        for &inst in &stages.order {
+            self.instruction(&mut scope, inst, steps)?;
+        }
+        scope.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+    }
+
+    /// Whether `comp` is that of the module, which runs once.
+    fn is_entry(&self, comp: &Computation) -> bool {
+        std::ptr::eq(comp, &self.module.comps[self.module.entry])
+    }
+
+    /// Where a value is.
+    fn value(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Value> {
+        if let Some(v) = scope.values.get(&id) {
+            return Ok(v.clone());
+        }
+        if let Op::Constant(literal) = &scope.comp[id].op {
+            let value = self.literal(literal);
+            scope.values.insert(id, value.clone());
+            return Ok(value);
+        }
+        Err(Error::internal("schedule", format!("{} is read and has no buffer", scope.comp[id].name)))
+    }
+
+    /// Whether an array is in memory, without gaps.
+    fn is_dense(&mut self, scope: &mut Scope<'a>, id: InstId) -> bool {
+        let array = scope.fusion.fate[id] == Fate::Materialised && scope.comp[id].shape.as_array().is_some();
+        array && self.value(scope, id).is_ok_and(|v| v.layout.is_none())
+    }
+
+    /// The steps of an instruction.
+    fn instruction(&mut self, scope: &mut Scope<'a>, id: InstId, steps: &mut Vec<Step>) -> Result<()> {
+        if scope.values.contains_key(&id) || scope.fusion.fate[id] != Fate::Materialised {
+            return Ok(());
+        }
+        let comp = scope.comp;
+        let inst = &comp[id];
+        let value = match &inst.op {
+            Op::Constant(_) if id != comp.root => return Ok(()),
+            _ if scope.stages.stored.contains(&id) => return Ok(()),
+            Op::Constant(literal) => self.literal(literal),
+            Op::Tuple => {
+                let mut leaves = Vec::new();
+                for &o in &inst.operands {
+                    leaves.extend(self.value(scope, o)?.leaves);
+                }
+                Value { leaves, layout: None }
+            }
+            Op::GetTupleElement(index) => {
+                let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
+                let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
+                let count = parts[*index].leaves().len();
+                let whole = self.value(scope, inst.operands[0])?;
+                Value { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
+            }
+            Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => {
+                self.value(scope, inst.operands[0])?
+            }
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
+                let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
+                self.computation(*callee, args, Params::Borrowed, steps)?
+            }
+            Op::While { cond, body } => self.while_loop(scope, id, *cond, *body, steps)?,
+            Op::Conditional(branches) => self.conditional(scope, id, branches, steps)?,
+            Op::AfterAll => Value::default(),
+            Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
+            // The same elements in the same order: another view of the same memory.
+            Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier
+                if scope.stages.spots[id] == Spot::Dense && self.is_dense(scope, inst.operands[0]) =>
+            {
+                self.value(scope, inst.operands[0])?
+            }
+            _ => {
+                let taken = self.reused(scope, id).or_else(|| self.next_in_place(scope, id));
+                let mut margins = Vec::new();
+                let out = match taken.or_else(|| self.over_operand(scope, id)) {
+                    Some(out) => out,
+                    None => self.place(scope, id, &mut margins)?,
+                };
+                let (first, before) = (self.program.kernels.len(), steps.len());
+                self.kernels(scope, id, &out, steps)?;
+                self.name_insts(scope, id, first);
+                // the result needs no memory while its first kernels make something else
+                let at = steps[before..].iter().position(|s| self.touches(s, &out)).unwrap_or(0);
+                steps.splice(before + at..before + at, margins);
+                out
+            }
+        };
+        scope.values.insert(id, value);
+        Ok(())
+    }
+
+    /// Whether a step launches a kernel that touches `value`, or other steps.
+    fn touches(&self, step: &Step, value: &Value) -> bool {
+        match step {
+            Step::Launch(kernel) => self.program.kernels[*kernel].buffers().iter().any(|b| value.leaves.contains(b)),
+            Step::While { .. } | Step::Branch { .. } | Step::Together(_) => true,
+        }
+    }
+
+    /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
+    fn name_insts(&mut self, scope: &Scope<'a>, id: InstId, first: usize) {
+        let (mut open, mut seen) = (vec![id], HashSet::new());
+        let mut insts = Vec::new();
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                let inst = &scope.comp[id];
+                insts.push(id);
+                open.extend(inst.operands.iter().copied().filter(|&o| scope.fusion.fate[o] != Fate::Materialised));
+            }
+        }
+        for kernel in self.program.kernels.values_mut().skip(first) {
+            kernel.insts = insts.iter().map(|&id| scope.comp[id].name.clone()).collect();
+            heaviest::name(kernel, scope, id, &insts);
+        }
+    }
+
+    /// The kernels that fill `out` with root `id`.
+    fn kernels(&mut self, scope: &mut Scope<'a>, id: InstId, out: &Value, steps: &mut Vec<Step>) -> Result<()> {
+        let stages = scope.stages;
+        let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
+        let anchor = scope.fusion.anchor[id].unwrap_or(id);
+        let first = self.program.kernels.len();
+        let mut convolution = anchor;
+        match recipe {
+            Recipe::Nothing => {}
+            Recipe::Pointwise => self.pointwise(scope, id, out, steps)?,
+            Recipe::Concatenate(axis) => self.concatenate(scope, id, *axis, out, steps)?,
+            Recipe::Update => self.dynamic_update_slice(scope, id, out, steps)?,
+            Recipe::Scatter => self.scatter(scope, id, out, steps)?,
+            Recipe::SelectAndScatter => self.select_and_scatter(scope, id, out, steps)?,
+            Recipe::Rows(rows) => self.rows(scope, id, *rows, out, steps)?,
+            Recipe::Reduce => self.reduce(scope, id, anchor, out, steps)?,
+            Recipe::Scan(scan) => self.scan(scope, id, (anchor, *scan), out, steps)?,
+            Recipe::Sort => self.sort(scope, id, out, steps)?,
+            Recipe::TopK => self.top_k(scope, id, out, steps)?,
+            Recipe::Cholesky => self.cholesky(scope, id, out, steps)?,
+            Recipe::TriangularSolve => self.triangular_solve(scope, id, out, steps)?,
+            Recipe::Product => self.dot(scope, id, anchor, out, steps)?,
+            Recipe::Direct(direct) => self.direct(scope, (id, anchor), direct, out, steps)?,
+            Recipe::Depthwise => self.depthwise(scope, (id, anchor), out, steps)?,
+            Recipe::Winograd(setup) => self.winograd(scope, (id, anchor), setup, out, steps)?,
+            Recipe::Winograd1d(setup) => self.winograd_1d(scope, (id, anchor), (setup, None), out, steps)?,
+            Recipe::Chain(chain) => self.chain(scope, (id, anchor), chain, out, steps)?,
+            Recipe::Separable(separable) => self.separable(scope, (id, anchor), separable, out, steps)?,
+            Recipe::Block(block) => self.block(scope, (id, anchor), block, out, steps)?,
+            Recipe::Pooled(pooled, setup) => {
+                convolution = pooled.convolution;
+                self.winograd_1d(scope, (id, convolution), (setup, Some(pooled)), out, steps)?;
+            }
+        }
+        if let Some(convolution) = self.plan.convolutions(scope.id).get(&convolution) {
+            self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&convolution.named));
+        }
+        Ok(())
+    }
+}

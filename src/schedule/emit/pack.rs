@@ -1,0 +1,315 @@
+//! The right side of a contraction in panels, each read strictly forward by the register tile.
+use super::contraction::{Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, shares};
+use super::each;
+use super::pairs::Order;
+use crate::diag::{Error, Result};
+use crate::kernel::index::{linear, reshape};
+use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::Emitter;
+use crate::schedule::plan::axis::{Axis, merged, offset_of, one_axis, product};
+use crate::schedule::plan::stored::Stored;
+use crate::schedule::plan::tile::{NEAREST, Tile};
+use crate::target::LINE;
+use crate::tensor::{DType, Tensor};
+use bytes::Bytes;
+
+/// Most terms that are taken of a vector of columns at once: a line of them.
+const FEW_TERMS: u64 = 16;
+/// What a batch may have on the stack.
+const MOST_BATCH: u64 = 16 << 10;
+
+impl Emitter<'_> {
+    /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
+    /// in `order`.
+    pub(super) fn pack(
+        &mut self,
+        c: &Contraction,
+        sum: &[Axis],
+        (panel, panels, order): (u64, u64, Order),
+        steps: &mut Vec<Step>,
+    ) -> Result<Panels> {
+        let (n, k) = (product(&c.columns), product(sum));
+        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
+        let batch = if own { product(&c.batch) } else { 1 };
+        let dtype = match &c.right {
+            Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
+            Right::Stored(s) => s.numbers.dtype,
+            Right::Buffer(from) => self.program.buffers[*from].dtype,
+        };
+        let made = |buf: BufId, scales: Option<BufId>| Panels {
+            buf,
+            term: panel,
+            batch: if own { panels * k * panel } else { 0 },
+            panel: k * panel,
+            scales,
+        };
+        let total =
+            batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
+        match &c.right {
+            Right::Constant(t) => Ok(made(self.packed(c, sum, t, (batch, panels, panel, order)), None)),
+            Right::Stored(stored) => {
+                let buf = self.packed(c, sum, &stored.numbers, (batch, panels, panel, order));
+                let scales = stored.scales.is_some().then(|| self.scales(c, sum, stored, batch));
+                Ok(made(buf, scales))
+            }
+            Right::Scaled(t, by) => {
+                let from = self.packed(c, sum, t, (batch, panels, panel, Order::Plain));
+                let to = self.buffer(dtype, total);
+                let kernel = scaled((from, *by, to), [batch * panels, k, panel], self.lanes(dtype));
+                self.launch(kernel, steps);
+                Ok(made(to, None))
+            }
+            Right::Buffer(from) => {
+                let to = self.buffer(dtype, total);
+                let lanes = self.lanes(dtype);
+                let source = Source { c, sum, from: *from, own };
+                let few = if is_turned(c) { FEW_TERMS } else { 1 };
+                let dims = [batch, panels, k, panel];
+                let kernel = match !is_turned(c) && n.is_multiple_of(panel) {
+                    true => source.straight(to, dims, lanes),
+                    false => source.by_panel((to, dtype), dims, (n, few), lanes),
+                };
+                self.launch(kernel, steps);
+                Ok(made(to, None))
+            }
+        }
+    }
+
+    /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
+    /// or stays in the first-level cache.
+    pub(super) fn unpacked(&self, c: &Contraction, sum: &[Axis], tile: &Tile) -> Option<Panels> {
+        let Right::Buffer(buf) = c.right else { return None };
+        let (batch, columns) = (one_on_the_right(&c.batch)?, one_on_the_right(&c.columns)?);
+        let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
+        let (term, batch) = (u64::try_from(term).ok()?, u64::try_from(batch.b).ok()?);
+        let dtype = self.program.buffers[buf].dtype;
+        let (size, panel) = (dtype.bytes() as u64, tile.vectors * tile.lanes);
+        let is_once = product(&c.rows) <= tile.wide * tile.high;
+        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= NEAREST;
+        let is_worth = is_once || is_near || term == panel;
+        let is_plain = dtype == c.dtype.accumulator() && c.b0 == 0 && c.sums_apart.is_none();
+        let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;
+        (fits && is_worth).then_some(Panels { buf, term, batch, panel, scales: None })
+    }
+
+    /// The panels of one batch on the stack, and what packs them there, where batches are enough for threads and each has a
+    /// small right side of its own.
+    pub(super) fn pack_near(
+        &mut self,
+        k: &mut Kernel,
+        c: &Contraction,
+        sum: &[Axis],
+        b: VarId,
+        (panel, panels): (u64, u64),
+    ) -> Option<(Panels, Vec<Stmt>)> {
+        let Right::Buffer(from) = c.right else { return None };
+        let (n, terms, batch) = (product(&c.columns), product(sum), product(&c.batch));
+        let dtype = self.program.buffers[from].dtype;
+        let elements = panels.checked_mul(terms)?.checked_mul(panel)?;
+        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
+        if !own || batch < ENOUGH_CHUNKS || elements.checked_mul(dtype.bytes() as u64)? > MOST_BATCH {
+            return None;
+        }
+        let buf = self.on_stack(dtype, elements);
+        let few = if is_turned(c) { FEW_TERMS } else { 1 };
+        let source = Source { c, sum, from, own };
+        let dims = [batch, panels, terms, panel];
+        let lanes = self.lanes(dtype);
+        let ([p, round], body) = source.panels(k, (buf, dtype, &Index::default()), (b, dims), (n, few), lanes);
+        let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
+        Some((Panels { buf, term: panel, batch: 0, panel: terms * panel, scales: None }, body))
+    }
+
+    /// The panels of a constant.
+    fn packed(
+        &mut self,
+        c: &Contraction,
+        sum: &[Axis],
+        t: &Tensor,
+        (batch, panels, panel, order): (u64, u64, u64, Order),
+    ) -> BufId {
+        let (n, k, size) = (product(&c.columns), product(sum), t.dtype.bytes());
+        let total = batch * panels * k * panel;
+        let mut bytes = vec![0u8; total as usize * size];
+        let of = |axes: &[Axis], extent: u64| (0..extent).map(|i| offset_of(axes, i)).collect();
+        let starts: Vec<i64> = (0..batch).map(|b| c.b0 + offset_of(&c.batch, b)).collect();
+        let plan = Numbers { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
+        match size {
+            1 => plan.copy::<1>(&t.bytes, &mut bytes),
+            2 => plan.copy::<2>(&t.bytes, &mut bytes),
+            4 => plan.copy::<4>(&t.bytes, &mut bytes),
+            8 => plan.copy::<8>(&t.bytes, &mut bytes),
+            _ => plan.copy::<16>(&t.bytes, &mut bytes),
+        }
+        let place = Place::Weights(self.weights.add(&Bytes::from(bytes)));
+        self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
+    }
+
+    /// What the sums of each column are to be multiplied by, `[batch][column]`.
+    fn scales(&mut self, c: &Contraction, sum: &[Axis], stored: &Stored, batch: u64) -> BufId {
+        let n = product(&c.columns);
+        let mut values = Vec::with_capacity((batch * n) as usize);
+        for b in 0..batch {
+            for column in 0..n {
+                let at = c.b0 + offset_of(&c.batch, b) + offset_of(&c.columns, column) + offset_of(sum, 0);
+                values.push(stored.scale(at as u64));
+            }
+        }
+        self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values))
+    }
+}
+
+/// `axes` as the right side has them, if they are one there.
+pub(super) fn one_on_the_right(axes: &[Axis]) -> Option<Axis> {
+    let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
+    <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
+}
+
+/// Whether columns lie apart, so that each has a line of terms.
+pub(super) fn is_turned(c: &Contraction) -> bool {
+    c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
+}
+
+/// The kernel that writes panels `from`, of `[panels, terms, columns]`, times one factor a term.
+fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> Kernel {
+    let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
+    let vars: Vec<VarId> = dims.iter().map(|&d| k.var(d)).collect();
+    let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+    let index = linear(&at, &dims);
+    let (weight, factor) = (k.expr(Expr::Load(from, index.clone())), k.expr(Expr::Load(by, at[1].clone())));
+    let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
+    super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
+    k
+}
+
+/// What is packed at run time.
+struct Source<'c> {
+    c: &'c Contraction,
+    /// The summed axes, merged.
+    sum: &'c [Axis],
+    from: BufId,
+    /// Whether each batch has numbers of its own.
+    own: bool,
+}
+
+impl Source<'_> {
+    /// The element of this batch, term and column.
+    fn at(&self, k: &Kernel, batch: (&Index, u64), term: (&Index, u64), column: (&Index, u64)) -> Index {
+        let own_axes: &[Axis] = if self.own { &self.c.batch } else { &[] };
+        let mut source = Index::constant(self.c.b0);
+        for ((x, extent), axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])] {
+            let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
+            for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &k.vars).iter().zip(axes) {
+                source = source.add(&y.scale(axis.b));
+            }
+        }
+        source
+    }
+
+    /// The kernel where columns lie side by side and fill the panels: term after term.
+    fn straight(&self, to: BufId, dims: [u64; 4], lanes: u64) -> Kernel {
+        let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
+        let vars: Vec<VarId> = dims.iter().map(|&d| k.var(d)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let [batch, panels, terms, panel] = dims;
+        let column = at[1].scale(panel as i64).add(&at[3]);
+        let source = self.at(&k, (&at[0], batch), (&at[2], terms), (&column, panels * panel));
+        let value = k.expr(Expr::Load(self.from, source));
+        super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index: linear(&at, &dims), value }], lanes);
+        k
+    }
+
+    /// The kernel for any columns.
+    fn by_panel(&self, to: (BufId, DType), dims: [u64; 4], columns: (u64, u64), lanes: u64) -> Kernel {
+        let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
+        let b = k.var(dims[0]);
+        let first = Index::var(b).scale((dims[1] * dims[2] * dims[3]) as i64);
+        let ([p, round], inside) = self.panels(&mut k, (to.0, to.1, &first), (b, dims), columns, lanes);
+        chunked(&mut k, &[b, p, round], inside);
+        k
+    }
+
+    /// The panels of batch `b` from element `first` on, and the loops around: of as many columns as a vector has at most `most`
+    /// terms are taken before the next columns, so that no line is fetched again where a column's terms share one.
+    fn panels(
+        &self,
+        k: &mut Kernel,
+        (to, dtype, first): (BufId, DType, &Index),
+        (b, [batch, panels, terms, panel]): (VarId, [u64; 4]),
+        (n, most): (u64, u64),
+        lanes: u64,
+    ) -> ([VarId; 2], Vec<Stmt>) {
+        let few = (1..=most).rfind(|f| terms.is_multiple_of(*f)).unwrap_or(1);
+        let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
+        let term = Index::var(round).scale(few as i64).add(&Index::var(i));
+        let row = first.add(&term.scale(panel as i64));
+        let zero = super::number(k, dtype, 0.0);
+        let mut inside = Vec::new();
+        for share in shares(k, p, n, panel) {
+            let first = row.add(&share.at.scale((terms * panel) as i64));
+            let mut body = Vec::new();
+            for (from, to_column) in [(0, share.count), (share.count, panel)] {
+                if from == to_column {
+                    continue;
+                }
+                let j = k.var(to_column - from);
+                let column = Index::var(j).offset(from as i64);
+                let value = if from == 0 {
+                    let column = share.at.scale(panel as i64).add(&column);
+                    let source = self.at(k, (&Index::var(b), batch), (&term, terms), (&column, n));
+                    k.expr(Expr::Load(self.from, source))
+                } else {
+                    zero
+                };
+                let store = Stmt::Store { buf: to, index: first.add(&column), value };
+                for (tile, vector) in super::pointwise::vectors(k, &[store], j, lanes) {
+                    body.push(each(tile, LoopKind::Seq, vec![each(i, LoopKind::Seq, vec![vector])]));
+                }
+            }
+            inside.extend(guarded(k, &[&share], body));
+        }
+        ([p, round], inside)
+    }
+}
+
+/// Where the numbers of panels come from: element `start + term + column` of a constant.
+struct Numbers {
+    starts: Vec<i64>,
+    terms: Vec<i64>,
+    columns: Vec<i64>,
+    panel: u64,
+    panels: u64,
+    order: Order,
+}
+
+impl Numbers {
+    /// Copies numbers of `N` bytes; what fills the last panel up stays as it is.
+    fn copy<const N: usize>(&self, from: &[u8], to: &mut [u8]) {
+        let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
+        let panel_numbers = self.terms.len() * self.panel as usize;
+        for (b, start) in self.starts.iter().enumerate() {
+            for (p, columns) in self.columns.chunks(self.panel as usize).enumerate() {
+                let at = (b * self.panels as usize + p) * panel_numbers;
+                self.panel(*start, columns, from, &mut to[at..at + panel_numbers]);
+            }
+        }
+    }
+
+    fn panel<const N: usize>(&self, start: i64, columns: &[i64], from: &[[u8; N]], to: &mut [[u8; N]]) {
+        let beside = columns.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        if let (Order::Plain, true, Some(first)) = (self.order, beside, columns.first()) {
+            for (term, to) in self.terms.iter().zip(to.chunks_exact_mut(self.panel as usize)) {
+                let at = (start + first + term) as usize;
+                to[..columns.len()].copy_from_slice(&from[at..at + columns.len()]);
+            }
+            return;
+        }
+        for (lane, column) in columns.iter().enumerate() {
+            for (i, term) in self.terms.iter().enumerate() {
+                to[self.order.place(i as u64, lane as u64, self.panel) as usize] =
+                    from[(start + column + term) as usize];
+            }
+        }
+    }
+}

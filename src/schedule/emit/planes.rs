@@ -1,0 +1,232 @@
+//! Sums over planes of pixels, in parts. A depthwise window adds up what it writes itself: each tile of pixels, or each band of a
+//! chain, is a part. Of other planes that threads made in bands of rows the sums of each band are a part, by the thread that has
+//! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
+//! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
+use super::contraction::{BANDS, chunked, numbered};
+use super::cut::{Cut, SIDE_BY_SIDE};
+use super::element::Elements;
+use super::{each, label, number};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope};
+use crate::schedule::plan::fuse::Fate;
+use crate::schedule::plan::planes::Planes;
+use crate::tensor::DType;
+
+/// Kernels that are looked through for the one that made a plane.
+const RECENT: usize = 16;
+
+/// Fewest pixels of a part.
+const FEWEST_PIXELS: u64 = 4;
+/// Most parts that are added up without a loop.
+const FEW_PARTS: u64 = 4;
+
+/// Sums of an array's channels in parts: `[part][channel]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub(super) buf: BufId,
+    pub(super) count: u64,
+    pub(super) channels: u64,
+}
+
+/// Where a tile of pixels leaves the sum of a vector of channels.
+pub(super) struct Sum {
+    pub buf: BufId,
+    /// The element of a channel.
+    pub at: Index,
+    /// Whether it is added to what is there.
+    pub adds: bool,
+}
+
+/// The sum of a tile's pixels on its way.
+pub(super) struct Total<'s> {
+    to: &'s Sum,
+    /// The sum, and the number that is added.
+    regs: [RegId; 2],
+    /// Whether there is a sum.
+    begun: bool,
+}
+
+impl<'s> Total<'s> {
+    pub(super) fn of(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
+        Total { to, regs: [(); 2].map(|()| k.reg(DType::F32, lanes, 1)), begun: false }
+    }
+
+    /// Adds `value` at the end of `body`, and gives it back in a register.
+    pub(super) fn add(&mut self, k: &mut Kernel, value: ExprId, mut body: Vec<Stmt>) -> (ExprId, Vec<Stmt>) {
+        let [sum, kept] = self.regs;
+        let at = Index::constant(0);
+        body.push(Stmt::Set { reg: kept, at: at.clone(), value });
+        let value = k.expr(Expr::Reg(kept, at.clone()));
+        let before = match (std::mem::replace(&mut self.begun, true), self.to.adds) {
+            (false, false) => None,
+            (false, true) => Some(k.expr(Expr::Load(self.to.buf, self.to.at.clone()))),
+            (true, _) => Some(k.expr(Expr::Reg(sum, at.clone()))),
+        };
+        let added = before.map_or(value, |before| k.op(ScalarOp::Add, &[before, value], DType::F32));
+        body.push(Stmt::Set { reg: sum, at, value: added });
+        (value, body)
+    }
+
+    /// Stores the sum.
+    pub(super) fn store(self, k: &mut Kernel) -> Stmt {
+        let value = k.expr(Expr::Reg(self.regs[0], Index::constant(0)));
+        Stmt::Store { buf: self.to.buf, index: self.to.at.clone(), value }
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// How far the second half of what threads share of `buf` begins behind the first, if a kernel made it of late.
+    pub(super) fn shared_at(&self, buf: BufId) -> Option<i64> {
+        self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
+    }
+
+    /// Memory for the sums of `count` parts, of `pixels` each at most, of what `id` makes, where they are wanted.
+    pub(super) fn parts(&mut self, scope: &mut Scope<'a>, id: InstId, count: u64, pixels: u64) -> Option<Parts> {
+        if !scope.stages.summed.contains(&id) || pixels < FEWEST_PIXELS {
+            return None;
+        }
+        let channels = scope.comp.array(id).dims.last().copied()?;
+        let parts = Parts { buf: self.buffer(DType::F32, count * channels), count, channels };
+        scope.parts.insert(id, parts);
+        Some(parts)
+    }
+
+    /// The sum `anchor`, where it is one over planes whose parts were summed, or whose rows were shared.
+    pub(super) fn as_planes(&mut self, scope: &mut Scope<'a>, anchor: InstId, sums: bool) -> Result<Option<Planes>> {
+        let Some(planes) = Planes::of(scope.comp, anchor).filter(|_| sums) else { return Ok(None) };
+        if scope.parts.contains_key(&planes.input) {
+            return Ok(Some(planes));
+        }
+        if scope.fusion.fate[planes.input] != Fate::Materialised {
+            return Ok(None);
+        }
+        let value = self.value(scope, planes.input)?;
+        let channels = scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
+        let rows = self.shared_at(value.buffer()?).is_some_and(|m| m >= channels as i64);
+        Ok(rows.then_some(planes))
+    }
+
+    /// The kernels of sum `anchor` with the epilogue `id`.
+    pub(super) fn plane_sums(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        p: &Planes,
+        finish: &mut Finish<'_, 'a>,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let channels = scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
+        let cuts = self.width(DType::F32).cut(channels);
+        let parts = match scope.parts.get(&p.input) {
+            Some(&parts) => parts,
+            None => {
+                let partial = self.buffer(DType::F32, BANDS * channels);
+                for cut in &cuts {
+                    let kernel = self.bands(scope, id, p, cut, (partial, channels))?;
+                    self.launch(kernel, steps);
+                }
+                Parts { buf: partial, count: BANDS, channels }
+            }
+        };
+        for cut in &cuts {
+            let kernel = self.parts_together(scope, (id, anchor), p, cut, &parts, finish)?;
+            self.launch(kernel, steps);
+        }
+        Ok(())
+    }
+
+    /// The kernel that adds up the parts of the channels of `cut`.
+    fn parts_together(
+        &mut self,
+        scope: &mut Scope<'a>,
+        (id, anchor): (InstId, InstId),
+        p: &Planes,
+        cut: &Cut,
+        parts: &Parts,
+        finish: &mut Finish<'_, 'a>,
+    ) -> Result<Kernel> {
+        let mut e = Elements::new(id, label(scope.comp, id));
+        // those side by side wait for one another's sums no longer than for their own
+        let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
+        let side = cut.side_by_side(most);
+        let (group, lane, part) = (e.k.var(cut.blocks / side), e.k.var(cut.lanes), e.k.var(parts.count));
+        let channel = |i: u64| cut.at(&Index::var(group).scale(side as i64).offset(i as i64), lane);
+        let sums = e.k.reg(DType::F32, cut.lanes, side);
+        let (mut body, mut add) = (Vec::new(), Vec::new());
+        for i in 0..side {
+            let at = Index::constant(i as i64);
+            let value = self.element(scope, &mut e, p.init, &[])?;
+            body.push(Stmt::Set { reg: sums, at: at.clone(), value });
+            let sum = e.k.expr(Expr::Reg(sums, at.clone()));
+            let from = Index::var(part).scale(parts.channels as i64).add(&channel(i));
+            let one = e.k.expr(Expr::Load(parts.buf, from));
+            let value = e.k.op(ScalarOp::Add, &[sum, one], DType::F32);
+            add.push(Stmt::Set { reg: sums, at, value });
+        }
+        body.push(each(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
+        for i in 0..side {
+            e.forget();
+            let sum = e.k.expr(Expr::Reg(sums, Index::constant(i as i64)));
+            e.fixed.insert(anchor, sum);
+            body.push(finish(self, scope, &mut e, &channel(i))?);
+        }
+        e.k.body = vec![each(lane, cut.kind, body)];
+        e.k.chunks = Some(group);
+        e.k.flops = parts.count * cut.elements();
+        Ok(e.k)
+    }
+
+    /// The kernel that sums each band of the channels of `cut`.
+    fn bands(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        p: &Planes,
+        cut: &Cut,
+        (partial, channels): (BufId, u64),
+    ) -> Result<Kernel> {
+        let mut e = Elements::new(id, format!("bands of {}", label(scope.comp, id)));
+        let dims = scope.comp.array(p.input).dims.clone();
+        let side = cut.side_by_side(SIDE_BY_SIDE);
+        let rows = dims[p.axis];
+        let own = rows.div_ceil(BANDS);
+        let (band, group, lane) = (e.k.var(BANDS), e.k.var(cut.blocks / side), e.k.var(cut.lanes));
+        let loops: Vec<VarId> =
+            (p.axis..dims.len() - 1).map(|d| e.k.var(if d == p.axis { own } else { dims[d] })).collect();
+        let row = e.k.var(rows);
+        let channel = |i: u64| cut.at(&Index::var(group).scale(side as i64).offset(i as i64), lane);
+        let sums = e.k.reg(DType::F32, cut.lanes, side);
+        let (mut start, mut add, mut store) = (Vec::new(), Vec::new(), Vec::new());
+        for i in 0..side {
+            let (at, reg) = (Index::constant(i as i64), sums);
+            start.push(Stmt::Set { reg, at: at.clone(), value: number(&mut e.k, DType::F32, 0.0) });
+            let mut from = vec![Index::constant(0); p.axis];
+            from.push(Index::var(row));
+            from.extend(loops[1..].iter().map(|&v| Index::var(v)));
+            from.push(channel(i));
+            let x = self.element(scope, &mut e, p.input, &from)?;
+            let sum: ExprId = e.k.expr(Expr::Reg(reg, at.clone()));
+            let value = e.k.op(ScalarOp::Add, &[sum, x], DType::F32);
+            add.push(Stmt::Set { reg, at: at.clone(), value });
+            let index = Index::var(band).scale(channels as i64).add(&channel(i));
+            store.push(Stmt::Store { buf: partial, index, value: sum });
+        }
+        for &v in loops[1..].iter().rev() {
+            add = vec![each(v, LoopKind::Seq, add)];
+        }
+        let at = Index::var(band).scale(own as i64).add(&Index::var(loops[0]));
+        let add = numbered(&mut e.k, row, at, add);
+        start.push(each(loops[0], LoopKind::Seq, add));
+        start.extend(store);
+        e.k.flops = dims[p.axis..dims.len() - 1].iter().product::<u64>() * cut.elements();
+        chunked(&mut e.k, &[band, group], vec![each(lane, cut.kind, start)]);
+        Ok(e.k)
+    }
+}
+
+/// What stores the sum of a channel, by its number.
+pub(super) type Finish<'f, 'a> =
+    dyn FnMut(&mut Emitter<'a>, &mut Scope<'a>, &mut Elements, &Index) -> Result<Stmt> + 'f;

@@ -1,0 +1,317 @@
+//! Pointwise loops: dimensions that lie together become one, the innermost runs in vectors.
+use super::element::Elements;
+use super::{across, each, label};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::kernel::index::linear;
+use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::plan::spots::Spot;
+use std::collections::HashMap;
+
+impl<'a> Emitter<'a> {
+    /// One loop nest over the elements of `id`.
+    pub(super) fn pointwise(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let dims = scope.comp.array(id).dims.clone();
+        let layout = out.layout(&dims);
+        self.fill(scope, id, id, &dims, |at| layout.at(at), out, steps)
+    }
+
+    /// The scalar `from` in every element of an array of `dims`.
+    pub(super) fn splat(
+        &mut self,
+        scope: &mut Scope<'a>,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(root, label(scope.comp, root));
+        let buf = out.only()?;
+        let all = e.k.var(dims.iter().product());
+        let value = self.element(scope, &mut e, from, &[])?;
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        nest(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
+    pub(super) fn fill(
+        &mut self,
+        scope: &mut Scope<'a>,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        place: impl Fn(&[Index]) -> Index,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(root, label(scope.comp, root));
+        let vars: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
+        let at: Vec<Index> =
+            vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) }).collect();
+        let value = self.element(scope, &mut e, from, &at)?;
+        let buf = out.buffer()?;
+        let index = place(&at);
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        e.k.flops = dims.iter().product();
+        nest(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Each operand is written into its part, but for those that were made there.
+    pub(super) fn concatenate(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        axis: usize,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let layout = out.layout(&scope.comp.array(id).dims);
+        let mut before = 0;
+        for &o in &scope.comp[id].operands {
+            let dims = scope.comp.array(o).dims.clone();
+            let part = layout.part(axis, before);
+            before += dims[axis];
+            if matches!(scope.stages.spots[o], Spot::Part { whole, .. } if whole == id) {
+                continue;
+            }
+            self.fill(scope, id, o, &dims, |at| part.at(at), out, steps)?;
+        }
+        Ok(())
+    }
+
+    /// Copies the operand of an update into the result, unless it is there.
+    pub(super) fn start_from(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operand: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if scope.values.get(&operand).is_some_and(|v| v.leaves == out.leaves) {
+            return Ok(());
+        }
+        let dims = scope.comp.array(operand).dims.clone();
+        self.fill(scope, id, operand, &dims.clone(), |at| linear(at, &dims), out, steps)
+    }
+
+    /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
+    pub(super) fn dynamic_update_slice(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let operands = scope.comp[id].operands.clone();
+        let (whole, part) = (scope.comp.array(id).dims.clone(), scope.comp.array(operands[1]).dims.clone());
+        self.start_from(scope, id, operands[0], out, steps)?;
+        if part.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let vars: Vec<VarId> = part.iter().map(|&n| e.k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let value = self.element(scope, &mut e, operands[1], &at)?;
+        let mut to = Vec::new();
+        for (d, x) in at.iter().enumerate() {
+            let start = self.start_of(scope, &mut e, &operands[2..], d)?;
+            let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
+            to.push(x.add(&start));
+        }
+        let buf = out.only()?;
+        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}
+
+/// Makes `body`, written over `vars` (outermost first), the body of the kernel.
+pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
+    let mut body = body.to_vec();
+    let mut vars: Vec<VarId> = vars.iter().copied().filter(|&v| k.vars[v] != 1).collect();
+    collapse(k, &mut vars, &mut body);
+    let Some(inner) = vars.pop() else {
+        k.body = body;
+        return;
+    };
+    let mut across = across::along(k, &vars, inner, &body, lanes);
+    if let (Some(v), [rows]) = (across, &vars[..]) {
+        // chunks of as many rows as there are lanes
+        let (block, row) = (k.var(k.vars[*rows] / lanes), k.var(lanes));
+        body = substitute_all(k, &body, v, &Index::var(block).scale(lanes as i64).add(&Index::var(row)));
+        (vars, across) = (vec![block, row], Some(row));
+    }
+    let mut parts = vectors(k, &body, inner, lanes);
+    if vars.is_empty() {
+        // The first part, the widest, is what chunks are made of; the rest runs with the last chunk.
+        let mut parts = parts.into_iter();
+        let Some((tile, first)) = parts.next() else { return };
+        k.chunks = Some(tile);
+        k.body = vec![first];
+        let rest: Vec<Stmt> = parts.map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
+        if !rest.is_empty() {
+            let count = k.vars[tile] as i64;
+            let last = k.expr(Expr::Within(Index::var(tile), count - 1, count));
+            k.body.push(Stmt::If { cond: last, body: rest });
+        }
+        return;
+    }
+    let rest = across.map_or(Vec::new(), |row| {
+        parts.truncate(1);
+        let first = k.vars[inner] / lanes * lanes;
+        across::rest(k, (&vars[1..], row), (inner, first), &body, lanes)
+    });
+    let mut inside: Vec<Stmt> = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
+    for &v in vars.iter().skip(1).rev() {
+        inside = vec![each(v, LoopKind::Seq, inside)];
+    }
+    inside.extend(rest);
+    k.chunks = vars.first().copied();
+    k.body = inside;
+}
+
+/// Stores for all of `var`, as loops over vectors.
+pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<Stmt> {
+    vectors(k, body, var, lanes).into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect()
+}
+
+/// Loop variables and what to repeat over them: whole vectors, then one of which only the first lanes are elements.
+pub(super) fn vectors(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
+    let n = k.vars[inner];
+    let lanes = lanes.max(1).min(n.next_power_of_two());
+    let (whole, tail) = (n / lanes, n % lanes);
+    let mut parts = Vec::new();
+    if whole > 0 {
+        let (tile, lane) = (k.var(whole), k.var(lanes));
+        let at = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
+        let inside = substitute_all(k, body, inner, &at);
+        parts.push((tile, each(lane, LoopKind::Vector, inside)));
+    }
+    if tail > 0 {
+        let (tile, lane) = (k.var(1), k.var(tail.next_power_of_two()));
+        let at = Index::var(lane).offset((whole * lanes) as i64);
+        let inside = substitute_all(k, body, inner, &at);
+        let kind = if tail.is_power_of_two() { LoopKind::Vector } else { LoopKind::Masked(tail) };
+        parts.push((tile, each(lane, kind, inside)));
+    }
+    parts
+}
+
+/// Neighbouring loops become one where every index steps through both without a gap.
+fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
+    let mut d = vars.len();
+    while d >= 2 {
+        d -= 1;
+        let (outer, inner) = (vars[d - 1], vars[d]);
+        let n = k.vars[inner] as i64;
+        let fits = |x: &Index| {
+            let depends = |x: &Index, v| x.depends_on(v, &|e| k.varies(e, v));
+            let nonlinear = x.terms.iter().any(|(atom, _)| {
+                let alone = Index::atom(atom.clone());
+                !matches!(atom, Atom::Var(_)) && (depends(&alone, outer) || depends(&alone, inner))
+            });
+            let of = |v: VarId| x.terms.iter().find(|t| t.0 == Atom::Var(v)).map_or(0, |t| t.1);
+            !nonlinear && of(outer) == of(inner) * n
+        };
+        let exprs_fit = k.exprs.values().all(|e| match e {
+            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => fits(x),
+            Expr::Reg(_, x) | Expr::Fold(_, _, x) | Expr::Lanes(_, x, _, _) => fits(x),
+            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => true,
+        });
+        let body_fits = body.iter().all(|s| matches!(s, Stmt::Store { index, .. } if fits(index)));
+        if !exprs_fit || !body_fits {
+            continue;
+        }
+        let drop = |x: &mut Index| x.terms.retain(|t| t.0 != Atom::Var(outer));
+        for e in k.exprs.values_mut() {
+            if let Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) = e {
+                drop(x);
+            }
+        }
+        for s in body.iter_mut() {
+            if let Stmt::Store { index, .. } = s {
+                drop(index);
+            }
+        }
+        k.vars[inner] *= k.vars[outer];
+        vars.remove(d - 1);
+    }
+}
+
+/// Copies of statements with `var` replaced.
+pub(super) fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
+    let mut memo = HashMap::new();
+    body.iter()
+        .map(|s| match s {
+            Stmt::Store { buf, index, value } => Stmt::Store {
+                buf: *buf,
+                index: substitute_index(k, index, var, with, &mut memo),
+                value: substitute(k, *value, var, with, &mut memo),
+            },
+            other => other.clone(),
+        })
+        .collect()
+}
+
+fn substitute(k: &mut Kernel, id: ExprId, var: VarId, with: &Index, memo: &mut HashMap<ExprId, ExprId>) -> ExprId {
+    if let Some(&done) = memo.get(&id) {
+        return done;
+    }
+    let new = match k.exprs[id].clone() {
+        Expr::Load(b, x) => Expr::Load(b, substitute_index(k, &x, var, with, memo)),
+        Expr::Pair(b, x) => Expr::Pair(b, substitute_index(k, &x, var, with, memo)),
+        Expr::PairSum { sums, x, y, z } => {
+            let [x, y, z] = [x, y, z].map(|a| substitute(k, a, var, with, memo));
+            Expr::PairSum { sums, x, y, z }
+        }
+        Expr::Number(x, t) => Expr::Number(substitute_index(k, &x, var, with, memo), t),
+        Expr::Within(x, a, b) => Expr::Within(substitute_index(k, &x, var, with, memo), a, b),
+        Expr::Op(op, args, t) => Expr::Op(op, args.iter().map(|&a| substitute(k, a, var, with, memo)).collect(), t),
+        same @ (Expr::Const(..) | Expr::Reg(..) | Expr::Lanes(..) | Expr::Fold(..)) => same,
+    };
+    let new = if new == k.exprs[id] { id } else { k.expr(new) };
+    memo.insert(id, new);
+    new
+}
+
+fn substitute_index(k: &mut Kernel, x: &Index, var: VarId, with: &Index, memo: &mut HashMap<ExprId, ExprId>) -> Index {
+    let mut sum = Index::constant(x.constant);
+    for (atom, c) in &x.terms {
+        let term = match atom {
+            Atom::Var(v) if *v == var => with.clone(),
+            Atom::Var(_) => Index::atom(atom.clone()),
+            Atom::Div(y, n) => {
+                let y = substitute_index(k, y, var, with, memo);
+                y.div(*n, &k.vars)
+            }
+            Atom::Rem(y, n) => {
+                let y = substitute_index(k, y, var, with, memo);
+                y.rem(*n, &k.vars)
+            }
+            Atom::Clamp(y, a, b) => Index::atom(Atom::Clamp(Box::new(substitute_index(k, y, var, with, memo)), *a, *b)),
+            Atom::Value(e) => Index::atom(Atom::Value(substitute(k, *e, var, with, memo))),
+        };
+        sum = sum.add(&term.scale(*c));
+    }
+    sum
+}

@@ -1,0 +1,457 @@
+//! Reductions and windows: registers over the folded loops, then the epilogue.
+use super::cut::{Cut, SIDE_BY_SIDE, Width};
+use super::element::Elements;
+use super::window::{self, Interior};
+use super::{convert, each, label};
+use crate::diag::Result;
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{CompId, InstId, Op};
+use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::plan::fuse::{FEW_COLUMNS, forward};
+use crate::tensor::DType;
+
+/// Most taps of a window that are written out.
+const MOST_TAPS: u64 = 9;
+
+/// What is folded into one element.
+struct Folded<'c> {
+    anchor: InstId,
+    comp: CompId,
+    /// Inputs, then initial values.
+    inputs: Vec<InstId>,
+    inits: Vec<InstId>,
+    op: &'c Op,
+    /// The op that the computation applies, where it is one that is known to be associative.
+    simple: Option<ScalarOp>,
+    /// Whether short rows are lanes of a vector.
+    by_lane: bool,
+}
+
+impl Folded<'_> {
+    /// The type of the registers that hold partial results of `dtype`: sums of small floats are kept in f32.
+    fn held(&self, dtype: DType) -> DType {
+        if self.simple.is_some() { dtype.computed() } else { dtype }
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// `id` is the anchor itself or its epilogue.
+    pub(super) fn reduce(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        anchor: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let inst = &comp[anchor];
+        let called = inst.op.called();
+        let half = inst.operands.len() / 2;
+        let called = *called.first().ok_or_else(|| refuse(comp, id, ""))?;
+        let simple = simple_fold(&self.module.comps[called]).filter(|_| half == 1);
+        let mut folded = Folded {
+            anchor,
+            comp: called,
+            inputs: inst.operands[..half].to_vec(),
+            inits: inst.operands[half..].to_vec(),
+            op: &inst.op,
+            simple,
+            by_lane: false,
+        };
+        let dims = match &comp[anchor].shape {
+            crate::hlo::Shape::Array(a) => a.dims.clone(),
+            shape => shape.leaves().first().map(|a| a.dims.clone()).unwrap_or_default(),
+        };
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let input_dims = comp.array(folded.inputs[0]).dims.clone();
+        let sums = folded.simple == Some(ScalarOp::Add);
+        if let Some(planes) = self.as_planes(scope, anchor, sums)? {
+            let mut finish = |s: &mut Self, scope: &mut Scope<'a>, e: &mut Elements, channel: &Index| {
+                let mut at = vec![Index::constant(0); dims.len()];
+                if let Some(last) = at.last_mut() {
+                    *last = channel.clone();
+                }
+                s.finished(scope, e, (id, anchor), &at, out)
+            };
+            return self.plane_sums(scope, (id, anchor), &planes, &mut finish, steps);
+        }
+        let minor_folded = match folded.op {
+            Op::Reduce { dims: axes, .. } => axes.contains(&(input_dims.len().wrapping_sub(1))),
+            _ => false,
+        };
+        let width = self.width(comp.array(folded.inputs[0]).dtype);
+        let minor = dims.last().copied().unwrap_or(1);
+        let terms = comp.array(folded.inputs[0]).elements() / dims.iter().product::<u64>();
+        folded.by_lane = minor_folded && simple.is_some() && terms <= FEW_COLUMNS && minor >= width.lanes;
+        let across = minor_folded && simple.is_some() && !folded.by_lane;
+        let axis = dims.len().saturating_sub(1);
+        let (axis, cuts) = match folded.op {
+            Op::ReduceWindow { window, .. } => windowed(window, &input_dims, &dims, width),
+            _ if minor_folded && !folded.by_lane || dims.is_empty() => (axis, ONE.cut(minor)),
+            _ => (axis, width.cut(minor)),
+        };
+        // Each cut in a kernel of its own.
+        for cut in cuts {
+            self.reduce_part(scope, id, &folded, &dims, (axis, cut), across.then_some(width.lanes), out, steps)?;
+        }
+        Ok(())
+    }
+
+    /// The elements of a cut of dimension `axis`.
+    #[expect(clippy::too_many_arguments, reason = "private, called once")]
+    fn reduce_part(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        f: &Folded,
+        dims: &[u64],
+        (axis, cut): (usize, Cut),
+        across: Option<u64>,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let mut e = Elements::new(id, label(comp, id));
+        // an epilogue that is long, as that of short rows is, stands there once
+        let is_shared = matches!(f.op, Op::Reduce { .. }) && across.is_none() && !f.by_lane;
+        let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
+        let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
+        let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
+        let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
+        let side = (most > 1).then(|| e.k.var(most));
+        if let Some(along) = at.get_mut(axis) {
+            let block = Index::var(tile).scale(most as i64);
+            *along = cut.at(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
+        }
+        let vectors = Vectors { lanes: cut.lanes, across, side };
+        let body = self.reduced(scope, &mut e, id, f, (dims, &at), &vectors, out)?;
+        let mut inside = vec![each(lane, cut.kind, body)];
+        let input = &comp.array(f.inputs[0]).dims;
+        if let Some(interior) = Interior::of(f.op, input, dims, axis) {
+            e.forget();
+            let lane = e.k.var(cut.lanes);
+            if let Some(along) = at.get_mut(axis) {
+                *along = cut.at(&Index::var(tile), lane);
+            }
+            let lets = interior.enter(&mut e.k, &outer, &mut at);
+            let body = self.reduced(scope, &mut e, id, f, (dims, &at), &vectors, out)?;
+            inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
+        }
+        if axis < outer.len() {
+            outer.remove(axis);
+        }
+        let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
+        let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
+        let chunk = loops.remove(chunk);
+        for &v in loops.iter().rev() {
+            inside = vec![each(v, LoopKind::Seq, inside)];
+        }
+        e.k.chunks = Some(chunk);
+        e.k.body = inside;
+        let elements = comp.array(f.inputs[0]).elements();
+        e.k.flops = elements * cut.elements() / dims.get(axis).copied().unwrap_or(1).max(1);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// What makes and stores element `at`, or `vectors` of them.
+    fn reduced(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        id: InstId,
+        f: &Folded,
+        (dims, at): (&[u64], &[Index]),
+        vectors: &Vectors,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let comp = scope.comp;
+        let count = vectors.side.map_or(1, |side| e.k.vars[side]);
+        let held = f.inputs.iter().map(|&i| f.held(comp.array(i).dtype));
+        let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
+        let slot = vectors.slot();
+        let mut body = Vec::new();
+        for (&reg, &init) in regs.iter().zip(&f.inits) {
+            let value = self.element(scope, e, init, &[])?;
+            let held = e.k.regs[reg].dtype;
+            let value = convert(&mut e.k, value, comp.array(init).dtype, held);
+            body.push(Stmt::Set { reg, at: slot.clone(), value });
+        }
+        body = vectors.each(body);
+        match (vectors.across, f.op) {
+            (Some(lanes), Op::Reduce { dims: axes, .. }) => {
+                body.extend(self.fold_across(scope, e, f, axes, at, regs[0], lanes)?)
+            }
+            _ => body.push(self.fold_each(scope, e, f, at, &regs, vectors)?),
+        }
+        e.forget();
+        let values: Vec<ExprId> = regs
+            .iter()
+            .zip(&f.inputs)
+            .map(|(&r, &input)| {
+                let value = e.k.expr(Expr::Reg(r, slot.clone()));
+                let (held, dtype) = (e.k.regs[r].dtype, comp.array(input).dtype);
+                convert(&mut e.k, value, held, dtype)
+            })
+            .collect();
+        e.fixed.insert(f.anchor, values[0]);
+        let stores = if id == f.anchor {
+            let index = out.layout(dims).at(at);
+            let of = |(&value, &buf): (&ExprId, &BufId)| Stmt::Store { buf, index: index.clone(), value };
+            values.iter().zip(&out.leaves).map(of).collect()
+        } else {
+            vec![self.finished(scope, e, (id, f.anchor), at, out)?]
+        };
+        body.extend(vectors.each(stores));
+        Ok(body)
+    }
+
+    /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
+    fn finished(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        at: &[Index],
+        out: &Value,
+    ) -> Result<Stmt> {
+        let at = forward(&scope.fusion.path[anchor], at, &e.k.vars);
+        let value = self.element(scope, e, id, &at)?;
+        let index = out.layout(&scope.comp.array(id).dims).at(&at);
+        Ok(Stmt::Store { buf: out.buffer()?, index, value })
+    }
+
+    /// One element after another, by the computation itself; windows skip what lies outside.
+    fn fold_each(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        f: &Folded,
+        at: &[Index],
+        regs: &[RegId],
+        vectors: &Vectors,
+    ) -> Result<Stmt> {
+        let dims = scope.comp.array(f.inputs[0]).dims.clone();
+        let mut loops = Vec::new();
+        let mut from = Vec::new();
+        let mut inside: Option<ExprId> = None;
+        match f.op {
+            Op::Reduce { dims: axes, .. } => {
+                let mut kept = at.iter();
+                for (d, &n) in dims.iter().enumerate() {
+                    if axes.contains(&d) {
+                        let v = e.k.var(n);
+                        loops.push(v);
+                        from.push(Index::var(v));
+                    } else {
+                        from.push(kept.next().cloned().unwrap_or_default());
+                    }
+                }
+            }
+            Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
+            _ => return Err(refuse(scope.comp, f.anchor, "")),
+        }
+        let (slot, zero) = (vectors.slot(), Index::constant(0));
+        let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();
+        for (&input, &reg) in f.inputs.iter().zip(regs) {
+            let value = self.element(scope, e, input, &from)?;
+            let held = e.k.regs[reg].dtype;
+            args.push(convert(&mut e.k, value, scope.comp.array(input).dtype, held));
+        }
+        let results = match f.simple {
+            Some(op) => {
+                let held = e.k.regs[regs[0]].dtype;
+                vec![e.k.op(op, &args, held)]
+            }
+            None => self.apply(e, f.comp, &args)?,
+        };
+        // All results are computed before any register changes.
+        let hold: Vec<RegId> = if regs.len() > 1 {
+            regs.iter()
+                .map(|&r| {
+                    let info = e.k.regs[r];
+                    e.k.reg(info.dtype, info.lanes, 1)
+                })
+                .collect()
+        } else {
+            vec![]
+        };
+        let mut body = Vec::new();
+        for (i, (&reg, &new)) in regs.iter().zip(&results).enumerate() {
+            let value = match inside {
+                Some(inside) => {
+                    let dtype = e.k.regs[reg].dtype;
+                    e.k.op(ScalarOp::Select, &[inside, new, args[i]], dtype)
+                }
+                None => new,
+            };
+            let (reg, at) = hold.get(i).map_or((reg, &slot), |&hold| (hold, &zero));
+            body.push(Stmt::Set { reg, at: at.clone(), value });
+        }
+        for (i, &h) in hold.iter().enumerate() {
+            let value = e.k.expr(Expr::Reg(h, zero.clone()));
+            body.push(Stmt::Set { reg: regs[i], at: slot.clone(), value });
+        }
+        body = vectors.each(body);
+        // The tests and addresses of a small window are few and mostly known where its taps are written out.
+        let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
+        let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;
+        let kind = if is_small { LoopKind::Unroll } else { LoopKind::Seq };
+        for &v in loops.iter().rev() {
+            body = vec![each(v, kind, body)];
+        }
+        Ok(each(e.k.vars.push(1), LoopKind::Unroll, body))
+    }
+
+    /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
+    fn fold_across(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        f: &Folded,
+        axes: &[usize],
+        at: &[Index],
+        reg: RegId,
+        lanes: u64,
+    ) -> Result<Vec<Stmt>> {
+        let dims = scope.comp.array(f.inputs[0]).dims.clone();
+        let op = f.simple.ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
+        let narrow = scope.comp.array(f.inputs[0]).dtype;
+        let dtype = e.k.regs[reg].dtype;
+        let last = dims.len() - 1;
+        let (n, zero) = (dims[last], Index::constant(0));
+        let mut loops = Vec::new();
+        let mut kept = at.iter();
+        let mut from: Vec<Index> = Vec::new();
+        for (d, &size) in dims.iter().enumerate() {
+            if d == last {
+                from.push(Index::default());
+            } else if axes.contains(&d) {
+                let v = e.k.var(size);
+                loops.push(v);
+                from.push(Index::var(v));
+            } else {
+                from.push(kept.next().cloned().unwrap_or_default());
+            }
+        }
+        let whole = n / lanes;
+        let mut body = Vec::new();
+        if whole > 0 {
+            let (tile, lane) = (e.k.var(whole), e.k.var(lanes));
+            let acc = e.k.reg(dtype, lanes, 1);
+            // The first vector starts the sum, so that no neutral element is needed.
+            let neutral = super::number(&mut e.k, dtype, neutral_value(op));
+            let start = match (op, dtype.is_float()) {
+                (ScalarOp::Maximum, _) | (ScalarOp::Minimum, _) | (ScalarOp::And, _) | (ScalarOp::Or, _) => {
+                    let mut first = from.clone();
+                    for (d, x) in first.iter_mut().enumerate() {
+                        if axes.contains(&d) {
+                            *x = Index::constant(0);
+                        }
+                    }
+                    first[last] = Index::var(lane);
+                    let x = self.element(scope, e, f.inputs[0], &first)?;
+                    convert(&mut e.k, x, narrow, dtype)
+                }
+                _ => neutral,
+            };
+            let mut place = from.clone();
+            place[last] = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
+            let x = self.element(scope, e, f.inputs[0], &place)?;
+            let x = convert(&mut e.k, x, narrow, dtype);
+            let old = e.k.expr(Expr::Reg(acc, zero.clone()));
+            let new = e.k.op(op, &[old, x], dtype);
+            let mut inside =
+                vec![each(tile, LoopKind::Seq, vec![Stmt::Set { reg: acc, at: zero.clone(), value: new }])];
+            for &v in loops.iter().rev() {
+                inside = vec![each(v, LoopKind::Seq, inside)];
+            }
+            inside.insert(0, Stmt::Set { reg: acc, at: zero.clone(), value: start });
+            body.push(each(lane, LoopKind::Vector, inside));
+            let all = e.k.expr(Expr::Fold(op, acc, zero.clone()));
+            let old = e.k.expr(Expr::Reg(reg, zero.clone()));
+            let value = e.k.op(op, &[old, all], dtype);
+            body.push(Stmt::Set { reg, at: zero.clone(), value });
+        }
+        if n % lanes > 0 {
+            let tail = e.k.var(n % lanes);
+            let mut place = from;
+            place[last] = Index::var(tail).offset((whole * lanes) as i64);
+            let x = self.element(scope, e, f.inputs[0], &place)?;
+            let x = convert(&mut e.k, x, narrow, dtype);
+            let old = e.k.expr(Expr::Reg(reg, zero.clone()));
+            let value = e.k.op(op, &[old, x], dtype);
+            let mut inside = vec![each(tail, LoopKind::Seq, vec![Stmt::Set { reg, at: zero, value }])];
+            for &v in loops.iter().rev() {
+                inside = vec![each(v, LoopKind::Seq, inside)];
+            }
+            body.extend(inside);
+        }
+        Ok(body)
+    }
+}
+
+/// How many vectors of `cut` are folded side by side: as few as leave threads two chunks.
+fn side_by_side(dims: &[u64], axis: usize, cut: &Cut) -> u64 {
+    let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
+    cut.side_by_side(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })
+}
+
+/// Vectors that are made at once.
+struct Vectors {
+    lanes: u64,
+    /// Lanes of the vectors along a sum, where that goes along them.
+    across: Option<u64>,
+    /// Which of several.
+    side: Option<VarId>,
+}
+
+impl Vectors {
+    /// Where a vector's results are in their registers.
+    fn slot(&self) -> Index {
+        self.side.map_or(Index::constant(0), Index::var)
+    }
+
+    /// `body` for each of them.
+    fn each(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        match self.side {
+            Some(side) => vec![each(side, LoopKind::Unroll, body)],
+            None => body,
+        }
+    }
+}
+
+/// One element after another.
+const ONE: Width = Width { lanes: 1, masks: false };
+
+/// The axis of the result that vectors of windows lie along, and how it is cut: where the innermost axis has a window itself,
+/// or one element only, the windows that reach over an edge are left out of the vectors, as their elements lie apart.
+fn windowed(window: &[WindowDim], input: &[u64], dims: &[u64], width: Width) -> (usize, Vec<Cut>) {
+    let alone = |i: usize| dims[i] == 1 && input[i] == 1;
+    let axis = (0..dims.len()).rev().find(|&i| !alone(i)).unwrap_or(dims.len().saturating_sub(1));
+    let (Some(w), Some(&all)) = (window.get(axis), dims.get(axis)) else { return (axis, ONE.cut(1)) };
+    if w.size == 1 && w.stride == 1 && w.lhs_dilate == 1 && w.pad_low == 0 && all == input[axis] {
+        return (axis, width.cut(all));
+    }
+    let low = w.pad_low.max(0) as u64;
+    let high = input[axis] as i64 + w.pad_low - ((w.size - 1) * w.rhs_dilate) as i64;
+    let high = (high.max(0) as u64).min(all);
+    if w.stride > 1 || w.lhs_dilate > 1 || low + width.lanes > high {
+        return (axis, ONE.cut(all));
+    }
+    // a tap's element is known to lie inside for whole vectors only
+    let inner = Width { masks: false, ..width }.cut(high - low);
+    let after = |first: u64, cuts: Vec<Cut>| cuts.into_iter().map(move |c| Cut { first: c.first + first, ..c });
+    let cuts = after(0, ONE.cut(low)).chain(after(low, inner)).chain(after(high, ONE.cut(all - high)));
+    (axis, cuts.collect())
+}
+
+fn neutral_value(op: ScalarOp) -> f64 {
+    if op == ScalarOp::Multiply { 1.0 } else { 0.0 }
+}

@@ -1,0 +1,123 @@
+//! `scatter`: the operands are copied, then one index vector after another has its window combined into them.
+use super::element::Elements;
+use super::label;
+use super::pointwise::in_vectors;
+use super::sequential::Local;
+use crate::diag::Result;
+use crate::hlo::attrs::ScatterDims;
+use crate::hlo::{InstId, Op};
+use crate::kernel::index::linear;
+use crate::kernel::{Expr, ExprId, Index, LoopKind, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::tensor::DType;
+
+impl<'a> Emitter<'a> {
+    /// Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
+    pub(super) fn scatter(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(refuse(comp, id, "")) };
+        let n = comp[id].operands.len() / 2;
+        let (operands, indices, updates) = (&comp[id].operands[..n], comp[id].operands[n], &comp[id].operands[n + 1..]);
+        let dims = comp.array(operands[0]).dims.clone();
+        for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
+            let leaf = Value { leaves: vec![leaf], layout: None };
+            self.start_from(scope, id, operand, &leaf, steps)?;
+        }
+        let update_dims = comp.array(updates[0]).dims.clone();
+        if dims.contains(&0) || update_dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(id, label(comp, id));
+        let vars: Vec<VarId> = update_dims.iter().map(|&n| e.k.var(n)).collect();
+        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let (mut body, fits, to) = self.window(scope, &mut e, indices, d, &dims, &at)?;
+        let index = linear(&to, &dims);
+        let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.expr(Expr::Load(b, index.clone()))).collect();
+        for &update in updates {
+            args.push(self.element(scope, &mut e, update, &at)?);
+        }
+        let results = self.apply(&mut e, *combine, &args)?;
+        let mut inside: Vec<Stmt> = Vec::new();
+        if let [buf] = out.leaves[..] {
+            inside.push(Stmt::Store { buf, index, value: results[0] });
+        } else {
+            // All results are computed before any is stored.
+            let held: Vec<Local> =
+                out.leaves.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
+            inside.extend(held.iter().zip(&results).map(|(x, &value)| x.set(value)));
+            let stores = held.iter().zip(&out.leaves);
+            inside.extend(stores.map(|(x, &buf)| Stmt::Store { buf, index: index.clone(), value: x.value }));
+        }
+        let mut windowed: Vec<VarId> = d.update_window_dims.iter().map(|&u| vars[u]).collect();
+        if out.leaves.len() == 1
+            && let Some(v) = windowed.pop()
+        {
+            inside = in_vectors(&mut e.k, v, &inside, self.lanes(comp.array(operands[0]).dtype));
+        }
+        for &v in windowed.iter().rev() {
+            inside = vec![super::each(v, LoopKind::Seq, inside)];
+        }
+        match fits {
+            Some(cond) => body.push(Stmt::If { cond, body: inside }),
+            None => body.extend(inside),
+        }
+        for u in (0..vars.len()).rev().filter(|u| !d.update_window_dims.contains(u)) {
+            body = vec![super::each(vars[u], LoopKind::Seq, body)];
+        }
+        e.k.flops = update_dims.iter().product();
+        e.k.body = body;
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Statements that read an index vector, whether its window fits (`None` where it always does), and where element `at`
+    /// of the updates goes.
+    fn window(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        indices: InstId,
+        d: &ScatterDims,
+        dims: &[u64],
+        at: &[Index],
+    ) -> Result<(Vec<Stmt>, Option<ExprId>, Vec<Index>)> {
+        let index_rank = scope.comp.array(indices).rank();
+        let mut batch = (0..at.len()).filter(|u| !d.update_window_dims.contains(u)).map(|u| at[u].clone());
+        let vector: Vec<Index> = (0..index_rank)
+            .map(|a| if a == d.index_vector_dim { Index::default() } else { batch.next().unwrap_or_default() })
+            .collect();
+        let mut sizes = vec![1u64; dims.len()];
+        let mut to = vec![Index::default(); dims.len()];
+        let skipped = |a: &usize| d.inserted_window_dims.contains(a) || d.input_batching_dims.contains(a);
+        for (a, &u) in (0..dims.len()).filter(|a| !skipped(a)).zip(&d.update_window_dims) {
+            let var = &at[u];
+            sizes[a] = var.range(&e.k.vars).1 as u64 + 1;
+            to[a] = var.clone();
+        }
+        for (&a, &b) in d.input_batching_dims.iter().zip(&d.scatter_indices_batching_dims) {
+            to[a] = vector[b].clone();
+        }
+        let (mut body, mut fits) = (Vec::new(), None);
+        for (component, &axis) in d.scatter_dims_to_operand_dims.iter().enumerate() {
+            let mut place = vector.clone();
+            if let Some(x) = place.get_mut(d.index_vector_dim) {
+                *x = Index::constant(component as i64);
+            }
+            let start = self.element(scope, e, indices, &place)?;
+            let start = self.whole(e, start, scope.comp.array(indices).dtype);
+            let held = Local::new(&mut e.k, DType::S64);
+            body.push(held.set(start));
+            let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);
+            let inside = e.k.expr(Expr::Within(held.index(), 0, last + 1));
+            fits = Some(self.both(e, fits, inside));
+            to[axis] = to[axis].add(&held.index().limit(0, last, &e.k.vars));
+        }
+        Ok((body, fits, to))
+    }
+}

@@ -1,0 +1,239 @@
+//! `sort`: runs of few elements by insertion, then merges of neighbouring runs from one buffer into another.
+//!
+//! A pass over all runs is one kernel, whose chunks are lines and pairs of runs. Both steps are stable: of two elements of
+//! which neither goes first the one that stood in front stays in front. A comparison that is no order gives some permutation.
+use super::element::Elements;
+use super::label;
+use super::sequential::{Local, both, count, less, nested, number};
+use crate::diag::{Error, Result};
+use crate::hlo::{CompId, InstId, Op};
+use crate::kernel::index::linear;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::tensor::DType;
+
+/// Elements of a run that is sorted by insertion.
+const RUN: u64 = 8;
+/// The lines of arrays of `dims` along `axis`.
+pub struct Lines {
+    /// Sizes of the arrays.
+    pub dims: Vec<u64>,
+    /// The axis of the lines.
+    pub axis: usize,
+}
+
+impl Lines {
+    /// Elements of a line.
+    pub fn length(&self) -> u64 {
+        self.dims[self.axis]
+    }
+    /// A loop variable for each of the other dimensions.
+    pub fn vars(&self, k: &mut Kernel) -> Vec<VarId> {
+        let axes = (0..self.dims.len()).filter(|&a| a != self.axis);
+        axes.map(|a| k.var(self.dims[a])).collect()
+    }
+    /// The coordinates of element `i` of the line at `vars`.
+    pub fn at(&self, vars: &[VarId], i: &Index) -> Vec<Index> {
+        let mut at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        at.insert(self.axis, i.clone());
+        at
+    }
+    /// Its place in memory; beyond the line that of the line's end, for loads whose value is not used there.
+    fn place(&self, k: &Kernel, vars: &[VarId], i: &Index) -> Index {
+        linear(&self.at(vars, &self.held(k, i)), &self.dims)
+    }
+    /// `i` limited to the line.
+    fn held(&self, k: &Kernel, i: &Index) -> Index {
+        i.limit(0, self.length() as i64 - 1, &k.vars)
+    }
+    /// Elements `i` of `buffers`.
+    pub fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
+        let index = self.place(k, vars, i);
+        buffers.iter().map(|&b| k.expr(Expr::Load(b, index.clone()))).collect()
+    }
+    /// Elements `i` of `buffers` become `values`.
+    pub fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
+        let index = self.place(k, vars, i);
+        buffers.iter().zip(values).map(|(&buf, &value)| Stmt::Store { buf, index: index.clone(), value }).collect()
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// Operands sorted together along one dimension.
+    pub(super) fn sort(&mut self, scope: &mut Scope<'a>, id: InstId, out: &Value, steps: &mut Vec<Step>) -> Result<()> {
+        let Op::Sort { dim, comp, .. } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
+        let operands = scope.comp[id].operands.clone();
+        let lines = Lines { dims: scope.comp.array(operands[0]).dims.clone(), axis: dim };
+        self.sorted(scope, id, &operands, comp, &lines, &out.leaves, steps)
+    }
+
+    /// Buffers of the types of `like` that hold all lines.
+    fn buffers_like(&mut self, like: &[BufId], lines: &Lines) -> Vec<BufId> {
+        let elements = lines.dims.iter().product();
+        like.iter().map(|&b| self.buffer(self.program.buffers[b].dtype, elements)).collect()
+    }
+
+    /// Runs, then merges until one run is a line; the last pass writes `out`.
+    fn sorted(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operands: &[InstId],
+        order: CompId,
+        lines: &Lines,
+        out: &[BufId],
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        if lines.dims.contains(&0) {
+            return Ok(());
+        }
+        let mut widths = Vec::new();
+        let mut width = RUN;
+        while width < lines.length() {
+            widths.push(width);
+            width *= 2;
+        }
+        let other = if widths.is_empty() { Vec::new() } else { self.buffers_like(out, lines) };
+        let (mut to, mut spare) = (out, &other[..]);
+        if widths.len() % 2 == 1 {
+            std::mem::swap(&mut to, &mut spare);
+        }
+        self.runs(scope, id, operands, order, lines, to, steps)?;
+        for width in widths {
+            self.merge(scope, id, order, lines, width, [to, spare], steps)?;
+            std::mem::swap(&mut to, &mut spare);
+        }
+        Ok(())
+    }
+
+    /// Whether the elements `a` go before the elements `b`, by a computation on (a0, b0, a1, b1, …).
+    fn goes_first(&mut self, e: &mut Elements, order: CompId, a: &[ExprId], b: &[ExprId]) -> Result<ExprId> {
+        let args: Vec<ExprId> = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]).collect();
+        let first = self.apply(e, order, &args)?;
+        first.first().copied().ok_or_else(|| Error::internal("schedule", "a comparison has no result"))
+    }
+
+    /// Element `at` of what is sorted.
+    fn keys(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        operands: &[InstId],
+        at: &[Index],
+    ) -> Result<Vec<ExprId>> {
+        operands.iter().map(|&o| self.element(scope, e, o, at)).collect()
+    }
+
+    /// Every run of [`RUN`] elements sorted by insertion into `to`.
+    fn runs(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        operands: &[InstId],
+        order: CompId,
+        lines: &Lines,
+        to: &[BufId],
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let mut vars = lines.vars(&mut e.k);
+        let block = e.k.var(lines.length().div_ceil(RUN));
+        let start = Index::var(block).scale(RUN as i64);
+        let end = lines.held(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
+        let (next, last) = (Local::new(&mut e.k, DType::S64), number(&mut e.k, &end));
+        // The first element stands; each further one is inserted.
+        let first = self.keys(scope, &mut e, operands, &lines.at(&vars, &start))?;
+        let mut all = lines.store(&e.k, to, &vars, &start, &first);
+        let i = lines.held(&e.k, &next.index());
+        let new = self.keys(scope, &mut e, operands, &lines.at(&vars, &i))?;
+        let held: Vec<Local> = to.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
+        let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
+        body.extend(self.insert(&mut e, order, lines, (&vars, to), &held, (&next.index(), &start))?);
+        all.extend(count(&mut e.k, next, &start.offset(1), last, body));
+        vars.push(block);
+        e.k.flops = lines.dims.iter().product::<u64>() * 4;
+        nested(&mut e.k, &vars, all);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Elements from `start` on move up by one until `held` finds its place at or before `slot`.
+    fn insert(
+        &mut self,
+        e: &mut Elements,
+        order: CompId,
+        lines: &Lines,
+        (vars, to): (&[VarId], &[BufId]),
+        held: &[Local],
+        (slot, start): (&Index, &Index),
+    ) -> Result<Vec<Stmt>> {
+        let place = Local::new(&mut e.k, DType::S64);
+        let before = lines.load(&mut e.k, to, vars, &place.index().offset(-1));
+        let values: Vec<ExprId> = held.iter().map(|x| x.value).collect();
+        let first = self.goes_first(e, order, &values, &before)?;
+        let behind = e.k.expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
+        let cond = both(&mut e.k, behind, first);
+        let mut body = lines.store(&e.k, to, vars, &place.index(), &before);
+        body.push(place.step(&mut e.k, -1));
+        let mut all = vec![place.assign(&mut e.k, slot), Stmt::While { cond, body }];
+        all.extend(lines.store(&e.k, to, vars, &place.index(), &values));
+        Ok(all)
+    }
+
+    /// Every two neighbouring runs of `width` elements merged.
+    fn merge(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        order: CompId,
+        lines: &Lines,
+        width: u64,
+        [from, to]: [&[BufId]; 2],
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let mut vars = lines.vars(&mut e.k);
+        let n = lines.length() as i64;
+        let pair = e.k.var(lines.length().div_ceil(2 * width));
+        let start = Index::var(pair).scale(2 * width as i64);
+        let [left, right, out] = [(); 3].map(|()| Local::new(&mut e.k, DType::S64));
+        let middle = start.offset(width as i64).limit(0, n, &e.k.vars);
+        let end = start.offset(2 * width as i64).limit(0, n, &e.k.vars);
+        let mut body =
+            vec![left.assign(&mut e.k, &start), right.assign(&mut e.k, &middle), out.assign(&mut e.k, &start)];
+        let (middle, end) = (number(&mut e.k, &middle), number(&mut e.k, &end));
+        let (more_left, more_right) = (less(&mut e.k, left.value, middle), less(&mut e.k, right.value, end));
+        let (a, b) =
+            (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));
+        let first = self.goes_first(&mut e, order, &a, &b)?;
+        let take_right = Local::new(&mut e.k, DType::S64);
+        let flag = e.k.op(ScalarOp::Convert(DType::S64), &[first], DType::S64);
+        let is_right = e.k.expr(Expr::Within(take_right.index(), 1, 2));
+        let chosen: Vec<ExprId> = (0..to.len())
+            .map(|i| {
+                let dtype = self.program.buffers[to[i]].dtype;
+                e.k.op(ScalarOp::Select, &[is_right, a[i], b[i]], dtype)
+            })
+            .collect();
+        let mut round = vec![take_right.set(flag)];
+        round.extend(lines.store(&e.k, to, &vars, &out.index(), &chosen));
+        round.push(right.assign(&mut e.k, &right.index().add(&take_right.index())));
+        round.push(left.assign(&mut e.k, &left.index().add(&take_right.index().scale(-1)).offset(1)));
+        round.push(out.step(&mut e.k, 1));
+        let cond = both(&mut e.k, more_left, more_right);
+        body.push(Stmt::While { cond, body: round });
+        // Of one run something is left.
+        for (run, values, cond) in [(left, b, more_left), (right, a, more_right)] {
+            let mut rest = lines.store(&e.k, to, &vars, &out.index(), &values);
+            rest.push(run.step(&mut e.k, 1));
+            rest.push(out.step(&mut e.k, 1));
+            body.push(Stmt::While { cond, body: rest });
+        }
+        vars.push(pair);
+        e.k.flops = lines.dims.iter().product::<u64>() * 4;
+        nested(&mut e.k, &vars, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}

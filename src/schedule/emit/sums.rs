@@ -1,0 +1,182 @@
+//! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
+use super::contraction::Contraction;
+use super::element::Elements;
+use super::pairs::{Order, load_right};
+use super::tile::{Band, Part, in_vectors};
+use super::{convert, each};
+use crate::kernel::{Expr, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::scalar::sums::Parts;
+use crate::schedule::plan::axis::{Axis, product};
+use crate::tensor::DType;
+
+/// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
+pub(super) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
+    let steps = sum.first().map_or(1, |x| x.extent);
+    match dtype {
+        DType::F32 => Parts::of_floats(steps, product(sum) / steps.max(1), outputs),
+        _ => Parts::whole(steps),
+    }
+}
+
+/// The sums in `parts`, and where the totals of each band are. `loops` adds so many steps from a first one to what `acc` holds.
+pub(super) fn in_parts(
+    e: &mut Elements,
+    parts: &Parts,
+    bands: &[Band],
+    (rows, dtype): (u64, DType),
+    loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
+) -> (Vec<Stmt>, Vec<RegId>) {
+    let at = |i: u64| Index::constant(i as i64);
+    let zero = super::number(&mut e.k, dtype, 0.0);
+    let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
+    let fresh =
+        |e: &mut Elements| -> Vec<RegId> { bands.iter().map(|b| e.k.reg(dtype, b.lanes, rows * b.count)).collect() };
+    let vectors = |regs: &[RegId], set: &mut dyn FnMut(usize, RegId, u64) -> Stmt| -> Vec<Stmt> {
+        let band = |(i, (b, &reg)): (usize, (&Band, &RegId))| {
+            let body = (0..rows * b.count).map(|slot| set(i, reg, slot)).collect();
+            each(b.lane, LoopKind::Vector, body)
+        };
+        bands.iter().zip(regs).enumerate().map(band).collect()
+    };
+    let clear = |regs: &[RegId]| vectors(regs, &mut |_, reg, slot| Stmt::Set { reg, at: at(slot), value: zero });
+    let add = |e: &mut Elements, total: &[RegId], more: &[RegId]| {
+        vectors(total, &mut |band, reg, slot| {
+            let (x, y) = (e.k.expr(Expr::Reg(reg, at(slot))), e.k.expr(Expr::Reg(more[band], at(slot))));
+            Stmt::Set { reg, at: at(slot), value: e.k.op(ScalarOp::Add, &[x, y], dtype) }
+        })
+    };
+    let mut body = Vec::new();
+    let mut whole: Option<Vec<RegId>> = None;
+    for group in &parts.groups {
+        let (start, steps) = (group.start, group.end - group.start);
+        let mut total = acc.clone();
+        if steps <= parts.most {
+            body.extend(clear(&acc));
+            body.extend(loops(e, at(start), steps));
+        } else {
+            total = fresh(e);
+            body.extend(clear(&total));
+            let mut part = |e: &mut Elements, start: Index, count: u64| {
+                let mut part = clear(&acc);
+                part.extend(loops(e, start, count));
+                part.extend(add(e, &total, &acc));
+                part
+            };
+            let number = e.k.var(steps / parts.most);
+            let inside = part(e, Index::var(number).scale(parts.most as i64).offset(start as i64), parts.most);
+            body.push(each(number, LoopKind::Seq, inside));
+            if !steps.is_multiple_of(parts.most) {
+                body.extend(part(e, at(start + steps / parts.most * parts.most), steps % parts.most));
+            }
+        }
+        match &whole {
+            Some(whole) => body.extend(add(e, whole, &total)),
+            None if parts.groups.len() == 1 => whole = Some(total),
+            None => {
+                let first = fresh(e);
+                body.extend(clear(&first));
+                body.extend(add(e, &first, &total));
+                whole = Some(first);
+            }
+        }
+    }
+    (body, whole.unwrap_or(acc))
+}
+
+/// Variables of the loops over the contracted axes, outermost first, `at_once` terms a step of the innermost and of the first
+/// axis `count` terms from `start`; where a step reads the left side, which begins at `left`; which term it is.
+pub fn term_loops(
+    k: &mut Kernel,
+    sum: &[Axis],
+    (start, count): (&Index, u64),
+    left: &Index,
+    at_once: u64,
+) -> (Vec<VarId>, Index, Index) {
+    let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::constant(0));
+    for (i, axis) in sum.iter().enumerate() {
+        let extent = if i == 0 { count } else { axis.extent };
+        let step = if i + 1 == sum.len() { at_once } else { 1 };
+        let v = k.var(extent / step);
+        loops.push(v);
+        let mut x = Index::var(v).scale(step as i64);
+        if i == 0 {
+            x = x.add(start);
+        }
+        left = left.add(&x.scale(axis.a));
+        position = position.scale(axis.extent as i64).add(&x);
+    }
+    (loops, left, position)
+}
+
+/// The contracted loops, `count` steps of the outermost from step `start`; the innermost does two or three steps at once
+/// where it comes out even.
+pub(super) fn sum_loops(
+    e: &mut Elements,
+    (right_type, left_type): (DType, DType),
+    c: &Contraction,
+    sum: &[Axis],
+    (start, count): (Index, u64),
+    part: &Part,
+    bands: &[Band],
+) -> Vec<Stmt> {
+    let dtype = c.dtype.accumulator();
+    let right: Vec<RegId> = bands.iter().map(|b| e.k.reg(dtype, b.lanes, b.count)).collect();
+    let left = e.k.reg(dtype, 1, 1);
+    let constant = |i: u64| Index::constant(i as i64);
+    let innermost = match sum {
+        [] => 1,
+        [_] => count,
+        [.., last] => last.extent,
+    };
+    let unroll = (2..=3).find(|u| innermost % u == 0).unwrap_or(1);
+    let (loops, mut a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
+    let of_row = part.inside.as_ref().zip(loops.first());
+    let read = of_row.map(|(of_row, &v)| of_row.read(&e.k, &start.add(&Index::var(v))));
+    if let Some((_, row)) = &read {
+        a = a.add(row);
+    }
+    let last_step = sum.last().map_or(0, |x| x.a);
+    let mut inside = Vec::new();
+    for u in 0..unroll {
+        let first = part.b.add(&position.offset(u as i64).scale(part.term as i64));
+        if let (Order::Vectors(_), [all]) = (part.order, bands) {
+            let loads = load_right(e, part, &first, (right_type, dtype), (right[0], all.lane));
+            inside.extend(loads.into_iter().map(|s| (0, s)));
+        } else {
+            for (b, band) in bands.iter().enumerate() {
+                for v in 0..band.count {
+                    let at = first.add(&Index::var(band.lane)).offset((band.first + v * band.lanes) as i64);
+                    let value = e.k.expr(Expr::Load(part.packed, at));
+                    let value = convert(&mut e.k, value, right_type, dtype);
+                    inside.push((b, Stmt::Set { reg: right[b], at: constant(v), value }));
+                }
+            }
+        }
+        let asked = part.ahead.as_ref().and_then(|ahead| ahead.at(&position, u, right_type));
+        inside.extend(asked.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
+        for (r, (away, _)) in part.rows.iter().enumerate() {
+            let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + away)));
+            let value = convert(&mut e.k, value, left_type, dtype);
+            inside.push((0, Stmt::Set { reg: left, at: constant(0), value }));
+            let x = e.k.expr(Expr::Reg(left, constant(0)));
+            for (b, band) in bands.iter().enumerate() {
+                for v in 0..band.count {
+                    let at = band.slot(r, v);
+                    let (y, z) =
+                        (e.k.expr(Expr::Reg(right[b], constant(v))), e.k.expr(Expr::Reg(band.acc, at.clone())));
+                    let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
+                    inside.push((b, Stmt::Set { reg: band.acc, at, value }));
+                }
+            }
+        }
+    }
+    let mut inside = in_vectors(bands, inside);
+    for (number, &v) in loops.iter().enumerate().rev() {
+        if let (0, Some((is_inside, _))) = (number, &read) {
+            inside = vec![Stmt::If { cond: e.k.expr(is_inside.clone()), body: inside }];
+        }
+        inside = vec![each(v, LoopKind::Seq, inside)];
+    }
+    inside
+}

@@ -1,0 +1,340 @@
+//! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
+//! epilogue follows at once.
+use super::contraction::{Contraction, Coordinates};
+use super::element::Elements;
+use super::inside::OfRow;
+use super::pairs::{Order, pair_loops};
+use super::prefetch_panel::Ahead;
+use super::sums::{in_parts, parts, sum_loops};
+use super::{amx, convert, each};
+use crate::diag::{Error, Result};
+use crate::hlo::InstId;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::plan::axis::{Axis, product};
+use crate::schedule::plan::tile::is_mixed;
+use crate::tensor::DType;
+use crate::util::id_vec::Id;
+
+/// Where one tile lies.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The first element of the left side.
+    pub a: Index,
+    /// Each row: how far its left side is from the first, and its number.
+    pub rows: Vec<(i64, Index)>,
+    /// The first element of the panel.
+    pub b: Index,
+    /// The panels.
+    pub packed: BufId,
+    /// How the numbers of a panel lie.
+    pub order: Order,
+    /// How far a term of a panel is from the next: the columns of a panel that is packed.
+    pub term: u64,
+    /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
+    pub scales: Option<(BufId, Index)>,
+    /// The number of the first column.
+    pub column: Index,
+    /// Columns that the result has here.
+    pub columns: u64,
+    /// What is asked for while the tile is summed.
+    pub ahead: Option<Ahead>,
+    /// The number of the batch.
+    pub batch: Index,
+    /// Columns of a vector.
+    pub lanes: u64,
+    /// How far elements are stored from where the layout of the result has them.
+    pub moved: Index,
+    /// Where the first row is stored and how far the next is from it, where that is not in the layout of the result.
+    pub near: Option<(Index, u64)>,
+    /// Whether the epilogue is so long that it stands there once, in loops over the tile.
+    pub looped: bool,
+    /// Which rows of taps read the operand, where those on the padding are left out.
+    pub inside: Option<OfRow>,
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        let zero = Index::default;
+        let packed = BufId::from_index(0);
+        Part {
+            a: zero(),
+            rows: vec![],
+            b: zero(),
+            packed,
+            order: Order::Plain,
+            term: 1,
+            scales: None,
+            column: zero(),
+            columns: 1,
+            ahead: None,
+            batch: zero(),
+            lanes: 1,
+            moved: zero(),
+            near: None,
+            looped: false,
+            inside: None,
+        }
+    }
+}
+
+impl<'a> Emitter<'a> {
+    #[expect(clippy::too_many_arguments, reason = "what a tile is, in one place")]
+    pub(super) fn tile_body(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        c: &Contraction,
+        sum: &[Axis],
+        part: Part,
+        place: Coordinates<'_>,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let dtype = c.dtype.accumulator();
+        let rows = part.rows.len() as u64;
+        let outputs = product(&c.rows) * product(&c.columns);
+        let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
+        let buf = out.buffer()?;
+        let layout = out.layout(&scope.comp.array(id).dims);
+        // `r` is the number of the row in the tile
+        let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, r: &Index, row: &Index, column: &Index| {
+            e.forget();
+            let value = match &part.scales {
+                Some((scales, at)) => {
+                    let scale = e.k.expr(Expr::Load(*scales, at.add(column)));
+                    e.k.op(ScalarOp::Multiply, &[value, scale], dtype)
+                }
+                None => value,
+            };
+            let value = convert(&mut e.k, value, dtype, c.dtype);
+            if let Some(apart) = c.sums_apart {
+                let index = part.batch.scale(apart as i64).add(&row.scale(product(&c.columns) as i64)).add(column);
+                return Ok(Stmt::Store { buf, index, value });
+            }
+            e.fixed.insert(anchor, value);
+            let at = place(&e.k, &part.batch, row, column);
+            let value = s.element(scope, e, id, &at)?;
+            let index = match &part.near {
+                Some((first, stride)) => first.add(&r.scale(*stride as i64)).add(column),
+                None => layout.at(&at).add(&part.moved),
+            };
+            Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
+        };
+        let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
+        if let Order::Tiles | Order::Turned(_) = part.order {
+            let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
+            let width = part.columns.next_multiple_of(part.lanes);
+            let buf = self.on_stack(dtype, rows * width);
+            let mut body = match part.order {
+                Order::Turned(apart) => self.turned_sums(e, c, sum, (&part, apart), (buf, width)),
+                _ => amx::sums(e, c.left, sum, &part, (buf, width)),
+            };
+            let whole = [(0, part.columns / part.lanes, part.lanes)];
+            let vectors = pieces(&mut e.k, &whole, part.columns);
+            body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
+            return Ok(body);
+        }
+        let bands = bands(&mut e.k, &part, dtype);
+        let (mut body, sums) =
+            in_parts(e, &parts(dtype, sum, outputs), &bands, (rows, dtype), &mut |e, start, count| {
+                if let (Order::Terms(pairs), [all]) = (part.order, &bands[..]) {
+                    let loops = pair_loops(e, pairs, c, sum, (start, count), &part, (all.acc, all.lane));
+                    return vec![each(all.lane, LoopKind::Vector, loops)];
+                }
+                sum_loops(e, types, c, sum, (start, count), &part, &bands)
+            });
+        if let Some(first) = first.filter(|_| part.looped) {
+            let width = width(&bands);
+            let buf = self.on_stack(dtype, rows * width);
+            body.extend(spilled(e, &bands, &sums, rows, buf));
+            // constants of the epilogue would be kept where the sums were
+            body.push(Stmt::Release);
+            let whole: Vec<_> = bands.iter().map(|b| (b.first, b.whole(part.columns), b.lanes)).collect();
+            let vectors = pieces(&mut e.k, &whole, part.columns);
+            body.push(self.stored_from_stack(e, &part, Stacked { buf, rows, first, width, vectors }, &mut store)?);
+            return Ok(body);
+        }
+        let mut whole = Vec::new();
+        for (r, (_, row)) in part.rows.iter().enumerate() {
+            for (b, band) in bands.iter().enumerate() {
+                for v in 0..band.whole(part.columns) {
+                    let column = part.column.offset((band.first + v * band.lanes) as i64).add(&Index::var(band.lane));
+                    let value = e.k.expr(Expr::Reg(sums[b], band.slot(r, v)));
+                    whole.push((b, store(self, e, value, &Index::constant(r as i64), row, &column)?));
+                }
+            }
+        }
+        body.extend(in_vectors(&bands, whole));
+        // What is left of the last vector: in narrower ones.
+        let Some((band, &acc)) = bands.iter().zip(&sums).next_back() else { return Ok(body) };
+        let first = band.first + band.whole(part.columns) * band.lanes;
+        let (mut done, mut width) = (first, band.lanes / 2);
+        while width >= 1 {
+            if done + width <= part.columns {
+                let lane = e.k.var(width);
+                let mut inside = Vec::new();
+                for (r, (_, row)) in part.rows.iter().enumerate() {
+                    let value = e.k.expr(Expr::Lanes(acc, band.slot(r, band.count - 1), done - first, width));
+                    let column = part.column.offset(done as i64).add(&Index::var(lane));
+                    inside.push(store(self, e, value, &Index::constant(r as i64), row, &column)?);
+                }
+                body.push(each(lane, LoopKind::Vector, inside));
+                done += width;
+            }
+            width /= 2;
+        }
+        Ok(body)
+    }
+}
+
+/// Makes the store of an element of the result: of this value of its sum, the number of its row in the tile, its row, its column.
+type Store<'s, 'a> = &'s mut dyn FnMut(&mut Emitter<'a>, &mut Elements, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
+
+/// Sums of a tile on the stack.
+struct Stacked {
+    buf: BufId,
+    rows: u64,
+    /// The number of the first row.
+    first: Index,
+    /// How far a row is from the next.
+    width: u64,
+    vectors: Vec<Piece>,
+}
+
+impl<'a> Emitter<'a> {
+    /// The epilogue of sums on the stack, which stands there once a vector of a row.
+    fn stored_from_stack(
+        &mut self,
+        e: &mut Elements,
+        part: &Part,
+        sums: Stacked,
+        store: Store<'_, 'a>,
+    ) -> Result<Stmt> {
+        let at = e.k.var(sums.rows);
+        let row = sums.first.add(&Index::var(at));
+        let from = Index::var(at).scale(sums.width as i64);
+        let mut inside = Vec::new();
+        for piece in sums.vectors {
+            let column = piece.first.add(&Index::var(piece.lane));
+            let value = e.k.expr(Expr::Load(sums.buf, from.add(&column)));
+            let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
+            let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
+            inside.push(match piece.number {
+                Some(number) => each(number, LoopKind::Seq, vec![vector]),
+                None => vector,
+            });
+        }
+        Ok(each(at, LoopKind::Seq, inside))
+    }
+}
+
+/// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
+pub(super) struct Band {
+    /// The first column.
+    pub first: u64,
+    /// Vectors of a row.
+    pub count: u64,
+    pub lanes: u64,
+    pub lane: VarId,
+    /// A sum for each row and vector.
+    pub acc: RegId,
+}
+
+impl Band {
+    /// Where vector `v` of row `r` is in `acc`.
+    pub(super) fn slot(&self, r: usize, v: u64) -> Index {
+        Index::constant((r as u64 * self.count + v) as i64)
+    }
+
+    /// Vectors that are full of the first `columns` columns.
+    fn whole(&self, columns: u64) -> u64 {
+        (columns.saturating_sub(self.first) / self.lanes).min(self.count)
+    }
+}
+
+/// Columns that the sums of a row take.
+fn width(bands: &[Band]) -> u64 {
+    bands.iter().map(|b| b.count * b.lanes).sum()
+}
+
+/// Whether the rows of a tile follow one another from `first` on.
+fn in_a_row(part: &Part, first: &Index) -> bool {
+    part.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
+}
+
+/// Stores all sums, row after row, to `stack`.
+fn spilled(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
+    let mut all = Vec::new();
+    for (b, band) in bands.iter().enumerate() {
+        for (r, v) in (0..rows).flat_map(|r| (0..band.count).map(move |v| (r, v))) {
+            let at = r * width(bands) + band.first + v * band.lanes;
+            let value = e.k.expr(Expr::Reg(sums[b], band.slot(r as usize, v)));
+            all.push((b, Stmt::Store { buf: stack, index: Index::var(band.lane).offset(at as i64), value }));
+        }
+    }
+    in_vectors(bands, all)
+}
+
+/// Vectors of a row that are stored alike.
+struct Piece {
+    /// Which vector, where there are several.
+    number: Option<VarId>,
+    lane: VarId,
+    /// The first column of the vector.
+    first: Index,
+}
+
+/// The vectors of a row: whole ones, by the first column, how many, and their lanes, then narrower ones for what is left of
+/// `columns`.
+fn pieces(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<Piece> {
+    let mut out = Vec::new();
+    for &(first, count, lanes) in whole.iter().filter(|w| w.1 > 0) {
+        let number = k.var(count);
+        let first = Index::var(number).scale(lanes as i64).offset(first as i64);
+        out.push(Piece { number: Some(number), lane: k.var(lanes), first });
+    }
+    let Some(&(first, count, lanes)) = whole.last() else { return out };
+    let (mut done, mut lanes) = (first + count * lanes, lanes / 2);
+    while lanes >= 1 {
+        if done + lanes <= columns {
+            out.push(Piece { number: None, lane: k.var(lanes), first: Index::constant(done as i64) });
+            done += lanes;
+        }
+        lanes /= 2;
+    }
+    out
+}
+
+/// The vectors of a tile.
+fn bands(k: &mut Kernel, part: &Part, dtype: DType) -> Vec<Band> {
+    let rows = part.rows.len() as u64;
+    let mut band = |first: u64, count: u64, lanes: u64| Band {
+        first,
+        count,
+        lanes,
+        lane: k.var(lanes),
+        acc: k.reg(dtype, lanes, rows * count),
+    };
+    let (whole, rest) = (part.columns / part.lanes, part.columns % part.lanes);
+    let narrow = rest.next_power_of_two();
+    if part.order != Order::Plain || whole > 0 && !is_mixed(part.columns, part.lanes) || narrow == part.lanes {
+        return vec![band(0, part.columns.div_ceil(part.lanes), part.lanes)];
+    }
+    let last = (whole * part.lanes, 1, narrow);
+    let all = [(0, whole, part.lanes), last].into_iter().filter(|b| b.1 > 0);
+    all.map(|(first, count, lanes)| band(first, count, lanes)).collect()
+}
+
+/// Statements in the vector loops of their bands.
+pub(super) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
+    let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
+    for (band, stmt) in all {
+        match out.last_mut() {
+            Some((last, body)) if *last == band => body.push(stmt),
+            _ => out.push((band, vec![stmt])),
+        }
+    }
+    out.into_iter().map(|(band, body)| each(bands[band].lane, LoopKind::Vector, body)).collect()
+}

@@ -1,0 +1,191 @@
+//! `topk`: the best elements seen so far are a heap in the result with the worst on top; an element that beats it takes its
+//! place. Then the heap is taken apart from the worst to the best. Cost: n comparisons, and log k for each element that enters.
+//!
+//! An element beats another if its key is better, or if the keys are equal and it stands in front.
+use super::element::Elements;
+use super::sequential::{Local, both, less, nested, number};
+use super::sort::Lines;
+use super::{each, label};
+use crate::diag::Result;
+use crate::hlo::{InstId, Op};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::tensor::DType;
+
+/// The heaps of all lines, while the kernel is made.
+struct Heap {
+    lines: Lines,
+    vars: Vec<VarId>,
+    /// Keys and their positions.
+    buffers: Vec<BufId>,
+    /// The element that looks for a place: key and position.
+    held: [Local; 2],
+    better: Direction,
+}
+
+impl Heap {
+    fn compare(&self, k: &mut Kernel, direction: Direction, a: ExprId, b: ExprId) -> ExprId {
+        k.op(ScalarOp::Compare(direction, CompareKind::Total), &[a, b], DType::Pred)
+    }
+    /// Whether `a` beats `b`, keys and positions.
+    fn beats(&self, k: &mut Kernel, a: &[ExprId], b: &[ExprId]) -> ExprId {
+        let better = self.compare(k, self.better, a[0], b[0]);
+        let equal = self.compare(k, Direction::Eq, a[0], b[0]);
+        let in_front = less(k, a[1], b[1]);
+        let first = both(k, equal, in_front);
+        k.op(ScalarOp::Or, &[better, first], DType::Pred)
+    }
+    fn load(&self, k: &mut Kernel, i: &Index) -> Vec<ExprId> {
+        self.lines.load(k, &self.buffers, &self.vars, i)
+    }
+    fn store(&self, k: &Kernel, i: &Index, values: &[ExprId]) -> Vec<Stmt> {
+        self.lines.store(k, &self.buffers, &self.vars, i, values)
+    }
+    fn hold(&self, values: &[ExprId]) -> Vec<Stmt> {
+        self.held.iter().zip(values).map(|(x, &value)| x.set(value)).collect()
+    }
+    /// Puts the held element into the heap of the first `size` places: from the hole at `start` on, worse children move up.
+    fn sift(&self, k: &mut Kernel, start: &Index, size: &Index) -> Vec<Stmt> {
+        let (hole, child) = (Local::new(k, DType::S64), Local::new(k, DType::S64));
+        let more = Local::new(k, DType::Pred);
+        let size = number(k, size);
+        let left = hole.index().scale(2).offset(1);
+        let has_child = {
+            let left = number(k, &left);
+            less(k, left, size)
+        };
+        let right = left.offset(1);
+        let (a, b) = (self.load(k, &left), self.load(k, &right));
+        let has_right = {
+            let right = number(k, &right);
+            less(k, right, size)
+        };
+        let right_worse = self.beats(k, &a, &b);
+        let take_right = both(k, has_right, right_worse);
+        let step = k.op(ScalarOp::Convert(DType::S64), &[take_right], DType::S64);
+        let left = number(k, &left);
+        let chosen = k.op(ScalarOp::Add, &[left, step], DType::S64);
+        let below = self.load(k, &child.index());
+        let own: Vec<ExprId> = self.held.iter().map(|x| x.value).collect();
+        let worse = self.beats(k, &own, &below);
+        let mut up = self.store(k, &hole.index(), &below);
+        up.push(hole.set(child.value));
+        up.push(more.set(has_child));
+        let round = vec![child.set(chosen), more.set(worse), Stmt::If { cond: more.value, body: up }];
+        let mut all = vec![hole.assign(k, start), more.set(has_child), Stmt::While { cond: more.value, body: round }];
+        all.extend(self.store(k, &hole.index(), &own));
+        all
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// The first `k` of the last dimension in total order and their positions.
+    pub(super) fn top_k(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let Op::TopK { k, largest } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
+        let operand = scope.comp[id].operands[0];
+        let shape = scope.comp.array(operand).clone();
+        let axis = shape.rank() - 1;
+        let lines = Lines { dims: [&shape.dims[..axis], &[k]].concat(), axis };
+        if lines.dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let heap = Heap {
+            vars: lines.vars(&mut e.k),
+            lines,
+            buffers: out.leaves.clone(),
+            held: [Local::new(&mut e.k, shape.dtype), Local::new(&mut e.k, DType::S32)],
+            better: if largest { Direction::Gt } else { Direction::Lt },
+        };
+        let mut body = self.first_k(scope, &mut e, operand, &heap)?;
+        body.extend(heapified(&mut e.k, &heap));
+        body.extend(self.others(scope, &mut e, operand, &heap, shape.dims[axis])?);
+        body.extend(taken_apart(&mut e.k, &heap));
+        e.k.flops = shape.elements();
+        nested(&mut e.k, &heap.vars, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// Element `i` of a line and its position.
+    fn positioned(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        operand: InstId,
+        heap: &Heap,
+        i: &Index,
+    ) -> Result<Vec<ExprId>> {
+        let key = self.element(scope, e, operand, &heap.lines.at(&heap.vars, i))?;
+        Ok(vec![key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
+    }
+
+    /// The first elements as they stand.
+    fn first_k(&mut self, scope: &mut Scope<'a>, e: &mut Elements, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
+        let i = e.k.var(heap.lines.length());
+        let values = self.positioned(scope, e, operand, heap, &Index::var(i))?;
+        Ok(vec![each(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
+    }
+
+    /// Every other element against the worst of the heap.
+    fn others(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        operand: InstId,
+        heap: &Heap,
+        n: u64,
+    ) -> Result<Vec<Stmt>> {
+        let k = heap.lines.length();
+        if n == k {
+            return Ok(vec![]);
+        }
+        let i = e.k.var(n - k);
+        let values = self.positioned(scope, e, operand, heap, &Index::var(i).offset(k as i64))?;
+        let zero = Index::constant(0);
+        let worst = heap.load(&mut e.k, &zero);
+        // It stands behind all of the heap, so that an equal key does not beat.
+        let enters = heap.compare(&mut e.k, heap.better, values[0], worst[0]);
+        let mut enter = heap.hold(&values);
+        enter.extend(heap.sift(&mut e.k, &zero, &Index::constant(k as i64)));
+        Ok(vec![each(i, LoopKind::Seq, vec![Stmt::If { cond: enters, body: enter }])])
+    }
+}
+
+/// Makes the elements that are there a heap, from the last parent to the top.
+fn heapified(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
+    let size = heap.lines.length();
+    if size < 2 {
+        return vec![];
+    }
+    let var = k.var(size / 2);
+    let parent = Index::var(var).scale(-1).offset(size as i64 / 2 - 1);
+    let values = heap.load(k, &parent);
+    let mut body = heap.hold(&values);
+    body.extend(heap.sift(k, &parent, &Index::constant(size as i64)));
+    vec![each(var, LoopKind::Seq, body)]
+}
+
+/// Moves the worst behind the others, again and again.
+fn taken_apart(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
+    let size = heap.lines.length();
+    if size < 2 {
+        return vec![];
+    }
+    let var = k.var(size - 1);
+    let last = Index::var(var).scale(-1).offset(size as i64 - 1);
+    let zero = Index::constant(0);
+    let values = heap.load(k, &last);
+    let mut body = heap.hold(&values);
+    let worst = heap.load(k, &zero);
+    body.extend(heap.store(k, &last, &worst));
+    body.extend(heap.sift(k, &zero, &last));
+    vec![each(var, LoopKind::Seq, body)]
+}

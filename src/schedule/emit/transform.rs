@@ -1,0 +1,168 @@
+//! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, RegId, Stmt};
+use crate::scalar::ScalarOp;
+use crate::schedule::plan::points::{Points, RESULTS};
+use crate::tensor::DType;
+
+/// The transforms of one row or column, as statements on registers.
+pub struct Transform<'k> {
+    /// The kernel that they are part of.
+    pub k: &'k mut Kernel,
+    lanes: u64,
+    /// The statements so far, for a vector loop.
+    pub body: Vec<Stmt>,
+}
+
+impl<'k> Transform<'k> {
+    /// Nothing yet, on vectors of `lanes`.
+    pub fn new(k: &'k mut Kernel, lanes: u64) -> Self {
+        Transform { k, lanes, body: Vec::new() }
+    }
+    /// New registers.
+    pub fn registers(&mut self, count: u64) -> RegId {
+        self.k.reg(DType::F32, self.lanes, count)
+    }
+    /// A new expression.
+    pub fn expr(&mut self, expr: Expr) -> ExprId {
+        self.k.expr(expr)
+    }
+    /// What is in a register.
+    pub fn get(&mut self, reg: RegId, at: u64) -> ExprId {
+        self.k.expr(Expr::Reg(reg, Index::constant(at as i64)))
+    }
+    /// Puts `value` into a register.
+    pub fn set(&mut self, reg: RegId, at: u64, value: ExprId) {
+        self.body.push(Stmt::Set { reg, at: Index::constant(at as i64), value });
+    }
+    /// `value` in a register, so that it is computed once.
+    pub fn held(&mut self, value: ExprId) -> ExprId {
+        let reg = self.registers(1);
+        self.set(reg, 0, value);
+        self.get(reg, 0)
+    }
+    fn add(&mut self, x: ExprId, y: ExprId) -> ExprId {
+        self.k.op(ScalarOp::Add, &[x, y], DType::F32)
+    }
+    fn subtract(&mut self, x: ExprId, y: ExprId) -> ExprId {
+        self.k.op(ScalarOp::Subtract, &[x, y], DType::F32)
+    }
+    /// `x·factor`.
+    fn times(&mut self, x: ExprId, factor: f64) -> ExprId {
+        let factor = super::number(self.k, DType::F32, factor);
+        self.k.op(ScalarOp::Multiply, &[x, factor], DType::F32)
+    }
+    /// `x·factor + y`, rounded once.
+    fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
+        let factor = super::number(self.k, DType::F32, factor);
+        self.k.op(ScalarOp::Fma, &[x, factor, y], DType::F32)
+    }
+    /// Values in registers.
+    fn all_held(&mut self, values: &[ExprId]) -> Vec<ExprId> {
+        values.iter().map(|&v| self.held(v)).collect()
+    }
+
+    /// `G·g` of three taps.
+    pub fn weights(&mut self, points: &Points, g: [ExprId; 3]) -> Vec<ExprId> {
+        let g = self.all_held(&g);
+        let factors = points.factors(3);
+        let mut out = vec![g[0]];
+        for of_point in factors.chunks(3).skip(1).step_by(2).take(points.pairs.len()) {
+            let last = self.times(g[2], of_point[2]);
+            let even = self.fma(g[0], of_point[0], last);
+            let even = self.held(even);
+            out.extend([self.fma(g[1], of_point[1], even), self.fma(g[1], -of_point[1], even)]);
+        }
+        out.push(g[2]);
+        out
+    }
+
+    /// The columns of `Aᵀ·m` for the sums of the tile at `at`: `[row of the result][column of m]`.
+    pub fn back(&mut self, points: &Points, sums: BufId, at: &Index, apart: u64) -> RegId {
+        let reads = points.count();
+        let half = self.registers(RESULTS * reads);
+        for j in 0..reads {
+            let column = |i: u64| Expr::Load(sums, at.offset(((i * reads + j) * apart) as i64));
+            let column: Vec<ExprId> = (0..reads).map(|i| self.expr(column(i))).collect();
+            for (i, value) in self.results(points, &column).into_iter().enumerate() {
+                self.set(half, i as u64 * reads + j, value);
+            }
+        }
+        half
+    }
+
+    /// `x·y + z`, or `x·y`.
+    pub fn add_product(&mut self, x: ExprId, y: ExprId, z: Option<ExprId>) -> ExprId {
+        match z {
+            Some(z) => self.k.op(ScalarOp::Fma, &[x, y, z], DType::F32),
+            None => self.k.op(ScalarOp::Multiply, &[x, y], DType::F32),
+        }
+    }
+
+    /// `Σ cᵢ·dᵢ`, where the last factor is 1.
+    fn combined(&mut self, factors: &[f64], d: &[ExprId]) -> ExprId {
+        let (rest, last) = (&factors[..factors.len() - 1], d[factors.len() - 1]);
+        rest.iter().zip(d).rev().fold(last, |sum, (&factor, &x)| match factor as f32 {
+            1.0 => self.add(sum, x),
+            _ => self.fma(x, factor, sum),
+        })
+    }
+
+    /// What a tile reads at all points: for each the polynomial that is 0 at the others, its powers being the elements.
+    pub fn inputs(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
+        let d = self.all_held(d);
+        let odd = usize::from(points.has_zero);
+        let every_other = |from: usize| d[from..].iter().copied().step_by(2).collect::<Vec<ExprId>>();
+        let all = squares(points.pairs.iter().copied());
+        let mut out = Vec::new();
+        if points.has_zero {
+            out.push(self.combined(&all, &every_other(0)));
+        }
+        for &p in points.pairs {
+            let others = squares(points.pairs.iter().copied().filter(|&q| q != p));
+            let (low, high) =
+                (self.combined(&others, &every_other(odd)), self.combined(&others, &every_other(odd + 1)));
+            let (low, high) = (self.held(low), self.held(high));
+            out.extend([self.fma(low, p, high), self.fma(low, -p, high)]);
+        }
+        out.push(self.combined(&all, &every_other(odd)));
+        out
+    }
+
+    /// The 4 results of a tile from its products at all points: sums of their powers.
+    pub fn results(&mut self, points: &Points, m: &[ExprId]) -> Vec<ExprId> {
+        let m = self.all_held(m);
+        let (odd, last) = (usize::from(points.has_zero), m[m.len() - 1]);
+        let both: Vec<[ExprId; 2]> = (0..points.pairs.len())
+            .map(|i| {
+                let (x, y) = (m[odd + 2 * i], m[odd + 2 * i + 1]);
+                let (sum, difference) = (self.add(x, y), self.subtract(x, y));
+                [self.held(sum), self.held(difference)]
+            })
+            .collect();
+        let power = |t: &mut Self, power: i32, first: Option<ExprId>| {
+            both.iter().zip(points.pairs).fold(first, |sum, (of_pair, p)| {
+                let x = of_pair[power as usize % 2];
+                Some(match (sum, power) {
+                    (Some(sum), 0) => t.add(sum, x),
+                    (Some(sum), _) => t.fma(x, p.powi(power), sum),
+                    (None, 0) => x,
+                    (None, _) => t.times(x, p.powi(power)),
+                })
+            })
+        };
+        let first = points.has_zero.then_some(m[0]);
+        [(0, first), (1, None), (2, None), (3, Some(last))].into_iter().filter_map(|(n, z)| power(self, n, z)).collect()
+    }
+}
+
+/// The factors of 1, x², x⁴, … in `Π (x² − p²)`.
+fn squares(points: impl Iterator<Item = f64>) -> Vec<f64> {
+    points.fold(vec![1.0], |all, p| {
+        let mut next = vec![0.0; all.len() + 1];
+        for (i, c) in all.iter().enumerate() {
+            next[i + 1] += c;
+            next[i] -= p * p * c;
+        }
+        next
+    })
+}

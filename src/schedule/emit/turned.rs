@@ -1,0 +1,76 @@
+//! Products of few rows with a right side that lies turned, the terms of a column side by side, such as the keys that the query
+//! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
+//! written for few multiply-adds.
+use super::contraction::{Contraction, Panels, Right};
+use super::element::Elements;
+use super::narrow::{Side, sums};
+use super::pairs::Order;
+use super::tile::Part;
+use super::{each, pack};
+use crate::kernel::{BufId, Index, LoopKind, Stmt};
+use crate::schedule::emit::Emitter;
+use crate::schedule::plan::axis::{Axis, merged, product};
+
+/// Most rows that are taken this way: a number that is packed serves each of them.
+const MOST_ROWS: u64 = 8;
+/// Fewest terms for each row: each sum is folded at its end.
+const FEWEST_TERMS: u64 = 8;
+/// Columns at once, so that their sums do not wait for one another.
+const BLOCK: u64 = 4;
+
+impl Emitter<'_> {
+    /// The right side of `c` where it lies, if that is turned and rows are few; `panel` columns are a panel.
+    pub(super) fn turned(&self, c: &Contraction, sum: &[Axis], panel: u64) -> Option<(Panels, Order)> {
+        let Right::Buffer(buf) = c.right else { return None };
+        let (batch, columns) = (pack::one_on_the_right(&c.batch)?, pack::one_on_the_right(&c.columns)?);
+        let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
+        let plain = [buf, c.left].iter().all(|&b| self.program.buffers[b].dtype == c.dtype)
+            && c.dtype.is_float()
+            && c.dtype.accumulator() == c.dtype
+            && c.b0 == 0
+            && c.sums_apart.is_none()
+            && c.inside.is_none();
+        let along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= self.lanes(c.dtype));
+        let few = product(&c.rows) <= MOST_ROWS.min(product(sum) / FEWEST_TERMS);
+        let fits = plain && along && few && merged(&c.rows).len() <= 1 && pack::is_turned(c);
+        let panels = Panels { buf, term: 1, batch, panel: panel.checked_mul(column)?, scales: None };
+        fits.then_some((panels, Order::Turned(column)))
+    }
+
+    /// Writes the sums of a tile to `buf`, where a row is `width` from the next; columns of the right side are `apart`.
+    pub(super) fn turned_sums(
+        &self,
+        e: &mut Elements,
+        c: &Contraction,
+        sum: &[Axis],
+        (part, apart): (&Part, u64),
+        (buf, width): (BufId, u64),
+    ) -> Vec<Stmt> {
+        let step = part.rows.get(1).map_or(0, |row| row.0);
+        let rows = Side { buf: c.left, from: part.a.clone(), step, count: part.rows.len() as u64 };
+        // the columns pass, the rows stay
+        let swapped: Vec<Axis> = sum.iter().map(|x| Axis { a: x.b, b: x.a, ..*x }).collect();
+        let lanes = self.lanes(c.dtype);
+        let pieces = 1 + u64::from((sum.last().map_or(1, |x| x.extent) % lanes).count_ones());
+        let free = self.target.vector_registers.saturating_sub(rows.count + 1);
+        let block = (free / (rows.count * pieces)).clamp(1, BLOCK);
+        let (whole, rest) = (part.columns / block, part.columns % block);
+        let mut body = Vec::new();
+        for (first, rounds, count) in [(0, whole, block), (whole * block, rest.min(1), rest)] {
+            if rounds == 0 {
+                continue;
+            }
+            let round = e.k.var(rounds);
+            let column = Index::var(round).scale(count as i64).offset(first as i64);
+            let from = part.b.add(&column.scale(apart as i64));
+            let columns = Side { buf: part.packed, from, step: apart as i64, count };
+            let (mut inside, totals) = sums(e, c.dtype, &swapped, (&columns, &rows), lanes);
+            for (i, value) in totals.into_iter().enumerate() {
+                let (j, r) = (i as u64 / rows.count, i as u64 % rows.count);
+                inside.push(Stmt::Store { buf, index: column.offset((r * width + j) as i64), value });
+            }
+            body.push(each(round, LoopKind::Seq, inside));
+        }
+        body
+    }
+}

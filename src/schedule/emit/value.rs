@@ -1,0 +1,31 @@
+//! Values of HLO in memory.
+use crate::diag::{Error, Result};
+use crate::kernel::BufId;
+use crate::schedule::layout::Layout;
+
+/// An HLO value in memory: one buffer an array, tuples flattened.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    /// A buffer for each.
+    pub leaves: Vec<BufId>,
+    /// Where an array's elements lie when it is not dense.
+    pub layout: Option<Layout>,
+}
+
+impl Value {
+    /// The buffer of a dense array.
+    pub fn only(&self) -> Result<BufId> {
+        match self.layout {
+            None => self.buffer(),
+            Some(_) => Err(Error::internal("schedule", "an array is read as if it were dense")),
+        }
+    }
+    /// The buffer of an array.
+    pub fn buffer(&self) -> Result<BufId> {
+        self.leaves.first().copied().ok_or_else(|| Error::internal("schedule", "an array has no buffer"))
+    }
+    /// Where an array of `dims` has its elements.
+    pub fn layout(&self, dims: &[u64]) -> Layout {
+        self.layout.clone().unwrap_or_else(|| Layout::dense(dims))
+    }
+}

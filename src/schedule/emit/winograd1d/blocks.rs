@@ -1,0 +1,83 @@
+//! The kernel of Winograd's method along one axis block by block (`plan/winograd1d/blocks.rs`).
+use super::super::contraction::numbered;
+use super::super::element::Elements;
+use super::super::{each, label};
+use super::pieces::flops;
+use super::{Conv, Line, inputs_of_tile};
+use crate::diag::Result;
+use crate::hlo::attrs::ConvDims;
+use crate::kernel::{BufId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope};
+use crate::schedule::plan::points::RESULTS;
+use crate::schedule::plan::winograd1d::Blocks;
+use crate::tensor::DType;
+
+impl<'a> Emitter<'a> {
+    /// The kernel of the weights and that of all else.
+    pub(super) fn winograd_1d_blocks(
+        &mut self,
+        scope: &mut Scope<'a>,
+        conv: &Conv<'_>,
+        blocks: &Blocks,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let Conv { ids, d, w, .. } = *conv;
+        let [of_inputs, of_sums] = blocks.piece.apart(w);
+        let products = self.products_of_piece(scope, conv, &blocks.piece, steps);
+
+        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let k = &mut e.k;
+        let place = Place { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
+        let mut body = place.inputs(k, self.lanes(DType::F32), conv, (products.c.left, of_inputs));
+        body.push(self.panels_of_piece(scope, &mut e, conv, &products, &mut |s, scope, e, columns| {
+            let steps = blocks.made.map(|n| e.k.var(n));
+            let (number, tile, phase) = (e.k.var(w.size[blocks.across]), e.k.var(w.tiles), e.k.var(1));
+            let line = Line { at: place.write(d, number, scope.comp.array(ids.1).rank()), phase, tile };
+            let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
+            let from = (products.sums.buffer()?, at.scale(products.rows.panel() as i64), of_sums);
+            let mut back = s.results_of_line(scope, e, conv, &line, columns, from)?;
+            let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
+            back = numbered(&mut e.k, tile, of_tiles, back);
+            back = numbered(&mut e.k, number, of_lines, back);
+            Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
+        })?);
+        let reads = w.images * blocks.count[0] * blocks.count[1] * blocks.piece.tiles[0];
+        self.launch_1d(e.k, w, products.rows, flops(w, reads), (&place.loops, body), steps);
+        Ok(())
+    }
+}
+
+/// The block that is being done.
+struct Place<'b> {
+    /// Its image, and its numbers along both axes.
+    loops: [VarId; 3],
+    blocks: &'b Blocks,
+}
+
+impl Place<'_> {
+    /// The numbers among all lines and tiles of those at `steps`, of which a block has so many; beyond all, too.
+    fn numbers(&self, steps: [VarId; 2], of_block: [u64; 2]) -> [Index; 2] {
+        [0, 1].map(|i| Index::var(self.loops[i + 1]).scale(of_block[i] as i64).add(&Index::var(steps[i])))
+    }
+
+    /// What the block reads, at all points.
+    fn inputs(&self, k: &mut Kernel, lanes: u64, conv: &Conv<'_>, (to, of_inputs): (BufId, u64)) -> Vec<Stmt> {
+        let Conv { d, w, .. } = *conv;
+        let Blocks { across, made, read, .. } = *self.blocks;
+        let steps = read.map(|n| k.var(n));
+        let [lines, tiles] = self.numbers(steps, [made[0] * d.window[across].stride, made[1]]);
+        let mut first = vec![Index::default(); 2];
+        (first[across], first[w.axis]) = (lines, tiles.scale(RESULTS as i64));
+        let at = Index::var(steps[0]).scale(read[1] as i64).add(&Index::var(steps[1])).scale(w.inputs as i64);
+        let tile = inputs_of_tile(k, lanes, conv, (self.loops[0], &first), (to, at, of_inputs));
+        vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, tile)])]
+    }
+
+    /// Where results lie, but along the axis of the method.
+    fn write(&self, d: &ConvDims, line: VarId, rank: usize) -> Vec<Index> {
+        let mut at = vec![Index::default(); rank];
+        at[d.output_batch] = Index::var(self.loops[0]);
+        at[d.output_spatial[self.blocks.across]] = Index::var(line);
+        at
+    }
+}

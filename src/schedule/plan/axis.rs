@@ -1,0 +1,45 @@
+//! The loops of a contraction, and how far each moves both sides.
+
+/// A loop and how far its step moves the left and right side, in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// Iterations.
+    pub extent: u64,
+    /// Step of the left operand.
+    pub a: i64,
+    /// Step of the right operand.
+    pub b: i64,
+}
+
+/// Neighbouring axes that step through memory without a gap become one.
+pub fn merged(axes: &[Axis]) -> Vec<Axis> {
+    let mut out: Vec<Axis> = Vec::new();
+    for axis in axes.iter().filter(|x| x.extent != 1) {
+        match out.last_mut() {
+            Some(last) if last.a == axis.a * axis.extent as i64 && last.b == axis.b * axis.extent as i64 => {
+                *last = Axis { extent: last.extent * axis.extent, ..*axis };
+            }
+            _ => out.push(*axis),
+        }
+    }
+    out
+}
+
+/// `axes` as one axis, if there is none.
+pub fn one_axis(axes: Vec<Axis>) -> Vec<Axis> {
+    if axes.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { axes }
+}
+
+pub fn product(axes: &[Axis]) -> u64 {
+    axes.iter().map(|x| x.extent).product()
+}
+
+/// How far number `i` of the elements along `axes` is from the first on the right side.
+pub fn offset_of(axes: &[Axis], mut i: u64) -> i64 {
+    let mut at = 0i64;
+    for axis in axes.iter().rev() {
+        at += (i % axis.extent) as i64 * axis.b;
+        i /= axis.extent;
+    }
+    at
+}

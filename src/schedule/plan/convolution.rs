@@ -1,0 +1,168 @@
+//! How each convolution of a computation is done. This is asked once, before anything else is planned; margins, cuts, fusion and
+//! loops read the answer.
+use super::inside;
+use super::inside::Inside;
+use super::phases::{self, Phase};
+use super::winograd::{self, Winograd};
+use super::winograd1d::{self, Winograd1d};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
+use crate::target::{Method, Target};
+use crate::util::id_vec::IdVec;
+use std::collections::HashMap;
+
+/// Most taps along the last axis of a depthwise window that are written out, and most of a whole window that are, where there are
+/// 32 registers; more of them are a loop.
+pub const MOST_TAPS: u64 = 9;
+/// Most kernels that a convolution becomes for want of margins.
+const MOST_PARTS: u64 = 16;
+
+/// The method of a convolution.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// Winograd's along both axes of a 3x3 window.
+    Square(Winograd),
+    /// Winograd's along one axis of the window.
+    Line(Winograd1d),
+    /// One channel a group, which makes one or a few: lanes are channels.
+    Depthwise {
+        /// Whether windows read a margin of zeros; if not, they leave out the taps on the padding.
+        has_margin: bool,
+    },
+    /// One sum over the window and the channels, a contraction for each group and phase.
+    Direct {
+        /// Where rows of taps on the padding are left out.
+        inside: Option<Inside>,
+    },
+}
+
+/// A convolution with its method and what follows from that.
+#[derive(Clone, Debug)]
+pub struct Convolution {
+    /// The method.
+    pub way: Way,
+    /// The margins that the operand needs along each spatial axis, before and after; `None` where it must be written out with
+    /// holes.
+    pub margins: Option<Vec<(u64, u64)>>,
+    /// The parts, a contraction each, that need no margins of the operand: the results at edges with fewer taps.
+    pub at_edges: Option<Vec<Vec<Phase>>>,
+    /// What it is called in tuned choices and how it is done, where it can be done by Winograd's method.
+    pub named: Option<(String, Method)>,
+}
+
+impl Convolution {
+    fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Convolution {
+        let (way, named) = way(comp, id, d, target);
+        let mut of = Convolution { margins: margins(comp, id, d, &way), at_edges: None, way, named };
+        of.at_edges = of.edges(comp, id, d);
+        of
+    }
+
+    /// Whether it is done by Winograd's method, whose tiles need no margins.
+    pub fn is_winograd(&self) -> bool {
+        matches!(self.way, Way::Square(_) | Way::Line(_))
+    }
+
+    /// Whether it has one channel a group and lanes along channels.
+    pub fn is_depthwise(&self) -> bool {
+        matches!(self.way, Way::Depthwise { .. })
+    }
+
+    /// Whether it needs zeros around its operand.
+    pub fn needs_margins(&self) -> bool {
+        self.margins.as_ref().is_some_and(|margins| margins.iter().any(|m| *m != (0, 0)))
+    }
+
+    /// The parts that need no margins, unless they are many.
+    fn edges(&self, comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
+        let Way::Direct { inside: None } = self.way else { return None };
+        let parts = phases::at_edges(comp, id, d)?;
+        let kernels: u64 = parts.iter().map(|along| along.len() as u64).product();
+        (kernels.saturating_mul(d.feature_group_count) <= MOST_PARTS).then_some(parts)
+    }
+}
+
+/// The convolutions of one computation.
+pub type Convolutions = HashMap<InstId, Convolution>;
+
+/// Those of each computation of a module.
+#[derive(Clone, Debug)]
+pub struct Methods(IdVec<CompId, Convolutions>);
+
+impl Methods {
+    /// Decides for all convolutions of `module`.
+    pub fn of(module: &Module, target: &Target) -> Methods {
+        Methods(module.comps.values().map(|comp| convolutions(comp, target)).collect())
+    }
+
+    /// The convolutions of a computation.
+    pub fn comp(&self, id: CompId) -> &Convolutions {
+        &self.0[id]
+    }
+}
+
+/// Decides for the convolutions of `comp`.
+pub fn convolutions(comp: &Computation, target: &Target) -> Convolutions {
+    let one = |id: InstId| match &comp[id].op {
+        Op::Convolution(d) => Some((id, Convolution::of(comp, id, d, target))),
+        _ => None,
+    };
+    comp.post_order().into_iter().filter_map(one).collect()
+}
+
+/// The method, and what the tuned choices call the convolution.
+fn way(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (Way, Option<(String, Method)>) {
+    let (winograd, named) = if let Some(w) = winograd::possible(comp, id, target) {
+        let named = w.method(target);
+        (Way::Square(w), named)
+    } else if let Some(w) = winograd1d::possible(comp, id, target) {
+        let named = w.method(target);
+        (Way::Line(w), named)
+    } else {
+        return (without_winograd(comp, id, d, target), None);
+    };
+    match named.1 {
+        Method::Winograd => (winograd, Some(named)),
+        Method::Direct => (without_winograd(comp, id, d, target), Some(named)),
+    }
+}
+
+fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Way {
+    if is_by_channel(comp, id, d) {
+        let padded = |w: &WindowDim| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0;
+        // taps are left out one by one where those of the last axis are written out
+        let leaves_out = d.window.iter().all(padded)
+            && d.window.last().is_some_and(|w| w.size <= MOST_TAPS)
+            && comp.array(comp[id].operands[0]).elements() > 0;
+        return Way::Depthwise { has_margin: !leaves_out };
+    }
+    Way::Direct { inside: inside::of(comp, id, d, target) }
+}
+
+/// Whether `id` makes one channel of one, or as many as [`ConvDims::repeats`], channels being the last axis everywhere.
+fn is_by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
+    let [input, kernel] = comp[id].operands[..] else { return false };
+    let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
+    let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
+    d.feature_group_count > 1
+        && ConvDims::repeats(kernel.dims[d.kernel_output_feature] / d.feature_group_count)
+        && kernel.dims[d.kernel_input_feature] == 1
+        && minor(d.input_feature, input)
+        && minor(d.kernel_output_feature, kernel)
+        && minor(d.output_feature, result)
+}
+
+fn margins(comp: &Computation, id: InstId, d: &ConvDims, way: &Way) -> Option<Vec<(u64, u64)>> {
+    let phases = phases::split(comp, id, d)?;
+    let input = comp.array(comp[id].operands[0]);
+    let margin = |(i, w): (usize, &WindowDim)| match w.lhs_dilate {
+        1 => (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64),
+        _ => phases::margin(&phases[i], input.dims[d.input_spatial[i]]),
+    };
+    let all = || d.window.iter().enumerate().map(margin);
+    Some(match way {
+        Way::Square(_) | Way::Line(_) | Way::Depthwise { has_margin: false } => vec![(0, 0); d.window.len()],
+        Way::Depthwise { has_margin: true } | Way::Direct { inside: None } => all().collect(),
+        Way::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
+    })
+}

@@ -1,0 +1,290 @@
+//! Which instructions share a kernel.
+//!
+//! One walk from the result backwards. Each instruction is either *materialised* (it has a buffer; a kernel ends in it) or
+//! *inlined* into the kernels that read it. Index-only instructions are inlined everywhere; pointwise ones where every
+//! element is still computed once. Two things more may be inlined:
+//!
+//! - one contraction, window or reduction (the *anchor*) into the kernel that alone reads it, element for element, through
+//!   pointwise instructions, reshapes and transposes: its epilogue;
+//! - any number of reductions along the rows that the kernel's arrays consist of, with all that lies between: softmax, norms
+//!   (see [`rows`]).
+mod cone;
+mod path;
+mod rows;
+
+use crate::hlo::{Computation, InstId, Module, Op};
+use crate::util::id_vec::{Id, IdVec};
+pub use path::{Move, forward};
+pub use rows::{FEW_COLUMNS, Role, Rows, demand};
+
+/// Most instructions that one kernel takes in.
+const LARGEST_GROUP: usize = 96;
+
+/// What becomes of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has a buffer of its own.
+    Materialised,
+    /// It is computed inside the kernel of this root, or (`None`) of each reader.
+    Inlined(Option<InstId>),
+}
+
+/// The cut of one computation into kernels.
+#[derive(Clone, Debug)]
+pub struct Fusion {
+    /// By instruction.
+    pub fate: IdVec<InstId, Fate>,
+    /// The anchor of a root, where it has one.
+    pub anchor: IdVec<InstId, Option<InstId>>,
+    /// How an anchor's elements become its root's: what is applied to coordinates, the anchor's end first.
+    pub path: IdVec<InstId, Vec<Move>>,
+    /// The rows of a root that is a row kernel.
+    pub rows: IdVec<InstId, Option<Rows>>,
+    /// What an instruction is inside a row kernel.
+    pub role: IdVec<InstId, Role>,
+}
+
+/// How a reader uses an operand.
+#[derive(Clone, Copy, PartialEq)]
+enum Use {
+    /// Each element once.
+    Once,
+    /// Elements again and again.
+    Often,
+    /// From memory only.
+    Memory,
+}
+
+fn use_of(op: &Op, operand: usize) -> Use {
+    match op {
+        Op::Elementwise(_)
+        | Op::Reshape
+        | Op::Bitcast
+        | Op::Transpose(_)
+        | Op::Slice(_)
+        | Op::Reverse(_)
+        | Op::Copy
+        | Op::Map { .. }
+        | Op::Sort { .. }
+        | Op::TopK { .. } => Use::Once,
+        Op::OptimizationBarrier | Op::Concatenate(_) | Op::Reduce { .. } => Use::Once,
+        Op::Pad(_) => {
+            if operand == 0 {
+                Use::Once
+            } else {
+                Use::Often
+            }
+        }
+        Op::Broadcast(_) => Use::Often,
+        Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) => {
+            if operand == 0 {
+                Use::Once
+            } else {
+                Use::Often
+            }
+        }
+        Op::ReduceWindow { .. } => {
+            if operand == 0 {
+                Use::Memory
+            } else {
+                Use::Often
+            }
+        }
+        _ => Use::Memory,
+    }
+}
+
+/// Only moves elements, and for free.
+fn index_only(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Broadcast(_)
+            | Op::Reshape
+            | Op::Bitcast
+            | Op::Transpose(_)
+            | Op::Slice(_)
+            | Op::Reverse(_)
+            | Op::Iota(_)
+            | Op::Copy
+            | Op::OptimizationBarrier
+    )
+}
+
+fn inlineable(op: &Op) -> bool {
+    index_only(op)
+        || matches!(op, Op::Elementwise(_) | Op::Map { .. } | Op::Pad(_) | Op::DynamicSlice(_) | Op::Gather(_))
+}
+
+fn can_anchor(op: &Op) -> bool {
+    matches!(op, Op::Dot(_) | Op::Convolution(_) | Op::Reduce { .. } | Op::ReduceWindow { .. })
+}
+
+/// Keeps every element, in row-major order.
+fn linear(op: &Op) -> bool {
+    matches!(op, Op::Elementwise(_) | Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier)
+}
+
+/// Decides for every instruction of `comp`. Of several that may be the anchor of a kernel, the last one of `order` is, which has
+/// operands before their readers.
+pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
+    let ids = || comp.insts.ids();
+    let fusion = Fusion {
+        fate: ids().map(|_| Fate::Materialised).collect(),
+        anchor: ids().map(|_| None).collect(),
+        path: ids().map(|_| Vec::new()).collect(),
+        rows: ids().map(|_| None).collect(),
+        role: ids().map(|_| Role::Free).collect(),
+    };
+    let n = comp.insts.len();
+    let users = comp.users().values().cloned().collect();
+    let mut p = Planner {
+        module,
+        comp,
+        users,
+        fusion,
+        align: vec![None; n],
+        members: vec![Vec::new(); n],
+        again: vec![false; n],
+    };
+    for &id in order.iter().rev() {
+        p.visit(id);
+    }
+    p.fusion
+}
+
+struct Planner<'a> {
+    module: &'a Module,
+    comp: &'a Computation,
+    users: Vec<Vec<InstId>>,
+    fusion: Fusion,
+    /// How an instruction's elements become those of its root, where each becomes one.
+    align: Vec<Option<Vec<Move>>>,
+    /// What a root takes in, readers before what they read.
+    members: Vec<Vec<InstId>>,
+    /// Inlined and computed again and again for one element of the root.
+    again: Vec<bool>,
+}
+
+impl Planner<'_> {
+    fn visit(&mut self, id: InstId) {
+        let inst = &self.comp[id];
+        let readers = &self.users[id.index()];
+        let alone = id == self.comp.root || readers.is_empty() || inst.shape.as_array().is_none();
+        let fate = if alone { Fate::Materialised } else { self.decide(id) };
+        self.fusion.fate[id] = fate;
+        self.again[id.index()] = fate != Fate::Materialised && self.often(id);
+        match fate {
+            Fate::Inlined(Some(root)) => {
+                self.members[root.index()].push(id);
+                if self.fusion.rows[root].is_some() && self.rowwise(id) {
+                    return;
+                }
+                self.align[id.index()] = self.common_path(id).filter(|_| linear(&inst.op) || path::moves(&inst.op));
+                if can_anchor(&inst.op) {
+                    self.fusion.path[id] = self.common_path(id).unwrap_or_default();
+                    self.fusion.anchor[root] = Some(id);
+                }
+            }
+            Fate::Inlined(None) => {}
+            Fate::Materialised => {
+                let each = linear(&inst.op) || path::moves(&inst.op);
+                self.align[id.index()] = (each && inst.shape.as_array().is_some()).then(Vec::new);
+                self.start_rows(id);
+            }
+        }
+    }
+
+    fn root_of(&self, id: InstId) -> Option<InstId> {
+        match self.fusion.fate[id] {
+            Fate::Materialised => Some(id),
+            Fate::Inlined(root) => root,
+        }
+    }
+
+    /// The readers of `id` with the number of the operand that it is.
+    fn uses(&self, id: InstId) -> impl Iterator<Item = (InstId, usize)> + '_ {
+        self.users[id.index()].iter().flat_map(move |&u| {
+            let operands = self.comp[u].operands.iter().enumerate();
+            operands.filter(move |(_, o)| **o == id).map(move |(i, _)| (u, i))
+        })
+    }
+
+    /// The one root of all readers.
+    fn common_root(&self, id: InstId) -> Option<InstId> {
+        let readers = &self.users[id.index()];
+        let root = self.root_of(*readers.first()?)?;
+        readers.iter().all(|&u| self.root_of(u) == Some(root)).then_some(root)
+    }
+
+    /// How elements of `id` become those of the root, if each becomes exactly one, the same by every reader.
+    fn common_path(&self, id: InstId) -> Option<Vec<Move>> {
+        let mut common: Option<Vec<Move>> = None;
+        for (u, _) in self.uses(id) {
+            let above = self.align[u.index()].as_ref()?;
+            let through = path::through(self.comp, id, u, above)?;
+            if common.as_ref().is_some_and(|c| *c != through) {
+                return None;
+            }
+            common = Some(through);
+        }
+        common
+    }
+
+    fn decide(&mut self, id: InstId) -> Fate {
+        let op = &self.comp[id].op;
+        let root = self.common_root(id);
+        let root = root.filter(|r| self.members[r.index()].len() < LARGEST_GROUP);
+        if let Some(r) = root {
+            if self.fusion.rows[r].is_some() {
+                if let Some(fate) = self.join_rows(id, r) {
+                    return fate;
+                }
+            } else if self.found_rows(id, r) {
+                return Fate::Inlined(Some(r));
+            }
+        }
+        if can_anchor(op) {
+            let free = |r: &InstId| self.fusion.anchor[*r].is_none() && self.fusion.rows[*r].is_none();
+            let fits = root.filter(free).filter(|_| self.common_path(id).is_some());
+            return fits.map_or(Fate::Materialised, |r| Fate::Inlined(Some(r)));
+        }
+        if !inlineable(op) || self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory) {
+            return Fate::Materialised;
+        }
+        // Loops of its own write it right into the concatenation, and may follow a contraction.
+        let joined = |u: &InstId| matches!(self.comp[*u].op, Op::Concatenate(_));
+        if matches!(op, Op::Elementwise(_)) && self.users[id.index()].iter().any(joined) {
+            return Fate::Materialised;
+        }
+        // The kernel has its contraction: this one's result is better finished where it is made.
+        let taken = root.is_some_and(|r| self.fusion.anchor[r].is_some_and(|a| self.contracts(a)));
+        if taken && matches!(op, Op::Elementwise(_)) && self.is_epilogue(id) {
+            return Fate::Materialised;
+        }
+        let once = self.uses(id).count() == 1 && !self.often(id);
+        let path = self.common_path(id);
+        match root {
+            // A value made of rows ends a kernel where its readers cannot be of it.
+            Some(r) if self.ends_rows(id) && !self.in_order(r, path.as_deref()) => Fate::Materialised,
+            Some(r) if once || path.is_some() || index_only(op) => Fate::Inlined(Some(r)),
+            _ if index_only(op) && self.comp[id].operands.iter().all(|&o| self.stays_in_memory(o)) => {
+                Fate::Inlined(None)
+            }
+            _ => Fate::Materialised,
+        }
+    }
+
+    /// Whether a reader takes elements again and again, itself or through what it only moves.
+    fn often(&self, id: InstId) -> bool {
+        self.uses(id).any(|(u, i)| self.again[u.index()] || use_of(&self.comp[u].op, i) == Use::Often)
+    }
+
+    fn stays_in_memory(&self, id: InstId) -> bool {
+        let op = &self.comp[id].op;
+        !inlineable(op) || index_only(op)
+    }
+
+    fn elements(&self, id: InstId) -> Option<u64> {
+        self.comp[id].shape.as_array().map(|a| a.elements())
+    }
+}

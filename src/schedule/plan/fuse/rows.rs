@@ -1,0 +1,170 @@
+//! Row kernels: an array seen as rows of equal length, reductions of whole rows, and what is computed from them.
+//!
+//! Inside, an instruction is *full* (one element for each of the row's, in row-major order), *row* (one for each row), or
+//! *free*: read at coordinates of its own, as a bias is that every row shares.
+use super::{Fate, LARGEST_GROUP, Planner, Use, inlineable, linear, use_of};
+use crate::hlo::{Computation, InstId, Module, Op};
+use crate::schedule::plan::fold::simple_fold;
+use crate::util::id_vec::Id;
+use std::collections::HashMap;
+
+/// Most columns of rows whose one element a row is not computed at length (`exp`, `pow`) in their kernel: alone it takes as long
+/// there as a vector, and by elements it takes a vector for every few rows.
+pub const FEW_COLUMNS: u64 = 8;
+
+/// How an array is cut into rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// How many.
+    pub rows: u64,
+    /// Elements of each, at least 2.
+    pub columns: u64,
+}
+
+/// What an instruction is inside a row kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// One element for each of the row's.
+    Full,
+    /// One element for each row.
+    Row,
+    /// Read at coordinates of its own.
+    Free,
+}
+
+/// The rows that `id` folds, if it is a reduction of whole rows of one array by an associative op.
+pub fn row_form(module: &Module, comp: &Computation, id: InstId) -> Option<Rows> {
+    let Op::Reduce { dims: axes, comp: folder } = &comp[id].op else { return None };
+    let [input, _] = comp[id].operands[..] else { return None };
+    simple_fold(&module.comps[*folder])?;
+    let array = comp[input].shape.as_array().filter(|a| !a.dtype.is_complex())?;
+    let dims = &array.dims;
+    let folded = |d: &usize| axes.contains(d);
+    let wide: Vec<usize> = (0..dims.len()).filter(|&d| dims[d] != 1).collect();
+    let kept = wide.iter().take_while(|d| !folded(d)).count();
+    if wide[kept..].iter().any(|d| !folded(d)) {
+        return None;
+    }
+    let product = |part: &[usize]| part.iter().map(|&d| dims[d]).product::<u64>();
+    let (rows, columns) = (product(&wide[..kept]), product(&wide[kept..]));
+    (columns >= 2 && rows >= 1).then_some(Rows { rows, columns })
+}
+
+/// Whether `broadcast` gives each row of `user` one element of `operand`, in order.
+fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: Rows) -> bool {
+    let (Some(to), Some(from)) = (comp[user].shape.as_array(), comp[operand].shape.as_array()) else { return false };
+    let mut before = 1u64;
+    let mut cut = 0;
+    while cut < to.dims.len() && before < r.rows {
+        before *= to.dims[cut];
+        cut += 1;
+    }
+    let mapped: Vec<usize> = map.iter().zip(&from.dims).filter(|(_, n)| **n != 1).map(|(&d, _)| d).collect();
+    let wanted: Vec<usize> = (0..cut).filter(|&d| to.dims[d] != 1).collect();
+    before == r.rows && mapped == wanted && from.elements() == r.rows
+}
+
+/// What `user` in `role` asks of its operand number `i`.
+pub fn demand(comp: &Computation, user: InstId, i: usize, role: Role, r: Rows) -> Role {
+    let inst = &comp[user];
+    let operand = inst.operands[i];
+    let count = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
+    match (role, &inst.op) {
+        (Role::Free, _) => Role::Free,
+        (_, op) if linear(op) => {
+            if count(operand) == count(user) {
+                role
+            } else {
+                Role::Free
+            }
+        }
+        (Role::Full, Op::Broadcast(map)) if by_row(comp, user, operand, map, r) => Role::Row,
+        (Role::Row, Op::Reduce { .. }) if i == 0 => Role::Full,
+        (Role::Full | Role::Row, _) => Role::Free,
+    }
+}
+
+impl Planner<'_> {
+    /// A root that is itself a reduction of rows starts a row kernel.
+    pub(super) fn start_rows(&mut self, id: InstId) {
+        if let Some(rows) = row_form(self.module, self.comp, id) {
+            self.fusion.rows[id] = Some(rows);
+            self.fusion.role[id] = Role::Row;
+        }
+    }
+
+    /// Whether an instruction belongs to its row kernel by its role.
+    pub(super) fn rowwise(&self, id: InstId) -> bool {
+        self.fusion.role[id] != Role::Free
+    }
+
+    /// What all readers of `id` ask of it, if they agree.
+    fn asked(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> Role) -> Option<Role> {
+        let mut all = self.uses(id).map(|(u, i)| demand(self.comp, u, i, role(u), r));
+        let first = all.next()?;
+        all.all(|x| x == first).then_some(first)
+    }
+
+    /// Makes `root` a row kernel of the rows that `id`, or what it is computed from, folds, if all that it has taken in fits.
+    pub(super) fn found_rows(&mut self, id: InstId, root: InstId) -> bool {
+        let Some(r) = self.rows_below(id) else { return false };
+        if self.fusion.anchor[root].is_some() || !linear(&self.comp[root].op) {
+            return false;
+        }
+        let role = match self.elements(root) {
+            Some(n) if Some(n) == r.rows.checked_mul(r.columns) => Role::Full,
+            Some(n) if n == r.rows => Role::Row,
+            _ => return false,
+        };
+        let mut roles = HashMap::from([(root, role)]);
+        for &m in self.members[root.index()].iter().chain([&id]) {
+            let Some(role) = self.asked(m, r, &|u| roles.get(&u).copied().unwrap_or(Role::Free)) else { return false };
+            roles.insert(m, role);
+        }
+        if roles.get(&id) != Some(&Role::Row) {
+            return false;
+        }
+        let of = |m: &InstId| roles.get(m).copied().unwrap_or(Role::Free);
+        let all: Vec<InstId> = self.members[root.index()].iter().copied().chain([root, id]).collect();
+        if all.iter().any(|&m| self.is_alone_at_length(m, of(&m), r)) {
+            return false;
+        }
+        for m in all {
+            self.fusion.role[m] = of(&m);
+        }
+        self.fusion.rows[root] = Some(r);
+        true
+    }
+
+    /// Whether `id` would be computed at length for one element of each short row.
+    fn is_alone_at_length(&self, id: InstId, role: Role, r: Rows) -> bool {
+        let is_long = matches!(self.comp[id].op, Op::Elementwise(op) if op.is_long());
+        role == Role::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
+    }
+
+    /// Whether `id` becomes part of the row kernel `root`; `None`: as it would be with any kernel.
+    pub(super) fn join_rows(&mut self, id: InstId, root: InstId) -> Option<Fate> {
+        let r = self.fusion.rows[root]?;
+        let role = self.asked(id, r, &|u| self.fusion.role[u])?;
+        let op = &self.comp[id].op;
+        if role == Role::Free || self.members[root.index()].len() >= LARGEST_GROUP {
+            return None;
+        }
+        let reduction = role == Role::Row && row_form(self.module, self.comp, id) == Some(r);
+        let memory = self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory);
+        if !reduction && (!inlineable(op) || memory) {
+            return None;
+        }
+        if role == Role::Full && linear(op) && self.is_epilogue(id) || self.is_alone_at_length(id, role, r) {
+            return Some(Fate::Materialised);
+        }
+        self.fusion.role[id] = role;
+        Some(Fate::Inlined(Some(root)))
+    }
+
+    /// Whether a value with this path to `root` keeps its order there.
+    pub(super) fn in_order(&self, root: InstId, path: Option<&[super::Move]>) -> bool {
+        let kept = |p: &[super::Move]| p.iter().all(|m| matches!(m, super::Move::Reshape(..)));
+        linear(&self.comp[root].op) && path.is_some_and(kept)
+    }
+}

@@ -1,0 +1,72 @@
+//! Windows that leave out rows of taps that lie on the padding: where a plane is a few rows high, those are a good part of all
+//! taps, and the operand needs no rows of zeros before its first and behind its last one. A tile lies in one row of results then.
+use super::MOST_NARROW_COLUMNS;
+use super::tile::{Cover, tiles, tiles_in_a_row};
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{Computation, InstId};
+use crate::target::{MathType, Target};
+
+/// Most of the predicted time that leaving rows out may leave, to be done.
+const MOST_TIME: f64 = 0.97;
+
+/// Which row of the operand a row of taps reads, along the first axis of a window.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside {
+    /// That of the first tap of the first result.
+    pub first: i64,
+    /// How far the next result reads from it, and the next tap.
+    pub steps: [i64; 2],
+    /// Rows of the operand.
+    pub rows: i64,
+    /// How far they are apart.
+    pub apart: i64,
+}
+
+impl Inside {
+    fn new(w: &WindowDim, rows: u64) -> Inside {
+        Inside { first: -w.pad_low, steps: [w.stride as i64, w.rhs_dilate as i64], rows: rows as i64, apart: 0 }
+    }
+
+    /// Pairs of one of `results` rows and one of `taps` that read a row of the operand.
+    pub fn pairs(&self, results: u64, taps: u64) -> u64 {
+        let ends = |row: i64| {
+            let first = row * self.steps[0] + self.first;
+            let before =
+                |end: i64| (end - first).max(0).unsigned_abs().div_ceil(self.steps[1].unsigned_abs()).min(taps);
+            before(self.rows) - before(0)
+        };
+        (0..results as i64).map(ends).sum()
+    }
+}
+
+/// Of the convolution `id`, by direct sums of several channels, where rows of taps are left out: its rows have the first spatial axis behind that of
+/// images, its terms begin with that of the window.
+pub fn of(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> Option<Inside> {
+    let [input, kernel] = comp[id].operands[..] else { return None };
+    let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
+    let columns = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
+    let plain = d.window.len() >= 2
+        && d.window.iter().all(|w| w.lhs_dilate == 1)
+        && input.elements() > 0
+        && result.elements() > 0
+        && columns > MOST_NARROW_COLUMNS
+        // pairs of terms are summed by loops of their own
+        && target.precision.math == MathType::F32;
+    if !plain {
+        return None;
+    }
+    let inside = Inside::new(&d.window[0], input.dims[d.input_spatial[0]]);
+    let (high, taps) = (result.dims[d.output_spatial[0]], d.window[0].size);
+    let (pairs, all) = (inside.pairs(high, taps), high * taps);
+    let [.., height, width] = d.output_spatial.iter().map(|&a| result.dims[a]).collect::<Vec<u64>>()[..] else {
+        return None;
+    };
+    let features = kernel.dims[d.kernel_input_feature];
+    let sum = features * d.window.iter().map(|w| w.size).product::<u64>();
+    let dtype = result.dtype.accumulator();
+    let stride = features * d.feature_group_count * d.window[d.window.len() - 1].stride * dtype.bytes() as u64;
+    let cover = Cover { height, width, columns, sum, stride };
+    let least = |all: Vec<(f64, _)>| all.into_iter().map(|(time, _)| time).min_by(f64::total_cmp);
+    let time = least(tiles_in_a_row(target, dtype, cover))? * pairs as f64 / all as f64;
+    (time <= MOST_TIME * least(tiles(target, dtype, cover))?).then_some(inside)
+}

@@ -1,0 +1,301 @@
+//! What is done, as data: which instructions share a kernel, how each kernel is made, where arrays lie, in which order kernels run.
+//! A plan is made of a module, a machine and [`choices`], before there is any kernel; `emit/` writes what it says.
+//!
+//! In the order in which it is decided:
+//! - [`convolution`]: the method of each convolution, from which margins and cuts follow;
+//! - [`fuse`]: what is inlined into what;
+//! - [`within`]: what is made inside its reader;
+//! - [`spots`]: margins, and parts of concatenations that are made in their places;
+//! - the order, [`late`] and [`states`] in loops, and [`live`], when values live in it;
+//! - [`recipe`]: how the kernels of each root are made, with all parameters.
+//!
+//! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
+pub mod axis;
+pub mod choices;
+pub mod convolution;
+pub mod fold;
+pub mod fuse;
+pub mod halves;
+pub mod inside;
+pub mod late;
+pub mod live;
+pub mod order;
+pub mod phases;
+pub mod planes;
+pub mod points;
+pub mod recipe;
+pub mod scaled;
+pub mod scan;
+pub mod spots;
+pub mod states;
+pub mod stored;
+pub mod tile;
+pub mod winograd;
+pub mod winograd1d;
+pub mod within;
+
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{CompId, Computation, InstId, Module, Op};
+use crate::schedule::refuse;
+use crate::target::Target;
+use crate::util::id_vec::IdVec;
+use choices::Choices;
+use convolution::{Convolutions, Methods};
+use fuse::{Fate, Fusion};
+use live::Lifetimes;
+use recipe::Recipe;
+use scaled::Scaled;
+use spots::Spot;
+use std::collections::{HashMap, HashSet};
+use within::{Look, Within};
+
+/// Most bytes of an array on the stack: of a row, a block, a panel of weights, a strip.
+pub const MOST_STACK: u64 = 64 << 10;
+/// Most columns of a contraction whose lanes may run along its sums.
+pub const MOST_NARROW_COLUMNS: u64 = 8;
+/// Most computations that call one another.
+const MOST_DEPTH: usize = 64;
+
+/// Whose memory the parameters of a computation are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Params {
+    /// The computation's: nobody reads it again.
+    Owned,
+    /// The caller's.
+    Borrowed,
+}
+
+/// The plan of a module: that of each computation which is more than an element's or a fold's.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    methods: &'a Methods,
+    comps: HashMap<(CompId, Params), Stages>,
+}
+
+/// The plan of one computation.
+#[derive(Debug)]
+pub struct Stages {
+    /// What is inlined into what.
+    pub fusion: Fusion,
+    /// How the kernels of each root are made.
+    pub recipes: HashMap<InstId, Recipe>,
+    /// Where arrays lie.
+    pub spots: IdVec<InstId, Spot>,
+    /// Operands before their readers.
+    pub order: Vec<InstId>,
+    /// When values live in that order.
+    pub lifetimes: Lifetimes,
+    /// Constants in fewer bits that their readers widen: they have no array of their own.
+    pub stored: HashSet<InstId>,
+    /// Weights times one factor a feature, which their convolutions scale themselves.
+    pub scaled: HashMap<InstId, Scaled>,
+    /// What depthwise windows make that is summed over all its pixels.
+    pub summed: HashSet<InstId>,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan of `module`, whose convolutions are done as `methods` says. Errors: `Code::HloUnsupported` for what no kernel does,
+    /// `Code::TooLarge` for computations that are nested too deep.
+    pub fn of(module: &'a Module, target: &'a Target, methods: &'a Methods, choices: &'a Choices) -> Result<Plan<'a>> {
+        let comps = HashMap::new();
+        let spare_bytes = super::spare_bytes(module);
+        let mut planner = Planner { module, target, methods, choices, spare_bytes, depth: 0, comps };
+        planner.computation(module.entry, Params::Borrowed)?;
+        Ok(Plan { methods, comps: planner.comps })
+    }
+
+    /// That of a computation.
+    pub fn stages(&self, id: CompId, owner: Params) -> Result<&Stages> {
+        self.comps.get(&(id, owner)).ok_or_else(|| Error::internal("schedule", "a computation has no plan"))
+    }
+
+    /// The convolutions of a computation.
+    pub fn convolutions(&self, id: CompId) -> &'a Convolutions {
+        self.methods.comp(id)
+    }
+}
+
+/// Which instructions share a kernel, and where arrays lie.
+pub struct Fused {
+    /// What is inlined into what.
+    pub fusion: Fusion,
+    /// Weights times factors.
+    pub scaled: HashMap<InstId, Scaled>,
+    /// Kernels that make what they read.
+    pub within: HashMap<InstId, Within>,
+    /// Where arrays lie.
+    pub spots: IdVec<InstId, Spot>,
+}
+
+/// The same of what `look` has, in `order`, which has operands before their readers.
+fn fused(look: &Look<'_>, order: &[InstId]) -> Fused {
+    let mut fusion = fuse::fuse(look.module, look.comp, order);
+    let scaled = scaled::take_in(look.comp, &mut fusion);
+    let within = within::choose(look, &mut fusion);
+    spots::leave_apart(look.comp, &mut fusion, look.convolutions, look.target);
+    let spots = spots::spots(look.comp, &fusion, look.convolutions);
+    Fused { fusion, scaled, within, spots }
+}
+
+/// An order of the entry that takes less memory than post order; `None` where none was found.
+pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Option<Vec<InstId>> {
+    let comp = module.entry();
+    let look = Look { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
+    order::lower(comp, |order| {
+        let fused = fused(&look, order);
+        (fused.fusion, fused.spots)
+    })
+}
+
+/// What makes the plan of a module.
+pub struct Planner<'a> {
+    module: &'a Module,
+    target: &'a Target,
+    methods: &'a Methods,
+    choices: &'a Choices,
+    /// By how much constants may still grow for speed.
+    spare_bytes: u64,
+    depth: usize,
+    comps: HashMap<(CompId, Params), Stages>,
+}
+
+impl Planner<'_> {
+    /// Plans a computation and those that it calls, in the order in which they run.
+    fn computation(&mut self, id: CompId, owner: Params) -> Result<()> {
+        if self.comps.contains_key(&(id, owner)) {
+            return Ok(());
+        }
+        self.depth += 1;
+        if self.depth > MOST_DEPTH {
+            let told = format!("computations are nested more than {MOST_DEPTH} deep");
+            return Err(Error::user(Code::TooLarge, told));
+        }
+        let comp = &self.module.comps[id];
+        let users = comp.users();
+        let look =
+            Look { module: self.module, comp, users: &users, convolutions: self.methods.comp(id), target: self.target };
+        let is_entry = id == self.module.entry;
+        let chosen = self.choices.order.as_ref().filter(|_| is_entry);
+        let plain = chosen.cloned().unwrap_or_else(|| comp.post_order());
+        let mut fused = fused(&look, &plain);
+        let summed = planes::summed(&look, &fused.fusion);
+        if is_entry {
+            spots::copy_parts(&mut fused.spots, &self.choices.apart);
+            spots::copy_planes(&mut fused.spots, &self.choices.copied);
+            spots::leave_dense(&mut fused.spots, &self.choices.in_parts);
+        }
+        let order = match owner {
+            Params::Owned => states::order(comp, &fused.fusion),
+            Params::Borrowed => late::order(comp, plain),
+        };
+        let lifetimes = Lifetimes::new(comp, &fused.fusion, &order);
+        let stored = stored::widened_by_readers(comp);
+        let mut recipes = HashMap::new();
+        for &inst in &order {
+            if comp[inst].shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
+                return Err(refuse(comp, inst, ": sizes must be known at compile time"));
+            }
+            self.called(comp, inst)?;
+            let is_root = fused.fusion.fate[inst] == Fate::Materialised && !stored.contains(&inst);
+            if is_root && has_kernels(comp, inst) {
+                recipes.insert(inst, self.recipe(&look, &fused, (id, inst))?);
+            }
+        }
+        self.depth -= 1;
+        let Fused { fusion, scaled, spots, .. } = fused;
+        let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, scaled, summed };
+        self.comps.insert((id, owner), stages);
+        Ok(())
+    }
+
+    /// Plans what an instruction calls to be run as steps.
+    fn called(&mut self, comp: &Computation, id: InstId) -> Result<()> {
+        match &comp[id].op {
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => self.computation(*callee, Params::Borrowed),
+            Op::While { cond, body } => {
+                self.computation(*cond, Params::Borrowed)?;
+                self.computation(*body, Params::Owned)
+            }
+            Op::Conditional(branches) => branches.iter().try_for_each(|&b| self.computation(b, Params::Borrowed)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether kernels make `id`, where it is a root, and not steps, a view, or nothing.
+fn has_kernels(comp: &Computation, id: InstId) -> bool {
+    match comp[id].op {
+        Op::Parameter(_)
+        | Op::Constant(_)
+        | Op::Tuple
+        | Op::GetTupleElement(_)
+        | Op::Call(_)
+        | Op::Fusion { .. }
+        | Op::While { .. }
+        | Op::Conditional(_)
+        | Op::AfterAll => false,
+        Op::OptimizationBarrier | Op::Copy => comp[id].shape.as_tuple().is_none(),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::{Module, text};
+
+    const LOOP: &str = "HloModule t
+body {
+  s = (s32[], f32[1,32,32,16]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[1,32,32,16] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  w = f32[3,3,16,16] constant({...})
+  c = f32[1,32,32,16] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f
+  ROOT t = (s32[], f32[1,32,32,16]) tuple(next, c)
+}
+cond {
+  s = (s32[], f32[1,32,32,16]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT more = pred[] compare(i, n), direction=LT
+}
+ENTRY e {
+  p = f32[1,32,32,16] parameter(0)
+  zero = s32[] constant(0)
+  s = (s32[], f32[1,32,32,16]) tuple(zero, p)
+  loop = (s32[], f32[1,32,32,16]) while(s), condition=cond, body=body
+  r = f32[1,32,32,16] get-tuple-element(loop), index=1
+  ROOT t = (f32[1,32,32,16]) tuple(r)
+}
+";
+
+    fn module() -> Module {
+        let row = format!("{{{}}}", ["0"; 16].join(","));
+        let matrix = format!("{{{}}}", vec![row; 16].join(","));
+        let line = format!("{{{}}}", vec![matrix; 3].join(","));
+        let window = format!("{{{}}}", vec![line; 3].join(","));
+        text::parse(&LOOP.replace("{...}", &window)).expect("sound HLO")
+    }
+
+    #[test]
+    fn a_choice_holds_in_the_body_of_a_loop() {
+        let module = module();
+        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
+        let methods = Methods::of(&module, &target);
+        let is_convolution = |comp: &Computation, id: InstId| matches!(comp[id].op, Op::Convolution(_));
+        let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
+        let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
+        let known = |choices: &Choices| {
+            let plan = Plan::of(&module, &target, &methods, choices).expect("a plan");
+            let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
+            match &stages.recipes[&convolution] {
+                Recipe::Winograd(setup) => setup.is_known,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(!known(&Choices::default()));
+        assert!(known(&Choices { known: [(body, convolution)].into(), ..Choices::default() }));
+    }
+}

@@ -1,0 +1,71 @@
+//! Sums over planes of pixels that what makes a plane may leave behind: squeeze-excite.
+use super::convolution::Convolution;
+use super::fold::simple_fold;
+use super::fuse::{Fate, Fusion};
+use super::within::Look;
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{Computation, InstId, Op};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+use std::collections::HashSet;
+
+/// Fewest elements of planes whose sums are worth another kernel.
+const FEWEST: u64 = 4096;
+/// A sum over all axes but the channels.
+pub struct Planes {
+    /// What is summed.
+    pub input: InstId,
+    /// What sums begin with.
+    pub init: InstId,
+    /// The outermost axis of which there is more than one.
+    pub axis: usize,
+}
+
+impl Planes {
+    /// `anchor`, where it is one.
+    pub fn of(comp: &Computation, anchor: InstId) -> Option<Planes> {
+        let [input, init] = comp[anchor].operands[..] else { return None };
+        let array = comp[input].shape.as_array()?;
+        let dims = &array.dims;
+        let axes: Vec<usize> = match &comp[anchor].op {
+            Op::Reduce { dims, .. } => dims.clone(),
+            // one window over all
+            Op::ReduceWindow { window, .. } if comp.array(anchor).elements() == dims.last().copied().unwrap_or(1) => {
+                (0..dims.len()).filter(|&d| dims[d] > 1 && is_whole(&window[d], dims[d])).collect()
+            }
+            _ => return None,
+        };
+        let last = dims.len().checked_sub(1)?;
+        let axis = dims.iter().position(|&n| n != 1)?;
+        let all = (0..last).all(|d| dims[d] == 1 || axes.contains(&d)) && !axes.contains(&last) && axis < last;
+        (all && array.dtype == DType::F32 && array.elements() >= FEWEST).then_some(Planes { input, init, axis })
+    }
+}
+
+/// What depthwise windows of `comp` make that is summed over all its pixels.
+pub fn summed(look: &Look<'_>, fusion: &Fusion) -> HashSet<InstId> {
+    let Look { module, comp, convolutions, .. } = *look;
+    let mut summed = HashSet::new();
+    for anchor in comp.post_order() {
+        let Some(planes) = Planes::of(comp, anchor) else { continue };
+        let root = match fusion.fate[anchor] {
+            Fate::Inlined(Some(root)) if fusion.anchor[root] == Some(anchor) => root,
+            Fate::Materialised => anchor,
+            Fate::Inlined(_) => continue,
+        };
+        let window = fusion.anchor[planes.input].unwrap_or(planes.input);
+        let by_channel = convolutions.get(&window).is_some_and(Convolution::is_depthwise);
+        let alike = fusion.path[window].is_empty() && comp.array(window) == comp.array(planes.input);
+        let added = comp[anchor].op.called().first().and_then(|&c| simple_fold(&module.comps[c]));
+        let made = fusion.fate[planes.input] == Fate::Materialised && fusion.rows[planes.input].is_none();
+        if by_channel && made && alike && fusion.rows[root].is_none() && added == Some(ScalarOp::Add) {
+            summed.insert(planes.input);
+        }
+    }
+    summed
+}
+
+/// Whether a window is as long as its axis and not padded.
+fn is_whole(w: &WindowDim, n: u64) -> bool {
+    w.size == n && w.rhs_dilate == 1 && w.lhs_dilate == 1 && w.pad_low == 0 && w.pad_high == 0
+}

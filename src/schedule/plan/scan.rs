@@ -1,0 +1,51 @@
+//! Windows that always begin at the first element (or end at the last) as one running fold: each element is read once,
+//! where folding every window anew reads it as often as windows hold it.
+use crate::hlo::attrs::WindowDim;
+
+/// A running fold along one dimension.
+#[derive(Clone, Copy, Debug)]
+pub struct Scan {
+    /// The dimension.
+    pub axis: usize,
+    /// Elements of the operand along it.
+    pub inputs: i64,
+    /// Those of the result.
+    pub outputs: i64,
+    /// Result `i` has seen the elements up to `i + ahead`.
+    pub ahead: i64,
+    /// From the last element to the first.
+    pub backwards: bool,
+}
+
+impl Scan {
+    /// The scan that the windows over an array of `dims` amount to, if they do. `regroups` says whether the fold may take the
+    /// elements of a window in another order.
+    pub fn of(window: &[WindowDim], dims: &[u64], regroups: bool) -> Option<Scan> {
+        let plain =
+            |w: &WindowDim| w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;
+        let mut axes = (0..window.len()).filter(|&d| !plain(&window[d]));
+        let (axis, None) = (axes.next()?, axes.next()) else { return None };
+        let (w, n) = (&window[axis], dims[axis]);
+        let dense = w.stride == 1 && w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.size > 1;
+        let outputs = i64::try_from(w.output_size(n)?).ok()?;
+        let (inputs, size) = (i64::try_from(n).ok()?, i64::try_from(w.size).ok()?);
+        if !dense || outputs == 0 || inputs == 0 {
+            return None;
+        }
+        // Window `i` covers the elements from `i - pad_low` to `i - pad_low + size - 1`.
+        let (from_first, to_last) = (outputs - 1 - w.pad_low <= 0, size - 1 - w.pad_low >= inputs - 1);
+        if from_first {
+            return Some(Scan { axis, inputs, outputs, ahead: size - 1 - w.pad_low, backwards: false });
+        }
+        let ahead = inputs - outputs + w.pad_low;
+        (to_last && regroups).then_some(Scan { axis, inputs, outputs, ahead, backwards: true })
+    }
+
+    /// The steps: results before any element is seen, elements before the first result, both at once, results after the last.
+    pub fn phases(&self) -> [i64; 4] {
+        let before = (-self.ahead).clamp(0, self.outputs);
+        let silent = self.ahead.clamp(0, self.inputs);
+        let both = (self.inputs - silent).min(self.outputs - before).max(0);
+        [before, silent, both, self.outputs - before - both]
+    }
+}

@@ -1,0 +1,229 @@
+//! The register tile of contractions: which there are, how long each is predicted to take, and which is chosen. What it does is in
+//! `emit/tile.rs`.
+use crate::target::{Choice, Level, Target, Trial};
+use crate::tensor::DType;
+
+/// The register tile: `high` by `wide` rows (neighbours along the last two row axes) by `vectors` of `lanes` columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Tile {
+    /// Rows along the last axis but one; more than one only where the tile is as wide as the last.
+    pub high: u64,
+    /// Rows along the last axis.
+    pub wide: u64,
+    /// Vectors of columns.
+    pub vectors: u64,
+    /// Columns of a vector.
+    pub lanes: u64,
+}
+
+impl Tile {
+    /// Whether it is that of a measured choice.
+    pub fn is(&self, choice: &Choice) -> bool {
+        [self.high, self.wide, self.vectors, self.lanes] == [choice.high, choice.wide, choice.vectors, choice.lanes]
+    }
+}
+
+/// What tiles must cover.
+#[derive(Clone, Copy, Debug)]
+pub struct Cover {
+    /// The extent of the last row axis but one.
+    pub height: u64,
+    /// The extent of the last row axis.
+    pub width: u64,
+    /// Columns.
+    pub columns: u64,
+    /// Terms of each sum.
+    pub sum: u64,
+    /// Bytes from a row of the left side to the next.
+    pub stride: u64,
+}
+
+impl Cover {
+    /// Most vectors of a tile.
+    fn most_vectors(&self, lanes: u64) -> u64 {
+        let all = self.columns.div_ceil(lanes);
+        if self.height * self.width > 1 {
+            return all.min(MOST_VECTORS);
+        }
+        all.min((all / ENOUGH_PANELS).clamp(ENOUGH_VECTORS, MOST_VECTORS))
+    }
+
+    /// How many of so many rows lie in the same set of a first-level cache, which repeats after a page.
+    fn in_one_set(&self, rows: u64) -> u64 {
+        let mut apart = PAGE;
+        while apart > 1 && !self.stride.is_multiple_of(apart) {
+            apart /= 2;
+        }
+        rows.div_ceil(PAGE / apart)
+    }
+}
+
+/// Bytes after which addresses meet the same set of a first-level cache again.
+const PAGE: u64 = 4096;
+
+/// Bytes of a first-level cache.
+pub const NEAREST: u64 = 32 << 10;
+
+/// Bytes that come from a second-level cache in a cycle.
+const A_CYCLE: f64 = 32.0;
+
+/// Cycles that it takes to begin to write at another place: half of them where rows of the result lie one behind the other. With
+/// sums of 32 terms tiles of 12x2 vectors take a third longer than those of 5x4, which write each row at once.
+const A_RUN: f64 = 8.0;
+
+/// Lines of a set that rows of the left side can have beside those of the right: of eight or twelve.
+const WAYS: u64 = 6;
+
+/// Most vectors of a tile: a kibibyte of weights a step, read strictly forward, is what memory gives fastest to one row.
+const MOST_VECTORS: u64 = 16;
+
+/// Vectors of a tile of one row that are as fast, nearly: as many sums as multiply-adds are under way at once.
+const ENOUGH_VECTORS: u64 = 4;
+
+/// Panels that one row wants, so that threads share them.
+const ENOUGH_PANELS: u64 = 4;
+
+/// Most rows of a tile.
+pub const MOST_ROWS: u64 = 14;
+
+/// What the tuned choices call this product.
+pub fn form(target: &Target, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
+    let Cover { height, width, columns, sum, stride } = cover;
+    format!(
+        "{} {dtype} batch={batch} rows={rows} height={height} width={width} columns={columns} sum={sum} stride={stride}",
+        target.cpu
+    )
+}
+
+/// The tile with the least predicted time, unless another was measured to be better, or is to be measured.
+pub fn best(target: &Target, dtype: DType, cover: Cover, form: &str) -> Tile {
+    best_of(target, tiles(target, dtype, cover), dtype, form)
+}
+
+/// The same of some tiles.
+pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
+    let tuning = &target.tuning;
+    if let Some(row) = tuning.rows.get(form) {
+        // a tile that is none of them was chosen by another version
+        if let Some((_, tile)) = all.iter().find(|(_, tile)| tile.is(row)) {
+            return *tile;
+        }
+    }
+    // a stable sort: of equal ones the first
+    all.sort_by(|x, y| x.0.total_cmp(&y.0));
+    let least = all.first().map_or(0.0, |best| best.0);
+    let place = match tuning.trial {
+        Trial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
+        Trial::None | Trial::OtherOrder | Trial::OtherMethod => 0,
+    };
+    let lanes = target.lanes(dtype.bytes() as u64);
+    all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
+}
+
+/// The predicted time of the best tiles, in cycles.
+pub fn predicted(target: &Target, dtype: DType, cover: Cover) -> f64 {
+    tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+}
+
+/// The tiles along one axis of rows, with their predicted times.
+pub fn tiles_in_a_row(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+    tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
+}
+
+/// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
+/// cycles to begin and end.
+pub fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+    let mut all = Vec::new();
+    // panels of few columns hold no more than those
+    let mut lanes = target.lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
+    let (least, most) = if is_pair(target, dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
+    while lanes >= least {
+        for vectors in 1..=cover.most_vectors(lanes).min(most) {
+            // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
+            // A product that is added by another instruction needs registers of its own.
+            let apart = if target.fma { 0 } else { 4 };
+            let room = target.vector_registers.min(31) - apart;
+            // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
+            // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
+            // tempts it to keep the rows.
+            let early = |rows: u64| match (rows, vectors) {
+                (1, _) => 2 + apart / 2,
+                (_, 1) if room <= 16 => 8,
+                _ if apart > 0 => 2 * vectors,
+                _ if room <= 16 => vectors + 1,
+                _ => 2 * vectors,
+            };
+            // Where the last vector is a narrower one, LLVM gives its sums other registers at each step, and with 20 sums in
+            // 32 registers it spills them.
+            let rest = cover.columns % (vectors * lanes);
+            let mixed = if is_mixed(rest, lanes) { rest.div_ceil(lanes) } else { 0 };
+            let fits =
+                |rows: u64| rows * vectors + early(rows) <= room && rows * mixed <= room / 2 + 1 && rows <= MOST_ROWS;
+            for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
+                for high in (1..=cover.height).take_while(|&h| fits(h * wide)) {
+                    if high > 1 && wide != cover.width {
+                        break;
+                    }
+                    let tile = Tile { high, wide, vectors, lanes };
+                    all.push((cost(tile, cover, dtype.bytes() as u64, micro_ops(target, dtype)), tile));
+                }
+            }
+        }
+        lanes /= 2;
+    }
+    all
+}
+
+/// Whether the columns are one whole vector of AVX-512 and a narrower one, which are better two panels: beside one another 8
+/// rows of them, or of three half vectors, take 13.8 and 12.9 cycles a term where 12 are enough, apart 12 rows 19 of 18, so
+/// that products of 17, 22 and 24 columns are 7 to 9 % faster. With two whole vectors before the narrower one nothing is lost.
+fn is_pair(target: &Target, dtype: DType, cover: Cover) -> bool {
+    let lanes = target.lanes(dtype.bytes() as u64);
+    let several = cover.height * cover.width > 1;
+    let is_wide = target.level() == Level::Avx512 && lanes > 1;
+    is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
+}
+
+/// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.
+fn micro_ops(target: &Target, dtype: DType) -> Option<f64> {
+    let narrow = target.level() == Level::Neon && dtype.is_float();
+    narrow.then_some(3.0)
+}
+/// Whether of the vectors of so many columns the last one is narrower.
+pub fn is_mixed(columns: u64, lanes: u64) -> bool {
+    columns > lanes && !columns.is_multiple_of(lanes) && columns % lanes <= lanes / 2
+}
+
+/// Predicted time of all tiles, in cycles, of elements of `size` bytes; `taken` is how many micro-operations a cycle takes in,
+/// where that is a limit.
+fn cost(tile: Tile, cover: Cover, size: u64, taken: Option<f64>) -> f64 {
+    let panel = tile.vectors * tile.lanes;
+    let is_whole = panel >= cover.columns;
+    let is_far = cover.sum * tile.vectors * tile.lanes * size > NEAREST / 2;
+    let one = |rows: u64, vectors: u64| {
+        if rows == 0 || vectors == 0 {
+            return 0.0;
+        }
+        let (fma, loads) = ((rows * vectors) as f64 / 2.0, (rows + vectors) as f64 / 2.0);
+        // rows that push one another out of the nearest cache come from the next one again and again
+        let far = if cover.in_one_set(rows) > WAYS { 1.25 } else { 1.0 };
+        let panel = if is_far { (vectors * tile.lanes * size) as f64 / A_CYCLE } else { 0.0 };
+        let front = taken.map_or(0.0, |n| (rows * vectors + 2 * (rows + vectors)) as f64 / n);
+        let stored = A_RUN * rows as f64 * if is_whole { 0.5 } else { 1.0 };
+        fma.max(loads).max(panel).max(front).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64 + stored
+    };
+    let left = (cover.columns % panel).div_ceil(tile.lanes);
+    let column = |v: u64| {
+        if tile.high == 1 {
+            let (tiles, rest) = (cover.width / tile.wide, cover.width % tile.wide);
+            cover.height as f64 * (tiles as f64 * one(tile.wide, v) + one(rest, v))
+        } else {
+            let (tiles, rest) = (cover.height / tile.high, cover.height % tile.high);
+            tiles as f64 * one(tile.high * tile.wide, v) + one(rest * tile.wide, v)
+        }
+    };
+    // A last vector that is not full is stored in pieces.
+    let pieces = (cover.columns % tile.lanes).count_ones();
+    let ragged = 2.0 * f64::from(pieces) * (cover.height * cover.width) as f64;
+    (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged
+}

@@ -1,0 +1,71 @@
+//! Maxima of a few neighbours right where a convolution makes them: Winograd's method along one axis has the four results of a
+//! tile in registers, of which a window that strides as far as it reaches takes two or four. What the convolution makes then has
+//! no memory of its own, and no loops read it again.
+use super::Look;
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::scalar::ScalarOp;
+use crate::schedule::plan::convolution::Way;
+use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::plan::fuse::{Fate, Fusion, Move};
+use crate::schedule::plan::points::RESULTS;
+use crate::tensor::DType;
+
+/// A window of maxima whose kernel makes its operand too.
+#[derive(Clone, Debug)]
+pub struct Pooled {
+    /// The instruction that is its operand: a convolution or its epilogue.
+    pub producer: InstId,
+    /// The convolution.
+    pub convolution: InstId,
+    /// The axis of the operand along which it takes several elements.
+    pub axis: usize,
+    /// How many.
+    pub count: u64,
+}
+
+/// The window that `id` is or ends in, where it takes whole parts of the tiles of a convolution.
+pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
+    let Look { module, comp, users, convolutions, .. } = *look;
+    let pool = fusion.anchor[id].unwrap_or(id);
+    let Op::ReduceWindow { window, comp: reducer } = &comp[pool].op else { return None };
+    let [producer, init] = comp[pool].operands[..] else { return None };
+    let convolution = fusion.anchor[producer].unwrap_or(producer);
+    let Op::Convolution(d) = &comp[convolution].op else { return None };
+    let kernels = [id, producer].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
+    let alone = users[producer] == [pool] && producer != comp.root;
+    let in_order = fusion.path[convolution].iter().all(|m| matches!(m, Move::Reshape(..)));
+    let largest = simple_fold(&module.comps[*reducer]) == Some(ScalarOp::Maximum) && is_least(comp, init);
+    if !kernels || !alone || !in_order || !largest || comp.array(producer).dtype != DType::F32 {
+        return None;
+    }
+    let Way::Line(w) = &convolutions[&convolution].way else { return None };
+    let (axis, count) = only_axis(window)?;
+    let dims = &comp.array(producer).dims;
+    let same = same_axis((&comp.array(convolution).dims, d.output_spatial[w.axis]), (dims, axis));
+    let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && w.phases == 1;
+    (same && fits).then_some(Pooled { producer, convolution, axis, count })
+}
+
+/// The one axis along which a window takes several elements, each once, and how many.
+fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
+    let mut wide = window.iter().enumerate().filter(|(_, w)| w.size > 1);
+    let (axis, &WindowDim { size, .. }) = wide.next()?;
+    let plain = |(i, w): (usize, &WindowDim)| {
+        let (size, stride) = if i == axis { (size, size) } else { (1, 1) };
+        *w == WindowDim { size, stride, ..WindowDim::default() }
+    };
+    (wide.next().is_none() && window.iter().enumerate().all(plain)).then_some((axis, size))
+}
+
+/// Whether two shapes of the same elements in the same order have the same axis, but for axes of one element.
+fn same_axis((x, of_x): (&[u64], usize), (y, of_y): (&[u64], usize)) -> bool {
+    let long = |dims: &[u64]| dims.iter().copied().filter(|&n| n > 1).collect::<Vec<_>>();
+    x[of_x] > 1 && y[of_y] > 1 && long(x) == long(y) && long(&x[..of_x]) == long(&y[..of_y])
+}
+
+/// Whether a constant is below all numbers.
+fn is_least(comp: &Computation, id: InstId) -> bool {
+    let Op::Constant(Literal::Array(t)) = &comp[id].op else { return false };
+    t.dims.is_empty() && t.get_f64(0) == Some(f64::NEG_INFINITY)
+}

@@ -1,0 +1,78 @@
+//! A 1x1 convolution whose operand, a depthwise window, is made in its kernel: of each row of pixels all channels on the stack,
+//! where the product reads them while they are near. So what is between the two has no memory of its own, at the peak of nets
+//! with separable layers a third of all; the time is that of two kernels, but where they are the first to write to their memory.
+//! Rows are the chunks.
+//!
+//! Each element is added up as the two kernels alone do it: the bits are the same.
+use super::Look;
+use super::chain::{is_product, is_window};
+use crate::hlo::{InstId, Op};
+use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::tile::{self, Cover, Tile};
+use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
+use crate::target::LINE;
+use crate::tensor::DType;
+
+/// Bytes of an operand that stay in a second-level cache of a megabyte until they are read.
+const NEAR_BYTES: u64 = 512 << 10;
+/// Cycles that an element takes on its way to a cache farther away and back.
+const FAR: f64 = 0.33;
+/// Bytes of weights that come from the second-level cache in a cycle.
+const A_CYCLE: f64 = 26.0;
+
+/// A product that makes its left side, a depthwise window, itself.
+#[derive(Clone, Debug)]
+pub struct Separable {
+    /// The instruction that is its operand.
+    pub producer: InstId,
+    /// The tile of the product.
+    pub tile: Tile,
+    /// What the tuned choices call it.
+    pub form: String,
+    /// Elements from a pixel in memory to the next.
+    pub stride: u64,
+}
+
+/// The separable convolution that ends in `id`, where it takes less memory, and what goes through far caches takes more time
+/// than weights that are read again for each row and tiles that end with it.
+pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Separable> {
+    let Look { comp, users, target, .. } = *look;
+    let anchor = fusion.anchor[id].unwrap_or(id);
+    let Op::Convolution(p) = &comp[anchor].op else { return None };
+    let producer = comp[anchor].operands[0];
+    let window = fusion.anchor[producer].unwrap_or(producer);
+    let Op::Convolution(d) = &comp[window].op else { return None };
+    let kernels = [id, producer].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
+    let alone = users[producer] == [anchor] && producer != comp.root && fusion.path[window].is_empty();
+    let operand = comp.array(producer);
+    let fits = operand.dtype == DType::F32 && is_window(look, window, d) && is_product(look, anchor, p);
+    let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
+    let alike =
+        d.output_spatial == p.input_spatial && d.output_batch == p.input_batch && d.output_feature == p.input_feature;
+    if !kernels || !alone || !fits || !one_by_one || !alike || operand.elements() * 4 <= NEAR_BYTES {
+        return None;
+    }
+    let (sum, width) = (operand.dims[d.output_feature], operand.dims[d.output_spatial[1]]);
+    let columns = comp.array(anchor).dims[p.output_feature];
+    // an odd number of lines, so that pixels do not meet in the sets of a cache, where that takes little more
+    let lines = (sum * 4).div_ceil(LINE);
+    let stride = if lines >= 8 { (lines | 1) * LINE / 4 } else { sum };
+    if columns <= MOST_NARROW_COLUMNS || width * stride * 4 > MOST_STACK {
+        return None;
+    }
+    // What the window reads lives until the product is done: that takes less memory where it lives on anyway, or where the
+    // window is larger than it or the product.
+    let source = comp[window].operands[0];
+    let (read, made) = (comp.array(source).elements(), comp.array(anchor).elements());
+    if users[source].len() == 1 && operand.elements() <= read.min(made) {
+        return None;
+    }
+    let pixels = operand.elements() / sum;
+    let cover = Cover { height: 1, width, columns, sum, stride: stride * 4 };
+    let form = tile::form(target, DType::F32, cover, pixels, 1);
+    let tile = tile::best(target, DType::F32, cover, &form);
+    let rows = (pixels / width) as f64;
+    let by_row = rows * (tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / A_CYCLE);
+    let apart = tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
+    (by_row < apart + operand.elements() as f64 * FAR).then_some(Separable { producer, tile, form, stride })
+}
