@@ -2,7 +2,8 @@
 //!
 //! Types that numpy's files lack travel as unsigned integers of their width: see [`carried_as`].
 use super::out::io_error;
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::import;
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
 use indexmap::IndexMap;
 use npyz::npz::{NpzArchive, NpzWriter};
@@ -33,7 +34,8 @@ pub fn read(path: &Path) -> Result<Arrays> {
     let broken = |e: std::io::Error| {
         Error::user(Code::BadEncoding, format!("`{}` is not a sound npz file: {e}", path.display()))
     };
-    let mut archive = NpzArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
+    let archive = NpzArchive::new(std::io::BufReader::new(file));
+    let mut archive = archive.map_err(|e| foreign(path).unwrap_or_else(|| broken(e)))?;
     let mut names: Vec<String> = archive.array_names().map(String::from).collect();
     names.sort();
     let mut arrays = Arrays::new();
@@ -44,6 +46,14 @@ pub fn read(path: &Path) -> Result<Arrays> {
         }
     }
     Ok(arrays)
+}
+
+/// What a file is that was given for an archive of arrays, if it is of a kind that is known.
+fn foreign(path: &Path) -> Option<Error> {
+    let found = import::recognised(&import::read_file(path).ok()?)?;
+    let told = format!("arrays are wanted, and {}", found.message);
+    let told = Diagnostic { code: Code::BadEncoding, message: told, ..found };
+    Some(super::out::in_file(told.into(), &path.display().to_string()))
 }
 
 fn read_array<R: Read>(name: &str, npy: npyz::NpyFile<R>) -> Result<Tensor> {

@@ -1,4 +1,5 @@
 //! Which format some bytes are in.
+use super::foreign;
 use super::wire::{Reader, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use bytes::Bytes;
@@ -55,7 +56,12 @@ impl Format {
 /// The format of `bytes`, which are not gzipped.
 pub fn detect(bytes: &Bytes) -> Result<Format> {
     if bytes.is_empty() {
-        return Err(Error::user(Code::UnknownFormat, "the file is empty"));
+        return Err(Diagnostic::new(Code::UnknownFormat, "the file is empty")
+            .help("fetch or export it again; `ls -l FILE` tells its size")
+            .into());
+    }
+    if let Some(foreign) = foreign::recognised(bytes) {
+        return Err(foreign.into());
     }
     let head = &bytes[..bytes.len().min(1024)];
     if head.iter().all(|&b| b >= 0x20 && b != 0x7f || matches!(b, b'\t' | b'\n' | b'\r')) {

@@ -7,11 +7,12 @@
 //! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `object_graph.rs`, `checkpoint/` and `variables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 //!
-//! `raw.rs` and `raw_attr.rs` take GraphDefs apart only as far as those need it who write them again.
+//! `foreign.rs` knows files of other kinds. `raw.rs` and `raw_attr.rs` take GraphDefs apart only as far as those need it who write them again.
 mod assemble;
 mod attr_value;
 mod checkpoint;
 mod detect;
+mod foreign;
 mod function_def;
 mod graph_def;
 mod inputs;
@@ -36,6 +37,7 @@ mod variables;
 pub mod wire;
 
 pub use detect::Format;
+pub use foreign::recognised;
 pub use inputs::inputs;
 pub use source::read_file;
 
@@ -128,7 +130,11 @@ pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(Format, Bytes)> 
         })
     };
     let format = format.map(Format::parse).transpose().map_err(in_file)?;
-    let file = ["saved_model.pb", "saved_model.pbtxt"].iter().map(|n| path.join(n)).find(|f| f.is_file());
+    let names = ["saved_model.pb", "saved_model.pbtxt", "model.json"];
+    let file = names.iter().map(|n| path.join(n)).find(|f| f.is_file());
+    if file.is_none() && path.is_dir() {
+        return Err(no_model(path).into());
+    }
     let bytes = read_file(file.as_deref().unwrap_or(path)).map_err(in_file)?;
     let format = format.map_or_else(|| detect::detect(&bytes), Ok).map_err(in_file)?;
     let binary = match format {
@@ -150,8 +156,27 @@ fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
             return load_as(&file, format);
         }
     }
+    Err(no_model(path).into())
+}
+
+/// What a folder without a model is, with the nearest that is one: SavedModels are served from a folder for each version.
+fn no_model(path: &Path) -> Diagnostic {
     let told = format!("the folder `{}` has no saved_model.pb, saved_model.pbtxt or model.json", path.display());
-    Err(Error::user(Code::UnknownFormat, told))
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut inside: Vec<_> = entries.map(|e| e.path()).collect();
+    inside.sort();
+    let holds = |folder: &&std::path::PathBuf| folder.join("saved_model.pb").is_file();
+    let keras = ["config.json", "model.weights.h5"].iter().all(|name| path.join(name).is_file());
+    let cure = match inside.iter().rfind(holds) {
+        Some(model) => format!("give `{}`, which is a SavedModel", model.display()),
+        None if keras => "these are the parts of a .keras file: `zip -r0 model.keras .` in it, load that with Keras, \
+            and `model.export('DIR')`"
+            .to_string(),
+        None => {
+            "`tf.saved_model.save(model, 'DIR')`, or `model.export('DIR')` of a Keras model, writes one".to_string()
+        }
+    };
+    Diagnostic::new(Code::UnknownFormat, told).help(cure)
 }
 
 /// The wire form of a message `M` in protobuf's text format. Errors: `BadEncoding` with line and column.
