@@ -4,7 +4,7 @@ use super::cache::{Cache, Entry};
 use super::{Verdict, dump, graph, hlo, out, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Variants};
-use crate::diag::{Error, Result};
+use crate::diag::{Code, Error, Result};
 use crate::dump::Dump;
 use crate::kernel;
 use crate::lower::Lowered;
@@ -136,7 +136,12 @@ fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Piec
         }
         Emit::Shared => {
             let file = format!("lib{name}.{}", if targets[0].triple.contains("apple") { "dylib" } else { "so" });
-            let bytes = shared::shared(&[object], &file, targets[0])?;
+            let bytes = shared::shared(&[object], &file, targets[0]).map_err(|e| {
+                e.map(|d| match d.code {
+                    Code::NoLinker => d.note("without `shared` in --emit there is an object to link yourself"),
+                    _ => d,
+                })
+            })?;
             (file, bytes.into())
         }
         Emit::Metadata => (format!("{name}.json"), metadata::metadata(&built.face, &targets).into()),

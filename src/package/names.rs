@@ -28,21 +28,26 @@ pub fn settle(infos: &mut [TensorInfo]) {
 
 /// The name of a model from its file: `models/My-Net.pb.gz` is `my_net`.
 pub fn of_model(source: &str) -> String {
-    let mut parts = source.trim_end_matches('/').rsplit('/');
+    let mut parts = source.rsplit('/').filter(|p| !p.is_empty() && *p != ".").peekable();
     let file = parts.next().unwrap_or("");
-    let stem = file.split('.').next().unwrap_or(file);
-    // names that every model of a kind has say less than their folder
-    let stem = match stem {
-        "saved_model" | "model" | "frozen" | "graph" => {
-            parts.next().filter(|p| !p.is_empty() && *p != ".").unwrap_or(stem)
+    let mut stem = file.split('.').next().unwrap_or(file);
+    // names that every model of a kind has say less than their folder, and so do the versions that TensorFlow Serving numbers
+    while matches!(stem, "saved_model" | "model" | "frozen" | "graph") || is_version(stem) {
+        match parts.next_if(|folder| *folder != "..") {
+            Some(folder) => stem = folder,
+            None => break,
         }
-        other => other,
-    };
+    }
     if !stem.contains(|c: char| c.is_ascii_alphanumeric()) {
         return "model".to_string();
     }
     let name: String = stem.to_lowercase().chars().take(LONGEST).collect();
     identifier(&name)
+}
+
+/// Whether a folder's name is the number of a version, such as `1` or `1723456789`.
+fn is_version(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -55,6 +60,13 @@ mod tests {
             ("a/My-Net.pb.gz", "my_net"),
             ("zoo/yamnet/model.json", "yamnet"),
             ("model.json", "model"),
+            ("./model.json", "model"),
+            ("../graph.pb", "graph"),
+            ("serving/half_plus_two/1", "half_plus_two"),
+            ("serving/half_plus_two/00000123/", "half_plus_two"),
+            ("serving/half_plus_two/1/saved_model.pb", "half_plus_two"),
+            ("a/Net/1/./model.json", "net"),
+            ("1", "t1"),
             ("-", "model"),
             ("2x.pb", "t2x"),
             ("float.pb", "float_"),

@@ -36,8 +36,10 @@ pub fn infos(
     }
     for (i, (name, _)) in bound.iter().enumerate() {
         if !bindings.used[i] {
+            let flag =
+                if name.is_empty() { format!("--dim {}", bound[i].1) } else { format!("--dim {name}={}", bound[i].1) };
             bad.push(
-                Diagnostic::new(Code::BadOption, format!("`--dim {name}` binds no unknown dimension"))
+                Diagnostic::new(Code::BadOption, format!("`{flag}` binds no unknown dimension"))
                     .help(format!("{DIM_HELP}; a number alone binds all of them")),
             );
         }
