@@ -1,7 +1,7 @@
 //! The command line: one file a verb.
 //!
 //! Results go to standard output, everything else to standard error. Exit status 0: done; 1: the input is at fault, and a
-//! diagnostic says how; 2: wrong usage. A panic is turned into an internal-error diagnostic and status 1.
+//! diagnostic says how; 2: wrong usage; 130 and 143: interrupted (SIGINT, SIGTERM), and nothing unfinished is left. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
 mod bench;
 mod bug;
@@ -19,6 +19,7 @@ mod guard;
 mod hlo;
 mod inputs;
 mod inspect;
+mod interrupt;
 mod machine;
 mod native;
 mod npz;
@@ -60,6 +61,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(usage.exit_code().clamp(0, 2) as u8);
         }
     };
+    interrupt::watch();
     match guard::run(move || dispatch(cli.verb)) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),

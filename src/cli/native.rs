@@ -4,7 +4,7 @@ use crate::codegen::E_CPU;
 use crate::compile::Built;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{KernelId, Program};
-use crate::package::shared;
+use crate::package::{shared, unfinished};
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use crate::util::guarded::{self, Edge, Guarded};
@@ -276,7 +276,7 @@ fn filled(arg: &Tensor) -> Result<Buffer> {
 
 fn load(object: &Pieces, name: &str, target: &Target) -> Result<libloading::Library> {
     let failed = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be written: {e}"));
-    let dir = tempfile::tempdir().map_err(failed)?;
+    let dir = unfinished::Folder::new().map_err(failed)?;
     let (input, output) = (dir.path().join("model.o"), dir.path().join("model.so"));
     std::fs::File::create(&input).and_then(|mut file| object.write_to(&mut file)).map_err(failed)?;
     shared::link(&[input], &output, &format!("lib{name}.so"), target)?;

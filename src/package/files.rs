@@ -2,7 +2,8 @@
 use crate::diag::{Code, Error, Result};
 use crate::util::pieces::Content;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+
+use super::unfinished::{self, Mark};
 
 /// Writes every `(file name, content)` into `dir`, which is made if it is missing.
 ///
@@ -18,13 +19,15 @@ pub fn write_all_if(
     files: &[(String, impl Content)],
     sound: impl FnOnce() -> bool + Send,
 ) -> Result<Option<Vec<PathBuf>>> {
-    let made = make_dir(dir)?;
+    let (made, mark) = make_dir(dir)?;
     let (sound, ready) = std::thread::scope(|scope| {
         let sound = scope.spawn(sound);
         let ready = temporary(dir, files);
         (sound.join().unwrap_or(false), ready)
     });
     let done = ready.and_then(|ready| if sound { named(ready).map(Some) } else { Ok(None) });
+    // a folder that holds its files is finished
+    drop(mark);
     if !matches!(done, Ok(Some(_)))
         && let Some(first) = &made
     {
@@ -35,7 +38,7 @@ pub fn write_all_if(
 }
 
 /// Writes all files under temporary names; each with the name that it is to have.
-fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(NamedTempFile, PathBuf)>> {
+fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(unfinished::File, PathBuf)>> {
     let mut ready = Vec::new();
     for (name, content) in files {
         let path = dir.join(name);
@@ -46,48 +49,60 @@ fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(NamedT
     Ok(ready)
 }
 
-/// Gives temporary files their names, or none of them.
-fn named(ready: Vec<(NamedTempFile, PathBuf)>) -> Result<Vec<PathBuf>> {
-    let mut done = Vec::new();
+/// Gives temporary files their names, or none of them. Who ends the process waits for that.
+fn named(ready: Vec<(unfinished::File, PathBuf)>) -> Result<Vec<PathBuf>> {
+    let (mut done, mut left, mut failed) = (Vec::new(), Vec::new(), None);
+    let mut all = unfinished::hold();
     for (temp, path) in ready {
+        if failed.is_some() {
+            left.push(temp);
+            continue;
+        }
         let fresh = !path.exists();
         // after an exchange, what is temporary is the file that was there
-        if !exchanged(temp.path(), &path)
-            && let Err(e) = keep(temp, &path)
-        {
-            for (path, _) in done.iter().filter(|(_, fresh)| *fresh) {
-                let _ = std::fs::remove_file(path);
-            }
-            return Err(e);
+        if exchanged(temp.path(), &path) {
+            left.push(temp);
+        } else if let Err(e) = temp.persist_held(&path, &mut all) {
+            failed = Some(unwritten(&path, &e));
+            continue;
         }
         done.push((path, fresh));
     }
-    Ok(done.into_iter().map(|(path, _)| path).collect())
+    // what is temporary is not removed while it is held
+    drop(all);
+    drop(left);
+    let Some(error) = failed else { return Ok(done.into_iter().map(|(path, _)| path).collect()) };
+    for (path, _) in done.iter().filter(|(_, fresh)| *fresh) {
+        let _ = std::fs::remove_file(path);
+    }
+    Err(error)
 }
 
-/// Makes `dir` and what is missing above it; returns the topmost folder that was made.
-fn make_dir(dir: &Path) -> Result<Option<PathBuf>> {
+/// Makes `dir` and what is missing above it; returns the topmost folder that was made, which is unfinished.
+fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<Mark>)> {
+    let mut all = unfinished::hold();
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
     let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
-    Ok(first)
+    let mark = first.as_ref().map(|first| Mark::of(first, &mut all));
+    Ok((first, mark))
 }
 
 /// A temporary file in the folder of `path`, with the permissions that a new file has.
-pub fn temp_beside(path: &Path) -> Result<NamedTempFile> {
+pub fn temp_beside(path: &Path) -> Result<unfinished::File> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tfaot-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(dir).map_err(|e| unwritten(path, &e))
+    unfinished::File::new_in(&builder, dir).map_err(|e| unwritten(path, &e))
 }
 
 /// Gives a finished temporary file its name.
 ///
 /// Errors: `Code::Io`; the temporary file is gone then.
-pub fn keep(temp: NamedTempFile, path: &Path) -> Result<()> {
-    temp.persist(path).map(drop).map_err(|e| unwritten(path, &e.error))
+pub fn keep(temp: unfinished::File, path: &Path) -> Result<()> {
+    temp.persist(path).map_err(|e| unwritten(path, &e))
 }
 
 /// Lets two files that are there change their names, at once; false where the system has no such call. A file that is renamed

@@ -8,3 +8,4 @@ pub mod metadata;
 pub mod names;
 pub mod pool;
 pub mod shared;
+pub mod unfinished;

@@ -1,4 +1,5 @@
 //! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
+use super::unfinished;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::Target;
 use crate::util::pieces::{Content, Pieces};
@@ -12,7 +13,7 @@ const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin",
 ///
 /// Errors: `Code::NoLinker` when none is found or it refuses.
 pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
-    let dir = tempfile::tempdir().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
+    let dir = unfinished::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
     let mut inputs = Vec::new();
     for (i, object) in objects.iter().enumerate() {
@@ -98,7 +99,7 @@ fn find(names: &[&str]) -> Option<PathBuf> {
 
 fn none(wanted: &str) -> Error {
     Diagnostic::new(Code::NoLinker, format!("`{wanted}` is neither on PATH nor where LLVM is installed"))
-        .help("install lld, or leave `shared` out of --emit and link the object yourself")
+        .help("install lld: `apt install lld`, `dnf install lld`, `brew install lld`")
         .into()
 }
 

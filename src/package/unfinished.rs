@@ -1,0 +1,124 @@
+//! Files and folders that exist only while something is made: each is gone when its value is dropped, and all of them when the
+//! process is told to end.
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::{Builder, NamedTempFile, TempDir};
+
+/// What there is now.
+static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// A folder may get files while it is removed, from a linker or another thread; so often it is tried again.
+const TRIES: usize = 8;
+
+/// While this is held, nothing unfinished is made, kept or removed.
+pub type Held = MutexGuard<'static, BTreeSet<PathBuf>>;
+
+/// Waits until nobody else holds what is unfinished.
+pub fn hold() -> Held {
+    // A thread that panicked left whole paths in it.
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes all that is unfinished. Who holds the result until the process ends is sure that nothing more is made.
+pub fn remove_all() -> Held {
+    let mut all = hold();
+    for path in std::mem::take(&mut *all) {
+        if std::fs::remove_file(&path).is_err() {
+            (0..TRIES).any(|_| std::fs::remove_dir_all(&path).is_ok() || !path.exists());
+        }
+    }
+    all
+}
+
+/// A path that is unfinished as long as this lives.
+#[derive(Debug)]
+pub struct Mark(Option<PathBuf>);
+
+impl Mark {
+    /// Marks `path`, which was made while `all` was held.
+    pub fn of(path: &Path, all: &mut Held) -> Mark {
+        // The process may go to another folder.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        all.insert(path.clone());
+        Mark(Some(path))
+    }
+    /// Takes the mark away while `all` is held.
+    fn finish(mut self, all: &mut Held) {
+        self.0.take().map(|path| all.remove(&path));
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            hold().remove(&path);
+        }
+    }
+}
+
+/// A file under a name of its own. The file goes before its mark does.
+#[derive(Debug)]
+pub struct File {
+    file: NamedTempFile,
+    mark: Mark,
+}
+
+impl File {
+    /// Makes it as `builder` says, in `folder`.
+    pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
+        let mut all = hold();
+        let file = builder.tempfile_in(folder)?;
+        let mark = Mark::of(file.path(), &mut all);
+        Ok(File { file, mark })
+    }
+    /// Gives it the name `path`; it is finished then.
+    pub fn persist(self, path: &Path) -> std::io::Result<()> {
+        self.persist_held(path, &mut hold())
+    }
+    /// The same while `all` is held.
+    pub fn persist_held(self, path: &Path, all: &mut Held) -> std::io::Result<()> {
+        let kept = self.file.persist(path).map(drop).map_err(|e| e.error);
+        self.mark.finish(all);
+        kept
+    }
+}
+
+impl Deref for File {
+    type Target = NamedTempFile;
+    fn deref(&self) -> &NamedTempFile {
+        &self.file
+    }
+}
+
+impl DerefMut for File {
+    fn deref_mut(&mut self) -> &mut NamedTempFile {
+        &mut self.file
+    }
+}
+
+/// A folder under a name of its own.
+#[derive(Debug)]
+pub struct Folder {
+    folder: TempDir,
+    _mark: Mark,
+}
+
+impl Folder {
+    /// Makes it where the system has such folders.
+    pub fn new() -> std::io::Result<Folder> {
+        Folder::new_in(&std::env::temp_dir())
+    }
+    /// Makes it in `above`.
+    pub fn new_in(above: &Path) -> std::io::Result<Folder> {
+        let mut all = hold();
+        let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;
+        let _mark = Mark::of(folder.path(), &mut all);
+        Ok(Folder { folder, _mark })
+    }
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
