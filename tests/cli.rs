@@ -411,3 +411,54 @@ fn only_what_the_signature_reaches_counts() {
     assert_eq!(facts["functions"][0]["name"], "name_of");
     assert!(succeed(&["inspect", &file]).contains("2 of 5 nodes, 0 of 1 functions"));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_signal_leaves_no_file() {
+    use std::process::{Command, Stdio};
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tfaot"))
+            .args(["reduce", "testdata/graphs/mlp/graph.pb", "-o", "x.pb", "-q", "--", "sh", "-c", "sleep 20", "{}"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("TMPDIR", folder.path())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary starts");
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while count(folder.path()) == 0 && std::time::Instant::now() < until {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(count(folder.path()), 1, "it has a scratch folder");
+        let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(status));
+        assert_eq!(count(folder.path()), 0, "SIG{signal} leaves nothing");
+    }
+}
+
+#[test]
+fn files_of_other_kinds_are_told() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let written = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        path.display().to_string()
+    };
+    let page = written("model.pb", b"<!DOCTYPE html><html></html>");
+    assert!(exits(1, &["check", &page]).contains("this is an HTML page"));
+    let array = written("x.npz", b"\x93NUMPY\x01\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }");
+    let said = exits(1, &["run", "testdata/graphs/mlp/graph.pb", "--inputs", &array]);
+    assert!(said.contains("one numpy array") && said.contains("np.savez"), "{said}");
+    let versions = folder.path().join("served");
+    std::fs::create_dir_all(versions.join("1")).expect("made");
+    std::fs::copy("testdata/saved_model/saved_model.pb", versions.join("1/saved_model.pb")).expect("copied");
+    let said = exits(1, &["check", &versions.display().to_string()]);
+    assert!(said.contains("served/1`, which is a SavedModel"), "{said}");
+}
+
+#[test]
+fn a_number_alone_is_told_as_it_was_written() {
+    let said = exits(1, &["check", "testdata/graphs/mlp/graph.pb", "--dim", "7"]);
+    assert!(said.contains("`--dim 7` binds no unknown dimension"), "{said}");
+}

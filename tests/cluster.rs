@@ -79,3 +79,88 @@ fn a_node_is_explained() {
     assert!(String::from_utf8_lossy(&said.stdout).contains("is in no cluster"));
     assert_eq!(tfaot(&["explain", "no_such_node", &graph("mlp"), "-q"]).status.code(), Some(1));
 }
+
+/// A node of a dump: everything on the CPU.
+fn dumped(name: &str, op: &str, inputs: &[&str], attrs: &str) -> String {
+    let inputs: String = inputs.iter().map(|i| format!(" input: \"{i}\"")).collect();
+    let device = "/job:localhost/replica:0/task:0/device:CPU:0";
+    format!(
+        "node {{ name: \"{name}\" op: \"{op}\"{inputs} device: \"{device}\" attr {{ key: \"T\" value {{ type: DT_FLOAT }} }} {attrs} }}\n"
+    )
+}
+
+/// A session's dump: what it fed stands behind the nodes that take it.
+fn session(attrs: &str) -> String {
+    let index = "attr { key: \"index\" value { i: 0 } }";
+    let constant = "attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 1 } } }";
+    [
+        dumped("a", "Tanh", &["_arg_x_0_0"], attrs),
+        dumped("b", "Sin", &["a"], attrs),
+        dumped("c", "Const", &[], constant).replace("attr { key: \"T\" value { type: DT_FLOAT } }", ""),
+        dumped("d", "Mul", &["b", "c"], attrs),
+        dumped("_arg_x_0_0", "_Arg", &[], index),
+        dumped("_retval_d_0_0", "_Retval", &["d"], index),
+    ]
+    .concat()
+}
+
+fn assigned(text: &str, flags: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("dump.pbtxt");
+    std::fs::write(&file, text).expect("written");
+    let said = tfaot(&["cluster", &file.display().to_string(), "-q", "--json", "--tf-xla-flags", flags]);
+    let found: Value = serde_json::from_slice(&said.stdout).expect("standard output is one JSON document");
+    found["assignments"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, c)| !c.is_null())
+        .map(|(n, _)| n.clone())
+        .collect()
+}
+
+#[test]
+fn fuel_goes_in_the_order_of_the_session_that_wrote_the_dump() {
+    let flags = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1 --tf_xla_clustering_fuel=2";
+    let mut found = assigned(&session(""), flags);
+    found.sort();
+    assert_eq!(found, ["a", "b"], "an importer would number the constant before both");
+}
+
+#[test]
+fn level_0_is_off_but_for_nodes_that_ask() {
+    let level = |n: i32| format!("--tf_xla_auto_jit={n} --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1");
+    assert!(!assigned(&session(""), &level(2)).is_empty());
+    assert!(assigned(&session(""), &level(0)).is_empty());
+    let mut asked = assigned(&session("attr { key: \"_XlaCompile\" value { b: true } }"), &level(0));
+    asked.sort();
+    assert_eq!(asked, ["a", "b", "d"]);
+}
+
+#[test]
+fn rewrite_and_report_dump_what_the_flags_ask_for() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for verb in ["rewrite", "report"] {
+        let dumps = dir.path().join(verb);
+        let out = dir.path().join("x.pb").display().to_string();
+        let graph = graph("mlp");
+        let mut words = vec![verb, &graph, "-q", "-o", &out];
+        if verb == "rewrite" {
+            words.extend(["--mode", "native"]);
+        }
+        let said = Command::new(env!("CARGO_BIN_EXE_tfaot"))
+            .args(&words)
+            .env("XLA_FLAGS", format!("--xla_dump_hlo_as_text --xla_dump_to={}", dumps.display()))
+            .env("TF_XLA_FLAGS", "--tf_xla_clustering_debug --tf_xla_min_cluster_size=1")
+            .env("TF_DUMP_GRAPH_PREFIX", &dumps)
+            .output()
+            .expect("the binary starts");
+        if String::from_utf8_lossy(&said.stderr).contains("no-linker") {
+            continue;
+        }
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        for file in ["mark_for_compilation.pbtxt", "module_0000.cluster_0.before_optimizations.txt"] {
+            assert!(dumps.join(file).is_file(), "{verb} has no {file}");
+        }
+    }
+}

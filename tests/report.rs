@@ -127,3 +127,14 @@ fn open_sizes_are_told() {
     let open = report["types"].as_array().expect("a list").iter().any(|t| t.as_str().is_some_and(|t| t.contains('?')));
     assert_eq!(open, refused.contains(&"TFA0009"), "{refused:?}");
 }
+
+#[test]
+fn a_signature_is_what_the_page_is_about() {
+    let model = "testdata/saved_model";
+    let (whole, cut) =
+        (data(model, &["--no-compile"]), data(model, &["--no-compile", "--signature", "serving_default"]));
+    let nodes = |report: &Value| report["summary"]["nodes"].as_u64().expect("a number");
+    assert!(nodes(&cut) < nodes(&whole), "{} of {}", nodes(&cut), nodes(&whole));
+    let output = tfaot(&["report", model, "-q", "--json", "--signature", "nowhere"]);
+    assert!(said(&output).contains("there is no signature `nowhere`"), "{}", said(&output));
+}

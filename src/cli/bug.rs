@@ -4,6 +4,7 @@ use super::args::BugArgs;
 use super::{Verdict, out};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::import;
+use crate::package::unfinished;
 use crate::reduce::{Seeded, seed_weights};
 use crate::rewrite;
 use crate::target::Target;
@@ -32,7 +33,7 @@ pub fn run(args: &BugArgs) -> Result<Verdict> {
     let weights = seed_weights(&mut graph).map_err(|e| out::in_file(e, &args.graph.display().to_string()))?;
     let above = args.out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(above).map_err(|e| out::io_error("made", above, &e))?;
-    let made = tempfile::Builder::new().prefix(".tfaot-").tempdir_in(above);
+    let made = unfinished::Folder::new_in(above);
     let made = made.map_err(|e| out::io_error("written", &args.out, &e))?;
     let folder = made.path();
     write(folder, GRAPH, &graph.write())?;
@@ -57,7 +58,7 @@ fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
 /// Runs this program on `graph` in a folder of its own, with dumps where they are wanted.
 fn call(args: &BugArgs, graph: &str, dumps: Option<&Path>) -> Result<Output> {
     let program = std::env::current_exe().map_err(|e| out::io_error("found", Path::new("tfaot"), &e))?;
-    let scratch = tempfile::tempdir().map_err(|e| out::io_error("made", Path::new("a scratch folder"), &e))?;
+    let scratch = unfinished::Folder::new().map_err(|e| out::io_error("made", Path::new("a scratch folder"), &e))?;
     let words = args.command.iter().map(|word| word.replace("{}", graph));
     let mut command = Command::new(program);
     command.args(words).current_dir(scratch.path());

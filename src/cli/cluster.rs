@@ -1,10 +1,13 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
-use super::args::{ClusterArgs, ClusterPassArgs, GraphArgs};
-use super::{Verdict, cluster_text, graph, graph_dump, out};
-use crate::cluster::{self, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
+use super::args::{ClusterArgs, ClusterPassArgs, GraphArgs, XlaArgs};
+use super::{Verdict, cluster_text, dump, graph, graph_dump, out};
+use crate::cluster::{self, Body, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Program;
 use crate::import;
+use crate::infer::Given;
+use crate::package::files;
+use crate::prepare::{self, FeedSpec, Request};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -13,14 +16,12 @@ use std::path::Path;
 pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let mut options = options(&args.pass, args.graph.quiet)?;
     options.refused_edges = args.json || args.tsv.is_none();
-    let Loaded { program, gone, .. } = load(&args.graph, &mut options)?;
+    tell_of_modules(args.graph.quiet)?;
+    let mut request = graph::request(&args.graph)?;
+    let Loaded { program, gone, .. } = load(&args.graph, &mut request, &mut options)?;
     graph_dump::ask(&mut options);
     let mut found = find(&args.graph, &program, &options)?;
-    let bodies = cluster::cluster_functions(&program, &program.graph, &found, &options);
-    let mut bodies = bodies.map_err(|e| graph::in_file(e, &args.graph))?;
-    let (path, format) = (&args.graph.graph, args.graph.format.as_deref());
-    let told = graph_dump::Told { path, format, program: &program, options: &options };
-    told.tell(&mut found, &mut bodies)?;
+    let bodies = tell(&args.graph, &program, &options, &mut found)?;
     if let Some(path) = &args.summary {
         graph_dump::write_summary(path, &found)?;
     }
@@ -79,20 +80,47 @@ pub struct Loaded {
     pub assumed: Vec<String>,
 }
 
-fn load(args: &GraphArgs, options: &mut Options) -> Result<Loaded> {
-    let request = graph::request(args)?;
-    let feeds = request.feeds.into_iter().map(|f| f.name).collect();
-    load_file(&args.graph, args.format.as_deref(), args.quiet, &Cut { feeds, fetches: request.fetches }, options)
+/// The clusters of the bodies that `found`, those of the graph, leaves to be called; both are logged and dumped.
+pub fn tell(args: &GraphArgs, program: &Program, options: &Options, found: &mut Clustering) -> Result<Vec<Body>> {
+    let bodies = cluster::cluster_functions(program, &program.graph, found, options);
+    let mut bodies = bodies.map_err(|e| graph::in_file(e, args))?;
+    let told = graph_dump::Told { path: &args.graph, format: args.format.as_deref(), program, options };
+    told.tell(found, &mut bodies)?;
+    Ok(bodies)
+}
+
+/// Says that no module is dumped where `XLA_FLAGS` ask for that: nothing is compiled here.
+fn tell_of_modules(quiet: bool) -> Result<()> {
+    if !quiet && dump::flags(&XlaArgs::default())?.is_on() {
+        out::note(
+            "note: XLA_FLAGS dump nothing here, as `cluster` compiles nothing; `report` and `rewrite --mode native` do",
+        );
+    }
+    Ok(())
+}
+
+/// The program of the flags; a signature that `request` names becomes its feeds and fetches.
+pub fn load(args: &GraphArgs, request: &mut Request, options: &mut Options) -> Result<Loaded> {
+    load_file(&args.graph, args.format.as_deref(), args.quiet, request, options)
 }
 
 /// The program at `path`, brought to what TensorFlow's pass sees.
-pub fn load_file(path: &Path, format: Option<&str>, quiet: bool, cut: &Cut, options: &mut Options) -> Result<Loaded> {
+pub fn load_file(
+    path: &Path,
+    format: Option<&str>,
+    quiet: bool,
+    request: &mut Request,
+    options: &mut Options,
+) -> Result<Loaded> {
     let mut program = import::load_as_saved(path, format)?;
+    let in_file = |e| out::in_file(e, &path.display().to_string());
+    name_ends(&program, request).map_err(in_file)?;
     if cluster::is_dump(&program.graph) {
         return Ok(Loaded { program, gone: Vec::new(), assumed: Vec::new() });
     }
     options.entrance = Entrance::Saved;
-    let brought = cluster::bring(&mut program, cut).map_err(|e| out::in_file(e, &path.display().to_string()))?;
+    let feeds = request.feeds.iter().map(|f| f.name.clone()).collect();
+    let brought = cluster::bring(&mut program, &Cut { feeds, fetches: request.fetches.clone() }).map_err(in_file)?;
     brought.assumed.iter().filter(|_| !quiet).for_each(|a| out::note(format_args!("note: {a}")));
     let gone = brought.gone.into_iter().map(|(name, op, expanded)| NodeVerdict {
         name,
@@ -100,6 +128,23 @@ pub fn load_file(path: &Path, format: Option<&str>, quiet: bool, cut: &Cut, opti
         cluster: Err(if expanded { Left::Expanded } else { Left::Pruned }),
     });
     Ok(Loaded { program, gone: gone.collect(), assumed: brought.assumed })
+}
+
+/// Puts feeds and fetches in the place of the signature that `request` names. Errors: `BadOption` for one that is not there.
+fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
+    if request.signature.is_none() {
+        return Ok(());
+    }
+    let ends = prepare::open(program, request)?;
+    request.signature = None;
+    request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
+    let feed = |given: Given| FeedSpec {
+        name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),
+        dtype: given.dtype.and_then(|of| of.dtype()),
+        dims: given.shape.0.map(|dims| dims.to_vec()),
+    };
+    request.feeds = ends.feeds.into_iter().map(feed).collect();
+    Ok(())
 }
 
 /// The clusters of a program that was loaded here.
@@ -119,7 +164,7 @@ pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<Options> {
         options.flags.parse(text).into_iter().for_each(|w| out::note(format_args!("warning: {w}")));
     }
     let mut assumed = Vec::new();
-    if options.flags.general.is_none() && options.flags.single_gpu.is_none() {
+    if !options.flags.level_is_said {
         options.session_level = Some(JitLevel::On);
         assumed.push("--tf_xla_auto_jit=2");
     }
@@ -150,10 +195,8 @@ fn write_tsv(path: &Path, found: &Clustering) -> Result<()> {
         let _ = writeln!(text, "{}\t{cluster}", node.name);
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(folder)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()).map(|()| file))
-        .and_then(|file| file.persist(path).map_err(|e| e.error));
-    written.map(|_| ()).map_err(|e| out::io_error("written", path, &e))
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    files::write_all(folder, &[(name, text.into_bytes())]).map(drop)
 }
 
 /// Whether at least this part of the nodes is in clusters.

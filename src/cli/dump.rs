@@ -1,9 +1,8 @@
 //! What `XLA_FLAGS` asks to be dumped: flags in, files out.
 use super::args::XlaArgs;
 use super::out;
-use crate::codegen::{self, Text};
 use crate::diag::{Code, Error, Result};
-use crate::dump::{Dump, Flags, parse};
+use crate::dump::{Dump, Dumps, Flags, parse};
 use crate::hlo::Module;
 use crate::kernel::Program;
 use crate::package::files;
@@ -42,30 +41,41 @@ fn read(path: &str) -> Result<String> {
 /// A dump of `module`, if the flags ask for one.
 pub fn start<'a>(flags: &'a Flags, module: &Module) -> Option<Dump<'a>> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let micros = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros());
-    Dump::new(flags, module, number, u64::try_from(micros).unwrap_or(u64::MAX))
+    Dump::new(flags, module, number, micros())
 }
 
 /// Adds what a finished compilation has: the module, the buffers of the first program, the code of all.
 pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
-    let (Some(dump), Some((first, _))) = (dump, each.first()) else { return Ok(()) };
-    let print = |text| {
-        let texts = each.iter().map(|(program, target)| codegen::print(program, target, text));
-        texts.collect::<Result<Vec<_>>>().map(|all| all.join("\n"))
-    };
-    let llvm_ir = [print(Text::LlvmIr)?, print(Text::LlvmIrOptimized)?];
-    dump.after(module, first, llvm_ir, object.joined().to_vec())
+    dump.as_mut().map_or(Ok(()), |dump| dump.built(module, each, object))
+}
+
+/// How a verb that compiles several modules dumps them; `None` where the flags ask for nothing.
+pub fn several(flags: &Flags) -> Option<Dumps> {
+    flags.is_on().then(|| Dumps { flags: flags.clone(), micros: micros() })
+}
+
+/// Microseconds since 1970.
+fn micros() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_micros());
+    u64::try_from(since).unwrap_or(u64::MAX)
 }
 
 /// Writes the files that were gathered.
 ///
 /// Errors: `Code::Io`; `Code::BadOption` for files that are no text where standard output is asked for.
 pub fn write(flags: &Flags, dump: Option<Dump>) -> Result<()> {
-    let Some(dump) = dump else { return Ok(()) };
-    if !flags.to_stdout() {
-        return files::write_all(Path::new(&flags.to), &dump.files).map(drop);
+    dump.map_or(Ok(()), |dump| write_files(flags, dump.files))
+}
+
+/// Writes the files of dumps. Errors: those of [`write`].
+pub fn write_files(flags: &Flags, dumped: Vec<(String, Vec<u8>)>) -> Result<()> {
+    if dumped.is_empty() {
+        return Ok(());
     }
-    for (name, content) in dump.files {
+    if !flags.to_stdout() {
+        return files::write_all(Path::new(&flags.to), &dumped).map(drop);
+    }
+    for (name, content) in dumped {
         match String::from_utf8(content) {
             Ok(text) => out::line(format_args!("*** Begin {name} ***\n{text}\n*** End {name} ***"))?,
             // Machine code has a file of its own in any compile.

@@ -1,11 +1,12 @@
 //! `tfaot report`: what became of a graph, as one page.
 use super::args::ReportArgs;
 use super::native::Session;
-use super::{Verdict, cluster, graph, inputs, out, profile};
-use crate::cluster::{Clustering, Cut, Entrance};
+use super::{Verdict, cluster, dump, graph, graph_dump, inputs, out, profile};
+use crate::cluster::{Clustering, Entrance};
 use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dump::Flags;
 use crate::graph::{NodeId, Program};
 use crate::infer::{self, Facts};
 use crate::package::files;
@@ -18,13 +19,15 @@ use std::path::Path;
 pub fn run(args: &ReportArgs) -> Result<Verdict> {
     let mut options = cluster::options(&args.pass, args.graph.quiet)?;
     options.refused_edges = true;
-    let request = graph::request(&args.graph)?;
-    let feeds: Vec<String> = request.feeds.iter().map(|f| f.name.clone()).collect();
-    let cut = Cut { feeds, fetches: request.fetches.clone() };
-    let loaded =
-        cluster::load_file(&args.graph.graph, args.graph.format.as_deref(), args.graph.quiet, &cut, &mut options)?;
+    let flags = dump::flags(&args.xla)?;
+    let mut request = graph::request(&args.graph)?;
+    let loaded = cluster::load(&args.graph, &mut request, &mut options)?;
     let (mut program, gone, assumed) = (loaded.program, loaded.gone, loaded.assumed);
-    let found = cluster::find(&args.graph, &program, &options)?;
+    graph_dump::ask(&mut options);
+    let mut found = cluster::find(&args.graph, &program, &options)?;
+    if options.seen {
+        cluster::tell(&args.graph, &program, &options, &mut found)?;
+    }
     report::with_copies(&mut program, &found);
     let facts = facts(&mut program, request, options.entrance == Entrance::Saved)
         .map_err(|e| graph::in_file(e, &args.graph))?;
@@ -35,7 +38,7 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     if !args.no_compile {
         let cluster = &made.columns.nodes.cluster;
         report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
-        compile_clusters(args, &program, &found, &facts, &mut made)?;
+        compile_clusters(args, &flags, &program, &found, &facts, &mut made)?;
     }
     deliver(args, made)?;
     // The process ends: taking a million nodes apart would be time for nothing.
@@ -65,6 +68,10 @@ fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Fac
             feed.name = format!("_arg_{name}_{port}_{i}");
         }
     }
+    if saved {
+        // what was cut to is in the inputs of its ends, whatever became of the names
+        request.fetches.clear();
+    }
     let graph = &program.graph;
     for node in graph.nodes.values().filter(|n| &*n.op == "_Arg") {
         let of_node = |f: &FeedSpec| f.name.split(':').next() == Some(&*node.name);
@@ -84,6 +91,7 @@ fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Fac
 /// Compiles each cluster alone, where its sizes are known.
 fn compile_clusters(
     args: &ReportArgs,
+    flags: &Flags,
     program: &Program,
     found: &Clustering,
     facts: &Facts,
@@ -93,7 +101,7 @@ fn compile_clusters(
     for at in 0..found.clusters.len() {
         let cluster = &made.columns.nodes.cluster;
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
-        match compile_cluster(args, program, facts, &inside, &made.clusters[at].name, &target) {
+        match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, &target) {
             Ok((code, left_out)) => {
                 made.clusters[at].left_out = left_out;
                 made.summary.profiled |= args.profile;
@@ -111,6 +119,7 @@ fn compile_clusters(
 
 fn compile_cluster(
     args: &ReportArgs,
+    flags: &Flags,
     program: &Program,
     facts: &Facts,
     inside: &dyn Fn(NodeId) -> bool,
@@ -118,15 +127,28 @@ fn compile_cluster(
     target: &Target,
 ) -> Result<(report::Code, usize)> {
     let part = report::part(program, facts, inside)?;
-    let lowered = compile::lowered_part(program, &part.feeds, &part.fetches)?;
-    if !args.profile {
+    let mut lowered = compile::lowered_part(program, &part.feeds, &part.fetches)?;
+    if !args.profile && !flags.is_on() {
         let (module, loops) = compile::plan(lowered, name, name, target)?;
         let assembly = codegen::assembly(&loops, target)?;
         return Ok((code::describe(&module, &loops, target, &assembly, None), part.left_out));
     }
     let infos = lowered.args.clone();
-    let built = compile::build(lowered, name, name, target, Launches::Observed, &mut None)?;
+    let launches = if args.profile { Launches::Observed } else { Launches::Direct };
+    if flags.is_on() {
+        lowered.module.name = name.to_string();
+    }
+    let mut dumped = dump::start(flags, &lowered.module);
+    let built = compile::build(lowered, name, name, target, launches, &mut dumped).and_then(|b| {
+        let each = [(b.program.clone(), target.clone())];
+        dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
+    });
+    dump::write(flags, dumped)?;
+    let built = built?;
     let assembly = codegen::assembly(&built.program, target)?;
+    if !args.profile {
+        return Ok((code::describe(&built.module, &built.program, target, &assembly, None), part.left_out));
+    }
     let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
     let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
     let times = code::Times { ms: least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect(), runs };

@@ -1,15 +1,20 @@
 //! `tfaot rewrite`: a saved graph with its clusters in it.
 use super::args::{RewriteArgs, RewriteMode};
-use super::{Verdict, cluster, graph, out};
+use super::{Verdict, cluster, dump, graph, graph_dump, out};
+use crate::cluster::{Body, Clustering, Options, placed};
 use crate::diag::{Code, Diagnostic, Result};
-use crate::package::files;
+use crate::graph::Program;
+use crate::package::{files, unfinished};
 use crate::rewrite::{self, Mode, Native, Request, Rewritten};
 use crate::{import, prepare};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Rewrites a file, or a SavedModel's folder with all that belongs to it.
 pub fn run(args: &RewriteArgs) -> Result<Verdict> {
-    let options = cluster::options(&args.pass, args.quiet)?;
+    let mut options = cluster::options(&args.pass, args.quiet)?;
+    graph_dump::ask(&mut options);
+    let flags = dump::flags(&args.xla)?;
     let in_file = |e| out::in_file(e, &args.graph.display().to_string());
     let shapes = graph::told(&args.feeds, &args.dims)?;
     let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
@@ -31,8 +36,11 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         fetches: args.fetches.clone(),
         feeds,
         library: &library.file_name().unwrap_or_default().to_string_lossy(),
+        dumps: dump::several(&flags),
     };
-    let made = rewrite::rewrite(&bytes, format, &program, &request).map_err(in_file)?;
+    let mut made = rewrite::rewrite(&bytes, format, &program, &request).map_err(in_file)?;
+    tell(args, &program, &options, std::mem::take(&mut made.formed))?;
+    dump::write_files(&flags, std::mem::take(&mut made.dumped))?;
     if !args.quiet {
         made.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
     }
@@ -49,6 +57,21 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     }
     Ok(Verdict::Yes)
 }
+
+/// Logs and dumps the clusters that were formed.
+fn tell(args: &RewriteArgs, program: &Program, options: &Options, formed: Vec<Formed>) -> Result<()> {
+    let mut formed = formed.into_iter();
+    let Some((None, mut found)) = formed.next() else { return Ok(()) };
+    let body = |(name, found): Formed| name.map(|name| Body { name, found });
+    let mut bodies: Vec<Body> = formed.filter_map(body).collect();
+    // The pass was handed the graph with a device for every node.
+    let placed = Program { graph: placed(&program.graph)?, ..program.clone() };
+    let told = graph_dump::Told { path: &args.graph, format: args.format.as_deref(), program: &placed, options };
+    told.tell(&mut found, &mut bodies)
+}
+
+/// The clusters of a graph, and the function that it is the body of.
+type Formed = (Option<Arc<str>>, Clustering);
 
 /// How clusters are compiled. Errors: `BadOption`, `UnknownTarget`.
 fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
@@ -85,8 +108,7 @@ fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Resu
     }
     let above = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(above).map_err(|e| out::io_error("made", above, &e))?;
-    let unfinished = tempfile::Builder::new().prefix(".tfaot-").tempdir_in(above);
-    let unfinished = unfinished.map_err(|e| out::io_error("written", to, &e))?;
+    let unfinished = unfinished::Folder::new_in(above).map_err(|e| out::io_error("written", to, &e))?;
     copy_folder(from, unfinished.path())?;
     files::write_all(unfinished.path(), &[("saved_model.pb".to_string(), made.bytes)])?;
     if let Some(bytes) = made.library {

@@ -17,11 +17,12 @@ pub struct Candidates {
     pub asks: Vec<bool>,
 }
 
-/// Sorts the nodes of `flow`.
+/// Sorts the nodes of `flow`, which are asked in the given order as long as there is fuel.
 ///
 /// Errors: `BadOption` for names in the allow list or the exclude list that XLA does not have.
 pub fn find<'p>(
     flow: &Flow<'p>,
+    order: &[u32],
     placed: &Placed,
     options: &Options,
     args: &mut ConstantArgs,
@@ -32,7 +33,7 @@ pub fn find<'p>(
     let marks = constants::analyse(flow, args, &|_| true);
     let mut found = Candidates { left: vec![None; flow.nodes.len()], asks: vec![false; flow.nodes.len()] };
     let mut fuel = options.flags.fuel;
-    for n in flow.op_nodes() {
+    for &n in order {
         let at = n as usize;
         if fuel <= 0 {
             found.left[at] = Some(Left::Fuel);

@@ -1,6 +1,7 @@
 //! A graph as it was saved, brought to what TensorFlow would hand the pass: calls inlined, what is not fetched cut off, every
 //! node placed. A dump of TensorFlow's is left as it is.
 use super::devices::{CPU_0, Device, Devices};
+use super::functions::called;
 use super::inline;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
@@ -45,16 +46,19 @@ pub struct Brought {
 /// `TooLarge` where inlining makes too many nodes.
 pub fn bring(program: &mut Program, cut: &Cut) -> Result<Brought> {
     let mut brought = Brought { assumed: Vec::new(), gone: Vec::new() };
+    // A fetch may name a call, which inlining takes away: it is cut to first. Else the ends stand last, as in a session.
+    let early = cut.fetches.iter().any(|fetch| names_call(program, fetch));
+    if early {
+        cut_off(program, cut, &mut brought)?;
+    }
     let inlined = inline::run(program)?;
     if !inlined.is_empty() {
         let count = inlined.len();
         brought.assumed.push(format!("{count} calls are inlined, as TensorFlow's optimizer does before it clusters"));
     }
     brought.gone.extend(inlined.into_iter().map(|(name, op)| (name, op, true)));
-    if !cut.fetches.is_empty() {
-        let gone = prune(&mut program.graph, cut)?;
-        brought.assumed.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
-        brought.gone.extend(gone.into_iter().map(|(name, op)| (name, op, false)));
+    if !early && !cut.fetches.is_empty() {
+        cut_off(program, cut, &mut brought)?;
     }
     let placed = place(&mut program.graph)?;
     if placed > 0 {
@@ -71,6 +75,20 @@ pub fn bring(program: &mut Program, cut: &Cut) -> Result<Brought> {
         .assumed
         .push("the graph is clustered as it is written; TensorFlow's Grappler may rewrite nodes before".into());
     Ok(brought)
+}
+
+/// Whether `fetch` is of a node that calls a function.
+fn names_call(program: &Program, fetch: &str) -> bool {
+    let name = fetch.split(':').next().unwrap_or(fetch);
+    program.graph.nodes.values().any(|node| &*node.name == name && called(program, node).is_some())
+}
+
+/// Cuts the graph to what its fetches need, and tells of it.
+fn cut_off(program: &mut Program, cut: &Cut, brought: &mut Brought) -> Result<()> {
+    let gone = prune(&mut program.graph, cut)?;
+    brought.assumed.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
+    brought.gone.extend(gone.into_iter().map(|(name, op)| (name, op, false)));
+    Ok(())
 }
 
 /// Gives each node the parts of its device that it lacks; returns the number of nodes that lacked some.

@@ -15,6 +15,8 @@ pub enum JitLevel {
 /// What is said about clustering.
 #[derive(Clone, Debug)]
 pub struct Flags {
+    /// Whether `--tf_xla_auto_jit` was given a value; 0 is one, and leaves the level to the session.
+    pub level_is_said: bool,
     /// `--tf_xla_auto_jit`: the level for graphs with exactly one GPU; `None`: not overridden.
     pub single_gpu: Option<JitLevel>,
     /// The level for all other graphs; `None`: not overridden.
@@ -48,6 +50,7 @@ pub struct Flags {
 impl Default for Flags {
     fn default() -> Self {
         Flags {
+            level_is_said: false,
             single_gpu: None,
             general: None,
             cpu_global_jit: None,
@@ -185,6 +188,7 @@ impl Flags {
             self.single_gpu = level(value)?;
             self.general = self.single_gpu;
         }
+        self.level_is_said = true;
         Ok(())
     }
 }
@@ -240,6 +244,14 @@ mod tests {
         assert_eq!((f.single_gpu, f.general), (Some(JitLevel::On), None));
         f.parse("--tf_xla_auto_jit=fusible");
         assert_eq!(f.ops_to_cluster, "FUSIBLE");
+    }
+
+    #[test]
+    fn level_0_is_said_and_overrides_nothing() {
+        let mut f = Flags::default();
+        assert!(!f.level_is_said);
+        assert_eq!(f.parse("--tf_xla_auto_jit=0"), Vec::<String>::new());
+        assert_eq!((f.level_is_said, f.single_gpu, f.general), (true, None, None));
     }
 
     #[test]

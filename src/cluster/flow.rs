@@ -109,7 +109,7 @@ impl<'p> Flow<'p> {
     pub fn import(program: &'p Program, graph: &'p Graph) -> Result<Flow<'p>> {
         let mut flow = Flow::empty(program);
         flow.numbers = vec![u32::MAX; graph.nodes.len()];
-        let mut waiting = Waiting::new(graph);
+        let mut waiting = Waiting::new(graph, graph.nodes.len() as u32);
         let mut back = Vec::new();
         while let Some(id) = waiting.next() {
             let node = &graph.nodes[id];
@@ -137,6 +137,22 @@ impl<'p> Flow<'p> {
             flow.connect(flow.numbers[from.0 as usize], port, n, to);
         }
         Ok(flow)
+    }
+
+    /// The numbers of all op nodes in the order in which the session that wrote `graph` had them. What a session appends to an
+    /// imported graph (its ends, then copies of constants) has the last numbers there; who imports its dump numbers it earlier.
+    pub fn session_order(&self, graph: &Graph) -> Vec<u32> {
+        let appended = first_appended(graph);
+        let mut waiting = Waiting::new(graph, appended);
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(id) = waiting.next() {
+            order.push(self.numbers[id.0 as usize]);
+            waiting.made(graph, id);
+        }
+        order.extend(graph.nodes.ids().skip(appended as usize).map(|id| self.numbers[id.0 as usize]));
+        // copies that were made here
+        order.extend(self.op_nodes().skip(self.numbers.len()));
+        order
     }
 
     fn empty(program: &'p Program) -> Flow<'p> {
@@ -322,6 +338,15 @@ fn builtin_class(op: &str) -> Class {
     }
 }
 
+/// The first node that a session appended to the graph that it imported: the first of its ends, which are `_Arg` for what is
+/// fed and `_Retval` for what is fetched. The arguments that a function's body begins with are imported.
+fn first_appended(graph: &Graph) -> u32 {
+    let is_end = |node: &Node| matches!(&*node.op, "_Arg" | "_Retval");
+    let body = graph.nodes.values().position(|node| !is_end(node)).unwrap_or(graph.nodes.len());
+    let ends = graph.nodes.values().skip(body).position(is_end);
+    ends.map_or(graph.nodes.len(), |at| body + at) as u32
+}
+
 /// Nodes in the order of TensorFlow's importer: of those whose inputs exist, the first of the file. A Merge at the head of
 /// a loop does not wait for NextIteration.
 struct Waiting {
@@ -331,18 +356,21 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(graph: &Graph) -> Waiting {
+    /// The nodes before `end`, which do not wait for those behind.
+    fn new(graph: &Graph, end: u32) -> Waiting {
         let mut waiting =
             Waiting { ready: BinaryHeap::new(), missing: Vec::new(), users: vec![Vec::new(); graph.nodes.len()] };
-        for (id, node) in graph.nodes.iter() {
+        for (id, node) in graph.nodes.iter().take(end as usize) {
+            let inputs = node.inputs.iter().map(|e| e.node).filter(|from| from.0 < end);
+            let controls = node.controls.iter().copied().filter(|from| from.0 < end);
             let from_loop =
                 || node.inputs.iter().any(|e| builtin_class(&graph.nodes[e.node].op) == Class::NextIteration);
             let missing = if matches!(&*node.op, "Merge" | "RefMerge") && from_loop() {
-                node.controls.len() + 1
+                controls.clone().count() + 1
             } else {
-                node.inputs.len() + node.controls.len()
+                inputs.clone().count() + controls.clone().count()
             };
-            for from in node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()) {
+            for from in inputs.chain(controls) {
                 waiting.users[from.0 as usize].push(id.0);
             }
             waiting.missing.push(missing as i64);

@@ -54,7 +54,8 @@ fn marked(
     }
     let placed = Placed::of(&flow, options)?;
     let mut args = ConstantArgs::default();
-    let candidates = candidates::find(&flow, &placed, options, &mut args, &mut Compilable::new(program))?;
+    let order = flow.session_order(graph);
+    let candidates = candidates::find(&flow, &order, &placed, options, &mut args, &mut Compilable::new(program))?;
     let taken = flow.op_nodes().filter(|&n| candidates.left[n as usize].is_none()).count() as u64;
     let frames = Frames::of(&flow)?;
     let left = |n: u32| candidates.left[n as usize].clone().map_or(Err(Left::LoopsCross), Err);

@@ -12,10 +12,13 @@ mod names;
 
 pub use flags::{Flags, parse};
 
+use crate::codegen::{self, Text};
 use crate::diag::{Error, Result};
 use crate::hlo::{Module, proto, text};
 use crate::kernel::Program;
 use crate::optimize::PIPELINE;
+use crate::target::Target;
+use crate::util::pieces::Pieces;
 use dot::Extent;
 use names::Names;
 
@@ -24,6 +27,15 @@ const PIPELINE_NAME: &str = "optimize";
 /// What stands for a pass at the ends of a pipeline.
 const START: &str = "pipeline-start";
 const END: &str = "pipeline-end";
+
+/// How the modules of one process are dumped.
+#[derive(Clone, Debug)]
+pub struct Dumps {
+    /// What is asked for.
+    pub flags: Flags,
+    /// The time that names begin with where the flags ask for one: microseconds since 1970.
+    pub micros: u64,
+}
 
 /// The files of one compilation.
 #[derive(Debug)]
@@ -86,7 +98,7 @@ impl<'a> Dump<'a> {
     /// The module as it was compiled, its buffers, LLVM's text before and after LLVM's passes, and the code.
     ///
     /// Errors: those of [`proto::encode`].
-    pub fn after(&mut self, module: &Module, program: &Program, llvm_ir: [String; 2], object: Vec<u8>) -> Result<()> {
+    fn after(&mut self, module: &Module, program: &Program, llvm_ir: [String; 2], object: Vec<u8>) -> Result<()> {
         self.module(module, "cpu_after_optimizations")?;
         if self.flags.text() {
             let (plan, usage) = (buffers::assignment(program), buffers::usage(program));
@@ -98,6 +110,18 @@ impl<'a> Dump<'a> {
         self.push_plain("__compute_module.ir-with-opt.ll", after.into_bytes());
         self.push_plain("obj-file.__compute_module.o", object);
         Ok(())
+    }
+    /// What a finished compilation has: the module, the buffers of the first program, the code of all.
+    ///
+    /// Errors: those of [`proto::encode`] and of printing LLVM's text.
+    pub fn built(&mut self, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
+        let Some((first, _)) = each.first() else { return Ok(()) };
+        let print = |text| {
+            let texts = each.iter().map(|(program, target)| codegen::print(program, target, text));
+            texts.collect::<Result<Vec<_>>>().map(|all| all.join("\n"))
+        };
+        let llvm_ir = [print(Text::LlvmIr)?, print(Text::LlvmIrOptimized)?];
+        self.after(module, first, llvm_ir, object.joined().to_vec())
     }
     /// The module in every format that is asked for.
     fn module(&mut self, module: &Module, stem: &str) -> Result<()> {

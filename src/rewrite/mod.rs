@@ -10,13 +10,15 @@ mod launch;
 mod native;
 mod units;
 
-use crate::cluster::Options;
+use crate::cluster::{Clustering, Options};
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dump::Dumps;
 use crate::graph::Program;
 use crate::import::Format;
 use crate::import::raw::{Message, RawGraph};
 use bytes::Bytes;
 use native::Library;
+use std::sync::Arc;
 use units::Rewriter;
 
 pub use native::Native;
@@ -46,6 +48,8 @@ pub struct Request<'a> {
     pub feeds: Vec<String>,
     /// The file name of the shared library, where one is made.
     pub library: &'a str,
+    /// How the modules of compiled clusters are dumped, if they are.
+    pub dumps: Option<Dumps>,
 }
 
 /// A rewritten file.
@@ -61,6 +65,11 @@ pub struct Rewritten {
     pub nodes: u64,
     /// What was left as it is and why, a sentence each.
     pub notes: Vec<String>,
+    /// The clusters as they were formed at last, where the options ask for what the pass has seen: those of the graph first
+    /// (no name), then those of the bodies of functions.
+    pub formed: Vec<(Option<Arc<str>>, Clustering)>,
+    /// The dumps of modules.
+    pub dumped: Vec<(String, Vec<u8>)>,
 }
 
 /// Rewrites `file`, which is of the binary format `format` and holds `program`.
@@ -77,7 +86,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     let library = match request.mode {
         Mode::Native(native) => {
             let asked = format!("{:?} {:?} {fetches:?}", request.options.flags, request.options.until);
-            Some(Library::new(native, program, file, &asked)?)
+            Some(Library::new(native, program, file, &asked, request.dumps.clone())?)
         }
         Mode::Annotate | Mode::Xla => None,
     };
@@ -103,7 +112,8 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     };
     let (library, mut told) = (rewriter.library, rewriter.told);
     told.bytes = bytes;
-    if let Some(library) = library {
+    if let Some(mut library) = library {
+        told.dumped = std::mem::take(&mut library.dumped);
         told.library = Some(library.finish(request.library)?.ok_or_else(|| native::nothing(&told.notes))?);
     }
     Ok(told)

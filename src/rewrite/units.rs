@@ -126,7 +126,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
         let found = self.clusters(&place)?;
         self.options.left_out = asked;
+        let formed = found.seen.is_some().then(|| found.clone());
         let unit = self.unit(place.graph, found, nodes);
+        self.keep_formed(&place, formed, &unit);
         match self.mode {
             Mode::Annotate => annotate::run(&unit, nodes)?,
             Mode::Xla | Mode::Native(_) => {
@@ -175,7 +177,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let Some(library) = &mut self.library else { return Ok(Vec::new()) };
         let mut numbers = Vec::new();
         for (name, ready) in unit.names.iter().zip(ready) {
-            let number = ready.map(|ready| library.add(ready)).transpose();
+            let number = ready.map(|ready| library.add(ready, name)).transpose();
             numbers.push(match number {
                 Ok(number) => number,
                 Err(Error::User(all)) => {
@@ -216,6 +218,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         for round in 1.. {
             self.options.left_out.extend(refused.nodes.drain());
             let found = self.clusters(place)?;
+            let formed = found.seen.is_some().then(|| found.clone());
             let mut trial = nodes.clone();
             self.taken.clone_from(&taken);
             let mut unit = self.unit(place.graph, found, &mut trial);
@@ -226,6 +229,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             refused.nodes = more.nodes;
             if refused.nodes.is_empty() || round == native::ROUNDS {
                 *nodes = trial;
+                self.keep_formed(place, formed, &unit);
                 self.told.notes.append(&mut refused.why);
                 return Ok((unit, ready));
             }
@@ -256,6 +260,13 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             });
         }
         Ok((all, refused))
+    }
+
+    /// Keeps the clusters of a graph for dumps, under the names that they have in `unit`.
+    fn keep_formed(&mut self, place: &Place, formed: Option<Clustering>, unit: &Unit) {
+        let Some(mut formed) = formed else { return };
+        formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
+        self.told.formed.push((place.name().cloned(), formed));
     }
 
     fn count(&mut self, unit: &Unit) {

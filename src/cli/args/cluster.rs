@@ -1,5 +1,5 @@
 //! The verbs that form clusters.
-use super::compile::{GraphArgs, TargetArgs};
+use super::compile::{GraphArgs, TargetArgs, XlaArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -51,6 +51,8 @@ pub struct ReportArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
+    pub xla: XlaArgs,
+    #[command(flatten)]
     pub target: TargetArgs,
 }
 
@@ -100,6 +102,8 @@ pub struct RewriteArgs {
     pub threads: Option<u16>,
     #[command(flatten)]
     pub target: TargetArgs,
+    #[command(flatten)]
+    pub xla: XlaArgs,
     #[command(flatten)]
     pub pass: ClusterPassArgs,
     /// Do not say what was assumed.

@@ -3,6 +3,7 @@ use super::{Scene, fixed};
 use crate::codegen::{Launches, Object};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Result};
+use crate::dump::Dump;
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
 use crate::kernel;
 use crate::lower::Lowered;
@@ -29,7 +30,8 @@ pub struct Arg {
 /// A cluster as HLO.
 pub struct Ready {
     args: Vec<Arg>,
-    lowered: Lowered,
+    /// The module between the cluster's ports.
+    pub lowered: Lowered,
 }
 
 /// A cluster as machine code.
@@ -141,15 +143,22 @@ fn replace(program: &mut Program, at: Endpoint, value: &Tensor) {
 }
 
 /// Compiles a cluster; its symbols start with `name`.
-pub fn compile(ready: Ready, name: &str, targets: &[Target]) -> Result<Compiled> {
+pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<Dump>) -> Result<Compiled> {
     let Ready { args, lowered } = ready;
     let (face, object) = match targets {
         [target] => {
-            let built = compile::build(lowered, name, "", target, Launches::Direct, &mut None)?;
-            (built.program.without_code(), built.object)
+            let built = compile::build(lowered, name, "", target, Launches::Direct, dump)?;
+            let face = built.program.without_code();
+            if let Some(dump) = dump {
+                dump.built(&built.module, &[(built.program, target.clone())], &built.object.content)?;
+            }
+            (face, built.object)
         }
         several => {
-            let built = compile::build_variants(lowered, name, "", several, &mut None)?;
+            let built = compile::build_variants(lowered, name, "", several, dump)?;
+            if let Some(dump) = dump {
+                dump.built(&built.module, &built.each, &built.object.content)?;
+            }
             (built.face, built.object)
         }
     };

@@ -12,6 +12,7 @@ mod table;
 use super::calls::{Made, Ports};
 use crate::codegen;
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dump::{Dump, Dumps};
 use crate::graph::{Endpoint, Graph, Node, NodeId, PartialShape, Program, TfType};
 use crate::import::raw::{RawFunction, RawNode};
 use crate::infer::{self, Facts, GraphFacts};
@@ -53,6 +54,9 @@ pub struct Library<'a> {
     always: Facts,
     prefix: String,
     compiled: Vec<Compiled>,
+    dumps: Option<Dumps>,
+    /// The dumps of the modules of clusters.
+    pub dumped: Vec<(String, Vec<u8>)>,
 }
 
 /// What is known of one graph of a program.
@@ -79,13 +83,13 @@ impl<'a> Library<'a> {
     /// An empty library for `program`, which is in `file`. Errors: `UnknownTensor` for feeds that are not there.
     ///
     /// `asked` is all that decides on the clusters beside them, as text: libraries that differ have ops of other names.
-    pub fn new(native: &'a Native, program: &Program, file: &[u8], asked: &str) -> Result<Self> {
+    pub fn new(native: &'a Native, program: &Program, file: &[u8], asked: &str, dumps: Option<Dumps>) -> Result<Self> {
         let facts = infer::infer(program, &given(program, &native.request)?);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
         let always = infer::infer(program, &given(program, &untold)?);
         let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
         let prefix = format!("{}_{:016x}", native.name, hash(hash(BASIS, file), said.as_bytes()));
-        Ok(Library { native, facts, always, prefix, compiled: Vec::new() })
+        Ok(Library { native, facts, always, prefix, compiled: Vec::new(), dumps, dumped: Vec::new() })
     }
 
     /// What is known of the graph of `function`, or of the top level.
@@ -126,10 +130,19 @@ impl<'a> Library<'a> {
         cluster::lower(scene, ports).map(Ready).map_err(|error| blamed(scene, error, members))
     }
 
-    /// Compiles a cluster; gives its number in the library.
-    pub fn add(&mut self, ready: Ready) -> Result<usize> {
+    /// Compiles a cluster, which is called `cluster` in dumps; gives its number in the library.
+    pub fn add(&mut self, mut ready: Ready, cluster: &str) -> Result<usize> {
         let number = self.compiled.len();
-        self.compiled.push(cluster::compile(ready.0, &format!("{}_{number}", self.prefix), &self.native.targets)?);
+        let module = &mut ready.0.lowered.module;
+        let mut dump = self.dumps.as_ref().and_then(|dumps| {
+            module.name = cluster.to_string();
+            Dump::new(&dumps.flags, module, number as u64, dumps.micros)
+        });
+        let name = format!("{}_{number}", self.prefix);
+        let compiled = cluster::compile(ready.0, &name, &self.native.targets, &mut dump);
+        // What was seen before an error helps to find it.
+        self.dumped.extend(dump.map(|dump| dump.files).unwrap_or_default());
+        self.compiled.push(compiled?);
         Ok(number)
     }
 
