@@ -160,6 +160,89 @@ fn aarch64_runs_under_an_emulator() {
     }
 }
 
+/// What a model says on an emulated processor: whether it is supported, what a call returns, and its result for 0, 1, 2, 3.
+fn said_under(folder: &Path, gcc: &str, runner: &[&str]) -> String {
+    let (source, built) = (folder.join("says.c"), folder.join("says"));
+    let text = r#"#include "m.h"
+        #include <stdio.h>
+        static _Alignas(64) unsigned char workspace[M_WORKSPACE_BYTES + 64];
+        int main(void) {
+          float x[4] = {0, 1, 2, 3}, y[4] = {0};
+          m_args args = {.x = x};
+          m_results results = {.y = y};
+          printf("%d", m_supported());
+          fflush(stdout);
+          int code = m_run(&args, &results, workspace, NULL);
+          printf(" %d %g %g %g %g", code, y[0], y[1], y[2], y[3]);
+          return 0;
+        }"#;
+    std::fs::write(&source, text).expect("written");
+    // static: such a program has no dynamic linker that could be asked for the C library's functions
+    ran(Command::new(gcc)
+        .args(["-std=c11", "-static", "-I"])
+        .args([folder, &source, &folder.join("m.o")])
+        .arg("-o")
+        .arg(&built));
+    ran(Command::new(runner[0]).args(&runner[1..]).arg(&built))
+}
+
+/// Linux tells the code which instructions it may use; what it may not is refused instead of a signal.
+#[test]
+fn aarch64_code_asks_linux() {
+    let Some(gcc) = program(&["aarch64-linux-gnu-gcc"]) else { return };
+    let Some(qemu) = program(&["qemu-aarch64"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (yes, no) = ("1 0 1 2 3 4", "0 1 0 0 0 0");
+    for (options, a53, max) in [
+        (&["--cpu", "neoverse-v1"][..], no, yes),
+        (&["--cpu", "cortex-a53"], yes, yes),
+        (&["--features", "+bf16"], no, yes),
+        (
+            &["--cpu", "neoverse-v1", "--features=-fullfp16,-dotprod,-rdm,-complxnum,-jsconv,-sha3,-bf16,-i8mm"],
+            yes,
+            yes,
+        ),
+        (&["--cpu", "cortex-a53,neoverse-v1"], yes, yes),
+        (&["--cpu", "neoverse-v1,neoverse-n1"], no, yes),
+    ] {
+        add_one(folder.path(), &[&["--target", "aarch64-unknown-linux-gnu"], options].concat());
+        for (cpu, wanted) in [("cortex-a53", a53), ("max", max)] {
+            assert_eq!(said_under(folder.path(), gcc, &[qemu, "-cpu", cpu]), wanted, "{options:?} on {cpu}");
+        }
+    }
+}
+
+/// Of several AArch64 processors the newest comes first, in whatever order they were named.
+#[test]
+fn the_newest_processor_is_asked_for_first() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for cpus in ["cortex-a53,neoverse-v2,neoverse-n1", "neoverse-n1,cortex-a53,neoverse-v2"] {
+        add_one(folder.path(), &["--target", "aarch64-unknown-linux-gnu", "--cpu", cpus, "--emit", "metadata"]);
+        let told = std::fs::read_to_string(folder.path().join("m.json")).expect("it was written");
+        let at = |cpu: &str| told.find(cpu).expect("it is told");
+        assert!(at("neoverse-v2") < at("neoverse-n1") && at("neoverse-n1") < at("cortex-a53"), "{told}");
+    }
+    let file = folder.path().join("graph.pbtxt").display().to_string();
+    for (triple, cpus) in
+        [("aarch64-unknown-linux-gnu", "cortex-a53,cortex-a72"), ("aarch64-none-elf", "cortex-a53,neoverse-v1")]
+    {
+        let refused = common::tfaot(&["compile", &file, "-o", "no", "--target", triple, "--cpu", cpus]);
+        assert_eq!(refused.status.code(), Some(1), "{triple} {cpus}");
+    }
+}
+
+/// What asks for instructions has none of them itself.
+#[test]
+fn old_processors_get_an_answer() {
+    let Some(gcc) = program(&["gcc"]).filter(|_| cfg!(target_arch = "x86_64")) else { return };
+    let Some(qemu) = program(&["qemu-x86_64"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for (cpu, wanted) in [("haswell", "0 1 0 0 0 0"), ("core2", "1 0 1 2 3 4"), ("btver2", "1 0 1 2 3 4")] {
+        add_one(folder.path(), &["--cpu", cpu]);
+        assert_eq!(said_under(folder.path(), gcc, &[qemu, "-cpu", "core2duo"]), wanted, "{cpu}");
+    }
+}
+
 /// The oldest x86-64 has no AVX: its code must run on every newer one.
 #[test]
 fn the_baseline_runs() {

@@ -78,7 +78,7 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
 }
 
 /// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
-/// processors with the same instruction set, between which no program could choose.
+/// processors between which no program could choose: with the same instruction set, or on a system that can't be asked.
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     let precision = precision(args.weights, args.math);
     let tuning = args.tuning.as_deref().map(tune::load).transpose()?.unwrap_or_default();
@@ -92,6 +92,11 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     }
     let all = args.cpu.iter().map(|cpu| resolve(Some(cpu.as_str()))).collect::<Result<Vec<_>>>()?;
     for (i, one) in all.iter().enumerate() {
+        if all.len() > 1 && !one.can_be_asked() {
+            let told = format!("no program on {} can find out whether it runs on `{}`", one.triple, one.cpu);
+            let problem = Diagnostic::new(Code::BadOption, told);
+            return Err(problem.help("one --cpu, please; on AArch64 code asks Linux alone").into());
+        }
         if let Some(same) = all[..i].iter().find(|other| other.instructions() == one.instructions()) {
             let told = format!(
                 "`{}` and `{}` have the same instruction set: only one of them could be called",

@@ -2,22 +2,37 @@
 use super::args::TargetsArgs;
 use super::{Verdict, out};
 use crate::diag::Result;
-use crate::target::{CPUS, HOST_TRIPLE, Target};
+use crate::target::{HOST_TRIPLE, Level, Target, cpus};
 use serde_json::json;
 
 /// The triples that are tested; others of the same architectures work alike.
 const TRIPLES: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 
+/// What code for x86-64 processors may use, oldest first.
+const LEVELS: [(Level, &str); 3] =
+    [(Level::Sse2, "SSE2"), (Level::Avx2, "AVX2 and FMA"), (Level::Avx512, "AVX-512 F, BW, CD, DQ, VL")];
+
 /// Prints triples and processors.
 pub fn run(args: &TargetsArgs) -> Result<Verdict> {
     let host = Target::resolve(None, None, None)?;
-    let cpus: Vec<&str> = CPUS.iter().map(|c| c.0).collect();
+    let of_level = |level| move |cpu: &cpus::Cpu| cpu.x86_level() == level;
+    let x86: Vec<Vec<&str>> = LEVELS
+        .iter()
+        .map(|&(level, _)| cpus::cpus("x86_64").filter(of_level(level)).map(|c| c.name).collect())
+        .collect();
+    let aarch64: Vec<&str> = cpus::cpus("aarch64").map(|cpu| cpu.name).collect();
     if args.json {
-        out::json(&json!({"host": HOST_TRIPLE, "host_cpu": host.cpu, "targets": TRIPLES, "x86_64_cpus": cpus}))?;
-    } else {
-        out::line(format_args!("this machine: {HOST_TRIPLE} ({})", host.cpu))?;
-        out::line(format_args!("targets: {}", TRIPLES.join(", ")))?;
-        out::line(format_args!("processors of x86_64: {}", cpus.join(", ")))?;
+        out::json(&json!({
+            "host": HOST_TRIPLE, "host_cpu": host.cpu, "targets": TRIPLES,
+            "x86_64_cpus": x86.concat(), "aarch64_cpus": aarch64,
+        }))?;
+        return Ok(Verdict::Yes);
     }
+    out::line(format_args!("this machine: {HOST_TRIPLE} ({})", host.cpu))?;
+    out::line(format_args!("targets: {}", TRIPLES.join(", ")))?;
+    for ((_, instructions), names) in LEVELS.iter().zip(&x86) {
+        out::line(format_args!("processors of x86_64, code for {instructions}: {}", names.join(", ")))?;
+    }
+    out::line(format_args!("processors of aarch64, code for what each has: {}", aarch64.join(", ")))?;
     Ok(Verdict::Yes)
 }

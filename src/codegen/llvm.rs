@@ -12,6 +12,8 @@ use inkwell::targets::{
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
 
+/// Functions of models say themselves which instructions they may have; what says nothing runs on the oldest processor, such as
+/// what asks for those instructions.
 fn machine(target: &Target) -> Result<TargetMachine> {
     static START: std::sync::Once = std::sync::Once::new();
     START.call_once(|| {
@@ -24,18 +26,19 @@ fn machine(target: &Target) -> Result<TargetMachine> {
     found
         .create_target_machine(
             &triple,
-            &target.cpu,
-            &target.features,
+            target.oldest_cpu(),
+            "",
             OptimizationLevel::Default,
             RelocMode::PIC,
             CodeModel::Default,
         )
-        .ok_or_else(|| unknown(format!("LLVM makes no code for `{}` `{}`", target.triple, target.cpu)))
+        .ok_or_else(|| unknown(format!("LLVM makes no code for `{}`", target.triple)))
 }
 
 fn with_module<T>(
     text: &str,
     target: &Target,
+    passes: &str,
     then: impl FnOnce(&inkwell::module::Module, &TargetMachine) -> Result<T>,
 ) -> Result<T> {
     let machine = machine(target)?;
@@ -47,14 +50,14 @@ fn with_module<T>(
     module.set_data_layout(&machine.get_target_data().get_data_layout());
     module.verify().map_err(|e| Error::internal("llvm verify", e.to_string()))?;
     module
-        .run_passes(PASSES, &machine, PassBuilderOptions::create())
+        .run_passes(passes, &machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal("llvm passes", e.to_string()))?;
     then(&module, &machine)
 }
 
 /// The relocatable object of LLVM text.
 pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
-    with_module(text, target, |module, machine| {
+    with_module(text, target, PASSES, |module, machine| {
         let written = machine.write_to_memory_buffer(module, FileType::Object);
         let buffer = written.map_err(|e| Error::internal("llvm emit", e.to_string()))?;
         Ok(buffer.as_slice().to_vec())
@@ -73,14 +76,19 @@ pub fn version() -> (u32, u32, u32) {
 
 /// The assembly of LLVM text.
 pub fn assembly(text: &str, target: &Target) -> Result<String> {
-    with_module(text, target, |module, machine| {
+    with_module(text, target, PASSES, |module, machine| {
         let written = machine.write_to_memory_buffer(module, FileType::Assembly);
         let buffer = written.map_err(|e| Error::internal("llvm emit", e.to_string()))?;
         Ok(String::from_utf8_lossy(buffer.as_slice()).trim_end_matches('\0').to_string())
     })
 }
 
-/// LLVM text after the passes.
+/// LLVM text after the passes of every object.
 pub fn optimized(text: &str, target: &Target) -> Result<String> {
-    with_module(text, target, |module, _| Ok(module.print_to_string().to_string()))
+    after(text, target, PASSES)
+}
+
+/// LLVM text after `passes`, in the words of LLVM's `opt`.
+pub fn after(text: &str, target: &Target, passes: &str) -> Result<String> {
+    with_module(text, target, passes, |module, _| Ok(module.print_to_string().to_string()))
 }

@@ -2,9 +2,12 @@
 //! put behind the object that LLVM made (100 MB of constants take it minutes).
 mod complex;
 mod convert;
+#[cfg(test)]
+mod cpus;
 mod elf;
 mod float;
 mod function;
+mod hwcaps;
 mod idioms;
 mod integer;
 mod llvm;
@@ -67,9 +70,7 @@ pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result
 pub fn compile_variants(face: &Program, variants: &[(Program, Target)]) -> Result<Object> {
     let (_, first) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
     let programs: Vec<&Program> = variants.iter().map(|v| &v.0).collect();
-    // functions say themselves what they are compiled for; what is common to them is the oldest processor's
-    let base = Target { cpu: first.oldest_cpu().to_string(), features: String::new(), ..first.clone() };
-    finish(&module::emit_variants(face, variants)?, &base, &programs)
+    finish(&module::emit_variants(face, variants)?, first, &programs)
 }
 
 /// LLVM's text to an object with the weights of `programs` in it.

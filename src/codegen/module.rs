@@ -2,6 +2,7 @@
 use super::Launches;
 use super::elf::{EMPTY_PREFIX, WEIGHTS_ALIGN};
 use super::function::Function;
+use super::hwcaps;
 use super::math;
 use super::supported::supported;
 use crate::diag::Result;
@@ -21,6 +22,7 @@ pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<(S
     info(&mut out, program, &described(target));
     let functions = code(&mut out, program, target, launches, Linkage { visibility: "", attributes: 0 })?;
     out += &math::helpers(&out);
+    out += hwcaps::helper(&out);
     Ok((out, functions))
 }
 
@@ -37,6 +39,7 @@ pub fn emit_variants(face: &Program, variants: &[(Program, Target)]) -> Result<S
     }
     pick(&mut out, &face.name, variants);
     out += &math::helpers(&out);
+    out += hwcaps::helper(&out);
     Ok(out)
 }
 
@@ -135,7 +138,7 @@ fn code(
         "attributes #{group} = {{ nounwind \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind \"no-builtins\" }}",
         target.code_cpu(),
         target.cpu,
-        target.features,
+        target.code_features(),
         target.vector_bits
     );
     Ok(functions)
@@ -238,7 +241,7 @@ impl Driver<'_> {
         self.steps(&self.program.steps);
         let words = self.words();
         *out += &self.functions_out;
-        let test = if target.asks().asks.is_empty() {
+        let test = if target.asks().is_empty() {
             "  br label %go\n".to_string()
         } else {
             format!(

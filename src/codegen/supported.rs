@@ -1,4 +1,5 @@
 //! `NAME_supported`: asks the processor and the system, once; the answer never changes, so that storing it is no race.
+use super::hwcaps;
 use crate::target::features::{Asks, Register};
 use std::fmt::Write;
 
@@ -11,14 +12,27 @@ const REQUEST: u32 = 0x1023;
 /// Adds the function; `attributes` is the number of its group.
 pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attributes): (&str, usize)) {
     let define = format!("define {visibility}i32 @{name}_supported() #{attributes}");
-    if asks.asks.is_empty() {
+    if asks.is_empty() {
         let _ = writeln!(out, "{define} {{\n  ret i32 1\n}}");
         return;
     }
+    // 0: not asked yet, 1: no, 2: yes
     let _ = write!(
         out,
         "@{name}_cpu = internal global i32 0\n{define} {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\nask:\n"
     );
+    let answers = match asks.hwcaps {
+        [0, 0] => of_x86(out, asks),
+        words => hwcaps::ask(out, words),
+    };
+    let _ = write!(
+        out,
+        "  br label %store\nstore:\n  %answer = phi i32 {answers}\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
+    );
+}
+
+/// Asks an x86-64 processor; how `%answer` follows from that.
+fn of_x86(out: &mut String, asks: &Asks) -> String {
     // leaves beyond the highest are answered with those of another; the extended ones every x86-64 processor has
     let highest = asks.asks.iter().map(|ask| ask.leaf).filter(|leaf| leaf >> 31 == 0).max().unwrap_or(0);
     cpuid(out, "first", 0, 0, Register::A);
@@ -37,11 +51,7 @@ pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attribu
     let _ = writeln!(out, "bits{last}:");
     let won = of_system(out, asks, last);
     let lost: Vec<String> = (0..last).map(|i| format!("[ 1, %bits{i} ]")).collect();
-    let _ = write!(
-        out,
-        "  br label %store\nstore:\n  %answer = phi i32 [ 1, %ask ], {}, {won}\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
-        lost.join(", ")
-    );
+    format!("[ 1, %ask ], {}, {won}", lost.join(", "))
 }
 
 /// What is asked of the system; how `%answer` follows from it.

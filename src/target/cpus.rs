@@ -1,44 +1,102 @@
-//! Processors by LLVM's names.
+//! Processors by LLVM's names, and what LLVM's tables say of their instructions.
+//!
+//! `cpus.tsv` has a line a processor: the architecture, the name, and those of the features that [`super::features`] and
+//! [`super::hwcaps`] know. A test of `codegen` holds it equal to the LLVM that is linked, and writes it
+//! (`TFAOT_BLESS=1 cargo test --lib cpus_are_those_of_llvm`).
 use super::Level;
+use super::features::{AVX2, AVX512};
 
-/// Name and instruction set, oldest first.
-pub const CPUS: &[(&str, Level)] = &[
-    ("x86-64", Level::Sse2),
-    ("x86-64-v2", Level::Sse2),
-    ("nehalem", Level::Sse2),
-    ("sandybridge", Level::Sse2),
-    ("x86-64-v3", Level::Avx2),
-    ("haswell", Level::Avx2),
-    ("broadwell", Level::Avx2),
-    ("skylake", Level::Avx2),
-    ("alderlake", Level::Avx2),
-    ("znver1", Level::Avx2),
-    ("znver2", Level::Avx2),
-    ("znver3", Level::Avx2),
-    ("x86-64-v4", Level::Avx512),
-    ("skylake-avx512", Level::Avx512),
-    ("cascadelake", Level::Avx512),
-    ("icelake-server", Level::Avx512),
-    ("sapphirerapids", Level::Avx512),
-    ("emeraldrapids", Level::Avx512),
-    ("graniterapids", Level::Avx512),
-    ("znver4", Level::Avx512),
-    ("znver5", Level::Avx512),
-];
+const TABLE: &str = include_str!("cpus.tsv");
 
-/// Those that have AVX512-BF16.
-pub const BF16_CPUS: &[&str] = &["sapphirerapids", "emeraldrapids", "graniterapids", "znver4", "znver5"];
+/// How many names a message gives for one that is not known.
+const MOST_NEAR: usize = 6;
 
-/// Those that have AMX-BF16.
-pub const AMX_CPUS: &[&str] = &["sapphirerapids", "emeraldrapids", "graniterapids"];
+/// A processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// LLVM's name.
+    pub name: &'static str,
+    /// LLVM's names of features, a blank between two.
+    features: &'static str,
+}
 
-/// Those that have `bfdot`.
-#[rustfmt::skip]
-pub const BFDOT_CPUS: &[&str] = &[
-    "ampere1", "ampere1a", "ampere1b", "ampere1c", "apple-a15", "apple-a16", "apple-a17", "apple-a18", "apple-a19",
-    "apple-m2", "apple-m3", "apple-m4", "apple-m5", "apple-s10", "apple-s9", "c1-nano", "c1-premium", "c1-pro", "c1-ultra",
-    "cobalt-100", "cortex-a320", "cortex-a510", "cortex-a520", "cortex-a520ae", "cortex-a710", "cortex-a715",
-    "cortex-a720", "cortex-a720ae", "cortex-a725", "cortex-x2", "cortex-x3", "cortex-x4", "cortex-x925", "fujitsu-monaka",
-    "gb10", "grace", "neoverse-512tvb", "neoverse-n2", "neoverse-n3", "neoverse-v1", "neoverse-v2", "neoverse-v3",
-    "neoverse-v3ae", "olympus", "oryon-1",
-];
+impl Cpu {
+    /// Its features that matter here.
+    pub fn features(self) -> impl Iterator<Item = &'static str> {
+        self.features.split_whitespace()
+    }
+    /// Whether it has a feature.
+    pub fn has(self, feature: &str) -> bool {
+        self.features().any(|name| name == feature)
+    }
+    /// The largest instruction set that an x86-64 processor has all of.
+    pub fn x86_level(self) -> Level {
+        let has_all = |names: &[&str]| names.iter().all(|name| self.has(name));
+        match (has_all(AVX2), has_all(AVX512)) {
+            (true, true) => Level::Avx512,
+            (true, false) => Level::Avx2,
+            (false, _) => Level::Sse2,
+        }
+    }
+}
+
+/// The processors of an architecture (`x86_64`, `aarch64`), in the order of their names.
+pub fn cpus(arch: &str) -> impl Iterator<Item = Cpu> {
+    let lines = TABLE.lines().filter_map(|line| line.split_once('\t'));
+    lines.filter(move |line| line.0 == arch).map(|(_, rest)| {
+        let (name, features) = rest.split_once('\t').unwrap_or((rest, ""));
+        Cpu { name, features }
+    })
+}
+
+/// The processor of that name.
+pub fn find(arch: &str, name: &str) -> Option<Cpu> {
+    cpus(arch).find(|cpu| cpu.name == name)
+}
+
+/// Names that someone who wrote `name` may have meant, the likeliest first: by edits, and those that it is a part of.
+pub fn near(arch: &str, name: &str) -> Vec<&'static str> {
+    let plain = |name: &str| name.to_lowercase().replace('_', "-");
+    let name = plain(name);
+    let most_edits = 1 + name.chars().count() / 4;
+    let rank = |known: &str| {
+        let known = plain(known);
+        let edits = strsim::damerau_levenshtein(&name, &known);
+        let holds = name.len() > 2 && known.contains(&name);
+        (edits <= most_edits || holds).then_some(edits)
+    };
+    let mut found: Vec<(usize, &'static str)> =
+        cpus(arch).filter_map(|cpu| Some((rank(cpu.name)?, cpu.name))).collect();
+    found.sort();
+    found.into_iter().take(MOST_NEAR).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_follow_from_features() {
+        let level = |name: &str| find("x86_64", name).map(Cpu::x86_level);
+        for name in ["x86-64", "x86-64-v2", "core2", "btver2", "sandybridge", "bdver3"] {
+            assert_eq!(level(name), Some(Level::Sse2), "{name}");
+        }
+        // Knights Landing has AVX-512 F and CD alone
+        for name in ["x86-64-v3", "haswell", "alderlake", "znver3", "knl", "bdver4"] {
+            assert_eq!(level(name), Some(Level::Avx2), "{name}");
+        }
+        for name in ["x86-64-v4", "skx", "tigerlake", "rocketlake", "znver5", "sapphirerapids"] {
+            assert_eq!(level(name), Some(Level::Avx512), "{name}");
+        }
+        assert_eq!(level("pentium4"), None, "it has no 64 bits");
+    }
+
+    #[test]
+    fn what_is_near_is_named() {
+        assert_eq!(near("x86_64", "haswel"), ["haswell"]);
+        assert_eq!(near("x86_64", "Tiger_Lake"), ["tigerlake"]);
+        assert_eq!(near("aarch64", "neoverse-v9")[0], "neoverse-v1");
+        assert!(near("x86_64", "icelake").contains(&"icelake-server"));
+        assert_eq!(near("x86_64", "m68000"), [""; 0]);
+    }
+}

@@ -29,15 +29,24 @@ pub struct Ask {
     pub mask: u32,
 }
 
-/// All that must hold of a machine.
+/// All that must hold of a machine; what has no bits in it asks nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asks {
-    /// Answers of the processor, in order, one a register.
+    /// Answers of an x86-64 processor, in order, one a register.
     pub asks: Vec<Ask>,
     /// Bits of XCR0, the registers that the system saves.
     pub state: u32,
     /// Registers, by their bit of XCR0, that the system gives only to processes that ask for them.
     pub request: Option<u32>,
+    /// Bits of Linux's `AT_HWCAP` and `AT_HWCAP2` on AArch64.
+    pub hwcaps: [u64; 2],
+}
+
+impl Asks {
+    /// Whether any machine of the architecture will do.
+    pub fn is_empty(&self) -> bool {
+        self.asks.is_empty() && self.hwcaps == [0; 2]
+    }
 }
 
 /// The 128-bit and 256-bit registers.
@@ -103,11 +112,11 @@ const BASELINE: &[&str] = &["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"
 const OSXSAVE: Row = ("osxsave", 1, 0, C, 27, 0);
 
 /// What x86-64-v3 has beside the baseline; what v2 has, every processor with AVX2 has.
-const AVX2: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
+pub(super) const AVX2: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"];
 /// What x86-64-v4 has beside v3.
-const AVX512: &[&str] = &["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
+pub(super) const AVX512: &[&str] = &["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
 
-/// What code for `level` with `features` (`+avx2,-fma`) needs; nothing on AArch64, which programs can't ask.
+/// What x86-64 code for `level` with `features` (`+avx2,-fma`) needs.
 pub fn asks(level: Level, features: &str) -> Asks {
     let mut names: Vec<&str> = match level {
         Level::Neon => return Asks::default(),
@@ -129,7 +138,7 @@ pub fn asks(level: Level, features: &str) -> Asks {
             None => asks.push(Ask { leaf, part, register, mask: 1 << bit }),
         }
     }
-    Asks { asks, state, request: (state & TILES != 0).then_some(TILE_DATA) }
+    Asks { asks, state, request: (state & TILES != 0).then_some(TILE_DATA), ..Asks::default() }
 }
 
 /// Whether a processor says that it has a feature; `cpuid` gives its answer to a leaf and a part.
@@ -139,17 +148,30 @@ pub(super) fn is_told(name: &str, cpuid: impl Fn(u32, u32) -> [u32; 4]) -> bool 
     row.is_some_and(|&(_, leaf, part, register, bit, _)| cpuid(leaf, part)[register as usize] >> bit & 1 == 1)
 }
 
+/// The names of the features.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FEATURES.iter().map(|row| row.0)
+}
+
 /// Errors: `Code::UnknownTarget` for a feature that is switched on and that `NAME_supported` couldn't ask for.
-pub fn check(features: &str) -> Result<()> {
-    let is_known = |name: &str| BASELINE.contains(&name) || FEATURES.iter().any(|row| row.0 == name);
-    let unknown = switched_on(features).into_iter().find(|name| !is_known(name));
+pub(super) fn check(features: &str) -> Result<()> {
+    check_against(features, BASELINE, names())
+}
+
+/// Errors: `Code::UnknownTarget` for a feature that is switched on and neither in `baseline` nor among `asked`.
+pub(super) fn check_against(
+    features: &str,
+    baseline: &[&str],
+    asked: impl Iterator<Item = &'static str>,
+) -> Result<()> {
+    let asked: Vec<&str> = asked.collect();
+    let unknown = switched_on(features).into_iter().find(|name| !baseline.contains(name) && !asked.contains(name));
     let Some(name) = unknown else { return Ok(()) };
-    let known: Vec<&str> = FEATURES.iter().map(|row| row.0).collect();
     Err(Diagnostic::new(
         Code::UnknownTarget,
-        format!("`+{name}` is no feature that compiled code can ask a processor for"),
+        format!("`+{name}` is no feature that compiled code can ask a machine for"),
     )
-    .help(format!("one of {}", known.join(", ")))
+    .help(format!("one of {}", asked.join(", ")))
     .into())
 }
 
@@ -163,7 +185,7 @@ pub(super) fn switched(features: &str, name: &str) -> Option<bool> {
 }
 
 /// The features that are on in the end: the last word counts.
-fn switched_on(features: &str) -> Vec<&str> {
+pub(super) fn switched_on(features: &str) -> Vec<&str> {
     let mut on: Vec<&str> = Vec::new();
     for feature in features.split(',').map(str::trim) {
         let name = feature.trim_start_matches(['+', '-']);
@@ -183,7 +205,6 @@ mod tests {
     fn features_are_asked_for_beside_the_level() {
         let ask = |leaf, part, register, mask| Ask { leaf, part, register, mask };
         assert_eq!(asks(Level::Sse2, ""), Asks::default());
-        assert_eq!(asks(Level::Neon, "+dotprod"), Asks::default());
         let one = Asks { asks: vec![ask(7, 0, C, 1 << 8)], ..Asks::default() };
         assert_eq!(asks(Level::Sse2, "+gfni,+sse3,-sse3"), one);
         let three = asks(Level::Avx2, "+avx512bf16");
@@ -191,11 +212,11 @@ mod tests {
         let of_seventh = 1 << 3 | 1 << 5 | 1 << 8;
         let all =
             [ask(1, 0, C, of_first), ask(7, 0, B, of_seventh), ask(7, 1, A, 1 << 5), ask(0x8000_0001, 0, C, 1 << 5)];
-        assert_eq!(three, Asks { asks: all.to_vec(), state: ZMM, request: None });
+        assert_eq!(three, Asks { asks: all.to_vec(), state: ZMM, ..Asks::default() });
         let tiles = asks(Level::Sse2, "+amx-tile,+amx-bf16");
         let of_first = ask(1, 0, C, 1 << 27);
         let of_tiles = [of_first, ask(7, 0, D, 1 << 22 | 1 << 24)].to_vec();
-        assert_eq!(tiles, Asks { asks: of_tiles, state: 0x6_0000, request: Some(18) });
+        assert_eq!(tiles, Asks { asks: of_tiles, state: 0x6_0000, request: Some(18), ..Asks::default() });
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! The machine that code is compiled for: facts only, no LLVM.
-mod cpus;
+pub mod cpus;
 pub mod features;
+pub mod hwcaps;
 mod pairs;
 mod precision;
 pub mod tiles;
 mod tuning;
 
-pub use cpus::CPUS;
 pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
 pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
+use cpus::Cpu;
 use features::Asks;
 
 /// Bytes of a line of a cache: what moves together.
@@ -63,22 +64,12 @@ impl Target {
         let arch = triple.split('-').next().unwrap_or("");
         let host = HOST_TRIPLE.split('-').next() == Some(arch);
         let named = cpu.filter(|&name| name != "native");
-        let (cpu, level) = match (arch, cpu) {
-            ("aarch64" | "arm64", cpu) => (cpu.unwrap_or("generic"), Level::Neon),
-            ("x86_64", None | Some("native")) if host => host_level(),
-            ("x86_64", None | Some("native")) => ("x86-64", Level::Sse2),
-            ("x86_64", Some(name)) => match CPUS.iter().find(|c| c.0 == name) {
-                Some((name, level)) => (*name, *level),
-                None => {
-                    let near: Vec<&str> = CPUS.iter().map(|c| c.0).collect();
-                    return Err(Diagnostic::new(
-                        Code::UnknownTarget,
-                        format!("`{name}` is no x86-64 processor that tfaot knows"),
-                    )
-                    .help(format!("one of {}", near.join(", ")))
-                    .into());
-                }
-            },
+        let known = |arch: &str, name: &str| cpus::find(arch, name).ok_or_else(|| unknown_cpu(arch, name));
+        let (cpu, level) = match (arch, named) {
+            ("aarch64" | "arm64", name) => (known("aarch64", name.unwrap_or("generic"))?, Level::Neon),
+            ("x86_64", Some(name)) => known("x86_64", name).map(|cpu| (cpu, cpu.x86_level()))?,
+            ("x86_64", None) if host => known("x86_64", host_level()).map(|cpu| (cpu, cpu.x86_level()))?,
+            ("x86_64", None) => (known("x86_64", "x86-64")?, Level::Sse2),
             _ => {
                 return Err(Diagnostic::new(Code::UnknownTarget, format!("`{triple}` is no target of tfaot"))
                     .help("x86_64 and aarch64 triples are supported, such as x86_64-unknown-linux-gnu")
@@ -92,15 +83,16 @@ impl Target {
             Level::Neon => (128, 32, true),
         };
         let features = features.unwrap_or("");
-        if level != Level::Neon {
-            features::check(features)?;
+        match level {
+            Level::Neon => hwcaps::check(features)?,
+            Level::Sse2 | Level::Avx2 | Level::Avx512 => features::check(features)?,
         }
         let here = host && named.is_none();
         let told = |name: &str| features::switched(features, name);
         let bf16_pairs = PairSums::of(level).filter(|sums| has_pair_sums(*sums, cpu, here, told));
         Ok(Target {
             triple: triple.to_string(),
-            cpu: cpu.to_string(),
+            cpu: cpu.name.to_string(),
             features: features.to_string(),
             vector_bits,
             vector_registers,
@@ -149,21 +141,44 @@ impl Target {
         };
         (0..self.vector_registers).map(move |number| format!("{kind}{number}"))
     }
-    /// LLVM's name of the oldest processor that has what [`Self::level`] promises: code is made for it and tuned for `cpu`,
-    /// so that [`Self::asks`] has all that the code needs.
-    pub fn code_cpu(&self) -> &str {
+    /// LLVM's name of the oldest processor that has what [`Self::level`] promises: code is made for it with
+    /// [`Self::code_features`], and tuned for `cpu`, so that [`Self::asks`] has all that the code needs.
+    pub fn code_cpu(&self) -> &'static str {
         match self.level() {
             Level::Sse2 => "x86-64",
             Level::Avx2 => "x86-64-v3",
             Level::Avx512 => "x86-64-v4",
-            Level::Neon => &self.cpu,
+            Level::Neon => "generic",
         }
     }
-    /// What `NAME_supported` asks a machine for: what [`Self::level`] promises, and the features that were switched on. Only
-    /// Linux wants to be asked for registers.
+    /// LLVM's string of the features that code may use beside those of [`Self::code_cpu`].
+    pub fn code_features(&self) -> String {
+        match self.level() {
+            Level::Sse2 | Level::Avx2 | Level::Avx512 => self.features.clone(),
+            Level::Neon => self.hwcap_features().iter().map(|name| format!("+{name}")).collect::<Vec<_>>().join(","),
+        }
+    }
+    /// What AArch64 code uses of what Linux tells of.
+    fn hwcap_features(&self) -> Vec<&'static str> {
+        let cpu = cpus::find("aarch64", &self.cpu);
+        hwcaps::in_code(|name| cpu.is_some_and(|cpu| cpu.has(name)), &self.features)
+    }
+    /// What `NAME_supported` asks a machine for: all that [`Self::code_cpu`] and [`Self::code_features`] have beyond the
+    /// architecture's oldest processors. Linux alone wants to be asked for registers, and tells of AArch64's processors.
     pub fn asks(&self) -> Asks {
-        let asks = features::asks(self.level(), &self.features);
-        Asks { request: asks.request.filter(|_| self.triple.contains("linux")), ..asks }
+        let linux = self.triple.contains("linux");
+        match self.level() {
+            Level::Neon if linux => Asks { hwcaps: hwcaps::words(&self.hwcap_features()), ..Asks::default() },
+            Level::Neon => Asks::default(),
+            level => {
+                let asks = features::asks(level, &self.features);
+                Asks { request: asks.request.filter(|_| linux), ..asks }
+            }
+        }
+    }
+    /// Whether programs can find out if a machine has what the code needs; where not, they are taken at their word.
+    pub fn can_be_asked(&self) -> bool {
+        self.level() != Level::Neon || self.triple.contains("linux") || self.hwcap_features().is_empty()
     }
     /// LLVM's name of the oldest processor of the architecture.
     pub fn oldest_cpu(&self) -> &'static str {
@@ -172,9 +187,14 @@ impl Target {
             Level::Neon => "generic",
         }
     }
-    /// What tells the instruction sets of processors apart, the newer the larger: the level, and whether code uses tiles.
-    pub fn instructions(&self) -> (Level, bool) {
-        (self.level(), self.bf16_tiles && self.precision.math == MathType::Bf16)
+    /// What tells the instruction sets of processors apart, the newer the larger: the level, whether code uses tiles, and on
+    /// AArch64 the features of the code, by their number first.
+    pub fn instructions(&self) -> (Level, bool, usize, Vec<&'static str>) {
+        let features = match self.level() {
+            Level::Neon => self.hwcap_features(),
+            Level::Sse2 | Level::Avx2 | Level::Avx512 => Vec::new(),
+        };
+        (self.level(), self.bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
     }
     /// The features that code may use, for the check at run time.
     pub fn level(&self) -> Level {
@@ -191,9 +211,17 @@ impl Target {
 pub const HOST_TRIPLE: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
+fn unknown_cpu(arch: &str, name: &str) -> Diagnostic {
+    let spelled = if arch == "x86_64" { "x86-64" } else { "AArch64" };
+    let near = cpus::near(arch, name);
+    let all = "`tfaot targets` lists all";
+    let help = if near.is_empty() { all.to_string() } else { format!("near are {}; {all}", near.join(", ")) };
+    Diagnostic::new(Code::UnknownTarget, format!("`{name}` is no {spelled} processor that LLVM knows")).help(help)
+}
+
 /// Whether a processor has an instruction: as its features say, else as this machine has it, else by its name.
-fn has_pair_sums(sums: PairSums, cpu: &str, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
-    told(sums.feature()).unwrap_or_else(|| (here && machine_has_pair_sums()) || sums.cpus().contains(&cpu))
+fn has_pair_sums(sums: PairSums, cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
+    told(sums.feature()).unwrap_or_else(|| (here && machine_has_pair_sums()) || cpu.has(sums.feature()))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -207,7 +235,7 @@ fn machine_has_pair_sums() -> bool {
 }
 
 /// The best generic level of this machine.
-fn host_level() -> (&'static str, Level) {
+fn host_level() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
         let v3 = std::is_x86_feature_detected!("avx2")
@@ -223,11 +251,11 @@ fn host_level() -> (&'static str, Level) {
             && std::is_x86_feature_detected!("avx512cd")
             && std::is_x86_feature_detected!("avx512vl");
         if v4 {
-            return ("x86-64-v4", Level::Avx512);
+            return "x86-64-v4";
         }
         if v3 {
-            return ("x86-64-v3", Level::Avx2);
+            return "x86-64-v3";
         }
     }
-    ("x86-64", Level::Sse2)
+    "x86-64"
 }

@@ -1,6 +1,5 @@
 //! Instructions that add two products of bfloat16 to an f32.
 use super::Level;
-use super::cpus::{BF16_CPUS, BFDOT_CPUS};
 
 /// How `z + x₀·y₀ + x₁·y₁` is rounded, by whose instruction. Subnormal numbers are taken as zeros and become zeros in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,13 +25,6 @@ impl PairSums {
         match self {
             PairSums::Avx512Bf16 => "avx512bf16",
             PairSums::Bfdot => "bf16",
-        }
-    }
-    /// LLVM's names of the processors that have it.
-    pub(super) fn cpus(self) -> &'static [&'static str] {
-        match self {
-            PairSums::Avx512Bf16 => BF16_CPUS,
-            PairSums::Bfdot => BFDOT_CPUS,
         }
     }
     /// The sum of one element; the words hold `x₀` in the low half and `x₁` in the high one.

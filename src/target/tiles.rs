@@ -1,5 +1,5 @@
 //! Intel's AMX: blocks of bfloat16 that one instruction multiplies, in eight registers that each hold a tile of memory.
-use super::cpus::AMX_CPUS;
+use super::cpus::Cpu;
 use super::pairs::flushed;
 
 /// Most rows of a tile.
@@ -28,11 +28,11 @@ pub fn sum(pairs: impl Iterator<Item = (u32, u32)>, z: f32) -> f32 {
 }
 
 /// Whether a processor has tiles: as its features say, else as this machine has them, else by its name.
-pub(super) fn has(cpu: &str, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
+pub(super) fn has(cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
     match FEATURES.map(told) {
         [Some(false), _] | [_, Some(false)] => false,
         [_, Some(true)] => true,
-        [_, None] => (here && machine_has()) || AMX_CPUS.contains(&cpu),
+        [_, None] => (here && machine_has()) || FEATURES.iter().all(|name| cpu.has(name)),
     }
 }
 

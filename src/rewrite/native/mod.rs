@@ -155,10 +155,9 @@ impl<'a> Library<'a> {
     /// The bytes of the library under its file's name; none if nothing was compiled. Errors: `NoLinker`.
     pub fn finish(self, file: &str) -> Result<Option<Vec<u8>>> {
         let Some(target) = self.native.targets.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
-        let plain = Target { cpu: target.oldest_cpu().to_string(), features: String::new(), ..target.clone() };
-        let told = table::text(&self.compiled, &self.prefix, self.native.threads, &plain);
-        let mut objects = vec![Pieces::from(codegen::assemble(&told, &plain)?)];
-        objects.push(codegen::assemble(include_str!("glue/glue.ll"), &plain)?.into());
+        let told = table::text(&self.compiled, &self.prefix, self.native.threads, target);
+        let mut objects = vec![Pieces::from(codegen::assemble(&told, target)?)];
+        objects.push(codegen::assemble(include_str!("glue/glue.ll"), target)?.into());
         objects.extend(self.compiled.into_iter().map(|c| c.object.content));
         let objects: Vec<&Pieces> = objects.iter().collect();
         shared::shared(&objects, file, target).map(Some)
