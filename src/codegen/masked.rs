@@ -59,16 +59,21 @@ impl Function<'_> {
         (valid < lanes * parts).then_some(valid)
     }
 
-    /// Whether a value that is stored to `buf` has, in the lanes that a condition does not choose, what is there already.
+    /// Whether a value that is stored to `buf` may have, in the lanes that a condition does not choose, what is there already:
+    /// it is read there, or from a register that may hold it.
     pub(super) fn keeps(&self, buf: BufId, value: ExprId) -> bool {
         let Expr::Op(ScalarOp::Select, args, _) = &self.kernel.exprs[value] else { return false };
-        let there = |arm: &ExprId| matches!(&self.kernel.exprs[*arm], Expr::Load(from, _) if *from == buf);
-        args[1..].iter().any(there)
+        args[1..].iter().any(|&arm| match &self.kernel.exprs[arm] {
+            Expr::Load(from, _) => *from == buf,
+            Expr::Reg(..) | Expr::Lanes(..) => true,
+            _ => false,
+        })
     }
 
-    /// A value that LLVM does not join with the store behind it.
+    /// A value that LLVM does not join with the store behind it, of the types that a `trunc` can make.
     pub(super) fn frozen(&mut self, value: &Val) -> Val {
-        if value.lanes == 1 || value.dtype.is_complex() || value.dtype == DType::Pred {
+        let truncated = value.dtype.bits() < 32 || matches!(value.dtype, DType::S32 | DType::U32);
+        if value.lanes == 1 || !truncated || value.dtype == DType::Pred {
             return value.clone();
         }
         self.ins(&format!("freeze {} {}", value.ty(), value.text), value.dtype, value.lanes)
