@@ -3,6 +3,14 @@
 //! All products take the second best tile, then all the third, and so on, and all convolutions the other way, direct or
 //! Winograd's; each time every kernel is timed in whole calls, so that caches are as they will be. What wins by more than
 //! measurements vary becomes a row.
+//!
+//! # How it works
+//!
+//! `schedule/plan/tile.rs` lists all register tiles with their predicted times; what a `Target`'s `Tuning` has for a product,
+//! or tries, takes the place of the best; `schedule/plan/convolution.rs` asks it in the same way which method a convolution
+//! takes. A kernel says what product it is and what was chosen (`Kernel::chosen`, `Kernel::method`); `cli/tune.rs` compiles
+//! the whole graph once for each place in those lists, profiles it, and takes for each product what is faster by more than
+//! measurements vary. The file is part of the input: no time is in it.
 use super::args::CompileArgs;
 use super::native::Session;
 use super::{inputs, out, profile};

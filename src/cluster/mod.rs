@@ -7,6 +7,17 @@
 //! variables are kept apart, `contract` (over `cycles`) joins clusters, `mark` drops and names them.
 //!
 //! Facts come from TensorFlow 2.21; `table` is generated from its registries. Nothing is compiled here.
+//!
+//! # How ties are decided
+//!
+//! - It is TensorFlow's MarkForCompilation with the passes around it, on the graph alone: nothing is lowered. Ties between
+//!   clusters are decided by numbers of nodes and edges and by the order of neighbours, so `flow.rs` numbers as TensorFlow's
+//!   importer does and `cycles.rs` keeps its sets in TensorFlow's order, swaps included.
+//! - `dynamism.rs` and `decluster.rs` are the passes behind the marking, `functions.rs` the bodies of functions that
+//!   TensorFlow clusters apart. `seen.rs` keeps what the pass was handed; `dump/graphs/` writes it as TensorFlow does, byte
+//!   for byte in binary, so that the fingerprint in deterministic names is TensorFlow's too.
+//! - What TensorFlow registers is data: `opdef/tensorflow.txt` and `cluster/compilability.tsv`, both generated from the pip
+//!   package.
 mod candidates;
 mod clone_constants;
 mod compilable;

@@ -1,5 +1,30 @@
 //! Kernels to machine code: LLVM text by our own small emitter, LLVM for registers and instructions, and the weights
 //! put behind the object that LLVM made (100 MB of constants take it minutes).
+//!
+//! # How it works
+//!
+//! - Floats below 32 bits are their bits in LLVM's text (`codegen/small_float.rs` decodes and encodes them); ops on them are
+//!   f32's, rounded each time, but sums and products of many are kept in f32 (`DType::accumulator`). A complex value is a
+//!   pair of vectors.
+//! - Functions (`codegen/math/`) are our own vectors; the rare argument they can't do (sin 1e300) is done lane by lane by a
+//!   function of the object (`math/slow.rs`). With AVX-512, whose `vpermd` looks up sixteen words, e^x has a table of the
+//!   sixteenths of a power of two (`math/sixteenths.rs`), and erf and erfc are sixteen polynomials (`math/pieces.rs`). HLO
+//!   has no erfc and no softplus: lowering writes `scalar/formula.rs` out, and `codegen/idioms.rs` knows those formulas
+//!   again, as it does x·logistic(x) and mish.
+//! - `codegen/` prints LLVM's text itself and lets LLVM only assign registers and choose instructions (`sroa`, `early-cse`,
+//!   no pipeline). Kernels that differ in nothing but where their memory is share one function: the driver puts the addresses
+//!   into the closure. The weights are zeros in that text that take no place in the object: `codegen/elf.rs` tells the header
+//!   of their section where they lie behind it, and nothing copies them before the file is written (`util/pieces.rs`). So
+//!   objects are ELF only.
+//! - With several `--cpu`, the model is scheduled once an instruction set (of which AMX makes another) under names of its
+//!   own, and `NAME_run` calls the newest that the machine supports. Code is made for the instruction set that
+//!   `NAME_supported` asks for and only tuned for the processor; what `--features` switches on is asked for too, and refused
+//!   where it can't be (`target/features.rs`).
+//! - `NAME_supported` stores its answer in one word of the object, always the same value: asking the processor takes
+//!   microseconds in a virtual machine, which is more than a small model's call. It is the only memory of the object that
+//!   changes. Objects that use AMX ask Linux for its registers there, once. AArch64 code asks Linux, which alone can be
+//!   asked, which of the features it has that not every processor has (`target/hwcaps.rs`, `codegen/hwcaps.rs`). What
+//!   processors have is LLVM's word (`target/cpus.tsv`).
 mod complex;
 mod convert;
 #[cfg(test)]

@@ -6,6 +6,18 @@
 //!
 //! `graph` tells the nodes in columns, `flops` estimates their work, `blockers` groups what keeps nodes outside, `part` cuts a
 //! cluster out so that it can be compiled alone, `code` tells what came of that.
+//!
+//! # How it works
+//!
+//! - `report/` is data from values: nodes in columns, work by node, blockers, and for each cluster what was compiled of it.
+//!   `cli/report.rs` loads, clusters, infers and compiles, and hands the pieces over; `report --json` prints the data, the
+//!   page holds the same, packed.
+//! - A cluster is compiled alone: `part.rs` feeds what crosses its border with the shapes that inference knows. A kernel
+//!   carries the names of the instructions in it, and those the names of nodes: that is how one choice lights all panes.
+//! - The page is `report/page/`: the answer is plain HTML written by `answer.rs`, the rest is drawn by scripts that stand
+//!   there as files and are put together into one. Its policy names the hash of that script and of the style and forbids
+//!   everything else, so that nothing out of a graph runs.
+//! - Only opened groups are laid out (`layout.js`), on a canvas; `painter.js` draws the same for SVG.
 mod blockers;
 pub mod code;
 mod flops;

@@ -4,6 +4,22 @@
 //! The file is taken apart only as far as nodes, inputs and attributes; everything else is copied byte for byte, so that what
 //! tfaot does not know survives. `units` finds the graphs of a file that TensorFlow would cluster, `calls` cuts clusters out of
 //! one, `annotate`, `launch` and `native` say what becomes of them, `raw` reads and writes.
+//!
+//! # How it works
+//!
+//! - Files are taken apart as far as nodes, inputs and attributes (`raw.rs`); the rest keeps its bytes. `units.rs` finds the
+//!   graphs that TensorFlow would cluster, `calls.rs` cuts clusters out of one, `annotate.rs`, `launch.rs` and `native/` say
+//!   what stands for them.
+//! - `native`: what can't be compiled (variables, unknown shapes, what the lowering refuses) is taken out *before* clusters
+//!   are formed, round by round, so that TensorFlow's rules hold for those that remain. A cluster is lowered between its
+//!   ports with the shapes of `infer/`; values that follow from shapes are compiled in.
+//! - In the graph a cluster is a `Tfaot_..._fits` op (processor, shapes, values) and an `If` that TensorFlow lowers to Switch
+//!   and Merge: one side is the op of the library, the other calls a function with the cluster's own nodes, kept from being
+//!   inlined so that a step visits one dead node and not all.
+//! - The library speaks TensorFlow's C ABI alone. Its glue is C (`native/glue/glue.c`) that is kept as LLVM's text beside it
+//!   (`tools/make_glue`), because it is written once, must read well, and no C compiler may be needed where tfaot runs; what
+//!   differs between libraries is a table. The C ABI gives no thread pool, so the library has one: a call that finds it taken
+//!   runs alone. Workspaces are kept warm, one for each call that was ever under way at once.
 mod annotate;
 mod calls;
 mod launch;

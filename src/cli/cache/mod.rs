@@ -1,8 +1,10 @@
-//! `--cache DIR`: the files of a compile, kept under a hash of all that they depend on.
+//! `--cache DIR`: the files of a compile, kept under a hash of all that they depend on: the compiler's own file, LLVM's version,
+//! all options but paths, and the content of every file that import would read (`import/inputs.rs`).
 //!
-//! An entry ([`entry`]) gets its name when it is whole. Its hashes are computed while its files are copied, and the copies get
-//! their names when they are right. What can't be read or has another hash is compiled again and replaced; what goes wrong with
-//! the cache is a warning, never an error.
+//! An entry ([`entry`]) is one file, written under another name first, and gets its name when it is whole. While the system copies
+//! its files to where they are wanted, another thread hashes them, and the copies get their names if the hashes are right. What
+//! can't be read or has another hash is compiled again and replaced; what goes wrong with the cache is a warning, never an error.
+//! Nothing is a hard link to an entry: who changes an object in place would change the cache.
 mod digest;
 mod entry;
 
