@@ -44,7 +44,12 @@ pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Fro
 
 /// A prepared program as HLO, with the names that it has in C. Errors: every blocker.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
-    lowered_part(&prepared.program, &prepared.feeds, &prepared.fetches)
+    let mut lowered = lowered_part(&prepared.program, &prepared.feeds, &prepared.fetches)?;
+    for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {
+        info.called.clone_from(called);
+    }
+    names::of_signature(&mut lowered.results);
+    Ok(lowered)
 }
 
 /// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C. Errors: every blocker.
@@ -201,6 +206,7 @@ fn leaves(shape: &Shape, prefix: &str, from: usize) -> Result<Vec<TensorInfo>> {
     match shape {
         Shape::Array(a) => Ok(vec![TensorInfo {
             name: from.to_string(),
+            called: None,
             field: format!("{prefix}{from}"),
             dtype: a.dtype,
             dims: a.dims.clone(),

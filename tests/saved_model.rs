@@ -30,8 +30,10 @@ fn variables_of_keras_3_are_found_by_what_functions_capture() {
     let program = tfaot::import::load(&keras, None).expect("reads");
     let constant = |n: &&tfaot::graph::Node| n.name.starts_with("sequential") && &*n.op == "Const";
     assert_eq!(program.graph.nodes.values().filter(constant).count(), 8);
-    let (compiles, said) = tfaot(&["check", "--dim", "2"], &[&keras]);
-    assert!(compiles, "{said}");
+    let (inputs, expect) = (keras.join("feeds.npz"), keras.join("expect.npz"));
+    let (right, said) =
+        tfaot(&["verify", "--dim", "2", "--inputs"], &[&inputs, Path::new("--expect"), &expect, &keras]);
+    assert!(right, "{said}");
 }
 
 #[test]
@@ -97,4 +99,57 @@ fn a_damaged_checkpoint_is_told() {
         }
         std::fs::write(&path, &whole).expect("writes");
     }
+}
+
+#[test]
+fn without_a_default_signature_the_tool_asks() {
+    let (done, said) = tfaot(&["check", "--dim", "2"], &[&data("signatures")]);
+    assert!(!done && said.matches("error[").count() == 1, "{said}");
+    let told = ["TFA0010", "score(scale, x) -> best, logits", "embed(x) -> vector", "--signature"];
+    assert!(told.iter().all(|t| said.contains(t)), "{said}");
+    let (done, said) = tfaot(&["inspect"], &[&data("signatures")]);
+    assert!(done && said.contains("score_x:0") && said.contains("embed_x:0"), "{said}");
+}
+
+#[test]
+fn a_signature_s_own_names_stand_for_its_tensors() {
+    let (model, dir) = (data("signatures"), tempfile::tempdir().expect("a folder"));
+    let (inputs, expect, out) = (model.join("feeds.npz"), model.join("expect.npz"), dir.path().join("out.npz"));
+    let sizes: [&[&str]; 3] = [&["--feed", "x=f32[2,4]"], &["--dim", "x[0]=2"], &["--feed", "score_x:0=f32[2,4]"]];
+    for size in sizes {
+        let verb = [&["verify", "--signature", "score"], size, &["--inputs"]].concat();
+        let (right, said) = tfaot(&verb, &[&inputs, Path::new("--expect"), &expect, &model]);
+        assert!(right && said.contains("logits") && said.contains("best"), "{size:?}: {said}");
+    }
+    let run = ["run", "--signature", "score", "--dim", "2", "--fetch", "logits", "--inputs"];
+    let (done, said) = tfaot(&run, &[&inputs, Path::new("--outputs"), &out, &model]);
+    assert!(done, "{said}");
+    let npz = npyz::npz::NpzArchive::open(&out).expect("an archive");
+    assert_eq!(npz.array_names().collect::<Vec<_>>(), ["logits"]);
+    let compile = ["compile", "--signature", "score", "--feed", "x=f32[2,4]", "--name", "m", "-o"];
+    let (done, said) = tfaot(&compile, &[dir.path(), &model]);
+    let header = std::fs::read_to_string(dir.path().join("m.h")).expect("a header");
+    let members = ["const float *x; ", "const float *scale;", "float *logits;", "int64_t *best;", "score_x:0"];
+    assert!(done && members.iter().all(|m| header.contains(m)), "{said}: {header}");
+}
+
+#[test]
+fn a_name_that_no_signature_has_is_told_with_those_that_it_has() {
+    let of = |flags: &[&str]| tfaot(&[&["check"], flags].concat(), &[&data("signatures")]).1;
+    let said = of(&["--signature", "score", "--feed", "y=f32[2,4]"]);
+    assert!(said.contains("TFA0006") && said.contains("the signature `score` has `scale`, `x`"), "{said}");
+    let said = of(&["--fetch", "logits"]);
+    assert!(said.contains("TFA0006") && said.contains("--signature score"), "{said}");
+}
+
+#[test]
+fn a_saver_is_not_taken_for_the_model() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("m.pbtxt");
+    let text = "meta_info_def { tags: 'serve' }
+        graph_def { node { name: 'saver_filename' op: 'Placeholder' attr { key: 'dtype' value { type: DT_STRING } } } node { name: 'NoOp' op: 'NoOp' } }
+        signature_def { key: '__saved_model_init_op' value { outputs { key: '__saved_model_init_op' value { name: 'NoOp' } } } }";
+    std::fs::write(&file, text).expect("written");
+    let (done, said) = tfaot(&["check"], &[&file]);
+    assert!(!done && said.contains("TFA0010") && said.contains("the model has no signature"), "{said}");
 }

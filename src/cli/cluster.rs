@@ -130,9 +130,11 @@ pub fn load_file(
     Ok(Loaded { program, gone: gone.collect(), assumed: brought.assumed })
 }
 
-/// Puts feeds and fetches in the place of the signature that `request` names. Errors: `BadOption` for one that is not there.
+/// Puts feeds and fetches in the place of the signature that `request` names, and tensors in the place of names that are a
+/// signature's. Errors: `BadOption` for one that is not there.
 fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
     if request.signature.is_none() {
+        *request = prepare::in_tensor_names(program, request);
         return Ok(());
     }
     let ends = prepare::open(program, request)?;

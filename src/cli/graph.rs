@@ -141,12 +141,12 @@ pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
     Ok(value.leaves().into_iter().cloned().collect())
 }
 
-/// Keys of the results: the fetches as the user wrote them, else the tensors' names.
+/// Keys of the results: the fetches as the user wrote them, else the names of the signature, else the tensors'.
 pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
     if args.fetches.len() == lowered.results.len() {
         return args.fetches.clone();
     }
-    lowered.results.iter().map(|r| r.name.clone()).collect()
+    lowered.results.iter().map(|r| r.shown().to_string()).collect()
 }
 
 /// Writes results to a file, or prints them.

@@ -158,6 +158,7 @@ fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
     leaves
         .map(|(i, a)| TensorInfo {
             name: i.to_string(),
+            called: None,
             field: format!("{prefix}{i}"),
             dtype: a.dtype,
             dims: a.dims.clone(),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The arguments `wanted`, from the arrays of `path`, or random without a path.
 ///
-/// An array's key is the tensor's name; `x` stands for `x:0`.
+/// An array's key is what the signature calls the argument, or the tensor's name; `x` stands for `x:0`.
 /// Errors: `Code::BadInputs` for every argument without a fitting array, and every array that is no argument.
 pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let Some(path) = path else {
@@ -20,7 +20,7 @@ pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let mut problems = Vec::new();
     let mut found = Vec::with_capacity(wanted.len());
     for info in wanted {
-        match find(arrays, &info.name).map(|array| fit(array, info)) {
+        match find(arrays, info, wanted).map(|array| fit(array, info)) {
             Some(Ok(tensor)) => found.push(tensor),
             Some(Err(e)) => problems.extend(e.into_diagnostics()),
             None => {
@@ -28,7 +28,7 @@ pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
                 problems.push(
                     Diagnostic::new(
                         Code::BadInputs,
-                        format!("there is no array for `{}`, {}", info.name, info.spelled()),
+                        format!("there is no array for `{}`, {}", info.shown(), info.spelled()),
                     )
                     .note(format!("the file has {}", if keys.is_empty() { "none".into() } else { keys.join(", ") })),
                 );
@@ -38,10 +38,15 @@ pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     if problems.is_empty() { Ok(found) } else { Err(Error::User(problems)) }
 }
 
-/// The array of a tensor's name, with or without `:0`.
-pub fn find<'a>(arrays: &'a Arrays, name: &str) -> Option<&'a Tensor> {
+/// The array of a tensor: under TensorFlow's name for it, the signature's, or TensorFlow's without `:0` if that is not what
+/// the signature calls another one of `all`.
+pub fn find<'a>(arrays: &'a Arrays, info: &TensorInfo, all: &[TensorInfo]) -> Option<&'a Tensor> {
+    let name = &info.name;
     let bare = name.strip_suffix(":0").unwrap_or(name);
-    arrays.get(name).or_else(|| arrays.get(bare)).or_else(|| arrays.get(&format!("{name}:0")))
+    let taken = all.iter().any(|other| other.called.as_deref() == Some(bare));
+    let called = info.called.as_deref().and_then(|called| arrays.get(called));
+    let short = || if taken { None } else { arrays.get(bare) };
+    arrays.get(name).or(called).or_else(short).or_else(|| arrays.get(&format!("{name}:0")))
 }
 
 /// `array` as the argument `info`: equal sizes, and its type or the unsigned integers of its width where numpy lacks the type.
@@ -50,10 +55,11 @@ pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
     if array.dtype == info.dtype && array.dims == info.dims {
         return Ok(array);
     }
-    let has = TensorInfo { name: String::new(), field: String::new(), dtype: array.dtype, dims: array.dims };
+    let has =
+        TensorInfo { name: String::new(), called: None, field: String::new(), dtype: array.dtype, dims: array.dims };
     Err(Diagnostic::new(
         Code::BadInputs,
-        format!("the array for `{}` is {}, not {}", info.name, has.spelled(), info.spelled()),
+        format!("the array for `{}` is {}, not {}", info.shown(), has.spelled(), info.spelled()),
     )
     .into())
 }
@@ -79,7 +85,7 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     if info.bytes() > 1 << 34 {
         return Err(Error::user(
             Code::TooLarge,
-            format!("`{}`, {}, is too large to make up", info.name, info.spelled()),
+            format!("`{}`, {}, is too large to make up", info.shown(), info.spelled()),
         ));
     }
     let dtype = info.dtype;

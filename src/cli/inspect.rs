@@ -14,6 +14,7 @@ pub fn run(args: &InspectArgs) -> Result<Verdict> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = graph::request(&args.graph)?;
     let in_file = InFile { nodes: program.graph.nodes.len(), functions: program.functions.len() };
+    let request = prepare::of_all_signatures(&program, &request);
     let reached = prepare::reach(program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
     let known = infer::infer(&reached.program, &reached.feeds);
     let mut facts = describe(&reached, &in_file, &known);
@@ -59,10 +60,13 @@ fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
     let signature = |pairs: &[(String, String)]| -> Value {
         pairs.iter().map(|(name, tensor)| json!({"name": name, "tensor": tensor})).collect()
     };
-    let tensor = |at: Endpoint| -> Value {
+    let tensor = |at: Endpoint, called: Option<&Option<String>>| -> Value {
         let node = &program.graph.nodes[at.node];
         let mut value = shapes::tensor(program, known, &format!("{}:{}", node.name, at.port), known.at(at));
         value["op"] = json!(&*node.op);
+        if let Some(called) = called.into_iter().flatten().next() {
+            value["signature_name"] = json!(called);
+        }
         value
     };
     json!({
@@ -72,8 +76,8 @@ fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
         "nodes_in_file": in_file.nodes,
         "functions_in_file": in_file.functions,
         "functions": program.functions.iter().map(|(name, f)| json!({"name": &**name, "args": f.args.len(), "results": f.rets.len(), "nodes": f.graph.nodes.len()})).collect::<Vec<_>>(),
-        "inputs": reached.feeds.iter().map(|f| tensor(f.at)).collect::<Vec<_>>(),
-        "outputs": reached.fetches.iter().map(|f| tensor(f.1)).collect::<Vec<_>>(),
+        "inputs": reached.feeds.iter().enumerate().map(|(i, f)| tensor(f.at, reached.called.feeds.get(i))).collect::<Vec<_>>(),
+        "outputs": reached.fetches.iter().enumerate().map(|(i, f)| tensor(f.1, reached.called.fetches.get(i))).collect::<Vec<_>>(),
         "unknown": shapes::origins(program, known),
         "signatures": program.signatures.iter().map(|s| json!({"name": s.name, "inputs": signature(&s.inputs), "outputs": signature(&s.outputs)})).collect::<Vec<_>>(),
         "ops": by_count.iter().map(|(op, n)| json!({"op": op, "count": n, "supported": has_row(op)})).collect::<Vec<_>>(),
@@ -105,12 +109,17 @@ fn as_text(facts: &Value) -> String {
         facts["producer"],
     );
     text += "\ninputs\n";
+    // the signature's name first, where there is one
+    let named = |tensor: &Value| match word(tensor, "signature_name") {
+        called if called.is_empty() => word(tensor, "name"),
+        called => format!("{called}  {}", word(tensor, "name")),
+    };
     for input in list("inputs") {
-        text += &format!("  {}  {}\n", word(&input, "name"), word(&input, "type"));
+        text += &format!("  {}  {}\n", named(&input), word(&input, "type"));
     }
     text += "\noutputs\n";
     for output in list("outputs").iter().take(50) {
-        text += &format!("  {}  {}  {}\n", word(output, "name"), word(output, "type"), word(output, "op"));
+        text += &format!("  {}  {}  {}\n", named(output), word(output, "type"), word(output, "op"));
     }
     let unknown = list("unknown");
     if !unknown.is_empty() {

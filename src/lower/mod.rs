@@ -125,6 +125,7 @@ fn finish(
     let fields = names::fields(fetches.iter().map(|f| f.0.as_str()));
     let info = |((name, field), &id): ((&String, String), &InstId)| TensorInfo {
         name: name.clone(),
+        called: None,
         field,
         dtype: b.dtype(id),
         dims: b.dims(id).to_vec(),

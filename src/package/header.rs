@@ -179,6 +179,7 @@ mod tests {
     fn compilers_are_silent() {
         let info = |name: &str, dtype, dims: &[u64]| TensorInfo {
             name: format!("{name}:0"),
+            called: None,
             field: name.to_string(),
             dtype,
             dims: dims.to_vec(),

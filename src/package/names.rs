@@ -26,6 +26,14 @@ pub fn settle(infos: &mut [TensorInfo]) {
     }
 }
 
+/// Gives members the names of the signature, if one was taken.
+pub fn of_signature(infos: &mut [TensorInfo]) {
+    if infos.iter().any(|i| i.called.is_some()) {
+        let fields = field_names(&infos.iter().map(|i| i.shown().to_string()).collect::<Vec<_>>());
+        infos.iter_mut().zip(fields).for_each(|(info, field)| info.field = field);
+    }
+}
+
 /// The name of a model from its file: `models/My-Net.pb.gz` is `my_net`.
 pub fn of_model(source: &str) -> String {
     let mut parts = source.rsplit('/').filter(|p| !p.is_empty() && *p != ".").peekable();

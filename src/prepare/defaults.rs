@@ -1,7 +1,7 @@
 //! Feeds and fetches: those that the user names, else the signature's, else Placeholders and sinks.
 use super::names::Names;
 use super::prune::Needed;
-use super::{FeedSpec, Request};
+use super::{FeedSpec, Request, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, NodeId, Program, Signature};
 use crate::ops::output_count;
@@ -9,50 +9,26 @@ use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashSet;
 
 /// A feed of which type and shape are not settled.
+#[derive(Clone, Debug)]
 pub struct Asked {
     /// The output that it replaces.
     pub at: Endpoint,
     /// What the user says.
     pub spec: FeedSpec,
+    /// What the signature calls it.
+    pub called: Option<String>,
+}
+
+impl Asked {
+    /// The name that users know.
+    pub fn shown(&self, program: &Program) -> String {
+        self.called.clone().unwrap_or_else(|| spelled(program, self.at))
+    }
 }
 
 /// The name of an output as `node:index`.
 pub fn spelled(program: &Program, at: Endpoint) -> String {
     format!("{}:{}", program.graph.nodes[at.node].name, at.port)
-}
-
-/// The signature to use, if any. One that names missing tensors is passed over unless the user asked for it.
-pub fn signature<'a>(
-    program: &'a Program,
-    names: &Names,
-    request: &Request,
-    told: &mut Vec<String>,
-) -> Result<Option<&'a Signature>> {
-    let all = &program.signatures;
-    if let Some(wanted) = &request.signature {
-        let found = all.iter().find(|s| s.name == *wanted);
-        return found.map(Some).ok_or_else(|| {
-            let known: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
-            let known = if known.is_empty() {
-                "the model has none".to_string()
-            } else {
-                format!("there are {}", known.join(", "))
-            };
-            Diagnostic::new(Code::BadOption, format!("there is no signature `{wanted}`")).help(known).into()
-        });
-    }
-    if !request.feeds.is_empty() && !request.fetches.is_empty() {
-        return Ok(None);
-    }
-    let usable = |s: &&Signature| {
-        !s.outputs.is_empty()
-            && s.inputs.iter().chain(&s.outputs).all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok())
-    };
-    let chosen = all.iter().find(|s| s.name == "serving_default").filter(usable).or_else(|| all.iter().find(usable));
-    if let Some(signature) = chosen {
-        told.push(format!("the signature `{}` gives feeds and fetches", signature.name));
-    }
-    Ok(chosen)
 }
 
 /// The fetches: names as `node:index`, and where they are.
@@ -65,7 +41,12 @@ pub fn fetches(
 ) -> Result<Vec<(String, Endpoint)>> {
     let wanted: Vec<&str> = match signature {
         _ if !request.fetches.is_empty() => request.fetches.iter().map(String::as_str).collect(),
-        Some(signature) => signature.outputs.iter().map(|(_, tensor)| tensor.as_str()).collect(),
+        Some(signature) => {
+            if request.signature.is_none() {
+                told.push(format!("the signature `{}` gives feeds and fetches", signature.name));
+            }
+            signature.outputs.iter().map(|(_, tensor)| tensor.as_str()).collect()
+        }
         None => Vec::new(),
     };
     let ends = if wanted.is_empty() {
@@ -75,7 +56,9 @@ pub fn fetches(
         told.push(format!("fetched is what no node uses: {}{more}", listed.join(", ")));
         sinks
     } else {
-        collect(wanted.into_iter().map(|name| names.endpoint("fetch", name)))?
+        let missing =
+            |d: Diagnostic, name: &str| signature::with_names(d, name, program, signature, |s| &s.outputs[..]);
+        collect(wanted.into_iter().map(|name| names.endpoint("fetch", name).map_err(|d| missing(d, name))))?
     };
     if ends.is_empty() {
         return Err(Error::user(Code::BadOption, "the graph has no outputs to fetch"));
@@ -85,6 +68,7 @@ pub fn fetches(
 
 /// The feeds that the user or the signature names.
 pub fn feeds(
+    program: &Program,
     names: &Names,
     request: &Request,
     signature: Option<&Signature>,
@@ -97,30 +81,40 @@ pub fn feeds(
         );
         told.push(format!("fed are the inputs of the signature `{}`", signature.name));
     }
-    let ends = collect(specs.iter().map(|spec| names.endpoint("feed", &spec.name)))?;
+    let missing = |d: Diagnostic, name: &str| signature::with_names(d, name, program, signature, |s| &s.inputs[..]);
+    let end = |spec: &FeedSpec| names.endpoint("feed", &spec.name).map_err(|d| missing(d, &spec.name));
+    let ends = collect(specs.iter().map(end))?;
     let mut seen = HashSet::new();
     for (at, spec) in ends.iter().zip(&specs) {
         if !seen.insert(*at) {
             return Err(Error::user(Code::BadOption, format!("`{}` is fed twice", spec.name)));
         }
     }
-    Ok(ends.into_iter().zip(specs).map(|(at, spec)| Asked { at, spec }).collect())
+    Ok(ends.into_iter().zip(specs).map(|(at, spec)| Asked { at, spec, called: None }).collect())
 }
 
-/// Adds the Placeholders that are needed and not fed.
+/// Adds the Placeholders that are needed and not fed, and what the signature calls them all.
 pub fn add_placeholders(
     program: &Program,
+    names: &Names,
     mut asked: Vec<Asked>,
     needed: &Needed,
     request: &Request,
+    signature: Option<&Signature>,
     told: &mut Vec<String>,
 ) -> Vec<Asked> {
+    let called = |at| signature.and_then(|s| signature::called(&s.inputs, names, at));
+    for one in &mut asked {
+        one.called = called(one.at);
+    }
     let mut added = Vec::new();
     for (id, node) in program.graph.nodes.iter() {
         if needed.nodes[id] && matches!(&*node.op, "Placeholder" | "PlaceholderV2") {
             let at = Endpoint { node: id, port: 0 };
-            added.push(spelled(program, at));
-            asked.push(Asked { at, spec: FeedSpec { name: node.name.to_string(), ..FeedSpec::default() } });
+            let spec = FeedSpec { name: node.name.to_string(), ..FeedSpec::default() };
+            let one = Asked { at, spec, called: called(at) };
+            added.push(one.shown(program));
+            asked.push(one);
         }
     }
     if !added.is_empty() {

@@ -8,12 +8,13 @@ mod fields;
 mod names;
 mod prune;
 mod shape;
+mod signature;
 
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, NodeId, PartialShape, Program, TfType};
+use crate::graph::{Endpoint, NodeId, PartialShape, Program, Signature, TfType};
 use crate::infer::Given;
 use crate::lower::Feed;
 use names::Names;
@@ -42,6 +43,8 @@ pub struct Prepared {
     pub feeds: Vec<Feed>,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
+    /// What the signature calls each fetch.
+    pub called: Vec<Option<String>>,
     /// What the user did not say, a sentence each.
     pub assumptions: Vec<String>,
 }
@@ -64,19 +67,21 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
 fn run(program: Program, request: &Request) -> Result<Prepared> {
     let names = Names::new(&program);
     let mut assumptions = Vec::new();
-    let signature = defaults::signature(&program, &names, request, &mut assumptions)?;
+    let signature = signature::choose(&program, &names, request)?;
+    let request = &signature::in_tensor_names(request, signature);
     let fetches = defaults::fetches(&program, &names, request, signature, &mut assumptions)?;
-    let asked = defaults::feeds(&names, request, signature, &mut assumptions)?;
+    let asked = defaults::feeds(&program, &names, request, signature, &mut assumptions)?;
     let needed = prune::needed(&program.graph, &asked, &fetches);
-    let asked = defaults::add_placeholders(&program, asked, &needed, request, &mut assumptions);
+    let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
     let infos = shape::infos(&program, &asked, &request.dims, &mut assumptions)?;
+    let called = fetched(signature, &names, &fetches);
     drop(names);
     let settled: Vec<Given> = infos.iter().map(given).collect();
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &settled, fetches);
     refuse_cycles(&program)?;
     refuse_assignments(&program)?;
     let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
-    Ok(Prepared { program, feeds, fetches, assumptions })
+    Ok(Prepared { program, feeds, fetches, called, assumptions })
 }
 
 /// What is known of a feed, as inference takes it.
@@ -97,6 +102,8 @@ pub struct Open {
     pub feeds: Vec<Given>,
     /// Names as `node:index`, and where they are.
     pub fetches: Vec<(String, Endpoint)>,
+    /// What the signature calls them.
+    pub called: Called,
     needed: Needed,
 }
 
@@ -105,10 +112,10 @@ pub struct Open {
 /// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does. Errors: those of
 /// [`open`].
 pub fn reach(program: Program, request: &Request) -> Result<Reached> {
-    let Open { feeds, fetches, needed } = open(&program, request)?;
+    let Open { feeds, fetches, called, needed } = open(&program, request)?;
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
     let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
-    Ok(Reached { program, feeds, fetches })
+    Ok(Reached { program, feeds, fetches, called })
 }
 
 /// A program with nothing in it that a request does not reach.
@@ -120,19 +127,70 @@ pub struct Reached {
     pub feeds: Vec<Given>,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
+    /// What the signature calls feeds and fetches.
+    pub called: Called,
+}
+
+/// What a signature calls feeds and fetches; shorter where it has no names.
+#[derive(Clone, Debug, Default)]
+pub struct Called {
+    /// The feeds.
+    pub feeds: Vec<Option<String>>,
+    /// The fetches.
+    pub fetches: Vec<Option<String>>,
 }
 
 /// The feeds and fetches that [`prepare`] would take. Errors: as there, but for sizes.
 pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let names = Names::new(program);
     let mut told = Vec::new();
-    let signature = defaults::signature(program, &names, request, &mut told)?;
+    let signature = signature::choose(program, &names, request)?;
+    let request = &signature::in_tensor_names(request, signature);
     let fetches = defaults::fetches(program, &names, request, signature, &mut told)?;
-    let asked = defaults::feeds(&names, request, signature, &mut told)?;
+    let asked = defaults::feeds(program, &names, request, signature, &mut told)?;
     let needed = prune::needed(&program.graph, &asked, &fetches);
-    let asked = defaults::add_placeholders(program, asked, &needed, request, &mut told);
+    let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let feeds = shape::open(program, &asked, &request.dims);
-    Ok(Open { feeds, fetches, needed })
+    let called = fetched(signature, &names, &fetches);
+    let called = Called { feeds: asked.into_iter().map(|a| a.called).collect(), fetches: called };
+    Ok(Open { feeds, fetches, called, needed })
+}
+
+/// What the signature calls each fetch. Two of its outputs may be one tensor: they keep their own names where both are
+/// fetched.
+fn fetched(signature: Option<&Signature>, names: &Names, fetches: &[(String, Endpoint)]) -> Vec<Option<String>> {
+    let Some(signature) = signature else { return Vec::new() };
+    let mut free: Vec<(String, String)> = signature.outputs.clone();
+    let mut one = |(_, at): &(String, Endpoint)| {
+        let called = signature::called(&free, names, *at)?;
+        free.retain(|(key, _)| *key != called);
+        Some(called)
+    };
+    fetches.iter().map(&mut one).collect()
+}
+
+/// The request with the names of the signature that it takes, if it takes one, replaced by TensorFlow's: for those who look at
+/// whole graphs.
+pub fn in_tensor_names(program: &Program, request: &Request) -> Request {
+    let names = Names::new(program);
+    let signature = signature::choose(program, &names, request).unwrap_or_default();
+    signature::in_tensor_names(request, signature)
+}
+
+/// The request, or where it leaves open which signature is meant, one for all of them together.
+pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
+    let names = Names::new(program);
+    let mut request = request.clone();
+    if signature::choose(program, &names, &request).is_ok() || request.signature.is_some() {
+        return request;
+    }
+    for s in signature::usable(program, &names) {
+        let new = |tensor: &String| !request.feeds.iter().any(|f| f.name == *tensor);
+        let inputs: Vec<String> = s.inputs.iter().map(|(_, tensor)| tensor.clone()).filter(new).collect();
+        request.feeds.extend(inputs.into_iter().map(|name| FeedSpec { name, ..FeedSpec::default() }));
+        request.fetches.extend(s.outputs.iter().map(|(_, tensor)| tensor.clone()));
+    }
+    request
 }
 
 /// Variables are constants, so that what assigns to them would be lost.

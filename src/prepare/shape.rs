@@ -20,16 +20,17 @@ pub fn infos(
     bound: &[(String, u64)],
     told: &mut Vec<String>,
 ) -> Result<Vec<Feed>, Error> {
-    let names: Vec<String> = asked.iter().map(|a| spelled(program, a.at)).collect();
+    let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     let mut bindings = Bindings { bound, used: vec![false; bound.len()] };
     let (mut feeds, mut bad) = (Vec::new(), Vec::new());
     for ((asked, name), field) in asked.iter().zip(&names).zip(field_names(&names)) {
         let dtype = dtype(program, asked, name);
         let dims = dims(program, asked, name, &mut bindings, told);
         match (dtype, dims) {
-            (Ok(dtype), Ok(dims)) => {
-                feeds.push(Feed { at: asked.at, info: TensorInfo { name: name.clone(), field, dtype, dims } })
-            }
+            (Ok(dtype), Ok(dims)) => feeds.push(Feed {
+                at: asked.at,
+                info: TensorInfo { name: spelled(program, asked.at), called: asked.called.clone(), field, dtype, dims },
+            }),
             (Err(d), Ok(_)) | (Ok(_), Err(d)) => bad.push(d),
             (Err(d), Err(e)) => bad.extend([d, e]),
         }
@@ -47,7 +48,7 @@ pub fn infos(
     bad.extend(feeds.iter().filter(|f| f.info.bytes() > MOST_BYTES).map(|f| {
         Diagnostic::new(
             Code::TooLarge,
-            format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.name, f.info.spelled()),
+            format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.shown(), f.info.spelled()),
         )
     }));
     if bad.is_empty() { Ok(feeds) } else { Err(Error::User(bad)) }
@@ -134,6 +135,7 @@ fn dims(
     told: &mut Vec<String>,
 ) -> Result<Vec<u64>, Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
+    let tensor = spelled(program, asked.at);
     let Some(shape) = told_shape(program, asked).0 else {
         return Err(Diagnostic::new(Code::UnknownDim, format!("the shape of the feed `{name}` is not known"))
             .help(format!("give it: --feed {name}=f32[1,224,224,3]"))
@@ -149,12 +151,12 @@ fn dims(
                 PartialShape(Some(shape.clone()))
             ),
         )
-        .help(bind_help(&node.name, asked.spec.dtype, &shape, at))
+        .help(bind_help(asked.called.as_deref().unwrap_or(&node.name), asked.spec.dtype, &shape, at))
         .at_node(&node.name, &node.op)
     };
     let (mut out, mut missing) = (Vec::new(), Vec::new());
     for (i, dim) in shape.iter().enumerate() {
-        match dim.or_else(|| bindings.find(&node.name, name, i)) {
+        match dim.or_else(|| bindings.find(&node.name, &tensor, i)) {
             Some(size) => out.push(size),
             None if i == 0 => {
                 told.push(format!("the leading dimension of `{name}` is not known and taken as 1"));

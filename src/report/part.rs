@@ -152,7 +152,7 @@ fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Di
         }
     };
     if let Some(dims) = fact.and_then(|f| f.dims.fixed()) {
-        return Ok(TensorInfo { name, field: String::new(), dtype, dims });
+        return Ok(TensorInfo { name, called: None, field: String::new(), dtype, dims });
     }
     let shape = fact.map_or("[...]".to_string(), |f| f.dims.to_string());
     let told = format!("the sizes of `{name}` on the border are not known: {dtype}{shape}");

@@ -151,6 +151,8 @@ impl std::fmt::Debug for Tensor {
 pub struct TensorInfo {
     /// TensorFlow's name, such as `input:0`.
     pub name: String,
+    /// What the model's signature calls it, such as `x`.
+    pub called: Option<String>,
     /// A valid, unique C identifier.
     pub field: String,
     /// The element type.
@@ -160,6 +162,10 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
+    /// The name that users know: the signature's, else TensorFlow's.
+    pub fn shown(&self) -> &str {
+        self.called.as_deref().unwrap_or(&self.name)
+    }
     /// The size in bytes.
     pub fn bytes(&self) -> u64 {
         element_count(&self.dims).unwrap_or(u64::MAX).saturating_mul(self.dtype.bytes() as u64)

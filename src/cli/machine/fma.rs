@@ -32,7 +32,13 @@ pub(super) fn program(lanes: u64, threads: usize) -> Program {
     let flops = 2 * elements * ROUNDS * chunks;
     let mut p = Program { name: "fma".into(), flops, ..Program::default() };
     let total = elements * chunks;
-    p.results.push(TensorInfo { name: "r".into(), field: "r".into(), dtype: DType::F32, dims: vec![total] });
+    p.results.push(TensorInfo {
+        name: "r".into(),
+        called: None,
+        field: "r".into(),
+        dtype: DType::F32,
+        dims: vec![total],
+    });
     let out = p.buffers.push(Buffer { dtype: DType::F32, elements: total, place: Place::Result(0) });
     let mut k = Kernel { label: "fma".into(), flops, ..Kernel::default() };
     let (chunk, round, lane) = (k.var(chunks), k.var(ROUNDS), k.var(lanes));

@@ -31,7 +31,13 @@ pub(super) fn program(target: &Target, bytes: u64, rounds: u64, threads: usize) 
     let region = steps * step;
     let threads = threads as u64;
     let mut p = Program { name: "read".into(), ..Program::default() };
-    let info = |name: &str, n| TensorInfo { name: name.into(), field: name.into(), dtype: DType::U32, dims: vec![n] };
+    let info = |name: &str, n| TensorInfo {
+        name: name.into(),
+        called: None,
+        field: name.into(),
+        dtype: DType::U32,
+        dims: vec![n],
+    };
     p.args.push(info("x", threads * region));
     p.results.push(info("r", threads * step));
     let mut buffer = |elements, place| p.buffers.push(Buffer { dtype: DType::U32, elements, place });

@@ -95,12 +95,12 @@ pub fn find(args: &VerifyArgs, target: &Target, name: &str, values: &[Tensor], r
     let whole = prepare(program, &graph::request(&args.graph)?)?;
     let facts = infer::infer(&whole.program, &whole.feeds.iter().map(given).collect::<Vec<_>>());
     let fetches = intermediate(&whole, &facts)?;
-    let all = Prepared { fetches, ..whole };
+    let all = Prepared { fetches, called: Vec::new(), ..whole };
     let lowered = compile::lowered(&all)?;
     let infos = lowered.results.clone();
     let plain = graph::interpret(&lowered, values.to_vec())?;
     let native = run::native(lowered, name, target, values, args.threads.into())?;
-    let told = |info: &TensorInfo| inputs::find(reference, &info.name).and_then(|a| inputs::fit(a, info).ok());
+    let told = |info: &TensorInfo| inputs::find(reference, info, &[]).and_then(|a| inputs::fit(a, info).ok());
     let wanted: Vec<Tensor> = infos.iter().zip(plain).map(|(info, p)| told(info).unwrap_or(p)).collect();
     let mut known: HashMap<Endpoint, &Tensor> = all.fetches.iter().map(|f| f.1).zip(&wanted).collect();
     known.extend(all.feeds.iter().map(|f| f.at).zip(values));
@@ -143,7 +143,7 @@ fn intermediate(whole: &Prepared, facts: &Facts) -> Result<Vec<(String, Endpoint
             if &*graph.nodes[id].op == "Const" {
                 continue;
             }
-            let size = TensorInfo { name: String::new(), field: String::new(), dtype, dims }.bytes();
+            let size = TensorInfo { name: String::new(), called: None, field: String::new(), dtype, dims }.bytes();
             bytes = bytes.saturating_add(size);
             out.push((format!("{}:{port}", graph.nodes[id].name), Endpoint { node: id, port: port as u32 }));
         }

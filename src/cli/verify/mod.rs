@@ -141,9 +141,9 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
 fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], infos: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let in_file = |e| out::in_file(e, &path.display().to_string());
     let one = |(key, info): (&String, &TensorInfo)| {
-        let found = inputs::find(reference, key);
+        let found = reference.get(key).or_else(|| inputs::find(reference, info, infos));
         let found = found.ok_or_else(|| Error::user(Code::BadInputs, format!("there is no array `{key}`")));
-        inputs::fit(found.map_err(in_file)?, &TensorInfo { name: key.clone(), ..info.clone() }).map_err(in_file)
+        inputs::fit(found.map_err(in_file)?, &TensorInfo { called: Some(key.clone()), ..info.clone() }).map_err(in_file)
     };
     keys.iter().zip(infos).map(one).collect()
 }

@@ -13,13 +13,13 @@ use super::calls::{Made, Ports};
 use crate::codegen;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::{Dump, Dumps};
-use crate::graph::{Endpoint, Graph, Node, NodeId, PartialShape, Program, TfType};
+use crate::graph::{Endpoint, Graph, Node, NodeId, PartialShape, Program, Signature, TfType};
 use crate::import::raw::{RawFunction, RawNode};
 use crate::infer::{self, Facts, GraphFacts};
 use crate::opdef;
 use crate::ops::fact::Fact;
 use crate::package::shared;
-use crate::prepare::{self, Request};
+use crate::prepare::{self, FeedSpec, Request};
 use crate::target::Target;
 use crate::tensor::DType;
 use crate::util::pieces::Pieces;
@@ -213,7 +213,15 @@ fn given(program: &Program, request: &Request) -> Result<Vec<infer::Given>> {
     }
     let mut all: Vec<infer::Given> = Vec::new();
     for signature in asked {
-        let request = Request { signature, ..request.clone() };
+        let mut request = Request { signature, ..request.clone() };
+        // what is said by the name of an input holds for the signatures that have it
+        let has = |s: &Signature, feed: &FeedSpec| s.inputs.iter().any(|(name, _)| *name == feed.name);
+        let own = |feed: &FeedSpec| {
+            let named: Vec<&Signature> = program.signatures.iter().filter(|s| has(s, feed)).collect();
+            named.is_empty() || named.iter().any(|s| Some(&s.name) == request.signature.as_ref())
+        };
+        let feeds = request.feeds.iter().filter(|f| own(f)).cloned().collect();
+        request.feeds = feeds;
         let more = prepare::open(program, &request)?.feeds;
         all.extend(more.into_iter().filter(|g| all.iter().all(|known| known.at != g.at)).collect::<Vec<_>>());
     }
