@@ -172,7 +172,6 @@ fn in_comment(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::package::cpp;
-    use crate::target::Precision;
 
     /// Needs a C compiler; passes where there is none.
     #[test]
@@ -184,18 +183,7 @@ mod tests {
             dtype,
             dims: dims.to_vec(),
         };
-        let target = Target {
-            triple: "x86_64-unknown-linux-gnu".into(),
-            cpu: "x86-64".into(),
-            features: String::new(),
-            vector_bits: 128,
-            vector_registers: 16,
-            fma: false,
-            bf16_pairs: None,
-            bf16_tiles: false,
-            precision: Precision::default(),
-            tuning: Default::default(),
-        };
+        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64"), None).expect("a processor");
         for count in [0, 2] {
             let all = [info("x", DType::F32, &[1, 2]), info("class_", DType::C64, &[])];
             let infos = all[..count].to_vec();

@@ -2,6 +2,7 @@
 pub mod cpus;
 pub mod features;
 pub mod hwcaps;
+pub mod machine;
 mod pairs;
 mod precision;
 pub mod tiles;
@@ -14,12 +15,13 @@ pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
 use crate::diag::{Code, Diagnostic, Result};
 use cpus::Cpu;
 use features::Asks;
+use machine::{Caches, Ports};
 
 /// Bytes of a line of a cache: what moves together.
 pub const LINE: u64 = 64;
 
 /// A target machine, and how exact code for it must be.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// LLVM's triple.
     pub triple: String,
@@ -37,6 +39,10 @@ pub struct Target {
     pub bf16_pairs: Option<PairSums>,
     /// Whether blocks of bfloat16 are multiplied by tiles, as [`tiles`] has them.
     pub bf16_tiles: bool,
+    /// What the caches hold.
+    pub caches: Caches,
+    /// What a cycle takes in.
+    pub ports: Ports,
     /// How exact the code must be.
     pub precision: Precision,
     /// Measured choices that code for it is made with.
@@ -99,6 +105,8 @@ impl Target {
             fma,
             bf16_pairs,
             bf16_tiles: bf16_pairs == Some(PairSums::Avx512Bf16) && tiles::has(cpu, here, told),
+            caches: Caches::of(cpu.name),
+            ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
             precision: Precision::default(),
             tuning: Tuning::default(),
         })

@@ -82,8 +82,8 @@ pub struct Contraction {
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.
 pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
 
-/// Half of a second-level cache of a megabyte: what stays there while it is read again and again.
-const NEAR_BYTES: u64 = 512 << 10;
+/// Sixteenths of the second level: what stays there while it is read again and again.
+const NEAR_SIXTEENTHS: u64 = 8;
 
 /// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
 /// each of two dozen vectors, its instructions come from farther away than they take.
@@ -483,7 +483,8 @@ impl<'a> Emitter<'a> {
         // a strided window reads only a part of its buffer
         let read = product(&c.sum).saturating_mul(rows);
         let left = buffer.elements.min(read) * buffer.dtype.bytes() as u64;
-        let far = |bytes: u64| if bytes > NEAR_BYTES { 4 } else { 1 };
+        let near = self.target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+        let far = |bytes: u64| if bytes > near { 4 } else { 1 };
         let tiles = rows.div_ceil(tile.high * tile.wide);
         let panels = n.div_ceil(tile.vectors * tile.lanes);
         let by_row = tiles * right * far(right) + 4 * left;

@@ -9,15 +9,15 @@ use crate::scalar::ScalarOp;
 use crate::schedule::emit::Emitter;
 use crate::schedule::plan::axis::{Axis, merged, offset_of, one_axis, product};
 use crate::schedule::plan::stored::Stored;
-use crate::schedule::plan::tile::{NEAREST, Tile};
+use crate::schedule::plan::tile::Tile;
 use crate::target::LINE;
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
-/// What a batch may have on the stack.
-const MOST_BATCH: u64 = 16 << 10;
+/// The part of the first level that a batch may have.
+const OF_FIRST_LEVEL: u64 = 2;
 
 impl Emitter<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie
@@ -86,7 +86,7 @@ impl Emitter<'_> {
         let dtype = self.program.buffers[buf].dtype;
         let (size, panel) = (dtype.bytes() as u64, tile.vectors * tile.lanes);
         let is_once = product(&c.rows) <= tile.wide * tile.high;
-        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= NEAREST;
+        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= self.target.caches.l1d;
         let is_worth = is_once || is_near || term == panel;
         let is_plain = dtype == c.dtype.accumulator() && c.b0 == 0 && c.sums_apart.is_none();
         let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;
@@ -108,7 +108,10 @@ impl Emitter<'_> {
         let dtype = self.program.buffers[from].dtype;
         let elements = panels.checked_mul(terms)?.checked_mul(panel)?;
         let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
-        if !own || batch < ENOUGH_CHUNKS || elements.checked_mul(dtype.bytes() as u64)? > MOST_BATCH {
+        if !own
+            || batch < ENOUGH_CHUNKS
+            || elements.checked_mul(dtype.bytes() as u64)? > self.target.caches.l1d / OF_FIRST_LEVEL
+        {
             return None;
         }
         let buf = self.on_stack(dtype, elements);

@@ -15,9 +15,6 @@ use crate::schedule::plan::fuse::{Fate, Fusion, Role, Rows, demand};
 use crate::tensor::DType;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Most bytes of a row that is kept on the stack.
-const KEPT_BYTES: u64 = 32 << 10;
-
 /// What costs more than this to compute again is kept. A load is 1, an addition 1, an exponential 20.
 const CHEAP: u64 = 4;
 
@@ -182,7 +179,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<(Elements, Vec<Stmt>)> {
         let comp = scope.comp;
         let widest = comp.array(id).dtype.bytes().max(4) as u64;
-        let passes = passes(comp, &scope.fusion, id, r, r.columns * widest <= KEPT_BYTES);
+        let passes = passes(comp, &scope.fusion, id, r, r.columns * widest <= self.target.caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
         let lanes = self.lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
         let cut = Cut::new(r.columns, lanes);

@@ -26,8 +26,6 @@ use std::collections::HashMap;
 const MOST_CUTS: usize = 6;
 /// Instructions between the two ends of a pair, one behind the other.
 const MOST_DEPTH: usize = 64;
-/// Arrays that are less stay near.
-const FAR_BYTES: u64 = 1 << 20;
 /// Arrays that are less are not worth code for two halves.
 const SMALL_BYTES: u64 = 64 << 10;
 /// One of so many rows may be made twice.
@@ -148,7 +146,7 @@ fn pair(
         && whole(between)
         && last != comp.root
         && users[between] == [anchor]
-        && array(between)?.bytes() >= if cuts == Cuts::Twice { SMALL_BYTES } else { FAR_BYTES }
+        && array(between)?.bytes() >= if cuts == Cuts::Twice { SMALL_BYTES } else { target.caches.l2 }
         && same(last, anchor)
         && same(between, first);
     if !fits {

@@ -279,6 +279,38 @@ ENTRY e {
         text::parse(&LOOP.replace("{...}", &window)).expect("sound HLO")
     }
 
+    /// A 1x1 convolution to so many channels and the depthwise window that reads them, on 16 by 16 pixels.
+    fn expanded(channels: u64) -> Module {
+        let text = "HloModule t
+ENTRY e {
+  p = f32[1,16,16,8] parameter(0)
+  w = f32[1,1,8,ALL] parameter(1)
+  v = f32[3,3,1,ALL] parameter(2)
+  x = f32[1,16,16,ALL] convolution(p, w), window={size=1x1}, dim_labels=b01f_01io->b01f
+  y = f32[1,16,16,ALL] convolution(x, v), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=ALL
+  ROOT t = (f32[1,16,16,ALL]) tuple(y)
+}
+";
+        text::parse(&text.replace("ALL", &channels.to_string())).expect("sound HLO")
+    }
+
+    /// Whether the operand of the window is made in its kernel, of a processor of that name.
+    fn is_chain(module: &Module, cpu: &str) -> bool {
+        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
+        let (methods, choices) = (Methods::of(module, &target), Choices::default());
+        let plan = Plan::of(module, &target, &methods, &choices).expect("a plan");
+        let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
+        stages.recipes.values().any(|recipe| matches!(recipe, Recipe::Chain(_)))
+    }
+
+    #[test]
+    fn a_larger_second_level_keeps_what_a_smaller_one_does_not() {
+        // 128 KiB between the two stay in a level of 1 MiB, and not in one of 512 KiB; 256 KiB stay in 2 MiB alone
+        let (small, large) = (expanded(128), expanded(256));
+        assert!(is_chain(&small, "znver3") && !is_chain(&small, "x86-64-v3"));
+        assert!(is_chain(&large, "x86-64-v4") && !is_chain(&large, "sapphirerapids"));
+    }
+
     #[test]
     fn a_choice_holds_in_the_body_of_a_loop() {
         let module = module();

@@ -1,5 +1,6 @@
 //! The register tile of contractions: which there are, how long each is predicted to take, and which is chosen. What it does is in
 //! `emit/tile.rs`.
+use crate::target::machine::L2_BYTES;
 use crate::target::{Choice, Level, Target, Trial};
 use crate::tensor::DType;
 
@@ -60,12 +61,6 @@ impl Cover {
 
 /// Bytes after which addresses meet the same set of a first-level cache again.
 const PAGE: u64 = 4096;
-
-/// Bytes of a first-level cache.
-pub const NEAREST: u64 = 32 << 10;
-
-/// Bytes that come from a second-level cache in a cycle.
-const A_CYCLE: f64 = 32.0;
 
 /// Cycles that it takes to begin to write at another place: half of them where rows of the result lie one behind the other. With
 /// sums of 32 terms tiles of 12x2 vectors take a third longer than those of 5x4, which write each row at once.
@@ -130,8 +125,8 @@ pub fn tiles_in_a_row(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, 
     tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
 }
 
-/// All tiles with their predicted times: two multiply-adds a cycle, two loads a cycle, latency 4; a tile costs some
-/// cycles to begin and end.
+/// All tiles with their predicted times, from what the ports take in and where panels come from; a tile costs some cycles to begin
+/// and end.
 pub fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
     let mut all = Vec::new();
     // panels of few columns hold no more than those
@@ -165,7 +160,7 @@ pub fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
                         break;
                     }
                     let tile = Tile { high, wide, vectors, lanes };
-                    all.push((cost(tile, cover, dtype.bytes() as u64, micro_ops(target, dtype)), tile));
+                    all.push((cost(tile, cover, dtype, target), tile));
                 }
             }
         }
@@ -184,33 +179,32 @@ fn is_pair(target: &Target, dtype: DType, cover: Cover) -> bool {
     is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
 }
 
-/// What a cycle takes in: of AArch64's processors the narrowest, Neoverse N1, three micro-operations, and loads are two.
-fn micro_ops(target: &Target, dtype: DType) -> Option<f64> {
-    let narrow = target.level() == Level::Neon && dtype.is_float();
-    narrow.then_some(3.0)
-}
 /// Whether of the vectors of so many columns the last one is narrower.
 pub fn is_mixed(columns: u64, lanes: u64) -> bool {
     columns > lanes && !columns.is_multiple_of(lanes) && columns % lanes <= lanes / 2
 }
 
-/// Predicted time of all tiles, in cycles, of elements of `size` bytes; `taken` is how many micro-operations a cycle takes in,
-/// where that is a limit.
-fn cost(tile: Tile, cover: Cover, size: u64, taken: Option<f64>) -> f64 {
+/// Predicted time of all tiles, in cycles.
+fn cost(tile: Tile, cover: Cover, dtype: DType, target: &Target) -> f64 {
+    let (size, ports) = (dtype.bytes() as u64, target.ports);
+    let micro_ops = ports.micro_ops.filter(|_| dtype.is_float());
     let panel = tile.vectors * tile.lanes;
     let is_whole = panel >= cover.columns;
-    let is_far = cover.sum * tile.vectors * tile.lanes * size > NEAREST / 2;
+    let is_far = cover.sum * tile.vectors * tile.lanes * size > target.caches.l1d / 2;
     let one = |rows: u64, vectors: u64| {
         if rows == 0 || vectors == 0 {
             return 0.0;
         }
-        let (fma, loads) = ((rows * vectors) as f64 / 2.0, (rows + vectors) as f64 / 2.0);
+        let (fma, loads) = ((rows * vectors) as f64 / ports.fmas, (rows + vectors) as f64 / ports.loads);
         // rows that push one another out of the nearest cache come from the next one again and again
         let far = if cover.in_one_set(rows) > WAYS { 1.25 } else { 1.0 };
-        let panel = if is_far { (vectors * tile.lanes * size) as f64 / A_CYCLE } else { 0.0 };
-        let front = taken.map_or(0.0, |n| (rows * vectors + 2 * (rows + vectors)) as f64 / n);
+        let panel = if is_far { (vectors * tile.lanes * size) as f64 / L2_BYTES } else { 0.0 };
+        let front = micro_ops.map_or(0.0, |n| (rows * vectors + 2 * (rows + vectors)) as f64 / n);
         let stored = A_RUN * rows as f64 * if is_whole { 0.5 } else { 1.0 };
-        fma.max(loads).max(panel).max(front).max(4.0) * far * cover.sum as f64 + 20.0 + (rows * vectors) as f64 + stored
+        fma.max(loads).max(panel).max(front).max(ports.fma_latency) * far * cover.sum as f64
+            + 20.0
+            + (rows * vectors) as f64
+            + stored
     };
     let left = (cover.columns % panel).div_ceil(tile.lanes);
     let column = |v: u64| {

@@ -32,8 +32,8 @@ mod strips;
 /// Parts of the rows of points that threads may share.
 const HALVES: u64 = 2;
 
-/// What weights that are transformed on the way may have with wide panels.
-const MOST_WEIGHTS: u64 = 256 << 10;
+/// Sixteenths of the second level that weights which are transformed on the way may have with wide panels.
+const WEIGHTS_SIXTEENTHS: u64 = 4;
 
 /// Some of the channels that a convolution reads.
 #[derive(Clone, Debug)]
@@ -165,7 +165,9 @@ impl<'a> Emitter<'a> {
         let (mut tile, mut form) = choose(cover);
         // what is done at once, each with weights of its own
         let groups = w.outputs.div_ceil(of_tile(&tile)).min(FEW_GROUPS);
-        if groups * HALVES * READS * 4 * channels * of_tile(&tile) > MOST_WEIGHTS {
+        if groups * HALVES * READS * 4 * channels * of_tile(&tile)
+            > self.target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+        {
             (tile, form) = choose(Cover { columns: w.outputs.min(NARROW * tile.lanes), ..cover });
         }
         let panel = of_tile(&tile);

@@ -28,14 +28,21 @@ pub const NARROW: u64 = 2;
 
 /// Fewest terms of a sum: below, the transforms dominate and the error bound is near.
 const FEWEST_CHANNELS: u64 = 16;
-/// Bytes of transformed weights that stay near between two kernels.
-const NEAR_BYTES: u64 = 1 << 20;
-/// What is less stays near between three kernels too.
-pub const FAR_BYTES: u64 = 256 << 10;
-/// What weights may have, which every piece reads, so that they and a piece stay in a second-level cache of a megabyte.
-pub const NEAR_WEIGHTS: u64 = 640 << 10;
-/// Bytes of weights that a cycle reads where they are farther away.
-pub const FAR_CYCLE: f64 = 8.0;
+/// Sixteenths of the second level: what stays there between three kernels.
+const NEAR_SIXTEENTHS: u64 = 4;
+/// Sixteenths of the second level that weights may have, which every piece reads, so that they and a piece stay there.
+const WEIGHTS_SIXTEENTHS: u64 = 10;
+
+/// The most bytes between three kernels that stay in the second level.
+pub fn near_bytes(target: &Target) -> u64 {
+    target.caches.l2_sixteenths(NEAR_SIXTEENTHS)
+}
+
+/// The most bytes of weights that stay in the second level beside the piece that they are multiplied with.
+pub fn near_weights(target: &Target) -> u64 {
+    target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+}
+
 /// Least predicted time of the direct way over that of this one.
 const LEAST_GAIN: f64 = 1.15;
 
@@ -128,11 +135,12 @@ impl Winograd {
 
     /// The measured way, else what is expected to be faster, unless the other one is to be measured.
     pub fn method(&self, target: &Target) -> (String, Method) {
-        chosen(self.form(target), self.gain(target.lanes(4)), target)
+        chosen(self.form(target), self.gain(target), target)
     }
 
-    /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
-    fn gain(&self, lanes: u64) -> f64 {
+    /// Predicted time of the direct way over that of this one, in vector operations and accesses.
+    fn gain(&self, target: &Target) -> f64 {
+        let lanes = target.lanes(4);
         let (c, t) = (self.inputs as f64, self.count() as f64);
         let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
         let points = POINTS as f64;
@@ -140,7 +148,7 @@ impl Winograd {
         // few tiles make few rows, over which the weights are read again
         let rows = 1.15 + 1.6 / t;
         // weights are transformed at each call; they are written and read once more, from memory that is far if they are many
-        let weights = if self.weight_bytes() <= NEAR_BYTES { 4.0 } else { 8.0 };
+        let weights = if self.weight_bytes() <= target.caches.l2 { 4.0 } else { 8.0 };
         // numbers of operations a point of least squares over 42 convolutions, each done both ways: predicted gains are 0.75 to
         // 1.19 of those measured, and less where weights are so small that they are transformed at compile time
         direct / (points * (c * of_o * t * rows + 2.6 * t * (of_c + of_o) + weights * c * of_o))

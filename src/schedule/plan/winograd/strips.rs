@@ -1,18 +1,19 @@
 //! Winograd's method strip by strip: some rows of tiles are transformed, multiplied and transformed back before the next ones
 //! begin, so that what is between stays in the second-level cache. Bands of strips, each with memory of its own, are the chunks;
 //! that of a small strip is on the stack.
-use super::{FAR_BYTES, FAR_CYCLE, NARROW, NEAR_WEIGHTS, POINTS, Winograd};
+use super::{NARROW, POINTS, Winograd, near_bytes, near_weights};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::plan::points::apart;
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::target::Target;
+use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
 /// What they may have where they come from the third level: of 2.2 MB (80 channels to 192) strips of 9 tiles take as long as
 /// of 27, and a twentieth less than three kernels.
 const MOST_WEIGHTS: u64 = 3 << 20;
-/// What all strips may have that are under way at once.
-const MOST_BYTES: u64 = 1280 << 10;
+/// Sixteenths of a second level that all strips may have that are under way at once.
+const MOST_SIXTEENTHS: u64 = 20;
 /// How many times as much as weights strips must save where those are not near, or transformed at each call: with 1.7 (96
 /// channels to 96 at 35x35, known) and with 2.2 (128 to 32 at 28x28, not known) they take a tenth more time.
 const FEW_WEIGHTS: u64 = 4;
@@ -69,8 +70,9 @@ pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) 
     let weights = w.weight_bytes();
     let three_kernels = if is_known { 0 } else { weights / 3 };
     let whole = three_kernels + 4 * POINTS * w.count() * (w.inputs + w.outputs);
-    let (is_near, most) = (is_known && weights <= NEAR_WEIGHTS, if is_known { MOST_WEIGHTS } else { NEAR_WEIGHTS });
-    let least = if is_near { FAR_BYTES } else { FEW_WEIGHTS * weights };
+    let near_weights = near_weights(target);
+    let (is_near, most) = (is_known && weights <= near_weights, if is_known { MOST_WEIGHTS } else { near_weights });
+    let least = if is_near { near_bytes(target) } else { FEW_WEIGHTS * weights };
     let room = room.filter(|&room| whole > room);
     if room.is_none() && (whole <= least || weights > most) {
         return None;
@@ -85,7 +87,7 @@ pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) 
         let cover = Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs };
         let form = tile::form(target, DType::F32, cover, tiles, POINTS);
         let tile = tile::best(target, DType::F32, cover, &form);
-        let read = if weights > NEAR_WEIGHTS { weights as f64 / FAR_CYCLE } else { 0.0 };
+        let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
         let products = read.max(POINTS as f64 * panels * tile::predicted(target, DType::F32, cover));
         let cycles = products + transforms(w, target.lanes(4), tiles);
@@ -99,7 +101,7 @@ pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) 
             let all = if is_known { bytes } else { bytes + weights };
             let time = cycles * (bands.div_ceil(2) * own) as f64;
             let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
-            if bands >= few_bands && bytes <= MOST_BYTES && all < whole {
+            if bands >= few_bands && bytes <= target.caches.l2_sixteenths(MOST_SIXTEENTHS) && all < whole {
                 let strips = Strips { tiles, on_stack, own, bands, tile, form: form.clone() };
                 found.push((all.saturating_sub(most), time, strips));
             }

@@ -5,8 +5,8 @@ use super::{Piece, TRANSFORM, Winograd1d, rows};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::plan::tile::{self, Cover};
-use crate::schedule::plan::winograd::FAR_CYCLE;
 use crate::target::Target;
+use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
 
 /// Most lines of a block, and most tiles of each.
@@ -29,7 +29,7 @@ pub struct Blocks {
 /// The blocks that take least time, where what is between the transforms and the products would go to a cache farther away, or
 /// there is less room.
 pub fn choose(d: &ConvDims, w: &Winograd1d, room: Option<u64>, target: &Target) -> Option<Blocks> {
-    let few = w.fewest_pieces(room).filter(|_| w.size.len() == 2 && w.phases == 1)?;
+    let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.phases == 1)?;
     let all = (1..=MOST).flat_map(|lines| (1..=MOST).map(move |tiles| [lines, tiles]));
     let costs = all.filter_map(|made| one(d, w, made, few, target));
     costs.min_by(|x, y| x.0.total_cmp(&y.0)).map(|best| best.1)
@@ -56,7 +56,7 @@ fn one(d: &ConvDims, w: &Winograd1d, made: [u64; 2], few: u64, target: &Target) 
     let cover = Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.terms(), stride: 4 * w.inputs };
     let (points, lanes) = (w.points.count() as f64, target.lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
-    let far = if w.has_near_weights() { 0.0 } else { w.weight_bytes() as f64 / FAR_CYCLE };
+    let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
     let products = far.max(points * tile::predicted(target, DType::F32, cover));
     let cycles = products + points * TRANSFORM / 2.0 * vectors as f64;
     let fits = piece.bytes(w) <= MOST_STACK;

@@ -11,9 +11,10 @@ pub use pieces::{Piece, Rows, rows};
 pub use strips::Strips;
 
 use super::points::{Points, RESULTS};
-use super::winograd::{self, FAR_BYTES, NEAR_WEIGHTS};
+use super::winograd;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::target::machine::L3_VECTOR;
 use crate::target::{Method, Target};
 use crate::tensor::Tensor;
 
@@ -21,10 +22,8 @@ use crate::tensor::Tensor;
 const GROUP: u64 = RESULTS;
 /// Vectors of a panel of weights.
 const PANEL: u64 = 4;
-/// Bytes of a panel of weights that stay in a second-level cache of a megabyte.
-const NEAR_PANEL: u64 = 512 << 10;
-/// Operations in the time that a vector from a cache farther away takes.
-const FAR: f64 = 6.0;
+/// Sixteenths of the second level that a panel of weights may have to stay there.
+const PANEL_SIXTEENTHS: u64 = 8;
 
 /// Fewest pieces, so that threads share them.
 const FEW_PIECES: u64 = 8;
@@ -144,8 +143,8 @@ impl Winograd1d {
         4 * self.points.count() * self.terms() * self.outputs
     }
     /// Whether those stay near where each piece reads them.
-    pub fn has_near_weights(&self) -> bool {
-        self.weight_bytes() <= NEAR_WEIGHTS
+    pub fn has_near_weights(&self, target: &Target) -> bool {
+        self.weight_bytes() <= winograd::near_weights(target)
     }
     /// Bytes of all transformed inputs and all sums, which are between three kernels.
     fn whole_bytes(&self) -> u64 {
@@ -157,9 +156,9 @@ impl Winograd1d {
     }
     /// The fewest pieces that are done one after the other, where what is between three kernels would go to a cache farther away,
     /// or there is less room.
-    pub fn fewest_pieces(&self, room: Option<u64>) -> Option<u64> {
+    pub fn fewest_pieces(&self, room: Option<u64>, target: &Target) -> Option<u64> {
         let (is_bounded, whole) = (self.is_bounded(room), self.whole_bytes());
-        let is_far = whole > FAR_BYTES && self.has_near_weights();
+        let is_far = whole > winograd::near_bytes(target) && self.has_near_weights(target);
         let few = if is_bounded { FEWEST_PIECES } else { FEW_PIECES };
         ((is_bounded || is_far) && self.weight_bytes() < whole).then_some(few)
     }
@@ -178,16 +177,17 @@ impl Winograd1d {
     }
     /// The measured way, else what is expected to be faster, unless the other one is to be measured.
     pub fn method(&self, target: &Target) -> (String, Method) {
-        winograd::chosen(self.form(target), self.gain(target.lanes(4)), target)
+        winograd::chosen(self.form(target), self.gain(target), target)
     }
-    /// Predicted time of the direct way over that of this one, in vector operations and accesses on vectors of `lanes`.
-    fn gain(&self, lanes: u64) -> f64 {
+    /// Predicted time of the direct way over that of this one, in vector operations and accesses.
+    fn gain(&self, target: &Target) -> f64 {
+        let lanes = target.lanes(4);
         let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
         let (points, rows) = (self.points.count() as f64, self.rows() as f64);
         let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
         // each point reads the taps of its panel again, which then had better be near
         let of_panel = 4 * self.across * self.along * self.inputs * self.outputs.min(PANEL * lanes);
-        let read = if of_panel > NEAR_PANEL { FAR } else { 1.0 };
+        let read = if of_panel > target.caches.l2_sixteenths(PANEL_SIXTEENTHS) { L3_VECTOR } else { 1.0 };
         let weights = 0.6 * (self.taps as f64 * (1.0 + read) + 2.0);
         let products = points * self.terms() as f64 * of_o * (rows * 1.12 + weights);
         let lines = self.lines_read() * self.reads();
@@ -204,7 +204,7 @@ pub fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winog
         return None;
     }
     let all = (0..d.window.len()).filter_map(|axis| along(comp, id, d, axis));
-    all.max_by(|x, y| x.gain(target.lanes(4)).total_cmp(&y.gain(target.lanes(4))))
+    all.max_by(|x, y| x.gain(target).total_cmp(&y.gain(target)))
 }
 
 /// The plain convolution `id` along one axis of its window, where that has taps one behind the other.

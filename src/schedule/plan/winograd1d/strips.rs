@@ -31,7 +31,7 @@ impl Strips {
 
 /// The strips, where what is between the transforms and the products would go to a cache farther away, or there is less room.
 pub fn choose(w: &Winograd1d, room: Option<u64>, target: &Target) -> Option<Strips> {
-    let few = w.fewest_pieces(room).filter(|_| w.terms() == w.groups * w.inputs)?;
+    let few = w.fewest_pieces(room, target).filter(|_| w.terms() == w.groups * w.inputs)?;
     let cut = |most: u64| {
         let of_line = w.tiles.div_ceil(most);
         let tiles = w.tiles.div_ceil(of_line);

@@ -12,16 +12,11 @@ use crate::schedule::plan::fuse::{Fate, Fusion, Move, Role, Rows, demand};
 use crate::schedule::plan::tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
+use crate::target::machine::{L2_SCORE, L3_SCORE};
 use crate::util::id_vec::IdVec;
 
-/// Bytes of a block that stay in a first-level cache, nearly.
-const NEAR_BLOCK: u64 = 32 << 10;
-/// Bytes of scores that stay in a second-level cache of a megabyte until they are read.
-const NEAR_BYTES: u64 = 512 << 10;
-/// Cycles that an element of scores takes to a cache farther away and back, twice: a million of them took 0.3 ms.
-const FAR: f64 = 1.0;
-/// The same for those that stay near: one thread is as fast with as without them, two are 1 or 2 % faster.
-const NEAR: f64 = 0.1;
+/// Sixteenths of the second level that scores may have to stay there until they are read.
+const NEAR_SIXTEENTHS: u64 = 8;
 /// Blocks that threads should find, as long as tiles have rows enough.
 const FEW_BLOCKS: u64 = 16;
 
@@ -89,16 +84,21 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Block> {
     let cover = |s: &Sizes, stride: u64| Cover { height: 1, width: s.rows, columns: s.columns, sum: s.sum, stride };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
     let candidates = products.map(|(i, cover)| tiles_in_a_row(target, comp.array(i).dtype.accumulator(), cover));
-    let is_far = made.batch * made.rows * rows.columns * bytes > NEAR_BYTES;
-    let saved = (made.rows * rows.columns) as f64 * if is_far { FAR } else { NEAR };
+    let is_far = made.batch * made.rows * rows.columns * bytes > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
-    let (height, tiles) = height(&candidates, made.rows.min(evenly), lines * LINE, saved)?;
+    let (height, tiles) = height(&candidates, [made.rows.min(evenly), target.caches.l1d], lines * LINE, saved)?;
     Some(Block { left, scores, rows, height, stride: lines * LINE / bytes, tiles })
 }
 
-/// The rows of a block, at most `most` of so many bytes each, and the tiles of both products that fill it with the least
+/// The rows of a block, at most `most` of so many bytes each, better those that so many bytes of the first level hold, and the tiles of both products that fill it with the least
 /// predicted time; `None` where that is longer by more than `saved` than with tiles of any height.
-fn height(candidates: &[Vec<(f64, Tile)>; 2], most: u64, bytes: u64, saved: f64) -> Option<(u64, [Tile; 2])> {
+fn height(
+    candidates: &[Vec<(f64, Tile)>; 2],
+    [most, near_bytes]: [u64; 2],
+    bytes: u64,
+    saved: f64,
+) -> Option<(u64, [Tile; 2])> {
     let best = |all: &[(f64, Tile)], height: u64| {
         let fits = all.iter().filter(|(_, t)| height.is_multiple_of(t.wide));
         fits.copied().min_by(|x, y| x.0.total_cmp(&y.0))
@@ -108,7 +108,7 @@ fn height(candidates: &[Vec<(f64, Tile)>; 2], most: u64, bytes: u64, saved: f64)
         Some((a.0 + b.0, height, [a.1, b.1]))
     };
     // of equal times the highest block that is near
-    let (near, all) = (most.min(NEAR_BLOCK / bytes), most.min(MOST_STACK / bytes));
+    let (near, all) = (most.min(near_bytes / bytes), most.min(MOST_STACK / bytes));
     let heights = (1..=near).rev().chain(near + 1..=all);
     let (time, height, tiles) = heights.filter_map(both).min_by(|x, y| x.0.total_cmp(&y.0))?;
     // nothing is a multiple of all

@@ -12,20 +12,15 @@ use crate::schedule::plan::convolution::Way;
 use crate::schedule::plan::fuse::{Fate, Fusion};
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
+use crate::target::machine::{F32_ENDS, F32_FMAS, L3_THERE_AND_BACK};
 use crate::tensor::DType;
 
-/// Bytes of an operand that a second-level cache of a megabyte keeps until they are read, with the weights and its margin.
-const NEAR_BYTES: u64 = 192 << 10;
+/// Sixteenths of the second level that an operand may have to stay there until it is read, beside the weights and its margin.
+const NEAR_SIXTEENTHS: u64 = 3;
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
 /// Fewest vectors of a panel that is narrower than it had to be: one alone is multiplied at the speed of its loads.
 const FEWEST_VECTORS: u64 = 2;
-/// Cycles that an element takes on its way to a cache farther away and back: 1.2 million of them took 0.11 ms.
-const FAR: f64 = 0.33;
-/// Multiply-adds of a cycle.
-const TERMS: f64 = 16.0;
-/// What beginning, ending and storing an element costs beside its terms.
-const ENDS: f64 = 4.0;
 
 /// A depthwise convolution that makes its operand itself.
 #[derive(Clone, Debug)]
@@ -66,7 +61,7 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Chain> {
     let fits = operand.dtype == DType::F32 && is_window(look, anchor, d) && is_product(look, first, p);
     let alike =
         p.output_spatial == d.input_spatial && p.output_batch == d.input_batch && p.output_feature == d.input_feature;
-    if !kernels || !alone || !fits || !alike || operand.elements() * 4 <= NEAR_BYTES {
+    if !kernels || !alone || !fits || !alike || operand.elements() * 4 <= target.caches.l2_sixteenths(NEAR_SIXTEENTHS) {
         return None;
     }
     let (rows, w) = (comp.array(anchor).dims[d.output_spatial[0]], &d.window[0]);
@@ -82,7 +77,8 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Chain> {
         let bands = even.or_else(|| (1..=rows).find(fits)).unwrap_or(rows);
         let again = (bands - 1) * (span(w) - w.stride) * (operand.elements() / operand.dims[d.input_spatial[0]]);
         let terms = terms(comp, first, p);
-        let pays = again as f64 * (terms as f64 + ENDS) / TERMS < operand.elements() as f64 * FAR;
+        let made_again = again as f64 * (terms as f64 + F32_ENDS) / F32_FMAS;
+        let pays = made_again < operand.elements() as f64 * L3_THERE_AND_BACK;
         pays.then_some(Chain { producer, tile: panels.tile, form: panels.form, bands })
     })
 }

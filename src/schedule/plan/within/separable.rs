@@ -11,14 +11,11 @@ use crate::schedule::plan::fuse::{Fate, Fusion};
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
+use crate::target::machine::{L2_BYTES_BY_ROW, L3_THERE_AND_BACK};
 use crate::tensor::DType;
 
-/// Bytes of an operand that stay in a second-level cache of a megabyte until they are read.
-const NEAR_BYTES: u64 = 512 << 10;
-/// Cycles that an element takes on its way to a cache farther away and back.
-const FAR: f64 = 0.33;
-/// Bytes of weights that come from the second-level cache in a cycle.
-const A_CYCLE: f64 = 26.0;
+/// Sixteenths of the second level that an operand may have to stay there until it is read.
+const NEAR_SIXTEENTHS: u64 = 8;
 
 /// A product that makes its left side, a depthwise window, itself.
 #[derive(Clone, Debug)]
@@ -49,7 +46,13 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Separable>
     let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
     let alike =
         d.output_spatial == p.input_spatial && d.output_batch == p.input_batch && d.output_feature == p.input_feature;
-    if !kernels || !alone || !fits || !one_by_one || !alike || operand.elements() * 4 <= NEAR_BYTES {
+    if !kernels
+        || !alone
+        || !fits
+        || !one_by_one
+        || !alike
+        || operand.elements() * 4 <= target.caches.l2_sixteenths(NEAR_SIXTEENTHS)
+    {
         return None;
     }
     let (sum, width) = (operand.dims[d.output_feature], operand.dims[d.output_spatial[1]]);
@@ -72,7 +75,12 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Separable>
     let form = tile::form(target, DType::F32, cover, pixels, 1);
     let tile = tile::best(target, DType::F32, cover, &form);
     let rows = (pixels / width) as f64;
-    let by_row = rows * (tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / A_CYCLE);
+    let by_row = rows * (tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
     let apart = tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
-    (by_row < apart + operand.elements() as f64 * FAR).then_some(Separable { producer, tile, form, stride })
+    (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then_some(Separable {
+        producer,
+        tile,
+        form,
+        stride,
+    })
 }
