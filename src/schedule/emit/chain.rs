@@ -1,6 +1,6 @@
 //! The kernel of a chain (`plan/within/chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
 use super::contraction::{Coordinates, Held, Strip, guarded, shares};
-use super::depthwise::{Place, Ring};
+use super::depthwise::Place;
 use super::element::Elements;
 use super::planes::Sum;
 use super::strip::{Band, Chunks, Made, Rows};
@@ -9,7 +9,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, Index, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::within::{Chain, span};
 use crate::tensor::DType;
@@ -79,7 +79,7 @@ impl<'a> Emitter<'a> {
         let first = scope.fusion.anchor[producer].unwrap_or(producer);
         let (_, p) = self.convolution(scope, first)?;
         let result = comp.array(first).clone();
-        let (left, at) = self.padded(scope, (producer, first), comp[first].operands[0], steps)?;
+        let input = self.padded(scope, (producer, first), comp[first].operands[0], steps)?;
         let right = self.right(scope, comp[first].operands[1])?;
         let phases: Vec<Phase> =
             p.output_spatial.iter().zip(&p.window).map(|(&axis, w)| Phase::only(result.dims[axis], w.size)).collect();
@@ -89,17 +89,10 @@ impl<'a> Emitter<'a> {
         let sink =
             Value { leaves: vec![rows.buf], layout: Some(rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0)) };
         let mut made = None;
-        self.as_contraction(
-            scope,
-            first,
-            (left, &at),
-            &right,
-            (&phases, 0),
-            &mut |s, scope, c, place: Coordinates<'_>| {
-                made = Some(s.nest(scope, e, (producer, first), c, Some(&strip), place, &sink, steps)?);
-                Ok(())
-            },
-        )?;
+        self.as_contraction(scope, first, &input, &right, (&phases, 0), &mut |s, scope, c, place: Coordinates<'_>| {
+            made = Some(s.nest(scope, e, (producer, first), c, Some(&strip), place, &sink, steps)?);
+            Ok(())
+        })?;
         let nest = made.ok_or_else(|| Error::internal("schedule", "a chain has no rows"))?;
         let [batch, row] = nest.grid.outer[..] else {
             return Err(Error::internal("schedule", "a chain's rows are not apart"));
@@ -120,10 +113,10 @@ impl<'a> Emitter<'a> {
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let result = scope.comp.array(anchor).clone();
-        let mut input = rows.layout(d, panel, d.window[1].pad_low);
-        input.strides[d.input_spatial[0]] = rows.stride as i64;
-        let ring = Ring { rows: rows.held };
-        let c = self.depthwise_at(scope, anchor, (rows.buf, &input), Some(ring))?;
+        let mut layout = rows.layout(d, panel, d.window[1].pad_low);
+        layout.strides[d.input_spatial[0]] = rows.stride as i64;
+        let input = View { buf: rows.buf, layout, ring: Some(rows.held) };
+        let c = self.depthwise_at(scope, anchor, &input)?;
         e.k.add_flops(c.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
         let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
         let tiles = e.k.var(width.div_ceil(tile));

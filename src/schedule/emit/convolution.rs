@@ -7,9 +7,9 @@ use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{InstId, Op};
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Expr, Index, Kernel, Step, Stmt, VarId};
+use crate::kernel::{Expr, Index, Kernel, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Scope, Value, View, refuse};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::convolution::{Convolution, Way};
@@ -22,9 +22,6 @@ use crate::tensor::DType;
 /// What becomes of a convolution that is a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Scope<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
-/// The operand of a convolution: where it is, and how it lies there, from the first window on.
-type Operand = (BufId, Layout);
-
 /// Each phase along one axis with each along the others.
 fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
@@ -32,12 +29,12 @@ fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     })
 }
 
-/// `layout` from the first window on, along axes without holes.
-fn from_first_window(mut layout: Layout, d: &ConvDims) -> Layout {
+/// `view` from the first window on, along axes without holes.
+fn from_first_window(mut view: View, d: &ConvDims) -> View {
     for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
-        layout.origin -= w.pad_low * layout.strides[axis];
+        view.layout.origin -= w.pad_low * view.layout.strides[axis];
     }
-    layout
+    view
 }
 
 impl<'a> Emitter<'a> {
@@ -61,7 +58,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let (_, d) = self.convolution(scope, anchor)?;
         let operands = &scope.comp[anchor].operands;
-        let (left, at) = match direct.at_edges {
+        let input = match direct.at_edges {
             true => self.unpadded(scope, operands[0], d)?,
             false => self.padded(scope, (id, anchor), operands[0], steps)?,
         };
@@ -72,9 +69,9 @@ impl<'a> Emitter<'a> {
             .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
             .collect();
         let each = |s: &mut Self, scope: &mut Scope<'a>, then: Then<'_, 'a>| -> Result<()> {
-            parts.iter().try_for_each(|(phases, group)| {
-                s.as_contraction(scope, anchor, (left, &at), &right, (phases, *group), then)
-            })
+            parts
+                .iter()
+                .try_for_each(|(phases, group)| s.as_contraction(scope, anchor, &input, &right, (phases, *group), then))
         };
         // one alone is asked when it is made
         let mut is_narrow = parts.len() > 1;
@@ -100,7 +97,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         scope: &mut Scope<'a>,
         anchor: InstId,
-        (left, input): (BufId, &Layout),
+        input: &View,
         right: &Right,
         (phases, group): (&[Phase], u64),
         then: Then<'_, 'a>,
@@ -110,10 +107,10 @@ impl<'a> Emitter<'a> {
         let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
         let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
         let features = kernel.dims[d.kernel_input_feature];
-        let (xs, ks) = (&input.strides, kernel.strides());
+        let (xs, ks) = (&input.layout.strides, kernel.strides());
         let mut rows = vec![Axis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }];
         let mut sum = Vec::new();
-        let mut a0 = input.origin + (group * features) as i64 * xs[d.input_feature];
+        let mut a0 = input.layout.origin + (group * features) as i64 * xs[d.input_feature];
         let mut b0 = (group * per_group) as i64 * ks[d.kernel_output_feature] as i64;
         for (i, (w, p)) in d.window.iter().zip(phases).enumerate() {
             let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]] as i64);
@@ -148,7 +145,7 @@ impl<'a> Emitter<'a> {
         };
         let c = Contraction {
             dtype: result.dtype,
-            left,
+            left: input.buf,
             right: right.clone(),
             a0,
             b0,
@@ -165,10 +162,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// The operand where it lies, and where the first window would begin there.
-    fn unpadded(&mut self, scope: &mut Scope<'a>, operand: InstId, d: &ConvDims) -> Result<Operand> {
+    fn unpadded(&mut self, scope: &mut Scope<'a>, operand: InstId, d: &ConvDims) -> Result<View> {
         let value = self.value(scope, operand)?;
-        let layout = from_first_window(value.layout(&scope.comp.array(operand).dims), d);
-        Ok((value.buffer()?, layout))
+        Ok(from_first_window(value.view(&scope.comp.array(operand).dims)?, d))
     }
 
     /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
@@ -179,16 +175,15 @@ impl<'a> Emitter<'a> {
         (id, anchor): (InstId, InstId),
         operand: InstId,
         steps: &mut Vec<Step>,
-    ) -> Result<Operand> {
+    ) -> Result<View> {
         let shape = scope.comp.array(operand).clone();
         let (convolution, d) = self.convolution(scope, anchor)?;
         let Some(margins) = &convolution.margins else {
             let value = self.dilated(scope, id, operand, d, steps)?;
-            return Ok((value.buffer()?, value.layout(&shape.dims)));
+            return value.view(&shape.dims);
         };
         let value = self.with_room(scope, id, operand, d, margins, steps)?;
-        let layout = from_first_window(value.layout(&shape.dims), d);
-        Ok((value.buffer()?, layout))
+        Ok(from_first_window(value.view(&shape.dims)?, d))
     }
 
     /// The operand with its margins, or the parts of a concatenation that has no memory.
@@ -207,8 +202,8 @@ impl<'a> Emitter<'a> {
         };
         let mut planes = Vec::new();
         for &part in parts {
-            let (buf, layout) = self.padded(scope, (id, anchor), part, steps)?;
-            planes.push(Plane { buf, layout, channels: comp.array(part).dims[d.input_feature] });
+            let view = self.padded(scope, (id, anchor), part, steps)?;
+            planes.push(Plane { view, channels: comp.array(part).dims[d.input_feature] });
         }
         Ok(planes)
     }
@@ -252,9 +247,8 @@ impl<'a> Emitter<'a> {
         let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
         let vars: Vec<VarId> = shape.dims.iter().map(|&n| k.var(n)).collect();
         let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
-        let x = k.expr(Expr::Load(value.buffer()?, from.at(&at)));
-        let index = copy.layout(&shape.dims).at(&at);
-        let store = Stmt::Store { buf: copy.buffer()?, index, value: x };
+        let x = value.view(&shape.dims)?.load(&mut k, &at);
+        let store = copy.view(&shape.dims)?.store(&at, x);
         pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         if shape.elements() > 0 {
             self.launch(k, steps);
@@ -274,7 +268,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Value> {
         let shape = scope.comp.array(operand).clone();
         let value = self.value(scope, operand)?;
-        let from = value.layout(&shape.dims);
+        let from = value.view(&shape.dims)?;
         let mut dims = shape.dims.clone();
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
             let spread = (dims[axis].max(1) - 1) * w.lhs_dilate + 1;
@@ -304,7 +298,7 @@ impl<'a> Emitter<'a> {
             }
             source[axis] = held.div(w.lhs_dilate as i64, &k.vars);
         }
-        let mut x = k.expr(Expr::Load(value.buffer()?, from.at(&source)));
+        let mut x = from.load(&mut k, &source);
         if let Some(inside) = inside {
             let zero = pieces::number(&mut k, shape.dtype, 0.0);
             x = k.op(ScalarOp::Select, &[inside, x, zero], shape.dtype);

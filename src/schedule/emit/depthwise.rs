@@ -16,8 +16,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::kernel::index::linear;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::layout::Layout;
+use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::plan::convolution::{MOST_TAPS, Way};
 use crate::schedule::plan::fuse::forward;
 use crate::tensor::DType;
@@ -137,14 +136,6 @@ impl Side {
     }
 }
 
-/// The rows of the first axis that are in memory: of each `rows` that follow one another the last one read takes the place of
-/// the first.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ring {
-    /// How many there are.
-    pub rows: u64,
-}
-
 /// The convolution in one place.
 pub(super) struct Depthwise<'d> {
     d: &'d ConvDims,
@@ -157,8 +148,8 @@ pub(super) struct Depthwise<'d> {
     /// All axes but the last.
     outer: Vec<Side>,
     wide: Side,
-    /// Where only some rows of the first axis are in memory.
-    ring: Option<Ring>,
+    /// Where only some rows of the first axis are in memory, how many.
+    ring: Option<u64>,
     /// Channels that one makes.
     made: i64,
     /// Vector registers.
@@ -292,7 +283,7 @@ struct Taps {
 
 impl Taps {
     /// Along `side`, for the pixel at `place`, of an operand that is in memory as a whole or in a ring.
-    fn new(k: &mut Kernel, side: &Side, place: Option<VarId>, ring: Option<Ring>) -> Taps {
+    fn new(k: &mut Kernel, side: &Side, place: Option<VarId>, ring: Option<u64>) -> Taps {
         let tap = k.var(side.size);
         let away = Index::var(tap).scale(side.dilation as i64);
         // where in the padded operand
@@ -303,9 +294,9 @@ impl Taps {
         });
         let inside = edges.map(|(place, (before, n))| k.expr(Expr::Within(place.offset(-before), 0, n)));
         let (read, held) = match (place.as_ref(), ring, edges) {
-            (Some(place), Some(ring), _) => {
-                let slot = k.var(ring.rows);
-                (Index::var(slot), Some((slot, place.rem(ring.rows as i64, &k.vars))))
+            (Some(place), Some(rows), _) => {
+                let slot = k.var(rows);
+                (Index::var(slot), Some((slot, place.rem(rows as i64, &k.vars))))
             }
             (Some(place), None, Some((_, (before, n)))) => {
                 let element = k.var(n as u64);
@@ -341,9 +332,8 @@ impl<'a> Emitter<'a> {
         let comp = scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(scope, anchor)?;
-        let (left, input) = self.padded(scope, (id, anchor), comp[anchor].operands[0], steps)?;
-        let input = &input;
-        let c = self.depthwise_at(scope, anchor, (left, input), None)?;
+        let input = self.padded(scope, (id, anchor), comp[anchor].operands[0], steps)?;
+        let c = self.depthwise_at(scope, anchor, &input)?;
         let (wide, tile) = (c.wide, c.tile());
         let all = result.dims[d.output_feature];
         let parts = self.width(c.dtype).cut(all);
@@ -358,7 +348,7 @@ impl<'a> Emitter<'a> {
         let blocks = parts.first().map_or(1, |p| p.blocks);
         let enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
         // a thread that made some of the channels had better read those
-        let apart = (2..=blocks / FEW_VECTORS).find(enough).filter(|_| self.is_by_channel(left, input, d));
+        let apart = (2..=blocks / FEW_VECTORS).find(enough).filter(|_| self.is_by_channel(&input, d));
         let groups = apart.unwrap_or((1..=blocks).find(enough).unwrap_or(blocks));
         let group = e.k.var(groups);
         loops.insert(if apart.is_some() { 0 } else { loops.len() }, group);
@@ -384,7 +374,7 @@ impl<'a> Emitter<'a> {
                 });
                 let from = channel.clone();
                 let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
-                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, input, &run, out)?;
+                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, &input, &run, out)?;
                 let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
@@ -400,19 +390,18 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Whether threads shared the channels of `left` when it was made, rather than its rows.
-    fn is_by_channel(&self, left: BufId, input: &Layout, d: &ConvDims) -> bool {
-        let last = d.input_spatial.last().map_or(0, |&axis| input.strides[axis]);
-        self.shared_at(left).is_some_and(|m| m > 0 && m < last)
+    /// Whether threads shared the channels of `input` when it was made, rather than its rows.
+    fn is_by_channel(&self, input: &View, d: &ConvDims) -> bool {
+        let last = d.input_spatial.last().map_or(0, |&axis| input.stride(axis));
+        self.shared_at(input.buf).is_some_and(|m| m > 0 && m < last)
     }
 
-    /// The convolution `anchor` of what lies in `left` as `input` says, or in the `ring` there.
+    /// The convolution `anchor` of `input`.
     pub(super) fn depthwise_at(
         &mut self,
         scope: &mut Scope<'a>,
         anchor: InstId,
-        (left, input): (BufId, &Layout),
-        ring: Option<Ring>,
+        input: &View,
     ) -> Result<Depthwise<'a>> {
         let comp = scope.comp;
         let (convolution, d) = self.convolution(scope, anchor)?;
@@ -427,17 +416,18 @@ impl<'a> Emitter<'a> {
             stride: d.window[i].stride,
             dilation: d.window[i].rhs_dilate,
             reversed: d.window[i].reversal,
-            x: input.strides[d.input_spatial[i]],
+            x: input.stride(d.input_spatial[i]),
             k: ks[d.kernel_spatial[i]] as i64,
             edges: inside.then(|| (d.window[i].pad_low, operand.dims[d.input_spatial[i]] as i64)),
         };
         let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
         let wide = sides.pop().unwrap_or(Side::NONE);
         let weights = self.value(scope, weights)?.only()?;
-        let types = (self.program.buffers[left].dtype, kernel.dtype);
+        let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
         let dtype = result.dtype.accumulator();
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
         let registers = self.target.vector_registers;
+        let (left, ring) = (input.buf, input.ring);
         Ok(Depthwise { d, left, weights, dtype, types, outer: sides, wide, ring, made, registers })
     }
 
@@ -450,21 +440,21 @@ impl<'a> Emitter<'a> {
         (id, anchor): (InstId, InstId),
         c: &Depthwise<'_>,
         place: &Place<'_>,
-        input: &Layout,
+        input: &View,
         run: &Run,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let comp = scope.comp;
         let (result, d) = (comp.array(anchor), c.d);
         let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
-        let mut x = Index::var(place.batch).scale(input.strides[d.input_batch]).offset(input.origin);
+        let mut x = Index::var(place.batch).scale(input.stride(d.input_batch)).offset(input.layout.origin);
         let from = place.from.div(c.made, &e.k.vars);
-        x = x.add(&from.scale(input.strides[d.input_feature]));
+        x = x.add(&from.scale(input.stride(d.input_feature)));
         x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
         let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
         let mut body = c.sums(e, run, (x, k, place.outer), (acc, place.lanes));
-        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        let to = out.view(&comp.array(id).dims)?;
         let mut sum = place.sum.as_ref().map(|sum| Total::of(sum, &mut e.k, place.lanes));
         for pixel in 0..run.pixels {
             let outer = place.outer.iter().map(|&v| Index::var(v));
@@ -484,7 +474,7 @@ impl<'a> Emitter<'a> {
             if let Some(sum) = &mut sum {
                 (value, body) = sum.add(&mut e.k, value, body);
             }
-            body.push(Stmt::Store { buf, index: to.at(&at), value });
+            body.push(to.store(&at, value));
         }
         body.extend(sum.map(|sum| sum.store(&mut e.k)));
         Ok(body)

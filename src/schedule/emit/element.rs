@@ -66,11 +66,10 @@ impl<'a> Emitter<'a> {
     /// Element `at` of what is in memory.
     fn load(&mut self, scope: &mut Scope<'a>, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         let value = self.value(scope, id)?;
-        let (Some(&buf), Some(shape)) = (value.leaves.first(), scope.comp[id].shape.as_array()) else {
+        let (false, Some(shape)) = (value.leaves.is_empty(), scope.comp[id].shape.as_array()) else {
             return Err(refuse(scope.comp, id, " inside a kernel"));
         };
-        let index = value.layout(&shape.dims).at(at);
-        Ok(e.k.expr(Expr::Load(buf, index)))
+        Ok(value.view(&shape.dims)?.load(&mut e.k, at))
     }
 
     fn inlined(&mut self, scope: &mut Scope<'a>, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {

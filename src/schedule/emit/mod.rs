@@ -45,6 +45,7 @@ mod top_k;
 mod transform;
 mod turned;
 mod value;
+mod view;
 mod weights;
 mod window;
 mod winograd;
@@ -66,6 +67,7 @@ use pieces::{constant, convert, each, number};
 use planes::Parts;
 use std::collections::{HashMap, HashSet};
 use value::Value;
+use view::View;
 use weights::Weights;
 
 /// The program of `module` by its plan: the kernels of `empty`, which has names, arguments and results. Results hold other values

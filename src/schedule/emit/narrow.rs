@@ -109,7 +109,7 @@ impl<'a> Emitter<'a> {
         }
         let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let step = rows.last().map_or(0, |x| x.a);
-        let (buf, layout) = (out.buffer()?, out.layout(&scope.comp.array(anchor).dims));
+        let to = out.view(&scope.comp.array(anchor).dims)?;
         let mut body = Vec::new();
         for share in shares(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
@@ -127,7 +127,7 @@ impl<'a> Emitter<'a> {
                     let row = linear(&at, &extents);
                     let column = Index::constant((c.first_column + column) as i64);
                     let at = place(&e.k, &Index::default(), &row, &column);
-                    inside.push(Stmt::Store { buf, index: layout.at(&at), value: total });
+                    inside.push(to.store(&at, total));
                 }
             }
             body.extend(guarded(&mut e.k, &[&share], inside));

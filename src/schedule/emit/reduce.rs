@@ -223,8 +223,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Stmt> {
         let at = forward(&scope.fusion.path[anchor], at, &e.k.vars);
         let value = self.element(scope, e, id, &at)?;
-        let index = out.layout(&scope.comp.array(id).dims).at(&at);
-        Ok(Stmt::Store { buf: out.buffer()?, index, value })
+        Ok(out.view(&scope.comp.array(id).dims)?.store(&at, value))
     }
 
     /// One element after another, by the computation itself; windows skip what lies outside.

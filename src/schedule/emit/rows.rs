@@ -198,7 +198,7 @@ impl<'a> Emitter<'a> {
             let value = self.row_value(scope, &mut k, id)?;
             let dims = &comp.array(id).dims;
             let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], dims, &k.e.k.vars);
-            body.push(Stmt::Store { buf: k.out.buffer()?, index: k.out.layout(dims).at(&at), value });
+            body.push(k.out.view(dims)?.store(&at, value));
         }
         let full = passes.members.iter().filter(|&&m| scope.fusion.role[m] == Role::Full).count() as u64;
         k.e.k.flops += r.rows * r.columns * full.max(1);
@@ -362,7 +362,7 @@ impl<'a> Emitter<'a> {
             let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
             body.push(match k.held {
                 Some(held) => Stmt::Store { buf: held.to, index: held.at.add(column), value },
-                None => Stmt::Store { buf: k.out.buffer()?, index: k.out.layout(dims).at(&at), value },
+                None => k.out.view(dims)?.store(&at, value),
             });
         }
         for m in made {

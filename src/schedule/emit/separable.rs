@@ -6,8 +6,8 @@ use super::{each, label};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Index, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::kernel::{Index, LoopKind, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::within::Separable;
@@ -34,7 +34,7 @@ impl<'a> Emitter<'a> {
         let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = Elements::new(id, label(comp, id));
-        let (left, at) = self.padded(scope, (producer, window), comp[window].operands[0], steps)?;
+        let input = self.padded(scope, (producer, window), comp[window].operands[0], steps)?;
         let right = self.right(scope, comp[anchor].operands[1])?;
         let phases: Vec<Phase> = p.output_spatial.iter().map(|&axis| Phase::only(operand.dims[axis], 1)).collect();
         let strip = Strip { held: Held::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
@@ -42,7 +42,7 @@ impl<'a> Emitter<'a> {
         self.as_contraction(
             scope,
             anchor,
-            (row, &layout),
+            &View::new(row, layout.clone()),
             &right,
             (&phases, 0),
             &mut |s, scope, c, place: Coordinates<'_>| {
@@ -56,7 +56,7 @@ impl<'a> Emitter<'a> {
         };
         e.forget();
         let sink = Value { leaves: vec![row], layout: Some(layout) };
-        let mut body = self.window_row(scope, &mut e, (producer, window), (left, &at), (batch, line), &sink)?;
+        let mut body = self.window_row(scope, &mut e, (producer, window), &input, (batch, line), &sink)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
@@ -73,13 +73,13 @@ impl<'a> Emitter<'a> {
         scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
-        (left, input): (BufId, &Layout),
+        input: &View,
         (batch, line): (VarId, VarId),
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let result = scope.comp.array(anchor).clone();
         let (_, d) = self.convolution(scope, anchor)?;
-        let c = self.depthwise_at(scope, anchor, (left, input), None)?;
+        let c = self.depthwise_at(scope, anchor, input)?;
         e.k.add_flops(c.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
         let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
         let tiles = e.k.var(width.div_ceil(tile));

@@ -1,4 +1,5 @@
 //! Values of HLO in memory.
+use super::view::View;
 use crate::diag::{Error, Result};
 use crate::kernel::BufId;
 use crate::schedule::layout::Layout;
@@ -23,6 +24,10 @@ impl Value {
     /// The buffer of an array.
     pub fn buffer(&self) -> Result<BufId> {
         self.leaves.first().copied().ok_or_else(|| Error::internal("schedule", "an array has no buffer"))
+    }
+    /// How an array of `dims` lies.
+    pub fn view(&self, dims: &[u64]) -> Result<View> {
+        Ok(View::new(self.buffer()?, self.layout(dims)))
     }
     /// Where an array of `dims` has its elements.
     pub fn layout(&self, dims: &[u64]) -> Layout {

@@ -13,8 +13,7 @@ use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::layout::Layout;
+use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::choices::Key;
@@ -38,10 +37,8 @@ const WEIGHTS_SIXTEENTHS: u64 = 4;
 /// Some of the channels that a convolution reads.
 #[derive(Clone, Debug)]
 pub(super) struct Plane {
-    /// Where they are.
-    pub buf: BufId,
-    /// How they lie there; the origin is where the first tile begins, which may be before the first element.
-    pub layout: Layout,
+    /// How they lie; the origin is where the first tile begins, which may be before the first element.
+    pub view: View,
     /// How many there are.
     pub channels: u64,
 }
@@ -341,7 +338,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let comp = scope.comp;
         let lanes = self.lanes(DType::F32);
-        let (buf, to) = (out.buffer()?, out.layout(&comp.array(id).dims));
+        let to = out.view(&comp.array(id).dims)?;
         let rank = comp.array(anchor).rank();
         let mut body = Vec::new();
         for high in shares(&mut e.k, loops[1], w.size[0], RESULTS) {
@@ -375,7 +372,7 @@ impl<'a> Emitter<'a> {
                         e.fixed.insert(anchor, value);
                         let at = forward(&scope.fusion.path[anchor], &at, &e.k.vars);
                         let value = self.element(scope, e, id, &at)?;
-                        inside.push(Stmt::Store { buf, index: to.at(&at), value });
+                        inside.push(to.store(&at, value));
                     }
                 }
                 let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
@@ -422,11 +419,11 @@ fn inputs_of_tile(
         let first = Index::var(loops[i + 1]).scale(RESULTS as i64).offset(-d.window[i].pad_low);
         Positions::new(k, &first, (READS, 1), reach[i])
     });
-    for Plane { buf, layout, channels } in input {
+    for Plane { view, channels } in input {
         let (block, lane) = (k.var(channels / lanes), k.var(lanes));
         let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-        let mut from = channel.offset(layout.origin).add(&Index::var(loops[0]).scale(layout.strides[d.input_batch]));
-        let strides = [layout.strides[d.input_spatial[0]], layout.strides[d.input_spatial[1]]];
+        let mut from = channel.offset(view.layout.origin).add(&Index::var(loops[0]).scale(view.stride(d.input_batch)));
+        let strides = [view.stride(d.input_spatial[0]), view.stride(d.input_spatial[1])];
         for (stride, w) in strides.iter().zip(&d.window) {
             from = from.offset(w.pad_low * stride);
         }
@@ -435,7 +432,7 @@ fn inputs_of_tile(
         for j in 0..READS as usize {
             let column = (0..READS as usize).map(|i| {
                 let index = from.add(&rows.at(i, strides[0])).add(&columns.at(j, strides[1]));
-                let value = t.expr(Expr::Load(*buf, index));
+                let value = t.expr(Expr::Load(view.buf, index));
                 rows.or_zero(t.k, i, &[(&columns, j)], value)
             });
             let column: Vec<ExprId> = column.collect();

@@ -14,8 +14,7 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::layout::Layout;
+use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::plan::axis::{Axis, merged};
 use crate::schedule::plan::choices::Key;
@@ -47,7 +46,7 @@ struct Conv<'c> {
     /// The window that is done with it.
     pooled: Option<&'c Pooled>,
     /// What it reads, and how that lies.
-    input: (BufId, &'c Layout),
+    input: &'c View,
     out: &'c Value,
 }
 
@@ -156,8 +155,7 @@ impl<'a> Emitter<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (_, d) = self.convolution(scope, ids.1)?;
-        let (left, at) = self.padded(scope, ids, scope.comp[ids.1].operands[0], steps)?;
-        let input = (left, &at);
+        let input = &self.padded(scope, ids, scope.comp[ids.1].operands[0], steps)?;
         let conv = Conv { ids, key: (scope.id, ids.1), d, w, is_known: *is_known, pooled, input, out };
         let first = self.program.buffers.len();
         match cut {
@@ -305,7 +303,7 @@ impl<'a> Emitter<'a> {
         (sums, from, apart): (BufId, Index, u64),
     ) -> Result<Vec<Stmt>> {
         let lanes = self.lanes(DType::F32);
-        let (buf, to) = (out.buffer()?, out.layout(&scope.comp.array(id).dims));
+        let to = out.view(&scope.comp.array(id).dims)?;
         let mut body = Vec::new();
         for share in shares(&mut e.k, line.tile, w.size[w.axis] / w.phases, RESULTS) {
             let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
@@ -333,7 +331,7 @@ impl<'a> Emitter<'a> {
                     Some(pooled) => self.of_window(scope, e, (id, pooled), &mut taken, &at)?,
                     None => Some((at.clone(), self.element(scope, e, id, &at)?)),
                 };
-                inside.extend(made.map(|(at, value)| Stmt::Store { buf, index: to.at(&at), value }));
+                inside.extend(made.map(|(at, value)| to.store(&at, value)));
             }
             let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
             body.extend(guarded(&mut e.k, &[&share], inside));
@@ -401,16 +399,16 @@ fn first_of_tile(w: &Winograd1d, tile: VarId, phase: VarId) -> Index {
 fn inputs_of_tile(
     k: &mut Kernel,
     lanes: u64,
-    &Conv { d, w, input: (left, input), .. }: &Conv<'_>,
+    &Conv { d, w, input, .. }: &Conv<'_>,
     (image, first_read): (VarId, &[Index]),
     (to, first, apart): (BufId, Index, u64),
 ) -> Vec<Stmt> {
     let (block, lane) = (k.var(w.inputs / lanes), k.var(lanes));
     let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-    let mut from = channel.offset(input.origin).add(&Index::var(image).scale(input.strides[d.input_batch]));
+    let mut from = channel.offset(input.layout.origin).add(&Index::var(image).scale(input.stride(d.input_batch)));
     let (mut along, mut others) = (None, Vec::new());
     for (i, of_window) in d.window.iter().enumerate() {
-        let (stride, steps) = (input.strides[d.input_spatial[i]], (w.points.count(), w.phases));
+        let (stride, steps) = (input.stride(d.input_spatial[i]), (w.points.count(), w.phases));
         let sizes = if i == w.axis { steps } else { (1, 1) };
         let positions = Positions::new(k, &first_read[i].offset(-of_window.pad_low), sizes, w.inside[i]);
         from = from.offset(of_window.pad_low * stride);
@@ -425,7 +423,7 @@ fn inputs_of_tile(
     let mut t = Transform::new(k, lanes);
     let lines: Vec<(&Positions, usize)> = others.iter().map(|line| (line, 0)).collect();
     let read = (0..w.points.count() as usize).map(|i| {
-        let value = t.expr(Expr::Load(left, from.add(&along.at(i, stride))));
+        let value = t.expr(Expr::Load(input.buf, from.add(&along.at(i, stride))));
         along.or_zero(t.k, i, &lines, value)
     });
     let read: Vec<ExprId> = read.collect();
