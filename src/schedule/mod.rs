@@ -50,14 +50,17 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     };
     let halved = halves::cut(module, Cuts::Once, target);
     let module = halved.as_ref().unwrap_or(module);
-    let once = least(module)?;
-    if once.workspace_bytes > workspace
+    let mut program = least(module)?;
+    if program.workspace_bytes > workspace
         && let Some(module) = halves::cut(module, Cuts::Twice, target)
     {
         let twice = least(&module)?;
-        return Ok(if search::spares_much(&once, &twice) { twice } else { once });
+        if search::spares_much(&program, &twice) {
+            program = twice;
+        }
     }
-    Ok(once)
+    crate::kernel::verify(&program)?;
+    Ok(program)
 }
 
 /// By how much the constants of a module may grow for speed: a twenty-fourth, and what they have beyond the bytes by which code
