@@ -1,0 +1,160 @@
+//! Tests that are files: a module of HLO, a line of `=`, and what must come of it. A file that is added is a test that is
+//! added; `TFAOT_BLESS=1` writes anew what stands below the line.
+//!
+//! | folder | what a stage makes of the module |
+//! |---|---|
+//! | `tests/passes/PASS/` | the module after that pass, run once |
+//! | `tests/plans/` | the kernels, for the processor of the first line: `// target TRIPLE CPU` |
+//! | `tests/llvm/` | LLVM's text of those kernels, likewise |
+//! | `tests/rules/` | what the verifier says: `taken`, or why it is refused; names begin with the number of the rule |
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use tfaot::codegen::{self, Text};
+use tfaot::hlo::{text, verify};
+use tfaot::kernel::Program;
+use tfaot::target::Target;
+use tfaot::{compile, kernel, optimize};
+
+/// Between a module and what comes of it.
+const LINE: &str = "\n====\n";
+/// What a file of a module that no rule refuses says.
+const TAKEN: &str = "taken\n";
+
+/// The `.hlo` files below a folder, sorted.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let (mut found, mut open) = (Vec::new(), vec![common::path(folder)]);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())).flatten() {
+            let path = entry.path();
+            match path.extension() {
+                _ if path.is_dir() => open.push(path),
+                Some(end) if end == "hlo" => found.push(path),
+                _ => panic!("{} is no test: its name does not end with .hlo", path.display()),
+            }
+        }
+    }
+    found.sort();
+    assert!(!found.is_empty(), "{folder} holds no test");
+    found
+}
+
+/// Holds every file of `folder` against what `make` gives for its path and its module, or writes that into it.
+fn check(folder: &str, make: impl Fn(&Path, &str) -> Result<String, String>) {
+    let bless = std::env::var("TFAOT_BLESS").is_ok_and(|v| v == "1");
+    let mut wrong = Vec::new();
+    for path in files(folder) {
+        let whole = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let (module, want) = whole.split_once(LINE).unwrap_or((whole.trim_end(), ""));
+        match make(&path, module) {
+            Err(why) => wrong.push(format!("{}: {why}", path.display())),
+            Ok(got) if bless && got != want => {
+                std::fs::write(&path, format!("{module}{LINE}{got}")).expect("a writable folder");
+            }
+            Ok(got) => wrong.extend(departure(&got, want).map(|why| format!("{}: {why}", path.display()))),
+        }
+    }
+    assert!(wrong.is_empty(), "TFAOT_BLESS=1 writes what is meant to change\n{}", wrong.join("\n"));
+}
+
+/// The first line that differs.
+fn departure(got: &str, want: &str) -> Option<String> {
+    let lines = got.lines().map(Some).chain([None]).zip(want.lines().map(Some).chain([None]));
+    let (n, (g, w)) = lines.enumerate().find(|(_, (g, w))| g != w)?;
+    let shown = |line: Option<&str>| line.map_or("nothing".to_string(), |l| format!("`{l}`"));
+    Some(format!("line {} below the ====: {} instead of {}", n + 1, shown(g), shown(w)))
+}
+
+fn folder_of(path: &Path) -> String {
+    path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[test]
+fn passes() {
+    check("tests/passes", |path, source| {
+        let mut module = text::parse(source).map_err(|e| e.to_string())?;
+        verify::verify(&module).map_err(|e| e.to_string())?;
+        optimize::run_with(&mut module, &[&folder_of(path)], |_, _, _, _| {}).map_err(|e| e.to_string())?;
+        verify::verify(&module).map_err(|e| format!("after the pass: {e}"))?;
+        Ok(text::print(&module))
+    });
+}
+
+#[test]
+fn every_pass_has_a_file_that_it_changes() {
+    let mut changed = BTreeMap::new();
+    for path in files("tests/passes") {
+        let whole = std::fs::read_to_string(&path).expect("it was listed");
+        let (before, after) = whole.split_once(LINE).unwrap_or_default();
+        let printed = text::parse(before).map(|m| text::print(&m)).unwrap_or_default();
+        *changed.entry(folder_of(&path)).or_insert(false) |= printed != after;
+    }
+    for pass in optimize::PIPELINE.iter().chain(optimize::EXPANSIONS) {
+        assert!(changed.get(pass.name).is_some_and(|c| *c), "no file in tests/passes/{} shows what it does", pass.name);
+    }
+}
+
+/// The kernels of a module for the processor that its first line names.
+fn program(source: &str) -> Result<(Program, Target), String> {
+    let first = source.lines().next().unwrap_or_default();
+    let words: Vec<&str> = first.split_whitespace().collect();
+    let ["//", "target", triple, cpu] = words[..] else {
+        return Err(format!("the first line is `// target TRIPLE CPU`, not `{first}`"));
+    };
+    let target = Target::resolve(Some(triple), Some(cpu), None).map_err(|e| e.to_string())?;
+    let module = text::parse(source).map_err(|e| e.to_string())?;
+    verify::verify(&module).map_err(|e| e.to_string())?;
+    let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
+    let (_, program) = compile::plan(lowered, "m", "m", &target).map_err(|e| e.to_string())?;
+    Ok((program, target))
+}
+
+#[test]
+fn plans() {
+    check("tests/plans", |_, source| Ok(kernel::print(&program(source)?.0)));
+}
+
+#[test]
+fn llvm() {
+    check("tests/llvm", |_, source| {
+        let (program, target) = program(source)?;
+        codegen::print(&program, &target, Text::LlvmIr).map_err(|e| e.to_string())
+    });
+}
+
+/// What the verifier says of a module. What text can't even name (a gap in parameters, a computation before itself) breaks
+/// rules 1 and 2, which the parser holds of texts and the verifier of messages and of what passes make.
+fn verdict(source: &str) -> String {
+    let error = text::parse(source).and_then(|module| verify::verify(&module)).err();
+    error.map_or(TAKEN.to_string(), |e| format!("{}\n", e.to_string().trim_end()))
+}
+
+#[test]
+fn rules() {
+    check("tests/rules", |path, source| {
+        let said = verdict(source);
+        let refused = path.file_stem().is_some_and(|n| n.to_string_lossy().contains("refuse"));
+        match refused == (said != TAKEN) {
+            true => Ok(said),
+            false => Err(format!("a name with `refuse` says that it is refused; the verifier says: {said}")),
+        }
+    });
+}
+
+#[test]
+fn every_rule_refuses_one_file_and_takes_one() {
+    let source = std::fs::read_to_string(common::path("src/hlo/verify/mod.rs")).expect("the verifier");
+    let numbers: Vec<u32> =
+        source.lines().filter_map(|l| l.strip_prefix("//! ")?.split_once(". ")?.0.parse().ok()).collect();
+    assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());
+    assert!(numbers.len() >= 12, "the list of rules at the top of the verifier was not found");
+    let names: Vec<String> =
+        files("tests/rules").iter().filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned())).collect();
+    for number in numbers {
+        let of = |refused: bool| {
+            names.iter().any(|n| n.starts_with(&format!("{number:02}_")) && n.contains("refuse") == refused)
+        };
+        assert!(of(true) && of(false), "rule {number} needs a file that it refuses and one that it takes");
+    }
+}
