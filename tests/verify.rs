@@ -73,3 +73,53 @@ fn the_op_that_departs_is_named_and_what_it_hands_on_is_told_apart() {
     let words = said(&tfaot(&words));
     assert!(words.contains("`Relu6`") && words.contains("Relu6:0 (Relu6)"), "{words}");
 }
+
+/// `tfaot verify` with this expectation: what it says as JSON, and in words.
+fn verified(expect: &Path) -> (Value, String) {
+    let expect = expect.display().to_string();
+    let words = ["verify", GRAPH, "-q", "--inputs", FEEDS, "--expect", &expect];
+    let output = tfaot(&[&words[..], &["--json"]].concat());
+    let told = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    let output = tfaot(&words);
+    assert_ne!(output.status.code(), Some(0), "{}", said(&output));
+    (told, said(&output))
+}
+
+/// The same array with every element moved.
+fn moved(tensor: &Tensor) -> Tensor {
+    let values: Vec<f32> = bytemuck::cast_slice::<u8, f32>(&tensor.bytes).iter().map(|v| v + 0.5).collect();
+    Tensor::of(&tensor.dims, &values)
+}
+
+#[test]
+fn a_wrong_expectation_is_blamed_on_no_op() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| folder.path().join(name);
+    let right = computed(&["Identity:0", ALTERED], &path(FEEDS), &[], &at("right.npz"));
+    write(&at("wrong.npz"), &BTreeMap::from([("Identity:0".to_string(), moved(&right["Identity:0"]))]));
+    let (told, words) = verified(&at("wrong.npz"));
+    assert_eq!((&told["first"], &told["expectation"]), (&Value::Null, &Value::from("Identity:0")));
+    assert!(!words.contains("(Identity)") && words.contains("both depart from the expectation"), "{words}");
+
+    // An intermediate array counts too, though the output is right.
+    let mut middle = right.clone();
+    middle.insert(ALTERED.to_string(), moved(&right[ALTERED]));
+    write(&at("middle.npz"), &middle);
+    let (told, words) = verified(&at("middle.npz"));
+    assert_eq!((&told["ok"], &told["expectation"]), (&Value::from(false), &Value::from(ALTERED)));
+    assert!(
+        words.contains("differs  Relu6:0 with expected") && words.contains("equal    Identity:0 with expected"),
+        "{words}"
+    );
+
+    // What is no tensor is refused by its name.
+    write(
+        &at("strange.npz"),
+        &BTreeMap::from([
+            ("Identity:0".to_string(), right["Identity:0"].clone()),
+            ("nowhere:0".to_string(), right[ALTERED].clone()),
+        ]),
+    );
+    let (_, words) = verified(&at("strange.npz"));
+    assert!(words.contains("`nowhere:0`, which is no tensor"), "{words}");
+}

@@ -4,12 +4,12 @@
 //! only pass on what it was given, so that each of the first ones is compiled alone and fed the reference's inputs: what it
 //! departs by then it adds itself. The reference is the interpreter, and where the expected results hold intermediate ones
 //! too, these.
-use super::{Bound, worst};
+use super::{Bound, Comparison, worst};
 use crate::cli::args::VerifyArgs;
 use crate::cli::npz::Arrays;
 use crate::cli::{graph, inputs, run};
 use crate::compile;
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
 use crate::import;
 use crate::infer::{self, Facts, Given};
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 1 << 31;
 /// So many departing ops are tried alone.
 const MOST_ALONE: usize = 16;
 
-/// One tensor by both engines.
+/// One tensor by the compiled code and by a reference: the expectation where it has the tensor, else the interpreter.
 pub struct Step {
     /// Its name as `node:index`.
     pub tensor: String,
@@ -32,14 +32,19 @@ pub struct Step {
     pub op: String,
     /// How often the bound it departs by, with all that the ops before it did.
     pub total: f64,
-    /// The same where the op alone gets the reference's inputs; `None`: not tried.
+    /// The same where the op alone gets the reference's inputs; `None`: not tried, or the reference does not have them.
     pub own: Option<f64>,
+    /// Whether the expectation departs from the interpreter too, and what it expects of the op's inputs is not known: then
+    /// nothing says that the op is at fault.
+    pub expectation: bool,
 }
 
 /// All tensors in topological order.
 pub struct Blame {
     /// One a tensor.
     pub steps: Vec<Step>,
+    /// The arrays of the expectation that are no outputs.
+    pub others: Vec<Comparison>,
 }
 
 impl Step {
@@ -66,13 +71,25 @@ impl std::fmt::Display for Step {
 
 impl Blame {
     /// The first tensor whose op departs by itself, else the first that departs.
-    pub fn first(&self) -> Option<&Step> {
+    fn found(&self) -> Option<&Step> {
         let own = self.steps.iter().find(|s| s.own.is_some_and(|own| own > 1.0));
         own.or_else(|| self.steps.iter().find(|s| s.total > 1.0))
     }
+    /// The tensor whose op is to blame; none where the expectation is what departs.
+    pub fn first(&self) -> Option<&Step> {
+        self.found().filter(|s| !s.expectation)
+    }
+    /// The first tensor of the expectation that departs from both engines, where those agree.
+    pub fn expectation(&self) -> Option<&Step> {
+        self.found().filter(|s| s.expectation)
+    }
     /// What was found, a sentence.
     pub fn in_words(&self) -> String {
-        match self.first() {
+        match self.found() {
+            Some(s) if s.expectation => format!(
+                "the code and the interpreter agree, and both depart from the expectation; `{}` is the first of its arrays that they depart from, and the expectation does not have the inputs of its op",
+                s.tensor
+            ),
             Some(s) => match s.own {
                 Some(own) if own > 1.0 => format!(
                     "`{}` ({}) is the first op that departs by itself, {own:.3} times the bound",
@@ -89,8 +106,20 @@ impl Blame {
     }
 }
 
-/// Compares every intermediate result. Errors: those of compiling and running; `Code::TooLarge` for too many bytes.
-pub fn find(args: &VerifyArgs, target: &Target, name: &str, values: &[Tensor], reference: &Arrays) -> Result<Blame> {
+/// What a tensor is by a reference.
+type Known<'a> = HashMap<Endpoint, &'a Tensor>;
+
+/// Compares every intermediate result. `others` are the keys of `reference` that are no outputs.
+///
+/// Errors: those of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is no
+/// tensor which the fetches need, or has another type.
+pub fn find(
+    args: &VerifyArgs,
+    target: &Target,
+    name: &str,
+    values: &[Tensor],
+    (reference, others): (&Arrays, &[String]),
+) -> Result<Blame> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let whole = prepare(program, &graph::request(&args.graph)?)?;
     let facts = infer::infer(&whole.program, &whole.feeds.iter().map(given).collect::<Vec<_>>());
@@ -101,24 +130,85 @@ pub fn find(args: &VerifyArgs, target: &Target, name: &str, values: &[Tensor], r
     let plain = graph::interpret(&lowered, values.to_vec())?;
     let native = run::native(lowered, name, target, values, args.threads.into())?;
     let told = |info: &TensorInfo| inputs::find(reference, info, &[]).and_then(|a| inputs::fit(a, info).ok());
-    let wanted: Vec<Tensor> = infos.iter().zip(plain).map(|(info, p)| told(info).unwrap_or(p)).collect();
-    let mut known: HashMap<Endpoint, &Tensor> = all.fetches.iter().map(|f| f.1).zip(&wanted).collect();
-    known.extend(all.feeds.iter().map(|f| f.at).zip(values));
+    let told: Vec<Option<Tensor>> = infos.iter().map(told).collect();
     let bound = Bound::of(args, target.precision);
-    let mut steps = Vec::with_capacity(wanted.len());
+    let computed = |i: usize| (&infos[i], &native[i]);
+    let others = compare_others(&all, &facts, values, &computed, (reference, others), bound)?;
+    let fed = || all.feeds.iter().map(|f| f.at).zip(values);
+    let places = || all.fetches.iter().map(|f| f.1);
+    let expected: Known = places().zip(&told).filter_map(|(at, t)| Some((at, t.as_ref()?))).chain(fed()).collect();
+    let interpreted: Known = places().zip(&plain).chain(fed()).collect();
+    let excess = |got: &Tensor, want: &Tensor| worst(got, want, bound).map_or(0.0, |w| w.excess);
+    let mut steps = Vec::with_capacity(plain.len());
     let mut tried = 0;
-    for (((tensor, at), got), want) in all.fetches.iter().zip(&native).zip(&wanted) {
-        let total = worst(got, want, bound).map_or(0.0, |w| w.excess);
+    for (i, (tensor, at)) in all.fetches.iter().enumerate() {
+        let node = &all.program.graph.nodes[at.node];
+        let constant = |e: &Endpoint| is_constant(&all.program, &facts, *e);
+        let grounded = node.inputs.iter().all(|e| constant(e) || expected.contains_key(e));
+        let want = told[i].as_ref().unwrap_or(&plain[i]);
+        let total = excess(&native[i], want);
+        let expectation = told[i].is_some() && !grounded && total > 1.0 && excess(&native[i], &plain[i]) <= 1.0;
         let mut own = None;
-        if total > 1.0 && tried < MOST_ALONE {
+        if total > 1.0 && tried < MOST_ALONE && !expectation {
             tried += 1;
-            let result = alone(&all.program, &facts, *at, tensor, &known, args, target, name)?;
-            own = result.and_then(|got| worst(&got, want, bound)).map(|w| w.excess);
+            let known = if told[i].is_some() && grounded { &expected } else { &interpreted };
+            let want = if told[i].is_some() && grounded { want } else { &plain[i] };
+            let result = alone(&all.program, &facts, *at, tensor, known, args, target, name)?;
+            own = result.map(|got| excess(&got, want));
         }
-        let op = all.program.graph.nodes[at.node].op.to_string();
-        steps.push(Step { tensor: tensor.clone(), op, total, own });
+        steps.push(Step { tensor: tensor.clone(), op: node.op.to_string(), total, own, expectation });
     }
-    Ok(Blame { steps })
+    Ok(Blame { steps, others })
+}
+
+/// Compares arrays of the expectation that are no outputs: intermediate results, arguments, constants.
+fn compare_others<'a>(
+    all: &Prepared,
+    facts: &Facts,
+    values: &[Tensor],
+    computed: &dyn Fn(usize) -> (&'a TensorInfo, &'a Tensor),
+    (reference, others): (&Arrays, &[String]),
+    bound: Bound,
+) -> Result<Vec<Comparison>> {
+    let (mut out, mut bad) = (Vec::new(), Vec::new());
+    for key in others {
+        let Some(array) = reference.get(key) else { continue };
+        let spelled = if key.contains(':') { key.clone() } else { format!("{key}:0") };
+        let result = all.fetches.iter().position(|f| f.0 == spelled).map(computed);
+        let fed = || {
+            all.feeds
+                .iter()
+                .zip(values)
+                .find(|(f, _)| f.info.name == spelled || f.info.called.as_ref() == Some(key))
+                .map(|(f, v)| (f.info.clone(), v))
+        };
+        let found =
+            result.map(|(info, got)| (info.clone(), got)).or_else(fed).or_else(|| constant(all, facts, &spelled));
+        let Some((info, got)) = found else {
+            let told = format!("the expectation has `{key}`, which is no tensor that the fetches need");
+            bad.push(Diagnostic::new(Code::BadInputs, told).help("tfaot inspect --shapes lists the tensors"));
+            continue;
+        };
+        match inputs::fit(array, &info) {
+            Ok(want) => out.push(Comparison::of(key, "expected", got, &want, bound)),
+            Err(e) => bad.extend(e.into_diagnostics()),
+        }
+    }
+    if bad.is_empty() { Ok(out) } else { Err(Error::User(bad)) }
+}
+
+/// The constant that is called so.
+fn constant<'a>(all: &Prepared, facts: &'a Facts, spelled: &str) -> Option<(TensorInfo, &'a Tensor)> {
+    let (node, port) = spelled.rsplit_once(':')?;
+    let at = Endpoint { node: all.program.graph.find(node)?, port: port.parse().ok()? };
+    let value = facts.at(at)?.tensor()?;
+    let name = spelled.to_string();
+    let dims = value.dims.clone();
+    Some((TensorInfo { name, called: None, field: String::new(), dtype: value.dtype, dims }, value))
+}
+
+fn is_constant(program: &Program, facts: &Facts, at: Endpoint) -> bool {
+    facts.at(at).is_some_and(|f| f.tensor().is_some()) || &*program.graph.nodes[at.node].op == "Const"
 }
 
 fn given(feed: &crate::lower::Feed) -> Given {
@@ -161,7 +251,7 @@ fn alone(
     facts: &Facts,
     at: Endpoint,
     tensor: &str,
-    known: &HashMap<Endpoint, &Tensor>,
+    known: &Known,
     args: &VerifyArgs,
     target: &Target,
     name: &str,
@@ -170,9 +260,8 @@ fn alone(
     let mut values: Vec<(String, Tensor)> = Vec::new();
     for input in &program.graph.nodes[at.node].inputs {
         let from = &program.graph.nodes[input.node];
-        let constant = facts.at(*input).is_some_and(|f| f.tensor().is_some()) || &*from.op == "Const";
         let spelled = format!("{}:{}", from.name, input.port);
-        if constant || values.iter().any(|v| v.0 == spelled) {
+        if is_constant(program, facts, *input) || values.iter().any(|v| v.0 == spelled) {
             continue;
         }
         let Some(&value) = known.get(input) else { return Ok(None) };

@@ -56,6 +56,11 @@ struct Departure {
 }
 
 impl Comparison {
+    /// A tensor by the compiled code, `got`, and by another engine or the expectation.
+    fn of(name: &str, with: &'static str, got: &Tensor, want: &Tensor, bound: Bound) -> Self {
+        let (worst, error) = (worst(got, want, bound), error(got, want));
+        Comparison { output: name.to_string(), with, bound, worst, error, unrounded: None }
+    }
     /// Whether some element departs by more than the bound.
     fn departs(&self) -> bool {
         excess(self) > 1.0
@@ -103,8 +108,11 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let name = graph::model_name(None, &args.graph.graph)?;
     let lowered = graph::front(&args.graph)?.lowered;
     let keys = graph::result_keys(&args.graph, &lowered);
+    let named = |r: &TensorInfo| [Some(r.name.clone()), r.called.clone()].into_iter().flatten();
+    let names: Vec<String> = lowered.results.iter().flat_map(named).collect();
     let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
-    let reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
+    let results = lowered.results.clone();
+    let mut reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
     let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered.results)).transpose()?;
     let in_file = |e| graph::in_file(e, &args.graph);
     let plain = graph::interpret(&lowered, values.clone()).map_err(in_file)?;
@@ -128,11 +136,21 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
         let bound = if precision.math == MathType::F32 { Bound::of(args, Precision::default()) } else { bound };
         all.extend(compare(&keys, "interpreter, rounded", &native, &same, bound));
     }
-    let blamed = if args.ops || all.iter().any(Comparison::departs) {
-        Some(departs::find(args, &target, &name, &values, &reference)?)
-    } else {
-        None
-    };
+    let mut blamed = None;
+    let others = others(&reference, &keys, &names);
+    // An op is looked for by TensorFlow's names, whatever the signature calls its result.
+    let by_name = results.iter().map(|r| r.name.clone()).zip(wanted.iter().flatten().cloned());
+    reference.extend(by_name);
+    if args.ops || !others.is_empty() || all.iter().any(Comparison::departs) {
+        let in_file = |e| match &args.expect {
+            Some(path) => out::in_file(e, &path.display().to_string()),
+            None => e,
+        };
+        let found = departs::find(args, &target, &name, &values, (&reference, &others)).map_err(in_file)?;
+        let mut found: departs::Blame = found;
+        all.append(&mut found.others);
+        blamed = Some(found).filter(|_| args.ops || all.iter().any(Comparison::departs));
+    }
     report(&all, blamed.as_ref(), args)
 }
 
@@ -148,15 +166,15 @@ fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], infos: 
     keys.iter().zip(infos).map(one).collect()
 }
 
+/// The keys of the expectation that are no outputs, which have these keys and names.
+fn others(reference: &Arrays, keys: &[String], names: &[String]) -> Vec<String> {
+    let bare = |name: &str| name.strip_suffix(":0").unwrap_or(name).to_string();
+    let outputs: Vec<String> = keys.iter().chain(names).map(|name| bare(name)).collect();
+    reference.keys().filter(|key| !outputs.contains(&bare(key))).cloned().collect()
+}
+
 fn compare(keys: &[String], with: &'static str, got: &[Tensor], want: &[Tensor], bound: Bound) -> Vec<Comparison> {
-    let one = |(key, (g, w)): (&String, (&Tensor, &Tensor))| Comparison {
-        output: key.clone(),
-        with,
-        bound,
-        worst: worst(g, w, bound),
-        error: error(g, w),
-        unrounded: None,
-    };
+    let one = |(key, (g, w)): (&String, (&Tensor, &Tensor))| Comparison::of(key, with, g, w, bound);
     keys.iter().zip(got.iter().zip(want)).map(one).collect()
 }
 
@@ -214,6 +232,7 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
         let mut document = json!({"ok": bad.is_none(), "comparisons": list});
         if let Some(blamed) = blamed {
             document["first"] = blamed.first().map_or(Value::Null, |step| json!(step.tensor));
+            document["expectation"] = blamed.expectation().map_or(Value::Null, |step| json!(step.tensor));
             document["ops"] = blamed.steps.iter().map(departs::Step::as_json).collect();
         }
         out::json(&document)?;
@@ -235,7 +254,7 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
     }
     let Some((c, w)) = bad.and_then(|c| Some((c, c.worst.as_ref()?))) else { return Ok(Verdict::Yes) };
     let message = format!(
-        "output `{}` departs most: element {} is {}, and {} by the {}",
+        "`{}` departs most: element {} is {}, and {} by the {}",
         c.output, w.index, w.got.text, w.want.text, c.with
     );
     let mut diagnostic = Diagnostic::new(Code::Mismatch, message).note(format!("{:.3} times the bound", w.excess));
