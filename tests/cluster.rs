@@ -164,3 +164,32 @@ fn rewrite_and_report_dump_what_the_flags_ask_for() {
         }
     }
 }
+
+#[test]
+fn a_function_that_the_user_marked_is_a_cluster_of_its_own() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let float = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_FLOAT }} }}");
+    let explained = |attr: &str, op: &str, output: &str| {
+        let file = scratch.path().join("g.pbtxt").display().to_string();
+        let text = format!(
+            "node {{ name: 'v' op: 'VarHandleOp' {dtype} attr {{ key: 'shape' value {{ shape {{ }} }} }} }}
+             node {{ name: 'call' op: 'f' input: 'v' {attr} }}
+             library {{ function {{
+               signature {{ name: 'f' input_arg {{ name: 'a' type: DT_RESOURCE }} output_arg {{ name: 'r' type: DT_FLOAT }} }}
+               attr {{ key: '_noinline' value {{ b: true }} }}
+               node_def {{ name: 'read' op: 'ReadVariableOp' input: 'a' {dtype} }}
+               node_def {{ name: 'out' op: '{op}' input: 'read:value:0' {of} }}
+               ret {{ key: 'r' value: 'out:{output}:0' }} }} }}",
+            dtype = float("dtype"),
+            of = float("T"),
+        );
+        std::fs::write(&file, text).expect("written");
+        String::from_utf8_lossy(&tfaot(&["explain", "call", &file, "-q"]).stdout).into_owned()
+    };
+    let marked = "attr { key: '_XlaMustCompile' value { b: true } }";
+    assert!(explained("", "Exp", "y").contains("TFA0511"));
+    let told = explained(marked, "Exp", "y");
+    assert!(told.contains("is a cluster of its own") && told.contains("TFA0526"), "{told}");
+    let told = explained(marked, "AsString", "output");
+    assert!(told.contains("TFA0511") && told.contains("refuses to run it"), "{told}");
+}

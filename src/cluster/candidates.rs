@@ -7,7 +7,9 @@ use super::reason::Left;
 use super::table;
 use super::{Options, placed::Placed};
 use crate::diag::{Code, Error, Result};
+use crate::graph::{Node, Program};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// The candidates of a graph.
 pub struct Candidates {
@@ -46,11 +48,35 @@ pub fn find<'p>(
             .and_then(|()| if drives_loop_constants(flow, n) { Err(Left::LoopConstant) } else { Ok(()) });
         match verdict {
             Ok(()) => fuel -= 1,
-            Err(left) => found.left[at] = Some(left),
+            Err(left) => found.left[at] = Some(marked(flow, n, left)),
         }
     }
     Ok(found)
 }
+
+/// Why a call that was marked with `jit_compile=True` is in no cluster of the pass, where `left` says that its function can't be
+/// in one: TensorFlow compiles the function by itself, and by other rules.
+fn marked(flow: &Flow, n: u32, left: Left) -> Left {
+    let called = flow.nodes[n as usize].node.and_then(|node| marked_function(flow.program, node));
+    let (Some(function), Left::InFunction { .. }) = (called, &left) else { return left };
+    match Compilable::whole(flow.program).node(flow, n) {
+        Ok(()) => Left::OwnCluster(function),
+        Err(why) => Left::MarkedInVain(Box::new(why)),
+    }
+}
+
+/// The function that a node calls, if the user marked the node or the function as one to be compiled whole.
+pub fn marked_function(program: &Program, node: &Node) -> Option<Arc<str>> {
+    let name = match &*node.op {
+        "PartitionedCall" | "StatefulPartitionedCall" => node.func("f")?.name.clone(),
+        op => program.functions.get_key_value(op)?.0.clone(),
+    };
+    let of_function = program.functions.get(&name).and_then(|f| f.bool(MUST));
+    node.bool(MUST).or(of_function).filter(|&must| must).map(|_| name)
+}
+
+/// What `jit_compile=True` becomes in a graph.
+const MUST: &str = "_XlaMustCompile";
 
 /// A truth attribute of the node, else of the function that is its op.
 fn flag(flow: &Flow, n: u32, name: &str) -> Option<bool> {
@@ -63,7 +89,7 @@ pub fn asks(flow: &Flow, n: u32, level_is_on: bool) -> bool {
     let Some(node) = flow.nodes[n as usize].node else { return false };
     let function = flow.program.functions.get(&node.op);
     let says = |name: &str| node.bool(name) == Some(true) || function.and_then(|f| f.bool(name)) == Some(true);
-    says("_XlaCompile") || (level_is_on && says("_XlaMustCompile"))
+    says("_XlaCompile") || (level_is_on && says(MUST))
 }
 
 fn judge<'p>(

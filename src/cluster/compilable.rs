@@ -33,6 +33,8 @@ pub struct Compilable<'p> {
     pub exclude_where: bool,
     /// Whether all but stack ops is let through, as on the XLA devices.
     pub lenient: bool,
+    /// Whether it is asked of functions that the user marked: all that has a kernel is let through, variables too.
+    whole: bool,
     /// By function: how deep its calls nest, or what stops it.
     known: HashMap<Arc<str>, Result<usize, Left>>,
     open: Vec<Arc<str>>,
@@ -51,7 +53,20 @@ struct Site<'a> {
 impl<'p> Compilable<'p> {
     /// For the functions of `program`.
     pub fn new(program: &'p Program) -> Self {
-        Compilable { program, exclude_where: false, lenient: false, known: HashMap::new(), open: Vec::new() }
+        Compilable {
+            program,
+            exclude_where: false,
+            lenient: false,
+            whole: false,
+            known: HashMap::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// For functions that the user marked with `jit_compile=True`: TensorFlow does not choose there, it compiles what it can and
+    /// refuses to run the rest.
+    pub fn whole(program: &'p Program) -> Self {
+        Compilable { whole: true, lenient: true, ..Compilable::new(program) }
     }
 
     /// Whether node `n` of a top-level graph can be compiled, or what stops it.
@@ -98,6 +113,9 @@ impl<'p> Compilable<'p> {
     }
 
     fn filters(&self, site: &Site) -> Result<(), Left> {
+        if self.whole {
+            return Ok(());
+        }
         let op = &*site.node.op;
         let strict = !self.lenient;
         if strict && STATEFUL_RANDOM.contains(&op) {

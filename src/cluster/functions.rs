@@ -1,4 +1,5 @@
 //! Bodies of functions, which TensorFlow clusters when it instantiates them: those that are called from outside of clusters.
+use super::candidates::marked_function;
 use super::{Clustering, Options, cluster_function};
 use crate::diag::{Error, Result};
 use crate::graph::{Graph, Node, Program};
@@ -54,7 +55,7 @@ fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Ar
 pub fn called(program: &Program, node: &Node) -> Option<Arc<str>> {
     match &*node.op {
         "PartitionedCall" | "StatefulPartitionedCall" => {
-            node.func("f").filter(|_| node.bool("_XlaMustCompile") != Some(true)).map(|f| f.name.clone())
+            node.func("f").filter(|_| marked_function(program, node).is_none()).map(|f| f.name.clone())
         }
         op => program.functions.get_key_value(op).map(|(name, _)| name.clone()),
     }

@@ -55,6 +55,10 @@ pub enum Left {
         /// What stops it.
         why: Box<Left>,
     },
+    /// It calls this function, which is marked with `jit_compile=True`: a cluster of its own.
+    OwnCluster(Arc<str>),
+    /// It is marked so, and TensorFlow refuses to run it.
+    MarkedInVain(Box<Left>),
     /// It draws from a generator of its own.
     StatefulRandom,
     /// An effect that XLA would drop.
@@ -121,7 +125,8 @@ impl Left {
             Left::Dtype { .. } | Left::StringConstant => Code::NoXlaType,
             Left::Reference => Code::ReferenceInput,
             Left::MissingFunction(_) | Left::CallDepth(_) => Code::BadFunction,
-            Left::InFunction { .. } => Code::FunctionNotCompilable,
+            Left::InFunction { .. } | Left::MarkedInVain(_) => Code::FunctionNotCompilable,
+            Left::OwnCluster(_) => Code::OwnCluster,
             Left::StatefulRandom => Code::StatefulRandom,
             Left::NotElided | Left::Collective => Code::EffectKept,
             Left::DynamicShape => Code::DynamicShape,
@@ -172,6 +177,12 @@ impl Left {
             Left::CallDepth(name) => format!("calls nest deeper than fifty, or `{name}` calls itself"),
             Left::InFunction { function, node, op, why } => {
                 format!("it calls `{function}`, whose node `{node}` ({op}) is not compiled: {}", why.text(op))
+            }
+            Left::OwnCluster(function) => {
+                format!("`{function}` is marked with jit_compile=True: TensorFlow compiles it as a cluster of its own")
+            }
+            Left::MarkedInVain(why) => {
+                format!("it is marked with jit_compile=True, and TensorFlow refuses to run it: {}", why.text(op))
             }
             Left::StatefulRandom => format!("`{op}` draws from a generator of its own; its stateless kin are compiled"),
             Left::NotElided => format!("`{op}` has an effect that compiled code would drop"),

@@ -5,7 +5,7 @@ pub mod codes;
 mod render;
 
 pub use codes::Code;
-pub use render::render;
+pub use render::{render, render_warning};
 
 /// Where a diagnostic points: a graph has no lines, so file, function and node stand for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,16 @@ use super::Diagnostic;
 
 /// The diagnostic as several lines without a final line break.
 pub fn render(d: &Diagnostic) -> String {
-    let mut out = format!("error[{}]: {}", d.code.id(), d.message);
+    as_sort("error", d)
+}
+
+/// The same for what does not stop anything.
+pub fn render_warning(d: &Diagnostic) -> String {
+    as_sort("warning", d)
+}
+
+fn as_sort(sort: &str, d: &Diagnostic) -> String {
+    let mut out = format!("{sort}[{}]: {}", d.code.id(), d.message);
     let place = &d.place;
     let mut at = Vec::new();
     if let Some(function) = &place.function {

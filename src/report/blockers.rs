@@ -18,7 +18,14 @@ fn blocks(code: &str) -> bool {
     let row = CODES.iter().find(|r| r.code.id() == code);
     !matches!(
         row.map(|r| r.code),
-        Some(Code::GraphArgument | Code::Declustered | Code::NotFetched | Code::ExpandedNode | Code::LoopConstant)
+        Some(
+            Code::GraphArgument
+                | Code::Declustered
+                | Code::NotFetched
+                | Code::ExpandedNode
+                | Code::LoopConstant
+                | Code::OwnCluster
+        )
     )
 }
 
@@ -38,6 +45,7 @@ fn is_of_op(code: &str) -> bool {
                 | Code::NoCompilationDevice
                 | Code::AlreadyClustered
                 | Code::LoopsCross
+                | Code::OwnCluster
         )
     )
 }
