@@ -139,3 +139,23 @@ fn a_library_runs_behind_the_c_abi() {
         assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-5), "{got:?} instead of {want:?}");
     }
 }
+
+#[test]
+fn a_graph_without_clusters_is_told_why_and_not_asked_for_sizes() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (graph, out) = (dir.path().join("g.pbtxt"), dir.path().join("g.pb"));
+    let float = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_FLOAT }} }}");
+    let text = format!(
+        "node {{ name: 'x' op: 'Placeholder' {} attr {{ key: 'shape' value {{ shape {{ dim {{ size: 1 }} dim {{ size: 4 }} dim {{ size: 4 }} dim {{ size: 1 }} }} }} }} }}
+         node {{ name: 'size' op: 'Const' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }} attr {{ key: 'value' value {{ tensor {{ dtype: DT_INT32 tensor_shape {{ dim {{ size: 2 }} }} int_val: 8 }} }} }} }}
+         node {{ name: 'large' op: 'ResizeBicubic' input: 'x' input: 'size' {} }}",
+        float("dtype"),
+        float("T"),
+    );
+    std::fs::write(&graph, text).expect("written");
+    let said = rewrite(&graph, &out, &[]);
+    let told = common::said(&said);
+    assert_eq!(said.status.code(), Some(1), "{told}");
+    assert!(!out.exists() && told.contains("TFA0508") && told.contains("`large` (ResizeBicubic)"), "{told}");
+    assert!(!told.contains("--dim"), "every size is known\n{told}");
+}

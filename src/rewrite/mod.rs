@@ -126,11 +126,13 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
                 .into());
         }
     };
-    let (library, mut told) = (rewriter.library, rewriter.told);
+    let (library, mut told, blocked) = (rewriter.library, rewriter.told, rewriter.blocked);
     told.bytes = bytes;
     if let Some(mut library) = library {
         told.dumped = std::mem::take(&mut library.dumped);
-        told.library = Some(library.finish(request.library)?.ok_or_else(|| native::nothing(&told.notes))?);
+        let nothing = || native::nothing(&told.notes, &blocked.outside.in_words(), blocked.sizes);
+        let made = library.finish(request.library)?.ok_or_else(nothing)?;
+        told.library = Some(made);
     }
     Ok(told)
 }

@@ -1,7 +1,7 @@
 //! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
 //! a cluster.
 use super::calls::{Calls, Made};
-use super::native::{self, Library, Ready, Refused};
+use super::native::{self, Library, Outside, Ready, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, Entrance, Options};
 use crate::diag::{Error, Result};
@@ -41,12 +41,23 @@ pub struct Rewriter<'a, 'p> {
     pub library: Option<Library<'a>>,
     /// What was done.
     pub told: Rewritten,
+    /// Why machine code stands for less than it might.
+    pub blocked: Blocked,
     /// Names that are taken.
     taken: HashSet<String>,
     /// Functions of clusters whose arguments are not in order yet.
     launches: Vec<Made>,
     /// Functions that are ready.
     added: Vec<RawFunction>,
+}
+
+/// Why nodes stay in TensorFlow where clusters are compiled.
+#[derive(Debug, Default)]
+pub struct Blocked {
+    /// Nodes that TensorFlow's rules leave outside of clusters.
+    pub outside: Outside,
+    /// Whether some are refused for sizes that are not known.
+    pub sizes: bool,
 }
 
 /// A graph of the program while it is rewritten.
@@ -78,6 +89,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             fetches,
             library,
             told: Rewritten::default(),
+            blocked: Blocked::default(),
             taken: HashSet::new(),
             launches: Vec::new(),
             added: Vec::new(),
@@ -210,8 +222,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let scene = self.library.as_ref().map(|library| library.scene(self.program, place.graph, place.name()));
         let mut refused = Refused::default();
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
-            let found = self.clusters(place)?.nodes.into_iter();
-            let members = found.filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
+            let found = self.clusters(place)?;
+            self.blocked.outside.add(&found);
+            let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
             refused = library.left_out(self.program, scene, &members);
         }
         let taken = self.taken.clone();
@@ -226,11 +239,13 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let (ready, more) = self.ready(&unit, place, &trial)?;
             // each node that is told of is new in its round, as it was in a cluster
             refused.why.extend(more.why);
+            refused.sizes |= more.sizes;
             refused.nodes = more.nodes;
             if refused.nodes.is_empty() || round == native::ROUNDS {
                 *nodes = trial;
                 self.keep_formed(place, formed, &unit);
                 self.told.notes.append(&mut refused.why);
+                self.blocked.sizes |= refused.sizes;
                 return Ok((unit, ready));
             }
         }
@@ -254,6 +269,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
                 Ok(ready) => Some(ready),
                 Err(more) => {
                     refused.nodes.extend(more.nodes);
+                    refused.sizes |= more.sizes;
                     refused.why.extend(more.why);
                     None
                 }

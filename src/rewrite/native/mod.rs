@@ -10,6 +10,7 @@ mod cluster;
 mod table;
 
 use super::calls::{Made, Ports};
+use crate::cluster::Clustering;
 use crate::codegen;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::{Dump, Dumps};
@@ -24,7 +25,7 @@ use crate::target::Target;
 use crate::tensor::DType;
 use crate::util::pieces::Pieces;
 use cluster::Compiled;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What `If` names its outputs.
@@ -32,6 +33,9 @@ pub const OUTPUT: &str = "output";
 
 /// As often clusters are formed anew without what the lowering refused; what is refused then stays as it is.
 pub const ROUNDS: usize = 12;
+
+/// No more reasons than this are told where nothing is compiled.
+const MOST_TOLD: usize = 10;
 
 /// How clusters are compiled.
 #[derive(Clone, Debug)]
@@ -74,6 +78,8 @@ pub struct Refused {
     pub nodes: HashSet<String>,
     /// Reasons, a sentence each.
     pub why: Vec<String>,
+    /// Whether a reason is a size that is not known.
+    pub sizes: bool,
 }
 
 /// A cluster that is ready to be compiled.
@@ -120,6 +126,7 @@ impl<'a> Library<'a> {
             let origin = fact.dims.unknown().map(|id| self.facts.explain(program, id));
             let because = origin.map_or(String::new(), |e| format!(": `{}` ({}): {}", e.node, e.op, e.reason));
             let told = format!("{shapeless} nodes of clusters stay in TensorFlow, for shapes of theirs are not known");
+            refused.sizes = true;
             refused.why.push(format!("{told}; the first is `{}` ({}){because}", node.name, node.op));
         }
         refused
@@ -251,6 +258,7 @@ fn blamed(scene: &Scene, error: Error, members: &HashSet<&str>) -> Refused {
             _ => "a cluster stays in TensorFlow: ".to_string(),
         };
         refused.nodes.extend(found);
+        refused.sizes |= d.code == Code::UnknownDim;
         refused.why.push(format!("{place}{} [{}]", d.message, d.code.id()));
     }
     refused
@@ -275,13 +283,65 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
     calls.map(|n| n.name.to_string()).collect()
 }
 
-/// A diagnostic for a graph of which nothing could be compiled.
-pub fn nothing(why: &[String]) -> Error {
-    let mut d = Diagnostic::new(Code::UnsupportedCase, "no cluster of the graph could be compiled");
-    for line in why.iter().take(10) {
+/// A diagnostic for a graph of which nothing could be compiled: why clusters were refused, else why there are none.
+///
+/// `sizes` says whether one of the reasons is a size that nobody told.
+pub fn nothing(why: &[String], outside: &[String], sizes: bool) -> Error {
+    let told = match why.is_empty() {
+        true => "TensorFlow's rules form no cluster in the graph, so there is nothing to compile",
+        false => "no cluster of the graph could be compiled",
+    };
+    let mut d = Diagnostic::new(Code::UnsupportedCase, told);
+    for line in why.iter().chain(outside).take(MOST_TOLD) {
         d = d.note(line.clone());
     }
-    d.help("give the sizes that are not known: --dim N, or --feed NAME=f32[1,224,224,3]").into()
+    let help = match (sizes, why.is_empty()) {
+        (true, _) => "give the sizes that are not known: --dim N, or --feed NAME=f32[1,224,224,3]",
+        (false, true) => {
+            "`tfaot cluster` tells of each node why it is outside; `tfaot check` whether the graph compiles as a whole"
+        }
+        (false, false) => {
+            "`tfaot explain CODE` says more about a reason; `tfaot check` whether the graph compiles as a whole"
+        }
+    };
+    d.help(help).into()
+}
+
+/// Why nodes are in no cluster, grouped: the reason, how many, the first three. The largest group comes first.
+#[derive(Debug, Default)]
+pub struct Outside {
+    groups: BTreeMap<(String, String), (u64, Vec<String>)>,
+}
+
+impl Outside {
+    /// Takes note of the nodes of one graph. What is outside by its nature, such as arguments, is passed over.
+    pub fn add(&mut self, found: &Clustering) {
+        for node in &found.nodes {
+            let Err(left) = &node.cluster else { continue };
+            if matches!(
+                left.code(),
+                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::LeftOut | Code::OwnCluster
+            ) {
+                continue;
+            }
+            let group = self.groups.entry((left.code().id(), left.text(&node.op))).or_default();
+            group.0 += 1;
+            if group.1.len() < 3 {
+                group.1.push(format!("`{}` ({})", node.name, node.op));
+            }
+        }
+    }
+    /// A sentence a group.
+    pub fn in_words(&self) -> Vec<String> {
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        let told = |((code, why), (count, first)): (&(String, String), &(u64, Vec<String>))| {
+            let more = if *count > first.len() as u64 { ", ..." } else { "" };
+            let nodes = if *count == 1 { "1 node is".to_string() } else { format!("{count} nodes are") };
+            format!("{nodes} in no cluster [{code}]: {}{more}: {why}", first.join(", "))
+        };
+        groups.into_iter().map(told).collect()
+    }
 }
 
 /// Where a hash starts (Fowler, Noll, Vo: 64 bits).
