@@ -20,6 +20,8 @@ pub struct Front {
     pub lowered: Lowered,
     /// What was assumed because the caller did not say: feeds, fetches, sizes.
     pub assumptions: Vec<String>,
+    /// What the code leaves out: `EffectDropped`.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// A compiled graph.
@@ -39,7 +41,7 @@ pub struct Built {
 pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Front> {
     let program = import::load(path, format)?;
     let prepared = prepare::prepare(program, request)?;
-    Ok(Front { lowered: lowered(&prepared)?, assumptions: prepared.assumptions })
+    Ok(Front { lowered: lowered(&prepared)?, assumptions: prepared.assumptions, warnings: prepared.warnings })
 }
 
 /// A prepared program as HLO, with the names that it has in C. Errors: every blocker.

@@ -462,3 +462,35 @@ fn a_number_alone_is_told_as_it_was_written() {
     let said = exits(1, &["check", "testdata/graphs/mlp/graph.pb", "--dim", "7"]);
     assert!(said.contains("`--dim 7` binds no unknown dimension"), "{said}");
 }
+
+#[test]
+fn what_prints_or_asserts_is_left_out_and_said() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("g.pbtxt").display().to_string();
+    let of = |key: &str, of: &str| format!("attr {{ key: '{key}' value {{ type: {of} }} }}");
+    let (float, string) = (of("dtype", "DT_FLOAT"), of("dtype", "DT_STRING"));
+    let shape = "attr { key: 'shape' value { shape { dim { size: 2 } } } }";
+    let text = format!(
+        "node {{ name: 'x' op: 'Placeholder' {float} {shape} }}
+         node {{ name: 'text' op: 'Placeholder' {string} attr {{ key: 'shape' value {{ shape {{}} }} }} }}
+         node {{ name: 'first' op: 'PrintV2' input: 'text' }}
+         node {{ name: 'second' op: 'PrintV2' input: 'text' input: '^first' }}
+         node {{ name: 'sound' op: 'CheckNumerics' input: 'x' {} }}
+         node {{ name: 'y' op: 'AddV2' input: 'sound' input: 'x' input: '^second' {} }}",
+        of("T", "DT_FLOAT"),
+        of("T", "DT_FLOAT"),
+    );
+    std::fs::write(&file, text).expect("written");
+    let told = exits(0, &["check", &file]);
+    for part in
+        ["compilable", "warning[TFA0120]", "2 nodes that print", "`first` (PrintV2), `second` (PrintV2)", "`sound`"]
+    {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+    assert_eq!(told.matches("TFA0120").count(), 2, "each sort of effect once\n{told}");
+    let verdict = json(&succeed(&["check", &file, "--json"]));
+    assert_eq!(verdict["warnings"].as_array().map(Vec::len), Some(2));
+    assert_eq!(verdict["compilable"], true, "what is printed needs not be fed");
+    let out = scratch.path().join("out").display().to_string();
+    assert!(exits(0, &["compile", &file, "-o", &out, "-q"]).contains("warning[TFA0120]"));
+}

@@ -13,6 +13,7 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let front = compile::front(&args.graph.graph, args.graph.format.as_deref(), &request);
+    let warnings = front.as_ref().map_or(Vec::new(), |front| front.warnings.clone());
     let problem = match front {
         Ok(front) => compile::plan(front.lowered, &name, "", &target).err(),
         Err(e) => Some(e),
@@ -28,9 +29,10 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
         }
         all = lower::grouped(all);
     }
+    out::warnings(&warnings, &args.graph.graph.display().to_string());
     if args.json {
-        let blockers: Vec<Value> = all.iter().map(blocker).collect();
-        out::json(&json!({"compilable": all.is_empty(), "blockers": blockers}))?;
+        let list = |of: &[Diagnostic]| of.iter().map(blocker).collect::<Vec<Value>>();
+        out::json(&json!({"compilable": all.is_empty(), "blockers": list(&all), "warnings": list(&warnings)}))?;
     } else if all.is_empty() {
         out::line("compilable")?;
     } else {

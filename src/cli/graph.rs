@@ -58,6 +58,7 @@ pub fn front(args: &GraphArgs) -> Result<Front> {
     if let Some(path) = &args.config {
         config::load(path)?.rename(&mut front.lowered)?;
     }
+    out::warnings(&front.warnings, &args.graph.display().to_string());
     if !args.quiet {
         front.assumptions.iter().for_each(|a| out::note(format_args!("note: {a}")));
     }

@@ -1,5 +1,5 @@
 //! Printing: a closed pipe ends the output, it is no error.
-use crate::diag::{Code, Error, Result, render};
+use crate::diag::{Code, Diagnostic, Error, Result, render, render_warning};
 use std::io::Write;
 
 /// Writes `text` to standard output.
@@ -39,6 +39,13 @@ pub fn note(line: impl std::fmt::Display) {
 pub fn error(error: Error) {
     for d in error.into_diagnostics() {
         note(render(&d));
+    }
+}
+
+/// Writes warnings about `file` to standard error.
+pub fn warnings(all: &[Diagnostic], file: &str) {
+    for d in in_file(Error::User(all.to_vec()), file).into_diagnostics() {
+        note(render_warning(&d));
     }
 }
 

@@ -3,6 +3,7 @@
 //! Every feed becomes a `Placeholder` with a fixed shape: a fed Placeholder is completed, a fed output of any other node is
 //! replaced. Nothing before a feed is kept.
 mod defaults;
+mod effects;
 mod feed_spec;
 mod fields;
 mod names;
@@ -14,7 +15,7 @@ pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, NodeId, PartialShape, Program, Signature, TfType};
+use crate::graph::{Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
 use crate::infer::Given;
 use crate::lower::Feed;
 use names::Names;
@@ -47,6 +48,8 @@ pub struct Prepared {
     pub called: Vec<Option<String>>,
     /// What the user did not say, a sentence each.
     pub assumptions: Vec<String>,
+    /// What compiled code leaves out: `EffectDropped`.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Cuts `program` to what `request` asks for.
@@ -76,12 +79,14 @@ fn run(program: Program, request: &Request) -> Result<Prepared> {
     let infos = shape::infos(&program, &asked, &request.dims, &mut assumptions)?;
     let called = fetched(signature, &names, &fetches);
     drop(names);
+    let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
     let settled: Vec<Given> = infos.iter().map(given).collect();
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &settled, fetches);
     refuse_cycles(&program)?;
     refuse_assignments(&program)?;
     let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
-    Ok(Prepared { program, feeds, fetches, called, assumptions })
+    let warnings = effects::left_out(&skipped, &program);
+    Ok(Prepared { program, feeds, fetches, called, assumptions, warnings })
 }
 
 /// What is known of a feed, as inference takes it.

@@ -2,6 +2,7 @@
 use super::defaults::Asked;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::infer::Given;
+use crate::opdef;
 use crate::util::id_vec::IdVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,13 +12,16 @@ use std::sync::Arc;
 pub struct Needed {
     /// Whether a node has to be computed; fed outputs do not count.
     pub nodes: IdVec<NodeId, bool>,
+    /// Nodes that do something on the side and that only control edges ask for.
+    pub skipped: Vec<NodeId>,
 }
 
-/// Walks back from the fetches over data and control edges and stops at feeds. Checks (`Assert`) that only control edges
-/// ask for are left out, as XLA leaves them out.
+/// Walks back from the fetches over data and control edges and stops at feeds. What has an effect that compiled code leaves out
+/// (`Assert`, `PrintV2`) and that only control edges ask for is passed over: what it waits for is needed, what it takes is not.
 pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)]) -> Needed {
     let fed: HashSet<Endpoint> = feeds.iter().map(|f| f.at).collect();
     let mut nodes: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
+    let mut passed: HashSet<NodeId> = HashSet::new();
     let mut todo: Vec<NodeId> = fetches.iter().filter(|(_, at)| !fed.contains(at)).map(|(_, at)| at.node).collect();
     // A control edge from a fed Placeholder asks for nothing.
     let only_fed: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
@@ -27,9 +31,17 @@ pub fn needed(graph: &Graph, feeds: &[Asked], fetches: &[(String, Endpoint)]) ->
         }
         let node = &graph.nodes[id];
         todo.extend(node.inputs.iter().filter(|e| !fed.contains(e)).map(|e| e.node));
-        todo.extend(node.controls.iter().filter(|c| &*graph.nodes[**c].op != "Assert" && !only_fed.contains(c)));
+        let mut controls: Vec<NodeId> = node.controls.to_vec();
+        while let Some(control) = controls.pop() {
+            if opdef::effect(&graph.nodes[control].op).is_none() {
+                todo.extend(Some(control).filter(|c| !only_fed.contains(c)));
+            } else if passed.insert(control) {
+                controls.extend(graph.nodes[control].controls.iter().copied());
+            }
+        }
     }
-    Needed { nodes }
+    let skipped = graph.nodes.ids().filter(|id| passed.contains(id) && !nodes[*id]).collect();
+    Needed { nodes, skipped }
 }
 
 /// What is left of a program: feed `i` is output 0 of node `i`.

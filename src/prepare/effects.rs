@@ -1,0 +1,40 @@
+//! Effects that compiled code does not have: printing, assertions, summaries, files. Each sort is told once.
+use crate::diag::{Code, Diagnostic};
+use crate::graph::{Node, Program};
+use crate::opdef::{Effect, effect};
+use std::collections::BTreeMap;
+
+/// So many nodes are named.
+const MOST_NAMED: usize = 3;
+
+/// One diagnostic for each sort of effect that is left out: of `skipped`, which were cut off, and of the nodes of `program`.
+pub fn left_out(skipped: &[Node], program: &Program) -> Vec<Diagnostic> {
+    let top = skipped.iter().chain(program.graph.nodes.values()).map(|n| (None, n));
+    let bodies = program.functions.values().flat_map(|f| f.graph.nodes.values().map(move |n| (Some(&f.name), n)));
+    let mut groups: BTreeMap<Effect, Vec<String>> = BTreeMap::new();
+    for (function, node) in top.chain(bodies) {
+        let Some(effect) = effect(&node.op) else { continue };
+        let inside = function.map_or(String::new(), |f| format!(" in the function `{f}`"));
+        groups.entry(effect).or_default().push(format!("`{}` ({}){inside}", node.name, node.op));
+    }
+    groups.into_iter().map(|(effect, nodes)| told(effect, &nodes)).collect()
+}
+
+fn told(effect: Effect, nodes: &[String]) -> Diagnostic {
+    let what = effect.words();
+    let message = match nodes.len() {
+        1 => format!("compiled code leaves out 1 node of those that {what}"),
+        n => format!("compiled code leaves out {n} nodes that {what}"),
+    };
+    let more = nodes.len().saturating_sub(MOST_NAMED);
+    let mut named = nodes[..nodes.len() - more].join(", ");
+    if more > 0 {
+        named += &format!(" and {more} more");
+    }
+    let help = match effect {
+        Effect::Print => "fetch what is printed; TensorFlow's jit_compile=True refuses to print",
+        Effect::Check => "check the values before or behind the call; XLA leaves such checks out as well",
+        Effect::Summary | Effect::File | Effect::Python => "fetch what is needed for it, and do it behind the call",
+    };
+    Diagnostic::new(Code::EffectDropped, message).note(named).help(help)
+}
