@@ -337,6 +337,24 @@ fn the_pool_shares_the_work() {
     assert!(ran(&mut Command::new(&built)).contains("the same bits by 1 to 8 threads"));
 }
 
+/// Its threads serve one call at a time: calls inside one another or at once, in the child of a fork, where threads are missing or
+/// have lost their processor. Under ThreadSanitizer.
+#[test]
+fn the_pool_runs_alone_where_it_must() {
+    let Some(clang) = program(&["clang-22", "clang"]) else { return };
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    add_one(folder.path(), &["--emit", "header,pool"]);
+    let built = folder.path().join("callers");
+    let mut build = Command::new(clang);
+    build.args(["-std=c11", "-g", "-O1", "-fsanitize=thread", "-pthread", "-I"]).arg(folder.path()).args(STRICT);
+    ran(build.arg(path("tests/objects/pool_callers.c")).arg("-o").arg(&built));
+    for way in ["nested", "two-callers", "held-thread", "fork", "no-threads"] {
+        // ThreadSanitizer's memory map fails on kernels with much address randomisation
+        let mut run = Command::new("setarch");
+        assert_eq!(ran(run.arg("-R").arg(&built).arg(way)).trim(), format!("{way}: 0"));
+    }
+}
+
 /// Compiles `x + 1` on four floats as model `m` into `folder`.
 fn add_one(folder: &Path, more: &[&str]) {
     let text = r#"

@@ -29,7 +29,9 @@ fn ops(graph: &Path) -> serde_json::Value {
 
 /// What a library may ask of the process that loads it, beside TensorFlow's C ABI.
 const POSIX: &[&str] = &[
+    "calloc",
     "free",
+    "getpid",
     "malloc",
     "memcmp",
     "memcpy",
@@ -54,7 +56,7 @@ fn libraries_need_only_the_c_abi() {
         let symbols: Vec<_> = library.dynamic_symbols().filter(|s| s.name().is_ok_and(|n| !n.is_empty())).collect();
         for symbol in symbols.iter().filter(|s| s.is_undefined()) {
             let symbol = symbol.name().expect("it has one");
-            let known = symbol.starts_with("TF_") || symbol.starts_with("pthread_") || POSIX.contains(&symbol);
+            let known = ["TF_", "pthread_", "sem_"].iter().any(|p| symbol.starts_with(p)) || POSIX.contains(&symbol);
             assert!(known, "{name} needs {symbol}");
         }
         assert!(symbols.iter().any(|s| s.name().is_ok_and(|n| n.ends_with("_0_run"))), "{name} has no cluster");
@@ -107,10 +109,12 @@ fn the_glue_is_what_the_compiler_makes_of_its_source() {
     if program(&["clang-22"]).is_none() {
         return;
     }
-    let said = Command::new(path("tools/make_glue")).arg("-").output().expect("it starts");
-    assert!(said.status.success(), "{}", common::said(&said));
-    let kept = std::fs::read(path("src/rewrite/native/glue/glue.ll")).expect("it is there");
-    assert!(said.stdout == kept, "run tools/make_glue");
+    for (name, file) in [("glue", "src/rewrite/native/glue/glue.ll"), ("pool", "src/package/pool/pool.ll")] {
+        let said = Command::new(path("tools/make_glue")).arg(name).output().expect("it starts");
+        assert!(said.status.success(), "{}", common::said(&said));
+        let kept = std::fs::read(path(file)).expect("it is there");
+        assert!(said.stdout == kept, "{file}: run tools/make_glue");
+    }
 }
 
 /// `rewrite_abi/fake_tensorflow.c` loads the library and tries it.

@@ -20,6 +20,7 @@ mod hlo;
 mod inputs;
 mod inspect;
 mod interrupt;
+mod library;
 mod machine;
 mod native;
 mod npz;

@@ -4,16 +4,15 @@ use crate::codegen::E_CPU;
 use crate::compile::Built;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{KernelId, Program};
-use crate::package::{shared, unfinished};
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use crate::util::guarded::{self, Edge, Guarded};
 use crate::util::id_vec::{Id, IdVec};
-use crate::util::pieces::{Content, Pieces};
 use std::ffi::{c_char, c_int, c_void};
 use std::time::{Duration, Instant};
 
-use super::pool::Pool;
+use super::library::load;
+use super::pool::{Executor, Pool, Task};
 
 /// `tfaot_tensor_info`.
 #[repr(C)]
@@ -43,17 +42,6 @@ struct CModelInfo {
     workspace_align: usize,
     flops: i64,
     run: Option<unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int>,
-}
-
-/// The work of one task of a `parallel_for`.
-pub type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
-
-/// `tfaot_executor`.
-#[repr(C)]
-pub struct Executor {
-    this: *mut c_void,
-    num_threads: i32,
-    parallel_for: unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void),
 }
 
 /// Memory of one array, aligned as the widest vector.
@@ -118,7 +106,7 @@ impl Model {
     /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the program.
     pub fn load(built: &Built, target: &Target, threads: usize) -> Result<Model> {
         let program = &built.program;
-        let library = load(&built.object.content, &program.name, target)?;
+        let library = load(&[&built.object.content], &program.name, target)?;
         // SAFETY: the object defines this symbol with this type; the generated header declares it.
         let info = unsafe {
             let symbol = format!("{}_info", program.name);
@@ -180,11 +168,7 @@ impl Model {
 
     /// One call by the pool, if there is one.
     fn call(&self, args: &[*const u8], results: &[*mut u8], workspace: *mut u8) -> Result<()> {
-        let executor = self.pool.as_ref().map(|pool| Executor {
-            this: std::ptr::from_ref(pool).cast_mut().cast(),
-            num_threads: pool.threads() as i32,
-            parallel_for,
-        });
+        let executor = self.pool.as_ref().map(Pool::executor);
         self.start(args, results, workspace, executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
     }
 
@@ -254,9 +238,8 @@ impl Session {
     /// Errors: an internal error where the object returns a code.
     pub fn call_observed(&mut self, shared: &IdVec<KernelId, bool>, spent: &mut [Spent]) -> Result<()> {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, spent };
-        let num_threads = self.model.pool.as_ref().map_or(1, Pool::threads) as i32;
-        let executor =
-            Executor { this: std::ptr::from_mut(&mut observer).cast(), num_threads, parallel_for: observed_for };
+        let threads = self.model.pool.as_ref().map_or(1, Pool::threads);
+        let executor = Executor::new(std::ptr::from_mut(&mut observer).cast(), threads, observed_for);
         self.model.start(&self.arg_pointers, &self.result_pointers, self.workspace.at, &executor)
     }
 
@@ -272,16 +255,6 @@ fn filled(arg: &Tensor) -> Result<Buffer> {
     let mut buffer = Buffer::new(arg.bytes.len(), ALIGN)?;
     buffer.bytes_mut()[..arg.bytes.len()].copy_from_slice(&arg.bytes);
     Ok(buffer)
-}
-
-fn load(object: &Pieces, name: &str, target: &Target) -> Result<libloading::Library> {
-    let failed = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be written: {e}"));
-    let dir = unfinished::Folder::new().map_err(failed)?;
-    let (input, output) = (dir.path().join("model.o"), dir.path().join("model.so"));
-    std::fs::File::create(&input).and_then(|mut file| object.write_to(&mut file)).map_err(failed)?;
-    shared::link(&[input], &output, &format!("lib{name}.so"), target)?;
-    // SAFETY: the library is our own output and has no initialisers.
-    unsafe { libloading::Library::new(&output) }.map_err(|e| Error::internal("load", e.to_string()))
 }
 
 /// Checks the counts and sizes in the object against the program that it was made of.
@@ -314,29 +287,6 @@ fn agree(info: *const CModelInfo, program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// What a range of a job needs; shared with the workers while `parallel_for` waits.
-struct Closure {
-    task: Task,
-    data: *mut c_void,
-}
-
-impl Closure {
-    fn call(&self, begin: i64, end: i64) {
-        // SAFETY: the task and its data are those of the compiled code, which waits until all ranges are done.
-        unsafe { (self.task)(self.data, begin, end) }
-    }
-}
-
-// SAFETY: the header asks that tasks may run on several threads at once, and `data` outlives `parallel_for`.
-unsafe impl Sync for Closure {}
-
-unsafe extern "C" fn parallel_for(this: *mut c_void, n: i64, task: Task, data: *mut c_void) {
-    // SAFETY: `this` is the pool that `call` put into the executor; it lives during the call.
-    let pool = unsafe { &*this.cast::<Pool>() };
-    let closure = Closure { task, data };
-    pool.run(n, &|begin, end| closure.call(begin, end));
-}
-
 /// What a kernel took in one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
@@ -359,13 +309,14 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
     let observer = unsafe { &mut *this.cast::<Observer<'_>>() };
     // SAFETY: such an object puts the number of the kernel into the first word of the closure.
     let id = KernelId(unsafe { *data.cast::<u64>() } as u32);
-    let closure = Closure { task, data };
     let start = Instant::now();
-    match observer.pool {
-        Some(pool) if observer.shared.get(id) == Some(&true) => {
-            pool.run(n, &|begin, end| closure.call(begin, end));
+    // SAFETY: the task and its data are those of the compiled code, which waits until all ranges are done; its header asks that
+    // tasks may run on several threads at once.
+    unsafe {
+        match observer.pool {
+            Some(pool) if observer.shared.get(id) == Some(&true) => pool.share(n, task, data),
+            _ => task(data, 0, n),
         }
-        _ => closure.call(0, n),
     }
     if let Some(spent) = observer.spent.get_mut(id.index()) {
         spent.time += start.elapsed();

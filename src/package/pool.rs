@@ -1,4 +1,19 @@
-//! The pool of threads that C programs may use.
+//! The pool of threads that C programs may use, libraries of clusters have, and tfaot loads: one source, `pool/tfaot_pool.h`.
+use crate::target::Target;
 
 /// The text of `tfaot_pool.h`, the same for all models.
 pub const HEADER: &str = include_str!("pool/tfaot_pool.h");
+
+/// The pool as LLVM's text, for every target; it calls what [`relax`] defines.
+///
+/// Its functions are `tfaot_pool_start(i32) -> ptr`, `tfaot_pool_end(ptr)` and `tfaot_pool_share(ptr, i64 n, ptr task, ptr closure)`,
+/// seen inside a library alone.
+pub const TEXT: &str = include_str!("pool/pool.ll");
+
+/// The function of the processor's instruction for loops that wait, as LLVM's text.
+pub fn relax(target: &Target) -> String {
+    let instruction = if target.triple.starts_with("x86_64") { "pause" } else { "isb" };
+    format!(
+        "define hidden void @tfaot_relax() nounwind {{\n  call void asm sideeffect \"{instruction}\", \"\"()\n  ret void\n}}\n"
+    )
+}

@@ -19,7 +19,7 @@ use crate::import::raw::{RawFunction, RawNode};
 use crate::infer::{self, Facts, GraphFacts};
 use crate::opdef;
 use crate::ops::fact::Fact;
-use crate::package::shared;
+use crate::package::{pool, shared};
 use crate::prepare::{self, FeedSpec, Request};
 use crate::target::Target;
 use crate::tensor::DType;
@@ -164,7 +164,9 @@ impl<'a> Library<'a> {
         let Some(target) = self.native.targets.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
         let told = table::text(&self.compiled, &self.prefix, self.native.threads, target);
         let mut objects = vec![Pieces::from(codegen::assemble(&told, target)?)];
-        objects.push(codegen::assemble(include_str!("glue/glue.ll"), target)?.into());
+        for text in [include_str!("glue/glue.ll"), pool::TEXT] {
+            objects.push(codegen::assemble(text, target)?.into());
+        }
         objects.extend(self.compiled.into_iter().map(|c| c.object.content));
         let objects: Vec<&Pieces> = objects.iter().collect();
         shared::shared(&objects, file, target).map(Some)

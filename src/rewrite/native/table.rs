@@ -2,6 +2,7 @@
 use super::cluster::Compiled;
 use crate::graph::TfType;
 use crate::opdef;
+use crate::package::pool;
 use crate::target::Target;
 use crate::tensor::DType;
 use std::fmt::Write;
@@ -14,7 +15,6 @@ pub fn text(clusters: &[Compiled], prefix: &str, threads: u16, target: &Target) 
     }
     let all: Vec<String> = (0..clusters.len()).map(|i| format!("ptr @c{i}")).collect();
     let workspace = clusters.iter().map(|c| c.face.workspace_bytes).max().unwrap_or(0).max(64);
-    let relax = if target.triple.starts_with("x86_64") { "pause" } else { "yield" };
     let start = if target.triple.contains("apple") { "__DATA,__mod_init_func,mod_init_funcs" } else { ".init_array" };
     let _ = write!(
         out,
@@ -26,10 +26,11 @@ pub fn text(clusters: &[Compiled], prefix: &str, threads: u16, target: &Target) 
          @tfaot_workspace_bytes = hidden constant i64 {workspace}\n\
          @tfaot_threads = hidden constant i64 {threads}\n\
          declare hidden void @tfaot_set_shapes(ptr, ptr, ptr)\n\
-         define hidden void @tfaot_relax() nounwind {{\n  call void asm sideeffect \"{relax}\", \"\"()\n  ret void\n}}\n",
+         {}",
         all.len(),
         all.join(", "),
         all.len(),
+        pool::relax(target),
     );
     out
 }

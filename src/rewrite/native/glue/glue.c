@@ -1,5 +1,5 @@
-// What a library of clusters needs beside the clusters: it registers their ops and kernels with TensorFlow, calls the
-// compiled code, and has the threads. It speaks TensorFlow's C ABI and POSIX and includes no header of either; both are
+// What a library of clusters needs beside the clusters: it registers their ops and kernels with TensorFlow and calls
+// the compiled code. It speaks TensorFlow's C ABI and POSIX and includes no header of either; both are
 // found in the process that loads the library. `tools/make_glue` turns this file into glue.ll, which tfaot carries.
 #include <stdatomic.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ __attribute__((weak)) extern void TF_DeleteBuffer(TF_Buffer *);
 
 enum { INTERNAL = 13, RESOURCE_EXHAUSTED = 8 };
 
-// POSIX. Mutexes and conditions are given more room than any system wants.
+// POSIX. Mutexes are given more room than any system wants.
 typedef struct { _Alignas(16) char bytes[128]; } Opaque;
 extern int posix_memalign(void **, size_t align, size_t bytes);
 extern void *malloc(size_t);
@@ -63,14 +63,7 @@ extern size_t strlen(const char *);
 extern long write(int file, const void *, size_t);
 extern int pthread_mutex_init(Opaque *, const void *);
 extern int pthread_mutex_lock(Opaque *);
-extern int pthread_mutex_trylock(Opaque *);
 extern int pthread_mutex_unlock(Opaque *);
-extern int pthread_cond_init(Opaque *, const void *);
-extern int pthread_cond_wait(Opaque *, Opaque *);
-extern int pthread_cond_broadcast(Opaque *);
-extern int pthread_create(void **thread, const void *attributes, void *(*)(void *), void *);
-extern int pthread_detach(void *thread);
-extern int sched_yield(void);
 __attribute__((weak)) extern int sched_getaffinity(int, size_t, void *); // Linux
 
 // The executor of compiled code, as the headers that tfaot writes declare it.
@@ -101,96 +94,39 @@ typedef struct Cluster {
 } Cluster;
 HIDDEN extern const Cluster *const tfaot_clusters[];
 HIDDEN extern const int64_t tfaot_cluster_count, tfaot_workspace_bytes, tfaot_threads;
-HIDDEN void tfaot_relax(void); // the processor's instruction for loops that wait
 
-// --- Threads: one pool for all clusters of the library. A call that finds it taken runs alone.
-enum { SPINS = 2000 };
-static struct {
-  Opaque taken, mutex, wake;
-  Task task;
-  void *closure;
-  int64_t n, chunk, threads, started;
-  _Atomic int64_t next;
-  _Atomic int64_t epoch;  // odd while there is a job
-  _Atomic int64_t active; // workers that look at the job
-  _Atomic int64_t asleep;
-} pool;
+// src/package/pool/pool.c
+typedef struct tfaot_pool tfaot_pool;
+HIDDEN tfaot_pool *tfaot_pool_start(int32_t num_threads); // NULL where the system has not so many
+HIDDEN void tfaot_pool_share(tfaot_pool *, int64_t n, Task task, void *closure);
 
-static void take_part(void) {
-  for (;;) {
-    int64_t begin = atomic_fetch_add(&pool.next, pool.chunk);
-    if (begin >= pool.n) return;
-    int64_t end = begin + pool.chunk;
-    pool.task(pool.closure, begin, end < pool.n ? end : pool.n);
-  }
-}
+// --- Threads: one pool for all clusters of the library, started when the first has work for it. A call that finds it taken, by
+// another or by the one that starts it, runs alone; so does one in the child of a fork.
+static _Atomic(tfaot_pool *) pool;
+static atomic_int pool_is_asked_for;
 
-static void *work(void *unused) {
-  int64_t seen = 0;
-  for (;;) {
-    int64_t now, spins = 0;
-    while ((now = atomic_load_explicit(&pool.epoch, memory_order_relaxed)) == seen && spins++ < SPINS) tfaot_relax();
-    if (now == seen) {
-      pthread_mutex_lock(&pool.mutex);
-      atomic_fetch_add(&pool.asleep, 1);
-      while ((now = atomic_load(&pool.epoch)) == seen) pthread_cond_wait(&pool.wake, &pool.mutex);
-      atomic_fetch_sub(&pool.asleep, 1);
-      pthread_mutex_unlock(&pool.mutex);
-    }
-    // The job's owner closes it before it asks who is active, so whoever sees it open after this is waited for.
-    atomic_fetch_add(&pool.active, 1);
-    seen = atomic_load(&pool.epoch);
-    if (seen & 1) take_part();
-    atomic_fetch_sub(&pool.active, 1);
-  }
-  return unused;
-}
-
-static int64_t processors(void) {
+static int32_t processors(void) {
   uint64_t mask[16] = {0};
-  int64_t n = 0;
+  int32_t n = 0;
   if (sched_getaffinity && sched_getaffinity(0, sizeof mask, mask) == 0)
     for (int i = 0; i < 16; i++)
       for (uint64_t m = mask[i]; m; m &= m - 1) n++;
   return n > 0 ? n : 1;
 }
 
-static void start_threads(void) {
-  if (pool.started) return;
-  pool.started = 1;
-  int64_t wanted = tfaot_threads > 0 ? tfaot_threads : processors();
-  void *thread;
-  for (pool.threads = 1; pool.threads < wanted; pool.threads++) {
-    if (pthread_create(&thread, NULL, work, NULL) != 0) break;
-    pthread_detach(thread);
-  }
+// The pool; NULL while another call starts it, and where there are no threads to be had. Where the system has fewer than
+// wanted, half as many are tried.
+static tfaot_pool *threads(void) {
+  tfaot_pool *made = atomic_load_explicit(&pool, memory_order_acquire);
+  if (made || atomic_load_explicit(&pool_is_asked_for, memory_order_relaxed) || atomic_exchange(&pool_is_asked_for, 1)) return made;
+  for (int32_t n = tfaot_threads > 0 ? (int32_t)tfaot_threads : processors(); n > 1 && !made; n /= 2) made = tfaot_pool_start(n);
+  atomic_store_explicit(&pool, made, memory_order_release);
+  return made;
 }
 
 static void parallel_for(void *self, int64_t n, Task task, void *closure) {
   (void)self;
-  if (n < 2 || pthread_mutex_trylock(&pool.taken) != 0) return task(closure, 0, n);
-  start_threads();
-  if (pool.threads < 2) {
-    pthread_mutex_unlock(&pool.taken);
-    return task(closure, 0, n);
-  }
-  pool.task = task;
-  pool.closure = closure;
-  pool.n = n;
-  pool.chunk = n / (pool.threads * 4) > 0 ? n / (pool.threads * 4) : 1;
-  atomic_store(&pool.next, 0);
-  atomic_fetch_add(&pool.epoch, 1);
-  if (atomic_load(&pool.asleep) > 0) {
-    pthread_mutex_lock(&pool.mutex);
-    pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.mutex);
-  }
-  take_part();
-  atomic_fetch_add(&pool.epoch, 1);
-  for (int64_t spins = 0; atomic_load(&pool.active) > 0; spins++)
-    if (spins < SPINS) tfaot_relax();
-    else sched_yield(); // a worker lost its processor
-  pthread_mutex_unlock(&pool.taken);
+  tfaot_pool_share(n > 1 ? threads() : NULL, n, task, closure);
 }
 
 static const Executor executor = {NULL, 0, parallel_for};
@@ -364,9 +300,6 @@ static void complain(const char *text) { (void)!write(2, text, strlen(text)); }
 
 // Called when the library is loaded; tfaot writes the entry that asks for it, whose place differs between systems.
 HIDDEN void tfaot_load(void) {
-  pthread_mutex_init(&pool.taken, NULL);
-  pthread_mutex_init(&pool.mutex, NULL);
-  pthread_cond_init(&pool.wake, NULL);
   pthread_mutex_init(&workspace_mutex, NULL);
   TF_Status *status = TF_NewStatus();
   for (int64_t i = 0; i < tfaot_cluster_count; i++) {

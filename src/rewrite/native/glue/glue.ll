@@ -1,9 +1,7 @@
 
-%struct.anon = type { %struct.Opaque, %struct.Opaque, %struct.Opaque, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64 }
 %struct.Opaque = type { [128 x i8] }
 %struct.Tensor = type { ptr, ptr, ptr, i64, i32, i32, i32 }
 
-@pool = internal global %struct.anon zeroinitializer, align 16
 @workspace_mutex = internal global %struct.Opaque zeroinitializer, align 16
 @tfaot_cluster_count = external hidden local_unnamed_addr constant i64, align 8
 @tfaot_clusters = external hidden local_unnamed_addr constant [0 x ptr], align 8
@@ -18,6 +16,8 @@
 @workspaces = internal unnamed_addr global ptr null, align 8
 @tfaot_workspace_bytes = external hidden local_unnamed_addr constant i64, align 8
 @executor = internal constant { ptr, i32, [4 x i8], ptr } { ptr null, i32 0, [4 x i8] zeroinitializer, ptr @parallel_for }, align 8
+@pool = internal unnamed_addr global ptr null, align 8
+@pool_is_asked_for = internal global i32 0, align 4
 @tfaot_threads = external hidden local_unnamed_addr constant i64, align 8
 
 ; Function Attrs: nounwind
@@ -34,7 +34,7 @@ land.rhs.lr.ph:                                   ; preds = %entry
 
 land.rhs:                                         ; preds = %land.rhs.lr.ph, %for.body
   %indvars.iv = phi i64 [ 0, %land.rhs.lr.ph ], [ %indvars.iv.next, %for.body ]
-  %call = tail call i32 @TF_GetCode(ptr noundef %status) #7
+  %call = tail call i32 @TF_GetCode(ptr noundef %status) #6
   %cmp1 = icmp eq i32 %call, 0
   br i1 %cmp1, label %for.body, label %for.cond.cleanup
 
@@ -45,7 +45,7 @@ for.body:                                         ; preds = %land.rhs
   %1 = load ptr, ptr %results, align 8
   %arrayidx = getelementptr inbounds nuw %struct.Tensor, ptr %1, i64 %indvars.iv
   %2 = trunc nuw nsw i64 %indvars.iv to i32
-  tail call fastcc void @set_shape(ptr noundef %ctx, i32 noundef %2, ptr noundef %arrayidx, ptr noundef %status) #8
+  tail call fastcc void @set_shape(ptr noundef %ctx, i32 noundef %2, ptr noundef %arrayidx, ptr noundef %status) #7
   %indvars.iv.next = add nuw nsw i64 %indvars.iv, 1
   %3 = load i32, ptr %result_count, align 4
   %4 = sext i32 %3 to i64
@@ -61,7 +61,7 @@ declare i32 @TF_GetCode(ptr noundef) local_unnamed_addr #2
 ; Function Attrs: nounwind
 define internal fastcc void @set_shape(ptr noundef %ctx, i32 noundef %i, ptr noundef readonly captures(none) %r, ptr noundef %status) unnamed_addr #0 {
 entry:
-  %call = tail call ptr @TF_ShapeInferenceContextScalar(ptr noundef %ctx) #7
+  %call = tail call ptr @TF_ShapeInferenceContextScalar(ptr noundef %ctx) #6
   %rank = getelementptr inbounds nuw i8, ptr %r, i64 40
   %0 = load i32, ptr %rank, align 8
   %cmp21 = icmp sgt i32 %0, 0
@@ -74,13 +74,13 @@ land.rhs.lr.ph:                                   ; preds = %entry
 land.rhs:                                         ; preds = %land.rhs.lr.ph, %for.body
   %indvars.iv = phi i64 [ 0, %land.rhs.lr.ph ], [ %indvars.iv.next, %for.body ]
   %whole.023 = phi ptr [ %call, %land.rhs.lr.ph ], [ %call4, %for.body ]
-  %call1 = tail call i32 @TF_GetCode(ptr noundef %status) #7
+  %call1 = tail call i32 @TF_GetCode(ptr noundef %status) #6
   %cmp2 = icmp eq i32 %call1, 0
   br i1 %cmp2, label %for.body, label %for.cond.cleanup
 
 for.cond.cleanup:                                 ; preds = %land.rhs, %for.body, %entry
   %whole.0.lcssa = phi ptr [ %call, %entry ], [ %whole.023, %land.rhs ], [ %call4, %for.body ]
-  %call5 = tail call i32 @TF_GetCode(ptr noundef %status) #7
+  %call5 = tail call i32 @TF_GetCode(ptr noundef %status) #6
   %cmp6 = icmp eq i32 %call5, 0
   br i1 %cmp6, label %if.then, label %if.end
 
@@ -88,11 +88,11 @@ for.body:                                         ; preds = %land.rhs
   %1 = load ptr, ptr %dims, align 8
   %arrayidx = getelementptr inbounds nuw i64, ptr %1, i64 %indvars.iv
   %2 = load i64, ptr %arrayidx, align 8
-  %call3 = tail call ptr @TF_ShapeInferenceContextVectorFromSize(ptr noundef %ctx, i64 noundef %2) #7
-  %call4 = tail call ptr @TF_NewShapeHandle() #7
-  tail call void @TF_ShapeInferenceContextConcatenateShapes(ptr noundef %ctx, ptr noundef %whole.023, ptr noundef %call3, ptr noundef %call4, ptr noundef %status) #7
-  tail call void @TF_DeleteShapeHandle(ptr noundef %whole.023) #7
-  tail call void @TF_DeleteShapeHandle(ptr noundef %call3) #7
+  %call3 = tail call ptr @TF_ShapeInferenceContextVectorFromSize(ptr noundef %ctx, i64 noundef %2) #6
+  %call4 = tail call ptr @TF_NewShapeHandle() #6
+  tail call void @TF_ShapeInferenceContextConcatenateShapes(ptr noundef %ctx, ptr noundef %whole.023, ptr noundef %call3, ptr noundef %call4, ptr noundef %status) #6
+  tail call void @TF_DeleteShapeHandle(ptr noundef %whole.023) #6
+  tail call void @TF_DeleteShapeHandle(ptr noundef %call3) #6
   %indvars.iv.next = add nuw nsw i64 %indvars.iv, 1
   %3 = load i32, ptr %rank, align 8
   %4 = sext i32 %3 to i64
@@ -100,11 +100,11 @@ for.body:                                         ; preds = %land.rhs
   br i1 %cmp, label %land.rhs, label %for.cond.cleanup
 
 if.then:                                          ; preds = %for.cond.cleanup
-  tail call void @TF_ShapeInferenceContextSetOutput(ptr noundef %ctx, i32 noundef %i, ptr noundef %whole.0.lcssa, ptr noundef %status) #7
+  tail call void @TF_ShapeInferenceContextSetOutput(ptr noundef %ctx, i32 noundef %i, ptr noundef %whole.0.lcssa, ptr noundef %status) #6
   br label %if.end
 
 if.end:                                           ; preds = %if.then, %for.cond.cleanup
-  tail call void @TF_DeleteShapeHandle(ptr noundef %whole.0.lcssa) #7
+  tail call void @TF_DeleteShapeHandle(ptr noundef %whole.0.lcssa) #6
   ret void
 }
 
@@ -114,61 +114,56 @@ declare void @llvm.lifetime.end.p0(ptr captures(none)) #1
 ; Function Attrs: nounwind
 define hidden void @tfaot_load() local_unnamed_addr #0 {
 entry:
-  %call = tail call i32 @pthread_mutex_init(ptr noundef nonnull @pool, ptr noundef null) #7
-  %call1 = tail call i32 @pthread_mutex_init(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 128), ptr noundef null) #7
-  %call2 = tail call i32 @pthread_cond_init(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 256), ptr noundef null) #7
-  %call3 = tail call i32 @pthread_mutex_init(ptr noundef nonnull @workspace_mutex, ptr noundef null) #7
-  %call4 = tail call ptr @TF_NewStatus() #7
+  %call = tail call i32 @pthread_mutex_init(ptr noundef nonnull @workspace_mutex, ptr noundef null) #6
+  %call1 = tail call ptr @TF_NewStatus() #6
   %0 = load i64, ptr @tfaot_cluster_count, align 8
-  %cmp22 = icmp sgt i64 %0, 0
-  br i1 %cmp22, label %for.body, label %cleanup9
+  %cmp19 = icmp sgt i64 %0, 0
+  br i1 %cmp19, label %for.body, label %cleanup6
 
 for.cond:                                         ; preds = %land.lhs.true
-  %inc = add nuw nsw i64 %i.023, 1
+  %inc = add nuw nsw i64 %i.020, 1
   %exitcond.not = icmp eq i64 %inc, %0
-  br i1 %exitcond.not, label %cleanup9, label %for.body
+  br i1 %exitcond.not, label %cleanup6, label %for.body
 
 for.body:                                         ; preds = %entry, %for.cond
-  %i.023 = phi i64 [ %inc, %for.cond ], [ 0, %entry ]
-  %arrayidx = getelementptr inbounds nuw ptr, ptr @tfaot_clusters, i64 %i.023
+  %i.020 = phi i64 [ %inc, %for.cond ], [ 0, %entry ]
+  %arrayidx = getelementptr inbounds nuw ptr, ptr @tfaot_clusters, i64 %i.020
   %1 = load ptr, ptr %arrayidx, align 8
   %2 = load ptr, ptr %1, align 8
-  %call5 = tail call fastcc i32 @register_op(ptr noundef nonnull %1, ptr noundef %2, i32 noundef 1, ptr noundef %call4) #8
-  %tobool.not = icmp eq i32 %call5, 0
+  %call2 = tail call fastcc i32 @register_op(ptr noundef nonnull %1, ptr noundef %2, i32 noundef 1, ptr noundef %call1) #7
+  %tobool.not = icmp eq i32 %call2, 0
   br i1 %tobool.not, label %if.end, label %land.lhs.true
 
 land.lhs.true:                                    ; preds = %for.body
   %fits = getelementptr inbounds nuw i8, ptr %1, i64 8
   %3 = load ptr, ptr %fits, align 8
-  %call6 = tail call fastcc i32 @register_op(ptr noundef nonnull %1, ptr noundef %3, i32 noundef 0, ptr noundef %call4) #8
-  %tobool7.not = icmp eq i32 %call6, 0
-  br i1 %tobool7.not, label %if.end, label %for.cond
+  %call3 = tail call fastcc i32 @register_op(ptr noundef nonnull %1, ptr noundef %3, i32 noundef 0, ptr noundef %call1) #7
+  %tobool4.not = icmp eq i32 %call3, 0
+  br i1 %tobool4.not, label %if.end, label %for.cond
 
 if.end:                                           ; preds = %land.lhs.true, %for.body
-  %call.i = tail call i64 @strlen(ptr noundef nonnull @.str) #7
-  %call1.i = tail call i64 @write(i32 noundef 2, ptr noundef nonnull @.str, i64 noundef %call.i) #7
-  %call8 = tail call ptr @TF_Message(ptr noundef %call4) #7
-  %call.i18 = tail call i64 @strlen(ptr noundef %call8) #7
-  %call1.i19 = tail call i64 @write(i32 noundef 2, ptr noundef %call8, i64 noundef %call.i18) #7
-  %call.i20 = tail call i64 @strlen(ptr noundef nonnull @.str.1) #7
-  %call1.i21 = tail call i64 @write(i32 noundef 2, ptr noundef nonnull @.str.1, i64 noundef %call.i20) #7
-  br label %cleanup9
+  %call.i = tail call i64 @strlen(ptr noundef nonnull @.str) #6
+  %call1.i = tail call i64 @write(i32 noundef 2, ptr noundef nonnull @.str, i64 noundef %call.i) #6
+  %call5 = tail call ptr @TF_Message(ptr noundef %call1) #6
+  %call.i15 = tail call i64 @strlen(ptr noundef %call5) #6
+  %call1.i16 = tail call i64 @write(i32 noundef 2, ptr noundef %call5, i64 noundef %call.i15) #6
+  %call.i17 = tail call i64 @strlen(ptr noundef nonnull @.str.1) #6
+  %call1.i18 = tail call i64 @write(i32 noundef 2, ptr noundef nonnull @.str.1, i64 noundef %call.i17) #6
+  br label %cleanup6
 
-cleanup9:                                         ; preds = %for.cond, %entry, %if.end
-  tail call void @TF_DeleteStatus(ptr noundef %call4) #7
+cleanup6:                                         ; preds = %for.cond, %entry, %if.end
+  tail call void @TF_DeleteStatus(ptr noundef %call1) #6
   ret void
 }
 
 declare i32 @pthread_mutex_init(ptr noundef, ptr noundef) local_unnamed_addr #2
-
-declare i32 @pthread_cond_init(ptr noundef, ptr noundef) local_unnamed_addr #2
 
 declare ptr @TF_NewStatus() local_unnamed_addr #2
 
 ; Function Attrs: nounwind
 define internal fastcc range(i32 0, 2) i32 @register_op(ptr noundef readonly captures(none) %c, ptr noundef %name, i32 noundef range(i32 0, 2) %native, ptr noundef %status) unnamed_addr #0 {
 entry:
-  %call = tail call ptr @TF_NewOpDefinitionBuilder(ptr noundef %name) #7
+  %call = tail call ptr @TF_NewOpDefinitionBuilder(ptr noundef %name) #6
   %arg_count = getelementptr inbounds nuw i8, ptr %c, i64 64
   %0 = load i32, ptr %arg_count, align 8
   %cmp52 = icmp sgt i32 %0, 0
@@ -194,7 +189,7 @@ for.body:                                         ; preds = %for.body.lr.ph, %fo
   %2 = load ptr, ptr %args, align 8
   %arrayidx = getelementptr inbounds nuw %struct.Tensor, ptr %2, i64 %indvars.iv
   %3 = load ptr, ptr %arrayidx, align 8
-  tail call void @TF_OpDefinitionBuilderAddInput(ptr noundef %call, ptr noundef %3) #7
+  tail call void @TF_OpDefinitionBuilderAddInput(ptr noundef %call, ptr noundef %3) #6
   %indvars.iv.next = add nuw nsw i64 %indvars.iv, 1
   %4 = load i32, ptr %arg_count, align 8
   %5 = sext i32 %4 to i64
@@ -206,7 +201,7 @@ for.body5:                                        ; preds = %land.rhs.lr.ph, %fo
   %6 = load ptr, ptr %results, align 8
   %arrayidx7 = getelementptr inbounds nuw %struct.Tensor, ptr %6, i64 %indvars.iv5660
   %7 = load ptr, ptr %arrayidx7, align 8
-  tail call void @TF_OpDefinitionBuilderAddOutput(ptr noundef %call, ptr noundef %7) #7
+  tail call void @TF_OpDefinitionBuilderAddOutput(ptr noundef %call, ptr noundef %7) #6
   %indvars.iv.next57 = add nuw nsw i64 %indvars.iv5660, 1
   %8 = load i32, ptr %result_count, align 4
   %9 = sext i32 %8 to i64
@@ -219,15 +214,15 @@ cond.true:                                        ; preds = %for.body5, %land.rh
   br label %cond.end
 
 cond.end.critedge:                                ; preds = %for.cond2.preheader
-  tail call void @TF_OpDefinitionBuilderAddOutput(ptr noundef %call, ptr noundef nonnull @.str.2) #7
+  tail call void @TF_OpDefinitionBuilderAddOutput(ptr noundef %call, ptr noundef nonnull @.str.2) #6
   br label %cond.end
 
 cond.end:                                         ; preds = %cond.end.critedge, %cond.true
   %tobool.not51 = phi ptr [ @compute, %cond.true ], [ @fits_compute, %cond.end.critedge ]
   %cond = phi ptr [ %10, %cond.true ], [ @scalar_shape, %cond.end.critedge ]
-  tail call void @TF_OpDefinitionBuilderSetShapeInferenceFunction(ptr noundef %call, ptr noundef %cond) #7
-  tail call void @TF_RegisterOpDefinition(ptr noundef %call, ptr noundef %status) #7
-  %call14 = tail call i32 @TF_GetCode(ptr noundef %status) #7
+  tail call void @TF_OpDefinitionBuilderSetShapeInferenceFunction(ptr noundef %call, ptr noundef %cond) #6
+  tail call void @TF_RegisterOpDefinition(ptr noundef %call, ptr noundef %status) #6
+  %call14 = tail call i32 @TF_GetCode(ptr noundef %status) #6
   %cmp15.not = icmp eq i32 %call14, 0
   br i1 %cmp15.not, label %if.end17, label %cleanup
 
@@ -238,7 +233,7 @@ if.end17:                                         ; preds = %cond.end
   br i1 %or.cond.i, label %if.end.i, label %if.end21
 
 if.end.i:                                         ; preds = %if.end17
-  %call.i = tail call ptr @TF_GetRegisteredKernelsForOp(ptr noundef %name, ptr noundef %status) #7
+  %call.i = tail call ptr @TF_GetRegisteredKernelsForOp(ptr noundef %name, ptr noundef %status) #6
   %tobool2.not.i = icmp eq ptr %call.i, null
   br i1 %tobool2.not.i, label %if.end21, label %if.end4.i
 
@@ -246,15 +241,15 @@ if.end4.i:                                        ; preds = %if.end.i
   %length.i = getelementptr inbounds nuw i8, ptr %call.i, i64 8
   %11 = load i64, ptr %length.i, align 8
   %cmp.i.not = icmp eq i64 %11, 0
-  tail call void @TF_DeleteBuffer(ptr noundef nonnull %call.i) #7
+  tail call void @TF_DeleteBuffer(ptr noundef nonnull %call.i) #6
   br i1 %cmp.i.not, label %if.end21, label %cleanup
 
 if.end21:                                         ; preds = %if.end17, %if.end.i, %if.end4.i
   %create = getelementptr inbounds nuw i8, ptr %c, i64 32
   %12 = load ptr, ptr %create, align 8
-  %call24 = tail call ptr @TF_NewKernelBuilder(ptr noundef %name, ptr noundef nonnull @.str.3, ptr noundef %12, ptr noundef nonnull %tobool.not51, ptr noundef nonnull @destroy) #7
-  tail call void @TF_RegisterKernelBuilder(ptr noundef %name, ptr noundef %call24, ptr noundef %status) #7
-  %call25 = tail call i32 @TF_GetCode(ptr noundef %status) #7
+  %call24 = tail call ptr @TF_NewKernelBuilder(ptr noundef %name, ptr noundef nonnull @.str.3, ptr noundef %12, ptr noundef nonnull %tobool.not51, ptr noundef nonnull @destroy) #6
+  tail call void @TF_RegisterKernelBuilder(ptr noundef %name, ptr noundef %call24, ptr noundef %status) #6
+  %call25 = tail call i32 @TF_GetCode(ptr noundef %status) #6
   %cmp26 = icmp eq i32 %call25, 0
   %conv = zext i1 %cmp26 to i32
   br label %cleanup
@@ -292,7 +287,7 @@ declare void @TF_OpDefinitionBuilderSetShapeInferenceFunction(ptr noundef, ptr n
 define internal void @scalar_shape(ptr noundef %ctx, ptr noundef %status) #0 {
 entry:
   %scalar = alloca %struct.Tensor, align 8
-  call void @llvm.lifetime.start.p0(ptr nonnull %scalar) #9
+  call void @llvm.lifetime.start.p0(ptr nonnull %scalar) #8
   call void @llvm.memset.p0.i64(ptr noundef nonnull align 8 dereferenceable(48) %scalar, i8 0, i64 48, i1 false)
   %0 = getelementptr inbounds nuw i8, ptr %scalar, i64 24
   store i64 1, ptr %0, align 8
@@ -300,8 +295,8 @@ entry:
   store i32 1, ptr %1, align 8
   %2 = getelementptr inbounds nuw i8, ptr %scalar, i64 36
   store i32 10, ptr %2, align 4
-  call fastcc void @set_shape(ptr noundef %ctx, i32 noundef 0, ptr noundef nonnull %scalar, ptr noundef %status) #8
-  call void @llvm.lifetime.end.p0(ptr nonnull %scalar) #9
+  call fastcc void @set_shape(ptr noundef %ctx, i32 noundef 0, ptr noundef nonnull %scalar, ptr noundef %status) #7
+  call void @llvm.lifetime.end.p0(ptr nonnull %scalar) #8
   ret void
 }
 
@@ -355,7 +350,7 @@ for.body:                                         ; preds = %for.body.preheader,
   br i1 %exitcond.not, label %for.cond10.preheader, label %for.body
 
 for.cond.cleanup12:                               ; preds = %for.body13, %for.cond10.preheader
-  %call20 = tail call ptr @TF_NewStatus() #7
+  %call20 = tail call ptr @TF_NewStatus() #6
   %8 = load i32, ptr %arg_count, align 8
   %cmp.not84.i = icmp sgt i32 %8, 0
   br i1 %cmp.not84.i, label %for.body.lr.ph.i, label %for.cond4.preheader.i
@@ -387,19 +382,19 @@ for.body.i:                                       ; preds = %for.cond.i, %for.bo
   %arrayidx.i = getelementptr inbounds nuw %struct.Tensor, ptr %12, i64 %indvars.iv.i
   %arrayidx.i.i = getelementptr inbounds nuw ptr, ptr %vla, i64 %indvars.iv.i
   %13 = trunc nuw nsw i64 %indvars.iv.i to i32
-  call void @TF_GetInput(ptr noundef %ctx, i32 noundef %13, ptr noundef nonnull %arrayidx.i.i, ptr noundef %call20) #7
-  %call1.i.i = call i32 @TF_GetCode(ptr noundef %call20) #7
+  call void @TF_GetInput(ptr noundef %ctx, i32 noundef %13, ptr noundef nonnull %arrayidx.i.i, ptr noundef %call20) #6
+  %call1.i.i = call i32 @TF_GetCode(ptr noundef %call20) #6
   %cmp.not.i.i = icmp eq i32 %call1.i.i, 0
   br i1 %cmp.not.i.i, label %if.end.i.i, label %take_argument.exit.i
 
 if.end.i.i:                                       ; preds = %for.body.i
   %14 = load ptr, ptr %arrayidx.i.i, align 8
-  %call5.i.i = call fastcc i32 @fits(ptr noundef readonly %arrayidx.i, ptr noundef %14) #8
+  %call5.i.i = call fastcc i32 @fits(ptr noundef readonly %arrayidx.i, ptr noundef %14) #7
   %tobool.not.i.i = icmp eq i32 %call5.i.i, 0
   br i1 %tobool.not.i.i, label %if.then6.i.i, label %if.end7.i.i
 
 if.then6.i.i:                                     ; preds = %if.end.i.i
-  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 13, ptr noundef nonnull @.str.6) #7
+  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 13, ptr noundef nonnull @.str.6) #6
   br label %take_argument.exit.i
 
 if.end7.i.i:                                      ; preds = %if.end.i.i
@@ -410,7 +405,7 @@ if.end7.i.i:                                      ; preds = %if.end.i.i
 
 if.end10.i.i:                                     ; preds = %if.end7.i.i
   %16 = load ptr, ptr %arrayidx.i.i, align 8
-  %call14.i.i = call ptr @TF_TensorData(ptr noundef %16) #7
+  %call14.i.i = call ptr @TF_TensorData(ptr noundef %16) #6
   %17 = ptrtoint ptr %call14.i.i to i64
   %align.i.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 32
   %18 = load i32, ptr %align.i.i, align 8
@@ -423,19 +418,19 @@ if.end10.i.i:                                     ; preds = %if.end7.i.i
 if.then17.i.i:                                    ; preds = %if.end10.i.i
   %bytes.i.i = getelementptr inbounds nuw i8, ptr %arrayidx.i, i64 24
   %19 = load i64, ptr %bytes.i.i, align 8
-  %call18.i.i = call ptr @malloc(i64 noundef %19) #7
+  %call18.i.i = call ptr @malloc(i64 noundef %19) #6
   %arrayidx20.i.i = getelementptr inbounds nuw ptr, ptr %vla8, i64 %indvars.iv.i
   store ptr %call18.i.i, ptr %arrayidx20.i.i, align 8
   %tobool21.not.not.i.i = icmp eq ptr %call18.i.i, null
   br i1 %tobool21.not.not.i.i, label %if.then22.i.i, label %if.end23.i.i
 
 if.then22.i.i:                                    ; preds = %if.then17.i.i
-  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 8, ptr noundef nonnull @.str.7) #7
+  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 8, ptr noundef nonnull @.str.7) #6
   br label %cleanup.i.i
 
 if.end23.i.i:                                     ; preds = %if.then17.i.i
   %20 = load i64, ptr %bytes.i.i, align 8
-  %call25.i.i = call ptr @memcpy(ptr noundef nonnull %call18.i.i, ptr noundef %call14.i.i, i64 noundef %20) #7
+  %call25.i.i = call ptr @memcpy(ptr noundef nonnull %call18.i.i, ptr noundef %call14.i.i, i64 noundef %20) #6
   br label %cleanup.i.i
 
 cleanup.i.i:                                      ; preds = %if.end23.i.i, %if.then22.i.i
@@ -452,7 +447,7 @@ if.end26.i.i:                                     ; preds = %cleanup.i.i, %if.en
 
 take_argument.exit.i:                             ; preds = %if.end26.i.i, %cleanup.i.i, %if.end7.i.i, %if.then6.i.i, %for.body.i
   %taken.1.i = phi i32 [ %taken.085.i, %if.then6.i.i ], [ %inc.i.i, %if.end26.i.i ], [ %taken.085.i, %cleanup.i.i ], [ %taken.085.i, %if.end7.i.i ], [ %taken.085.i, %for.body.i ]
-  %call1.i = call i32 @TF_GetCode(ptr noundef %call20) #7
+  %call1.i = call i32 @TF_GetCode(ptr noundef %call20) #6
   %cmp2.not.i = icmp eq i32 %call1.i, 0
   br i1 %cmp2.not.i, label %for.cond.i, label %run.exit
 
@@ -469,8 +464,8 @@ for.body7.i:                                      ; preds = %if.end14.i, %for.bo
   %bytes.i = getelementptr inbounds nuw i8, ptr %arrayidx9.i, i64 24
   %25 = load i64, ptr %bytes.i, align 8
   %26 = trunc nuw nsw i64 %indvars.iv91.i to i32
-  %call10.i = call ptr @TF_AllocateOutput(ptr noundef %ctx, i32 noundef %26, i32 noundef %22, ptr noundef %23, i32 noundef %24, i64 noundef %25, ptr noundef %call20) #7
-  %call11.i = call i32 @TF_GetCode(ptr noundef %call20) #7
+  %call10.i = call ptr @TF_AllocateOutput(ptr noundef %ctx, i32 noundef %26, i32 noundef %22, ptr noundef %23, i32 noundef %24, i64 noundef %25, ptr noundef %call20) #6
+  %call11.i = call i32 @TF_GetCode(ptr noundef %call20) #6
   %cmp12.not.i = icmp eq i32 %call11.i, 0
   br i1 %cmp12.not.i, label %if.end14.i, label %run.exit
 
@@ -480,7 +475,7 @@ if.end14.i:                                       ; preds = %for.body7.i
   %idxprom16.i = sext i32 %add.i to i64
   %arrayidx17.i = getelementptr inbounds ptr, ptr %vla, i64 %idxprom16.i
   store ptr %call10.i, ptr %arrayidx17.i, align 8
-  %call18.i = call ptr @TF_TensorData(ptr noundef %call10.i) #7
+  %call18.i = call ptr @TF_TensorData(ptr noundef %call10.i) #6
   %arrayidx21.i = getelementptr inbounds nuw ptr, ptr %vla6, i64 %indvars.iv91.i
   store ptr %call18.i, ptr %arrayidx21.i, align 8
   %indvars.iv.next92.i = add nuw nsw i64 %indvars.iv91.i, 1
@@ -490,7 +485,7 @@ if.end14.i:                                       ; preds = %for.body7.i
   br i1 %cmp5.not.i, label %for.body7.i, label %for.end29.i
 
 for.end29.i:                                      ; preds = %if.end14.i, %for.cond4.preheader.i
-  %call.i.i = call i32 @pthread_mutex_lock(ptr noundef nonnull @workspace_mutex) #7
+  %call.i.i = call i32 @pthread_mutex_lock(ptr noundef nonnull @workspace_mutex) #6
   %30 = load ptr, ptr @workspaces, align 8
   %tobool.not.i78.i = icmp eq ptr %30, null
   br i1 %tobool.not.i78.i, label %land.lhs.true.critedge.i.i, label %if.then.i.i
@@ -498,17 +493,17 @@ for.end29.i:                                      ; preds = %if.end14.i, %for.co
 if.then.i.i:                                      ; preds = %for.end29.i
   %31 = load ptr, ptr %30, align 8
   store ptr %31, ptr @workspaces, align 8
-  %call1.i79.i = call i32 @pthread_mutex_unlock(ptr noundef nonnull @workspace_mutex) #7
-  call void @llvm.lifetime.start.p0(ptr nonnull %made.i.i) #9
+  %call1.i79.i = call i32 @pthread_mutex_unlock(ptr noundef nonnull @workspace_mutex) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %made.i.i) #8
   store ptr %30, ptr %made.i.i, align 8
   br label %if.end5.i.i
 
 land.lhs.true.critedge.i.i:                       ; preds = %for.end29.i
-  %call1.c.i.i = call i32 @pthread_mutex_unlock(ptr noundef nonnull @workspace_mutex) #7
-  call void @llvm.lifetime.start.p0(ptr nonnull %made.i.i) #9
+  %call1.c.i.i = call i32 @pthread_mutex_unlock(ptr noundef nonnull @workspace_mutex) #6
+  call void @llvm.lifetime.start.p0(ptr nonnull %made.i.i) #8
   store ptr null, ptr %made.i.i, align 8
   %32 = load i64, ptr @tfaot_workspace_bytes, align 8
-  %call3.i.i = call i32 @posix_memalign(ptr noundef nonnull %made.i.i, i64 noundef 4096, i64 noundef %32) #7
+  %call3.i.i = call i32 @posix_memalign(ptr noundef nonnull %made.i.i, i64 noundef 4096, i64 noundef %32) #6
   %cmp.not.i81.i = icmp eq i32 %call3.i.i, 0
   br i1 %cmp.not.i81.i, label %if.end5.i.i, label %take_workspace.exit.i
 
@@ -518,28 +513,28 @@ if.end5.i.i:                                      ; preds = %land.lhs.true.crite
 
 take_workspace.exit.i:                            ; preds = %if.end5.i.i, %land.lhs.true.critedge.i.i
   %retval.0.i.i = phi ptr [ %33, %if.end5.i.i ], [ null, %land.lhs.true.critedge.i.i ]
-  call void @llvm.lifetime.end.p0(ptr nonnull %made.i.i) #9
+  call void @llvm.lifetime.end.p0(ptr nonnull %made.i.i) #8
   %tobool.not.i = icmp eq ptr %retval.0.i.i, null
   br i1 %tobool.not.i, label %if.then32.i, label %if.end33.i
 
 if.then32.i:                                      ; preds = %take_workspace.exit.i
-  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 8, ptr noundef nonnull @.str.4) #7
+  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 8, ptr noundef nonnull @.str.4) #6
   br label %run.exit
 
 if.end33.i:                                       ; preds = %take_workspace.exit.i
   %run.i = getelementptr inbounds nuw i8, ptr %state, i64 48
   %34 = load ptr, ptr %run.i, align 8
-  %call37.i = call i32 %34(ptr noundef nonnull %vla3, ptr noundef nonnull %vla6, ptr noundef nonnull %retval.0.i.i, ptr noundef nonnull @executor) #7
+  %call37.i = call i32 %34(ptr noundef nonnull %vla3, ptr noundef nonnull %vla6, ptr noundef nonnull %retval.0.i.i, ptr noundef nonnull @executor) #6
   %cmp38.not.i = icmp eq i32 %call37.i, 0
   br i1 %cmp38.not.i, label %run.exit, label %if.then39.i
 
 if.then39.i:                                      ; preds = %if.end33.i
-  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 13, ptr noundef nonnull @.str.5) #7
+  call void @TF_SetStatus(ptr noundef %call20, i32 noundef 13, ptr noundef nonnull @.str.5) #6
   br label %run.exit
 
 run.exit:                                         ; preds = %take_argument.exit.i, %for.body7.i, %if.then32.i, %if.end33.i, %if.then39.i
   %call.sroa.15.0 = phi ptr [ null, %if.then32.i ], [ %retval.0.i.i, %if.end33.i ], [ %retval.0.i.i, %if.then39.i ], [ null, %for.body7.i ], [ null, %take_argument.exit.i ]
-  %call21 = call i32 @TF_GetCode(ptr noundef %call20) #7
+  %call21 = call i32 @TF_GetCode(ptr noundef %call20) #6
   %cmp22.not = icmp eq i32 %call21, 0
   br i1 %cmp22.not, label %if.end, label %if.then
 
@@ -552,7 +547,7 @@ for.body13:                                       ; preds = %for.body13.preheade
   br i1 %exitcond97.not, label %for.cond.cleanup12, label %for.body13
 
 if.then:                                          ; preds = %run.exit
-  call void @TF_OpKernelContext_Failure(ptr noundef %ctx, ptr noundef %call20) #7
+  call void @TF_OpKernelContext_Failure(ptr noundef %ctx, ptr noundef %call20) #6
   br label %if.end
 
 if.end:                                           ; preds = %if.then, %run.exit
@@ -560,11 +555,11 @@ if.end:                                           ; preds = %if.then, %run.exit
   br i1 %tobool.not, label %if.end26, label %if.then24
 
 if.then24:                                        ; preds = %if.end
-  %call.i = call i32 @pthread_mutex_lock(ptr noundef nonnull @workspace_mutex) #7
+  %call.i = call i32 @pthread_mutex_lock(ptr noundef nonnull @workspace_mutex) #6
   %35 = load ptr, ptr @workspaces, align 8
   store ptr %35, ptr %call.sroa.15.0, align 8
   store ptr %call.sroa.15.0, ptr @workspaces, align 8
-  %call1.i76 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @workspace_mutex) #7
+  %call1.i76 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @workspace_mutex) #6
   br label %if.end26
 
 if.end26:                                         ; preds = %if.then24, %if.end
@@ -587,13 +582,13 @@ for.body31:                                       ; preds = %for.body31.preheade
   %indvars.iv98 = phi i64 [ 0, %for.body31.preheader ], [ %indvars.iv.next99, %for.body31 ]
   %arrayidx33 = getelementptr inbounds nuw ptr, ptr %vla8, i64 %indvars.iv98
   %36 = load ptr, ptr %arrayidx33, align 8
-  call void @free(ptr noundef %36) #7
+  call void @free(ptr noundef %36) #6
   %indvars.iv.next99 = add nuw nsw i64 %indvars.iv98, 1
   %exitcond102.not = icmp eq i64 %indvars.iv.next99, %wide.trip.count101
   br i1 %exitcond102.not, label %for.cond38.preheader, label %for.body31
 
 for.cond.cleanup40:                               ; preds = %for.inc49, %for.cond38.preheader
-  call void @TF_DeleteStatus(ptr noundef %call20) #7
+  call void @TF_DeleteStatus(ptr noundef %call20) #6
   ret void
 
 for.body41:                                       ; preds = %for.body41.preheader, %for.inc49
@@ -604,7 +599,7 @@ for.body41:                                       ; preds = %for.body41.preheade
   br i1 %tobool44.not, label %for.inc49, label %if.then45
 
 if.then45:                                        ; preds = %for.body41
-  call void @TF_DeleteTensor(ptr noundef nonnull %37) #7
+  call void @TF_DeleteTensor(ptr noundef nonnull %37) #6
   br label %for.inc49
 
 for.inc49:                                        ; preds = %for.body41, %if.then45
@@ -617,10 +612,10 @@ for.inc49:                                        ; preds = %for.body41, %if.the
 define internal void @fits_compute(ptr noundef readonly captures(none) %state, ptr noundef %ctx) #0 {
 entry:
   %arg = alloca ptr, align 8
-  %call = tail call ptr @TF_NewStatus() #7
+  %call = tail call ptr @TF_NewStatus() #6
   %supported = getelementptr inbounds nuw i8, ptr %state, i64 56
   %0 = load ptr, ptr %supported, align 8
-  %call1 = tail call i32 %0() #7
+  %call1 = tail call i32 %0() #6
   %cmp = icmp ne i32 %call1, 0
   %conv = zext i1 %cmp to i32
   %arg_count = getelementptr inbounds nuw i8, ptr %state, i64 64
@@ -644,11 +639,11 @@ for.cond:                                         ; preds = %cleanup
 
 for.body:                                         ; preds = %for.body.lr.ph, %for.cond
   %indvars.iv = phi i64 [ 0, %for.body.lr.ph ], [ %indvars.iv.next, %for.cond ]
-  call void @llvm.lifetime.start.p0(ptr nonnull %arg) #9
+  call void @llvm.lifetime.start.p0(ptr nonnull %arg) #8
   store ptr null, ptr %arg, align 8
   %6 = trunc nuw nsw i64 %indvars.iv to i32
-  call void @TF_GetInput(ptr noundef %ctx, i32 noundef %6, ptr noundef nonnull %arg, ptr noundef %call) #7
-  %call4 = call i32 @TF_GetCode(ptr noundef %call) #7
+  call void @TF_GetInput(ptr noundef %ctx, i32 noundef %6, ptr noundef nonnull %arg, ptr noundef %call) #6
+  %call4 = call i32 @TF_GetCode(ptr noundef %call) #6
   %cmp5.not = icmp eq i32 %call4, 0
   br i1 %cmp5.not, label %if.end, label %cleanup
 
@@ -656,15 +651,15 @@ if.end:                                           ; preds = %for.body
   %7 = load ptr, ptr %args, align 8
   %arrayidx = getelementptr inbounds nuw %struct.Tensor, ptr %7, i64 %indvars.iv
   %8 = load ptr, ptr %arg, align 8
-  %call7 = call fastcc i32 @fits(ptr noundef %arrayidx, ptr noundef %8) #8
+  %call7 = call fastcc i32 @fits(ptr noundef %arrayidx, ptr noundef %8) #7
   %9 = load ptr, ptr %arg, align 8
-  call void @TF_DeleteTensor(ptr noundef %9) #7
+  call void @TF_DeleteTensor(ptr noundef %9) #6
   br label %cleanup
 
 cleanup:                                          ; preds = %for.body, %if.end
   %cleanup.dest.slot.0 = phi i32 [ 0, %if.end ], [ 5, %for.body ]
   %yes.1 = phi i32 [ %call7, %if.end ], [ 1, %for.body ]
-  call void @llvm.lifetime.end.p0(ptr nonnull %arg) #9
+  call void @llvm.lifetime.end.p0(ptr nonnull %arg) #8
   br i1 %cmp5.not, label %for.cond, label %cleanup8
 
 cleanup8:                                         ; preds = %cleanup, %for.cond, %entry
@@ -676,24 +671,24 @@ cleanup8:                                         ; preds = %cleanup, %for.cond,
   ]
 
 for.end:                                          ; preds = %cleanup8
-  %call10 = call ptr @TF_AllocateOutput(ptr noundef %ctx, i32 noundef 0, i32 noundef 10, ptr noundef null, i32 noundef 0, i64 noundef 1, ptr noundef %call) #7
-  %call11 = call i32 @TF_GetCode(ptr noundef %call) #7
+  %call10 = call ptr @TF_AllocateOutput(ptr noundef %ctx, i32 noundef 0, i32 noundef 10, ptr noundef null, i32 noundef 0, i64 noundef 1, ptr noundef %call) #6
+  %call11 = call i32 @TF_GetCode(ptr noundef %call) #6
   %cmp12.not = icmp eq i32 %call11, 0
   br i1 %cmp12.not, label %if.end15, label %failed
 
 if.end15:                                         ; preds = %for.end
   %conv16 = trunc nuw nsw i32 %yes.2 to i8
-  %call17 = call ptr @TF_TensorData(ptr noundef %call10) #7
+  %call17 = call ptr @TF_TensorData(ptr noundef %call10) #6
   store i8 %conv16, ptr %call17, align 1
-  call void @TF_DeleteTensor(ptr noundef %call10) #7
+  call void @TF_DeleteTensor(ptr noundef %call10) #6
   br label %cleanup18.sink.split
 
 failed:                                           ; preds = %for.end, %cleanup8
-  call void @TF_OpKernelContext_Failure(ptr noundef %ctx, ptr noundef %call) #7
+  call void @TF_OpKernelContext_Failure(ptr noundef %ctx, ptr noundef %call) #6
   br label %cleanup18.sink.split
 
 cleanup18.sink.split:                             ; preds = %if.end15, %failed
-  call void @TF_DeleteStatus(ptr noundef %call) #7
+  call void @TF_DeleteStatus(ptr noundef %call) #6
   br label %cleanup18
 
 cleanup18:                                        ; preds = %cleanup18.sink.split, %cleanup8
@@ -732,7 +727,7 @@ declare void @TF_GetInput(ptr noundef, i32 noundef, ptr noundef, ptr noundef) lo
 ; Function Attrs: nounwind
 define internal fastcc range(i32 0, 2) i32 @fits(ptr noundef readonly captures(none) %want, ptr noundef %got) unnamed_addr #0 {
 entry:
-  %call = tail call i32 @TF_NumDims(ptr noundef %got) #7
+  %call = tail call i32 @TF_NumDims(ptr noundef %got) #6
   %rank = getelementptr inbounds nuw i8, ptr %want, i64 40
   %0 = load i32, ptr %rank, align 8
   %cmp.not = icmp eq i32 %call, %0
@@ -757,7 +752,7 @@ for.cond:                                         ; preds = %for.body
 for.body:                                         ; preds = %for.body.lr.ph, %for.cond
   %indvars.iv = phi i64 [ 0, %for.body.lr.ph ], [ %indvars.iv.next, %for.cond ]
   %4 = trunc nuw nsw i64 %indvars.iv to i32
-  %call3 = tail call i64 @TF_Dim(ptr noundef %got, i32 noundef %4) #7
+  %call3 = tail call i64 @TF_Dim(ptr noundef %got, i32 noundef %4) #6
   %5 = load ptr, ptr %dims, align 8
   %arrayidx = getelementptr inbounds nuw i64, ptr %5, i64 %indvars.iv
   %6 = load i64, ptr %arrayidx, align 8
@@ -777,9 +772,9 @@ lor.lhs.false:                                    ; preds = %for.end
   br i1 %cmp7, label %return, label %lor.rhs
 
 lor.rhs:                                          ; preds = %lor.lhs.false
-  %call9 = tail call ptr @TF_TensorData(ptr noundef %got) #7
+  %call9 = tail call ptr @TF_TensorData(ptr noundef %got) #6
   %9 = load i64, ptr %bytes, align 8
-  %call11 = tail call i32 @memcmp(ptr noundef nonnull %7, ptr noundef %call9, i64 noundef %9) #7
+  %call11 = tail call i32 @memcmp(ptr noundef nonnull %7, ptr noundef %call9, i64 noundef %9) #6
   %cmp12 = icmp eq i32 %call11, 0
   %10 = zext i1 %cmp12 to i32
   br label %return
@@ -808,295 +803,132 @@ declare i32 @posix_memalign(ptr noundef, i64 noundef, i64 noundef) local_unnamed
 ; Function Attrs: nounwind
 define internal void @parallel_for(ptr readnone captures(none) %self, i64 noundef %n, ptr noundef %task, ptr noundef %closure) #0 {
 entry:
-  %mask.i.i = alloca [16 x i64], align 16
-  %thread.i = alloca ptr, align 8
-  %cmp = icmp slt i64 %n, 2
-  br i1 %cmp, label %if.then, label %lor.lhs.false
+  %cmp = icmp sgt i64 %n, 1
+  br i1 %cmp, label %cond.true, label %cond.end
 
-lor.lhs.false:                                    ; preds = %entry
-  %call = tail call i32 @pthread_mutex_trylock(ptr noundef nonnull @pool) #7
-  %cmp1.not = icmp eq i32 %call, 0
-  br i1 %cmp1.not, label %if.end, label %if.then
-
-if.then:                                          ; preds = %lor.lhs.false, %entry
-  tail call void %task(ptr noundef %closure, i64 noundef 0, i64 noundef %n) #7
-  br label %return
-
-if.end:                                           ; preds = %lor.lhs.false
-  %0 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 424), align 8
+cond.true:                                        ; preds = %entry
+  %0 = load atomic i64, ptr @pool acquire, align 8
+  %1 = inttoptr i64 %0 to ptr
   %tobool.not.i = icmp eq i64 %0, 0
-  br i1 %tobool.not.i, label %if.end.i, label %start_threads.exit
+  br i1 %tobool.not.i, label %lor.lhs.false.i, label %cond.end
 
-if.end.i:                                         ; preds = %if.end
-  store i64 1, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 424), align 8
-  %1 = load i64, ptr @tfaot_threads, align 8
-  %cmp.i = icmp sgt i64 %1, 0
-  br i1 %cmp.i, label %cond.end.i, label %cond.false.i
+lor.lhs.false.i:                                  ; preds = %cond.true
+  %2 = load atomic i32, ptr @pool_is_asked_for monotonic, align 4
+  %tobool2.not.i = icmp eq i32 %2, 0
+  br i1 %tobool2.not.i, label %lor.lhs.false3.i, label %cond.end
 
-cond.false.i:                                     ; preds = %if.end.i
-  call void @llvm.lifetime.start.p0(ptr nonnull %mask.i.i) #9
-  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(128) %mask.i.i, i8 0, i64 128, i1 false)
-  %tobool.not.i.i = icmp eq ptr @sched_getaffinity, null
-  br i1 %tobool.not.i.i, label %processors.exit.i, label %land.lhs.true.i.i
+lor.lhs.false3.i:                                 ; preds = %lor.lhs.false.i
+  %3 = atomicrmw xchg ptr @pool_is_asked_for, i32 1 seq_cst, align 4
+  %tobool5.not.i = icmp eq i32 %3, 0
+  br i1 %tobool5.not.i, label %if.end.i, label %cond.end
 
-land.lhs.true.i.i:                                ; preds = %cond.false.i
-  %call.i.i = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %mask.i.i) #7
-  %cmp.i.i = icmp eq i32 %call.i.i, 0
-  br i1 %cmp.i.i, label %for.body.i.i, label %processors.exit.i
+if.end.i:                                         ; preds = %lor.lhs.false3.i
+  %4 = load i64, ptr @tfaot_threads, align 8
+  %cmp.i = icmp sgt i64 %4, 0
+  br i1 %cmp.i, label %cond.true.i, label %cond.false.i
 
-for.cond.cleanup.i.i:                             ; preds = %for.cond.cleanup4.i.i
-  %2 = call i64 @llvm.smax.i64(i64 %n.1.lcssa.i.i, i64 1)
-  br label %processors.exit.i
-
-for.body.i.i:                                     ; preds = %land.lhs.true.i.i, %for.cond.cleanup4.i.i
-  %indvars.iv.i.i = phi i64 [ %indvars.iv.next.i.i, %for.cond.cleanup4.i.i ], [ 0, %land.lhs.true.i.i ]
-  %n.019.i.i = phi i64 [ %n.1.lcssa.i.i, %for.cond.cleanup4.i.i ], [ 0, %land.lhs.true.i.i ]
-  %arrayidx.i.i = getelementptr inbounds nuw i64, ptr %mask.i.i, i64 %indvars.iv.i.i
-  %3 = load i64, ptr %arrayidx.i.i, align 8
-  %tobool3.not16.i.i = icmp eq i64 %3, 0
-  br i1 %tobool3.not16.i.i, label %for.cond.cleanup4.i.i, label %for.body5.i.i
-
-for.cond.cleanup4.i.i:                            ; preds = %for.body5.i.i, %for.body.i.i
-  %n.1.lcssa.i.i = phi i64 [ %n.019.i.i, %for.body.i.i ], [ %inc.i.i, %for.body5.i.i ]
-  %indvars.iv.next.i.i = add nuw nsw i64 %indvars.iv.i.i, 1
-  %exitcond.not.i.i = icmp eq i64 %indvars.iv.next.i.i, 16
-  br i1 %exitcond.not.i.i, label %for.cond.cleanup.i.i, label %for.body.i.i
-
-for.body5.i.i:                                    ; preds = %for.body.i.i, %for.body5.i.i
-  %m.018.i.i = phi i64 [ %and.i.i, %for.body5.i.i ], [ %3, %for.body.i.i ]
-  %n.117.i.i = phi i64 [ %inc.i.i, %for.body5.i.i ], [ %n.019.i.i, %for.body.i.i ]
-  %inc.i.i = add nsw i64 %n.117.i.i, 1
-  %sub.i.i = add i64 %m.018.i.i, -1
-  %and.i.i = and i64 %sub.i.i, %m.018.i.i
-  %tobool3.not.i.i = icmp eq i64 %and.i.i, 0
-  br i1 %tobool3.not.i.i, label %for.cond.cleanup4.i.i, label %for.body5.i.i
-
-processors.exit.i:                                ; preds = %for.cond.cleanup.i.i, %land.lhs.true.i.i, %cond.false.i
-  %n.2.i.i = phi i64 [ %2, %for.cond.cleanup.i.i ], [ 1, %land.lhs.true.i.i ], [ 1, %cond.false.i ]
-  call void @llvm.lifetime.end.p0(ptr nonnull %mask.i.i) #9
+cond.true.i:                                      ; preds = %if.end.i
+  %conv.i = trunc i64 %4 to i32
   br label %cond.end.i
 
-cond.end.i:                                       ; preds = %processors.exit.i, %if.end.i
-  %cond.i = phi i64 [ %n.2.i.i, %processors.exit.i ], [ %1, %if.end.i ]
-  call void @llvm.lifetime.start.p0(ptr nonnull %thread.i) #9
-  store i64 1, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 416), align 16
-  %cmp17.i = icmp sgt i64 %cond.i, 1
-  br i1 %cmp17.i, label %for.body.i, label %for.end.i
+cond.false.i:                                     ; preds = %if.end.i
+  %call.i = tail call fastcc i32 @processors() #7
+  br label %cond.end.i
 
-for.body.i:                                       ; preds = %cond.end.i, %if.end5.i
-  %call2.i = call i32 @pthread_create(ptr noundef nonnull %thread.i, ptr noundef null, ptr noundef nonnull @work, ptr noundef null) #7
-  %cmp3.not.i = icmp eq i32 %call2.i, 0
-  br i1 %cmp3.not.i, label %if.end5.i, label %for.end.i
+cond.end.i:                                       ; preds = %cond.false.i, %cond.true.i
+  %cond.i = phi i32 [ %conv.i, %cond.true.i ], [ %call.i, %cond.false.i ]
+  %cmp619.i = icmp sgt i32 %cond.i, 1
+  br i1 %cmp619.i, label %for.body.i, label %for.cond.cleanup.i
 
-if.end5.i:                                        ; preds = %for.body.i
-  %4 = load ptr, ptr %thread.i, align 8
-  %call6.i = call i32 @pthread_detach(ptr noundef %4) #7
-  %5 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 416), align 16
-  %inc.i = add nsw i64 %5, 1
-  store i64 %inc.i, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 416), align 16
-  %cmp1.i = icmp slt i64 %inc.i, %cond.i
-  br i1 %cmp1.i, label %for.body.i, label %for.end.i
+for.cond.cleanup.i:                               ; preds = %for.body.i, %cond.end.i
+  %made.0.lcssa.i = phi ptr [ null, %cond.end.i ], [ %call9.i, %for.body.i ]
+  %5 = ptrtoint ptr %made.0.lcssa.i to i64
+  store atomic i64 %5, ptr @pool release, align 8
+  br label %cond.end
 
-for.end.i:                                        ; preds = %if.end5.i, %for.body.i, %cond.end.i
-  call void @llvm.lifetime.end.p0(ptr nonnull %thread.i) #9
-  br label %start_threads.exit
+for.body.i:                                       ; preds = %cond.end.i, %for.body.i
+  %n.020.i = phi i32 [ %div18.i, %for.body.i ], [ %cond.i, %cond.end.i ]
+  %call9.i = tail call ptr @tfaot_pool_start(i32 noundef %n.020.i) #6
+  %div18.i = lshr i32 %n.020.i, 1
+  %cmp6.i = icmp samesign ugt i32 %n.020.i, 3
+  %tobool8.not.i = icmp eq ptr %call9.i, null
+  %6 = select i1 %cmp6.i, i1 %tobool8.not.i, i1 false
+  br i1 %6, label %for.body.i, label %for.cond.cleanup.i
 
-start_threads.exit:                               ; preds = %if.end, %for.end.i
-  %6 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 416), align 16
-  %cmp2 = icmp slt i64 %6, 2
-  br i1 %cmp2, label %if.then3, label %if.end5
-
-if.then3:                                         ; preds = %start_threads.exit
-  %call4 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @pool) #7
-  call void %task(ptr noundef %closure, i64 noundef 0, i64 noundef %n) #7
-  br label %return
-
-if.end5:                                          ; preds = %start_threads.exit
-  store ptr %task, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 384), align 16
-  store ptr %closure, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 392), align 8
-  store i64 %n, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
-  %mul = shl nsw i64 %6, 2
-  %div = udiv i64 %n, %mul
-  %spec.select = call i64 @llvm.smax.i64(i64 %div, i64 1)
-  store i64 %spec.select, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  store atomic i64 0, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432) seq_cst, align 16
-  %7 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440), i64 1 seq_cst, align 8
-  %8 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 456) seq_cst, align 8
-  %cmp11 = icmp sgt i64 %8, 0
-  br i1 %cmp11, label %if.then12, label %if.end16
-
-if.then12:                                        ; preds = %if.end5
-  %call13 = call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 128)) #7
-  %call14 = call i32 @pthread_cond_broadcast(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 256)) #7
-  %call15 = call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 128)) #7
-  br label %if.end16
-
-if.end16:                                         ; preds = %if.then12, %if.end5
-  %9 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  %10 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432), i64 %9 seq_cst, align 16
-  %11 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
-  %cmp.not.not6.i = icmp slt i64 %10, %11
-  br i1 %cmp.not.not6.i, label %if.end.i36, label %take_part.exit
-
-if.end.i36:                                       ; preds = %if.end16, %if.end.i36
-  %12 = phi i64 [ %19, %if.end.i36 ], [ %11, %if.end16 ]
-  %13 = phi i64 [ %18, %if.end.i36 ], [ %10, %if.end16 ]
-  %14 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  %add.i = add nsw i64 %14, %13
-  %15 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 384), align 16
-  %16 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 392), align 8
-  %cond.i37 = call i64 @llvm.smin.i64(i64 %add.i, i64 %12)
-  call void %15(ptr noundef %16, i64 noundef %13, i64 noundef %cond.i37) #7
-  %17 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  %18 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432), i64 %17 seq_cst, align 16
-  %19 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
-  %cmp.not.not.i = icmp slt i64 %18, %19
-  br i1 %cmp.not.not.i, label %if.end.i36, label %take_part.exit
-
-take_part.exit:                                   ; preds = %if.end.i36, %if.end16
-  %20 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440), i64 1 seq_cst, align 8
-  %21 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448) seq_cst, align 16
-  %cmp2038 = icmp sgt i64 %21, 0
-  br i1 %cmp2038, label %for.body, label %for.cond.cleanup
-
-for.cond.cleanup:                                 ; preds = %for.inc, %take_part.exit
-  %call25 = call i32 @pthread_mutex_unlock(ptr noundef nonnull @pool) #7
-  br label %return
-
-for.body:                                         ; preds = %take_part.exit, %for.inc
-  %spins.039 = phi i64 [ %inc, %for.inc ], [ 0, %take_part.exit ]
-  %cmp21 = icmp samesign ult i64 %spins.039, 2000
-  br i1 %cmp21, label %if.then22, label %if.else
-
-if.then22:                                        ; preds = %for.body
-  call void @tfaot_relax() #7
-  br label %for.inc
-
-if.else:                                          ; preds = %for.body
-  %call23 = call i32 @sched_yield() #7
-  br label %for.inc
-
-for.inc:                                          ; preds = %if.then22, %if.else
-  %inc = add nuw nsw i64 %spins.039, 1
-  %22 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448) seq_cst, align 16
-  %cmp20 = icmp sgt i64 %22, 0
-  br i1 %cmp20, label %for.body, label %for.cond.cleanup
-
-return:                                           ; preds = %for.cond.cleanup, %if.then3, %if.then
+cond.end:                                         ; preds = %for.cond.cleanup.i, %lor.lhs.false3.i, %lor.lhs.false.i, %cond.true, %entry
+  %cond = phi ptr [ null, %entry ], [ %made.0.lcssa.i, %for.cond.cleanup.i ], [ %1, %lor.lhs.false3.i ], [ %1, %lor.lhs.false.i ], [ %1, %cond.true ]
+  tail call void @tfaot_pool_share(ptr noundef %cond, i64 noundef %n, ptr noundef %task, ptr noundef %closure) #6
   ret void
 }
 
-declare i32 @pthread_mutex_trylock(ptr noundef) local_unnamed_addr #2
+declare hidden void @tfaot_pool_share(ptr noundef, i64 noundef, ptr noundef, ptr noundef) local_unnamed_addr #2
 
-declare i32 @pthread_cond_broadcast(ptr noundef) local_unnamed_addr #2
-
-declare hidden void @tfaot_relax() local_unnamed_addr #2
-
-declare i32 @sched_yield() local_unnamed_addr #2
-
-declare i32 @pthread_create(ptr noundef, ptr noundef, ptr noundef, ptr noundef) local_unnamed_addr #2
-
-; Function Attrs: noreturn nounwind
-define internal noalias noundef nonnull ptr @work(ptr readnone captures(none) %unused) #5 {
+; Function Attrs: nounwind
+define internal fastcc range(i32 1, -2147483648) i32 @processors() unnamed_addr #0 {
 entry:
-  br label %for.cond
+  %mask = alloca [16 x i64], align 16
+  call void @llvm.lifetime.start.p0(ptr nonnull %mask) #8
+  call void @llvm.memset.p0.i64(ptr noundef nonnull align 16 dereferenceable(128) %mask, i8 0, i64 128, i1 false)
+  %tobool.not = icmp eq ptr @sched_getaffinity, null
+  br i1 %tobool.not, label %if.end, label %land.lhs.true
 
-for.cond:                                         ; preds = %if.end17, %entry
-  %seen.0 = phi i64 [ 0, %entry ], [ %7, %if.end17 ]
-  %0 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440) monotonic, align 8
-  %cmp23 = icmp eq i64 %0, %seen.0
-  br i1 %cmp23, label %while.body, label %if.end
+land.lhs.true:                                    ; preds = %entry
+  %call = call i32 @sched_getaffinity(i32 noundef 0, i64 noundef 128, ptr noundef nonnull %mask) #6
+  %cmp = icmp eq i32 %call, 0
+  br i1 %cmp, label %for.body, label %if.end
 
-while.body:                                       ; preds = %for.cond, %while.body
-  %spins.024 = phi i64 [ %inc, %while.body ], [ 0, %for.cond ]
-  %inc = add nuw nsw i64 %spins.024, 1
-  tail call void @tfaot_relax() #7
-  %1 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440) monotonic, align 8
-  %cmp = icmp eq i64 %1, %seen.0
-  %cmp1 = icmp samesign ult i64 %spins.024, 1999
-  %or.cond = select i1 %cmp, i1 %cmp1, i1 false
-  br i1 %or.cond, label %while.body, label %while.end
-
-while.end:                                        ; preds = %while.body
-  br i1 %cmp, label %if.then, label %if.end
-
-if.then:                                          ; preds = %while.end
-  %call = tail call i32 @pthread_mutex_lock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 128)) #7
-  %2 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 456), i64 1 seq_cst, align 8
-  %3 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440) seq_cst, align 8
-  %cmp625 = icmp eq i64 %3, %seen.0
-  br i1 %cmp625, label %while.body7, label %while.end9
-
-while.body7:                                      ; preds = %if.then, %while.body7
-  %call8 = tail call i32 @pthread_cond_wait(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 256), ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 128)) #7
-  %4 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440) seq_cst, align 8
-  %cmp6 = icmp eq i64 %4, %seen.0
-  br i1 %cmp6, label %while.body7, label %while.end9
-
-while.end9:                                       ; preds = %while.body7, %if.then
-  %5 = atomicrmw sub ptr getelementptr inbounds nuw (i8, ptr @pool, i64 456), i64 1 seq_cst, align 8
-  %call12 = tail call i32 @pthread_mutex_unlock(ptr noundef nonnull getelementptr inbounds nuw (i8, ptr @pool, i64 128)) #7
+for.cond.cleanup:                                 ; preds = %for.cond.cleanup4
+  %0 = call i32 @llvm.smax.i32(i32 %n.1.lcssa, i32 1)
   br label %if.end
 
-if.end:                                           ; preds = %for.cond, %while.end9, %while.end
-  %6 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448), i64 1 seq_cst, align 16
-  %7 = load atomic i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 440) seq_cst, align 8
-  %and = and i64 %7, 1
-  %tobool.not = icmp eq i64 %and, 0
-  br i1 %tobool.not, label %if.end17, label %if.then16
+for.body:                                         ; preds = %land.lhs.true, %for.cond.cleanup4
+  %indvars.iv = phi i64 [ %indvars.iv.next, %for.cond.cleanup4 ], [ 0, %land.lhs.true ]
+  %n.019 = phi i32 [ %n.1.lcssa, %for.cond.cleanup4 ], [ 0, %land.lhs.true ]
+  %arrayidx = getelementptr inbounds nuw i64, ptr %mask, i64 %indvars.iv
+  %1 = load i64, ptr %arrayidx, align 8
+  %tobool3.not16 = icmp eq i64 %1, 0
+  br i1 %tobool3.not16, label %for.cond.cleanup4, label %for.body5
 
-if.then16:                                        ; preds = %if.end
-  %8 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  %9 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432), i64 %8 seq_cst, align 16
-  %10 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
-  %cmp.not.not6.i = icmp slt i64 %9, %10
-  br i1 %cmp.not.not6.i, label %if.end.i, label %if.end17
+for.cond.cleanup4:                                ; preds = %for.body5, %for.body
+  %n.1.lcssa = phi i32 [ %n.019, %for.body ], [ %inc, %for.body5 ]
+  %indvars.iv.next = add nuw nsw i64 %indvars.iv, 1
+  %exitcond.not = icmp eq i64 %indvars.iv.next, 16
+  br i1 %exitcond.not, label %for.cond.cleanup, label %for.body
 
-if.end.i:                                         ; preds = %if.then16, %if.end.i
-  %11 = phi i64 [ %18, %if.end.i ], [ %10, %if.then16 ]
-  %12 = phi i64 [ %17, %if.end.i ], [ %9, %if.then16 ]
-  %13 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  %add.i = add nsw i64 %13, %12
-  %14 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 384), align 16
-  %15 = load ptr, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 392), align 8
-  %cond.i = tail call i64 @llvm.smin.i64(i64 %add.i, i64 %11)
-  tail call void %14(ptr noundef %15, i64 noundef %12, i64 noundef %cond.i) #7
-  %16 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 408), align 8
-  %17 = atomicrmw add ptr getelementptr inbounds nuw (i8, ptr @pool, i64 432), i64 %16 seq_cst, align 16
-  %18 = load i64, ptr getelementptr inbounds nuw (i8, ptr @pool, i64 400), align 16
-  %cmp.not.not.i = icmp slt i64 %17, %18
-  br i1 %cmp.not.not.i, label %if.end.i, label %if.end17
+for.body5:                                        ; preds = %for.body, %for.body5
+  %m.018 = phi i64 [ %and, %for.body5 ], [ %1, %for.body ]
+  %n.117 = phi i32 [ %inc, %for.body5 ], [ %n.019, %for.body ]
+  %inc = add nsw i32 %n.117, 1
+  %sub = add i64 %m.018, -1
+  %and = and i64 %sub, %m.018
+  %tobool3.not = icmp eq i64 %and, 0
+  br i1 %tobool3.not, label %for.cond.cleanup4, label %for.body5
 
-if.end17:                                         ; preds = %if.end.i, %if.then16, %if.end
-  %19 = atomicrmw sub ptr getelementptr inbounds nuw (i8, ptr @pool, i64 448), i64 1 seq_cst, align 16
-  br label %for.cond
+if.end:                                           ; preds = %for.cond.cleanup, %land.lhs.true, %entry
+  %n.2 = phi i32 [ %0, %for.cond.cleanup ], [ 1, %land.lhs.true ], [ 1, %entry ]
+  call void @llvm.lifetime.end.p0(ptr nonnull %mask) #8
+  ret i32 %n.2
 }
 
-declare i32 @pthread_detach(ptr noundef) local_unnamed_addr #2
+declare hidden ptr @tfaot_pool_start(i32 noundef) local_unnamed_addr #2
 
 declare extern_weak i32 @sched_getaffinity(i32 noundef, i64 noundef, ptr noundef) #2
-
-declare i32 @pthread_cond_wait(ptr noundef, ptr noundef) local_unnamed_addr #2
 
 declare i64 @write(i32 noundef, ptr noundef, i64 noundef) local_unnamed_addr #2
 
 declare i64 @strlen(ptr noundef) local_unnamed_addr #2
 
 ; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smin.i64(i64, i64) #6
-
-; Function Attrs: nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none)
-declare i64 @llvm.smax.i64(i64, i64) #6
+declare i32 @llvm.smax.i32(i32, i32) #5
 
 attributes #0 = { nounwind "no-builtins" "no-trapping-math"="true" }
 attributes #1 = { mustprogress nocallback nofree nosync nounwind willreturn memory(argmem: readwrite) }
 attributes #2 = { "no-builtins" "no-trapping-math"="true" }
 attributes #3 = { mustprogress nofree norecurse nosync nounwind willreturn memory(none) "no-builtins" "no-trapping-math"="true" }
 attributes #4 = { mustprogress nocallback nofree nounwind willreturn memory(argmem: write) }
-attributes #5 = { noreturn nounwind "no-builtins" "no-trapping-math"="true" }
-attributes #6 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
-attributes #7 = { nobuiltin nounwind "no-builtins" }
-attributes #8 = { nobuiltin "no-builtins" }
-attributes #9 = { nounwind }
+attributes #5 = { nocallback nocreateundeforpoison nofree nosync nounwind speculatable willreturn memory(none) }
+attributes #6 = { nobuiltin nounwind "no-builtins" }
+attributes #7 = { nobuiltin "no-builtins" }
+attributes #8 = { nounwind }
 
 
