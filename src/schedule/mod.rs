@@ -1,5 +1,88 @@
-//! HLO to kernels. [`plan`] says which instructions share a kernel, how each kernel is made and where arrays lie; [`emit`] writes
-//! the loops; [`search`] looks at what memory they need and asks for other plans.
+//! HLO to kernels.
+//!
+//! `plan/` says what is done, as data, before there is any kernel; `emit/` writes it as loops, one file a family; `search.rs`
+//! looks at the memory that takes and asks for other plans (`plan/choices.rs`, keyed by computation and instruction). The `//!`
+//! of a file has its method and when it pays.
+//!
+//! # Where a question is answered
+//! - *How is this convolution done, which margins does its operand need*: `plan/convolution.rs`: `Way` and `margins`, asked
+//!   once for each before anything else; everyone else reads `Convolutions`.
+//! - *How are the kernels of this root made, with which parameters*: `plan/recipe.rs`: `Recipe`, one for each root of the entry
+//!   and of loop bodies; `Emitter::kernels` in `emit/mod.rs` is where it becomes loops.
+//! - *What is inlined into what*: `plan/fuse/`: walks a computation backwards: *materialised*, or *inlined* into a root; one
+//!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
+//!   reductions of whole rows and all between them are one row kernel.
+//! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
+//!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes).
+//! - *Winograd's method: when, how cut, with weights made when*: `plan/winograd/` along two axes, `plan/winograd1d/` along one,
+//!   `plan/points.rs`; `emit/winograd*/`.
+//! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured.
+//! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
+//!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
+//!   second level.
+//! - *Where does an array lie*: `plan/spots.rs`: dense, with a margin of zeros that its producer leaves free (what is after a
+//!   row is what is before the next), or as a part of a concatenation; `layout.rs`.
+//! - *How does an operand or a result lie, for who reads or writes it*: `emit/view.rs`: `View`, of the whole array, of one with
+//!   a margin, of a part, or of a few rows in a ring; who reads it does not know who made it.
+//! - *In which order*: `plan/late.rs` (what needs nothing comes late), `plan/states.rs` (who reads an old state comes before
+//!   who makes the next), `plan/order.rs` (which of two branches comes first).
+//! - *When does a value live*: `plan/live.rs` before there are kernels, `emit/memory_plan.rs` after.
+//! - *What is written over what*: `emit/in_place.rs`.
+//! - *What is done in halves, so that less lives at once*: `plan/halves.rs`, on HLO.
+//! - *What is tried where memory is short*: `search.rs`: order, weights known at compile time, bounds for Winograd's method,
+//!   concatenations, margins, results.
+//!
+//! # What goes through several files
+//! - Constants are asked for before they are used (`Stmt::Prefetch`, which has no bounds and no effect). While the tiles of a
+//!   product pass one after another over a panel of the right side, each asks for its share of the next
+//!   (`emit/prefetch_panel.rs`); what a product of one row reads once, from far away, is asked for by the products before it,
+//!   byte for byte beside their own panels, each for up to three later ones (`emit/prefetch_weights.rs`).
+//! - Squeeze-excite: a depthwise window that makes a plane also adds it up, in parts that do not depend on threads, and a small
+//!   kernel adds those (`emit/planes.rs`). A factor per feature of what a 1x1 convolution reads goes into its weights where
+//!   there are few of them (`plan/scaled.rs`), which then are scaled on their way into panels.
+//! - A long epilogue (gelu) stands once in a loop over the sums of the tile, which it reads from the stack: written out for two
+//!   dozen vectors, its instructions would come from farther away than they take.
+//! - `optimize/space_to_batch.rs` gives depthwise windows between `SpaceToBatchND` and `BatchToSpaceND` a dilation instead of
+//!   those; `pad_into_window.rs` and `scale_into_weights.rs` take pads and factors into windows.
+//! - A contraction (`emit/contraction.rs`, for products and convolutions alike) has its loops around the register tile over
+//!   panels (`emit/pack.rs`: packed at compile time where the right side is constant; a computed one that is read once, or
+//!   stays near, is read where it lies). Where columns are few it sums along lanes (`emit/narrow.rs`), where rows are few and
+//!   the terms of a column lie side by side, along those (`emit/turned.rs`); with AMX it has blocks (`emit/amx.rs`).
+//! - What Winograd's tiles read outside of an array is zero (`emit/positions.rs`), so that none needs a margin for them; an
+//!   infinity or a NaN in the input spoils the tiles that read it. Transposed convolutions are taken apart into phases that
+//!   multiply no zeros, and padded ones into results at the edges and all others, where memory for margins is short
+//!   (`plan/phases.rs`). Sorting, scans, scatters and linear algebra are written with `emit/sequential.rs`: scalar variables
+//!   and loops whose bounds are known at run time.
+//! - Indices (`kernel/index.rs`) are sums of loop variables, quotients and remainders that simplify themselves; a load is a
+//!   vector load where the lane variable's coefficient is 1.
+//! - `bench --profile` compiles with `Launches::Observed`: every kernel goes through the executor, which times it and counts
+//!   its launches; a table in the object says which is which. The roofline of a kernel (`cli/machine/roof.rs`) is the longer of
+//!   its multiply-adds at the measured peak and of the elements that its indices name (`kernel/touched.rs`) at the measured
+//!   speed of the memory that holds them; Winograd's kernels also say what direct sums would take. `bench --machine`
+//!   (`cli/machine/`) measures what the machine can do with kernels written by hand.
+//! - `kernel/verify/` holds twelve numbered rules (bounds of every index, types, registers, memory defined before it is read
+//!   and not overwritten between) against every program before it becomes code; `kernel/eval.rs` runs a program on tensors, and
+//!   `tests/kernels.rs` compares that with the interpreter of the HLO.
+//! - `emit/together.rs` puts loops side by side that need nothing of one another (the two directions of a recurrent net): where
+//!   the executor has threads, each runs on one. `emit/joined.rs` makes small kernels that follow one another in a loop one
+//!   kernel.
+//! - The inputs of a recurrent layer are multiplied before its loop (`optimize/hoist_products.rs`), those of 16 steps or more
+//!   in blocks of 4 to 6 by a loop inside (`hoist_products/blocks.rs`), which gathers, turns round or puts together only the
+//!   rows that it multiplies (`hoist_products/rows.rs`); a sequence whose steps are all the same is multiplied once.
+//! - `--weights` and `--math` are a last rule on HLO (`optimize/precision.rs`), so that the interpreter sees the rounded
+//!   numbers. `plan/stored.rs` finds what it wrote; panels keep the narrow type and the tile widens it, scales following the
+//!   sum. With bf16 factors the tile takes pairs of terms (`kernel::Expr::PairSum`), whose rounding is that of the target's
+//!   instruction (`target/pairs.rs`). Where the target has AMX and rows are four or more, blocks of 32 rows by 32 columns take
+//!   the place of the register tile (`emit/amx.rs`, `kernel::TileSums`, `target/tiles.rs`): one statement makes the sums of all
+//!   terms on the stack, from where the epilogue takes them. `tests/objects/tiles.c` plays such a processor. The request is
+//!   part of the `Target`, so that nothing compiles without it.
+//! - What is left of a run of elements behind whole vectors (`emit/cut.rs`) is narrower vectors, with AVX-512 one whose last
+//!   lanes touch no memory; products keep narrower ones, because an epilogue in place would wait for masked stores that reach
+//!   into its next row. Where an element takes long to compute, what is left of short rows is taken across them
+//!   (`emit/across.rs`).
+//! - An epilogue of many operations stands in a loop over the tile's sums, which lie on the stack. `Stmt::Release` before it
+//!   tells LLVM that no vector stays in a register from there on: it would keep the epilogue's constants in registers through
+//!   the product's loop, and the sums on the stack.
 mod emit;
 mod layout;
 mod plan;

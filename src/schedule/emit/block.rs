@@ -1,6 +1,8 @@
 //! The kernel of a block (`plan/within/block.rs`): two products and the rows between them.
-use super::contraction::{Contraction, Held, Nest, Strip, below, numbered};
+use super::contraction::{Contraction, Nest};
 use super::element::Elements;
+use super::grid::{below, numbered};
+use super::held::{Held, Strip};
 use super::{each, label, rows};
 use crate::diag::Result;
 use crate::hlo::InstId;

@@ -1,7 +1,9 @@
 //! The kernel of a chain (`plan/within/chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
-use super::contraction::{Coordinates, Held, Strip, guarded, shares};
+use super::contraction::Coordinates;
 use super::depthwise::Place;
 use super::element::Elements;
+use super::grid::{guarded, shares};
+use super::held::{Held, Strip};
 use super::planes::Sum;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::{each, label};

@@ -2,7 +2,9 @@
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
 use super::amx;
 use super::element::Elements;
-use super::pairs::Order;
+use super::grid::{Grid, chunked, guarded, shares};
+use super::held::{Held, Strip};
+use super::pairs::{Order, is_bf16};
 use super::prefetch_panel::Ahead;
 use super::tile::Part;
 use super::{each, label};
@@ -16,9 +18,8 @@ use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::inside::Inside;
 use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::tile::{self, Cover, Tile, tiles_in_a_row};
-use crate::target::{Choice, LoopOrder, MathType, PairSums, Trial};
+use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
-use std::ops::Range;
 
 /// Where the right side comes from.
 #[derive(Clone, Debug)]
@@ -31,21 +32,6 @@ pub enum Right {
     Scaled(Tensor, BufId),
     /// Packed at run time.
     Buffer(BufId),
-}
-
-/// The right side in panels, each `[sum][columns of a panel]`.
-#[derive(Clone, Copy, Debug)]
-pub struct Panels {
-    /// Their memory.
-    pub buf: BufId,
-    /// How far a term is from the next: the columns of a panel, or more where it is read where it lies.
-    pub term: u64,
-    /// How far those of one batch are from those of the next; 0 where all share them.
-    pub batch: u64,
-    /// How far a panel is from the next.
-    pub panel: u64,
-    /// What the sums of each column, `[batch][column]`, are to be multiplied by.
-    pub scales: Option<BufId>,
 }
 
 /// `out[batch, rows, columns] = Σ a·b`.
@@ -82,33 +68,12 @@ pub struct Contraction {
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.
 pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
 
-/// Sixteenths of the second level: what stays there while it is read again and again.
-const NEAR_SIXTEENTHS: u64 = 8;
-
 /// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
 /// each of two dozen vectors, its instructions come from farther away than they take.
 const LONG_EPILOGUE: u64 = 48;
 
 /// Fewest lanes of a vector of pairs.
 const FEWEST_PAIRS: u64 = 4;
-
-/// Bands of rows that threads may share, where panels pass them one after another.
-pub(super) const BANDS: u64 = 2;
-
-/// Chunks that a kernel should have, so that threads share it evenly.
-pub(super) const ENOUGH_CHUNKS: u64 = 16;
-
-/// The loops around the tile.
-pub(super) struct Grid {
-    /// Which batch.
-    pub batch: VarId,
-    /// Row axes that the tile does not lie along.
-    pub outer: Vec<VarId>,
-    /// Which tile of rows, the last one smaller where the rows don't come out even.
-    pub tile: VarId,
-    /// Which panel of columns, the last one narrower.
-    pub panel: VarId,
-}
 
 /// A contraction without the loops of its grid.
 pub(super) struct Nest {
@@ -120,64 +85,6 @@ pub(super) struct Nest {
     /// What packs the right side of a batch, if not a kernel of its own.
     packs: Vec<Stmt>,
     pub body: Vec<Stmt>,
-}
-
-/// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
-/// of its rows are kept as they are.
-pub(super) struct Strip {
-    /// Which side, and which rows.
-    pub held: Held,
-    /// How far a row in memory is from the next, in elements.
-    pub stride: u64,
-    /// The tile, chosen before.
-    pub tile: Tile,
-    /// What the tuned choices call the product, where they have a say.
-    pub form: Option<String>,
-}
-
-/// What of a contraction lies in memory of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Held {
-    /// Rows of pixels of one panel of columns that are made one after another, the tile along the last axis of rows: which
-    /// of those in memory is being made.
-    Pixels(VarId),
-    /// A block of rows of the result: which tile of the block is being made.
-    Result(VarId),
-    /// A block of rows of the left side: which tile of the block is read.
-    Left(VarId),
-    /// One row of pixels of the left side, the tile along the last axis of rows.
-    Row,
-}
-
-impl Strip {
-    /// The first row of the tile among those in memory.
-    fn first_row(&self) -> Index {
-        match self.held {
-            Held::Pixels(slot) => Index::var(slot),
-            Held::Result(number) | Held::Left(number) => Index::var(number).scale(self.tile.wide as i64),
-            Held::Row => Index::default(),
-        }
-    }
-    /// Where it begins.
-    fn first(&self) -> Index {
-        self.first_row().scale(self.stride as i64)
-    }
-    /// Rows of a block, where pixels of a row are `width`.
-    fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
-        match self.held {
-            Held::Pixels(_) => None,
-            Held::Result(number) | Held::Left(number) => Some(k.vars[number] * self.tile.wide),
-            Held::Row => Some(width),
-        }
-    }
-}
-
-/// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
-pub(super) struct Share {
-    pub at: Index,
-    pub count: u64,
-    guard: Option<(VarId, u64, u64)>,
-    held: Option<(VarId, Index)>,
 }
 
 impl<'a> Emitter<'a> {
@@ -365,17 +272,6 @@ impl<'a> Emitter<'a> {
         Ok(Nest { grid, order, in_bands, packs, body })
     }
 
-    /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
-    fn pairs(&self, c: &Contraction, sum: &[Axis]) -> Option<PairSums> {
-        let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
-        let asked = self.target.precision.math == MathType::Bf16
-            && is_bf16(&c.right)
-            && side_by_side
-            && self.program.buffers[c.left].dtype == DType::BF16
-            && c.dtype == DType::F32;
-        self.target.bf16_pairs.filter(|_| asked)
-    }
-
     /// Operations that make an element of the result of one of the anchor.
     fn epilogue_work(
         &mut self,
@@ -473,56 +369,13 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Which loop is outside, so that the least is read from far away, unless that was measured.
-    fn order(&self, c: &Contraction, tile: &Tile, rows: u64, (right, n): (u64, u64), form: &str) -> LoopOrder {
-        let tuning = &self.target.tuning;
-        if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
-            return row.order;
-        }
+    /// Which loop is outside.
+    fn order(&self, c: &Contraction, tile: &Tile, rows: u64, right: (u64, u64), form: &str) -> LoopOrder {
         let buffer = &self.program.buffers[c.left];
         // a strided window reads only a part of its buffer
         let read = product(&c.sum).saturating_mul(rows);
         let left = buffer.elements.min(read) * buffer.dtype.bytes() as u64;
-        let near = self.target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
-        let far = |bytes: u64| if bytes > near { 4 } else { 1 };
-        let tiles = rows.div_ceil(tile.high * tile.wide);
-        let panels = n.div_ceil(tile.vectors * tile.lanes);
-        let by_row = tiles * right * far(right) + 4 * left;
-        let by_panel = panels * left * far(left) + 4 * right;
-        match (by_panel < by_row, tuning.trial == Trial::OtherOrder) {
-            (true, false) | (false, true) => LoopOrder::Panels,
-            (false, false) | (true, true) => LoopOrder::Rows,
-        }
-    }
-}
-
-impl Grid {
-    /// The loops from outside inwards.
-    fn loops(&self, order: LoopOrder) -> Vec<VarId> {
-        let rows = self.rows().into_iter();
-        match order {
-            LoopOrder::Panels => [self.batch, self.panel].into_iter().chain(rows).collect(),
-            LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
-        }
-    }
-
-    /// Those over rows.
-    fn rows(&self) -> Vec<VarId> {
-        self.outer.iter().copied().chain([self.tile]).collect()
-    }
-
-    /// The rows in bands, which become the outermost loop of `loops`.
-    fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
-        let mut rows = self.outer.iter().copied().chain([self.tile]);
-        let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
-        let each_band = k.vars[rows].div_ceil(BANDS);
-        let (band, inner) = (k.var(BANDS), k.var(each_band));
-        for v in loops.iter_mut().filter(|v| **v == rows) {
-            *v = inner;
-        }
-        loops.insert(0, band);
-        let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
-        numbered(k, rows, at, body)
+        tile::order(self.target, tile, (rows, left), right, form)
     }
 }
 
@@ -530,94 +383,4 @@ impl Grid {
 /// writes it has near when it shares the rows of the next kernel, and what it reads is from the one before.
 fn is_worth_bands(right: u64, moved: u64) -> bool {
     right < moved
-}
-
-/// Whether the right side is a constant of bf16 without scales.
-fn is_bf16(right: &Right) -> bool {
-    match right {
-        Right::Constant(t) => t.dtype == DType::BF16,
-        Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
-        Right::Scaled(..) | Right::Buffer(_) => false,
-    }
-}
-
-/// `body` where `at < end`.
-pub(super) fn below(k: &mut Kernel, at: Index, end: u64, body: Vec<Stmt>) -> Vec<Stmt> {
-    if at.range(&k.vars).1 < end as i64 {
-        return body;
-    }
-    let cond = k.expr(Expr::Within(at, 0, end as i64));
-    vec![Stmt::If { cond, body }]
-}
-
-/// `body` with the variable `var` as `number`, where that is one of its range.
-pub(super) fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
-    let all = k.vars[var];
-    let value = number.limit(0, all as i64 - 1, &k.vars);
-    below(k, number, all, vec![Stmt::Let { var, value, body }])
-}
-
-/// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
-pub(super) fn shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
-    let (whole, rest) = (total / most, total % most);
-    let parts = [(0..whole, most), (whole..whole + rest.min(1), rest)];
-    parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| share(k, var, r, count)).collect()
-}
-
-/// The share of a grid loop that is these rounds, with `count` in each.
-pub(super) fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Share {
-    let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
-    let part = n < k.vars[var];
-    let guard = part.then_some((var, rounds.start, rounds.end));
-    let (at, held) = match (part, n) {
-        (_, 1) => (Index::constant(first), None),
-        (false, _) => (Index::var(var), None),
-        (true, _) => {
-            let own = k.var(n);
-            let held = Index::var(var).offset(-first).limit(0, n as i64 - 1, &k.vars);
-            (Index::var(own).offset(first), Some((own, held)))
-        }
-    };
-    Share { at, count, guard, held }
-}
-
-/// `body` where it runs.
-pub(super) fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
-    for share in shares {
-        if let Some((var, value)) = &share.held {
-            body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
-        }
-        if let Some((var, low, high)) = share.guard {
-            let cond = k.expr(Expr::Within(Index::var(var), low as i64, high as i64));
-            body = vec![Stmt::If { cond, body }];
-        }
-    }
-    body
-}
-
-/// Makes `body` the body of the kernel inside these loops, of which as many of the outermost as give enough chunks become one.
-pub(super) fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
-    let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
-    let (mut taken, mut chunks) = (0, 1);
-    while taken < loops.len() && chunks < ENOUGH_CHUNKS {
-        chunks *= k.vars[loops[taken]];
-        taken += 1;
-    }
-    for &v in loops[taken..].iter().rev() {
-        body = vec![each(v, LoopKind::Seq, body)];
-    }
-    if taken > 1 {
-        let all = k.var(chunks);
-        let mut stride = 1;
-        for &v in loops[..taken].iter().rev() {
-            let n = k.vars[v] as i64;
-            let value = Index::var(all).div(stride, &k.vars).rem(n, &k.vars);
-            body = vec![Stmt::Let { var: v, value, body }];
-            stride *= n;
-        }
-        k.chunks = Some(all);
-    } else {
-        k.chunks = loops.first().copied();
-    }
-    k.body = body;
 }

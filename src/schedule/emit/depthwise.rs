@@ -6,9 +6,10 @@
 //! Taps on the padding are left out: rows of them by a test, and of the tiles of a row those at its ends have code of their own.
 //! So the operand needs no margin, whose zeros would have to be written in each call, and of a 5x5 window on 7x7 pixels a third
 //! of the taps goes.
-use super::contraction::{Share, chunked, guarded, share};
 use super::element::Elements;
+use super::grid::{Share, chunked, guarded, share};
 use super::planes::{Sum, Total};
+use super::sides::{Run, Side};
 use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -20,121 +21,12 @@ use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::plan::convolution::{MOST_TAPS, Way};
 use crate::schedule::plan::fuse::forward;
 use crate::tensor::DType;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::collections::BTreeSet;
 
 /// Fewest chunks that threads should find.
 const FEW_CHUNKS: u64 = 8;
 /// Fewest vectors of a group of channels, where threads share those rather than rows: a pixel of fewer is too short a stretch.
 const FEW_VECTORS: u64 = 4;
-
-/// A spatial axis.
-#[derive(Clone, Copy, Debug)]
-struct Side {
-    /// Pixels of the result.
-    extent: u64,
-    /// Taps of the window.
-    size: u64,
-    /// Elements from a window to the next.
-    stride: u64,
-    /// Elements from a tap to the next.
-    dilation: u64,
-    /// Whether the weights are read backwards.
-    reversed: bool,
-    /// How far the next element of the input is.
-    x: i64,
-    /// How far the next weight is.
-    k: i64,
-    /// Where taps on the padding are left out, how much there is before the operand, and the operand's elements.
-    edges: Option<(i64, i64)>,
-}
-
-/// Tiles of a row that read alike.
-pub(super) struct Run {
-    numbers: Range<u64>,
-    pixels: u64,
-    /// What is read, counted from what the first pixel's first tap would read.
-    elements: Range<u64>,
-}
-
-impl Side {
-    /// The axis that is not there.
-    const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, x: 0, k: 0, edges: None };
-
-    /// The elements that a tile reads, counted as its run counts them, and for each the pixels that read it, with the tap.
-    fn uses(&self, run: &Run) -> BTreeMap<u64, Vec<(u64, u64)>> {
-        let mut uses: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
-        for pixel in 0..run.pixels {
-            for tap in 0..self.size {
-                let element = pixel * self.stride + tap * self.dilation;
-                if run.elements.contains(&element) {
-                    uses.entry(element).or_default().push((pixel, tap));
-                }
-            }
-        }
-        uses
-    }
-
-    /// The tiles of `pixels` that a row is cut into; the last one may have fewer.
-    fn runs(&self, pixels: u64) -> Vec<Run> {
-        let (plain, count) = (self.plain(pixels), self.extent.div_ceil(pixels));
-        let mut runs: Vec<Run> = Vec::new();
-        let mut number = 0;
-        while number < count {
-            let end = if plain.contains(&number) { plain.end } else { number + 1 };
-            let own = pixels.min(self.extent - number * pixels);
-            let elements = self.elements(number * pixels, own);
-            match runs.last_mut().filter(|r| r.pixels == own && r.elements == elements) {
-                Some(run) => run.numbers.end = end,
-                None => runs.push(Run { numbers: number..end, pixels: own, elements }),
-            }
-            number = end;
-        }
-        runs
-    }
-
-    /// The numbers of the tiles of so many pixels that have all of them and read no padding.
-    fn plain(&self, pixels: u64) -> Range<u64> {
-        let whole = self.extent / pixels;
-        let Some((before, n)) = self.edges else { return 0..whole };
-        let (step, all) = ((pixels * self.stride) as i64, self.reach(pixels) as i64);
-        let first = (before + step - 1).div_euclid(step);
-        let end = ((n + before - all).div_euclid(step) + 1).clamp(0, whole as i64);
-        first.min(end) as u64..end as u64
-    }
-
-    /// Elements from the first to the last that so many pixels read, with those on the padding.
-    fn reach(&self, pixels: u64) -> u64 {
-        (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1
-    }
-
-    /// What `pixels` from the `first` on read, as a run counts it.
-    fn elements(&self, first: u64, pixels: u64) -> Range<u64> {
-        let all = self.reach(pixels);
-        let Some((before, n)) = self.edges else { return 0..all };
-        let from = (first * self.stride) as i64 - before;
-        let within = |x: i64| x.clamp(0, all as i64) as u64;
-        within(-from)..within(n - from)
-    }
-
-    /// Taps of all pixels that are not on the padding.
-    fn taps(&self) -> u64 {
-        let Some((before, n)) = self.edges else { return self.extent * self.size };
-        let step = self.stride as i64;
-        let pixels_before = |element: i64| (element.max(0) + step - 1) / step;
-        let of_tap = |tap: u64| {
-            let first = before - (tap * self.dilation) as i64;
-            (pixels_before(n + first).min(self.extent as i64) - pixels_before(first)).max(0) as u64
-        };
-        (0..self.size).map(of_tap).sum()
-    }
-
-    /// Where the weight of a tap is, from the first.
-    fn weight(&self, tap: &Index) -> Index {
-        let tap = if self.reversed { tap.scale(-1).offset(self.size as i64 - 1) } else { tap.clone() };
-        tap.scale(self.k)
-    }
-}
 
 /// The convolution in one place.
 pub(super) struct Depthwise<'d> {

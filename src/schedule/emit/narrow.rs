@@ -1,7 +1,8 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
-use super::contraction::{Contraction, Coordinates, Right, chunked, guarded, shares};
+use super::contraction::{Contraction, Coordinates, Right};
 use super::element::Elements;
+use super::grid::{chunked, guarded, shares};
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;

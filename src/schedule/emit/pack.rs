@@ -1,6 +1,7 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::contraction::{Contraction, ENOUGH_CHUNKS, Panels, Right, chunked, guarded, shares};
+use super::contraction::{Contraction, Right};
 use super::each;
+use super::grid::{ENOUGH_CHUNKS, chunked, guarded, shares};
 use super::pairs::Order;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
@@ -18,6 +19,21 @@ use bytes::Bytes;
 const FEW_TERMS: u64 = 16;
 /// The part of the first level that a batch may have.
 const OF_FIRST_LEVEL: u64 = 2;
+
+/// The right side in panels, each `[sum][columns of a panel]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Panels {
+    /// Their memory.
+    pub buf: BufId,
+    /// How far a term is from the next: the columns of a panel, or more where it is read where it lies.
+    pub term: u64,
+    /// How far those of one batch are from those of the next; 0 where all share them.
+    pub batch: u64,
+    /// How far a panel is from the next.
+    pub panel: u64,
+    /// What the sums of each column, `[batch][column]`, are to be multiplied by.
+    pub scales: Option<BufId>,
+}
 
 impl Emitter<'_> {
     /// Panels `[batch][panel][sum][columns of a panel]`, filled up with zeros; the numbers of a constant panel lie

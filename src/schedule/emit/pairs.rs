@@ -1,13 +1,14 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
-use super::contraction::Contraction;
+use super::contraction::{Contraction, Right};
 use super::element::Elements;
 use super::sums::term_loops;
 use super::tile::Part;
 use super::{convert, each};
 use crate::kernel::{Expr, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
+use crate::schedule::emit::Emitter;
 use crate::schedule::plan::axis::Axis;
-use crate::target::PairSums;
+use crate::target::{MathType, PairSums};
 use crate::tensor::DType;
 
 /// How the numbers of a panel of columns lie.
@@ -41,6 +42,28 @@ impl Order {
             }
             Order::Turned(apart) => column * apart + term,
         }
+    }
+}
+
+impl Emitter<'_> {
+    /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
+    pub(super) fn pairs(&self, c: &Contraction, sum: &[Axis]) -> Option<PairSums> {
+        let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
+        let asked = self.target.precision.math == MathType::Bf16
+            && is_bf16(&c.right)
+            && side_by_side
+            && self.program.buffers[c.left].dtype == DType::BF16
+            && c.dtype == DType::F32;
+        self.target.bf16_pairs.filter(|_| asked)
+    }
+}
+
+/// Whether the right side is a constant of bf16 without scales.
+pub(super) fn is_bf16(right: &Right) -> bool {
+    match right {
+        Right::Constant(t) => t.dtype == DType::BF16,
+        Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
+        Right::Scaled(..) | Right::Buffer(_) => false,
     }
 }
 

@@ -2,9 +2,9 @@
 //! chain, is a part. Of other planes that threads made in bands of rows the sums of each band are a part, by the thread that has
 //! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
-use super::contraction::{BANDS, chunked, numbered};
 use super::cut::{Cut, SIDE_BY_SIDE};
 use super::element::Elements;
+use super::grid::{BANDS, chunked, numbered};
 use super::{each, label, number};
 use crate::diag::Result;
 use crate::hlo::InstId;

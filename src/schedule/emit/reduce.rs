@@ -1,10 +1,10 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
-use super::cut::{Cut, SIDE_BY_SIDE, Width};
+use super::cut::{Cut, SIDE_BY_SIDE};
 use super::element::Elements;
+use super::vectors::{ONE, Vectors, windowed};
 use super::window::{self, Interior};
 use super::{convert, each, label};
 use crate::diag::Result;
-use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
@@ -17,17 +17,17 @@ use crate::tensor::DType;
 const MOST_TAPS: u64 = 9;
 
 /// What is folded into one element.
-struct Folded<'c> {
-    anchor: InstId,
-    comp: CompId,
+pub(super) struct Folded<'c> {
+    pub anchor: InstId,
+    pub comp: CompId,
     /// Inputs, then initial values.
-    inputs: Vec<InstId>,
-    inits: Vec<InstId>,
-    op: &'c Op,
+    pub inputs: Vec<InstId>,
+    pub inits: Vec<InstId>,
+    pub op: &'c Op,
     /// The op that the computation applies, where it is one that is known to be associative.
-    simple: Option<ScalarOp>,
+    pub simple: Option<ScalarOp>,
     /// Whether short rows are lanes of a vector.
-    by_lane: bool,
+    pub by_lane: bool,
 }
 
 impl Folded<'_> {
@@ -307,150 +307,10 @@ impl<'a> Emitter<'a> {
         }
         Ok(each(e.k.vars.push(1), LoopKind::Unroll, body))
     }
-
-    /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
-    fn fold_across(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        f: &Folded,
-        axes: &[usize],
-        at: &[Index],
-        reg: RegId,
-        lanes: u64,
-    ) -> Result<Vec<Stmt>> {
-        let dims = scope.comp.array(f.inputs[0]).dims.clone();
-        let op = f.simple.ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
-        let narrow = scope.comp.array(f.inputs[0]).dtype;
-        let dtype = e.k.regs[reg].dtype;
-        let last = dims.len() - 1;
-        let (n, zero) = (dims[last], Index::constant(0));
-        let mut loops = Vec::new();
-        let mut kept = at.iter();
-        let mut from: Vec<Index> = Vec::new();
-        for (d, &size) in dims.iter().enumerate() {
-            if d == last {
-                from.push(Index::default());
-            } else if axes.contains(&d) {
-                let v = e.k.var(size);
-                loops.push(v);
-                from.push(Index::var(v));
-            } else {
-                from.push(kept.next().cloned().unwrap_or_default());
-            }
-        }
-        let whole = n / lanes;
-        let mut body = Vec::new();
-        if whole > 0 {
-            let (tile, lane) = (e.k.var(whole), e.k.var(lanes));
-            let acc = e.k.reg(dtype, lanes, 1);
-            // The first vector starts the sum, so that no neutral element is needed.
-            let neutral = super::number(&mut e.k, dtype, neutral_value(op));
-            let start = match (op, dtype.is_float()) {
-                (ScalarOp::Maximum, _) | (ScalarOp::Minimum, _) | (ScalarOp::And, _) | (ScalarOp::Or, _) => {
-                    let mut first = from.clone();
-                    for (d, x) in first.iter_mut().enumerate() {
-                        if axes.contains(&d) {
-                            *x = Index::constant(0);
-                        }
-                    }
-                    first[last] = Index::var(lane);
-                    let x = self.element(scope, e, f.inputs[0], &first)?;
-                    convert(&mut e.k, x, narrow, dtype)
-                }
-                _ => neutral,
-            };
-            let mut place = from.clone();
-            place[last] = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
-            let x = self.element(scope, e, f.inputs[0], &place)?;
-            let x = convert(&mut e.k, x, narrow, dtype);
-            let old = e.k.expr(Expr::Reg(acc, zero.clone()));
-            let new = e.k.op(op, &[old, x], dtype);
-            let mut inside =
-                vec![each(tile, LoopKind::Seq, vec![Stmt::Set { reg: acc, at: zero.clone(), value: new }])];
-            for &v in loops.iter().rev() {
-                inside = vec![each(v, LoopKind::Seq, inside)];
-            }
-            inside.insert(0, Stmt::Set { reg: acc, at: zero.clone(), value: start });
-            body.push(each(lane, LoopKind::Vector, inside));
-            let all = e.k.expr(Expr::Fold(op, acc, zero.clone()));
-            let old = e.k.expr(Expr::Reg(reg, zero.clone()));
-            let value = e.k.op(op, &[old, all], dtype);
-            body.push(Stmt::Set { reg, at: zero.clone(), value });
-        }
-        if n % lanes > 0 {
-            let tail = e.k.var(n % lanes);
-            let mut place = from;
-            place[last] = Index::var(tail).offset((whole * lanes) as i64);
-            let x = self.element(scope, e, f.inputs[0], &place)?;
-            let x = convert(&mut e.k, x, narrow, dtype);
-            let old = e.k.expr(Expr::Reg(reg, zero.clone()));
-            let value = e.k.op(op, &[old, x], dtype);
-            let mut inside = vec![each(tail, LoopKind::Seq, vec![Stmt::Set { reg, at: zero, value }])];
-            for &v in loops.iter().rev() {
-                inside = vec![each(v, LoopKind::Seq, inside)];
-            }
-            body.extend(inside);
-        }
-        Ok(body)
-    }
 }
 
 /// How many vectors of `cut` are folded side by side: as few as leave threads two chunks.
 fn side_by_side(dims: &[u64], axis: usize, cut: &Cut) -> u64 {
     let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
     cut.side_by_side(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })
-}
-
-/// Vectors that are made at once.
-struct Vectors {
-    lanes: u64,
-    /// Lanes of the vectors along a sum, where that goes along them.
-    across: Option<u64>,
-    /// Which of several.
-    side: Option<VarId>,
-}
-
-impl Vectors {
-    /// Where a vector's results are in their registers.
-    fn slot(&self) -> Index {
-        self.side.map_or(Index::constant(0), Index::var)
-    }
-
-    /// `body` for each of them.
-    fn each(&self, body: Vec<Stmt>) -> Vec<Stmt> {
-        match self.side {
-            Some(side) => vec![each(side, LoopKind::Unroll, body)],
-            None => body,
-        }
-    }
-}
-
-/// One element after another.
-const ONE: Width = Width { lanes: 1, masks: false };
-
-/// The axis of the result that vectors of windows lie along, and how it is cut: where the innermost axis has a window itself,
-/// or one element only, the windows that reach over an edge are left out of the vectors, as their elements lie apart.
-fn windowed(window: &[WindowDim], input: &[u64], dims: &[u64], width: Width) -> (usize, Vec<Cut>) {
-    let alone = |i: usize| dims[i] == 1 && input[i] == 1;
-    let axis = (0..dims.len()).rev().find(|&i| !alone(i)).unwrap_or(dims.len().saturating_sub(1));
-    let (Some(w), Some(&all)) = (window.get(axis), dims.get(axis)) else { return (axis, ONE.cut(1)) };
-    if w.size == 1 && w.stride == 1 && w.lhs_dilate == 1 && w.pad_low == 0 && all == input[axis] {
-        return (axis, width.cut(all));
-    }
-    let low = w.pad_low.max(0) as u64;
-    let high = input[axis] as i64 + w.pad_low - ((w.size - 1) * w.rhs_dilate) as i64;
-    let high = (high.max(0) as u64).min(all);
-    if w.stride > 1 || w.lhs_dilate > 1 || low + width.lanes > high {
-        return (axis, ONE.cut(all));
-    }
-    // a tap's element is known to lie inside for whole vectors only
-    let inner = Width { masks: false, ..width }.cut(high - low);
-    let after = |first: u64, cuts: Vec<Cut>| cuts.into_iter().map(move |c| Cut { first: c.first + first, ..c });
-    let cuts = after(0, ONE.cut(low)).chain(after(low, inner)).chain(after(high, ONE.cut(all - high)));
-    (axis, cuts.collect())
-}
-
-fn neutral_value(op: ScalarOp) -> f64 {
-    if op == ScalarOp::Multiply { 1.0 } else { 0.0 }
 }

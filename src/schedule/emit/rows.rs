@@ -5,97 +5,16 @@ use super::cut::SIDE_BY_SIDE;
 use super::element::Elements;
 use super::{convert, each, label};
 use crate::diag::{Error, Result};
-use crate::hlo::{Computation, InstId, Op};
+use crate::hlo::{InstId, Op};
 use crate::kernel::index::reshape;
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
 use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{Fate, Fusion, Role, Rows, demand};
+use crate::schedule::plan::fuse::{Role, Rows, demand};
+use crate::schedule::plan::passes::{Passes, passes};
 use crate::tensor::DType;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// What costs more than this to compute again is kept. A load is 1, an addition 1, an exponential 20.
-const CHEAP: u64 = 4;
-
-/// The passes of a row kernel.
-#[derive(Debug, Default)]
-struct Passes {
-    /// Members, operands before readers.
-    members: Vec<InstId>,
-    /// How many passes must be over before a member can be computed (of a reduction: before its result is there).
-    after: HashMap<InstId, usize>,
-    /// Full values that are kept for later passes, by the pass that makes them.
-    kept: BTreeMap<InstId, usize>,
-}
-
-impl Passes {
-    fn after(&self, id: InstId) -> usize {
-        self.after.get(&id).copied().unwrap_or(0)
-    }
-}
-
-/// How dear an op is.
-fn cost(op: &Op) -> u64 {
-    match op {
-        Op::Elementwise(op) if op.is_long() => 20,
-        Op::Elementwise(ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt) => 5,
-        Op::Elementwise(_) => 1,
-        Op::Gather(_) | Op::DynamicSlice(_) | Op::Transpose(_) | Op::Pad(_) => 4,
-        _ => 0,
-    }
-}
-
-fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
-    let inside =
-        |id: InstId| id == root || fusion.fate[id] == Fate::Inlined(Some(root)) && fusion.role[id] != Role::Free;
-    let members: Vec<InstId> = comp.post_order().into_iter().filter(|&id| inside(id)).collect();
-    let mut p = Passes { members, ..Passes::default() };
-    for &m in &p.members {
-        let below = comp[m].operands.iter().map(|o| p.after.get(o).copied().unwrap_or(0)).max().unwrap_or(0);
-        p.after.insert(m, below + usize::from(matches!(comp[m].op, Op::Reduce { .. })));
-    }
-    if !keep {
-        return p;
-    }
-    let full = |m: InstId| {
-        let operands = comp[m].operands.iter().enumerate();
-        operands
-            .filter(move |(i, o)| inside(**o) && demand(comp, m, *i, fusion.role[m], r) == Role::Full)
-            .map(|(_, &o)| o)
-    };
-    let mut price: HashMap<InstId, u64> = HashMap::new();
-    for &m in p.members.iter().filter(|&&m| fusion.role[m] == Role::Full) {
-        let operands: u64 = full(m).map(|o| price.get(&o).copied().unwrap_or(1)).sum();
-        price.insert(m, (operands + cost(&comp[m].op)).clamp(1, 1000));
-    }
-    // Each pass computes what its reductions (the last one: the root) read; what an earlier pass made and is dear is kept.
-    let mut first: HashMap<InstId, usize> = HashMap::new();
-    for pass in 0..=p.after(root) {
-        let mut open: Vec<InstId> = Vec::new();
-        for &m in &p.members {
-            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.after(m) == pass + 1;
-            if folds {
-                open.extend(full(m));
-            }
-        }
-        if fusion.role[root] == Role::Full && pass == p.after(root) {
-            open.push(root);
-        }
-        while let Some(m) = open.pop() {
-            if p.kept.get(&m).is_some_and(|&made| made < pass) {
-                continue;
-            }
-            let made = *first.entry(m).or_insert(pass);
-            if made < pass && price.get(&m).is_some_and(|&c| c > CHEAP) {
-                p.kept.insert(m, made);
-                continue;
-            }
-            open.extend(full(m));
-        }
-    }
-    p
-}
+use std::collections::{BTreeSet, HashMap};
 
 /// How a row is cut into vectors.
 struct Cut {

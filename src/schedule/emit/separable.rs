@@ -1,7 +1,9 @@
 //! The kernel of a separable convolution (`plan/within/separable.rs`): a depthwise window and the 1x1 convolution that reads it.
-use super::contraction::{Coordinates, Held, Strip, chunked, guarded};
+use super::contraction::Coordinates;
 use super::depthwise::Place;
 use super::element::Elements;
+use super::grid::{chunked, guarded};
+use super::held::{Held, Strip};
 use super::{each, label};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;

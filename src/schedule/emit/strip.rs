@@ -1,6 +1,6 @@
 //! The loops around the rows of a chain (`chain.rs`): which are made when, and where they lie.
-use super::contraction::{guarded, shares};
 use super::cut::Width;
+use super::grid::{guarded, shares};
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
 use crate::scalar::ScalarOp;

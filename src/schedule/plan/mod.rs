@@ -20,6 +20,7 @@ pub mod inside;
 pub mod late;
 pub mod live;
 pub mod order;
+pub mod passes;
 pub mod phases;
 pub mod planes;
 pub mod points;

@@ -1,7 +1,7 @@
 //! The register tile of contractions: which there are, how long each is predicted to take, and which is chosen. What it does is in
 //! `emit/tile.rs`.
 use crate::target::machine::L2_BYTES;
-use crate::target::{Choice, Level, Target, Trial};
+use crate::target::{Choice, Level, LoopOrder, Target, Trial};
 use crate::tensor::DType;
 
 /// The register tile: `high` by `wide` rows (neighbours along the last two row axes) by `vectors` of `lanes` columns.
@@ -78,6 +78,9 @@ const ENOUGH_VECTORS: u64 = 4;
 /// Panels that one row wants, so that threads share them.
 const ENOUGH_PANELS: u64 = 4;
 
+/// Sixteenths of the second level: what stays there while it is read again and again.
+const NEAR_SIXTEENTHS: u64 = 8;
+
 /// Most rows of a tile.
 pub const MOST_ROWS: u64 = 14;
 
@@ -118,6 +121,31 @@ pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &
 /// The predicted time of the best tiles, in cycles.
 pub fn predicted(target: &Target, dtype: DType, cover: Cover) -> f64 {
     tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+}
+
+/// Which loop is outside, so that the least is read from far away, unless that was measured: of `rows` and the bytes of the left
+/// side, and of the bytes of the right side and its columns.
+pub fn order(
+    target: &Target,
+    tile: &Tile,
+    (rows, left): (u64, u64),
+    (right, columns): (u64, u64),
+    form: &str,
+) -> LoopOrder {
+    let tuning = &target.tuning;
+    if let Some(row) = tuning.rows.get(form).filter(|row| tile.is(row)) {
+        return row.order;
+    }
+    let near = target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    let far = |bytes: u64| if bytes > near { 4 } else { 1 };
+    let tiles = rows.div_ceil(tile.high * tile.wide);
+    let panels = columns.div_ceil(tile.vectors * tile.lanes);
+    let by_row = tiles * right * far(right) + 4 * left;
+    let by_panel = panels * left * far(left) + 4 * right;
+    match (by_panel < by_row, tuning.trial == Trial::OtherOrder) {
+        (true, false) | (false, true) => LoopOrder::Panels,
+        (false, false) | (true, true) => LoopOrder::Rows,
+    }
 }
 
 /// The tiles along one axis of rows, with their predicted times.

@@ -2,17 +2,16 @@
 //! and their results are transformed back, with the epilogue. Where what is between them would leave the second-level cache,
 //! one kernel does all of that strip by strip (`strips.rs`). Weights are transformed now where there is room for the larger
 //! ones, and else inside the products. When and how is in `plan/winograd/`.
-use super::contraction::{Contraction, Panels, Right, chunked, guarded, numbered, shares};
+use super::contraction::{Contraction, Right};
 use super::element::Elements;
-use super::positions::Positions;
+use super::grid::{chunked, guarded, numbered, shares};
 use super::tile::Part;
 use super::transform::Transform;
-use super::{convert, each, label};
+use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
-use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::plan::axis::Axis;
@@ -22,11 +21,14 @@ use crate::schedule::plan::points::{Points, RESULTS, apart};
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::winograd::{Cut, FEW_GROUPS, NARROW, POINTS, READS, Setup, Winograd};
 use crate::target::{Choice, LoopOrder};
-use crate::tensor::{DType, Tensor};
-use bytes::Bytes;
+use crate::tensor::DType;
+use tiles::{inputs_of_tile, tile_loops, tile_number};
+use weights::{Plain, Window, transformed, weights_of_row};
 
 mod panels;
 mod strips;
+mod tiles;
+mod weights;
 
 /// Parts of the rows of points that threads may share.
 const HALVES: u64 = 2;
@@ -259,53 +261,6 @@ impl<'a> Emitter<'a> {
         Ok(each(row, LoopKind::Seq, body))
     }
 
-    /// Memory for weights that are transformed at each call.
-    fn for_weights(&mut self, conv: &Conv<'_>, elements: u64) -> BufId {
-        let buf = self.buffer(DType::F32, elements);
-        if conv.w.weights.numbers.dtype == DType::F32 {
-            self.found.transformed.insert(buf, conv.key);
-        }
-        buf
-    }
-
-    /// The weights as they are stored, and the values of the polynomials.
-    fn plain_weights(&mut self, w: &Winograd) -> (Plain, BufId) {
-        let from = self.constant(&w.weights.numbers);
-        let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
-        let factors: Vec<u8> = Points::SQUARE.factors(3).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
-        let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
-        ((from, w.weights.numbers.dtype, scales), factors)
-    }
-
-    /// The kernel that transforms all weights, to panels of so many columns.
-    fn winograd_weights(
-        &mut self,
-        scope: &Scope<'a>,
-        conv: &Conv<'_>,
-        (panel, lanes): (u64, u64),
-        steps: &mut Vec<Step>,
-    ) -> Panels {
-        let Conv { ids, w, window, .. } = *conv;
-        let (weights, factors) = self.plain_weights(w);
-        let panels = w.outputs.div_ceil(panel);
-        let of_point = panels * w.inputs * panel;
-        let packed = self.for_weights(conv, POINTS * of_point);
-        let mut k = Kernel { label: format!("weights of {}", label(scope.comp, ids.0)), ..Kernel::default() };
-        let (i, p) = (k.var(READS), k.var(panels));
-        let mut body = Vec::new();
-        for columns in shares(&mut k, p, w.outputs, panel) {
-            let to = Index::var(i).scale((READS * of_point) as i64).add(&columns.at.scale((w.inputs * panel) as i64));
-            let from = (weights, columns.at.scale(panel as i64), window);
-            let (row, sizes) = (Index::var(i), (w.inputs, columns.count, lanes));
-            let made = weights_of_row(&mut k, from, (factors, &row), (packed, (to, panel), of_point), sizes);
-            body.extend(guarded(&mut k, &[&columns], vec![made]));
-        }
-        (k.flops, k.direct_flops) = (90 * w.inputs * w.outputs, Some(0));
-        chunked(&mut k, &[i, p], body);
-        self.launch(k, steps);
-        Panels { buf: packed, term: panel, batch: of_point, panel: w.inputs * panel, scales: None }
-    }
-
     /// `Aᵀ·m·A` of each tile `m` of the sums, then the epilogue.
     fn winograd_results(
         &mut self,
@@ -404,148 +359,8 @@ fn products(w: &Winograd, tiles: u64, right: Right, (left, of_inputs): (BufId, u
     }
 }
 
-/// `Bᵀ·d·B` of the tile that `loops` (image, row and column of tiles) are at, to an element of a buffer, each point `apart` from
-/// the next.
-fn inputs_of_tile(
-    k: &mut Kernel,
-    lanes: u64,
-    (d, reach): (&ConvDims, [u64; 2]),
-    input: &[Plane],
-    loops: [VarId; 3],
-    (to, first, apart): (BufId, Index, u64),
-) -> Vec<Stmt> {
-    let (mut all, mut before) = (Vec::new(), 0);
-    let [rows, columns] = [0, 1].map(|i| {
-        let first = Index::var(loops[i + 1]).scale(RESULTS as i64).offset(-d.window[i].pad_low);
-        Positions::new(k, &first, (READS, 1), reach[i])
-    });
-    for Plane { view, channels } in input {
-        let (block, lane) = (k.var(channels / lanes), k.var(lanes));
-        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-        let mut from = channel.offset(view.layout.origin).add(&Index::var(loops[0]).scale(view.stride(d.input_batch)));
-        let strides = [view.stride(d.input_spatial[0]), view.stride(d.input_spatial[1])];
-        for (stride, w) in strides.iter().zip(&d.window) {
-            from = from.offset(w.pad_low * stride);
-        }
-        let mut t = Transform::new(k, lanes);
-        let half = t.registers(POINTS);
-        for j in 0..READS as usize {
-            let column = (0..READS as usize).map(|i| {
-                let index = from.add(&rows.at(i, strides[0])).add(&columns.at(j, strides[1]));
-                let value = t.expr(Expr::Load(view.buf, index));
-                rows.or_zero(t.k, i, &[(&columns, j)], value)
-            });
-            let column: Vec<ExprId> = column.collect();
-            for (i, value) in t.inputs(&Points::SQUARE, &column).into_iter().enumerate() {
-                t.set(half, i as u64 * READS + j as u64, value);
-            }
-        }
-        for i in 0..READS {
-            let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
-            for (j, value) in t.inputs(&Points::SQUARE, &row).into_iter().enumerate() {
-                let at = first.add(&channel).offset((before + (i * READS + j as u64) * apart) as i64);
-                t.body.push(Stmt::Store { buf: to, index: at, value });
-            }
-        }
-        all.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]));
-        before += channels;
-    }
-    columns.around(rows.around(all))
-}
-
-/// The loops over all tiles: image, row and column of tiles.
-fn tile_loops(k: &mut Kernel, w: &Winograd) -> [VarId; 3] {
-    [w.images, w.tiles[0], w.tiles[1]].map(|n| k.var(n))
-}
-
 /// What is chosen where the panels of such a tile are the outer loop.
 pub(super) fn by_panels(tile: Tile) -> Choice {
     let Tile { high, wide, vectors, lanes } = tile;
     Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }
-}
-
-/// The number of a tile among those of all images.
-fn tile_number(w: &Winograd, loops: [VarId; 3]) -> Index {
-    Index::var(loops[0])
-        .scale(w.tiles[0] as i64)
-        .add(&Index::var(loops[1]))
-        .scale(w.tiles[1] as i64)
-        .add(&Index::var(loops[2]))
-}
-
-/// Weights that are not transformed: where they are, their type, and where that is bytes a scale for each channel made.
-type Plain = (BufId, DType, Option<BufId>);
-
-/// How far the weights of a window are apart, in elements.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    rows: u64,
-    columns: u64,
-    inputs: u64,
-}
-
-/// The weights `G·g·Gᵀ` as `[point][channel read][channel made]`, computed in doubles and rounded once.
-fn transformed(w: &Winograd, window: Window) -> Tensor {
-    let factors = Points::SQUARE.factors(3);
-    let (c, o) = (w.inputs, w.outputs);
-    let at = |index: u64| {
-        let index = index as usize * 4;
-        let raw = &w.weights.numbers.bytes[index..index + 4];
-        f64::from(f32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]))
-    };
-    let mut bytes = vec![0u8; (POINTS * c * o) as usize * 4];
-    for channel in 0..c {
-        for made in 0..o {
-            let first = channel * window.inputs + made;
-            let g = [0, 1, 2].map(|i| [0, 1, 2].map(|j| at(first + i * window.rows + j * window.columns)));
-            for (i, of_rows) in factors.chunks(3).enumerate() {
-                let row = [0, 1, 2].map(|j| (0..3).map(|l| of_rows[l] * g[l][j]).sum::<f64>());
-                for (j, of_columns) in factors.chunks(3).enumerate() {
-                    let value: f64 = (0..3).map(|l| row[l] * of_columns[l]).sum();
-                    let to = (((i * 6 + j) as u64 * c + channel) * o + made) as usize * 4;
-                    bytes[to..to + 4].copy_from_slice(&(value as f32).to_le_bytes());
-                }
-            }
-        }
-    }
-    Tensor::new(DType::F32, vec![POINTS, c, o], Bytes::from(bytes))
-}
-
-/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made.
-fn weights_of_row(
-    k: &mut Kernel,
-    ((from, dtype, scales), first, window): (Plain, Index, Window),
-    (factors, row): (BufId, &Index),
-    (to, panel, of_point): (BufId, (Index, u64), u64),
-    (channels, columns, lanes): (u64, u64, u64),
-) -> Stmt {
-    let (channel, vector, lane) = (k.var(channels), k.var(columns / lanes), k.var(lanes));
-    let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
-    let read = first.add(&column).add(&Index::var(channel).scale(window.inputs as i64));
-    let write = panel.0.add(&Index::var(channel).scale(panel.1 as i64)).add(&column);
-    let mut t = Transform::new(k, lanes);
-    let factor = [0, 1, 2].map(|l| {
-        let value = t.expr(Expr::Load(factors, row.scale(3).offset(l)));
-        t.held(value)
-    });
-    let scale = scales.map(|scales| {
-        let value = t.expr(Expr::Load(scales, first.add(&column)));
-        t.held(value)
-    });
-    let sums = [0, 1, 2].map(|j| {
-        let at = |l: u64| read.offset((l * window.rows + j * window.columns) as i64);
-        let g = [0, 1, 2].map(|l| {
-            let stored = t.expr(Expr::Load(from, at(l)));
-            let wide = convert(t.k, stored, dtype, DType::F32);
-            scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32))
-        });
-        let sum = t.k.op(ScalarOp::Multiply, &[g[0], factor[0]], DType::F32);
-        let sum = t.k.op(ScalarOp::Fma, &[g[1], factor[1], sum], DType::F32);
-        t.k.op(ScalarOp::Fma, &[g[2], factor[2], sum], DType::F32)
-    });
-    for (j, value) in t.weights(&Points::SQUARE, sums).into_iter().enumerate() {
-        t.body.push(Stmt::Store { buf: to, index: write.offset((j as u64 * of_point) as i64), value });
-    }
-    let inside = each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]);
-    each(channel, LoopKind::Seq, vec![inside])
 }

@@ -1,6 +1,7 @@
 //! The kernels of Winograd's method panel by panel (`plan/winograd/panels.rs`).
-use super::super::contraction::{Contraction, Right, chunked, guarded, numbered, shares};
+use super::super::contraction::{Contraction, Right};
 use super::super::element::Elements;
+use super::super::grid::{chunked, guarded, numbered, shares};
 use super::super::tile::Part;
 use super::super::{each, label};
 use super::{Conv, Products, by_panels, products, tile_loops, tile_number};

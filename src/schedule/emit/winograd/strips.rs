@@ -1,6 +1,7 @@
 //! The kernel of Winograd's method strip by strip (`plan/winograd/strips.rs`).
-use super::super::contraction::{Contraction, Right, chunked, guarded, shares};
+use super::super::contraction::{Contraction, Right};
 use super::super::element::Elements;
+use super::super::grid::{chunked, guarded, shares};
 use super::super::pairs::Order;
 use super::super::tile::Part;
 use super::super::{each, label};

@@ -1,6 +1,6 @@
 //! The kernel of Winograd's method along one axis block by block (`plan/winograd1d/blocks.rs`).
-use super::super::contraction::numbered;
 use super::super::element::Elements;
+use super::super::grid::numbered;
 use super::super::{each, label};
 use super::pieces::flops;
 use super::{Conv, Line, inputs_of_tile};

@@ -3,8 +3,9 @@
 //! epilogue. Where what is between would leave the second-level cache, one kernel does all of that piece by piece (`pieces.rs`):
 //! strip by strip (`strips.rs`), or block by block, where the window has taps along another axis too (`blocks.rs`).
 //! When and how is in `plan/winograd1d/`.
-use super::contraction::{Contraction, Grid, Right, chunked, guarded, numbered, shares};
+use super::contraction::{Contraction, Right};
 use super::element::Elements;
+use super::grid::{Grid, chunked, guarded, numbered, shares};
 use super::positions::Positions;
 use super::tile::Part;
 use super::transform::Transform;
@@ -23,9 +24,11 @@ use crate::schedule::plan::points::{RESULTS, apart};
 use crate::schedule::plan::winograd1d::{Cut, Rows, Setup, Winograd1d, rows};
 use crate::schedule::plan::within::Pooled;
 use crate::tensor::DType;
+use lines::{Line, Lines, Tiles};
 use weights::weights_of_panel;
 
 mod blocks;
+mod lines;
 mod panels;
 mod pieces;
 mod strips;
@@ -56,92 +59,6 @@ struct Products<'c> {
     rows: &'c Rows,
     packed: BufId,
     sums: Value,
-}
-
-/// Where the transformed inputs lie: `[point][image][positions along the other axes][phase][tile][channel]`.
-struct Tiles {
-    buf: BufId,
-    /// How far points are apart.
-    point: u64,
-    /// How far images are apart.
-    image: u64,
-    /// How far positions are apart along each axis of the window.
-    positions: Vec<u64>,
-    /// How far phases are apart.
-    phase: u64,
-}
-
-impl Tiles {
-    fn new(s: &mut Emitter<'_>, w: &Winograd1d) -> Tiles {
-        let phase = w.reads() * w.inputs;
-        let mut stride = phase * w.phases;
-        let mut positions = vec![0; w.reach.len()];
-        for i in (0..w.reach.len()).rev().filter(|&i| i != w.axis) {
-            positions[i] = stride;
-            stride *= w.reach[i];
-        }
-        let point = apart(stride * w.images);
-        let buf = s.buffer(DType::F32, w.points.count() * point);
-        Tiles { buf, point, image: stride, positions, phase }
-    }
-
-    /// The rows of products of all tiles: how many along each axis, and how far apart.
-    fn rows(&self, d: &ConvDims, w: &Winograd1d) -> Vec<(u64, u64)> {
-        let others = (0..w.size.len()).filter(|&i| i != w.axis);
-        let lines = others.map(|i| (w.size[i], self.positions[i] * d.window[i].stride));
-        let of_line = [(w.phases, self.phase), (w.tiles, w.inputs)];
-        std::iter::once((w.images, self.image)).chain(lines).chain(of_line).collect()
-    }
-
-    /// The terms of each: how many along each axis, and how far apart.
-    fn terms(&self, d: &ConvDims, w: &Winograd1d) -> Vec<(u64, u64)> {
-        let others = (0..w.size.len()).filter(|&i| i != w.axis);
-        let taps = others.map(|i| (d.window[i].size, self.positions[i] * d.window[i].rhs_dilate));
-        taps.chain([(w.groups * w.inputs, 1)]).collect()
-    }
-}
-
-/// A tile of results.
-struct Line {
-    /// Where they lie, but along the axis.
-    at: Vec<Index>,
-    phase: VarId,
-    tile: VarId,
-}
-
-impl Line {
-    /// A tile of the line that is at an image, positions along the other axes and a phase.
-    fn new(d: &ConvDims, w: &Winograd1d, rank: usize, line: &[VarId], tile: VarId) -> Line {
-        let mut at = vec![Index::default(); rank];
-        at[d.output_batch] = Index::var(line[0]);
-        let others = (0..w.size.len()).filter(|&i| i != w.axis);
-        for (i, &v) in others.zip(&line[1..]) {
-            at[d.output_spatial[i]] = Index::var(v);
-        }
-        Line { at, phase: line[line.len() - 1], tile }
-    }
-}
-
-/// The loops over all tiles of the results.
-struct Lines {
-    /// Image, positions along the other axes, phase, tile.
-    loops: Vec<VarId>,
-    line: Line,
-}
-
-impl Lines {
-    fn new(k: &mut Kernel, d: &ConvDims, w: &Winograd1d, rank: usize) -> Lines {
-        let mut loops: Vec<VarId> = w.extents().into_iter().map(|n| k.var(n)).collect();
-        let tile = k.var(w.tiles);
-        let line = Line::new(d, w, rank, &loops, tile);
-        loops.push(tile);
-        Lines { loops, line }
-    }
-
-    /// The number of the tile among all.
-    fn row(&self, k: &Kernel) -> Index {
-        self.loops.iter().fold(Index::default(), |row, &v| row.scale(k.vars[v] as i64).add(&Index::var(v)))
-    }
 }
 
 impl<'a> Emitter<'a> {

@@ -1,6 +1,6 @@
 //! The second kernel of Winograd's method along one axis panel by panel (`plan/winograd1d/panels.rs`).
-use super::super::contraction::{guarded, shares};
 use super::super::element::Elements;
+use super::super::grid::{guarded, shares};
 use super::super::tile::Part;
 use super::super::{each, label};
 use super::{Conv, Lines, Products, Tiles, products};

@@ -1,7 +1,7 @@
 //! What the kernels of strips and of blocks have in common: the products of a piece (`plan/winograd1d/pieces.rs`).
-use super::super::contraction::{guarded, shares};
 use super::super::each;
 use super::super::element::Elements;
+use super::super::grid::{guarded, shares};
 use super::super::tile::Part;
 use super::{Conv, Products, products};
 use crate::diag::Result;

@@ -1,6 +1,6 @@
 //! The weights of Winograd's method along one axis, in panels of columns: transformed by a kernel, a panel at a time or all of
 //! them, or now where those would stand at the peak of memory.
-use super::super::contraction::{chunked, guarded, shares};
+use super::super::grid::{chunked, guarded, shares};
 use super::super::transform::Transform;
 use super::super::{each, label};
 use super::Conv;

@@ -1,0 +1,53 @@
+//! A contraction of which one side lies in memory of its kernel, a few rows at a time.
+use crate::kernel::{Index, Kernel, VarId};
+use crate::schedule::plan::tile::Tile;
+
+/// A contraction of which one side lies in memory of the kernel that holds a few rows of it, `stride` elements apart. All axes
+/// of its rows are kept as they are.
+pub struct Strip {
+    /// Which side, and which rows.
+    pub held: Held,
+    /// How far a row in memory is from the next, in elements.
+    pub stride: u64,
+    /// The tile, chosen before.
+    pub tile: Tile,
+    /// What the tuned choices call the product, where they have a say.
+    pub form: Option<String>,
+}
+
+/// What of a contraction lies in memory of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Rows of pixels of one panel of columns that are made one after another, the tile along the last axis of rows: which
+    /// of those in memory is being made.
+    Pixels(VarId),
+    /// A block of rows of the result: which tile of the block is being made.
+    Result(VarId),
+    /// A block of rows of the left side: which tile of the block is read.
+    Left(VarId),
+    /// One row of pixels of the left side, the tile along the last axis of rows.
+    Row,
+}
+
+impl Strip {
+    /// The first row of the tile among those in memory.
+    pub fn first_row(&self) -> Index {
+        match self.held {
+            Held::Pixels(slot) => Index::var(slot),
+            Held::Result(number) | Held::Left(number) => Index::var(number).scale(self.tile.wide as i64),
+            Held::Row => Index::default(),
+        }
+    }
+    /// Where it begins.
+    pub fn first(&self) -> Index {
+        self.first_row().scale(self.stride as i64)
+    }
+    /// Rows of a block, where pixels of a row are `width`.
+    pub fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
+        match self.held {
+            Held::Pixels(_) => None,
+            Held::Result(number) | Held::Left(number) => Some(k.vars[number] * self.tile.wide),
+            Held::Row => Some(width),
+        }
+    }
+}

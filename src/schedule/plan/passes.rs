@@ -1,0 +1,90 @@
+//! The passes of a row kernel: a pass folds what the passes before it made possible, and what a later one needs and is dear to
+//! compute again is kept.
+use super::fuse::{Fate, Fusion, Role, Rows, demand};
+use crate::hlo::{Computation, InstId, Op};
+use crate::scalar::ScalarOp;
+use std::collections::{BTreeMap, HashMap};
+
+/// What costs more than this to compute again is kept. A load is 1, an addition 1, an exponential 20.
+const CHEAP: u64 = 4;
+
+/// The passes of a row kernel.
+#[derive(Debug, Default)]
+pub struct Passes {
+    /// Members, operands before readers.
+    pub members: Vec<InstId>,
+    /// How many passes must be over before a member can be computed (of a reduction: before its result is there).
+    pub after: HashMap<InstId, usize>,
+    /// Full values that are kept for later passes, by the pass that makes them.
+    pub kept: BTreeMap<InstId, usize>,
+}
+
+impl Passes {
+    /// How many passes must be over before `id` can be computed.
+    pub fn after(&self, id: InstId) -> usize {
+        self.after.get(&id).copied().unwrap_or(0)
+    }
+}
+
+/// How dear an op is.
+fn cost(op: &Op) -> u64 {
+    match op {
+        Op::Elementwise(op) if op.is_long() => 20,
+        Op::Elementwise(ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt) => 5,
+        Op::Elementwise(_) => 1,
+        Op::Gather(_) | Op::DynamicSlice(_) | Op::Transpose(_) | Op::Pad(_) => 4,
+        _ => 0,
+    }
+}
+
+/// The passes of the row kernel `root`; full values that are dear are kept where there is room.
+pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
+    let inside =
+        |id: InstId| id == root || fusion.fate[id] == Fate::Inlined(Some(root)) && fusion.role[id] != Role::Free;
+    let members: Vec<InstId> = comp.post_order().into_iter().filter(|&id| inside(id)).collect();
+    let mut p = Passes { members, ..Passes::default() };
+    for &m in &p.members {
+        let below = comp[m].operands.iter().map(|o| p.after.get(o).copied().unwrap_or(0)).max().unwrap_or(0);
+        p.after.insert(m, below + usize::from(matches!(comp[m].op, Op::Reduce { .. })));
+    }
+    if !keep {
+        return p;
+    }
+    let full = |m: InstId| {
+        let operands = comp[m].operands.iter().enumerate();
+        operands
+            .filter(move |(i, o)| inside(**o) && demand(comp, m, *i, fusion.role[m], r) == Role::Full)
+            .map(|(_, &o)| o)
+    };
+    let mut price: HashMap<InstId, u64> = HashMap::new();
+    for &m in p.members.iter().filter(|&&m| fusion.role[m] == Role::Full) {
+        let operands: u64 = full(m).map(|o| price.get(&o).copied().unwrap_or(1)).sum();
+        price.insert(m, (operands + cost(&comp[m].op)).clamp(1, 1000));
+    }
+    // Each pass computes what its reductions (the last one: the root) read; what an earlier pass made and is dear is kept.
+    let mut first: HashMap<InstId, usize> = HashMap::new();
+    for pass in 0..=p.after(root) {
+        let mut open: Vec<InstId> = Vec::new();
+        for &m in &p.members {
+            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.after(m) == pass + 1;
+            if folds {
+                open.extend(full(m));
+            }
+        }
+        if fusion.role[root] == Role::Full && pass == p.after(root) {
+            open.push(root);
+        }
+        while let Some(m) = open.pop() {
+            if p.kept.get(&m).is_some_and(|&made| made < pass) {
+                continue;
+            }
+            let made = *first.entry(m).or_insert(pass);
+            if made < pass && price.get(&m).is_some_and(|&c| c > CHEAP) {
+                p.kept.insert(m, made);
+                continue;
+            }
+            open.extend(full(m));
+        }
+    }
+    p
+}
