@@ -1,7 +1,8 @@
 //! The command line: one file a verb.
 //!
 //! Results go to standard output, everything else to standard error. Exit status 0: done; 1: the input is at fault, and a
-//! diagnostic says how; 2: wrong usage; 130 and 143: interrupted (SIGINT, SIGTERM), and nothing unfinished is left. A panic is turned into an internal-error diagnostic and status 1.
+//! diagnostic says how; 2: wrong usage; 129, 130 and 143: interrupted (SIGHUP, SIGINT, SIGTERM), and nothing unfinished
+//! is left. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
 mod bench;
 mod bug;
