@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args, Debug)]
 pub struct TfcompileArgs {
     /// The GraphDef; a name that ends in .pbtxt is text.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     graph: Option<PathBuf>,
     /// The tf2xla.Config with feeds and fetches.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: Option<PathBuf>,
     /// Print the nodes of the fetches, and stop.
     #[arg(long = "dump_fetch_nodes")]

@@ -143,20 +143,30 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
 /// Errors: `BadEncoding`.
 pub fn graph_in(file: &Bytes, format: Format) -> Result<Option<RawGraph>> {
     let mut found = None;
-    let mut take = |graph: &Bytes| {
+    with_graph(file, format, &mut |graph| {
         found = Some(graph.clone());
         Ok(graph.to_vec())
-    };
-    match format {
-        Format::GraphDef => drop(take(file)),
-        Format::MetaGraph => drop(in_meta_graph(file, &mut take)?),
-        Format::SavedModel => drop(in_saved_model(file, &mut take)?),
-        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText | Format::TfJs | Format::HloText => {}
-    }
+    })?;
     found.map(|graph| RawGraph::parse(&graph)).transpose()
 }
 
-type Change<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
+/// `file`, which is of the binary format `format`, with what `change` makes of the GraphDef in it; `None` where it holds none in
+/// protobuf's form.
+///
+/// Errors: `BadEncoding`, and those of `change`.
+pub fn with_graph(file: &Bytes, format: Format, change: &mut Change) -> Result<Option<Vec<u8>>> {
+    match format {
+        Format::GraphDef => change(file).map(Some),
+        Format::MetaGraph => in_meta_graph(file, change).map(Some),
+        Format::SavedModel => in_saved_model(file, change).map(Some),
+        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText | Format::TfJs | Format::HloText => {
+            Ok(None)
+        }
+    }
+}
+
+/// Makes the bytes of another GraphDef of those of one.
+pub type Change<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
 
 fn in_meta_graph(file: &Bytes, change: &mut Change) -> Result<Vec<u8>> {
     let mut meta = Message::parse(file, "MetaGraphDef")?;

@@ -19,7 +19,7 @@ pub struct ClusterArgs {
     #[arg(long)]
     pub json: bool,
     /// Say how the clusters differ from those in an earlier output of --json; exit status 1 where a node left its cluster.
-    #[arg(long, value_name = "OLD.json")]
+    #[arg(long, value_name = "OLD.json", value_hint = clap::ValueHint::FilePath)]
     pub baseline: Option<PathBuf>,
     /// Exit status 1 where a smaller part of the nodes than this is in clusters.
     #[arg(long, value_name = "PART")]

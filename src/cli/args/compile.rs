@@ -24,7 +24,7 @@ pub struct GraphArgs {
     #[arg(long)]
     pub signature: Option<String>,
     /// A tf2xla.Config, text or binary: feeds and fetches with their names in C.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["feeds", "fetches"])]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["feeds", "fetches"])]
     pub config: Option<PathBuf>,
     /// Do not say what was assumed.
     #[arg(long, short)]
@@ -50,7 +50,7 @@ pub struct TargetArgs {
     #[arg(long, value_enum, default_value_t)]
     pub math: MathArg,
     /// Choices for products that `compile --tune` measured; those of other products and processors do nothing.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub tuning: Option<PathBuf>,
 }
 
@@ -127,7 +127,7 @@ pub struct CompileArgs {
     pub target: TargetArgs,
     /// Measure on this machine which loops are best for each product of the graph, add them to this file, and compile with
     /// them. Takes some ten times as long.
-    #[arg(long, value_name = "FILE", conflicts_with = "tuning")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "tuning")]
     pub tune: Option<PathBuf>,
     #[command(flatten)]
     pub xla: XlaArgs,
@@ -164,7 +164,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
     /// Arrays with tensor names as keys; without it they are random.
-    #[arg(long, value_name = "IN.npz")]
+    #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
     /// Where the results go; without it they are printed.
     #[arg(long, value_name = "OUT.npz")]
@@ -187,10 +187,10 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
     /// Arrays with tensor names as keys; without it they are random.
-    #[arg(long, value_name = "IN.npz")]
+    #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
     /// The right results, with tensor names as keys.
-    #[arg(long, value_name = "OUT.npz")]
+    #[arg(long, value_name = "OUT.npz", value_hint = clap::ValueHint::FilePath)]
     pub expect: Option<PathBuf>,
     /// Allowed difference, relative to the element: by default 1e-4, and 0 with --weights or --math.
     #[arg(long)]
@@ -229,7 +229,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub graph: Option<GraphArgs>,
     /// Arrays with tensor names as keys; without it they are random.
-    #[arg(long, value_name = "IN.npz")]
+    #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
     /// Where the results of the last call go.
     #[arg(long, value_name = "OUT.npz")]

@@ -22,7 +22,7 @@ pub enum HloVerb {
 #[derive(Args, Debug)]
 pub struct HloFiles {
     /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub files: Vec<String>,
 }
 
@@ -76,10 +76,10 @@ pub struct HloVerify {
 #[derive(Args, Debug)]
 pub struct HloCall {
     /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: String,
     /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.
-    #[arg(long, value_name = "IN.npz")]
+    #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
     /// Where the results go, with keys 0, 1, ...: the leaves of the root. Without it they are printed.
     #[arg(long, value_name = "OUT.npz")]

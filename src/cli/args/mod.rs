@@ -43,7 +43,7 @@ pub enum Verb {
     Rewrite(RewriteArgs),
     /// Write one page about a graph: its clusters, what keeps nodes outside, and the code of each cluster.
     Report(ReportArgs),
-    /// Pack a command that goes wrong with its graph, without weights, so that somebody else can run it.
+    /// Pack a command that goes wrong with its files, without weights where they don't matter, so that somebody else can run it.
     Bug(BugArgs),
     /// Make a failing graph or HLO module small under a command of yours.
     Reduce(ReduceArgs),
@@ -67,14 +67,15 @@ pub enum Verb {
 
 #[derive(Args, Debug)]
 pub struct BugArgs {
-    /// A GraphDef, a MetaGraphDef or a SavedModel.
+    /// A graph of any kind, or HLO text; weights of GraphDefs, MetaGraphDefs and SavedModels are left out where the command
+    /// ends as it does with them.
     #[arg(value_name = "GRAPH")]
     pub graph: PathBuf,
     /// Skip detection: the format of GRAPH.
     #[arg(long)]
     pub format: Option<String>,
-    /// The folder to write, which must not exist.
-    #[arg(short, long, value_name = "DIR")]
+    /// The archive to write, which must not exist; `.tar.gz` is added where it is missing.
+    #[arg(short, long, value_name = "NAME.tar.gz")]
     pub out: PathBuf,
     /// The verb that goes wrong and its flags, with `{}` for the graph.
     #[arg(last = true, required = true, value_name = "VERB FLAGS")]

@@ -1,0 +1,69 @@
+//! The archive: a gzipped tar whose bytes follow from what is packed alone.
+use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use std::fs::File;
+use std::io::{Read, Result, Write};
+use std::path::{Path, PathBuf};
+
+/// The time of all files, 2000-01-01 in seconds since 1970: archives of equal content are equal, and `tar` finds nothing odd.
+const TIME: u64 = 946_684_800;
+
+/// What a packed file holds.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Those of this file.
+    File(PathBuf),
+}
+
+/// A file in the archive.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its path in the archive's folder.
+    pub name: String,
+    pub content: Content,
+}
+
+impl Entry {
+    /// A file of bytes.
+    pub fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> Entry {
+        Entry { name: name.into(), content: Content::Bytes(bytes) }
+    }
+    /// A copy of a file.
+    pub fn file(name: impl Into<String>, source: PathBuf) -> Entry {
+        Entry { name: name.into(), content: Content::File(source) }
+    }
+}
+
+/// Writes `entries` below the folder `top`, sorted by name.
+pub fn write(to: &mut File, top: &str, entries: &[Entry]) -> Result<()> {
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut tar = tar::Builder::new(GzEncoder::new(to, Compression::default()));
+    for entry in sorted {
+        let path = format!("{top}/{}", entry.name);
+        let mode = if entry.name == super::replay::SCRIPT { 0o755 } else { 0o644 };
+        match &entry.content {
+            Content::Bytes(bytes) => append(&mut tar, &path, mode, bytes.len() as u64, bytes.as_slice())?,
+            Content::File(source) => {
+                let file = File::open(source)?;
+                let size = file.metadata()?.len();
+                append(&mut tar, &path, mode, size, file.take(size))?;
+            }
+        }
+    }
+    tar.into_inner()?.finish()?.flush()
+}
+
+fn append(tar: &mut tar::Builder<impl Write>, path: &str, mode: u32, size: u64, content: impl Read) -> Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(mode);
+    header.set_mtime(TIME);
+    tar.append_data(&mut header, path, content)
+}
+
+/// Unpacks the archive at `path` in `folder`.
+pub fn unpack(path: &Path, folder: &Path) -> Result<()> {
+    tar::Archive::new(GzDecoder::new(File::open(path)?)).unpack(folder)
+}

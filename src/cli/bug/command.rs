@@ -1,0 +1,109 @@
+//! The command behind `--`: which files it names, and the same command in the archive's folder.
+use super::super::args::Cli;
+use super::super::tfcompile;
+use super::archive::Entry;
+use clap::{ArgMatches, CommandFactory, ValueHint};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Names that the archive itself uses.
+const TAKEN: [&str; 5] = ["README", "about.json", super::replay::SCRIPT, "stderr.txt", super::DUMPS];
+
+/// A command whose files are packed.
+#[derive(Debug)]
+pub struct Packed {
+    /// Its words, which name the packed files; `{}` stands for the graph.
+    words: Vec<String>,
+    /// The files that it reads beside the graph.
+    pub entries: Vec<Entry>,
+}
+
+impl Packed {
+    /// The words with `graph` for the graph.
+    pub fn words(&self, graph: &str) -> impl Iterator<Item = String> {
+        self.words.iter().map(move |word| word.replace("{}", graph))
+    }
+    /// The command for a shell, in the folder.
+    pub fn spelled(&self, graph: &str) -> String {
+        self.words(graph).fold("tfaot".to_string(), |line, word| format!("{line} {}", quoted(&word)))
+    }
+}
+
+/// A word for a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = word.chars().all(|c| c.is_alphanumeric() || "-_./=,:@+".contains(c)) && !word.is_empty();
+    if plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// Finds the files that `command` reads, beside the graph, whose packed name is `graph`. What is not there stays as it is: that
+/// may be the fault.
+pub fn pack(command: &[String], graph: &str) -> Packed {
+    let mut packed = Packed { words: command.to_vec(), entries: Vec::new() };
+    let first = |path: &str| path.split('/').next().unwrap_or_default().to_string();
+    let mut taken: BTreeSet<String> = TAKEN.iter().map(|n| n.to_string()).chain([first(graph)]).collect();
+    // The graph in its other form.
+    taken.extend(Path::new(&first(graph)).file_stem().map(|stem| format!("{}.pb", stem.to_string_lossy())));
+    let mut known: Vec<(PathBuf, String)> = Vec::new();
+    for (flag, value) in named(command) {
+        let Ok(source) = std::fs::canonicalize(&value) else { continue };
+        let Some(own) = Path::new(&value).file_name().filter(|_| source.is_file() && !value.contains("{}")) else {
+            continue;
+        };
+        let own = own.to_string_lossy().into_owned();
+        let name = known.iter().find(|(path, _)| *path == source).map(|(_, name)| name.clone());
+        let name = name.unwrap_or_else(|| {
+            let name = free(&own, &mut taken);
+            packed.entries.push(Entry::file(name.clone(), source.clone()));
+            known.push((source, name.clone()));
+            name
+        });
+        rename(&mut packed.words, command, flag.as_deref(), &value, &name);
+    }
+    packed
+}
+
+/// `own`, or behind a folder with a number where that is taken.
+fn free(own: &str, taken: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|n: usize| format!("{n}/{own}"));
+    let name = std::iter::once(own.to_string()).chain(numbered).find(|name| !taken.contains(name));
+    let name = name.unwrap_or_default();
+    taken.insert(name.clone());
+    name
+}
+
+/// Puts `name` where `command` has `value` as the value of `flag`, or by itself where there is no flag.
+fn rename(words: &mut [String], command: &[String], flag: Option<&str>, value: &str, name: &str) {
+    for (i, word) in command.iter().enumerate() {
+        match flag.map(|flag| format!("--{flag}")) {
+            Some(flag) if *word == format!("{flag}={value}") => words[i] = format!("{flag}={name}"),
+            Some(flag) if word == value && i > 0 && command[i - 1] == flag => words[i] = name.to_string(),
+            None if word == value => words[i] = name.to_string(),
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// The values of arguments that are files to read, each with its flag; none where the command is no valid one.
+fn named(command: &[String]) -> Vec<(Option<String>, String)> {
+    let words = std::iter::once("tfaot").chain(command.iter().map(String::as_str)).map(OsString::from);
+    let cli = Cli::command();
+    let mut found = Vec::new();
+    if let Ok(matches) = cli.clone().try_get_matches_from(tfcompile::words(words)) {
+        below(&cli, &matches, &mut found);
+    }
+    found
+}
+
+fn below(command: &clap::Command, matches: &ArgMatches, found: &mut Vec<(Option<String>, String)>) {
+    for arg in command.get_arguments().filter(|arg| arg.get_value_hint() == ValueHint::FilePath) {
+        let flag = arg.get_long().map(str::to_string);
+        let values = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
+        found.extend(values.map(|v| (flag.clone(), v.to_string_lossy().into_owned())));
+    }
+    if let Some((name, matches)) = matches.subcommand()
+        && let Some(command) = command.find_subcommand(name)
+    {
+        below(command, matches, found);
+    }
+}

@@ -1,0 +1,96 @@
+//! The graph in the archive: without its weights, or whole.
+use super::super::out;
+use super::archive::Entry;
+use crate::diag::Result;
+use crate::import::raw::RawGraph;
+use crate::import::{self, Format};
+use crate::reduce::{Seeded, seed_weights};
+use crate::rewrite;
+use std::path::{Component, Path, PathBuf};
+
+/// Text and gzip come to the binary form; names say so.
+const OTHER_FORMS: [&str; 3] = [".gz", ".pbtxt", ".txt"];
+
+/// A way to pack the graph.
+#[derive(Debug)]
+pub struct Form {
+    /// Its name in the archive: a file, or the folder of a model.
+    pub word: String,
+    pub entries: Vec<Entry>,
+    /// The constants that are seeds.
+    pub seeds: Vec<Seeded>,
+    /// Nothing was left out.
+    pub is_whole: bool,
+    /// The checkpoint of a SavedModel was left out.
+    pub without_variables: bool,
+}
+
+/// All files of the graph as they are. Errors: `Io` where it isn't there.
+pub fn whole(path: &Path, format: Option<&str>) -> Result<Form> {
+    let path = std::fs::canonicalize(path).map_err(|e| out::io_error("read", path, &e))?;
+    // What can't be read as a graph is one file.
+    let files = import::inputs(&path, format).unwrap_or_else(|_| vec![path.clone()]);
+    let (word, folder) = placed(&path, files.len());
+    let name = |file: &Path| match &folder {
+        Some((top, base)) => format!("{top}/{}", inside(file, base)),
+        None => word.clone(),
+    };
+    let entries = files.iter().map(|file| Entry::file(name(file), file.clone())).collect();
+    Ok(Form { word, entries, seeds: Vec::new(), is_whole: true, without_variables: false })
+}
+
+/// The graph in its own form with seeds for large constants, and without the values of variables; `None` where that can't be.
+pub fn reduced(path: &Path, format: Option<&str>) -> Option<Form> {
+    let (kind, bytes) = import::load_bytes(path, format).ok()?;
+    let mut seeds = Vec::new();
+    let mut change = |graph: &bytes::Bytes| {
+        let mut graph = RawGraph::parse(graph)?;
+        seeds = seed_weights(&mut graph)?;
+        Ok(graph.write())
+    };
+    let changed = rewrite::with_graph(&bytes, kind, &mut change).ok()??;
+    let Form { word, entries, .. } = whole(path, format).ok()?;
+    if kind != Format::SavedModel {
+        let word = OTHER_FORMS.iter().fold(word.clone(), |w, end| w.strip_suffix(end).unwrap_or(&w).to_string());
+        let word =
+            if word.ends_with(".pb") || !path.to_string_lossy().ends_with("txt") { word } else { format!("{word}.pb") };
+        let entries = vec![Entry::bytes(word.clone(), changed)];
+        return Some(Form { word, entries, seeds, is_whole: false, without_variables: false });
+    }
+    let is_model = |name: &str| name.ends_with("saved_model.pb") || name.ends_with("saved_model.pbtxt") || name == word;
+    let is_folder = path.is_dir();
+    let file = if is_folder { format!("{word}/saved_model.pb") } else { word.clone() };
+    let before = entries.len();
+    let mut kept: Vec<Entry> = entries.into_iter().filter(|e| !e.name.contains("/variables/")).collect();
+    let without_variables = kept.len() < before;
+    kept.retain(|e| !is_model(&e.name));
+    kept.push(Entry::bytes(file, changed));
+    Some(Form { word, entries: kept, seeds, is_whole: false, without_variables })
+}
+
+/// The packed name of what has so many files, and where it has a folder the name of that and its place on this machine.
+fn placed(path: &Path, files: usize) -> (String, Option<(String, PathBuf)>) {
+    let last = |path: &Path| path.file_name().map_or_else(|| "model".to_string(), |n| n.to_string_lossy().into_owned());
+    if path.is_dir() {
+        // The model in a numbered folder is called by the one above.
+        let above = path.parent().filter(|_| last(path).chars().all(|c| c.is_ascii_digit())).map(last);
+        let top = above.map_or_else(|| last(path), |above| format!("{above}/{}", last(path)));
+        return (top.clone(), Some((top, path.to_path_buf())));
+    }
+    if files <= 1 {
+        return (last(path), None);
+    }
+    let base = path.parent().unwrap_or(Path::new("/"));
+    let top = last(base);
+    (format!("{top}/{}", last(path)), Some((top, base.to_path_buf())))
+}
+
+/// The path of `file` from `base` on; nothing leads out of it.
+fn inside(file: &Path, base: &Path) -> String {
+    let parts = file.strip_prefix(base).unwrap_or(file).components();
+    let plain = parts.filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+    });
+    plain.collect::<Vec<_>>().join("/")
+}

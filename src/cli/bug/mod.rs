@@ -1,0 +1,170 @@
+//! `tfaot bug`: a command that goes wrong, packed so that somebody else can run it: the graph, the other files that the command
+//! names, what it said, the versions, and the dumps that were made on the way.
+//!
+//! What is packed is replayed from the unpacked archive before anything is said of it. The graph goes without its weights where
+//! the command still ends in the same way, and whole otherwise.
+mod archive;
+mod command;
+mod graph;
+mod replay;
+
+use super::args::BugArgs;
+use super::{Verdict, out};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::package::{files, unfinished};
+use crate::reduce::Seeded;
+use crate::target::Target;
+use archive::{Content, Entry};
+use command::Packed;
+use graph::Form;
+use replay::Ending;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// The folder of dumps in the archive.
+const DUMPS: &str = "dumps";
+/// The ending of archives.
+const ENDING: &str = ".tar.gz";
+
+/// Runs the command, packs it, runs what was packed and writes the archive; the verdict is whether both end in the same way.
+pub fn run(args: &BugArgs) -> Result<Verdict> {
+    let (path, name) = archive_path(&args.out)?;
+    let whole = graph::whole(&args.graph, args.format.as_deref())?;
+    let packed = command::pack(&args.command, &whole.word);
+    let original = replay::original(&packed, &whole)?;
+    let mut forms: Vec<Form> = graph::reduced(&args.graph, args.format.as_deref()).into_iter().collect();
+    forms.push(whole);
+    let mut tried = None;
+    for form in forms {
+        let entries = entries(&name, &packed, &form, &original);
+        let folder = unpacked(&name, &entries)?;
+        let ending = replay::from_script(&folder.path().join(&name), &form.word)?;
+        let same = ending == original;
+        tried = Some(Tried { form, entries, ending, same });
+        if same {
+            break;
+        }
+    }
+    let Some(mut tried) = tried else { return Ok(Verdict::No) };
+    let fresh = unpacked(&name, &tried.entries)?;
+    let dumps = replay::dumps(&fresh.path().join(&name), &packed, &tried.form.word)?;
+    tried.entries.extend(dumps.iter().map(|(file, bytes)| Entry::bytes(format!("{DUMPS}/{file}"), bytes.clone())));
+    let about = about(&packed, &tried, &original)?;
+    tried.entries.push(Entry::bytes("about.json", format!("{about:#}\n").into_bytes()));
+    let mut temp = files::temp_beside(&path)?;
+    archive::write(temp.as_file_mut(), &name, &tried.entries).map_err(|e| out::io_error("written", &path, &e))?;
+    files::keep(temp, &path)?;
+    tell(&path, &packed, &tried, &original)?;
+    Ok(if tried.same { Verdict::Yes } else { Verdict::No })
+}
+
+/// What was packed, and how its replay ended.
+struct Tried {
+    form: Form,
+    entries: Vec<Entry>,
+    ending: Ending,
+    same: bool,
+}
+
+/// Where the archive goes, and the name of the folder in it.
+fn archive_path(given: &Path) -> Result<(PathBuf, String)> {
+    let file = given.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = file.strip_suffix(ENDING).unwrap_or(&file).to_string();
+    if name.is_empty() || name == ".." {
+        let told = format!("`{}` is no name for an archive", given.display());
+        return Err(Diagnostic::new(Code::BadOption, told).into());
+    }
+    let path = given.with_file_name(format!("{name}{ENDING}"));
+    if path.exists() {
+        let told = format!("`{}` exists, and a report is written to a new file", path.display());
+        return Err(Diagnostic::new(Code::BadOption, told).into());
+    }
+    let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(above).map_err(|e| out::io_error("made", above, &e))?;
+    Ok((path, name))
+}
+
+/// All that a replay needs.
+fn entries(name: &str, packed: &Packed, form: &Form, original: &Ending) -> Vec<Entry> {
+    let readme = format!(
+        "{name}: a command of tfaot {} that goes wrong.\n\n`sh replay.sh` runs it with the tfaot on PATH, or with the one that the \
+         variable TFAOT names by its absolute path.\nstderr.txt is what it said, about.json has the versions, the target and the \
+         seeds that stand for weights, {DUMPS} what was dumped on the way, if anything.\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    let mut all = form.entries.clone();
+    all.extend(packed.entries.iter().cloned());
+    all.push(Entry::bytes("README", readme.into_bytes()));
+    all.push(Entry::bytes(replay::SCRIPT, replay::script(&packed.spelled(&form.word)).into_bytes()));
+    all.push(Entry::bytes("stderr.txt", original.stderr.clone().into_bytes()));
+    all
+}
+
+/// Packs and unpacks; the folder above the unpacked one.
+fn unpacked(name: &str, entries: &[Entry]) -> Result<unfinished::Folder> {
+    let scratch = replay::scratch()?;
+    let path = scratch.path().join(format!("{name}{ENDING}"));
+    let unwritten = |e: std::io::Error| out::io_error("written", &path, &e);
+    archive::write(&mut std::fs::File::create(&path).map_err(unwritten)?, name, entries).map_err(unwritten)?;
+    archive::unpack(&path, scratch.path()).map_err(|e| out::io_error("unpacked", &path, &e))?;
+    Ok(scratch)
+}
+
+fn about(packed: &Packed, tried: &Tried, original: &Ending) -> Result<Value> {
+    let target = Target::resolve(None, None, None)?;
+    let seeded = |w: &Seeded| json!({"node": w.node, "shape": w.shape, "seed": w.seed});
+    let weights: Vec<Value> = tried.form.seeds.iter().map(seeded).collect();
+    let variable = |name: &str| std::env::var(name).ok();
+    Ok(json!({
+        "command": packed.spelled(&tried.form.word),
+        "status": original.status.code(),
+        "packed_status": tried.ending.status.code(),
+        "reproduces": tried.same,
+        "tfaot": env!("CARGO_PKG_VERSION"),
+        "llvm": "22",
+        "target": target.triple,
+        "cpu": target.cpu,
+        "features": target.features,
+        "TF_XLA_FLAGS": variable("TF_XLA_FLAGS"),
+        "XLA_FLAGS": variable("XLA_FLAGS"),
+        "whole_graph": tried.form.is_whole,
+        "weights": weights,
+    }))
+}
+
+fn tell(path: &Path, packed: &Packed, tried: &Tried, original: &Ending) -> Result<()> {
+    let (form, holds) = (&tried.form, |name: &str| tried.entries.iter().any(|e| e.name.starts_with(name)));
+    out::line(format_args!(
+        "{}: README, replay.sh, about.json (versions), stderr.txt (what was said)",
+        path.display()
+    ))?;
+    match form.is_whole {
+        true => out::line(format_args!("{}: the graph, whole: its weights are in it", form.word))?,
+        false => out::line(format_args!("{}: the graph, {} constants of it as seeds", form.word, form.seeds.len()))?,
+    }
+    if form.without_variables {
+        out::line(format_args!("{}: its variables are left out", form.word))?;
+    }
+    for entry in &packed.entries {
+        let Content::File(source) = &entry.content else { continue };
+        out::line(format_args!("{}: `{}`, as the command names it", entry.name, source.display()))?;
+    }
+    if holds(&format!("{DUMPS}/")) {
+        out::line(format_args!("{DUMPS}: modules, graphs and code of the packed graph, without objects"))?;
+    }
+    let status = |ending: &Ending| ending.status.code().map_or_else(|| ending.status.to_string(), |c| c.to_string());
+    if tried.same {
+        let told = "the packed command, replayed, ends as the original does";
+        let errors = if original.status.success() { "" } else { " and the same errors" };
+        return out::line(format_args!(
+            "{told}: status {}{errors}; names of nodes and small constants are in it",
+            status(original)
+        ));
+    }
+    out::line(format_args!(
+        "the packed command does not end as the original does: status {} and {}; it said:\n{}",
+        status(&tried.ending),
+        status(original),
+        tried.ending.stderr.trim_end()
+    ))
+}
