@@ -157,6 +157,35 @@ def functions(x):
             tf.math.squared_difference(v, x), tf.minimum(v, 1.0), tf.asinh(v), tf.math.log_sigmoid(v))
 
 
+@graph(("x", f32, (4, 9)), ("count", i32, ()), ("back", i32, ()), ("at", i32, (2,)), ("dy", f32, (4, 3)))
+def counted_slices(x, count, back, at, dy):
+    """Slices and updates at places that are fed or counted by a loop: columns, rows, ranges, strides, from the end, gradients."""
+    raw, i, j = tf.raw_ops, count, back
+    one = tf.ones([2], tf.int32)
+    long = tf.cast(i, tf.int64)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(x[:, i:i + 3] * dy) + tf.reduce_sum(x[j, 1:4] ** 2) + tf.reduce_sum(x[2, i - 5:i + 3:3] ** 3)
+    update = {"input": x, "begin_mask": 1, "end_mask": 1}
+    def decode(n, tokens):
+        scores = tf.gather(x, tokens[:, n] % 4)[:, :4]
+        following = tf.argmax(scores + x[:, n:n + 1], 1, output_type=tf.int32)
+        return n + 1, raw.TensorStridedSliceUpdate(
+            input=tokens, begin=[0, n + 1], end=[0, n + 2], strides=[1, 1], value=following, begin_mask=1, end_mask=1,
+            shrink_axis_mask=2)
+    tokens = tf.while_loop(lambda n, _: n < 8, decode, [0, tf.zeros([4, 9], tf.int32)])[1]
+    def scan(n, sums):
+        pair = n // 4
+        return n + 1, tf.tensor_scatter_nd_update(sums, [[n]], [tf.reduce_sum(x[n % 4, 2 * pair:2 * (pair + 1)])])
+    sums = tf.while_loop(lambda n, _: n < 12, scan, [0, tf.zeros([12])])[1]
+    return (x[:, i], x[j], x[j, i], x[j:j + 1], x[:, i:i + 3], x[..., i - 4:i + 2:2], x[:, i:i - 4:-1], x[1, tf.newaxis, i:3 + i],
+            x[:, 2 * (i - 4):2 * (i - 3)], x[:, long:long + 2], tf.strided_slice(x, at, at + [2, 3], one), x[at[0]:at[0] + 2, ::-2],
+            x[:, j - 4:j - 1], tape.gradient(y, x), tokens, sums,
+            raw.TensorStridedSliceUpdate(begin=[0, i], end=[0, i + 3], strides=[1, 1], value=dy, **update),
+            raw.TensorStridedSliceUpdate(begin=[0, j], end=[0, j - 6], strides=[1, -2], value=dy, **update),
+            raw.TensorStridedSliceUpdate(begin=[0, i - 5], end=[0, i + 1], strides=[1, 2], value=dy, **update))
+
+
 def ranges(count):
     """Seeded ranges of fake quantisation: lows, highs, bits, whether they are narrow."""
     rng = np.random.default_rng(7)
@@ -215,7 +244,7 @@ def order(x):
 
 
 def feed(name, dtype, shape, seed):
-    """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, a scalar 5."""
+    """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng = np.random.default_rng(seed)
     if name == "borders":
         return borders(*shape)
@@ -223,7 +252,9 @@ def feed(name, dtype, shape, seed):
         return rng.choice(np.array([-1, -0.0, 0, 0.5], f32), shape)
     if dtype == f32:
         return rng.standard_normal(shape).astype(f32)
-    low, high = {"ids": (0, 20), "mask": (0, 2)}.get(name, (-20, 20))
+    if name == "back":
+        return np.array(-2, dtype)
+    low, high = {"ids": (0, 20), "mask": (0, 2), "at": (1, 3)}.get(name, (-20, 20))
     return np.array(5, dtype) if shape == () else rng.integers(low, high, shape).astype(dtype)
 
 

@@ -3,6 +3,7 @@ pub mod ctx;
 pub mod fact;
 pub mod host;
 pub mod join;
+mod linear;
 pub mod row;
 mod shape;
 pub mod shape_ctx;

@@ -11,11 +11,14 @@ mod set;
 pub(in crate::ops) mod scatter;
 pub mod shape;
 mod slice;
+mod strided;
+mod strided_shape;
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[
     shape::ROWS,
     slice::ROWS,
+    strided::ROWS,
     join::ROWS,
     create::ROWS,
     gather::ROWS,

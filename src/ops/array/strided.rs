@@ -1,0 +1,366 @@
+//! Strided slices: NumPy's basic indexing, what is taken, and what is put in its place.
+//!
+//! A begin may be known at run time only where the number of elements follows: one element (`x[:, i]`), or an end at a known distance
+//! from it (`x[i:i+3]`). Such a slice starts where all its elements are within the array, as XLA's do; TensorFlow's kernels refuse an
+//! index out of range, and take fewer elements of a range that leads out.
+use super::strided_shape::{gradient_shape, shape};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::Node;
+use crate::hlo::attrs::{PadDim, SliceDim};
+use crate::hlo::{InstId, Op};
+use crate::ops::linear::{self, Linear};
+use crate::ops::math::special;
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::Direction;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("StridedSlice", "input begin end strides -> output", strided_slice).shape(shape).constants(&[3]),
+    op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
+        .shape(same)
+        .constants(&[3]),
+    op("StridedSliceGrad", "shape begin end strides dy -> output", strided_gradient)
+        .shape(gradient_shape)
+        .constants(&[0, 3]),
+];
+
+/// A mask has a bit for each entry of begin.
+const MOST_INDICES: u64 = 62;
+
+/// What a strided slice takes of one dimension.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    /// The first element.
+    pub start: i64,
+    /// From one element to the next.
+    pub stride: i64,
+    /// How many.
+    pub count: u64,
+}
+
+/// A part of an array that starts where is known at run time only.
+struct Window {
+    /// The first element in each dimension, scalars of one type.
+    starts: Vec<InstId>,
+    /// The sizes.
+    sizes: Vec<u64>,
+}
+
+/// A strided slice, worked out.
+struct Plan {
+    /// The part of the input that `taken` is of; all of it where nothing is left to run time.
+    window: Option<Window>,
+    /// One entry a dimension of the input.
+    taken: Vec<Taken>,
+    /// The sizes of the result: new ones put in, shrunk ones left out.
+    result: Vec<u64>,
+}
+
+/// One entry of a strided slice, in the order of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A new dimension of size 1.
+    New,
+    /// The next dimension of the input as it is.
+    Whole,
+    /// One element of the next dimension: entry `i` of begin; `true` where its mask bit makes that the first.
+    Index(usize, bool),
+    /// A range of the next dimension: entry `i` of begin, end and strides; which of its ends are open.
+    Range(usize, bool, bool),
+}
+
+/// What each of `n` entries of begin, end and strides says about an input of this rank, by the five masks of the node.
+pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
+    let wrong = |message: String| Error::user(Code::ShapeMismatch, message);
+    if n as u64 > MOST_INDICES {
+        return Err(wrong(format!("{n} indices")));
+    }
+    let mask = |name: &str| node.int(name).unwrap_or(0);
+    let (begin_mask, end_mask) = (mask("begin_mask"), mask("end_mask"));
+    let (ellipsis, new_axis, shrink) = (mask("ellipsis_mask"), mask("new_axis_mask"), mask("shrink_axis_mask"));
+    let bit = |mask: i64, i: usize| mask >> i & 1 == 1;
+    if (0..n).filter(|&i| bit(ellipsis, i)).count() > 1 {
+        return Err(wrong("more than one ellipsis".to_string()));
+    }
+    let used = (0..n).filter(|&i| !bit(ellipsis, i) && !bit(new_axis, i)).count();
+    let free = rank.checked_sub(used).ok_or_else(|| wrong(format!("{used} indices into rank {rank}")))?;
+    let mut out = Vec::with_capacity(rank + n);
+    let mut taken = 0;
+    for i in 0..n {
+        if bit(ellipsis, i) {
+            out.resize(out.len() + free, Item::Whole);
+            taken += free;
+        } else if bit(new_axis, i) {
+            out.push(Item::New);
+        } else {
+            let (begin, end) = (bit(begin_mask, i), bit(end_mask, i));
+            out.push(if bit(shrink, i) { Item::Index(i, begin) } else { Item::Range(i, begin, end) });
+            taken += 1;
+        }
+    }
+    out.resize(out.len() + rank - taken, Item::Whole);
+    Ok(out)
+}
+
+/// Begin, end and strides of a node.
+struct Bounds {
+    /// The number of the input that is begin; end and strides follow.
+    at: usize,
+    begin: Vec<Linear>,
+    end: Vec<Linear>,
+    strides: Vec<i64>,
+}
+
+/// What is taken of one dimension: where from, if that is known at run time only, and what from there on.
+struct Part {
+    start: Option<InstId>,
+    taken: Taken,
+}
+
+impl Bounds {
+    fn new(cx: &LowerCtx, at: usize) -> Result<Self> {
+        let strides = cx.constant_ints(at + 2)?;
+        let n = strides.len() as u64;
+        if n > MOST_INDICES {
+            return Err(cx.mismatch(format!("{n} indices")));
+        }
+        if cx.dims(at)? != [n] || cx.dims(at + 1)? != [n] {
+            return Err(cx.mismatch("begin, end and strides have different lengths"));
+        }
+        let entries = |i: usize| -> Result<Vec<Linear>> {
+            let array = cx.arg(i)?;
+            Ok((0..n).map(|e| linear::element(cx.b, array, e)).collect())
+        };
+        Ok(Bounds { at, begin: entries(at)?, end: entries(at + 1)?, strides })
+    }
+
+    /// Entry `i` of begin as an index into `d` elements: one from the end where it is negative.
+    fn wrapped(&self, cx: &mut LowerCtx, i: usize, d: u64) -> Result<InstId> {
+        let begin = cx.arg(self.at)?;
+        let one = cx.b.slice_axis(begin, 0, i as u64, i as u64 + 1);
+        let one = cx.b.reshape(one, &[]);
+        let one = if cx.b.dtype(one) == DType::S64 { one } else { cx.b.convert(one, DType::S32) };
+        let behind = special::add_scalar(cx.b, one, d as f64);
+        let negative = special::compare_scalar(cx.b, Direction::Lt, one, 0.0);
+        Ok(cx.b.select(negative, behind, one))
+    }
+
+    /// One element of `d`: entry `i` of begin.
+    fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: u64) -> Result<Part> {
+        let one = |start: i64| Taken { start, stride: 1, count: 1 };
+        if first {
+            return Ok(Part { start: None, taken: one(0) });
+        }
+        let Some(begin) = self.begin[i].known() else {
+            if d == 0 {
+                return Err(cx.mismatch("an index into a dimension without elements"));
+            }
+            return Ok(Part { start: Some(self.wrapped(cx, i, d)?), taken: one(0) });
+        };
+        let start = if begin < 0 { begin.saturating_add(d as i64) } else { begin };
+        if start < 0 || start >= d as i64 {
+            return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
+        }
+        Ok(Part { start: None, taken: one(start) })
+    }
+
+    /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
+    fn range(&self, cx: &mut LowerCtx, i: usize, open: (bool, bool), d: u64) -> Result<Part> {
+        let (open_begin, open_end) = open;
+        let number = |v: &Linear, open: bool| if open { Some(0) } else { v.known() };
+        let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
+        let stride = self.strides[i];
+        if let (Some(begin), Some(end)) = ends {
+            let taken = range(d as i64, begin, end, stride, open_begin, open_end);
+            let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
+            return Ok(Part { start: None, taken });
+        }
+        let apart = if open_begin || open_end { None } else { self.end[i].plus(&self.begin[i], -1) };
+        let count = apart.and_then(|a| steps(a.known()?, stride));
+        let Some(count) = count else { return Err(self.not_constant(i, ends.0.is_none())) };
+        let reach = count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
+        if count == 0 {
+            return Ok(Part { start: None, taken: Taken { start: 0, stride: 1, count } });
+        }
+        if reach >= d {
+            let told =
+                format!("a slice of {count} elements, a stride of {stride} apart, that starts at run time in {d}");
+            return Err(cx.unsupported(told));
+        }
+        let mut start = self.wrapped(cx, i, d)?;
+        if stride < 0 {
+            start = special::add_scalar(cx.b, start, -(reach as f64));
+        }
+        let first = if stride < 0 { reach as i64 } else { 0 };
+        Ok(Part { start: Some(start), taken: Taken { start: first, stride, count } })
+    }
+
+    fn not_constant(&self, i: usize, begin: bool) -> Error {
+        let (what, input) = if begin { ("begin", self.at) } else { ("end", self.at + 1) };
+        Diagnostic::new(
+            Code::NotConstant,
+            format!("input {input} must be known at compile time, and it depends on what is fed"),
+        )
+        .note(format!(
+            "the size of the result depends on entry {i} of {what}; it would follow from one element, `x[i]`, \
+             or from an end at a known distance, `x[i:i + 3]`"
+        ))
+        .into()
+    }
+}
+
+/// How many elements `begin:begin + apart:stride` has where none of them is outside; `None` for a stride of 0 or the wrong way.
+fn steps(apart: i64, stride: i64) -> Option<u64> {
+    let forward = apart == 0 || (apart > 0) == (stride > 0);
+    (stride != 0 && forward).then(|| apart.unsigned_abs().div_ceil(stride.unsigned_abs()))
+}
+
+/// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`.
+fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
+    let bounds = Bounds::new(cx, at)?;
+    let (mut parts, mut result) = (Vec::with_capacity(dims.len()), Vec::new());
+    for item in items(cx.node, bounds.strides.len(), dims.len())? {
+        if item == Item::New {
+            result.push(1);
+            continue;
+        }
+        let d = dims[parts.len()];
+        let part = match item {
+            Item::Index(i, first) => bounds.index(cx, i, first, d)?,
+            Item::Range(i, begin, end) => bounds.range(cx, i, (begin, end), d)?,
+            Item::Whole | Item::New => Part { start: None, taken: Taken { start: 0, stride: 1, count: d } },
+        };
+        if !matches!(item, Item::Index(..)) {
+            result.push(part.taken.count);
+        }
+        parts.push(part);
+    }
+    Ok(windowed(cx, parts, result))
+}
+
+/// The plan of these parts, in a window if any starts at run time.
+fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<u64>) -> Plan {
+    let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
+    let Some(dtype) = dtypes.max_by_key(|t| *t == DType::S64).filter(|_| !result.contains(&0)) else {
+        return Plan { window: None, taken: parts.into_iter().map(|p| p.taken).collect(), result };
+    };
+    let (mut starts, mut sizes, mut taken) = (Vec::new(), Vec::new(), Vec::new());
+    for Part { start, taken: t } in parts {
+        let reach = (t.count as i64 - 1) * t.stride;
+        let low = t.start.min(t.start + reach);
+        starts.push(match start {
+            Some(start) => cx.b.convert(start, dtype),
+            None => cx.b.scalar(dtype, low as f64),
+        });
+        sizes.push(reach.unsigned_abs() + 1);
+        taken.push(Taken { start: t.start - low, ..t });
+    }
+    Plan { window: Some(Window { starts, sizes }), taken, result }
+}
+
+/// What `begin:end:stride` takes of `d` elements, clamped; `None` for a stride of 0.
+pub(super) fn range(d: i64, begin: i64, end: i64, stride: i64, open_begin: bool, open_end: bool) -> Option<Taken> {
+    if stride == 0 {
+        return None;
+    }
+    let (low, high) = if stride > 0 { (0, d) } else { (-1, d - 1) };
+    let clamp = |v: i64| (if v < 0 { v.saturating_add(d) } else { v }).clamp(low, high);
+    let (first, last) = if stride > 0 { (low, high) } else { (high, low) };
+    let start = if open_begin { first } else { clamp(begin) };
+    let stop = if open_end { last } else { clamp(end) };
+    let span = if stride > 0 { stop - start } else { start - stop };
+    let count = if span > 0 { (span as u64).div_ceil(stride.unsigned_abs()) } else { 0 };
+    Some(Taken { start, stride, count })
+}
+
+/// The elements that a plan takes, in the plan's order, with the input's rank.
+fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> InstId {
+    let part = |t: &Taken| {
+        if t.count == 0 {
+            return SliceDim { start: 0, limit: 0, stride: 1 };
+        }
+        let last = t.start + (t.count as i64 - 1) * t.stride;
+        let (low, high) = (t.start.min(last) as u64, t.start.max(last) as u64);
+        SliceDim { start: low, limit: high + 1, stride: t.stride.unsigned_abs() }
+    };
+    let x = plan.window.as_ref().map_or(x, |w| read(cx, x, w));
+    let parts: Vec<SliceDim> = plan.taken.iter().map(part).collect();
+    let y = cx.b.slice(x, &parts);
+    reversed(cx, y, &plan.taken)
+}
+
+fn read(cx: &mut LowerCtx, x: InstId, window: &Window) -> InstId {
+    let operands = [&[x][..], &window.starts].concat();
+    cx.b.add_inst(Op::DynamicSlice(window.sizes.clone()), &operands)
+}
+
+fn reversed(cx: &mut LowerCtx, x: InstId, taken: &[Taken]) -> InstId {
+    let back: Vec<usize> = (0..taken.len()).filter(|&i| taken[i].stride < 0).collect();
+    if back.is_empty() { x } else { cx.b.add_inst(Op::Reverse(back), &[x]) }
+}
+
+fn strided_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let plan = plan(cx, &dims, 1)?;
+    let y = take(cx, x, &plan);
+    let y = cx.b.reshape(y, &plan.result);
+    cx.one(y)
+}
+
+/// The input with the slice replaced by `value`.
+fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, value) = (cx.arg(0)?, cx.dims(0)?, cx.arg(4)?);
+    let plan = plan(cx, &dims, 1)?;
+    let value = cx.b.broadcast_to(value, &plan.result);
+    let y = put(cx, value, &plan, &dims, x);
+    cx.one(y)
+}
+
+/// Zeros with the slice replaced by the gradient.
+fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, dy) = (super::shape::sizes(cx, 0)?, cx.arg(4)?);
+    let plan = plan(cx, &dims, 1)?;
+    let zeros = cx.b.full(cx.b.dtype(dy), &dims, 0.0);
+    let y = put(cx, dy, &plan, &dims, zeros);
+    cx.one(y)
+}
+
+/// `onto`, of sizes `dims`, with `value` at the places that the plan takes.
+fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[u64], onto: InstId) -> InstId {
+    let counts: Vec<u64> = plan.taken.iter().map(|t| t.count).collect();
+    if counts.contains(&0) {
+        return onto;
+    }
+    let value = cx.b.reshape(value, &counts);
+    let value = reversed(cx, value, &plan.taken);
+    let Some(window) = &plan.window else { return scattered(cx, value, &plan.taken, dims, onto) };
+    let value = if counts == window.sizes {
+        value
+    } else {
+        let before = read(cx, onto, window);
+        scattered(cx, value, &plan.taken, &window.sizes, before)
+    };
+    let operands = [&[onto, value][..], &window.starts].concat();
+    cx.b.add_inst(Op::DynamicUpdateSlice, &operands)
+}
+
+/// `onto`, of sizes `dims`, with `value` at these places, in ascending order.
+fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[Taken], dims: &[u64], onto: InstId) -> InstId {
+    let pad = |(t, &d): (&Taken, &u64)| {
+        let low = t.start.min(t.start + (t.count as i64 - 1) * t.stride);
+        let step = t.stride.unsigned_abs().min(d.max(1));
+        let covered = (t.count - 1) * step + 1;
+        PadDim { low, high: d as i64 - low - covered as i64, interior: step - 1 }
+    };
+    let sizes = cx.b.dims(value).to_vec();
+    let pads: Vec<_> = taken.iter().zip(dims).map(pad).collect();
+    let zero = cx.b.scalar(cx.b.dtype(value), 0.0);
+    let spread = cx.b.pad(value, zero, &pads);
+    let yes = cx.b.full(DType::Pred, &sizes, 1.0);
+    let no = cx.b.scalar(DType::Pred, 0.0);
+    let mask = cx.b.pad(yes, no, &pads);
+    cx.b.select(mask, spread, onto)
+}

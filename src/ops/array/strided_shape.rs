@@ -1,0 +1,100 @@
+//! Shapes of strided slices.
+use super::strided::{Item, Taken, items, range};
+use crate::diag::Result;
+use crate::ops::ShapeCtx;
+use crate::ops::fact::{Fact, Int};
+use crate::ops::symbols::{Dim, Why};
+
+pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.fixed()).and_then(|d| d.first().copied());
+    let count = length(1).or(length(2)).or(length(3)).and_then(|n| usize::try_from(n).ok());
+    let (Some(n), Some(dims)) = (count, cx.ranked(0)?) else {
+        let dims = cx.unranked_from(if cx.dims(0)?.unknown().is_some() { 0 } else { 1 });
+        return cx.like(0, dims);
+    };
+    let (begin, end) = (cx.ints(1), cx.ints(2));
+    let strides = cx.constant_ints(3);
+    let entry = |v: &Option<Vec<Int>>, i: usize| v.as_ref().and_then(|v| v.get(i).copied()).unwrap_or(Int::Unknown);
+    let list = items(cx.node, n, dims.len())?;
+    let (mut out, mut next) = (Vec::new(), dims.iter().copied());
+    for &item in &list {
+        match item {
+            Item::New => out.push(Dim::Known(1)),
+            Item::Whole => out.extend(next.next()),
+            Item::Index(..) => drop(next.next()),
+            Item::Range(i, open_begin, open_end) => {
+                let Some(d) = next.next() else { continue };
+                let begin = if open_begin { None } else { Some(entry(&begin, i)) };
+                let end = if open_end { None } else { Some(entry(&end, i)) };
+                let stride = strides.as_ref().and_then(|s| s.get(i).copied());
+                out.push(range_size(cx, d, begin, end, stride)?);
+            }
+        }
+    }
+    let taken = taken_sizes(cx, &list, begin, end, strides);
+    match (taken, cx.dtype(0)) {
+        (Some(values), Some(dtype)) if out.is_empty() || out == [Dim::Known(values.len() as u64)] => {
+            let dims: Vec<u64> = out.iter().map(|_| values.len() as u64).collect();
+            Ok(vec![Fact::ints(dtype, &dims, values)])
+        }
+        _ => cx.like(0, out),
+    }
+}
+
+/// The size of `begin:end:stride` over `d` elements; `None` is an open end.
+fn range_size(cx: &mut ShapeCtx, d: Dim, begin: Option<Int>, end: Option<Int>, stride: Option<i64>) -> Result<Dim> {
+    let Some(stride) = stride else { return Ok(cx.fresh(Why::Value(3))) };
+    if stride == 0 {
+        return Err(cx.mismatch("a stride of 0"));
+    }
+    let at_start = begin.is_none() || (stride > 0 && begin == Some(Int::Known(0)));
+    let number = |v: Option<Int>| match v {
+        Some(Int::Known(v)) => Some(v),
+        None => Some(0),
+        Some(Int::Size(_) | Int::Unknown) => None,
+    };
+    let size = match (d, number(begin), number(end), end) {
+        (d, _, _, None) if at_start => Some(cx.div_ceil(d, Dim::Known(stride.unsigned_abs()))),
+        (d, _, _, Some(Int::Size(id))) if at_start && stride == 1 && d == Dim::Unknown(id) => Some(d),
+        (Dim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
+            .ok()
+            .and_then(|d| range(d, b, e, stride, begin.is_none(), end.is_none()))
+            .map(|t| Dim::Known(t.count)),
+        (Dim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh(Why::From(id))),
+        _ => None,
+    };
+    Ok(size.unwrap_or_else(|| cx.fresh(Why::Value(if number(begin).is_none() { 1 } else { 2 }))))
+}
+
+/// The elements that a slice takes of a vector of sizes.
+fn taken_sizes(
+    cx: &ShapeCtx,
+    list: &[Item],
+    begin: Option<Vec<Int>>,
+    end: Option<Vec<Int>>,
+    strides: Option<Vec<i64>>,
+) -> Option<Vec<Int>> {
+    let values = cx.ints(0)?;
+    let number = |v: &Option<Vec<Int>>, i: usize, open: bool| match v.as_ref().and_then(|v| v.get(i)) {
+        Some(Int::Known(v)) => Some(*v),
+        _ => open.then_some(0),
+    };
+    let n = i64::try_from(values.len()).ok()?;
+    let taken = match *list {
+        [Item::Index(i, first)] => {
+            let at = number(&begin, i, first)?;
+            Taken { start: if first { 0 } else { at + if at < 0 { n } else { 0 } }, stride: 1, count: 1 }
+        }
+        [Item::Range(i, b, e)] => {
+            range(n, number(&begin, i, b)?, number(&end, i, e)?, *strides.as_ref()?.get(i)?, b, e)?
+        }
+        _ => return None,
+    };
+    let at = |i: u64| usize::try_from(taken.start + i as i64 * taken.stride).ok().and_then(|i| values.get(i).copied());
+    (0..taken.count).map(at).collect()
+}
+
+pub(super) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    cx.like(4, dims)
+}

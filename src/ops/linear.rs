@@ -1,0 +1,156 @@
+//! Integers as sums of numbers that are only known at run time: `4 * i + 3`. Two of them may differ by what is known at compile time.
+use crate::hlo::{Builder, Inst, InstId, Op};
+use crate::interp;
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+use std::collections::BTreeMap;
+
+/// How many instructions above an integer are looked at.
+const MOST_DEPTH: usize = 32;
+
+/// No sum has more terms, so that one of sums stays small.
+const MOST_TERMS: usize = 8;
+
+/// A sum of elements times factors, and a number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Linear {
+    /// Factors, none of them 0, by what they multiply: an instruction and the number of an element, row-major.
+    terms: BTreeMap<(InstId, u64), i64>,
+    /// What is added.
+    number: i64,
+}
+
+impl Linear {
+    /// The number, if the sum has no terms.
+    pub fn known(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.number)
+    }
+
+    /// `self + factor * other`; `None` where that overflows or has many terms.
+    pub fn plus(&self, other: &Linear, factor: i64) -> Option<Linear> {
+        let mut sum = self.clone();
+        sum.number = sum.number.checked_add(other.number.checked_mul(factor)?)?;
+        for (&term, &n) in &other.terms {
+            let have = sum.terms.entry(term).or_default();
+            *have = have.checked_add(n.checked_mul(factor)?)?;
+        }
+        sum.terms.retain(|_, n| *n != 0);
+        (sum.terms.len() <= MOST_TERMS).then_some(sum)
+    }
+}
+
+/// Element `at` (row-major) of an array of integers.
+///
+/// Sums, differences, products with numbers, and what only moves elements are looked through; all else is a term. Sums are taken for
+/// exact: where an index is near the end of its type, no slice that starts there has elements.
+pub fn element(b: &Builder, array: InstId, at: u64) -> Linear {
+    let mut reader = Reader { b, budget: 256 };
+    reader.element(array, at, MOST_DEPTH)
+}
+
+struct Reader<'b> {
+    b: &'b Builder,
+    /// How many more elements may be looked at: sums of sums share terms.
+    budget: usize,
+}
+
+impl Reader<'_> {
+    fn element(&mut self, array: InstId, at: u64, depth: usize) -> Linear {
+        if let Some(value) = interp::constant_value(self.b, array)
+            && let Some(number) = usize::try_from(at).ok().and_then(|i| value.get_i64(i))
+        {
+            return Linear { number, ..Linear::default() };
+        }
+        self.budget = self.budget.saturating_sub(1);
+        let seen = if depth == 0 || self.budget == 0 { None } else { self.through(array, at, depth - 1) };
+        seen.unwrap_or_else(|| self.term(array, at))
+    }
+
+    fn term(&self, array: InstId, at: u64) -> Linear {
+        Linear { terms: BTreeMap::from([((array, at), 1)]), number: 0 }
+    }
+
+    /// What the instruction that makes the element says of it, if it is one that is looked through.
+    fn through(&mut self, array: InstId, at: u64, depth: usize) -> Option<Linear> {
+        let inst = self.b.current().insts.get(array)?;
+        let x = *inst.operands.first()?;
+        match &inst.op {
+            Op::Reshape | Op::Copy => Some(self.element(x, at, depth)),
+            Op::Broadcast(_) if self.b.rank(x) == 0 => Some(self.element(x, 0, depth)),
+            Op::Slice(dims) => match dims[..] {
+                [d] => Some(self.element(x, d.start.checked_add(at.checked_mul(d.stride)?)?, depth)),
+                _ => None,
+            },
+            Op::Concatenate(_) if self.b.rank(array) == 1 => {
+                let mut left = at;
+                for &part in &inst.operands {
+                    let n = self.b.dims(part)[0];
+                    if left < n {
+                        return Some(self.element(part, left, depth));
+                    }
+                    left -= n;
+                }
+                None
+            }
+            Op::Elementwise(op) => self.arithmetic(*op, inst, at, depth),
+            _ => None,
+        }
+    }
+
+    fn arithmetic(&mut self, op: ScalarOp, inst: &Inst, at: u64, depth: usize) -> Option<Linear> {
+        let wide = |t: DType| matches!(t, DType::S32 | DType::S64);
+        if !inst.operands.iter().all(|&x| wide(self.b.dtype(x))) {
+            return None;
+        }
+        let mut args = inst.operands.iter().map(|&x| self.element(x, at, depth)).collect::<Vec<_>>().into_iter();
+        let (x, y) = (args.next()?, args.next());
+        match (op, y) {
+            (ScalarOp::Add, Some(y)) => x.plus(&y, 1),
+            (ScalarOp::Subtract, Some(y)) => x.plus(&y, -1),
+            (ScalarOp::Multiply, Some(y)) => match (x.known(), y.known()) {
+                (_, Some(n)) => Linear::default().plus(&x, n),
+                (Some(n), _) => Linear::default().plus(&y, n),
+                (None, None) => None,
+            },
+            (ScalarOp::Negate, None) => Linear::default().plus(&x, -1),
+            (ScalarOp::Convert(to), None) if wide(to) => Some(x),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::Shape;
+
+    #[test]
+    fn sums_that_share_their_terms_differ_by_a_number() {
+        let mut b = Builder::new("test");
+        let i = b.parameter(Shape::array(DType::S32, []));
+        let (four, three) = (b.scalar(DType::S32, 4.0), b.scalar(DType::S32, 3.0));
+        let begin = b.mul(i, four);
+        let end = b.add(i, three);
+        let end = b.mul(four, end);
+        let end = b.convert(end, DType::S64);
+        let end = b.reshape(end, &[1]);
+        let wide = b.convert(begin, DType::S64);
+        let wide = b.reshape(wide, &[1]);
+        let ends = b.concatenate(&[wide, end], 0);
+        let (begin, end) = (element(&b, begin, 0), element(&b, ends, 1));
+        assert_eq!(b.take_error(), None);
+        assert_eq!((begin.known(), end.known()), (None, None));
+        assert_eq!(end.plus(&begin, -1).and_then(|d| d.known()), Some(12));
+    }
+
+    #[test]
+    fn other_numbers_and_narrow_types_are_not_one_term() {
+        let mut b = Builder::new("test");
+        let (i, j) = (b.parameter(Shape::array(DType::S32, [])), b.parameter(Shape::array(DType::S32, [])));
+        let narrow = b.convert(i, DType::S8);
+        let difference = |x: InstId, y: InstId| element(&b, x, 0).plus(&element(&b, y, 0), -1).and_then(|d| d.known());
+        assert_eq!(difference(i, j), None);
+        assert_eq!(difference(narrow, i), None);
+        assert_eq!(difference(i, i), Some(0));
+    }
+}
