@@ -110,11 +110,19 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
     (equal, open, wrong)
 }
 
+/// Graphs of which lowering knows sizes that inference leaves open, and how many: the length of `x[i:i+3]` follows from what both
+/// ends are made of, which inference does not follow.
+const OPEN: &[(&str, usize)] = &[("counted_slices", 31)];
+
 #[test]
 fn inference_says_what_lowering_gives() {
     let (mut equal, mut open, mut wrong) = (0, 0, Vec::new());
     for path in graphs() {
-        let (e, o, w) = compare(&path);
+        let (e, mut o, w) = compare(&path);
+        if let Some((name, known)) = OPEN.iter().find(|(name, _)| path.components().any(|c| c.as_os_str() == *name)) {
+            assert_eq!(o, *known, "shapes of {name} that are open");
+            o = 0;
+        }
         equal += e;
         open += o;
         wrong.extend(w);
