@@ -67,7 +67,7 @@ pub fn write(flags: &Flags, dump: Option<Dump>) -> Result<()> {
     dump.map_or(Ok(()), |dump| write_files(flags, dump.files))
 }
 
-/// Writes the files of dumps. Errors: those of [`write`].
+/// Writes the files of dumps. Errors: those of [`write()`].
 pub fn write_files(flags: &Flags, dumped: Vec<(String, Vec<u8>)>) -> Result<()> {
     if dumped.is_empty() {
         return Ok(());
