@@ -12,7 +12,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, Program};
 use crate::hlo::{Builder, InstId, Module, Shape};
 use crate::ops::{self, Value};
-use crate::tensor::TensorInfo;
+use crate::tensor::{Tensor, TensorInfo};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 pub use variables::grouped;
@@ -27,7 +27,19 @@ pub struct Feed {
     pub info: TensorInfo,
 }
 
-/// A lowered graph: the root of the entry is a tuple with one array a fetch.
+/// A variable that keeps its value between calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateVariable {
+    /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
+    pub info: TensorInfo,
+    /// Its value before the first call; `None` where an initialiser computes it.
+    pub initial: Option<Tensor>,
+    /// Whether a call gives it a new value.
+    pub changed: bool,
+}
+
+/// A lowered graph: the root of the entry is a tuple with one array a fetch, and behind them the new values of the variables
+/// that a call changes, in the order of `state`.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The program.
@@ -36,6 +48,8 @@ pub struct Lowered {
     pub args: Vec<TensorInfo>,
     /// Part `i` of the root is `results[i]`.
     pub results: Vec<TensorInfo>,
+    /// Parameter `args.len() + i` is the value of `state[i]` before the call; all signatures of a file have the same variables.
+    pub state: Vec<StateVariable>,
 }
 
 /// Lowers the whole graph (must-compile), or says everything that blocks it: the first problem of each node whose inputs are sound.
@@ -133,7 +147,7 @@ fn finish(
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
-    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results })
+    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results, state: Vec::new() })
 }
 
 /// Each diagnostic once (a function may be called often), with the file.
