@@ -130,9 +130,8 @@ fn open_sizes_are_told() {
 
 #[test]
 fn a_signature_is_what_the_page_is_about() {
-    let model = "testdata/saved_model";
-    let (whole, cut) =
-        (data(model, &["--no-compile"]), data(model, &["--no-compile", "--signature", "serving_default"]));
+    let model = "testdata/signatures";
+    let (whole, cut) = (data(model, &["--no-compile"]), data(model, &["--no-compile", "--signature", "embed"]));
     let nodes = |report: &Value| report["summary"]["nodes"].as_u64().expect("a number");
     assert!(nodes(&cut) < nodes(&whole), "{} of {}", nodes(&cut), nodes(&whole));
     let output = tfaot(&["report", model, "-q", "--json", "--signature", "nowhere"]);

@@ -153,3 +153,49 @@ fn a_saver_is_not_taken_for_the_model() {
     let (done, said) = tfaot(&["check"], &[&file]);
     assert!(!done && said.contains("TFA0010") && said.contains("the model has no signature"), "{said}");
 }
+
+/// Nodes that only the saver or the loader of a SavedModel needs.
+fn is_of_the_saver(node: &str) -> bool {
+    node.starts_with("saver_filename") || node.starts_with("StatefulPartitionedCall_2/")
+}
+
+#[test]
+fn clusters_and_pages_are_about_what_the_signatures_reach() {
+    let of_verb = |args: &[&str]| -> serde_json::Value {
+        let out = Command::new(env!("CARGO_BIN_EXE_tfaot")).args(args).arg(model()).output().expect("runs");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).expect("JSON")
+    };
+    let found = of_verb(&["cluster", "-q", "--json"]);
+    let clusters = found["assignments"].as_object().expect("nodes with their clusters");
+    assert!(clusters.iter().any(|(_, cluster)| !cluster.is_null()), "nothing is clustered");
+    assert!(!clusters.iter().any(|(node, _)| node.contains("Restore") || node.contains("Save")), "{clusters:?}");
+    assert!(clusters.iter().all(|(node, cluster)| !is_of_the_saver(node) || cluster.is_null()), "{clusters:?}");
+    let (default, named) = (["report", "-q", "--json", "--no-compile"], ["--signature", "serving_default"]);
+    let named = of_verb(&[&default[..], &named[..]].concat());
+    assert_eq!(of_verb(&default), named);
+    let (done, said) = tfaot(&["explain", "saver_filename", "-q"], &[&model()]);
+    assert!(done && said.contains("TFA0523"), "{said}");
+}
+
+#[test]
+fn rewriting_leaves_the_saver_as_it_is() {
+    for (model, reached) in [("saved_model", "matmul"), ("keras3", "MatMul")] {
+        let dir = tempfile::tempdir().expect("a folder");
+        let out = dir.path().join("out");
+        let (_, said) = tfaot(&["rewrite", "--mode", "annotate", "-q", "-o"], &[&out, &data(model)]);
+        let program = tfaot::import::load_as_saved(&out, None).unwrap_or_else(|e| panic!("{said}\n{e:?}"));
+        let functions = program.functions.values().map(|f| (&*f.name, &f.graph));
+        let mut marked = Vec::new();
+        for (function, graph) in functions.chain([("", &program.graph)]) {
+            let nodes = graph.nodes.values().filter(|n| n.attr("_XlaCluster").is_some());
+            marked.extend(nodes.map(|n| format!("{function} {}", n.name)));
+        }
+        assert!(marked.iter().any(|n| n.contains(reached)), "{model}: {marked:?}");
+        let of_saver = |n: &&String| {
+            ["traced_save", "traced_restore", "Initializer", "IsInitialized"].iter().any(|p| n.contains(p))
+        };
+        let saver: Vec<&String> = marked.iter().filter(of_saver).collect();
+        assert!(saver.is_empty(), "{model}: {saver:?}");
+    }
+}

@@ -130,14 +130,16 @@ pub fn load_file(
     Ok(Loaded { program, gone: gone.collect(), assumed: brought.assumed })
 }
 
-/// Puts feeds and fetches in the place of the signature that `request` names, and tensors in the place of names that are a
-/// signature's. Errors: `BadOption` for one that is not there.
+/// Puts the feeds and fetches of the signature that `request` takes in its place, or those of all signatures where it leaves open
+/// which is meant, and tensors in the place of names that are a signature's. A request with fetches of its own, and one of a file
+/// without signatures, keeps what it has. Errors: `BadOption` for a signature that is not there.
 fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
-    if request.signature.is_none() {
+    let says = !request.fetches.is_empty() || !prepare::has_signature(program);
+    if request.signature.is_none() && says {
         *request = prepare::in_tensor_names(program, request);
         return Ok(());
     }
-    let ends = prepare::open(program, request)?;
+    let ends = prepare::open(program, &prepare::of_all_signatures(program, request))?;
     request.signature = None;
     request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
     let feed = |given: Given| FeedSpec {

@@ -34,6 +34,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         options: &options,
         mode,
         fetches: args.fetches.clone(),
+        signature: args.signature.clone(),
         feeds,
         library: &library.file_name().unwrap_or_default().to_string_lossy(),
         dumps: dump::several(&flags),

@@ -8,11 +8,13 @@ mod feed_spec;
 mod fields;
 mod names;
 mod prune;
+mod served;
 mod shape;
 mod signature;
 
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
+pub use served::{Served, served};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
@@ -196,6 +198,11 @@ pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
         request.fetches.extend(s.outputs.iter().map(|(_, tensor)| tensor.clone()));
     }
     request
+}
+
+/// Whether the program has a signature that could be taken: one of which all tensors are there.
+pub fn has_signature(program: &Program) -> bool {
+    signature::usable(program, &Names::new(program)).next().is_some()
 }
 
 /// Variables are constants, so that what assigns to them would be lost.

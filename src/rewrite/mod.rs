@@ -33,6 +33,7 @@ use crate::dump::Dumps;
 use crate::graph::Program;
 use crate::import::Format;
 use crate::import::raw::{Message, RawGraph};
+use crate::prepare::{self, Served};
 use bytes::Bytes;
 use native::Library;
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub struct Request<'a> {
     /// Tensors (`node` or `node:index`) that must keep their names; the outputs of signatures and what no node uses keep
     /// theirs anyway.
     pub fetches: Vec<String>,
+    /// The signature that the graph is rewritten for; all of them where none is named.
+    pub signature: Option<String>,
     /// Tensors that are fed, whose nodes stay outside of clusters.
     pub feeds: Vec<String>,
     /// The file name of the shared library, where one is made.
@@ -89,9 +92,10 @@ pub struct Rewritten {
     pub dumped: Vec<(String, Vec<u8>)>,
 }
 
-/// Rewrites `file`, which is of the binary format `format` and holds `program`.
+/// Rewrites `file`, which is of the binary format `format` and holds `program`. What no signature reaches (savers, initialisers)
+/// stays as it is, where there are signatures.
 ///
-/// Errors: `BadEncoding`, those of clustering, `UnsupportedCase` for a node of a cluster whose types TensorFlow's definitions
+/// Errors: `BadEncoding`, `BadOption` for a signature that is not there, those of clustering, `UnsupportedCase` for a node of a cluster whose types TensorFlow's definitions
 /// do not tell; where clusters are compiled, also `UnknownTensor` for feeds, `NoLinker`, and `UnsupportedCase` if none could be.
 pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Request) -> Result<Rewritten> {
     let mut fetches = request.fetches.clone();
@@ -99,6 +103,11 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
         fetches.extend(signature.outputs.iter().map(|(_, tensor)| tensor.clone()));
     }
     let mut options = request.options.clone();
+    let served = served(program, request)?;
+    if let Some(served) = &served {
+        let names = program.graph.nodes.values().map(|node| node.name.to_string());
+        options.left_out.extend(names.filter(|name| !served.nodes.contains(name)));
+    }
     options.left_out.extend(request.feeds.iter().map(|f| f.split(':').next().unwrap_or(f).to_string()));
     let library = match request.mode {
         Mode::Native(native) => {
@@ -108,6 +117,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
         Mode::Annotate | Mode::Xla => None,
     };
     let mut rewriter = Rewriter::new(program, &options, request.mode, &fetches, library);
+    rewriter.functions = served.map(|served| served.functions);
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;
         rewriter.run(&mut raw)?;
@@ -136,6 +146,16 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
         told.library = Some(made);
     }
     Ok(told)
+}
+
+/// What the file is there for; `None` where that is all of it.
+fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
+    let asked = prepare::Request {
+        signature: request.signature.clone(),
+        fetches: request.fetches.clone(),
+        ..prepare::Request::default()
+    };
+    prepare::served(program, &asked)
 }
 
 /// The GraphDef in `file`, which is of the binary format `format`; `None` where that holds none in protobuf's form.

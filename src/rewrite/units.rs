@@ -43,6 +43,8 @@ pub struct Rewriter<'a, 'p> {
     pub told: Rewritten,
     /// Why machine code stands for less than it might.
     pub blocked: Blocked,
+    /// The functions that are looked at; all where nothing says which.
+    pub functions: Option<HashSet<Arc<str>>>,
     /// Names that are taken.
     taken: HashSet<String>,
     /// Functions of clusters whose arguments are not in order yet.
@@ -90,6 +92,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             library,
             told: Rewritten::default(),
             blocked: Blocked::default(),
+            functions: None,
             taken: HashSet::new(),
             launches: Vec::new(),
             added: Vec::new(),
@@ -109,9 +112,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let mut seen: HashSet<Arc<str>> = HashSet::new();
         self.options.entrance = Entrance::Saved;
         while let Some(name) = open.pop() {
-            let Some(function) = self.program.functions.get(&name).filter(|_| seen.insert(name.clone())) else {
-                continue;
-            };
+            let is_asked = self.functions.as_ref().is_none_or(|all| all.contains(&name));
+            let function = self.program.functions.get(&name).filter(|_| is_asked && seen.insert(name.clone()));
+            let Some(function) = function else { continue };
             if matches!(self.mode, Mode::Annotate) && sites.get(&name).is_some_and(|&n| n > 1) {
                 self.told.notes.push(format!(
                     "`{name}` is called from several places and is not marked: inlined, its marks would meet"

@@ -84,7 +84,8 @@ pub struct RewriteArgs {
     /// For `native`: the size of an unknown dimension; N alone is that of all.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
-    /// For `native`: the signature of a SavedModel that the sizes are for; by default all.
+    /// The signature of a SavedModel that is rewritten, and for `native` the one that the sizes are for; by default all. What they do
+    /// not reach (savers, initialisers) stays as it is.
     #[arg(long)]
     pub signature: Option<String>,
     /// The file to write, or the folder of a SavedModel, which must not exist. The library of `native` is OUT with the ending

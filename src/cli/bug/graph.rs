@@ -8,9 +8,6 @@ use crate::reduce::{Seeded, seed_weights};
 use crate::rewrite;
 use std::path::{Component, Path, PathBuf};
 
-/// Text and gzip come to the binary form; names say so.
-const OTHER_FORMS: [&str; 3] = [".gz", ".pbtxt", ".txt"];
-
 /// A way to pack the graph.
 #[derive(Debug)]
 pub struct Form {
@@ -51,9 +48,7 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Form> {
     let changed = rewrite::with_graph(&bytes, kind, &mut change).ok()??;
     let Form { word, entries, .. } = whole(path, format).ok()?;
     if kind != Format::SavedModel {
-        let word = OTHER_FORMS.iter().fold(word.clone(), |w, end| w.strip_suffix(end).unwrap_or(&w).to_string());
-        let word =
-            if word.ends_with(".pb") || !path.to_string_lossy().ends_with("txt") { word } else { format!("{word}.pb") };
+        let word = in_binary(&word);
         let entries = vec![Entry::bytes(word.clone(), changed)];
         return Some(Form { word, entries, seeds, is_whole: false, without_variables: false });
     }
@@ -66,6 +61,16 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Form> {
     kept.retain(|e| !is_model(&e.name));
     kept.push(Entry::bytes(file, changed));
     Some(Form { word, entries: kept, seeds, is_whole: false, without_variables })
+}
+
+/// The name of a file once it is neither text nor compressed: `x.pbtxt.gz` becomes `x.pb`.
+fn in_binary(name: &str) -> String {
+    let plain = name.strip_suffix(".gz").unwrap_or(name);
+    match plain.strip_suffix(".pbtxt").or_else(|| plain.strip_suffix(".txt")) {
+        Some(stem) if stem.ends_with(".pb") => stem.to_string(),
+        Some(stem) => format!("{stem}.pb"),
+        None => plain.to_string(),
+    }
 }
 
 /// The packed name of what has so many files, and where it has a folder the name of that and its place on this machine.
@@ -93,4 +98,16 @@ fn inside(file: &Path, base: &Path) -> String {
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
     });
     plain.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_tell_the_binary_form() {
+        for (saved, packed) in
+            [("x.pbtxt.gz", "x.pb"), ("x.pbtxt", "x.pb"), ("x.pb.txt", "x.pb"), ("x.pb.gz", "x.pb"), ("x", "x")]
+        {
+            assert_eq!(super::in_binary(saved), packed);
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//! What a saved model is there for: the nodes and functions that its signatures reach.
+use super::Request;
+use super::names::Names;
+use super::signature;
+use crate::diag::Result;
+use crate::graph::{Graph, NodeId, Program};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The parts of a program that its signatures reach; savers and initialisers are not among them.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// The names of the nodes of the graph.
+    pub nodes: HashSet<String>,
+    /// The names of the functions.
+    pub functions: HashSet<Arc<str>>,
+}
+
+/// What the signature of `request`, or every signature where it names none, reaches together with the fetches of `request`, over
+/// data and control edges; `None` where the program has no signature, so that nothing can be told apart. Feeds stop nothing.
+///
+/// Errors: `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
+pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
+    let names = Names::new(program);
+    let chosen: Vec<_> = match &request.signature {
+        Some(_) => signature::choose(program, &names, request)?.into_iter().collect(),
+        None => signature::usable(program, &names).collect(),
+    };
+    if chosen.is_empty() {
+        return Ok(None);
+    }
+    let outputs = chosen.iter().flat_map(|s| s.outputs.iter().map(|(_, tensor)| tensor));
+    let mut todo = Vec::new();
+    for tensor in outputs.chain(&request.fetches) {
+        todo.push(names.endpoint("fetch", tensor)?.node);
+    }
+    // An input that nothing uses is fed all the same.
+    let inputs = chosen.iter().flat_map(|s| s.inputs.iter().map(|(_, tensor)| tensor));
+    todo.extend(inputs.filter_map(|tensor| Some(names.endpoint("feed", tensor).ok()?.node)));
+    let nodes = reached(&program.graph, todo);
+    let functions = functions(program, &nodes);
+    let nodes = nodes.into_iter().map(|id| program.graph.nodes[id].name.to_string()).collect();
+    Ok(Some(Served { nodes, functions }))
+}
+
+fn reached(graph: &Graph, mut todo: Vec<NodeId>) -> HashSet<NodeId> {
+    let mut seen = HashSet::new();
+    while let Some(id) = todo.pop() {
+        if seen.insert(id) {
+            let node = &graph.nodes[id];
+            todo.extend(node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()));
+        }
+    }
+    seen
+}
+
+fn functions(program: &Program, nodes: &HashSet<NodeId>) -> HashSet<Arc<str>> {
+    let mut seen: HashSet<Arc<str>> = HashSet::new();
+    let mut todo: Vec<Arc<str>> = nodes.iter().flat_map(|&id| program.graph.nodes[id].called()).collect();
+    while let Some(name) = todo.pop() {
+        let Some(function) = program.functions.get(&name).filter(|_| !seen.contains(&name)) else { continue };
+        todo.extend(function.graph.nodes.values().flat_map(|node| node.called()));
+        seen.insert(name);
+    }
+    seen
+}
