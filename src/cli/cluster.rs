@@ -25,9 +25,9 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     if let Some(path) = &args.summary {
         graph_dump::write_summary(path, &found)?;
     }
-    found.nodes.extend(gone);
+    found.nodes.extend(gone.clone());
     if !args.what_if.is_empty() {
-        return what_if(args, &program, options, &found);
+        return what_if(args, &program, options, &found, gone);
     }
     if let Some(path) = &args.tsv {
         write_tsv(path, &found)?;
@@ -47,8 +47,14 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     Ok(if enough(args.min_clustered, &found) { kept } else { Verdict::No })
 }
 
-/// Prints how the clusters would change if XLA compiled the ops of `--what-if`.
-fn what_if(args: &ClusterArgs, program: &Program, mut options: Options, found: &Clustering) -> Result<Verdict> {
+/// Prints how the clusters would change if XLA compiled the ops of `--what-if`; `gone` are nodes of the file that `program` lacks.
+fn what_if(
+    args: &ClusterArgs,
+    program: &Program,
+    mut options: Options,
+    found: &Clustering,
+    gone: Vec<NodeVerdict>,
+) -> Result<Verdict> {
     for text in &args.what_if {
         let op = text.strip_prefix("op=").filter(|op| program.graph.nodes.values().any(|n| *n.op == **op));
         let op = op.ok_or_else(|| {
@@ -58,7 +64,8 @@ fn what_if(args: &ClusterArgs, program: &Program, mut options: Options, found: &
         })?;
         options.what_if.push(op.to_string());
     }
-    let then = find(&args.graph, program, &options)?;
+    let mut then = find(&args.graph, program, &options)?;
+    then.nodes.extend(gone);
     let old = cluster_text::assignments(found);
     let (now, later) = (100.0 * found.coverage(), 100.0 * then.coverage());
     out::text(&cluster_text::difference(&old, &then).text)?;
