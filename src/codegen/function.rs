@@ -418,7 +418,7 @@ impl<'a> Function<'a> {
             }
             // LLVM must not know what memory this is. Of constants it would keep what only the end of a loop's body needs,
             // such as a bias, in vector registers all the time, and move sums out to the stack.
-            Place::Weights(_) | Place::Workspace(_) | Place::Arg(_) | Place::Result(_) => {
+            Place::Weights(_) | Place::State(_) | Place::Workspace(_) | Place::Arg(_) | Place::Result(_) => {
                 self.slots.push(buf);
                 let (name, at) = (format!("%b{}", self.slots.len()), 8 * self.slots.len());
                 self.base_text += &format!(

@@ -240,6 +240,7 @@ impl Driver<'_> {
         let plain = attributes + 1;
         self.steps(&self.program.steps);
         let words = self.words();
+        let state = if self.has_state() { "ptr %state, " } else { "" };
         *out += &self.functions_out;
         let test = if target.asks().is_empty() {
             "  br label %go\n".to_string()
@@ -255,7 +256,7 @@ impl Driver<'_> {
         let _ = write!(
             out,
             "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define {visibility}i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
+             define {visibility}i32 @{name}_run(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
             self.out
         );
         for decl in DECLARATIONS {
@@ -324,13 +325,18 @@ impl Driver<'_> {
         self.is_part = is_part;
         let cases: Vec<String> = (1..parts.len()).map(|i| format!("i64 {i}, label %part{n}.{i}")).collect();
         let words = self.words();
+        let state = match self.has_state() {
+            true => "  %call3 = getelementptr i8, ptr %call, i64 24\n  %state = load ptr, ptr %call3\n",
+            false => "",
+        };
         let _ = write!(
             self.functions_out,
-            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr i8, ptr %call, i64 8\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr i8, ptr %call, i64 16\n  %workspace = load ptr, ptr %call2\n  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
+            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr i8, ptr %call, i64 8\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr i8, ptr %call, i64 16\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
             self.linkage.attributes + 1,
             cases.join(" ")
         );
-        for (word, value) in ["%args", "%results", "%workspace"].into_iter().enumerate() {
+        let call = ["%args", "%results", "%workspace", "%state"];
+        for (word, value) in call.into_iter().take(self.call_words()).enumerate() {
             let at = self.fresh();
             let _ = writeln!(
                 self.out,
@@ -346,10 +352,19 @@ impl Driver<'_> {
         );
     }
 
+    fn has_state(&self) -> bool {
+        !self.program.state.is_empty()
+    }
+
+    /// How many pointers the parts of a call find in their closure.
+    fn call_words(&self) -> usize {
+        3 + usize::from(self.has_state())
+    }
+
     /// Words of a closure.
     fn words(&self) -> usize {
-        // those of parts hold the three pointers of the call
-        3.max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
+        // those of parts hold the pointers of the call
+        self.call_words().max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
     }
 
     fn launch(&mut self, id: KernelId) {
@@ -382,6 +397,7 @@ impl Driver<'_> {
         let _ = match self.program.buffers[buf].place {
             Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
             Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{name}_weights, i64 {at}"),
+            Place::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
             // a kernel has it itself, and the verifier has seen that no step reads one
             Place::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),
             Place::Arg(i) => writeln!(

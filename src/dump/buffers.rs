@@ -64,6 +64,12 @@ fn allocations(program: &Program) -> Vec<Allocation<'_>> {
     }
     let constants = |p: &Place| if let Place::Weights(at) = p { Some(*at) } else { None };
     out.push(Allocation { size: program.weights_bytes, attributes: "constant".to_string(), values: of(&constants) });
+    for (i, v) in program.state.iter().enumerate() {
+        let values = of(&|p| matches!(p, Place::State(at) if *at == v.offset).then_some(0));
+        let attributes =
+            format!("parameter {}, shape |{}| at ShapeIndex {{}}", program.args.len() + i, v.info.spelled());
+        out.push(Allocation { size: v.info.bytes(), attributes, values });
+    }
     let temporary = |p: &Place| if let Place::Workspace(at) = p { Some(*at) } else { None };
     let values = of(&temporary);
     out.push(Allocation { size: program.workspace_bytes, attributes: "preallocated-temp".to_string(), values });

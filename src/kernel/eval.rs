@@ -18,9 +18,17 @@ use std::collections::HashMap;
 /// Shapes and types: as `program.args` and `program.results` say. Errors: internal, where arguments do not fit, where a
 /// statement breaks a rule of the verifier, or after `most` statements.
 pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Tensor>> {
+    evaluate_on(program, args, &mut Vec::new(), most)
+}
+
+/// The same of a program with variables: `state` has their values, before and behind the call.
+pub fn evaluate_on(program: &Program, args: &[Tensor], state: &mut Vec<u8>, most: u64) -> Result<Vec<Tensor>> {
     let fits = |(have, want): (&Tensor, &crate::tensor::TensorInfo)| have.dtype == want.dtype && have.dims == want.dims;
     if args.len() != program.args.len() || !args.iter().zip(&program.args).all(fits) {
         return Err(fault("the arguments do not fit the program"));
+    }
+    if state.len() as u64 != program.state_bytes() {
+        return Err(fault("the state does not fit the program"));
     }
     let mut weights = vec![0; program.weights_bytes as usize];
     for (at, bytes) in &program.weights {
@@ -31,11 +39,13 @@ pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Ten
         args: args.iter().map(|t| t.bytes.to_vec()).collect(),
         results: program.results.iter().map(|t| vec![0xff; t.bytes() as usize]).collect(),
         weights,
+        state: std::mem::take(state),
         workspace: vec![0xff; program.workspace_bytes as usize],
         stack: HashMap::new(),
         left: most,
     };
     machine.steps(&program.steps)?;
+    *state = machine.state;
     let results = machine.results.into_iter().zip(&program.results);
     Ok(results.map(|(bytes, info)| Tensor::new(info.dtype, info.dims.clone(), bytes)).collect())
 }
@@ -49,6 +59,7 @@ struct Machine<'a> {
     args: Vec<Vec<u8>>,
     results: Vec<Vec<u8>>,
     weights: Vec<u8>,
+    state: Vec<u8>,
     workspace: Vec<u8>,
     stack: HashMap<BufId, Vec<u8>>,
     left: u64,
@@ -365,6 +376,7 @@ impl Machine<'_> {
             Place::Arg(i) => (self.args.get_mut(i), 0),
             Place::Result(i) => (self.results.get_mut(i), 0),
             Place::Weights(at) => (Some(&mut self.weights), at as usize),
+            Place::State(at) => (Some(&mut self.state), at as usize),
             Place::Workspace(at) => (Some(&mut self.workspace), at as usize),
             Place::Stack => {
                 let size = buffer.elements as usize * size;

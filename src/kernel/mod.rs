@@ -8,6 +8,7 @@ mod append;
 mod eval;
 pub mod index;
 mod parted;
+pub mod state;
 mod text;
 mod tiles;
 mod touched;
@@ -15,8 +16,9 @@ mod verify;
 mod work;
 
 pub use access::Access;
-pub use eval::evaluate;
+pub use eval::{evaluate, evaluate_on};
 pub use index::{Atom, Index};
+pub use state::Variable;
 pub use text::print;
 pub use tiles::{Span, TileRows, TileSums};
 pub use touched::Touched;
@@ -51,6 +53,8 @@ pub enum Place {
     Result(usize),
     /// At this byte of the model's constants.
     Weights(u64),
+    /// At this byte of the caller's state: one variable, its value before the call and in the end the one behind it.
+    State(u64),
     /// At this byte of the caller's workspace.
     Workspace(u64),
     /// On the stack of the one kernel that uses it: every range of chunks has its own, empty at first.
@@ -263,6 +267,8 @@ pub struct Program {
     pub args: Vec<TensorInfo>,
     /// Results.
     pub results: Vec<TensorInfo>,
+    /// Variables that keep their values between calls.
+    pub state: Vec<Variable>,
     /// All buffers.
     pub buffers: IdVec<BufId, Buffer>,
     /// All kernels.
@@ -282,13 +288,14 @@ pub struct Program {
 }
 
 impl Program {
-    /// What callers see of it: names, arguments, results, sizes.
+    /// What callers see of it: names, arguments, results, variables, sizes.
     pub fn without_code(&self) -> Program {
         Program {
             name: self.name.clone(),
             source: self.source.clone(),
             args: self.args.clone(),
             results: self.results.clone(),
+            state: self.state.clone(),
             workspace_bytes: self.workspace_bytes,
             flops: self.flops,
             weights_bytes: self.weights_bytes,

@@ -10,6 +10,11 @@ pub fn print(program: &Program) -> String {
         "program {} workspace {} weights {}",
         program.name, program.workspace_bytes, program.weights_bytes
     );
+    for v in &program.state {
+        let does = if v.changed { "changes" } else { "reads" };
+        let _ =
+            writeln!(out, "{does} {} {} at {} of {}", v.info.field, v.info.spelled(), v.offset, program.state_bytes());
+    }
     for (id, b) in program.buffers.iter() {
         let _ = writeln!(out, "buffer b{} {}[{}] {:?}", id.0, b.dtype, b.elements, b.place);
     }

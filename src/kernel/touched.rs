@@ -32,7 +32,7 @@ impl Kernel {
             let bytes = named.min(between).min(elements) * dtype.bytes() as u64;
             match place {
                 Place::Weights(_) => sum.constants += bytes,
-                Place::Arg(_) | Place::Result(_) | Place::Workspace(_) => sum.values += bytes,
+                Place::Arg(_) | Place::Result(_) | Place::State(_) | Place::Workspace(_) => sum.values += bytes,
                 Place::Stack => {}
             }
         }

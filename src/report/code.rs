@@ -50,6 +50,7 @@ pub fn describe(
             kernel::Place::Arg(n) => (Place::Argument, n as u64),
             kernel::Place::Result(n) => (Place::Result, n as u64),
             kernel::Place::Weights(at) => (Place::Weights, at),
+            kernel::Place::State(at) => (Place::State, at),
             kernel::Place::Workspace(at) => (Place::Workspace, at),
             kernel::Place::Stack => (Place::Stack, 0),
         };

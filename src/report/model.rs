@@ -249,6 +249,8 @@ pub enum Place {
     Result,
     /// The model's constants.
     Weights,
+    /// The caller's state.
+    State,
     /// The workspace.
     Workspace,
     /// A kernel's stack.

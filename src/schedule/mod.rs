@@ -27,7 +27,7 @@
 //! - *In which order*: `plan/late.rs` (what needs nothing comes late), `plan/states.rs` (who reads an old state comes before
 //!   who makes the next), `plan/order.rs` (which of two branches comes first).
 //! - *When does a value live*: `plan/live.rs` before there are kernels, `emit/memory_plan.rs` after.
-//! - *What is written over what*: `emit/in_place.rs`.
+//! - *What is written over what*: `emit/in_place.rs`; how variables get their next values: `emit/updates.rs`.
 //! - *What is done in halves, so that less lives at once*: `plan/halves.rs`, on HLO.
 //! - *What is tried where memory is short*: `search.rs`: order, weights known at compile time, bounds for Winograd's method,
 //!   concatenations, margins, results.
@@ -60,7 +60,7 @@
 //!   its multiply-adds at the measured peak and of the elements that its indices name (`kernel/touched.rs`) at the measured
 //!   speed of the memory that holds them; Winograd's kernels also say what direct sums would take. `bench --machine`
 //!   (`cli/machine/`) measures what the machine can do with kernels written by hand.
-//! - `kernel/verify/` holds twelve numbered rules (bounds of every index, types, registers, memory defined before it is read
+//! - `kernel/verify/` holds thirteen numbered rules (bounds of every index, types, registers, memory defined before it is read
 //!   and not overwritten between) against every program before it becomes code; `kernel/eval.rs` runs a program on tensors, and
 //!   `tests/kernels.rs` compares that with the interpreter of the HLO.
 //! - `emit/together.rs` puts loops side by side that need nothing of one another (the two directions of a recurrent net): where
@@ -96,6 +96,7 @@ use crate::target::Target;
 use crate::tensor::TensorInfo;
 use plan::convolution::Methods;
 use plan::halves::{self, Cuts};
+use plan::states::Variables;
 use plan::{Plan, late, scaled};
 use search::Aims;
 
@@ -112,13 +113,22 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     let module = apart.as_ref().unwrap_or(&lowered.module);
     let scaled = scaled::into_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
-    let results: u64 = lowered.results.iter().map(TensorInfo::bytes).sum();
-    let workspace = halves::dense(module, target).saturating_sub(results);
+    let state = lowered.state.iter().map(|v| (v.info.clone(), v.changed));
+    let state = crate::kernel::state::lay_out(state);
+    let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());
+    let given: u64 = lowered.results.iter().map(TensorInfo::bytes).chain(changed).sum();
+    let workspace = halves::dense(module, target).saturating_sub(given);
+    let variables = Variables {
+        args: lowered.args.len(),
+        results: lowered.results.len(),
+        changed: state.iter().map(|v| v.changed).collect(),
+    };
     let empty = Program {
         name: name.to_string(),
         source: source.to_string(),
         args: lowered.args.clone(),
         results: lowered.results.clone(),
+        state,
         ..Program::default()
     };
     let least = |module: &Module| {
@@ -127,7 +137,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         let aims = Aims { workspace, constants: all + grown };
         let methods = Methods::of(module, target);
         search::least(&aims, plan::lower_order(module, target, &methods), |choices| {
-            let plan = Plan::of(module, target, &methods, choices)?;
+            let plan = Plan::of(module, &variables, target, &methods, choices)?;
             emit::emit(module, &plan, target, empty.clone(), choices.in_results)
         })
     };

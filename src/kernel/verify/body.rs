@@ -180,7 +180,10 @@ impl<'a> Check<'a> {
     pub(super) fn may_store(&self, buf: BufId) -> Result<(), Fault> {
         match self.program.buffers[buf].place {
             Place::Arg(_) | Place::Weights(_) => Err(format!("k8: b{} is stored to", buf.0)),
-            Place::Result(_) | Place::Workspace(_) | Place::Stack => Ok(()),
+            Place::State(at) if !self.program.state.iter().any(|v| v.offset == at && v.changed) => {
+                Err(format!("k13: b{} is stored to, and no call changes it", buf.0))
+            }
+            Place::State(_) | Place::Result(_) | Place::Workspace(_) | Place::Stack => Ok(()),
         }
     }
 

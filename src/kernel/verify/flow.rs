@@ -24,7 +24,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
     for k in 0..f.kernels.len() {
         f.in_place(KernelId::from_index(k))?;
     }
-    let given = |b: &BufId| matches!(program.buffers[*b].place, Place::Arg(_) | Place::Weights(_));
+    let given = |b: &BufId| matches!(program.buffers[*b].place, Place::Arg(_) | Place::Weights(_) | Place::State(_));
     let mut defined: BTreeSet<BufId> = program.buffers.ids().filter(given).collect();
     f.steps(&program.steps, &mut defined)?;
     // other values may have been where a result is in the end

@@ -14,8 +14,10 @@
 //! | k10 | a launch reads a buffer that it overwrites through another one only element for element |
 //! | k11 | of steps that run at once none writes memory that another touches |
 //! | k12 | blocks of sums stand outside of vector loops, are of bf16 and whole pairs, and no tile is larger than the processor's |
+//! | k13 | variables lie apart in the state, a buffer of the state is one of them, whole, and each that changes is stored to |
 mod body;
 mod flow;
+mod state;
 mod tiles;
 
 use super::{Place, Program};
@@ -26,6 +28,7 @@ use crate::diag::{Error, Result};
 /// Errors: internal, with the rule's number and the kernel's.
 pub fn verify(program: &Program) -> Result<()> {
     places(program)?;
+    state::check(program).map_err(|why| fault("state", &why))?;
     for (id, kernel) in program.kernels.iter() {
         body::check(program, kernel).map_err(|why| fault(&format!("k{} `{}`", id.0, kernel.label), &why))?;
     }
@@ -56,6 +59,7 @@ fn places(program: &Program) -> Result<()> {
             Place::Arg(i) => (0, given(program.args.get(i))),
             Place::Result(i) => (0, given(program.results.get(i))),
             Place::Weights(at) => (at, program.weights_bytes),
+            Place::State(at) => (at, program.state_bytes()),
             Place::Workspace(at) => (at, program.workspace_bytes),
             Place::Stack => (0, STACK_BYTES),
         };

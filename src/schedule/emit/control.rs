@@ -35,21 +35,7 @@ impl<'a> Emitter<'a> {
         let pred = *pred.leaves.first().ok_or_else(|| refuse(scope.comp, id, ""))?;
         let mut body_steps = Vec::new();
         let next = self.computation(body, vec![state.clone()], Params::Owned, &mut body_steps)?;
-        // A result that is another part of the old state is saved before anything is overwritten.
-        let mut sources = next.leaves.clone();
-        for (i, source) in sources.iter_mut().enumerate() {
-            if *source != state.leaves[i] && state.leaves.contains(source) {
-                let (dtype, elements) = (self.program.buffers[*source].dtype, self.program.buffers[*source].elements);
-                let saved = self.buffer(dtype, elements);
-                self.copy(*source, saved, &mut body_steps);
-                *source = saved;
-            }
-        }
-        for (&from, &to) in sources.iter().zip(&state.leaves) {
-            if from != to {
-                self.copy(from, to, &mut body_steps);
-            }
-        }
+        self.move_all(&next.leaves, &state.leaves, &mut body_steps);
         steps.push(Step::While { cond: cond_steps, pred, body: body_steps });
         Ok(state)
     }

@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
     /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
     pub(super) fn dies(&self, scope: &Scope<'a>, buf: BufId, id: InstId) -> bool {
         let now = scope.stages.lifetimes.of(id).0;
-        matches!(self.program.buffers[buf].place, Place::Workspace(_))
+        (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
             && !scope.borrowed.contains(&buf)
             && scope
                 .values
@@ -83,6 +83,8 @@ impl<'a> Emitter<'a> {
             let buffer = &self.program.buffers[*buf];
             let dense = |l: Option<&Layout>| l.is_some() || buffer.elements == shape.elements();
             buffer.dtype == shape.dtype
+                // a variable gets its next value, and no other
+                && matches!(buffer.place, Place::Workspace(_))
                 && layout(buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
                 && !scope.states.values().any(|b| b == buf)

@@ -48,6 +48,7 @@ mod together;
 mod top_k;
 mod transform;
 mod turned;
+mod updates;
 mod value;
 mod vectors;
 mod view;
@@ -101,9 +102,13 @@ pub fn emit(
         let buffer = Buffer { dtype: t.dtype, elements, place: Place::Arg(i) };
         args.push(Value { leaves: vec![s.program.buffers.push(buffer)], layout: None });
     }
+    let state = s.variables();
+    args.extend(state.iter().map(|&buf| Value { leaves: vec![buf], layout: None }));
     let mut steps = Vec::new();
-    let root = s.computation(module.entry, args, Params::Borrowed, &mut steps)?;
+    let mut root = s.computation(module.entry, args, Params::Borrowed, &mut steps)?;
+    let next = s.next_values(&mut root, &state)?;
     s.results(&root, &mut steps)?;
+    s.move_all(&next.0, &next.1, &mut steps);
     s.program.steps = steps;
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
@@ -153,11 +158,14 @@ impl<'a> Emitter<'a> {
         let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
         let states = match (owner, &params[..]) {
             (Params::Owned, [state]) => in_place::targets(comp, state),
-            _ => HashMap::new(),
+            _ => self.update_targets(comp, stages, &params),
         };
         let borrowed = match owner {
             Params::Owned => HashSet::new(),
-            Params::Borrowed => params.iter().flat_map(|p| p.leaves.iter().copied()).collect(),
+            Params::Borrowed => {
+                let all = params.iter().flat_map(|p| p.leaves.iter().copied());
+                all.filter(|&buf| !self.is_entry(comp) || !self.is_updated(buf)).collect()
+            }
         };
         let mut scope = Scope {
             id,

@@ -47,6 +47,7 @@ use live::Lifetimes;
 use recipe::Recipe;
 use scaled::Scaled;
 use spots::Spot;
+use states::Variables;
 use std::collections::{HashMap, HashSet};
 use within::{Look, Within};
 
@@ -92,15 +93,24 @@ pub struct Stages {
     pub scaled: HashMap<InstId, Scaled>,
     /// What depthwise windows make that is summed over all its pixels.
     pub summed: HashSet<InstId>,
+    /// In the entry, the instructions that make the next values of variables, with the parameters that have the old ones.
+    pub updates: Vec<(InstId, InstId)>,
 }
 
 impl<'a> Plan<'a> {
-    /// The plan of `module`, whose convolutions are done as `methods` says. Errors: `Code::HloUnsupported` for what no kernel does,
+    /// The plan of `module`, whose entry has these variables and whose convolutions are done as `methods` says. Errors: `Code::HloUnsupported` for what no kernel does,
     /// `Code::TooLarge` for computations that are nested too deep.
-    pub fn of(module: &'a Module, target: &'a Target, methods: &'a Methods, choices: &'a Choices) -> Result<Plan<'a>> {
+    pub fn of(
+        module: &'a Module,
+        variables: &Variables,
+        target: &'a Target,
+        methods: &'a Methods,
+        choices: &'a Choices,
+    ) -> Result<Plan<'a>> {
         let comps = HashMap::new();
         let spare_bytes = super::spare_bytes(module);
-        let mut planner = Planner { module, target, methods, choices, spare_bytes, depth: 0, comps };
+        let updates = variables.updates(module.entry());
+        let mut planner = Planner { module, updates, target, methods, choices, spare_bytes, depth: 0, comps };
         planner.computation(module.entry, Params::Borrowed)?;
         Ok(Plan { methods, comps: planner.comps })
     }
@@ -151,6 +161,8 @@ pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Optio
 /// What makes the plan of a module.
 pub struct Planner<'a> {
     module: &'a Module,
+    /// What the entry's variables get.
+    updates: Vec<(InstId, InstId)>,
     target: &'a Target,
     methods: &'a Methods,
     choices: &'a Choices,
@@ -185,9 +197,10 @@ impl Planner<'_> {
             spots::copy_planes(&mut fused.spots, &self.choices.copied);
             spots::leave_dense(&mut fused.spots, &self.choices.in_parts);
         }
+        let updates = if is_entry { self.updates.clone() } else { Vec::new() };
         let order = match owner {
             Params::Owned => states::order(comp, &fused.fusion),
-            Params::Borrowed => late::order(comp, plain),
+            Params::Borrowed => states::updated(comp, &fused.fusion, late::order(comp, plain), &updates),
         };
         let lifetimes = Lifetimes::new(comp, &fused.fusion, &order);
         let stored = stored::widened_by_readers(comp);
@@ -204,7 +217,7 @@ impl Planner<'_> {
         }
         self.depth -= 1;
         let Fused { fusion, scaled, spots, .. } = fused;
-        let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, scaled, summed };
+        let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, scaled, summed, updates };
         self.comps.insert((id, owner), stages);
         Ok(())
     }
@@ -299,7 +312,7 @@ ENTRY e {
     fn is_chain(module: &Module, cpu: &str) -> bool {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
-        let plan = Plan::of(module, &target, &methods, &choices).expect("a plan");
+        let plan = Plan::of(module, &Variables::default(), &target, &methods, &choices).expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
         stages.recipes.values().any(|recipe| matches!(recipe, Recipe::Chain(_)))
     }
@@ -321,7 +334,7 @@ ENTRY e {
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
-            let plan = Plan::of(&module, &target, &methods, choices).expect("a plan");
+            let plan = Plan::of(&module, &Variables::default(), &target, &methods, choices).expect("a plan");
             let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
             match &stages.recipes[&convolution] {
                 Recipe::Winograd(setup) => setup.is_known,

@@ -22,6 +22,44 @@ pub fn next_values(comp: &Computation) -> Vec<(InstId, usize)> {
     root.operands.iter().enumerate().filter(|(_, id)| made(**id)).map(|(part, id)| (*id, part)).collect()
 }
 
+/// The variables of the entry: behind the arguments its parameters are their values, and behind the results its root has the
+/// next values of those that change.
+#[derive(Clone, Debug, Default)]
+pub struct Variables {
+    /// How many arguments there are.
+    pub args: usize,
+    /// How many results.
+    pub results: usize,
+    /// Whether each variable changes.
+    pub changed: Vec<bool>,
+}
+
+impl Variables {
+    /// The instructions of the entry that make the next value of one variable each, with the parameter that has the old one.
+    pub fn updates(&self, entry: &Computation) -> Vec<(InstId, InstId)> {
+        let root = &entry[entry.root];
+        let Some(next) = root.operands.get(self.results..).filter(|_| root.op == Op::Tuple) else { return Vec::new() };
+        let old = entry.params.iter().skip(self.args).zip(&self.changed).filter(|(_, changed)| **changed);
+        let made = |id: InstId| {
+            let given = matches!(entry[id].op, Op::GetTupleElement(_) | Op::Parameter(_) | Op::Constant(_));
+            !given && next.iter().filter(|n| **n == id).count() == 1 && entry[id].shape.as_array().is_some()
+        };
+        next.iter().zip(old).filter(|(next, _)| made(**next)).map(|(&next, (&old, _))| (next, old)).collect()
+    }
+}
+
+/// The order of execution `plain` of an entry, but as many of `updates` as possible come behind what reads the old values.
+pub fn updated(comp: &Computation, fusion: &Fusion, plain: Vec<InstId>, updates: &[(InstId, InstId)]) -> Vec<InstId> {
+    if updates.is_empty() {
+        return plain;
+    }
+    let mut order = Order::of(comp);
+    for &(next, old) in updates {
+        order.behind_readers(fusion, next, vec![old]);
+    }
+    order.sorted(plain)
+}
+
 /// The numbers of the arrays of the state that no round changes.
 pub fn kept(body: &Computation) -> HashSet<usize> {
     let Some(parts) = body.params.first().and_then(|&p| body[p].shape.as_tuple()) else { return HashSet::new() };
@@ -38,21 +76,12 @@ pub fn kept(body: &Computation) -> HashSet<usize> {
 /// Cost: one walk of the body for each part of the state.
 pub fn order(comp: &Computation, fusion: &Fusion) -> Vec<InstId> {
     let plain = comp.post_order();
-    let users = comp.users();
-    let mut o = Order { comp, before: comp.insts.ids().map(|_| Vec::new()).collect(), after: users.clone() };
+    let mut o = Order::of(comp);
     let is_part =
         |id: InstId, part: usize| comp[id].op == Op::GetTupleElement(part) && comp[id].operands == comp.params;
     for (next, part) in next_values(comp) {
         let old: Vec<InstId> = plain.iter().copied().filter(|&id| is_part(id, part)).collect();
-        let readers: Vec<InstId> = readers(comp, fusion, &users, old).into_iter().filter(|&u| u != next).collect();
-        let follows = o.following(next);
-        if readers.iter().any(|u| follows[*u]) {
-            continue;
-        }
-        for u in readers {
-            o.before[next].push(u);
-            o.after[u].push(next);
-        }
+        o.behind_readers(fusion, next, old);
     }
     let parts = plain.iter().copied().filter(|&id| matches!(comp[id].op, Op::GetTupleElement(_)));
     let starts = comp.params.iter().copied().chain(parts.filter(|&id| comp[id].operands == comp.params));
@@ -81,12 +110,33 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &IdVec<InstId, Vec<InstId
 /// What must run before what.
 struct Order<'a> {
     comp: &'a Computation,
+    users: IdVec<InstId, Vec<InstId>>,
     /// Beside its operands.
     before: IdVec<InstId, Vec<InstId>>,
     after: IdVec<InstId, Vec<InstId>>,
 }
 
-impl Order<'_> {
+impl<'a> Order<'a> {
+    /// Operands before their readers.
+    fn of(comp: &'a Computation) -> Order<'a> {
+        let users = comp.users();
+        Order { comp, before: comp.insts.ids().map(|_| Vec::new()).collect(), after: users.clone(), users }
+    }
+
+    /// Puts `next` behind all that reads the values `old`, where none of that needs `next`.
+    fn behind_readers(&mut self, fusion: &Fusion, next: InstId, old: Vec<InstId>) {
+        let readers = readers(self.comp, fusion, &self.users, old);
+        let readers: Vec<InstId> = readers.into_iter().filter(|&u| u != next).collect();
+        let follows = self.following(next);
+        if readers.iter().any(|u| follows[*u]) {
+            return;
+        }
+        for u in readers {
+            self.before[next].push(u);
+            self.after[u].push(next);
+        }
+    }
+
     /// What can only run behind `id`.
     fn following(&self, id: InstId) -> IdVec<InstId, bool> {
         let mut seen: IdVec<InstId, bool> = self.comp.insts.ids().map(|_| false).collect();

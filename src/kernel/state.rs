@@ -1,0 +1,78 @@
+//! The state: variables that keep their values between calls, in one block of memory of the caller's.
+use super::Program;
+use crate::tensor::TensorInfo;
+
+/// Bytes to which a variable is aligned in the state that has as many, a cache line; smaller ones to the next power of two.
+/// The block itself may lie anywhere that its types may.
+pub const ALIGN: u64 = 64;
+
+/// A variable and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
+    pub info: TensorInfo,
+    /// Its first byte in the state.
+    pub offset: u64,
+    /// Whether a call gives it a new value.
+    pub changed: bool,
+}
+
+impl Variable {
+    /// The byte behind it.
+    pub fn end(&self) -> u64 {
+        self.offset + self.info.bytes()
+    }
+}
+
+/// The state of variables, each with whether it changes: one behind the other, aligned. The same list gives the same places,
+/// whatever changes.
+pub fn lay_out(all: impl IntoIterator<Item = (TensorInfo, bool)>) -> Vec<Variable> {
+    let mut end: u64 = 0;
+    let place = |(info, changed): (TensorInfo, bool)| {
+        let offset = end.next_multiple_of(align(&info));
+        end = offset.saturating_add(info.bytes());
+        Variable { info, offset, changed }
+    };
+    all.into_iter().map(place).collect()
+}
+
+fn align(info: &TensorInfo) -> u64 {
+    info.bytes().clamp(1, ALIGN).next_power_of_two().max(info.dtype.bytes() as u64)
+}
+
+/// Bytes of a state, whole lines, so that several behind one another are aligned alike; 0 where there are no variables.
+pub fn bytes(all: &[Variable]) -> u64 {
+    all.last().map_or(0, |last| last.end().max(1).next_multiple_of(ALIGN))
+}
+
+impl Program {
+    /// Bytes of the state that a call reads and writes.
+    pub fn state_bytes(&self) -> u64 {
+        bytes(&self.state)
+    }
+    /// Whether a call gives a variable a new value.
+    pub fn changes_state(&self) -> bool {
+        self.state.iter().any(|v| v.changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tensor::DType;
+
+    #[test]
+    fn variables_lie_aligned_and_apart() {
+        let of = |dtype, dims: &[u64]| {
+            let info =
+                TensorInfo { name: String::new(), called: None, field: String::new(), dtype, dims: dims.to_vec() };
+            (info, true)
+        };
+        let all =
+            [(DType::Pred, &[][..]), (DType::F32, &[3]), (DType::F64, &[]), (DType::F32, &[0]), (DType::S8, &[65])];
+        let state = lay_out(all.map(|(dtype, dims)| of(dtype, dims)));
+        assert_eq!(state.iter().map(|v| v.offset).collect::<Vec<_>>(), [0, 16, 32, 40, 64]);
+        assert_eq!(bytes(&state), 192);
+        assert_eq!(bytes(&[]), 0);
+    }
+}

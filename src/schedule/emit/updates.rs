@@ -1,0 +1,69 @@
+//! Variables that keep their values between calls: read where they lie in the state, and changed there. The entry is to them what
+//! the body of a loop is to what it carries: the next value is written over the old one where nothing reads that afterwards
+//! (`in_place.rs`), and else copied in the end, behind all results.
+use super::Emitter;
+use super::value::Value;
+use crate::diag::{Error, Result};
+use crate::hlo::{Computation, InstId};
+use crate::kernel::{BufId, Buffer, Place, Step};
+use crate::schedule::plan::Stages;
+use std::collections::HashMap;
+
+impl<'a> Emitter<'a> {
+    /// A buffer for each variable.
+    pub(super) fn variables(&mut self) -> Vec<BufId> {
+        let all = self.program.state.iter().map(|v| Buffer {
+            dtype: v.info.dtype,
+            elements: crate::tensor::element_count(&v.info.dims).unwrap_or(0),
+            place: Place::State(v.offset),
+        });
+        let all: Vec<Buffer> = all.collect();
+        all.into_iter().map(|buffer| self.program.buffers.push(buffer)).collect()
+    }
+
+    /// Whether `buf` is a variable that a call changes.
+    pub(super) fn is_updated(&self, buf: BufId) -> bool {
+        let Place::State(at) = self.program.buffers[buf].place else { return false };
+        self.program.state.iter().any(|v| v.offset == at && v.changed && v.info.bytes() > 0)
+    }
+
+    /// The memory of the variables that next values may be written to; none but in the entry.
+    pub(super) fn update_targets(
+        &self,
+        comp: &Computation,
+        stages: &Stages,
+        params: &[Value],
+    ) -> HashMap<InstId, BufId> {
+        let at = |old: InstId| comp.params.iter().position(|&p| p == old);
+        let target = |&(next, old): &(InstId, InstId)| Some((next, *params.get(at(old)?)?.leaves.first()?));
+        stages.updates.iter().filter_map(target).collect()
+    }
+
+    /// Takes what variables get off the root's value: that, and the variables that get it.
+    pub(super) fn next_values(&self, root: &mut Value, state: &[BufId]) -> Result<(Vec<BufId>, Vec<BufId>)> {
+        let changed = self.program.state.iter().zip(state).filter(|(v, _)| v.changed);
+        let to: Vec<BufId> = changed.map(|(_, &buf)| buf).collect();
+        if root.leaves.len() != self.program.results.len() + to.len() {
+            return Err(Error::internal("schedule", "the root does not fit the results and the variables"));
+        }
+        Ok((root.leaves.split_off(self.program.results.len()), to))
+    }
+
+    /// Copies each of `from` to the one of `to` beside it. What is itself one of `to` is saved before anything is overwritten.
+    pub(super) fn move_all(&mut self, from: &[BufId], to: &[BufId], steps: &mut Vec<Step>) {
+        let mut from = from.to_vec();
+        for (i, source) in from.iter_mut().enumerate() {
+            if *source != to[i] && to.contains(source) {
+                let (dtype, elements) = (self.program.buffers[*source].dtype, self.program.buffers[*source].elements);
+                let saved = self.buffer(dtype, elements);
+                self.copy(*source, saved, steps);
+                *source = saved;
+            }
+        }
+        for (&from, &to) in from.iter().zip(to) {
+            if from != to {
+                self.copy(from, to, steps);
+            }
+        }
+    }
+}
