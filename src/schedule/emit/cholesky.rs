@@ -1,0 +1,132 @@
+//! `cholesky`: factors of positive matrices.
+//!
+//! The factor u of u* u = a is made in its upper triangle, row after row: a row of a less the products of what is above it, column
+//! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
+//! was computed on the way is the same. The order of terms is that of the textbook, for each element.
+use super::element::Elements;
+use super::linalg::{MOST_VECTORS, Matrices, Side, conjugate, less_product, root_of_real};
+use super::pointwise::in_vectors;
+use super::sequential::{Local, count, nested, number};
+use super::{each, label};
+use crate::diag::Result;
+use crate::hlo::{InstId, Op};
+use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::tensor::DType;
+
+impl<'a> Emitter<'a> {
+    /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; NaN where a matrix is not positive.
+    pub(super) fn cholesky(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let Op::Cholesky { lower } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
+        let (a, shape) = (scope.comp[id].operands[0], scope.comp.array(id));
+        if shape.dims.contains(&0) {
+            return Ok(());
+        }
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let u = Matrices::new(&mut e.k, shape, out)?;
+        let n = u.rows();
+        let (row, column) = (e.k.var(n), e.k.var(n));
+        let (i, j) = (Index::var(row), Index::var(column));
+        let from = if lower { u.at(&j, &i) } else { u.at(&i, &j) };
+        let value = self.element(scope, &mut e, a, &from)?;
+        let lanes = self.lanes(u.wide);
+        let start = Stmt::Store { buf: u.buf, index: u.index(&i, &j), value };
+        let start = in_vectors(&mut e.k, column, &[start], lanes);
+        let factored = u.row_of_factor(&mut e.k, &i, lanes);
+        let cleared = u.other_triangle(&mut e.k, &i, lower);
+        e.k.flops = u.dims.iter().product::<u64>() * n / 3;
+        let body = [start, factored, cleared].map(|body| each(row, LoopKind::Seq, body));
+        nested(&mut e.k, &u.batch, body.into());
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}
+
+impl Matrices {
+    /// Rows of a square matrix.
+    fn rows(&self) -> u64 {
+        self.dims.last().copied().unwrap_or(1)
+    }
+
+    /// Row `j` of the factor, from its pivot on; what is before that is of no meaning.
+    fn row_of_factor(&self, k: &mut Kernel, j: &Index, lanes: u64) -> Vec<Stmt> {
+        let (n, pivot) = (self.rows(), Local::new(k, self.wide));
+        let start = self.load(k, j, j);
+        let mut body = vec![pivot.set(start)];
+        body.extend(self.above(k, j, |k, above, factor| {
+            let own = self.load(k, above, j);
+            vec![pivot.set(less_product(k, pivot.value, own, factor, self.wide))]
+        }));
+        let root = root_of_real(k, pivot.value, self.wide);
+        body.push(pivot.set(root));
+        for side in Side::all(n, MOST_VECTORS, lanes) {
+            let (tile, lane) = (k.var(side.tiles), k.var(side.lanes));
+            let sums = k.reg(self.wide, side.lanes, side.vectors);
+            let of_tile = Index::var(tile).scale(side.columns() as i64).offset(side.first as i64);
+            let place = |v: u64| of_tile.add(&Index::var(lane)).offset((v * side.lanes) as i64);
+            let sum = |v: u64| Index::constant(v as i64);
+            let mut inside = Vec::new();
+            for v in 0..side.vectors {
+                let value = self.load(k, j, &place(v));
+                inside.push(Stmt::Set { reg: sums, at: sum(v), value });
+            }
+            inside.extend(self.above(k, j, |k, above, factor| {
+                let add = |v: u64| {
+                    let (so_far, own) = (k.expr(Expr::Reg(sums, sum(v))), self.load(k, above, &place(v)));
+                    Stmt::Set { reg: sums, at: sum(v), value: less_product(k, so_far, own, factor, self.wide) }
+                };
+                (0..side.vectors).map(add).collect()
+            }));
+            for v in 0..side.vectors {
+                let all = k.expr(Expr::Reg(sums, sum(v)));
+                let value = k.op(ScalarOp::Divide, &[all, pivot.value], self.wide);
+                inside.push(self.store(k, j, &place(v), value));
+            }
+            let last = of_tile.offset(side.columns() as i64 - 1);
+            let cond = k.expr(Expr::Within(last.add(&j.scale(-1)), 0, n as i64));
+            let inside = vec![each(lane, LoopKind::Vector, inside)];
+            body.push(each(tile, LoopKind::Seq, vec![Stmt::If { cond, body: inside }]));
+        }
+        body.push(self.store(k, j, j, pivot.value));
+        body
+    }
+
+    /// `body` for each row above row `j`, with the conjugate of what is in column `j` of it.
+    fn above(
+        &self,
+        k: &mut Kernel,
+        j: &Index,
+        body: impl FnOnce(&mut Kernel, &Index, ExprId) -> Vec<Stmt>,
+    ) -> [Stmt; 2] {
+        let above = Local::new(k, DType::S64);
+        let at = above.index().limit(0, self.rows() as i64 - 1, &k.vars);
+        let factor = self.load(k, &at, j);
+        let factor = conjugate(k, factor, self.wide);
+        let inside = body(k, &at, factor);
+        let end = number(k, j);
+        count(k, above, &Index::constant(0), end, inside)
+    }
+
+    /// Row `i` of the lower triangle: zeros, or what is in column `i` of the upper one, which becomes zeros.
+    fn other_triangle(&self, k: &mut Kernel, i: &Index, lower: bool) -> Vec<Stmt> {
+        let zero = super::number(k, self.wide, 0.0);
+        let column = Local::new(k, DType::S64);
+        let j = column.index().limit(0, self.rows() as i64 - 1, &k.vars);
+        let body = match lower {
+            false => vec![self.store(k, i, &j, zero)],
+            true => {
+                let value = self.load(k, &j, i);
+                vec![self.store(k, i, &j, value), self.store(k, &j, i, zero)]
+            }
+        };
+        let end = number(k, i);
+        count(k, column, &Index::constant(0), end, body).into()
+    }
+}

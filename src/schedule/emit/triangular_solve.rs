@@ -1,0 +1,217 @@
+//! `triangular-solve`, by substitution: some unknowns after others, of many right-hand sides at a time where those lie side by side.
+use super::element::Elements;
+use super::linalg::{MOST_VECTORS, Matrices, Side, conjugate, less_product, wide};
+use super::pieces::convert;
+use super::sequential::{Local, count, nested, number};
+use super::{each, label};
+use crate::diag::Result;
+use crate::hlo::attrs::Transpose;
+use crate::hlo::{InstId, Op};
+use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::scalar::ScalarOp;
+use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::tensor::DType;
+
+/// Fewest tiles of right-hand sides in vectors, so that threads share them.
+const FEWEST_TILES: u64 = 2;
+/// Unknowns at a time: what is known is read once for all of them.
+const UNKNOWNS: u64 = 4;
+
+/// A triangular system while its kernel is made.
+struct System {
+    a: InstId,
+    b: InstId,
+    left_side: bool,
+    lower: bool,
+    unit_diagonal: bool,
+    transpose_a: Transpose,
+    /// Rows of the matrix.
+    n: u64,
+}
+
+impl System {
+    /// Whether row and column of the matrix are exchanged: from the right the system is that of the transposes.
+    fn flip(&self) -> bool {
+        (self.transpose_a != Transpose::No) == self.left_side
+    }
+    /// The row of the unknown that follows `step` others.
+    fn row_of(&self, step: &Index) -> Index {
+        let is_first_row_first = self.lower != self.flip();
+        if is_first_row_first { step.clone() } else { step.scale(-1).offset(self.n as i64 - 1) }
+    }
+    /// Row and column of an unknown of a right-hand side.
+    fn place(&self, unknown: &Index, line: &Index) -> (Index, Index) {
+        if self.left_side { (unknown.clone(), line.clone()) } else { (line.clone(), unknown.clone()) }
+    }
+}
+
+/// What is left of some right-hand sides for some unknowns.
+struct Sums<'l> {
+    reg: RegId,
+    /// The right-hand sides, a vector each.
+    lines: &'l [Index],
+}
+
+impl Sums<'_> {
+    fn at(&self, unknown: usize, line: usize) -> Index {
+        Index::constant((unknown * self.lines.len() + line) as i64)
+    }
+    fn get(&self, k: &mut Kernel, unknown: usize, line: usize) -> ExprId {
+        k.expr(Expr::Reg(self.reg, self.at(unknown, line)))
+    }
+    fn set(&self, unknown: usize, line: usize, value: ExprId) -> Stmt {
+        Stmt::Set { reg: self.reg, at: self.at(unknown, line), value }
+    }
+    /// All of one unknown, less a factor times what is known of row `earlier`.
+    fn less(
+        &self,
+        k: &mut Kernel,
+        s: &System,
+        x: &Matrices,
+        unknown: usize,
+        (factor, earlier): (ExprId, &Index),
+    ) -> Vec<Stmt> {
+        let one = |(v, line): (usize, &Index)| {
+            let (row, column) = s.place(earlier, line);
+            let (so_far, known) = (self.get(k, unknown, v), x.load(k, &row, &column));
+            self.set(unknown, v, less_product(k, so_far, factor, known, x.wide))
+        };
+        self.lines.iter().enumerate().map(one).collect()
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// x of op(a) x = b, or of x op(a) = b.
+    pub(super) fn triangular_solve(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } = comp[id].op else {
+            return Err(refuse(comp, id, ""));
+        };
+        let [a, b] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
+        let dims = comp.array(id).dims.clone();
+        let n = comp.array(a).dims.last().copied().unwrap_or(1);
+        if dims.contains(&0) {
+            return Ok(());
+        }
+        let system = System { a, b, left_side, lower, unit_diagonal, transpose_a, n };
+        // right-hand sides that lie side by side are solved together
+        let columns = dims[if left_side { dims.len() - 1 } else { dims.len() - 2 }];
+        let lanes = if left_side { self.lanes(wide(comp.array(id).dtype)) } else { 1 };
+        let batch: u64 = dims[..dims.len() - 2].iter().product();
+        let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
+        let most = if self.target.vector_registers < 32 { MOST_VECTORS / 2 } else { MOST_VECTORS };
+        let vectors = (1..=most).rev().filter(|_| left_side).find(are_enough).unwrap_or(1);
+        for side in Side::all(columns, vectors, lanes) {
+            self.solve_part(scope, id, &system, side, out, steps)?;
+        }
+        Ok(())
+    }
+
+    /// The right-hand sides of `side`.
+    fn solve_part(
+        &mut self,
+        scope: &mut Scope<'a>,
+        id: InstId,
+        s: &System,
+        side: Side,
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let mut e = Elements::new(id, label(scope.comp, id));
+        let x = Matrices::new(&mut e.k, scope.comp.array(id), out)?;
+        let (tile, lane) = (e.k.var(side.tiles), e.k.var(side.lanes));
+        let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
+        let lines = ((0..side.vectors).map(|v| first.offset((v * side.lanes) as i64)).collect(), side.lanes);
+        let (groups, rest) = (s.n / UNKNOWNS, s.n % UNKNOWNS);
+        let group = e.k.var(groups.saturating_sub(1));
+        let nth = |group: Index| group.scale(UNKNOWNS as i64);
+        let mut body = Vec::new();
+        if groups > 0 {
+            body = self.unknowns(scope, &mut e, s, &x, &lines, (Index::constant(0), UNKNOWNS))?;
+        }
+        if groups > 1 {
+            let steps = (nth(Index::var(group).offset(1)), UNKNOWNS);
+            let inside = self.unknowns(scope, &mut e, s, &x, &lines, steps)?;
+            body.push(each(group, LoopKind::Seq, inside));
+        }
+        if rest > 0 {
+            let steps = (nth(Index::constant(groups as i64)), rest);
+            body.extend(self.unknowns(scope, &mut e, s, &x, &lines, steps)?);
+        }
+        let vars: Vec<VarId> = x.batch.iter().copied().chain([tile]).collect();
+        e.k.flops = x.dims.iter().product::<u64>() * s.n;
+        nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// So many unknowns that follow `first` others, on the right-hand sides `lines`, a vector each.
+    fn unknowns(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        s: &System,
+        x: &Matrices,
+        (lines, lanes): &(Vec<Index>, u64),
+        (first, unknowns): (Index, u64),
+    ) -> Result<Vec<Stmt>> {
+        let rows: Vec<Index> = (0..unknowns).map(|r| s.row_of(&first.offset(r as i64))).collect();
+        let sums = Sums { reg: e.k.reg(x.wide, *lanes, unknowns * lines.len() as u64), lines };
+        let mut body = Vec::new();
+        for (r, row) in rows.iter().enumerate() {
+            for (v, line) in lines.iter().enumerate() {
+                let (row, column) = s.place(row, line);
+                let right = self.element(scope, e, s.b, &x.at(&row, &column))?;
+                let value = convert(&mut e.k, right, x.stored, x.wide);
+                body.push(sums.set(r, v, value));
+            }
+        }
+        if first.as_constant() != Some(0) {
+            let known = Local::new(&mut e.k, DType::S64);
+            let earlier = s.row_of(&known.index().limit(0, s.n as i64 - 1, &e.k.vars));
+            let mut inside = Vec::new();
+            for (r, row) in rows.iter().enumerate() {
+                let factor = self.entry(scope, e, s, x, row, &earlier)?;
+                inside.extend(sums.less(&mut e.k, s, x, r, (factor, &earlier)));
+            }
+            let to = number(&mut e.k, &first);
+            body.extend(count(&mut e.k, known, &Index::constant(0), to, inside));
+        }
+        for (r, row) in rows.iter().enumerate() {
+            for earlier in &rows[..r] {
+                let factor = self.entry(scope, e, s, x, row, earlier)?;
+                body.extend(sums.less(&mut e.k, s, x, r, (factor, earlier)));
+            }
+            let pivot = if s.unit_diagonal { None } else { Some(self.entry(scope, e, s, x, row, row)?) };
+            for (v, line) in lines.iter().enumerate() {
+                let (row, column) = s.place(row, line);
+                let sum = sums.get(&mut e.k, r, v);
+                let value = pivot.map_or(sum, |pivot| e.k.op(ScalarOp::Divide, &[sum, pivot], x.wide));
+                body.push(x.store(&mut e.k, &row, &column, value));
+            }
+        }
+        Ok(body)
+    }
+
+    /// Element (i, j) of the matrix as the system reads it.
+    fn entry(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        s: &System,
+        x: &Matrices,
+        i: &Index,
+        j: &Index,
+    ) -> Result<ExprId> {
+        let at = if s.flip() { x.at(j, i) } else { x.at(i, j) };
+        let value = self.element(scope, e, s.a, &at)?;
+        let value = convert(&mut e.k, value, x.stored, x.wide);
+        Ok(if s.transpose_a == Transpose::Adjoint { conjugate(&mut e.k, value, x.wide) } else { value })
+    }
+}
