@@ -2,7 +2,7 @@
 use crate::codegen::{self, Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
-use crate::graph::{Endpoint, Program};
+use crate::graph::{Endpoint, NodeId, Program, Role};
 use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
 use crate::kernel;
 use crate::lower::{self, Feed, Lowered};
@@ -44,9 +44,76 @@ pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Fro
     Ok(Front { lowered: lowered(&prepared)?, assumptions: prepared.assumptions, warnings: prepared.warnings })
 }
 
+/// One function of a module.
+#[derive(Debug)]
+pub struct Entry {
+    /// The signature's name; `run` where the file has none.
+    pub name: String,
+    /// The program with its arguments and results.
+    pub lowered: Lowered,
+}
+
+/// A module as HLO, before any optimisation.
+#[derive(Debug)]
+pub struct Fronts {
+    /// The signatures that were chosen, in that order; all of them have the same state.
+    pub entries: Vec<Entry>,
+    /// What gives those variables a value that the file has none of: no arguments and results but the state.
+    pub init: Option<Lowered>,
+    /// What was assumed because the caller did not say: feeds, fetches, sizes.
+    pub assumptions: Vec<String>,
+    /// What the code leaves out: `EffectDropped`.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Files to HLO, with the variables that calls change as state.
+///
+/// Errors: those of the three steps; every blocker of the lowering of all entries.
+pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fronts> {
+    let program = import::load_with_variables(path, format)?;
+    let prepare::Entries { mut entries, mut init } = prepare::entries(program, request)?;
+    let mut all = lowered_entries(&entries)?;
+    let draws = |l: &Lowered, p: &Prepared| {
+        p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == Role::Random && s.changed)
+    };
+    let random = entries.iter().any(|e| e.prepared.program.variables.iter().any(|v| v.role == Role::Random));
+    if random && !all.iter().zip(&entries).any(|(l, e)| draws(l, &e.prepared)) {
+        // what would have drawn was in branches that are never taken
+        for prepared in entries.iter_mut().map(|e| &mut e.prepared).chain(&mut init) {
+            prepared.program.variables.retain(|v| v.role != Role::Random);
+        }
+        all = lowered_entries(&entries)?;
+    }
+    let init = init.map(|prepared| lowered(&prepared)).transpose()?;
+    let mut fronts = Fronts { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
+    for (entry, lowered) in entries.into_iter().zip(all) {
+        fronts.entries.push(Entry { name: entry.name, lowered });
+        let new: Vec<String> =
+            entry.prepared.assumptions.into_iter().filter(|a| !fronts.assumptions.contains(a)).collect();
+        fronts.assumptions.extend(new);
+        fronts.warnings.extend(entry.prepared.warnings);
+    }
+    Ok(fronts)
+}
+
+fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
+    let (mut all, mut bad) = (Vec::new(), Vec::new());
+    for entry in entries {
+        match lowered(&entry.prepared) {
+            Ok(lowered) => all.push(lowered),
+            Err(Error::User(mut more)) => {
+                more.retain(|d| !bad.contains(d));
+                bad.extend(more);
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if bad.is_empty() { Ok(all) } else { Err(Error::User(bad)) }
+}
+
 /// A prepared program as HLO, with the names that it has in C. Errors: every blocker.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
-    let mut lowered = lowered_part(&prepared.program, &prepared.feeds, &prepared.fetches)?;
+    let mut lowered = lowered_with(&prepared.program, &prepared.feeds, &prepared.fetches, &prepared.roots)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
     }
@@ -56,7 +123,16 @@ pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
 
 /// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C. Errors: every blocker.
 pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered> {
-    let mut lowered = lower::lower(program, feeds, fetches).map_err(blockers)?;
+    lowered_with(program, feeds, fetches, &[])
+}
+
+fn lowered_with(
+    program: &Program,
+    feeds: &[Feed],
+    fetches: &[(String, Endpoint)],
+    roots: &[NodeId],
+) -> Result<Lowered> {
+    let mut lowered = lower::lower(program, feeds, fetches, roots).map_err(blockers)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
     names::settle(&mut lowered.args);
     names::settle(&mut lowered.results);

@@ -50,7 +50,7 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
     }
     // What can't be lowered is left out, with all that needs it.
     let lowered = loop {
-        match lower(program, &prepared.feeds, &wanted) {
+        match lower(program, &prepared.feeds, &wanted, &[]) {
             Ok(lowered) => break lowered,
             Err(all) => {
                 let blamed: Vec<NodeId> = all

@@ -142,12 +142,12 @@ pub fn load_file(
 /// without signatures, keeps what it has. Errors: `BadOption` for a signature that is not there.
 fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
     let says = !request.fetches.is_empty() || !prepare::has_signature(program);
-    if request.signature.is_none() && says {
+    if request.signatures.is_empty() && says {
         *request = prepare::in_tensor_names(program, request);
         return Ok(());
     }
     let ends = prepare::open(program, &prepare::of_all_signatures(program, request))?;
-    request.signature = None;
+    request.signatures.clear();
     request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
     let feed = |given: Given| FeedSpec {
         name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),

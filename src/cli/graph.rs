@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn request(args: &GraphArgs) -> Result<Request> {
     let mut request = told(&args.feeds, &args.dims)?;
     request.fetches.clone_from(&args.fetches);
-    request.signature.clone_from(&args.signature);
+    request.signatures = args.signature.iter().cloned().collect();
     if let Some(path) = &args.config {
         let config = config::load(path)?;
         (request.feeds, request.fetches) = (config.feeds, config.fetches);

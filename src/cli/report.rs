@@ -61,7 +61,7 @@ fn title(path: &Path) -> String {
 fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Facts> {
     // Calls are inlined: what signatures name may be gone, and Placeholders are there whatever signature is called.
     program.signatures.clear();
-    request.signature = None;
+    request.signatures.clear();
     if saved && !request.fetches.is_empty() {
         for (i, feed) in request.feeds.iter_mut().enumerate() {
             let (name, port) = feed.name.rsplit_once(':').unwrap_or((&feed.name, "0"));

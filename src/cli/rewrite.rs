@@ -80,7 +80,7 @@ fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
         name: graph::model_name(args.name.as_deref(), &args.graph)?,
         targets: graph::targets(&args.target)?,
         threads: args.threads.unwrap_or(0),
-        request: prepare::Request { signature: args.signature.clone(), ..shapes },
+        request: prepare::Request { signatures: args.signature.iter().cloned().collect(), ..shapes },
     })
 }
 

@@ -1,9 +1,11 @@
 //! The noun `graph`: a TensorFlow graph and its function library, as imported.
 mod attr;
 mod types;
+mod variables;
 
 pub use attr::{Attr, FuncRef};
 pub use types::{PartialShape, TfType};
+pub use variables::{Role, Variable, is_handle};
 
 use crate::util::id_vec::IdVec;
 use indexmap::IndexMap;
@@ -57,6 +59,8 @@ pub struct Function {
     pub args: Vec<NodeId>,
     /// Result `i` is this output.
     pub rets: Vec<Endpoint>,
+    /// Nodes that run whenever the function is called, also where no result needs them.
+    pub control_rets: Vec<NodeId>,
     /// The names of the results in the signature.
     pub ret_names: Vec<Box<str>>,
     /// The attributes of the definition, such as `_XlaMustCompile` and `_noinline`.
@@ -91,6 +95,8 @@ pub struct Program {
     pub signatures: Vec<Signature>,
     /// The producer version of the GraphDef.
     pub producer: i32,
+    /// The variables that are not constants of the graph.
+    pub variables: Vec<Variable>,
 }
 
 impl Node {

@@ -110,7 +110,8 @@ impl<'a> Assembler<'a> {
         let port = port.ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{input}` names no output")))?;
         Ok(Endpoint { node, port })
     }
-    fn known(&self, name: &str) -> Result<NodeId> {
+    /// The node called `name`. Errors: `BadGraph` where there is none.
+    pub fn known(&self, name: &str) -> Result<NodeId> {
         self.find(name).ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{name}` is not in the graph")))
     }
 }

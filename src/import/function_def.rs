@@ -28,6 +28,7 @@ struct RawFunction<'a> {
     attrs: Vec<(Arc<str>, Attr)>,
     arg_attrs: HashMap<u64, Vec<(Arc<str>, Attr)>>,
     rets: HashMap<&'a str, &'a str>,
+    control_rets: Vec<&'a str>,
     nodes: Vec<Reader<'a>>,
     stateful: bool,
 }
@@ -72,6 +73,7 @@ fn read_raw<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawF
         attrs: Vec::new(),
         arg_attrs: HashMap::new(),
         rets: HashMap::new(),
+        control_rets: Vec::new(),
         nodes: Vec::new(),
         stateful: false,
     };
@@ -80,23 +82,29 @@ fn read_raw<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>) -> Result<RawF
             1 => read_signature(field.message("OpDef")?, names, &mut f)?,
             3 => f.nodes.push(field.message("NodeDef")?),
             4 => {
-                let mut entry = field.message("RetEntry")?;
-                let (mut key, mut value) = ("", "");
-                while let Some(part) = entry.next()? {
-                    match part.number {
-                        1 => key = part.text()?,
-                        2 => value = part.text()?,
-                        _ => {}
-                    }
-                }
+                let (key, value) = read_names(field.message("RetEntry")?)?;
                 f.rets.insert(key, value);
             }
+            6 => f.control_rets.push(read_names(field.message("ControlRetEntry")?)?.1),
             5 => f.attrs.extend(read_entry(field.message("AttrEntry")?, names)?),
             7 => read_arg_attrs(field.message("ArgAttrEntry")?, names, &mut f)?,
             _ => {}
         }
     }
     Ok(f)
+}
+
+/// An entry of a map of names to names.
+fn read_names<'a>(mut entry: Reader<'a>) -> Result<(&'a str, &'a str)> {
+    let (mut key, mut value) = ("", "");
+    while let Some(part) = entry.next()? {
+        match part.number {
+            1 => key = part.text()?,
+            2 => value = part.text()?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
 }
 
 fn read_signature<'a>(mut reader: Reader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
@@ -162,9 +170,10 @@ fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results
             .ok_or_else(|| Error::user(Code::BadFunction, format!("the result `{}` is not computed", result.name)))?;
         rets.push(nodes.endpoint_of(told, port)?);
     }
+    let control_rets = f.control_rets.iter().map(|name| nodes.known(name)).collect::<Result<Vec<NodeId>>>()?;
     let ret_names = f.results.iter().map(|r| r.name.into()).collect();
     let (attrs, stateful) = (f.attrs.into(), f.stateful);
-    Ok(Function { name: f.name, args, rets, ret_names, attrs, stateful, graph: nodes.finish(port)? })
+    Ok(Function { name: f.name, args, rets, control_rets, ret_names, attrs, stateful, graph: nodes.finish(port)? })
 }
 
 /// Arguments that stand for lists are refused: only functions of TensorFlow 1's gradients have them.

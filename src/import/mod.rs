@@ -46,10 +46,20 @@ use crate::graph::Program;
 use bytes::Bytes;
 use std::path::Path;
 
-/// Reads the program at `path` (`-` is standard input); `format` names a [`Format`] and switches detection off.
+/// Reads the program at `path` (`-` is standard input); `format` names a [`Format`] and switches detection off. Variables that
+/// have a value become constants.
+///
+/// Errors: those of [`load_with_variables`].
+pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
+    let mut program = load_with_variables(path, format)?;
+    program.freeze(|_| false);
+    Ok(program)
+}
+
+/// Reads the program at `path` as [`load`] does, with its variables and their values.
 ///
 /// Errors: `Io`, `UnknownFormat`, `BadEncoding` (not a valid file), `BadGraph` (edges or names that no graph has), `TooLarge`.
-pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
+pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program> {
     let source = path.display().to_string();
     let in_file = |error: Error| {
         error.map(|mut d| {
@@ -77,11 +87,12 @@ pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Pro
         None => detect::detect(bytes)?,
     };
     match format {
-        Format::GraphDef => graph_def::read(bytes),
-        Format::GraphDefText => graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?),
-        Format::MetaGraph => Ok(saved_model::read_meta_graph(bytes)?.program),
+        Format::GraphDef => without_values(graph_def::read(bytes)?),
+        Format::GraphDefText => without_values(graph_def::read(&from_text::<proto::tensorflow::GraphDef>(bytes)?)?),
+        Format::MetaGraph => without_values(saved_model::read_meta_graph(bytes)?.program),
         Format::MetaGraphText => {
-            Ok(saved_model::read_meta_graph(&from_text::<proto::tensorflow::MetaGraphDef>(bytes)?)?.program)
+            let binary = from_text::<proto::tensorflow::MetaGraphDef>(bytes)?;
+            without_values(saved_model::read_meta_graph(&binary)?.program)
         }
         Format::SavedModel => with_variables(saved_model::read(bytes)?, folder),
         Format::SavedModelText => {
@@ -94,12 +105,17 @@ pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Pro
     }
 }
 
-/// The program with the variables that are saved beside it as constants.
+/// The program with the variables that are saved beside it.
 fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
     let saved_model::Saved { mut program, objects } = saved;
-    if let Some(checkpoint) = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))? {
-        variables::resolve(&mut program, &objects, &checkpoint)?;
-    }
+    let checkpoint = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))?;
+    variables::find(&mut program, &objects, checkpoint.as_ref())?;
+    Ok(program)
+}
+
+/// The program with its variables, of which nothing tells the values.
+fn without_values(mut program: Program) -> Result<Program> {
+    variables::find(&mut program, &object_graph::ObjectGraph::default(), None)?;
     Ok(program)
 }
 

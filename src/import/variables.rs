@@ -1,54 +1,63 @@
-//! Variables as constants: a SavedModel's variables get the values that its checkpoint has for them.
+//! The variables of a program, with the values that its checkpoint has for them.
 //!
 //! Which tensor of the checkpoint a variable takes is said in three places, asked in this order. A function that a signature
 //! calls takes the handles of the objects that it has captured behind its arguments, and the object graph says which these
 //! are (`object_graph.rs`). The part of the graph that restores variables reads names (`RestoreV2`) and assigns what it read;
 //! Keras 3 has two handles of each variable, and only one of them is restored. A variable that neither knows is looked for
-//! under its own name.
-//! A handle becomes its value, and reading it becomes an `Identity`; what assigns stays, for `prepare` to refuse.
+//! under its own name. Handles that take the same tensor are handles of one variable.
 use super::checkpoint::Checkpoint;
 use super::object_graph::{CHECKPOINT_KEY, ObjectGraph};
 use crate::diag::Result;
-use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
-use crate::tensor::Tensor;
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, PartialShape, Program, Role, TfType, Variable, is_handle};
+use indexmap::IndexMap;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// Calls of calls are followed this deep to where a variable is restored.
 const MOST_CALLS: usize = 8;
 
-/// Replaces the variables of `program`. Errors: those of reading a tensor, `BadEncoding` for a damaged object graph.
-pub fn resolve(program: &mut Program, objects: &ObjectGraph, checkpoint: &Checkpoint) -> Result<()> {
-    let mut keys = match checkpoint.string(CHECKPOINT_KEY)? {
+/// Lists the variables of `program` in the order of their first handles.
+///
+/// Errors: those of reading a tensor, `BadEncoding` for a damaged object graph.
+pub fn find(program: &mut Program, objects: &ObjectGraph, checkpoint: Option<&Checkpoint>) -> Result<()> {
+    if !program.graph.nodes.values().any(is_handle) {
+        return Ok(());
+    }
+    let saved = checkpoint.map(|c| c.string(CHECKPOINT_KEY)).transpose()?.flatten();
+    let mut keys = match saved {
         Some(saved) => captured(&program.graph, objects, &objects.keys(&saved)?),
         None => HashMap::new(),
     };
     let top: HashMap<NodeId, NodeId> =
-        program.graph.nodes.iter().filter(|(_, n)| is_variable(n)).map(|(id, _)| (id, id)).collect();
+        program.graph.nodes.iter().filter(|(_, n)| is_handle(n)).map(|(id, _)| (id, id)).collect();
     restored(program, &program.graph, &top, 0, &mut keys);
-    let mut values: Vec<(NodeId, Tensor)> = Vec::new();
-    for (id, node) in program.graph.nodes.iter().filter(|(_, n)| is_variable(n)) {
-        let own = node.str("shared_name").filter(|n| !n.is_empty()).unwrap_or(&node.name);
+    let mut all: IndexMap<String, Variable> = IndexMap::new();
+    for (id, node) in program.graph.nodes.iter().filter(|(_, n)| is_handle(n)) {
+        let shared = node.str("shared_name").filter(|n| !n.is_empty());
+        let own = shared.unwrap_or(&node.name);
         let key = keys.get(&id).map_or(own, String::as_str);
-        if let Some(value) = checkpoint.tensor(key)? {
-            values.push((id, value));
+        if let Some(same) = all.get_mut(key) {
+            same.handles.push(node.name.clone());
+            continue;
         }
+        let value = checkpoint.map(|c| c.tensor(key)).transpose()?.flatten();
+        all.insert(key.to_string(), Variable { value, ..declared(node, shared) });
     }
-    for (id, value) in values {
-        let node = &mut program.graph.nodes[id];
-        let dtype = Attr::Type(TfType::Data(value.dtype));
-        node.op = "Const".into();
-        node.attrs = [(Arc::from("dtype"), dtype), (Arc::from("value"), Attr::Tensor(Box::new(value)))].into();
-    }
-    let graphs = std::iter::once(&mut program.graph).chain(program.functions.values_mut().map(|f| &mut f.graph));
-    for graph in graphs {
-        read_as_values(graph);
-    }
+    program.variables = all.into_values().collect();
     Ok(())
 }
 
-fn is_variable(node: &Node) -> bool {
-    matches!(&*node.op, "VarHandleOp" | "VariableV2" | "Variable")
+/// What the node of a handle tells of its variable.
+fn declared(node: &Node, shared: Option<&str>) -> Variable {
+    let shape = if let Some(Attr::Shape(shape)) = node.attr("shape") { shape.clone() } else { PartialShape::default() };
+    Variable {
+        name: node.name.to_string(),
+        handles: vec![node.name.clone()],
+        shared_name: shared.unwrap_or("").to_string(),
+        dtype: node.tf_type("dtype").unwrap_or(TfType::Unknown(0)),
+        shape,
+        value: None,
+        role: Role::Model,
+    }
 }
 
 /// The checkpoint's names for the handles that calls hand to functions which have captured them; `values` has the names by
@@ -61,7 +70,7 @@ fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String
         let Some(first) = node.inputs.len().checked_sub(bound.len()) else { continue };
         for (handle, object) in node.inputs[first..].iter().zip(bound) {
             let variable = origin(graph, *handle).node;
-            if let (true, Some(key)) = (is_variable(&graph.nodes[variable]), values.get(object)) {
+            if let (true, Some(key)) = (is_handle(&graph.nodes[variable]), values.get(object)) {
                 keys.entry(variable).or_insert_with(|| key.clone());
             }
         }
@@ -125,17 +134,4 @@ fn restored_name(graph: &Graph, e: Endpoint) -> Option<String> {
     let names = &graph.nodes[origin(graph, *restore.inputs.get(1)?).node];
     let Some(Attr::Strings(_, names)) = names.attr("value") else { return None };
     String::from_utf8(names.get(from.port as usize)?.to_vec()).ok()
-}
-
-/// What reads a handle that holds its value reads that.
-fn read_as_values(graph: &mut Graph) {
-    for node in graph.nodes.values_mut() {
-        let to = match &*node.op {
-            "ReadVariableOp" => "Identity",
-            "ResourceGather" if node.int("batch_dims").unwrap_or(0) == 0 => "Gather",
-            "VariableShape" => "Shape",
-            _ => continue,
-        };
-        node.op = to.into();
-    }
 }

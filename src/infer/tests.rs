@@ -88,6 +88,7 @@ fn function(name: &str, nodes: Vec<Node>, ret: u32) -> Function {
     Function {
         name: name.into(),
         args: vec![NodeId(0)],
+        control_rets: Vec::new(),
         rets: vec![Endpoint { node: NodeId(ret), port: 0 }],
         ret_names: vec!["r".into()],
         graph: Graph { nodes: all.into_iter().collect() },

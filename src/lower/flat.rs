@@ -22,6 +22,8 @@ pub(super) enum Form {
     List(Shape),
     /// A TensorList whose element shape is open.
     Unshaped(u64, DType),
+    /// The handle of the variable of this number.
+    Variable(usize),
     /// No value.
     Unavailable(TfType),
 }
@@ -31,7 +33,7 @@ impl Form {
     pub fn leaf(&self) -> Option<&Shape> {
         match self {
             Form::Array(s) | Form::List(s) => Some(s),
-            Form::Constant(_) | Form::Unshaped(..) | Form::Unavailable(_) => None,
+            Form::Constant(_) | Form::Unshaped(..) | Form::Variable(_) | Form::Unavailable(_) => None,
         }
     }
 }
@@ -43,6 +45,7 @@ impl Walker<'_> {
             Value::Array(id) => Form::Array(self.b.shape(*id).clone()),
             Value::List(list) => Form::List(self.b.shape(list.buffer).clone()),
             Value::UnshapedList { length, dtype } => Form::Unshaped(*length, *dtype),
+            Value::Variable(id) => Form::Variable(*id),
             Value::Unavailable(t) => Form::Unavailable(*t),
         }
     }
@@ -80,6 +83,7 @@ impl Walker<'_> {
                 Form::Array(_) => Value::Array(part(self)),
                 Form::List(_) => Value::List(ListValue { buffer: part(self) }),
                 Form::Unshaped(length, dtype) => Value::UnshapedList { length: *length, dtype: *dtype },
+                Form::Variable(id) => Value::Variable(*id),
                 Form::Unavailable(t) => Value::Unavailable(*t),
             });
         }
@@ -100,6 +104,10 @@ impl Walker<'_> {
             |found: String| Err(Error::user(Code::DynamicShape, format!("{what} has no fixed shape: {found}")));
         match (form, value) {
             (Form::Constant(_) | Form::Unavailable(_), _) => Ok(None),
+            (Form::Variable(want), Value::Variable(found)) if want == found => Ok(None),
+            (Form::Variable(_), Value::Variable(_)) => {
+                Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one variable or of another")))
+            }
             (Form::Array(want), Value::Array(id)) => {
                 let found = self.b.shape(*id);
                 if found.same(want) { Ok(Some(*id)) } else { differs(format!("it is {want} and {found}")) }

@@ -1,5 +1,6 @@
 //! Calls and branches: functions of the library, inlined or as computations.
 use super::flat::Form;
+use super::state::Threaded;
 use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
@@ -20,6 +21,7 @@ impl<'p> Walker<'p> {
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         match &*node.op {
+            "VarHandleOp" => self.handle(node).map(Some),
             "If" | "StatelessIf" => {
                 let (yes, no) = (required(node, "then_branch")?, required(node, "else_branch")?);
                 self.branch_on_truth(yes, no, &args).map(Some)
@@ -62,7 +64,7 @@ impl<'p> Walker<'p> {
         }
         self.calls.push(name.clone());
         let metadata = self.b.metadata.clone();
-        let scope = Scope { graph: &function.graph, function: Some(name), attrs };
+        let scope = Scope { graph: &function.graph, function: Some(name), attrs, roots: &function.control_rets };
         let seeds = function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args).collect();
         let results = self.walk(&scope, seeds, &function.rets);
         self.b.metadata = metadata;
@@ -102,6 +104,8 @@ impl<'p> Walker<'p> {
 
     /// A `conditional` over functions; constant arguments are made anew in each branch.
     fn conditional(&mut self, index: crate::hlo::InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
+        let threaded = self.threaded(branches, args);
+        let args = [args, &self.values_of(&threaded)?].concat();
         let forms: Vec<Form> =
             args.iter().map(|v| self.known(v).map_or_else(|| self.form(v), Form::Constant)).collect();
         let mut results: Option<Vec<Form>> = None;
@@ -109,11 +113,13 @@ impl<'p> Walker<'p> {
         let mut blocked = false;
         for branch in branches {
             let values = self.open(&branch.name, &forms);
-            let Some(out) = self.call_whole(branch, values)? else {
+            let Some(mut out) = self.call_inside(branch, values, &threaded)? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
             };
+            let after = out.split_off(out.len() - threaded.variables.len());
+            out.extend(after.into_iter().zip(&threaded.variables).filter(|(_, v)| v.1).map(|(value, _)| value));
             let want = match &results {
                 Some(forms) => forms.clone(),
                 None => out.iter().map(|v| self.form(v)).collect(),
@@ -129,10 +135,14 @@ impl<'p> Walker<'p> {
         if blocked {
             return Ok(vec![None; self.function(&branches[0].name)?.rets.len()]);
         }
-        let operand = self.pack(args, &forms, "argument")?;
+        let operand = self.pack(&args, &forms, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
-        Ok(self.unpack(tuple, &results).into_iter().map(Some).collect())
+        let mut out = self.unpack(tuple, &results);
+        let changed = Threaded { variables: threaded.variables.into_iter().filter(|v| v.1).collect() };
+        let after = out.split_off(out.len() - changed.variables.len());
+        self.leave(&changed, &after)?;
+        Ok(out.into_iter().map(Some).collect())
     }
 }
 

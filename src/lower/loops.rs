@@ -1,5 +1,6 @@
 //! `While` as one HLO loop over a tuple.
 use super::flat::Form;
+use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
@@ -21,7 +22,14 @@ impl Walker<'_> {
                 format!("the condition or body of a loop over {n} variables has another signature"),
             ));
         }
-        let fixed = invariant(f);
+        let threaded = self.threaded(&[cond, body], &args);
+        if self.accesses.function(self.program, &cond.name).acts() {
+            let told = format!("the condition `{}` of a loop changes a variable or draws random numbers", cond.name);
+            return Err(Error::user(Code::UnsupportedCase, told));
+        }
+        let args = [args, self.values_of(&threaded)?].concat();
+        let mut fixed = invariant(f);
+        fixed.extend(threaded.variables.iter().map(|v| !v.1));
         let constants: Vec<Option<_>> =
             args.iter().zip(&fixed).map(|(v, &fixed)| if fixed { self.known(v) } else { None }).collect();
         let form = |w: &Self, (i, v): (usize, &Value)| constants[i].clone().map_or_else(|| w.form(v), Form::Constant);
@@ -32,7 +40,7 @@ impl Walker<'_> {
             if !(0..n).any(open) {
                 break;
             }
-            let Some(after) = self.probe(body, &forms)? else { return Ok(vec![None; n]) };
+            let Some(after) = self.probe(body, &forms, &threaded)? else { return Ok(vec![None; n]) };
             let mut changed = false;
             for i in (0..n).filter(|&i| open(i)) {
                 if let Form::List(Shape::Array(a)) = &after[i] {
@@ -46,23 +54,33 @@ impl Walker<'_> {
             }
         }
         let forms: Vec<Form> = init.iter().enumerate().map(|v| form(self, v)).collect();
-        self.emit_loop(cond, body, &init, &forms)
+        let Some(mut out) = self.emit_loop(cond, body, &init, &forms, &threaded)? else { return Ok(vec![None; n]) };
+        let after = out.split_off(n);
+        self.leave(&threaded, &after)?;
+        Ok(out.into_iter().map(Some).collect())
     }
 
     /// The forms of the body's results, without leaving a computation behind.
-    fn probe(&mut self, body: &FuncRef, forms: &[Form]) -> Result<Option<Vec<Form>>> {
+    fn probe(&mut self, body: &FuncRef, forms: &[Form], threaded: &Threaded) -> Result<Option<Vec<Form>>> {
         let values = self.open("probe", forms);
-        let out = self.call_whole(body, values);
+        let out = self.call_inside(body, values, threaded);
         let after = out.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect()));
         self.b.abandon();
         after
     }
 
-    fn emit_loop(&mut self, cond: &FuncRef, body: &FuncRef, init: &[Value], forms: &[Form]) -> Result<Vec<Slot>> {
+    fn emit_loop(
+        &mut self,
+        cond: &FuncRef,
+        body: &FuncRef,
+        init: &[Value],
+        forms: &[Form],
+        threaded: &Threaded,
+    ) -> Result<Option<Vec<Value>>> {
         let values = self.open(&cond.name, forms);
-        let test = self.call_whole(cond, values)?;
+        let test = self.call_inside(cond, values, threaded)?;
         let cond_comp = match test.as_deref() {
-            Some([test]) => {
+            Some([test, ..]) => {
                 let root = self.truth(test)?;
                 Some(self.b.end(root))
             }
@@ -72,13 +90,13 @@ impl Walker<'_> {
             }
         };
         let values = self.open(&body.name, forms);
-        let after = self.call_whole(body, values)?;
-        let (Some(cond), Some(after)) = (cond_comp, after) else { return Ok(vec![None; init.len()]) };
+        let after = self.call_inside(body, values, threaded)?;
+        let (Some(cond), Some(after)) = (cond_comp, after) else { return Ok(None) };
         let root = self.pack(&after, forms, "loop variable")?;
         let body = self.b.end(root);
         let state = self.pack(init, forms, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
-        Ok(self.unpack(end, forms).into_iter().map(Some).collect())
+        Ok(Some(self.unpack(end, forms)))
     }
 }
 

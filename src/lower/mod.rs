@@ -1,21 +1,24 @@
 //! TensorFlow graph to HLO: walks the nodes in topological order and calls the row of each.
+mod access;
 mod flat;
 mod functions;
 mod loops;
 mod names;
 mod order;
+mod state;
 mod variables;
 mod walker;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Function, Node, Program};
+use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role};
 use crate::hlo::{Builder, InstId, Module, Shape};
 use crate::ops::{self, Value};
 use crate::tensor::{Tensor, TensorInfo};
+pub use access::{Access, Accesses};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-pub use variables::grouped;
+pub use variables::{grouped, valueless};
 use walker::{Scope, Walker};
 
 /// One argument of the compiled function.
@@ -54,16 +57,23 @@ pub struct Lowered {
 
 /// Lowers the whole graph (must-compile), or says everything that blocks it: the first problem of each node whose inputs are sound.
 ///
-/// Nodes that no fetch needs through data edges are not looked at. Diagnostics come in the order in which nodes are
+/// The variables of the program are its state. Nodes that no fetch needs through data edges are not looked at, but for those
+/// that change variables and that fetches or `roots` need through any edges. Diagnostics come in the order in which nodes are
 /// reached, each once, with the node's place.
-pub fn lower(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered, Vec<Diagnostic>> {
+pub fn lower(
+    program: &Program,
+    feeds: &[Feed],
+    fetches: &[(String, Endpoint)],
+    roots: &[NodeId],
+) -> Result<Lowered, Vec<Diagnostic>> {
     let mut walker = Walker::new(program, Builder::new("main"));
     let mut seeds = HashMap::new();
     for feed in feeds {
         let id = walker.b.parameter(Shape::array(feed.info.dtype, feed.info.dims.clone()));
         seeds.insert(feed.at, Some(Value::Array(id)));
     }
-    let scope = Scope { graph: &program.graph, function: None, attrs: &[] };
+    let state = parameters(&mut walker, program)?;
+    let scope = Scope { graph: &program.graph, function: None, attrs: &[], roots };
     let targets: Vec<Endpoint> = fetches.iter().map(|f| f.1).collect();
     let values = walker.walk(&scope, seeds, &targets);
     let mut parts = Vec::with_capacity(fetches.len());
@@ -78,7 +88,28 @@ pub fn lower(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) 
             }
         }
     }
-    finish(walker, parts, feeds, fetches)
+    finish(walker, parts, state, feeds, fetches)
+}
+
+/// A parameter for each variable. Errors: `DynamicShape` for variables whose type or sizes are not settled.
+fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariable, InstId)>, Vec<Diagnostic>> {
+    let fields = names::fields(program.variables.iter().map(|v| v.name.as_str()));
+    let (mut state, mut bad) = (Vec::new(), Vec::new());
+    for (variable, field) in program.variables.iter().zip(fields) {
+        let Some((dtype, dims)) = variable.array() else {
+            let told = format!("the variable `{}` has no fixed sizes or is no array", variable.name);
+            bad.push(Diagnostic::new(Code::DynamicShape, told));
+            continue;
+        };
+        let id = walker.b.parameter(Shape::array(dtype, dims.clone()));
+        let number = walker.store.add(&variable.name, dtype, &dims, id);
+        if variable.role == Role::Random {
+            walker.store.random = Some(number);
+        }
+        let info = TensorInfo { name: variable.name.clone(), called: None, field, dtype, dims };
+        state.push((StateVariable { info, initial: variable.value.clone(), changed: false }, id));
+    }
+    if bad.is_empty() { Ok(state) } else { Err(bad) }
 }
 
 /// What can't be compiled whatever its inputs are: nodes that the fetches need, also in functions that these call, whose op has no
@@ -110,7 +141,8 @@ pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> 
 /// Why a node can't be compiled whatever it is fed, if so.
 fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
     if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
-        return None;
+        let lost = &*node.op == "VarHandleOp" && program.variables.is_empty();
+        return lost.then(|| variables::valueless(&node.name).at_node(&node.name, &node.op));
     }
     let told = walker::unknown_op(node).into_diagnostics().into_iter().next()?;
     Some(told.at_node(&node.name, &node.op))
@@ -121,6 +153,7 @@ fn array(value: Value) -> Result<InstId> {
     let what = match value {
         Value::Array(id) => return Ok(id),
         Value::List(_) | Value::UnshapedList { .. } => "a TensorList".to_string(),
+        Value::Variable(_) => "the handle of a variable".to_string(),
         Value::Unavailable(t) => t.to_string(),
     };
     Err(Error::user(Code::UnsupportedType, format!("the result is {what}; compiled code returns arrays")))
@@ -128,11 +161,12 @@ fn array(value: Value) -> Result<InstId> {
 
 fn finish(
     walker: Walker,
-    parts: Vec<InstId>,
+    mut parts: Vec<InstId>,
+    state: Vec<(StateVariable, InstId)>,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let Walker { mut b, errors, program, .. } = walker;
+    let Walker { mut b, errors, program, store, .. } = walker;
     if !errors.is_empty() || parts.len() != fetches.len() {
         return Err(tidy(errors, program));
     }
@@ -145,9 +179,16 @@ fn finish(
         dims: b.dims(id).to_vec(),
     };
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
+    let mut variables = Vec::with_capacity(state.len());
+    for (i, (mut variable, before)) in state.into_iter().enumerate() {
+        let now = store.read(i).map_err(Error::into_diagnostics)?;
+        variable.changed = now != before;
+        parts.extend(Some(now).filter(|_| variable.changed));
+        variables.push(variable);
+    }
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
-    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results, state: Vec::new() })
+    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results, state: variables })
 }
 
 /// Each diagnostic once (a function may be called often), with the file.

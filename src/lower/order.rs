@@ -1,5 +1,6 @@
 //! Which nodes of a graph some outputs need, producers first.
 use crate::graph::{Endpoint, Graph, NodeId};
+use crate::util::id_vec::IdVec;
 
 /// An edge into a node of this op closes a loop of control flow v1; it is not followed, so that such graphs have an order
 /// and each of their nodes can be told about.
@@ -12,21 +13,69 @@ pub(super) fn needed(
     targets: &[Endpoint],
     is_seed: impl Fn(&Endpoint) -> bool,
 ) -> Result<Vec<NodeId>, NodeId> {
-    let mut marked = vec![false; graph.nodes.len()];
-    let mut stack: Vec<NodeId> = targets.iter().filter(|e| !is_seed(e)).map(|e| e.node).collect();
+    let starts = targets.iter().filter(|e| !is_seed(e)).map(|e| e.node);
+    let marked = closure(graph, starts, &is_seed, false);
+    sorted(graph, &marked, is_seed, false)
+}
+
+/// The same where nodes may act on the state: those that do run although no data edge asks for them, if `targets` or `roots` reach
+/// them also over control edges, and then the order is that of both sorts of edges.
+pub(super) fn acting(
+    graph: &Graph,
+    targets: &[Endpoint],
+    roots: &[NodeId],
+    is_seed: impl Fn(&Endpoint) -> bool,
+    acts: &IdVec<NodeId, bool>,
+) -> Result<Vec<NodeId>, NodeId> {
+    let starts = || targets.iter().filter(|e| !is_seed(e)).map(|e| e.node);
+    let reached = closure(graph, starts().chain(roots.iter().copied()), &is_seed, true);
+    let actors: Vec<NodeId> = graph.nodes.ids().filter(|&id| reached[id] && acts[id]).collect();
+    if actors.is_empty() {
+        return needed(graph, targets, is_seed);
+    }
+    let run = closure(graph, starts().chain(actors), &is_seed, false);
+    let order = sorted(graph, &reached, is_seed, true)?;
+    Ok(order.into_iter().filter(|&id| run[id]).collect())
+}
+
+/// What `starts` reach backwards over data edges, and over control edges if so.
+fn closure(
+    graph: &Graph,
+    starts: impl Iterator<Item = NodeId>,
+    is_seed: &impl Fn(&Endpoint) -> bool,
+    controls: bool,
+) -> IdVec<NodeId, bool> {
+    let mut marked: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
+    let mut stack: Vec<NodeId> = starts.collect();
     while let Some(id) = stack.pop() {
-        if std::mem::replace(&mut marked[id.0 as usize], true) {
+        if std::mem::replace(&mut marked[id], true) {
             continue;
         }
-        stack.extend(graph.nodes[id].inputs.iter().filter(|e| !is_seed(e)).map(|e| e.node));
+        let node = &graph.nodes[id];
+        stack.extend(node.inputs.iter().filter(|e| !is_seed(e)).map(|e| e.node));
+        if controls {
+            stack.extend(node.controls.iter().copied());
+        }
     }
+    marked
+}
+
+/// The marked nodes, producers before users; `Err` names a node on a cycle.
+fn sorted(
+    graph: &Graph,
+    marked: &IdVec<NodeId, bool>,
+    is_seed: impl Fn(&Endpoint) -> bool,
+    controls: bool,
+) -> Result<Vec<NodeId>, NodeId> {
     let mut missing = vec![0u32; graph.nodes.len()];
     let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
     let mut order = Vec::new();
-    for (id, node) in graph.nodes.iter().filter(|(id, _)| marked[id.0 as usize]) {
+    for (id, node) in graph.nodes.iter().filter(|(id, _)| marked[*id]) {
         if &*node.op != BACK_EDGE {
-            for from in node.inputs.iter().filter(|e| !is_seed(e)) {
-                users[from.node.0 as usize].push(id);
+            let data = node.inputs.iter().filter(|e| !is_seed(e)).map(|e| e.node);
+            let waits = node.controls.iter().copied().filter(|_| controls);
+            for from in data.chain(waits) {
+                users[from.0 as usize].push(id);
                 missing[id.0 as usize] += 1;
             }
         }

@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic};
 const LISTED: usize = 3;
 
 /// What is said of the variable `name`, which has no value.
-pub(super) fn valueless(name: &str) -> Diagnostic {
+pub fn valueless(name: &str) -> Diagnostic {
     told(&[name.to_string()])
 }
 

@@ -1,9 +1,12 @@
 //! The walk over one graph: values of its nodes in topological order.
+use super::access::Accesses;
+use super::state::Handles;
 use super::{order, variables};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Attr, Endpoint, Graph, Node, Program};
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
-use crate::ops::{self, Lower, LowerCtx, Value};
+use crate::ops::{self, Lower, LowerCtx, Store, Value};
+use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -18,6 +21,8 @@ pub(super) struct Scope<'a> {
     pub function: Option<&'a str>,
     /// What the function's attribute placeholders stand for.
     pub attrs: &'a [(Arc<str>, Attr)],
+    /// Nodes that run although no value of them is asked for.
+    pub roots: &'a [NodeId],
 }
 
 /// A value, or nothing where a diagnostic already says why there is none.
@@ -33,21 +38,29 @@ pub(super) struct Walker<'p> {
     pub errors: Vec<Diagnostic>,
     /// The functions that are being inlined, outermost first.
     pub calls: Vec<Arc<str>>,
+    /// The variables.
+    pub store: Store,
+    /// Whose handles nodes give.
+    pub handles: Handles,
+    /// What functions do to variables.
+    pub accesses: Accesses,
 }
 
 impl<'p> Walker<'p> {
     /// A walker that has seen nothing.
     pub fn new(program: &'p Program, b: Builder) -> Self {
-        Walker { program, b, errors: Vec::new(), calls: Vec::new() }
+        let handles = Handles::new(program);
+        let (store, accesses) = (Store::default(), Accesses::default());
+        Walker { program, b, errors: Vec::new(), calls: Vec::new(), store, handles, accesses }
     }
 
     /// The values of `targets`; `seeds` are outputs whose values are given.
     pub fn walk(&mut self, scope: &Scope, seeds: HashMap<Endpoint, Slot>, targets: &[Endpoint]) -> Vec<Slot> {
-        let order = match order::needed(scope.graph, targets, |e| seeds.contains_key(e)) {
+        let order = match self.order(scope, &seeds, targets) {
             Ok(order) => order,
             Err(id) => {
                 let node = &scope.graph.nodes[id];
-                let error = Error::user(Code::BadGraph, "the node is on a cycle of data edges");
+                let error = Error::user(Code::BadGraph, "the node is on a cycle of edges");
                 self.report(scope, node, error);
                 return vec![None; targets.len()];
             }
@@ -81,6 +94,26 @@ impl<'p> Walker<'p> {
         out
     }
 
+    /// The nodes that have to be lowered, in order. The names of variables are enough to know that there is no state.
+    fn order(
+        &mut self,
+        scope: &Scope,
+        seeds: &HashMap<Endpoint, Slot>,
+        targets: &[Endpoint],
+    ) -> Result<Vec<NodeId>, NodeId> {
+        let is_seed = |e: &Endpoint| seeds.contains_key(e);
+        if self.store.ids().is_empty() {
+            return order::needed(scope.graph, targets, is_seed);
+        }
+        let nodes = scope.graph.nodes.values();
+        let acts: IdVec<NodeId, bool> = nodes.map(|node| self.accesses.writes(self.program, node)).collect();
+        let mut roots = scope.roots.to_vec();
+        if scope.function.is_some() {
+            roots.extend(scope.graph.nodes.ids().filter(|&id| acts[id]));
+        }
+        order::acting(scope.graph, targets, &roots, is_seed, &acts)
+    }
+
     /// The outputs of one node; `None` where an input has no value.
     fn node(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
         let depth = self.b.depth();
@@ -104,7 +137,7 @@ impl<'p> Walker<'p> {
         let id = match value {
             Value::Array(id) => *id,
             Value::List(list) => list.buffer,
-            Value::UnshapedList { .. } | Value::Unavailable(_) => return Ok(()),
+            Value::UnshapedList { .. } | Value::Variable(_) | Value::Unavailable(_) => return Ok(()),
         };
         match self.b.shape(id).as_array() {
             Some(a) if a.bytes() > MAX_BYTES => {
@@ -133,7 +166,7 @@ impl<'p> Walker<'p> {
             return self.control_flow(node, args);
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
-        let mut cx = LowerCtx { node, b: &mut self.b, args };
+        let mut cx = LowerCtx { node, b: &mut self.b, args, store: &mut self.store };
         let outputs = row.run(&mut cx)?;
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }
@@ -175,8 +208,7 @@ pub(super) fn unknown_op(node: &Node) -> Error {
                 .help(format!("feed the result instead, with a size of your own: --feed {}=f32[8]", node.name))
                 .into()
         }
-        "VarHandleOp" | "Variable" | "VariableV2" => variables::valueless(&node.name).into(),
-        "VarIsInitializedOp" => variable(op),
+        "Variable" | "VariableV2" => variables::valueless(&node.name).into(),
         _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
         _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => {
             Diagnostic::new(

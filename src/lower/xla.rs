@@ -1,4 +1,5 @@
 //! The HLO-like ops whose scalar computation is a function of the library: sorts and reductions.
+use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{FuncRef, Node};
@@ -40,7 +41,7 @@ impl Walker<'_> {
     fn scalar_function(&mut self, f: &FuncRef, params: &[DType], results: &[DType]) -> Result<Option<CompId>> {
         self.b.begin(&f.name);
         let args = params.iter().map(|&t| Value::Array(self.b.parameter(Shape::array(t, [])))).collect();
-        let Some(out) = self.call_whole(f, args)? else {
+        let Some(out) = self.call_inside(f, args, &Threaded::default())? else {
             self.b.abandon();
             return Ok(None);
         };

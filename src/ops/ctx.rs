@@ -1,5 +1,5 @@
 //! What a lowering sees of its node.
-use super::Value;
+use super::{Store, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::{Builder, InstId};
@@ -14,6 +14,8 @@ pub struct LowerCtx<'a> {
     pub b: &'a mut Builder,
     /// The data inputs, in order.
     pub args: Vec<Value>,
+    /// The variables.
+    pub store: &'a mut Store,
 }
 
 impl LowerCtx<'_> {
@@ -24,11 +26,32 @@ impl LowerCtx<'_> {
             Some(Value::List(_) | Value::UnshapedList { .. }) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
             }
+            Some(Value::Variable(_)) => Err(Error::user(
+                Code::UnsupportedType,
+                format!("input {i} is the handle of a variable, and the op needs an array"),
+            )),
             Some(Value::Unavailable(t)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is of type {t}, which compiled code can't hold"),
             )),
             None => Err(Error::user(Code::BadGraph, format!("input {i} is missing"))),
+        }
+    }
+    /// The value of the variable whose handle input `i` is. The handle of a variable that is a constant is its value.
+    pub fn read(&self, i: usize) -> Result<InstId> {
+        if let Some(Value::Variable(id)) = self.args.get(i) { self.store.read(*id) } else { self.arg(i) }
+    }
+    /// Gives the variable whose handle input `i` is a value.
+    ///
+    /// Errors: `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of another size.
+    pub fn write(&mut self, i: usize, value: InstId) -> Result<()> {
+        match self.args.get(i) {
+            Some(Value::Variable(id)) => self.store.write(*id, value, self.b.dtype(value), self.b.dims(value)),
+            Some(Value::Array(_)) => {
+                let told = format!("{} changes a variable that is a constant of the code", self.node.op);
+                Err(Error::user(Code::VariableAssigned, told))
+            }
+            _ => self.arg(i).map(|_| ()),
         }
     }
     /// All inputs from number `from` to before `to`, arrays.

@@ -1,6 +1,6 @@
 //! Ops that are never compiled, but whose outputs have a shape that is worth knowing: what is fed, variables, control flow of
 //! the old kind, ops whose result's size depends on the data.
-use super::fact::{Dims, Element, Fact, Int};
+use super::fact::{Dims, Fact};
 use super::join::Join;
 use super::shape::{PRED, S32, S64, from_first, nothing, pass_first, same};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
@@ -27,9 +27,6 @@ const fn host(name: &'static str, signature: &'static str, shape: ShapeFn) -> Ho
 pub const ROWS: &[HostRow] = &[
     host("Abort", "->", nothing),
     host("AsString", "input -> output", |cx| cx.one(TfType::String, cx.dims(0)?)),
-    host("AssignAddVariableOp", "resource value ->", nothing),
-    host("AssignSubVariableOp", "resource value ->", nothing),
-    host("AssignVariableOp", "resource value ->", nothing),
     host("DynamicPartition", "data partitions -> outputs*", dynamic_partition),
     host("Enter", "data -> output", pass_first),
     host("Exit", "data -> output", pass_first),
@@ -49,13 +46,11 @@ pub const ROWS: &[HostRow] = &[
     host("RandomStandardNormal", "shape -> output", from_first),
     host("RandomUniform", "shape -> output", from_first),
     host("RandomUniformInt", "shape minval maxval -> output", random_int),
-    host("ReadVariableOp", "resource -> value", read_variable),
     host("RefEnter", "data -> output", pass_first),
     host("RefExit", "data -> output", pass_first),
     host("RefMerge", "inputs* -> output value_index", merge),
     host("RefNextIteration", "data -> output", pass_first),
     host("RefSwitch", "data pred -> output_false output_true", switch),
-    host("ResourceGather", "resource indices -> output", resource_gather),
     host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", restore),
     host("Save", "filename tensor_names data* ->", nothing),
     host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", nothing),
@@ -83,10 +78,7 @@ pub const ROWS: &[HostRow] = &[
     host("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)),
     host("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)),
     host("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true)),
-    host("VarHandleOp", "-> resource", variable_handle),
-    host("VarIsInitializedOp", "resource -> is_initialized", |cx| cx.one(PRED, vec![])),
     host("Variable", "-> ref", placeholder),
-    host("VariableShape", "input -> output", variable_shape),
     host("VariableV2", "-> ref", placeholder),
     host("Where", "condition -> index", positions),
     host("_Arg", "-> output", argument),
@@ -118,53 +110,6 @@ fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn opaque(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::NoShapeFunction);
     cx.typed(attr, dims)
-}
-
-fn variable_handle(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = match cx.node.attr("shape") {
-        Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
-        _ => cx.unranked(Why::Attribute),
-    };
-    let element = Element { dtype: cx.attr_type("dtype"), dims, length: Int::Unknown, open: false };
-    Ok(vec![Fact::handle(TfType::Resource, element)])
-}
-
-/// The shape of the variable that input 0 is a handle of.
-fn variable_dims(cx: &mut ShapeCtx) -> Result<Dims> {
-    match &cx.arg(0)?.element {
-        Some(element) => Ok(element.dims.clone()),
-        None => Ok(cx.unranked(Why::Value(0))),
-    }
-}
-
-fn read_variable(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = variable_dims(cx)?;
-    cx.typed("dtype", dims)
-}
-
-fn variable_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = variable_dims(cx)?;
-    let dtype = cx.attr_type("out_type").or(S32);
-    match (dims.as_ranked(), dtype) {
-        (Some(dims), Some(dtype)) => {
-            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
-        }
-        _ => {
-            let rank = cx.fresh(Why::Value(0));
-            cx.one(dtype, vec![rank])
-        }
-    }
-}
-
-fn resource_gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let params = variable_dims(cx)?;
-    let out = match (params.as_ranked(), cx.ranked(1)?) {
-        (Some([_, rest @ ..]), Some(places)) if cx.node.int("batch_dims").unwrap_or(0) == 0 => {
-            [&places[..], rest].concat().into()
-        }
-        _ => cx.unranked(Why::Value(0)),
-    };
-    cx.typed("dtype", out)
 }
 
 fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

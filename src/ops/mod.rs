@@ -6,6 +6,8 @@ pub mod join;
 mod linear;
 pub mod row;
 mod shape;
+mod state;
+mod store;
 pub mod shape_ctx;
 pub mod symbols;
 pub mod value;
@@ -26,6 +28,7 @@ pub use ctx::LowerCtx;
 pub use outputs::output_count;
 pub use row::{Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;
+pub use store::Store;
 pub use value::Value;
 
 /// Every family.
@@ -37,6 +40,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("linalg", linalg::ROWS),
     ("spectral", spectral::ROWS),
     ("random", random::ROWS),
+    ("state", state::ROWS),
     ("quant", quant::ROWS),
     ("list", list::ROWS),
     ("control_flow", control_flow::ROWS),

@@ -48,6 +48,10 @@ pub struct OpRow {
     pub constants: &'static [usize],
     /// The element types it takes, in words for the docs; empty: every type that HLO has for it.
     pub dtypes: &'static str,
+    /// Inputs that are handles of variables to which it gives new values.
+    pub writes: &'static [usize],
+    /// Whether it draws from the generator that no handle names.
+    pub draws: bool,
 }
 
 /// A row with a function of the whole node.
@@ -71,13 +75,21 @@ pub const fn walker(name: &'static str, signature: &'static str) -> OpRow {
 }
 
 const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpRow {
-    OpRow { name, signature, lower, shapes, sizes: None, constants: &[], dtypes: "" }
+    OpRow { name, signature, lower, shapes, sizes: None, constants: &[], dtypes: "", writes: &[], draws: false }
 }
 
 impl OpRow {
     /// Says which inputs must be known at compile time.
     pub const fn constants(self, constants: &'static [usize]) -> Self {
         OpRow { constants, ..self }
+    }
+    /// Says which inputs are handles of variables that it changes.
+    pub const fn writes(self, writes: &'static [usize]) -> Self {
+        OpRow { writes, ..self }
+    }
+    /// Says that it draws from the generator that no handle names.
+    pub const fn draws(self) -> Self {
+        OpRow { draws: true, ..self }
     }
     /// Says which element types it takes.
     pub const fn dtypes(self, dtypes: &'static str) -> Self {

@@ -23,6 +23,8 @@ pub enum Value {
         /// The element type.
         dtype: crate::tensor::DType,
     },
+    /// The handle of the variable of this number in the [`super::Store`].
+    Variable(usize),
     /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
     Unavailable(crate::graph::TfType),
 }

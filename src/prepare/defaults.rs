@@ -42,7 +42,7 @@ pub fn fetches(
     let wanted: Vec<&str> = match signature {
         _ if !request.fetches.is_empty() => request.fetches.iter().map(String::as_str).collect(),
         Some(signature) => {
-            if request.signature.is_none() {
+            if request.signatures.is_empty() {
                 told.push(format!("the signature `{}` gives feeds and fetches", signature.name));
             }
             signature.outputs.iter().map(|(_, tensor)| tensor.as_str()).collect()

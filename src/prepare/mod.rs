@@ -4,6 +4,7 @@
 //! replaced. Nothing before a feed is kept.
 mod defaults;
 mod effects;
+mod entries;
 mod feed_spec;
 mod fields;
 mod names;
@@ -12,6 +13,7 @@ mod served;
 mod shape;
 mod signature;
 
+pub use entries::{Entries, Entry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
 pub use served::{Served, served};
@@ -33,8 +35,12 @@ pub struct Request {
     /// Values of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`, or
     /// an empty name (every unknown one).
     pub dims: Vec<(String, u64)>,
-    /// The signature to take feeds and fetches from.
-    pub signature: Option<String>,
+    /// The signatures to take feeds and fetches from; none: the model's default one. More than one only where a module of
+    /// several entries is asked for ([`entries`]), and there `all` stands for every one.
+    pub signatures: Vec<String>,
+    /// Names of variables that keep their values between calls though no entry changes them: `*` in them stands for any letters,
+    /// and `all` for all of them.
+    pub state: Vec<String>,
 }
 
 /// A program that is ready to be lowered.
@@ -48,6 +54,8 @@ pub struct Prepared {
     pub fetches: Vec<(String, Endpoint)>,
     /// What the signature calls each fetch.
     pub called: Vec<Option<String>>,
+    /// Nodes that run although no fetch needs them.
+    pub roots: Vec<NodeId>,
     /// What the user did not say, a sentence each.
     pub assumptions: Vec<String>,
     /// What compiled code leaves out: `EffectDropped`.
@@ -66,10 +74,15 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
             d
         })
     };
-    run(program, request).map_err(in_file)
+    let mut used = vec![false; request.dims.len()];
+    let prepared = run(program, request, &mut used).map_err(in_file)?;
+    shape::all_bound(&request.dims, &used).map_err(in_file)?;
+    refuse_assignments(&prepared.program).map_err(in_file)?;
+    Ok(prepared)
 }
 
-fn run(program: Program, request: &Request) -> Result<Prepared> {
+/// The same with variables; `used` are the bindings of dimensions that bound one.
+fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepared> {
     let names = Names::new(&program);
     let mut assumptions = Vec::new();
     let signature = signature::choose(&program, &names, request)?;
@@ -78,17 +91,16 @@ fn run(program: Program, request: &Request) -> Result<Prepared> {
     let asked = defaults::feeds(&program, &names, request, signature, &mut assumptions)?;
     let needed = prune::needed(&program.graph, &asked, &fetches);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
-    let infos = shape::infos(&program, &asked, &request.dims, &mut assumptions)?;
+    let infos = shape::infos(&program, &asked, &request.dims, used, &mut assumptions)?;
     let called = fetched(signature, &names, &fetches);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
     let settled: Vec<Given> = infos.iter().map(given).collect();
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &settled, fetches);
     refuse_cycles(&program)?;
-    refuse_assignments(&program)?;
     let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
     let warnings = effects::left_out(&skipped, &program);
-    Ok(Prepared { program, feeds, fetches, called, assumptions, warnings })
+    Ok(Prepared { program, feeds, fetches, called, roots: Vec::new(), assumptions, warnings })
 }
 
 /// What is known of a feed, as inference takes it.
@@ -188,7 +200,7 @@ pub fn in_tensor_names(program: &Program, request: &Request) -> Request {
 pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
     let names = Names::new(program);
     let mut request = request.clone();
-    if signature::choose(program, &names, &request).is_ok() || request.signature.is_some() {
+    if signature::choose(program, &names, &request).is_ok() || !request.signatures.is_empty() {
         return request;
     }
     for s in signature::usable(program, &names) {

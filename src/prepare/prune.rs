@@ -66,14 +66,15 @@ pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(Str
     for (i, &id) in kept.iter().enumerate() {
         cutter.new_ids[id] = Some(NodeId((feeds.len() + i) as u32));
     }
-    let Program { source, graph, functions, signatures, producer } = program;
+    let Program { source, graph, functions, signatures, producer, variables } = program;
     for (id, node) in graph.nodes.into_iter().enumerate().map(|(i, n)| (NodeId(i as u32), n)) {
         if cutter.new_ids[id].is_some() {
             cutter.keep(node);
         }
     }
     let fetches = fetches.into_iter().map(|(name, at)| (name, cutter.moved(at))).collect();
-    let mut program = Program { source, graph: Graph { nodes: cutter.out }, functions, signatures, producer };
+    let graph = Graph { nodes: cutter.out };
+    let mut program = Program { source, graph, functions, signatures, producer, variables };
     drop_functions(&mut program);
     Kept { program, fetches }
 }

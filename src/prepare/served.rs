@@ -22,9 +22,9 @@ pub struct Served {
 /// Errors: `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
 pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
     let names = Names::new(program);
-    let chosen: Vec<_> = match &request.signature {
-        Some(_) => signature::choose(program, &names, request)?.into_iter().collect(),
-        None => signature::usable(program, &names).collect(),
+    let chosen: Vec<_> = match &request.signatures[..] {
+        [] => signature::usable(program, &names).collect(),
+        _ => signature::choose_all(program, &names, request)?,
     };
     if chosen.is_empty() {
         return Ok(None);

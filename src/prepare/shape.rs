@@ -18,10 +18,11 @@ pub fn infos(
     program: &Program,
     asked: &[Asked],
     bound: &[(String, u64)],
+    used: &mut [bool],
     told: &mut Vec<String>,
 ) -> Result<Vec<Feed>, Error> {
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
-    let mut bindings = Bindings { bound, used: vec![false; bound.len()] };
+    let mut bindings = Bindings { bound, used };
     let (mut feeds, mut bad) = (Vec::new(), Vec::new());
     for ((asked, name), field) in asked.iter().zip(&names).zip(field_names(&names)) {
         let dtype = dtype(program, asked, name);
@@ -35,16 +36,6 @@ pub fn infos(
             (Err(d), Err(e)) => bad.extend([d, e]),
         }
     }
-    for (i, (name, _)) in bound.iter().enumerate() {
-        if !bindings.used[i] {
-            let flag =
-                if name.is_empty() { format!("--dim {}", bound[i].1) } else { format!("--dim {name}={}", bound[i].1) };
-            bad.push(
-                Diagnostic::new(Code::BadOption, format!("`{flag}` binds no unknown dimension"))
-                    .help(format!("{DIM_HELP}; a number alone binds all of them")),
-            );
-        }
-    }
     bad.extend(feeds.iter().filter(|f| f.info.bytes() > MOST_BYTES).map(|f| {
         Diagnostic::new(
             Code::TooLarge,
@@ -52,6 +43,18 @@ pub fn infos(
         )
     }));
     if bad.is_empty() { Ok(feeds) } else { Err(Error::User(bad)) }
+}
+
+/// Errors: `BadOption` for each binding that is not `used`.
+pub fn all_bound(bound: &[(String, u64)], used: &[bool]) -> Result<(), Error> {
+    let unused = bound.iter().zip(used).filter(|(_, used)| !**used).map(|(binding, _)| binding);
+    let told = |(name, size): &(String, u64)| {
+        let flag = if name.is_empty() { format!("--dim {size}") } else { format!("--dim {name}={size}") };
+        Diagnostic::new(Code::BadOption, format!("`{flag}` binds no unknown dimension"))
+            .help(format!("{DIM_HELP}; a number alone binds all of them"))
+    };
+    let bad: Vec<Diagnostic> = unused.map(told).collect();
+    if bad.is_empty() { Ok(()) } else { Err(Error::User(bad)) }
 }
 
 const DIM_HELP: &str = "give --feed NAME=f32[1,224,224,3], or --dim with `batch`, a feed's name, or `NAME[1]`";
@@ -113,7 +116,8 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
 
 /// The feeds with what is told of them; nothing is assumed, and what is not known stays open.
 pub fn open(program: &Program, asked: &[Asked], bound: &[(String, u64)]) -> Vec<Given> {
-    let mut bindings = Bindings { bound, used: vec![false; bound.len()] };
+    let mut used = vec![false; bound.len()];
+    let mut bindings = Bindings { bound, used: &mut used };
     let mut given = Vec::with_capacity(asked.len());
     for asked in asked {
         let name = spelled(program, asked.at);
@@ -179,7 +183,7 @@ fn bind_help(node: &str, dtype: Option<DType>, shape: &[Option<u64>], at: &[usiz
 /// The values of `--dim`, and which were used.
 struct Bindings<'a> {
     bound: &'a [(String, u64)],
-    used: Vec<bool>,
+    used: &'a mut [bool],
 }
 
 impl Bindings<'_> {

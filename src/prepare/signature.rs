@@ -17,17 +17,13 @@ const INTERNAL: &str = "__saved_model";
 /// tells.
 pub fn choose<'a>(program: &'a Program, names: &Names, request: &Request) -> Result<Option<&'a Signature>> {
     let all = &program.signatures;
-    if let Some(wanted) = &request.signature {
-        let found = all.iter().find(|s| s.name == *wanted);
-        return found.map(Some).ok_or_else(|| {
-            let known: Vec<&str> = usable(program, names).map(|s| s.name.as_str()).collect();
-            let known = if known.is_empty() {
-                "the model has none".to_string()
-            } else {
-                format!("there are {}", known.join(", "))
-            };
-            Diagnostic::new(Code::BadOption, format!("there is no signature `{wanted}`")).help(known).into()
-        });
+    match &request.signatures[..] {
+        [] => {}
+        [wanted] => return named(program, names, wanted).map(Some),
+        several => {
+            let told = format!("one signature can be taken here, and not {}", several.join(", "));
+            return Err(Error::user(Code::BadOption, told));
+        }
     }
     let usable: Vec<&Signature> = usable(program, names).collect();
     match (&usable[..], usable.iter().copied().find(|s| s.name == "serving_default")) {
@@ -37,6 +33,30 @@ pub fn choose<'a>(program: &'a Program, names: &Names, request: &Request) -> Res
         ([], None) if all.iter().any(|s| s.name.starts_with(INTERNAL)) => Err(none()),
         ([], None) => Ok(None),
         (several, None) => Err(ask(several)),
+    }
+}
+
+/// The signature called `wanted`. Errors: `BadOption` where there is none.
+fn named<'a>(program: &'a Program, names: &Names, wanted: &str) -> Result<&'a Signature> {
+    let found = program.signatures.iter().find(|s| s.name == wanted);
+    found.ok_or_else(|| {
+        let known: Vec<&str> = usable(program, names).map(|s| s.name.as_str()).collect();
+        let known = match known[..] {
+            [] => "the model has none".to_string(),
+            _ => format!("there are {}", known.join(", ")),
+        };
+        Diagnostic::new(Code::BadOption, format!("there is no signature `{wanted}`")).help(known).into()
+    })
+}
+
+/// The signatures that `request` takes; none where it takes the graph as it is. Errors: those of [`choose`].
+pub fn choose_all<'a>(program: &'a Program, names: &Names, request: &Request) -> Result<Vec<&'a Signature>> {
+    match &request.signatures[..] {
+        [] => Ok(choose(program, names, request)?.into_iter().collect()),
+        [all] if all == "all" && !program.signatures.iter().any(|s| s.name == "all") => {
+            Ok(usable(program, names).collect())
+        }
+        several => several.iter().map(|wanted| named(program, names, wanted)).collect(),
     }
 }
 

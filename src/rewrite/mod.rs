@@ -151,7 +151,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
 /// What the file is there for; `None` where that is all of it.
 fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
     let asked = prepare::Request {
-        signature: request.signature.clone(),
+        signatures: request.signature.iter().cloned().collect(),
         fetches: request.fetches.clone(),
         ..prepare::Request::default()
     };

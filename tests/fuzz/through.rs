@@ -25,7 +25,7 @@ pub fn graph(data: &[u8], format: Format) {
     if prepared.feeds.iter().map(elements).sum::<u64>() > 1 << 16 {
         return; // time goes into structure, not into folding large arrays
     }
-    let Ok(lowered) = lower::lower(&prepared.program, &prepared.feeds, &prepared.fetches) else { return };
+    let Ok(lowered) = lower::lower(&prepared.program, &prepared.feeds, &prepared.fetches, &[]) else { return };
     let target = Target::resolve(None, None, None).expect("this machine");
     let _ = sound(compile::plan(lowered, "m", "", &target));
 }

@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
     op("ReverseSequence", "input seq_lengths -> output", reverse_sequence).shape(same),
 ];
 
-fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
     let y = take_axis(cx, x, indices, 0, 0)?;
     cx.one(y)
@@ -82,7 +82,7 @@ fn index_type(cx: &mut LowerCtx, indices: InstId) -> InstId {
     }
 }
 
-fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(0)).unwrap_or(usize::MAX);

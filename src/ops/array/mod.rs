@@ -14,6 +14,10 @@ mod slice;
 mod strided;
 mod strided_shape;
 
+pub(in crate::ops) use gather::{gather, gather_nd};
+pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
+pub(in crate::ops) use strided::strided_update;
+
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[
     shape::ROWS,

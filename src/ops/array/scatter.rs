@@ -88,7 +88,7 @@ fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
+pub fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     check_empty(cx, &cx.dims(0)?, indices, updates)?;
     let y = scatter(cx, x, indices, updates, op)?;

@@ -311,7 +311,7 @@ fn strided_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// The input with the slice replaced by `value`.
-fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, value) = (cx.arg(0)?, cx.dims(0)?, cx.arg(4)?);
     let plan = plan(cx, &dims, 1)?;
     let value = cx.b.broadcast_to(value, &plan.result);

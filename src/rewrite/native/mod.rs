@@ -215,19 +215,19 @@ fn fits(op: &str) -> String {
 fn given(program: &Program, request: &Request) -> Result<Vec<infer::Given>> {
     // this one restores what others use, and takes and gives nothing
     let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
-    let signatures = signatures.map(|s| Some(s.name.clone()));
-    let mut asked: Vec<Option<String>> = signatures.collect();
-    if asked.is_empty() || request.signature.is_some() {
-        asked = vec![request.signature.clone()];
+    let signatures = signatures.map(|s| vec![s.name.clone()]);
+    let mut asked: Vec<Vec<String>> = signatures.collect();
+    if asked.is_empty() || !request.signatures.is_empty() {
+        asked = vec![request.signatures.clone()];
     }
     let mut all: Vec<infer::Given> = Vec::new();
-    for signature in asked {
-        let mut request = Request { signature, ..request.clone() };
+    for signatures in asked {
+        let mut request = Request { signatures, ..request.clone() };
         // what is said by the name of an input holds for the signatures that have it
         let has = |s: &Signature, feed: &FeedSpec| s.inputs.iter().any(|(name, _)| *name == feed.name);
         let own = |feed: &FeedSpec| {
             let named: Vec<&Signature> = program.signatures.iter().filter(|s| has(s, feed)).collect();
-            named.is_empty() || named.iter().any(|s| Some(&s.name) == request.signature.as_ref())
+            named.is_empty() || named.iter().any(|s| request.signatures.contains(&s.name))
         };
         let feeds = request.feeds.iter().filter(|f| own(f)).cloned().collect();
         request.feeds = feeds;

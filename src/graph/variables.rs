@@ -1,0 +1,87 @@
+//! Variables: what handles stand for.
+use super::{Attr, Graph, Node, PartialShape, Program, TfType};
+use crate::tensor::{DType, Tensor};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A variable of a model.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// TensorFlow's name; no two variables have the same.
+    pub name: String,
+    /// The nodes of the top-level graph that give its handle. Keras 3 writes several for one variable.
+    pub handles: Vec<Box<str>>,
+    /// The name by which nodes inside of functions ask for it; often empty.
+    pub shared_name: String,
+    /// The element type.
+    pub dtype: TfType,
+    /// Its shape, as far as the graph tells.
+    pub shape: PartialShape,
+    /// The value that is saved with the model.
+    pub value: Option<Tensor>,
+    /// What it is for.
+    pub role: Role,
+}
+
+/// What a variable is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A variable of the model.
+    Model,
+    /// The state of the generator behind ops that draw random numbers without one of their own: TensorFlow keeps it out of sight.
+    Random,
+}
+
+impl Variable {
+    /// The type and the sizes of its values, if both are settled.
+    pub fn array(&self) -> Option<(DType, Vec<u64>)> {
+        match &self.value {
+            Some(value) => Some((value.dtype, value.dims.clone())),
+            None => Some((self.dtype.dtype()?, self.shape.fixed()?)),
+        }
+    }
+}
+
+/// Whether a node gives the handle of a variable.
+pub fn is_handle(node: &Node) -> bool {
+    matches!(&*node.op, "VarHandleOp" | "VariableV2" | "Variable")
+}
+
+impl Program {
+    /// Makes constants of the variables that `keep` does not want and whose value is known. A handle becomes its value; where no
+    /// variable is left, reading one becomes an `Identity`, so that nothing tells that there were any.
+    pub fn freeze(&mut self, keep: impl Fn(&Variable) -> bool) {
+        let (kept, frozen): (Vec<Variable>, Vec<Variable>) =
+            std::mem::take(&mut self.variables).into_iter().partition(|v| keep(v) || v.value.is_none());
+        self.variables = kept;
+        let mut values: HashMap<&str, &Tensor> = HashMap::new();
+        for variable in &frozen {
+            values.extend(variable.handles.iter().filter_map(|h| Some((&**h, variable.value.as_ref()?))));
+        }
+        for node in self.graph.nodes.values_mut().filter(|n| is_handle(n)) {
+            let Some(&value) = values.get(&*node.name) else { continue };
+            let dtype = Attr::Type(TfType::Data(value.dtype));
+            node.op = "Const".into();
+            node.attrs =
+                [(Arc::from("dtype"), dtype), (Arc::from("value"), Attr::Tensor(Box::new(value.clone())))].into();
+        }
+        self.variables.retain(&keep);
+        if self.variables.is_empty() && !frozen.is_empty() {
+            let bodies = self.functions.values_mut().map(|f| &mut f.graph);
+            std::iter::once(&mut self.graph).chain(bodies).for_each(read_as_values);
+        }
+    }
+}
+
+/// What reads a handle that holds its value reads that.
+fn read_as_values(graph: &mut Graph) {
+    for node in graph.nodes.values_mut() {
+        let to = match &*node.op {
+            "ReadVariableOp" => "Identity",
+            "ResourceGather" if node.int("batch_dims").unwrap_or(0) == 0 => "Gather",
+            "VariableShape" => "Shape",
+            _ => continue,
+        };
+        node.op = to.into();
+    }
+}

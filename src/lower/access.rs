@@ -1,0 +1,188 @@
+//! What functions do to the variables whose handles they get.
+use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle};
+use crate::ops;
+use crate::util::id_vec::IdVec;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Calls nested deeper than this are taken to change everything.
+const MAX_DEPTH: usize = 100;
+
+/// What is done to a variable; the more comes last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its value is read.
+    Read,
+    /// It is given a new value, and may be read.
+    Write,
+}
+
+/// What a function does.
+#[derive(Debug, Default)]
+pub struct Uses {
+    /// To the variable whose handle each argument is.
+    pub args: Vec<Access>,
+    /// To variables whose handles nodes of the body give, by the name of the variable.
+    pub named: BTreeMap<String, Access>,
+    /// Which argument each result is, where it is the handle of one.
+    pub passed: Vec<Option<usize>>,
+    /// Whether it draws from the generator that no handle names.
+    pub draws: bool,
+}
+
+impl Uses {
+    /// Whether it changes a variable or draws from the generator.
+    pub fn acts(&self) -> bool {
+        self.draws || self.writes()
+    }
+    /// Whether it changes a variable.
+    pub fn writes(&self) -> bool {
+        self.args.iter().chain(self.named.values()).any(|a| *a == Access::Write)
+    }
+}
+
+/// What the nodes of a graph do to the variables whose handles other nodes give.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What is done, by the node that gives the handle.
+    pub handles: BTreeMap<NodeId, Access>,
+    /// Whether they draw from the generator that no handle names.
+    pub draws: bool,
+    /// The node behind each output that passes a handle on.
+    passed: HashMap<Endpoint, NodeId>,
+}
+
+/// The functions of a program that were looked at.
+#[derive(Debug, Default)]
+pub struct Accesses {
+    known: HashMap<Arc<str>, Rc<Uses>>,
+    open: Vec<Arc<str>>,
+}
+
+impl Accesses {
+    /// What the function `name` does; nothing where there is none.
+    pub fn function(&mut self, program: &Program, name: &Arc<str>) -> Rc<Uses> {
+        if let Some(known) = self.known.get(name) {
+            return known.clone();
+        }
+        let Some(function) = program.functions.get(name) else { return Rc::default() };
+        if self.open.contains(name) || self.open.len() >= MAX_DEPTH {
+            // The lowering refuses such calls.
+            return Rc::new(Uses { args: vec![Access::Write; function.args.len()], ..Uses::default() });
+        }
+        self.open.push(name.clone());
+        let found = self.graph(program, &function.graph, |_| true);
+        self.open.pop();
+        let of = |id: &NodeId| found.handles.get(id).copied().unwrap_or_default();
+        let mut named = BTreeMap::new();
+        for (id, node) in function.graph.nodes.iter().filter(|(_, n)| is_handle(n)) {
+            named.insert(variable_name(node).to_string(), of(&id));
+        }
+        let argument = |e: &Endpoint| {
+            let from = found.passed.get(e).copied().unwrap_or(e.node);
+            function.args.iter().position(|&arg| arg == from && is_resource(&function.graph.nodes[arg]))
+        };
+        let passed = function.rets.iter().map(argument).collect();
+        let args = function.args.iter().map(of).collect();
+        let uses = Rc::new(Uses { args, named, passed, draws: found.draws });
+        self.known.insert(name.clone(), uses.clone());
+        uses
+    }
+
+    /// Whether a node changes a variable, itself or by what it calls.
+    pub fn writes(&mut self, program: &Program, node: &Node) -> bool {
+        ops::find(&node.op).is_some_and(|row| !row.writes.is_empty())
+            || called(program, node).iter().any(|name| self.function(program, name).writes())
+    }
+
+    /// What those nodes of a graph do that are `looked_at`.
+    pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> Found {
+        let mut found = Found::default();
+        for (_, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
+            found.draws |= ops::find(&node.op).is_some_and(|row| row.draws)
+                || called(program, node).iter().any(|name| self.function(program, name).draws);
+        }
+        let sources: Vec<NodeId> =
+            graph.nodes.iter().filter(|(_, n)| is_handle(n) || is_resource(n)).map(|(id, _)| id).collect();
+        if sources.is_empty() {
+            return found;
+        }
+        let mut users: IdVec<NodeId, Vec<(NodeId, usize)>> = graph.nodes.ids().map(|_| Vec::new()).collect();
+        for (id, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
+            node.inputs.iter().enumerate().for_each(|(i, e)| users[e.node].push((id, i)));
+        }
+        for source in sources {
+            let mut todo = vec![Endpoint { node: source, port: 0 }];
+            let mut seen = HashSet::new();
+            while let Some(at) = todo.pop() {
+                if !seen.insert(at) {
+                    continue;
+                }
+                found.passed.insert(at, source);
+                for &(user, i) in users[at.node].iter().filter(|(user, i)| graph.nodes[*user].inputs[*i] == at) {
+                    let (access, ports) = self.input(program, &graph.nodes[user], i);
+                    let most = found.handles.entry(source).or_default();
+                    *most = access.max(*most);
+                    todo.extend(ports.into_iter().map(|port| Endpoint { node: user, port }));
+                }
+            }
+        }
+        found
+    }
+
+    /// What a node does to the variable whose handle is its input `i`, and the outputs that are this handle again.
+    fn input(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
+        let callees = called(program, node);
+        // the input that is the first argument of what is called
+        let first = match &*node.op {
+            "Identity" | "StopGradient" | "Enter" | "Exit" | "NextIteration" | "Merge" => {
+                return (Access::None, vec![0]);
+            }
+            "IdentityN" => return (Access::None, vec![i as u32]),
+            "Switch" => return (Access::None, if i == 0 { vec![0, 1] } else { vec![] }),
+            "If" | "StatelessIf" | "Case" | "StatelessCase" => 1,
+            _ if !callees.is_empty() => 0,
+            _ => {
+                let writes = ops::find(&node.op).is_some_and(|row| row.writes.contains(&i));
+                return (if writes { Access::Write } else { Access::Read }, vec![]);
+            }
+        };
+        let Some(arg) = i.checked_sub(first) else { return (Access::Read, vec![]) };
+        let repeats = matches!(&*node.op, "While" | "StatelessWhile");
+        let (mut most, mut ports) = (Access::None, if repeats { vec![i as u32] } else { vec![] });
+        for name in &callees {
+            let uses = self.function(program, name);
+            most = most.max(uses.args.get(arg).copied().unwrap_or_default());
+            if !repeats {
+                let same = uses.passed.iter().enumerate().filter(|(_, passed)| **passed == Some(arg));
+                ports.extend(same.map(|(port, _)| port as u32));
+            }
+        }
+        (most, ports)
+    }
+}
+
+/// The functions of the library that a node calls.
+fn called(program: &Program, node: &Node) -> Vec<Arc<str>> {
+    let calls = node.attrs.iter().any(|(_, a)| matches!(a, Attr::Func(_) | Attr::Funcs(_)));
+    if program.functions.is_empty() || !(calls || program.functions.contains_key(&node.op)) {
+        return Vec::new();
+    }
+    let mut names = node.called();
+    names.retain(|name| program.functions.contains_key(name));
+    names
+}
+
+/// Whether a node is an argument that is a handle.
+fn is_resource(node: &Node) -> bool {
+    &*node.op == "_Arg" && node.tf_type("T") == Some(TfType::Resource)
+}
+
+/// The name of the variable whose handle a node gives.
+pub(super) fn variable_name(node: &Node) -> &str {
+    node.str("shared_name").filter(|name| !name.is_empty()).unwrap_or(&node.name)
+}

@@ -1,0 +1,114 @@
+//! Variables across the border of a computation: they are handed in and given back as values.
+use super::access::{Access, variable_name};
+use super::variables;
+use super::walker::{Slot, Walker};
+use crate::diag::Result;
+use crate::graph::{FuncRef, Node, Program};
+use crate::hlo::InstId;
+use crate::ops::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// Where handles are looked up.
+#[derive(Default)]
+pub(super) struct Handles {
+    by_node: HashMap<Box<str>, usize>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Handles {
+    /// The variables of a program, in its order.
+    pub fn new(program: &Program) -> Handles {
+        let mut handles = Handles::default();
+        for (i, variable) in program.variables.iter().enumerate() {
+            handles.by_node.extend(variable.handles.iter().map(|node| (node.clone(), i)));
+            if !variable.shared_name.is_empty() {
+                handles.by_name.insert(variable.shared_name.clone(), i);
+            }
+        }
+        handles
+    }
+    fn find(&self, node: &Node) -> Option<usize> {
+        self.by_node.get(&node.name).or_else(|| self.by_name.get(variable_name(node))).copied()
+    }
+}
+
+/// The variables that go in and out of a computation, in the order of their values there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Threaded {
+    /// Their numbers, and whether they are changed inside.
+    pub variables: Vec<(usize, bool)>,
+}
+
+impl Walker<'_> {
+    /// The handle that a node gives.
+    pub(super) fn handle(&self, node: &Node) -> Result<Vec<Slot>> {
+        let found = self.handles.find(node).ok_or_else(|| variables::valueless(&node.name))?;
+        Ok(vec![Some(Value::Variable(found))])
+    }
+
+    /// The variables that functions use which are called with `args`.
+    pub(super) fn threaded(&mut self, functions: &[&FuncRef], args: &[Value]) -> Threaded {
+        let mut all: BTreeMap<usize, Access> = BTreeMap::new();
+        let mut add = |id: usize, access: Access| {
+            let most = all.entry(id).or_default();
+            *most = access.max(*most);
+        };
+        if self.store.ids().is_empty() {
+            return Threaded::default();
+        }
+        for f in functions {
+            let uses = self.accesses.function(self.program, &f.name);
+            for (value, access) in args.iter().zip(&uses.args) {
+                if let Value::Variable(id) = value {
+                    add(*id, *access);
+                }
+            }
+            for (name, access) in &uses.named {
+                let named = self.handles.by_name.get(name).or_else(|| self.handles.by_node.get(name.as_str()));
+                named.into_iter().for_each(|id| add(*id, *access));
+            }
+            if uses.draws {
+                self.store.random.into_iter().for_each(|id| add(id, Access::Write));
+            }
+        }
+        let used = all.into_iter().filter(|(_, access)| *access != Access::None);
+        Threaded { variables: used.map(|(id, access)| (id, access == Access::Write)).collect() }
+    }
+
+    /// The values of these variables here.
+    pub(super) fn values_of(&self, threaded: &Threaded) -> Result<Vec<Value>> {
+        threaded.variables.iter().map(|(id, _)| Ok(Value::Array(self.store.read(*id)?))).collect()
+    }
+
+    /// The results of `f` in a computation that was opened with the arguments and behind them the values of the variables, and
+    /// behind the results the values that the variables have then. `None` where something is missing.
+    pub(super) fn call_inside(
+        &mut self,
+        f: &FuncRef,
+        mut values: Vec<Value>,
+        threaded: &Threaded,
+    ) -> Result<Option<Vec<Value>>> {
+        let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
+        let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
+        let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();
+        let outside = self.store.clone();
+        self.store.enter(&inside);
+        let results = self.call_whole(f, values);
+        let after = self.values_of(threaded);
+        self.store = outside;
+        let Some(mut results) = results? else { return Ok(None) };
+        results.extend(after?);
+        Ok(Some(results))
+    }
+
+    /// Gives the variables that were changed inside of a computation the values that came out of it.
+    pub(super) fn leave(&mut self, threaded: &Threaded, values: &[Value]) -> Result<()> {
+        for ((id, changed), value) in threaded.variables.iter().zip(values) {
+            if let (true, Value::Array(now)) = (changed, value) {
+                let (dtype, dims) = (self.b.dtype(*now), self.b.dims(*now).to_vec());
+                self.store.write(*id, *now, dtype, &dims)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Variables: reading them, and giving them new values.
+//!
+//! A handle is a number, and what a variable holds at this point of the walk is an instruction like any other. So an op that
+//! changes a variable is what it is on values, with the result written back. The handle of a variable that nothing changes is its
+//! value: reading it is an identity.
+mod scatter;
+
+use super::array::{gather, gather_nd, strided_update};
+use super::fact::{Dims, Element, Fact, Int};
+use super::row::{op, walker};
+use super::shape::{PRED, S32, nothing};
+use super::symbols::Why;
+use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::diag::Result;
+use crate::graph::{Attr, TfType};
+use crate::hlo::{Builder, InstId};
+use crate::tensor::{DType, Tensor};
+
+const PLAIN: &[OpRow] = &[
+    walker("VarHandleOp", "-> resource").shape(handle_shape),
+    op("VarIsInitializedOp", "resource -> is_initialized", initialised).shape(|cx| cx.one(PRED, vec![])),
+    op("ReadVariableOp", "resource -> value", read).shape(read_shape),
+    op("VariableShape", "input -> output", variable_shape).shape(variable_shape_shape),
+    op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]),
+    op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add)).shape(nothing).writes(&[0]),
+    op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub)).shape(nothing).writes(&[0]),
+    op("ResourceGather", "resource indices -> output", |cx| from(cx, gather)).shape(gather_shape),
+    op("ResourceGatherNd", "resource indices -> output", |cx| from(cx, gather_nd)).shape(gather_nd_shape),
+    op("ResourceStridedSliceAssign", "ref begin end strides value ->", |cx| into(cx, strided_update))
+        .shape(nothing)
+        .writes(&[0])
+        .constants(&[3]),
+];
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS];
+
+/// What an op does with arrays.
+type OnArrays = fn(&mut LowerCtx) -> Result<Vec<Value>>;
+
+/// What `f` gives where input 0, a handle, is the variable's value.
+fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
+    let value = cx.read(0)?;
+    let handle = std::mem::replace(&mut cx.args[0], Value::Array(value));
+    let out = f(cx);
+    cx.args[0] = handle;
+    out
+}
+
+/// The same, with the first result as the variable's new value.
+fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
+    if let Some(Value::Array(y)) = from(cx, f)?.first() {
+        cx.write(0, *y)?;
+    }
+    Ok(vec![])
+}
+
+/// Every variable has a value before the first call.
+fn initialised(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    cx.read(0)?;
+    let yes = cx.b.constant(Tensor::preds(&[], &[true]));
+    cx.one(yes)
+}
+
+fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    cx.one(cx.read(0)?)
+}
+
+fn variable_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.read(0)?;
+    let sizes: Vec<i64> = cx.b.dims(x).iter().map(|&d| d as i64).collect();
+    let sizes = cx.b.constant(Tensor::of(&[sizes.len() as u64], &sizes));
+    let dtype = cx.node.tf_type("out_type").and_then(TfType::dtype).unwrap_or(DType::S32);
+    let sizes = cx.b.convert(sizes, dtype);
+    cx.one(sizes)
+}
+
+fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let value = cx.arg(1)?;
+    cx.write(0, value)?;
+    Ok(vec![])
+}
+
+fn change(cx: &mut LowerCtx, op: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
+    let (old, by) = (cx.read(0)?, cx.arg(1)?);
+    if cx.b.dims(old) != cx.b.dims(by) {
+        return Err(cx.mismatch(format!(
+            "the variable is {}, and what changes it {}",
+            cx.b.shape(old),
+            cx.b.shape(by)
+        )));
+    }
+    let new = op(cx.b, old, by);
+    cx.write(0, new)?;
+    Ok(vec![])
+}
+
+fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.node.attr("shape") {
+        Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
+        _ => cx.unranked(Why::Attribute),
+    };
+    let element = Element { dtype: cx.attr_type("dtype"), dims, length: Int::Unknown, open: false };
+    Ok(vec![Fact::handle(TfType::Resource, element)])
+}
+
+/// The shape of the variable that input 0 is a handle of.
+fn variable_dims(cx: &mut ShapeCtx) -> Result<Dims> {
+    let handle = cx.arg(0)?;
+    match (&handle.element, handle.dtype) {
+        (Some(element), _) => Ok(element.dims.clone()),
+        (None, Some(TfType::Data(_))) => Ok(handle.dims.clone()),
+        (None, _) => Ok(cx.unranked(Why::Value(0))),
+    }
+}
+
+fn read_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let constant = cx.arg(0)?;
+    if let (None, Some(TfType::Data(_))) = (&constant.element, constant.dtype) {
+        return Ok(vec![constant.clone()]);
+    }
+    let dims = variable_dims(cx)?;
+    cx.typed("dtype", dims)
+}
+
+fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = variable_dims(cx)?;
+    let dtype = cx.attr_type("out_type").or(S32);
+    match (dims.as_ranked(), dtype) {
+        (Some(dims), Some(dtype)) => {
+            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
+        }
+        _ => {
+            let rank = cx.fresh(Why::Value(0));
+            cx.one(dtype, vec![rank])
+        }
+    }
+}
+
+fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let params = variable_dims(cx)?;
+    let out = match (params.as_ranked(), cx.ranked(1)?) {
+        (Some([_, rest @ ..]), Some(places)) if cx.node.int("batch_dims").unwrap_or(0) == 0 => {
+            [&places[..], rest].concat().into()
+        }
+        _ => cx.unranked(Why::Value(0)),
+    };
+    cx.typed("dtype", out)
+}
+
+fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let params = variable_dims(cx)?;
+    let out = match (params.as_ranked(), cx.ranked(1)?.as_deref()) {
+        (Some(dims), Some([lead @ .., super::symbols::Dim::Known(depth)])) => {
+            let rest = usize::try_from(*depth).ok().and_then(|d| dims.get(d..));
+            rest.map(|rest| [lead, rest].concat().into())
+        }
+        _ => None,
+    };
+    let out = out.unwrap_or_else(|| cx.unranked(Why::Value(0)));
+    cx.typed("dtype", out)
+}

@@ -1,0 +1,58 @@
+//! Parts of variables changed at run-time indices. An update outside is dropped (TensorFlow's CPU kernels refuse it).
+use super::into;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::{scatter, scatter_onto};
+use crate::ops::row::op;
+use crate::ops::shape::nothing;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::ScalarOp;
+
+const ROWS_SIGNATURE: &str = "resource indices updates ->";
+const ND: &str = "ref indices updates ->";
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))),
+    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))),
+    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))),
+    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply)))),
+    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide)))),
+    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum)))),
+    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum)))),
+    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))),
+    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add)))),
+    nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract)))),
+    nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum)))),
+    nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum)))),
+];
+
+type Lowering = fn(&mut LowerCtx) -> Result<Vec<Value>>;
+
+const fn rows(name: &'static str, lower: Lowering) -> OpRow {
+    op(name, ROWS_SIGNATURE, lower).shape(nothing).writes(&[0])
+}
+
+const fn nd(name: &'static str, lower: Lowering) -> OpRow {
+    op(name, ND, lower).shape(nothing).writes(&[0])
+}
+
+/// Input 0 with the rows that input 1 names combined with those of input 2.
+fn at_rows(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
+    let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let y = scatter_rows(cx, x, indices, updates, op)?;
+    cx.one(y)
+}
+
+/// `x` with `updates` combined with the rows that `indices` name.
+pub(super) fn scatter_rows(
+    cx: &mut LowerCtx,
+    x: InstId,
+    indices: InstId,
+    updates: InstId,
+    op: Option<ScalarOp>,
+) -> Result<InstId> {
+    let places = [cx.b.dims(indices), &[1]].concat();
+    let indices = cx.b.reshape(indices, &places);
+    scatter(cx, x, indices, updates, op)
+}

@@ -1,0 +1,68 @@
+//! The variables of a program while it is lowered.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::InstId;
+use crate::tensor::DType;
+
+/// The values that variables have at one point of the walk, as instructions of the computation that is open.
+#[derive(Clone, Debug, Default)]
+pub struct Store {
+    slots: Vec<Slot>,
+    /// The variable that holds the state of the generator which no handle names.
+    pub random: Option<usize>,
+}
+
+/// A variable.
+#[derive(Clone, Debug)]
+struct Slot {
+    name: String,
+    dtype: DType,
+    dims: Vec<u64>,
+    /// `None` in a computation that it was not handed to.
+    now: Option<InstId>,
+}
+
+impl Store {
+    /// Adds a variable whose value is `now`; its number.
+    pub fn add(&mut self, name: &str, dtype: DType, dims: &[u64], now: InstId) -> usize {
+        self.slots.push(Slot { name: name.to_string(), dtype, dims: dims.to_vec(), now: Some(now) });
+        self.slots.len() - 1
+    }
+    /// The numbers of all variables.
+    pub fn ids(&self) -> std::ops::Range<usize> {
+        0..self.slots.len()
+    }
+    /// The type and the sizes of a variable.
+    pub fn array(&self, id: usize) -> Option<(DType, &[u64])> {
+        self.slots.get(id).map(|s| (s.dtype, &s.dims[..]))
+    }
+    /// The value of a variable.
+    pub fn read(&self, id: usize) -> Result<InstId> {
+        let slot = self.slots.get(id).ok_or_else(|| Error::internal("lower", "a handle of no variable"))?;
+        slot.now.ok_or_else(|| {
+            Error::user(Code::UnsupportedCase, format!("the variable `{}` is used in a scalar function", slot.name))
+        })
+    }
+    /// Gives a variable the value `now`, which has these sizes. Errors: `DynamicShape` where they are not the variable's.
+    pub fn write(&mut self, id: usize, now: InstId, dtype: DType, dims: &[u64]) -> Result<()> {
+        let slot = self.slots.get_mut(id).ok_or_else(|| Error::internal("lower", "a handle of no variable"))?;
+        if slot.dims != dims {
+            let told = format!("the variable `{}` has the sizes {:?}, and is given {dims:?}", slot.name, slot.dims);
+            return Err(Error::user(Code::DynamicShape, told));
+        }
+        if slot.dtype != dtype {
+            let told = format!("the variable `{}` is {}, and is given {dtype}", slot.name, slot.dtype);
+            return Err(Error::user(Code::TypeMismatch, told));
+        }
+        slot.now = Some(now);
+        Ok(())
+    }
+    /// Makes only these variables known, with these values: those of a computation that was opened.
+    pub fn enter(&mut self, inside: &[(usize, InstId)]) {
+        self.slots.iter_mut().for_each(|slot| slot.now = None);
+        for (id, now) in inside {
+            if let Some(slot) = self.slots.get_mut(*id) {
+                slot.now = Some(*now);
+            }
+        }
+    }
+}
