@@ -1,5 +1,7 @@
 //! The straight line from a file to an object.
-use crate::codegen::{self, Launches, Object};
+mod build;
+
+use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Role};
@@ -11,6 +13,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{import, optimize, schedule};
+pub use build::{Compiled, Functions, build_all, places};
 use std::path::Path;
 
 /// A graph as HLO, before any optimisation.
@@ -189,52 +192,14 @@ pub fn build(
     launches: Launches,
     dump: &mut Option<Dump>,
 ) -> Result<Built> {
-    let (module, program) = plan_and_dump(lowered, name, source, target, dump)?;
-    let object = codegen::compile(&program, target, launches)?;
-    Ok(Built { module, program, object })
-}
-
-/// One model for several targets in one object.
-pub struct Variants {
-    /// The module after optimisation.
-    pub module: Module,
-    /// What callers see: names, arguments, results, and a workspace that is enough for each.
-    pub face: kernel::Program,
-    /// The loops for each target, in the order in which the machine is asked.
-    pub each: Vec<(kernel::Program, Target)>,
-    /// The machine code.
-    pub object: Object,
-}
-
-/// HLO to machine code for several targets of one architecture and precision; the newest instruction set is asked for first.
-pub fn build_variants(
-    mut lowered: Lowered,
-    name: &str,
-    source: &str,
-    targets: &[Target],
-    dump: &mut Option<Dump>,
-) -> Result<Variants> {
-    let precision = targets.first().map(|t| t.precision).unwrap_or_default();
-    let reduced = optimise(&mut lowered.module, precision, dump)?;
-    let mut targets = targets.to_vec();
-    targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
-    let mut each = Vec::new();
-    for target in targets {
-        let own = format!("{name}_{}", names::identifier(&target.cpu));
-        let program = schedule::build(&lowered, &own, source, &target)?;
-        each.push((kernel::Program { reduced, ..program }, target));
+    let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
+    let targets = std::slice::from_ref(target);
+    let mut built = build_all(functions, name, source, targets, launches, std::slice::from_mut(dump))?;
+    let program = built.bundle.variants.pop().and_then(|(mut programs, _)| programs.pop());
+    match (built.modules.pop(), program) {
+        (Some(module), Some(program)) => Ok(Built { module, program, object: built.object }),
+        _ => Err(Error::internal("compile", "there is no function")),
     }
-    let most = |of: fn(&kernel::Program) -> u64| each.iter().map(|(p, _)| of(p)).max().unwrap_or(0);
-    let first = each.first().map(|(program, _)| program.without_code()).unwrap_or_default();
-    let face = kernel::Program {
-        name: name.to_string(),
-        workspace_bytes: most(|p| p.workspace_bytes),
-        weights_bytes: each.iter().map(|(p, _)| p.weights_bytes).sum(),
-        flops: most(|p| p.flops),
-        ..first
-    };
-    let object = codegen::compile_variants(&face, &each)?;
-    Ok(Variants { module: lowered.module, face, each, object })
 }
 
 fn blockers(all: Vec<Diagnostic>) -> Error {

@@ -146,7 +146,7 @@ fn run(built: &compile::Built, (target, compiler, runner): &Machine, args: &[Ten
     let folder = tempfile::tempdir().expect("a scratch folder");
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
     write("m.o", &built.object.content.joined());
-    write("m.h", tfaot::package::header::header(&built.program, &[target]).as_bytes());
+    write("m.h", tfaot::package::header::header(&tfaot::kernel::Face::of(&built.program), &[target]).as_bytes());
     for (i, arg) in args.iter().enumerate() {
         write(&format!("in.{i}"), &arg.bytes);
     }

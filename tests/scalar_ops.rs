@@ -199,7 +199,10 @@ impl Machine {
         let folder = tempfile::tempdir().expect("a scratch folder");
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).expect("written");
         write("m.o", &built.object.content.joined());
-        write("m.h", tfaot::package::header::header(&built.program, &[&self.target]).as_bytes());
+        write(
+            "m.h",
+            tfaot::package::header::header(&tfaot::kernel::Face::of(&built.program), &[&self.target]).as_bytes(),
+        );
         for (i, input) in inputs.iter().enumerate() {
             write(&format!("in.{i}"), &input.bytes);
         }

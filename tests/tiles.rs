@@ -228,7 +228,7 @@ impl Machine {
         let folder = folder.path();
         let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("written");
         write("m.o", &if self.has_tiles && state == "all" { object.to_vec() } else { asking(object, asked) });
-        write("m.h", tfaot::package::header::header(program, &[&target("")]).as_bytes());
+        write("m.h", tfaot::package::header::header(&tfaot::kernel::Face::of(program), &[&target("")]).as_bytes());
         for (i, arg) in args.iter().enumerate() {
             write(&format!("in.{i}"), &arg.bytes);
         }
@@ -336,14 +336,17 @@ fn an_object_for_both_takes_tiles_where_they_are() {
     let Some(machine) = Machine::here() else { return };
     let (lowered, args) = tiny().finish();
     let targets = [of("znver4", ""), target("")];
-    let made = compile::build_variants(lowered, "m", "m", &targets, &mut None).expect("it compiles");
+    let functions = compile::Functions { all: vec![("m".to_string(), lowered)], init: None };
+    let made = compile::build_all(functions, "m", "m", &targets, Launches::Direct, &mut []).expect("it compiles");
     let object = made.object.content.joined();
-    let [tiles, pairs] = &made.each[..] else { panic!("two") };
+    let [tiles, pairs] = &made.bundle.variants[..] else { panic!("two") };
     assert!(tiles.1.bf16_tiles && !pairs.1.bf16_tiles);
-    let of_each = [kernels(&tiles.0, &args), kernels(&pairs.0, &args)];
+    let of_each = [kernels(&tiles.0[0], &args), kernels(&pairs.0[0], &args)];
     assert_ne!(of_each[0], of_each[1]);
     for (state, want) in [("all", 0), ("none", 1), ("refused", 1)] {
-        let got = machine.run(&object, "m_sapphirerapids", &made.face, &args, state).expect("it takes the call");
+        let got = machine
+            .run(&object, "m_sapphirerapids", &made.bundle.face.entries[0].program, &args, state)
+            .expect("it takes the call");
         assert!(got == of_each[want], "{state}");
     }
 }

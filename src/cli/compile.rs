@@ -3,11 +3,10 @@ use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{Cache, Entry};
 use super::{Verdict, dump, graph, hlo, out, tune};
 use crate::codegen::{self, Launches, Text};
-use crate::compile::{self, Variants};
+use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Error, Result};
-use crate::dump::Dump;
+use crate::hlo::Module;
 use crate::kernel;
-use crate::lower::Lowered;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{archive, build_files, files, header, metadata, pool, shared};
 use crate::target::Target;
@@ -30,16 +29,22 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
         Some(file) => tune::run(&front.lowered, &targets, file, args)?,
     };
     let source = compile::source_name(&args.graph.graph);
+    let functions = Functions { all: vec![(name.clone(), front.lowered)], init: None };
     let flags = dump::flags(&args.xla)?;
-    let mut dumped = dump::start(&flags, &front.lowered.module);
-    let built = variants(front.lowered, &name, &source, &targets, &mut dumped);
-    let built = built.and_then(|b| dump::built(&mut dumped, &b.module, &b.each, &b.object.content).map(|()| b));
+    let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
+    let built = compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut dumped);
+    let built = built.and_then(|b| {
+        let programs = b.programs();
+        let mut all = dumped.iter_mut().zip(&b.modules);
+        all.try_for_each(|(dump, module)| dump::built(dump, module, &programs, &b.object.content))?;
+        Ok(b)
+    });
     // What was seen before an error helps to find it.
-    dump::write(&flags, dumped)?;
+    dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
     let all = contents(&args.emit, &built, &class)?;
-    if built.face.reduced.precision.is_reduced() {
-        let note = built.face.reduced.to_string();
+    if built.bundle.face.reduced.precision.is_reduced() {
+        let note = built.bundle.face.reduced.to_string();
         if !args.graph.quiet {
             out::note(format_args!("note: {note}"));
         }
@@ -58,28 +63,14 @@ pub fn modules(args: &HloCompile) -> Result<Verdict> {
         let module = hlo::load_sound(path)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
-        let built = compile::wrap(module).and_then(|m| variants(m, &name, &source, &targets, &mut None));
+        let built = compile::wrap(module).and_then(|lowered| {
+            let functions = Functions { all: vec![(name.clone(), lowered)], init: None };
+            compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut [])
+        });
         let built = built.map_err(|e| out::in_file(e, path))?;
         told(&files::write_all(&args.out, &contents(&args.emit, &built, &ClassName::of_model(&name))?)?)?;
     }
     Ok(Verdict::Yes)
-}
-
-/// The model for one target under its own name, or for several in one object.
-fn variants(
-    lowered: Lowered,
-    name: &str,
-    source: &str,
-    targets: &[Target],
-    dump: &mut Option<Dump>,
-) -> Result<Variants> {
-    let [target] = targets else { return compile::build_variants(lowered, name, source, targets, dump) };
-    compile::build(lowered, name, source, target, Launches::Direct, dump).map(|b| Variants {
-        face: b.program.without_code(),
-        each: vec![(b.program, target.clone())],
-        module: b.module,
-        object: b.object,
-    })
 }
 
 /// Writes what an earlier compile made; nothing where the cache has nothing whole.
@@ -100,7 +91,7 @@ fn told(written: &[PathBuf]) -> Result<Verdict> {
 }
 
 /// The files that are asked for, with their names.
-fn contents(asked: &[Emit], built: &Variants, class: &ClassName) -> Result<Vec<(String, Pieces)>> {
+fn contents(asked: &[Emit], built: &Compiled, class: &ClassName) -> Result<Vec<(String, Pieces)>> {
     emitted(asked).into_iter().map(|e| file(e, built, class)).collect()
 }
 
@@ -119,18 +110,20 @@ fn emitted(asked: &[Emit]) -> Vec<Emit> {
 }
 
 /// The name and the bytes of one file.
-fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Pieces)> {
-    let name = &built.face.name;
+fn file(emit: Emit, built: &Compiled, class: &ClassName) -> Result<(String, Pieces)> {
+    let face = &built.bundle.face;
+    let name = &face.name;
     let object = &built.object.content;
-    let targets: Vec<&Target> = built.each.iter().map(|(_, target)| target).collect();
-    // texts of several targets follow one another
+    let targets: Vec<&Target> = built.bundle.variants.iter().map(|(_, target)| target).collect();
+    // texts of several functions and targets follow one another
     let each = |print: &dyn Fn(&kernel::Program, &Target) -> Result<String>| {
-        let texts = built.each.iter().map(|(program, target)| print(program, target)).collect::<Result<Vec<_>>>()?;
+        let programs = built.programs();
+        let texts = programs.iter().map(|(program, target)| print(program, target)).collect::<Result<Vec<_>>>()?;
         Ok::<Pieces, Error>(texts.join("\n").into())
     };
     Ok(match emit {
         Emit::Obj => (format!("{name}.o"), object.clone()),
-        Emit::Header => (format!("{name}.h"), header::header(&built.face, &targets).into()),
+        Emit::Header => (format!("{name}.h"), header::header(face, &targets).into()),
         Emit::Archive => {
             (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.joined(), targets[0])?.into())
         }
@@ -144,14 +137,19 @@ fn file(emit: Emit, built: &Variants, class: &ClassName) -> Result<(String, Piec
             })?;
             (file, bytes.into())
         }
-        Emit::Metadata => (format!("{name}.json"), metadata::metadata(&built.face, &targets).into()),
-        Emit::Hlo => (format!("{name}.hlo"), crate::hlo::text::print(&built.module).into()),
+        Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets).into()),
+        Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),
-        Emit::Cpp => (format!("{name}.hpp"), cpp::header(&built.face, class).into()),
-        Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(&built.face).into()),
-        Emit::Pkgconfig => (format!("{name}.pc"), build_files::pkg_config(&built.face).into()),
+        Emit::Cpp => (format!("{name}.hpp"), cpp::header(face, class).into()),
+        Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(face).into()),
+        Emit::Pkgconfig => (format!("{name}.pc"), build_files::pkg_config(face).into()),
         Emit::Pool => ("tfaot_pool.h".to_string(), pool::HEADER.as_bytes().into()),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
     })
+}
+
+/// The modules as text, one behind the other.
+fn hlo_text(modules: &[Module]) -> String {
+    modules.iter().map(crate::hlo::text::print).collect::<Vec<_>>().join("\n")
 }

@@ -8,6 +8,7 @@ use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::proto;
+use crate::kernel::Face;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{files, header, names};
 use crate::target::Target;
@@ -148,7 +149,8 @@ pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
     let ([(program, target)], object) = built.map_err(|e| graph::in_file(e, &graph))?;
 
     let empty = Pieces::from(codegen::assemble("", &target)?);
-    let text = cpp::whole_header(&program, &header::header(&program, &[&target]), &asked.class);
+    let face = Face::of(&program);
+    let text = cpp::whole_header(&face, &header::header(&face, &[&target]), &asked.class);
     let mut all = vec![
         (named(&args.out_function_object), object.content),
         (named(&args.out_header), text.into()),

@@ -34,6 +34,7 @@ mod float;
 mod function;
 mod hwcaps;
 mod idioms;
+mod info;
 mod integer;
 mod llvm;
 mod masked;
@@ -41,6 +42,7 @@ mod math;
 mod module;
 mod scalar;
 mod small_float;
+mod start;
 mod supported;
 mod tiles;
 mod value;
@@ -48,7 +50,7 @@ mod value;
 pub use module::E_CPU;
 
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{KernelId, Program};
+use crate::kernel::{Bundle, KernelId, Program};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
@@ -86,46 +88,34 @@ const ALLOWED: &[&str] = &["memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_
 
 /// Compiles `program`; symbols carry `program.name`.
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
-    finish(&module::emit(program, target, launches)?.0, target, &[program])
+    compile_bundle(&Bundle::of(program, target), launches)
 }
 
-/// One object of a model for several targets, best first: `NAME_run` calls the first that the machine supports.
-///
-/// `face` has the names, arguments and results that callers see; each variant has a name of its own.
-pub fn compile_variants(face: &Program, variants: &[(Program, Target)]) -> Result<Object> {
-    let (_, first) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
-    let programs: Vec<&Program> = variants.iter().map(|v| &v.0).collect();
-    finish(&module::emit_variants(face, variants)?, first, &programs)
-}
-
-/// LLVM's text to an object with the weights of `programs` in it.
+/// One object of all functions of a model for all its targets; where there are several, a function calls the first that the machine
+/// supports.
 ///
 /// Errors: `Code::UnknownTarget` where the target's objects are no ELF.
-fn finish(text: &str, target: &Target, programs: &[&Program]) -> Result<Object> {
+pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
+    let (_, target) = bundle.variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
     if !llvm::object("", target)?.starts_with(elf::MAGIC) {
         return Err(Error::user(
             Code::UnknownTarget,
             format!("objects for `{}` are not ELF; targets whose objects are ELF are supported", target.triple),
         ));
     }
-    let mut made = llvm::object(text, target)?;
+    let mut made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
     no_strays(&made)?;
+    let start = (made.len() as u64).next_multiple_of(elf::WEIGHTS_ALIGN);
+    elf::place(&mut made, &module::weights_symbol(&bundle.face.name), start)?;
     let mut content = Pieces::default();
-    let mut end = made.len() as u64;
-    for program in programs {
-        end = end.next_multiple_of(elf::WEIGHTS_ALIGN);
-        elf::place(&mut made, &module::weights_symbol(&program.name), end)?;
-        end += program.weights_bytes.max(1);
-    }
     content.push(made);
-    for program in programs {
-        let start = content.len().next_multiple_of(elf::WEIGHTS_ALIGN);
-        for (offset, data) in &program.weights {
-            content.fill(start + offset);
-            content.push(data.clone());
-        }
-        content.fill(start + program.weights_bytes.max(1));
+    content.fill(start);
+    for (offset, data) in &bundle.weights {
+        content.fill(start + offset);
+        content.push(data.clone());
     }
+    let end = start + bundle.face.weights_bytes.max(1);
+    content.fill(end);
     if content.len() == end {
         Ok(Object { content })
     } else {
@@ -167,19 +157,19 @@ pub fn host_cpu() -> String {
 pub struct Assembly {
     /// The text.
     pub text: String,
-    /// Whose function `NAME_k…` each kernel has: those of one form share it.
-    pub functions: IdVec<KernelId, KernelId>,
+    /// The symbol of each kernel's function: those of one form share it.
+    pub functions: IdVec<KernelId, String>,
 }
 
 /// The assembly of a program, without weights.
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
-    let (text, functions) = module::emit(program, target, Launches::Direct)?;
-    Ok(Assembly { text: llvm::assembly(&text, target)?, functions: functions.of })
+    let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct)?;
+    Ok(Assembly { text: llvm::assembly(&text, target)?, functions: functions.symbols })
 }
 
 /// The same as text, without weights.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
-    let (text, _) = module::emit(program, target, Launches::Direct)?;
+    let (text, _) = module::emit(&Bundle::of(program, target), Launches::Direct)?;
     match what {
         Text::LlvmIr => Ok(text),
         Text::LlvmIrOptimized => llvm::optimized(&text, target),

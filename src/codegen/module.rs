@@ -2,13 +2,11 @@
 use super::Launches;
 use super::elf::{EMPTY_PREFIX, WEIGHTS_ALIGN};
 use super::function::Function;
-use super::hwcaps;
-use super::math;
 use super::supported::supported;
+use super::{hwcaps, info, math, start};
 use crate::diag::Result;
-use crate::kernel::{BufId, KernelId, Place, Program, Step};
+use crate::kernel::{BufId, Bundle, Face, KernelId, Place, Program, Step};
 use crate::target::Target;
-use crate::tensor::TensorInfo;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -16,53 +14,70 @@ use std::fmt::Write;
 /// Returned by `NAME_run` where the machine lacks a feature: `TFAOT_E_CPU`.
 pub const E_CPU: u32 = 1;
 
-/// The text of `program` for `target`; constants stay zeros that take no place in the object, to be put behind it.
-pub fn emit(program: &Program, target: &Target, launches: Launches) -> Result<(String, Functions)> {
-    let mut out = format!("target triple = \"{}\"\n\n", target.triple);
-    info(&mut out, program, &described(target));
-    let functions = code(&mut out, program, target, launches, Linkage { visibility: "", attributes: 0 })?;
-    out += &math::helpers(&out);
-    out += hwcaps::helper(&out);
-    Ok((out, functions))
-}
-
-/// The text of one model compiled for several targets, the first that the machine supports being called.
+/// The text of a model; constants stay zeros that take no place in the object, to be put behind it. Also the functions of the first
+/// program.
 ///
-/// The programs have names of their own; the symbols that callers see carry those of `face`, which has no kernels.
-pub fn emit_variants(face: &Program, variants: &[(Program, Target)]) -> Result<String> {
+/// For several targets a function calls the first that the machine supports; only then programs have no symbols that callers see.
+pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> {
+    let Bundle { face, variants, .. } = bundle;
     let triple = variants.first().map_or("", |v| v.1.triple.as_str());
     let mut out = format!("target triple = \"{triple}\"\n\n");
     let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
-    info(&mut out, face, &told.join(" | "));
-    for (i, (program, target)) in variants.iter().enumerate() {
-        code(&mut out, program, target, Launches::Direct, Linkage { visibility: "internal ", attributes: 2 * i })?;
+    info::emit(&mut out, face, &told.join(" | "));
+    let weights = weights_symbol(&face.name);
+    let _ = writeln!(
+        out,
+        "@{weights} = hidden global [{} x i8] zeroinitializer, section \"{EMPTY_PREFIX}{weights}\", align {WEIGHTS_ALIGN}",
+        face.weights_bytes.max(1),
+    );
+    let mut first = None;
+    for (i, (programs, target)) in variants.iter().enumerate() {
+        let is_only = variants.len() == 1;
+        let linkage = Linkage { visibility: if is_only { "" } else { "internal " }, attributes: 2 * i };
+        let functions = code(&mut out, face, (programs, target), launches, linkage)?;
+        first = first.or(functions);
     }
-    pick(&mut out, &face.name, variants);
+    if variants.len() > 1 {
+        pick(&mut out, face, variants);
+    }
+    if !face.state.is_empty() {
+        start::emit(&mut out, bundle);
+    }
     out += &math::helpers(&out);
     out += hwcaps::helper(&out);
-    Ok(out)
+    Ok((out, first.unwrap_or_default()))
 }
 
-/// `NAME_run` and `NAME_supported` that ask one variant after the other.
-fn pick(out: &mut String, name: &str, variants: &[(Program, Target)]) {
-    let (mut run, mut supported) = (String::new(), String::new());
-    for (i, (program, _)) in variants.iter().enumerate() {
-        let own = &program.name;
-        let next = i + 1;
-        let ask = format!(
-            "  %s{i} = call i32 @{own}_supported()\n  %b{i} = icmp ne i32 %s{i}, 0\n  br i1 %b{i}, label %yes{i}, label %ask{next}\n"
-        );
-        let _ = write!(
-            run,
-            "{ask}yes{i}:\n  %r{i} = tail call i32 @{own}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec)\n  ret i32 %r{i}\nask{next}:\n"
-        );
-        let _ = write!(supported, "{ask}yes{i}:\n  ret i32 1\nask{next}:\n");
+/// The functions that callers see, which ask one variant after the other.
+fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
+    let state = if face.state.is_empty() { "" } else { "ptr %state, " };
+    let parameters = format!("ptr %args, ptr %results, {state}ptr %workspace, ptr %exec");
+    let mut supported = String::new();
+    let ask = |i: usize, programs: &[Program]| {
+        let (own, next) = (supported_symbol(programs), i + 1);
+        format!(
+            "  %s{i} = call i32 @{own}()\n  %b{i} = icmp ne i32 %s{i}, 0\n  br i1 %b{i}, label %yes{i}, label %ask{next}\nyes{i}:\n"
+        )
+    };
+    for (e, entry) in face.entries.iter().enumerate() {
+        let mut run = String::new();
+        for (i, (programs, _)) in variants.iter().enumerate() {
+            let (ask, own, next) = (ask(i, programs), &programs[e].name, i + 1);
+            let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}_run({parameters})\n  ret i32 %r{i}\nask{next}:\n");
+        }
+        let function = &entry.function;
+        let _ = writeln!(out, "define i32 @{function}({parameters}) nounwind {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
     }
-    let _ = write!(
-        out,
-        "define i32 @{name}_run(ptr %args, ptr %results, ptr %workspace, ptr %exec) nounwind {{\nentry:\n{run}  ret i32 {E_CPU}\n}}\n\
-         define i32 @{name}_supported() nounwind {{\nentry:\n{supported}  ret i32 0\n}}\n"
-    );
+    for (i, (programs, _)) in variants.iter().enumerate() {
+        let _ = write!(supported, "{}  ret i32 1\nask{}:\n", ask(i, programs), i + 1);
+    }
+    let name = &face.name;
+    let _ = writeln!(out, "define i32 @{name}_supported() nounwind {{\nentry:\n{supported}  ret i32 0\n}}");
+}
+
+/// The symbol of what says whether the machine supports one of several variants.
+fn supported_symbol(programs: &[Program]) -> String {
+    format!("{}_supported", programs.first().map_or("", |p| &p.name))
 }
 
 /// What differs between the only program of an object and one of several.
@@ -75,64 +90,75 @@ struct Linkage {
 }
 
 /// The functions of a program's kernels.
+#[derive(Default)]
 pub struct Functions {
-    /// Which kernel's function each kernel has: its own, or that of an earlier one of the same form.
-    pub of: IdVec<KernelId, KernelId>,
+    /// The symbol of each kernel's function: its own, or that of an earlier one of the same form.
+    pub symbols: IdVec<KernelId, String>,
     /// The buffers whose addresses each kernel finds in the closure.
     slots: IdVec<KernelId, Vec<BufId>>,
 }
 
 impl Functions {
-    /// Adds one function for all kernels that differ in nothing but where their memory is.
-    fn emit(out: &mut String, program: &Program, target: &Target, group: usize) -> Result<Functions> {
-        let mut known: HashMap<String, KernelId> = HashMap::new();
-        let mut functions = Functions { of: IdVec::new(), slots: IdVec::new() };
+    /// Adds one function for all kernels that differ in nothing but where their memory is, those among them that are `known` of
+    /// other programs of the target.
+    fn emit(
+        out: &mut String,
+        program: &Program,
+        target: &Target,
+        group: usize,
+        known: &mut HashMap<String, String>,
+    ) -> Result<Functions> {
+        let mut functions = Functions::default();
         for (id, kernel) in program.kernels.iter() {
             let emitted = Function::emit(program, kernel, group, target)?;
             functions.slots.push(emitted.slots);
-            if let Some(&first) = known.get(&emitted.text) {
-                functions.of.push(first);
+            if let Some(first) = known.get(&emitted.text) {
+                functions.symbols.push(first.clone());
                 continue;
             }
-            let _ = write!(out, "define internal void @{}_k{}{}", program.name, id.0, emitted.text);
-            known.insert(emitted.text, id);
-            functions.of.push(id);
+            let symbol = format!("{}_k{}", program.name, id.0);
+            let _ = write!(out, "define internal void @{symbol}{}", emitted.text);
+            known.insert(emitted.text, symbol.clone());
+            functions.symbols.push(symbol);
         }
         Ok(functions)
     }
 }
 
-/// Weights, kernels, feature test and driver of one program.
+/// The code of a target: kernels, feature test and drivers; gives the functions of the first program.
 fn code(
     out: &mut String,
-    program: &Program,
-    target: &Target,
+    face: &Face,
+    (programs, target): (&[Program], &Target),
     launches: Launches,
     linkage: Linkage,
-) -> Result<Functions> {
-    let name = &program.name;
+) -> Result<Option<Functions>> {
     let (group, plain) = (linkage.attributes, linkage.attributes + 1);
-    let _ = writeln!(
-        out,
-        "@{} = hidden global [{} x i8] zeroinitializer, section \"{EMPTY_PREFIX}{}\", align {WEIGHTS_ALIGN}",
-        weights_symbol(name),
-        program.weights_bytes.max(1),
-        weights_symbol(name),
-    );
-    let functions = Functions::emit(out, program, target, group)?;
-    supported(out, name, &target.asks(), (linkage.visibility, plain));
-    let driver = Driver {
-        program,
-        functions: &functions,
-        shared: crate::kernel::shared(program),
-        launches,
-        linkage,
-        out: String::new(),
-        functions_out: String::new(),
-        is_part: false,
-        next: 0,
-    };
-    driver.finish(out, target);
+    let is_only = linkage.visibility.is_empty();
+    let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
+    let mut known = HashMap::new();
+    let mut all = Vec::new();
+    for program in programs {
+        all.push(Functions::emit(out, program, target, group, &mut known)?);
+    }
+    supported(out, &supported_name, &target.asks(), (linkage.visibility, plain));
+    for ((program, functions), entry) in programs.iter().zip(&all).zip(&face.entries) {
+        let driver = Driver {
+            program,
+            functions,
+            run: if is_only { entry.function.clone() } else { format!("{}_run", program.name) },
+            supported: &supported_name,
+            weights: weights_symbol(&face.name),
+            shared: crate::kernel::shared(program),
+            launches,
+            linkage,
+            out: String::new(),
+            functions_out: String::new(),
+            is_part: false,
+            next: 0,
+        };
+        driver.finish(out, target);
+    }
     let _ = writeln!(
         out,
         "attributes #{group} = {{ nounwind \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind \"no-builtins\" }}",
@@ -141,7 +167,7 @@ fn code(
         target.code_features(),
         target.vector_bits
     );
-    Ok(functions)
+    Ok(all.into_iter().next())
 }
 
 /// A target in a line, as `NAME_info()->target` has it.
@@ -154,72 +180,15 @@ pub fn weights_symbol(name: &str) -> String {
     format!("{name}_weights")
 }
 
-fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    for b in text.bytes() {
-        if b.is_ascii_graphic() && b != b'"' && b != b'\\' || b == b' ' {
-            out.push(b as char)
-        } else {
-            let _ = write!(out, "\\{b:02X}");
-        }
-    }
-    out + "\\00"
-}
-
-fn string(out: &mut String, symbol: &str, text: &str) {
-    let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", text.len() + 1, quoted(text));
-}
-
-fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {
-    for (i, t) in all.iter().enumerate() {
-        string(out, &format!("{name}_{kind}{i}_name"), &t.name);
-        string(out, &format!("{name}_{kind}{i}_field"), &t.field);
-        let dims: Vec<String> = t.dims.iter().map(|d| format!("i64 {d}")).collect();
-        let _ = writeln!(
-            out,
-            "@{name}_{kind}{i}_dims = private unnamed_addr constant [{} x i64] [{}]",
-            dims.len(),
-            dims.join(", ")
-        );
-    }
-    let rows: Vec<String> = all
-        .iter()
-        .enumerate()
-        .map(|(i, t)| {
-            let number = t.dtype.tf_number().unwrap_or(0);
-            format!("{{ ptr, ptr, i32, i32, ptr, i64 }} {{ ptr @{name}_{kind}{i}_name, ptr @{name}_{kind}{i}_field, i32 {number}, i32 {}, ptr @{name}_{kind}{i}_dims, i64 {} }}", t.dims.len(), t.bytes())
-        })
-        .collect();
-    let _ = writeln!(
-        out,
-        "@{name}_{kind}s = private unnamed_addr constant [{} x {{ ptr, ptr, i32, i32, ptr, i64 }}] [{}]",
-        rows.len(),
-        rows.join(", ")
-    );
-}
-
-/// `NAME_info` and the facts behind it.
-fn info(out: &mut String, program: &Program, target: &str) {
-    let name = &program.name;
-    string(out, &format!("{name}_str_name"), name);
-    string(out, &format!("{name}_str_source"), &program.source);
-    string(out, &format!("{name}_str_target"), target);
-    tensors(out, name, "arg", &program.args);
-    tensors(out, name, "result", &program.results);
-    let _ = writeln!(
-        out,
-        "@{name}_model_info = private unnamed_addr constant {{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }} {{ i32 1, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}_args, ptr @{name}_results, ptr null, i64 {}, i64 64, i64 {}, ptr @{name}_run }}",
-        program.args.len(),
-        program.results.len(),
-        program.workspace_bytes,
-        program.flops
-    );
-    let _ = writeln!(out, "define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_model_info\n}}");
-}
-
 struct Driver<'a> {
     program: &'a Program,
     functions: &'a Functions,
+    /// The symbol of the function.
+    run: String,
+    /// That of what says whether the machine supports it.
+    supported: &'a str,
+    /// That of the constants.
+    weights: String,
     /// Which kernels are offered to other threads.
     shared: IdVec<KernelId, bool>,
     launches: Launches,
@@ -237,6 +206,7 @@ impl Driver<'_> {
     fn finish(mut self, out: &mut String, target: &Target) {
         let name = self.program.name.clone();
         let Linkage { visibility, attributes } = self.linkage;
+        let (run, supported) = (&self.run.clone(), self.supported);
         let plain = attributes + 1;
         self.steps(&self.program.steps);
         let words = self.words();
@@ -246,7 +216,7 @@ impl Driver<'_> {
             "  br label %go\n".to_string()
         } else {
             format!(
-                "  %ok = call i32 @{name}_supported()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %go, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n"
+                "  %ok = call i32 @{supported}()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %go, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n"
             )
         };
         let fewest = match self.launches {
@@ -256,7 +226,7 @@ impl Driver<'_> {
         let _ = write!(
             out,
             "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define {visibility}i32 @{name}_run(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
+             define {visibility}i32 @{run}(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
             self.out
         );
         for decl in DECLARATIONS {
@@ -382,7 +352,7 @@ impl Driver<'_> {
             );
         }
         let name = &self.program.name;
-        let function = format!("@{name}_k{}", self.functions.of[id].0);
+        let function = format!("@{}", self.functions.symbols[id]);
         let shared = self.shared[id] || self.launches == Launches::Observed;
         let _ = match shared && !self.is_part {
             true => writeln!(self.out, "  call void @{name}_launch(ptr %exec, ptr {function}, ptr %closure, i64 {n})"),
@@ -393,10 +363,10 @@ impl Driver<'_> {
     /// The address of a buffer.
     fn address(&mut self, buf: BufId) -> String {
         let n = self.fresh();
-        let name = &self.program.name;
+        let weights = &self.weights;
         let _ = match self.program.buffers[buf].place {
             Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
-            Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{name}_weights, i64 {at}"),
+            Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{weights}, i64 {at}"),
             Place::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
             // a kernel has it itself, and the verifier has seen that no step reads one
             Place::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),

@@ -9,17 +9,18 @@ const ARCH_PRCTL: u32 = 158;
 /// `ARCH_REQ_XCOMP_PERM`.
 const REQUEST: u32 = 0x1023;
 
-/// Adds the function; `attributes` is the number of its group.
+/// Adds the function `name`; `attributes` is the number of its group.
 pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attributes): (&str, usize)) {
-    let define = format!("define {visibility}i32 @{name}_supported() #{attributes}");
+    let define = format!("define {visibility}i32 @{name}() #{attributes}");
     if asks.is_empty() {
         let _ = writeln!(out, "{define} {{\n  ret i32 1\n}}");
         return;
     }
+    let known = format!("{}_cpu", name.strip_suffix("_supported").unwrap_or(name));
     // 0: not asked yet, 1: no, 2: yes
     let _ = write!(
         out,
-        "@{name}_cpu = internal global i32 0\n{define} {{\nentry:\n  %known = load atomic i32, ptr @{name}_cpu monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\nask:\n"
+        "@{known} = internal global i32 0\n{define} {{\nentry:\n  %known = load atomic i32, ptr @{known} monotonic, align 4\n  %again = icmp ne i32 %known, 0\n  br i1 %again, label %out, label %ask\nask:\n"
     );
     let answers = match asks.hwcaps {
         [0, 0] => of_x86(out, asks),
@@ -27,7 +28,7 @@ pub fn supported(out: &mut String, name: &str, asks: &Asks, (visibility, attribu
     };
     let _ = write!(
         out,
-        "  br label %store\nstore:\n  %answer = phi i32 {answers}\n  store atomic i32 %answer, ptr @{name}_cpu monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
+        "  br label %store\nstore:\n  %answer = phi i32 {answers}\n  store atomic i32 %answer, ptr @{known} monotonic, align 4\n  br label %out\nout:\n  %told = phi i32 [ %known, %entry ], [ %answer, %store ]\n  %yes = sub i32 %told, 1\n  ret i32 %yes\n}}\n",
     );
 }
 

@@ -5,6 +5,7 @@
 //! Expressions live in an arena of the kernel and are shared; indices are sums of [`Atom`]s (see [`index`]).
 mod access;
 mod append;
+mod bundle;
 mod eval;
 pub mod index;
 mod parted;
@@ -16,6 +17,7 @@ mod verify;
 mod work;
 
 pub use access::Access;
+pub use bundle::{Bundle, Entry, Face, Start};
 pub use eval::{evaluate, evaluate_on};
 pub use index::{Atom, Index};
 pub use state::Variable;

@@ -4,11 +4,25 @@
 //! `compiler/tf2xla/xla_compiled_cpu_function.h`): a program written for them needs another `#include` and nothing else.
 use super::header::c_type;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::Program;
+use crate::kernel::{Entry, Face};
 use crate::tensor::{DType, TensorInfo};
 
 /// The part of the class that is the same for every model; `{…}` are its names.
 const CLASS: &str = include_str!("cpp/class.hpp.in");
+
+/// What the class has for a model with variables.
+const STATE_DOC: &str = "// Variables lie in the state: the caller's, which objects may share, or one of the object's own that begins as the model does.\n";
+const STATE_TOTAL: &str = "    if (state == nullptr) total += Rounded(sizeof({MODEL}_state));\n";
+const STATE_MAKE: &str = "    if (state == nullptr) {
+      state = reinterpret_cast<{MODEL}_state *>(at);
+      at += Rounded(sizeof({MODEL}_state));
+      {MODEL}_init(state);
+    }
+    state_ = state;
+";
+const STATE_ACCESS: &str = "  {MODEL}_state &state() { return *state_; }
+  const {MODEL}_state &state() const { return *state_; }
+";
 
 /// A class with the namespaces around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +59,23 @@ impl ClassName {
     }
 }
 
-/// The text of `NAME.hpp`.
-pub fn header(program: &Program, class: &ClassName) -> String {
+/// The text of `NAME.hpp`: a class, or one for each of several functions, whose names end in those of the signatures.
+pub fn header(face: &Face, class: &ClassName) -> String {
+    match &face.entries[..] {
+        [only] => one(face, 0, only, class),
+        several => {
+            let own = |entry: &Entry| {
+                let signature = ClassName::of_model(&entry.function[face.name.len()..]).class;
+                ClassName { class: format!("{}{signature}", class.class), ..class.clone() }
+            };
+            several.iter().enumerate().map(|(i, entry)| one(face, i, entry, &own(entry))).collect()
+        }
+    }
+}
+
+/// The class of function number `number`.
+fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
+    let program = &entry.program;
     let mut members = String::new();
     for (i, info) in program.args.iter().enumerate() {
         for suffix in suffixes(i, &info.field, program.args.len()) {
@@ -71,18 +100,41 @@ pub fn header(program: &Program, class: &ClassName) -> String {
         .replace("{NAMES_OPEN}", &open)
         .replace("{NAMES_CLOSE}", &close)
         .replace("{CLASS}", &class.class)
-        .replace("{MODEL}", &program.name)
-        .replace("{UPPER}", &program.name.to_uppercase())
+        .replace("{STATE_DOC}", if face.state.is_empty() { "" } else { STATE_DOC })
+        .replace("{STATE_PARAMETER}", &if_state(face, "{MODEL}_state *state = nullptr, "))
+        .replace("{STATE_MAKE}", &if_state(face, STATE_MAKE))
+        .replace("{STATE_TOTAL}", &if_state(face, STATE_TOTAL))
+        .replace("{STATE_ACCESS}", &if_state(face, STATE_ACCESS))
+        .replace("{STATE_MEMBER}", &if_state(face, "  {MODEL}_state *state_ = nullptr;\n"))
+        .replace("{STATE_ARGUMENT}", &if_state(face, "state_, "))
+        .replace("{STATE_NOTE}", if face.state.is_empty() { "; objects share nothing" } else { "" })
+        .replace("{INFO_TYPE}", if face.is_module() { "tfaot_entry_info" } else { "tfaot_model_info" })
+        .replace(
+            "{INFO}",
+            &if face.is_module() {
+                format!("(&{{MODEL}}_info()->entries[{number}])")
+            } else {
+                "{MODEL}_info()".to_string()
+            },
+        )
+        .replace("{FUNCTION}", &entry.function)
+        .replace("{MODEL}", &face.name)
+        .replace("{UPPER}", &entry.prefix.to_uppercase())
         .replace("{ARGS}", &program.args.len().to_string())
         .replace("{RESULTS}", &program.results.len().to_string())
-        .replace("{ARG_POINTERS}", &pointers(program, "args", "const ", &program.args))
-        .replace("{RESULT_POINTERS}", &pointers(program, "results", "", &program.results))
+        .replace("{ARG_POINTERS}", &pointers(entry, "args", "const ", &program.args))
+        .replace("{RESULT_POINTERS}", &pointers(entry, "results", "", &program.results))
         .replace("{MEMBERS}", &members)
 }
 
 /// One file with the C header's text and the class, which needs no other file.
-pub fn whole_header(program: &Program, c_header: &str, class: &ClassName) -> String {
-    header(program, class).replace(&format!("#include \"{}.h\"\n", program.name), c_header)
+pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
+    header(face, class).replace(&format!("#include \"{}.h\"\n", face.name), c_header)
+}
+
+/// `text` for a model with variables, nothing for others.
+fn if_state(face: &Face, text: &str) -> String {
+    if face.state.is_empty() { String::new() } else { text.to_string() }
 }
 
 /// `0`, and `_NAME` unless that is another's number.
@@ -115,8 +167,8 @@ fn accessors(what: &str, suffix: &str, data: &str, info: &TensorInfo) -> String 
 
 /// The definition of the pointer that `NAME_run` takes: to the C struct with the members of an array of untyped pointers, or
 /// to nothing where the struct has no members.
-fn pointers(program: &Program, what: &str, qualifier: &str, infos: &[TensorInfo]) -> String {
-    let name = format!("{}_{what}", program.name);
+fn pointers(entry: &Entry, what: &str, qualifier: &str, infos: &[TensorInfo]) -> String {
+    let name = format!("{}_{what}", entry.prefix);
     if infos.is_empty() {
         return format!("const {name} *const {what} = nullptr;");
     }

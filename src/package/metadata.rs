@@ -1,28 +1,57 @@
 //! `NAME.json`: what the header says, for programs.
 use super::header::WORKSPACE_ALIGN;
-use crate::kernel::Program;
+use crate::kernel::{Entry, Face};
 use crate::target::{Reduced, Target};
 use crate::tensor::TensorInfo;
 use serde_json::{Value, json};
 
 /// The JSON document of a model, with a line break at its end.
-pub fn metadata(program: &Program, targets: &[&Target]) -> String {
+pub fn metadata(face: &Face, targets: &[&Target]) -> String {
     let one = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
-    let document = json!({
-        "abi_version": 1,
+    let mut document = json!({
+        "abi_version": if face.is_module() { 2 } else { 1 },
         "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
-        "name": program.name,
-        "source": program.source,
+        "name": face.name,
+        "source": face.source,
         "targets": targets.iter().map(one).collect::<Vec<_>>(),
-        "args": tensors(&program.args),
-        "results": tensors(&program.results),
-        "workspace_bytes": program.workspace_bytes,
-        "workspace_align": WORKSPACE_ALIGN,
-        "flops": program.flops,
-        "weights_bytes": program.weights_bytes,
-        "precision": precision(&program.reduced),
     });
+    let only = match &face.entries[..] {
+        [only] if !face.is_module() => Some(&only.program),
+        _ => None,
+    };
+    if let Some(only) = only {
+        document["args"] = tensors(&only.args).into();
+        document["results"] = tensors(&only.results).into();
+    } else {
+        let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
+        variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
+        document["entries"] = face.entries.iter().map(entry).collect();
+        document["variables"] = variables.into();
+        document["state_bytes"] = face.state_bytes().into();
+        document["state_align"] = WORKSPACE_ALIGN.into();
+    }
+    document["workspace_bytes"] = face.workspace_bytes().into();
+    document["workspace_align"] = WORKSPACE_ALIGN.into();
+    if let Some(only) = only {
+        document["flops"] = only.flops.into();
+    }
+    document["weights_bytes"] = face.weights_bytes.into();
+    document["precision"] = precision(&face.reduced);
     format!("{document:#}\n")
+}
+
+/// A function of a model with several, or with variables.
+fn entry(entry: &Entry) -> Value {
+    let changed = entry.program.state.iter().filter(|v| v.changed);
+    json!({
+        "name": entry.name,
+        "function": entry.function,
+        "args": tensors(&entry.program.args),
+        "results": tensors(&entry.program.results),
+        "changes": changed.map(|v| &v.info.field).collect::<Vec<_>>(),
+        "workspace_bytes": entry.program.workspace_bytes,
+        "flops": entry.program.flops,
+    })
 }
 
 /// What was rounded on request, and how many bytes that saved.

@@ -5,6 +5,7 @@ pub mod cpp;
 pub mod files;
 pub mod header;
 pub mod metadata;
+mod module_header;
 pub mod names;
 pub mod pool;
 pub mod shared;

@@ -1,6 +1,7 @@
 //! C names of models, and of members that have none yet.
 use crate::prepare::field_names;
 use crate::tensor::TensorInfo;
+use std::collections::HashSet;
 
 /// The longest name that is made; a longer one may be given.
 const LONGEST: usize = 60;
@@ -34,6 +35,22 @@ pub fn of_signature(infos: &mut [TensorInfo]) {
     }
 }
 
+/// What follows the model's name in C for each of several functions, from their signatures' names: so that no function, type or
+/// macro of the header is another's, also where case does not count.
+pub fn of_functions(signatures: &[&str]) -> Vec<String> {
+    const KINDS: [&str; 4] = ["", "_args", "_results", "_sizes"];
+    let mut taken: HashSet<String> = ["info", "init", "state", "supported", "weights"].map(String::from).into();
+    let one = |signature: &&str| {
+        let mut name = identifier(signature);
+        while KINDS.iter().any(|kind| taken.contains(&format!("{name}{kind}").to_lowercase())) {
+            name.push('_');
+        }
+        taken.extend(KINDS.map(|kind| format!("{name}{kind}").to_lowercase()));
+        name
+    };
+    signatures.iter().map(one).collect()
+}
+
 /// The name of a model from its file: `models/My-Net.pb.gz` is `my_net`.
 pub fn of_model(source: &str) -> String {
     let mut parts = source.rsplit('/').filter(|p| !p.is_empty() && *p != ".").peekable();
@@ -61,6 +78,12 @@ fn is_version(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn functions_have_names_that_nothing_else_has() {
+        let all = of_functions(&["train", "Train", "predict_args", "predict", "info", "a b", "a/b"]);
+        assert_eq!(all, ["train", "Train_", "predict_args", "predict_", "info_", "a_b", "a_b_"]);
+    }
 
     #[test]
     fn models_are_named_by_their_files() {

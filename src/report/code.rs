@@ -39,9 +39,7 @@ pub fn describe(
             buffers: buffers.into_iter().map(|b| b.0).collect(),
             flops: k.flops,
             text: loops.get(at).cloned().unwrap_or_default(),
-            asm: functions
-                .get(format!("{}_k{}", program.name, assembly.functions[id].0).as_str())
-                .map_or(String::new(), |t| t.to_string()),
+            asm: functions.get(assembly.functions[id].as_str()).map_or(String::new(), |t| t.to_string()),
             ms: times.and_then(|t| t.ms.get(at).copied()),
         }
     });

@@ -78,6 +78,18 @@ pub struct Reduced {
     pub contractions_kept: u64,
 }
 
+impl Reduced {
+    /// Counts what became of another function of the model too.
+    pub fn add(&mut self, other: &Reduced) {
+        self.constants += other.constants;
+        self.bytes_before += other.bytes_before;
+        self.bytes_after += other.bytes_after;
+        self.bytes_kept += other.bytes_kept;
+        self.contractions += other.contractions;
+        self.contractions_kept += other.contractions_kept;
+    }
+}
+
 impl std::fmt::Display for Reduced {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(

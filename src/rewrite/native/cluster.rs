@@ -1,7 +1,7 @@
 //! One cluster: lowered with the shapes that inference gives its arguments, and compiled.
 use super::{Scene, fixed};
 use crate::codegen::{Launches, Object};
-use crate::compile;
+use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::dump::Dump;
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
@@ -145,22 +145,12 @@ fn replace(program: &mut Program, at: Endpoint, value: &Tensor) {
 /// Compiles a cluster; its symbols start with `name`.
 pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<Dump>) -> Result<Compiled> {
     let Ready { args, lowered } = ready;
-    let (face, object) = match targets {
-        [target] => {
-            let built = compile::build(lowered, name, "", target, Launches::Direct, dump)?;
-            let face = built.program.without_code();
-            if let Some(dump) = dump {
-                dump.built(&built.module, &[(built.program, target.clone())], &built.object.content)?;
-            }
-            (face, built.object)
-        }
-        several => {
-            let built = compile::build_variants(lowered, name, "", several, dump)?;
-            if let Some(dump) = dump {
-                dump.built(&built.module, &built.each, &built.object.content)?;
-            }
-            (built.face, built.object)
-        }
-    };
+    let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
+    let built = compile::build_all(functions, name, "", targets, Launches::Direct, std::slice::from_mut(dump))?;
+    if let (Some(dump), Some(module)) = (dump, built.modules.first()) {
+        dump.built(module, &built.programs(), &built.object.content)?;
+    }
+    let face = built.bundle.face.entries.first().map(|entry| entry.program.clone()).unwrap_or_default();
+    let object = built.object;
     Ok(Compiled { name: name.to_string(), args, face, object })
 }

@@ -1,0 +1,134 @@
+//! `NAME_info` and the facts behind it, as generated headers declare them.
+use crate::kernel::{Face, Program};
+use crate::tensor::TensorInfo;
+use std::fmt::Write;
+
+/// The alignment of workspaces and of what the state is rounded to.
+const ALIGN: u64 = 64;
+/// `tfaot_tensor_info`.
+const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, i64 }";
+/// `tfaot_variable_info`.
+const VARIABLE: &str = "{ { ptr, ptr, i32, i32, ptr, i64 }, i64 }";
+/// `tfaot_entry_info`.
+const ENTRY: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }";
+/// `tfaot_module_info`.
+const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, i64, i64, ptr }";
+
+/// Adds the facts; `target` is what they say of the machine.
+pub fn emit(out: &mut String, face: &Face, target: &str) {
+    let name = &face.name;
+    string(out, &format!("{name}_str_name"), name);
+    string(out, &format!("{name}_str_source"), &face.source);
+    string(out, &format!("{name}_str_target"), target);
+    match &face.entries[..] {
+        [only] if !face.is_module() => function(out, &only.program, name),
+        _ => module(out, face),
+    }
+}
+
+/// Those of one function without variables.
+fn function(out: &mut String, program: &Program, name: &str) {
+    tensors(out, name, "arg", &program.args);
+    tensors(out, name, "result", &program.results);
+    let _ = writeln!(
+        out,
+        "@{name}_model_info = private unnamed_addr constant {{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }} {{ i32 1, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}_args, ptr @{name}_results, ptr null, i64 {}, i64 {ALIGN}, i64 {}, ptr @{name}_run }}",
+        program.args.len(),
+        program.results.len(),
+        program.workspace_bytes,
+        program.flops
+    );
+    let _ = writeln!(out, "define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_model_info\n}}");
+}
+
+/// Those of several functions, or of variables.
+fn module(out: &mut String, face: &Face) {
+    let name = &face.name;
+    let mut entries = Vec::new();
+    for (i, entry) in face.entries.iter().enumerate() {
+        let (own, program) = (format!("{name}.e{i}"), &entry.program);
+        string(out, &format!("{own}_name"), &entry.name);
+        tensors(out, &own, "arg", &program.args);
+        tensors(out, &own, "result", &program.results);
+        generic(out, &own, &entry.function, face);
+        entries.push(format!(
+            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 0, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr null, ptr null, i64 {}, i64 {ALIGN}, i64 {}, ptr @{own}_run }}",
+            program.args.len(),
+            program.results.len(),
+            u32::from(program.changes_state()),
+            program.workspace_bytes,
+            program.flops,
+        ));
+    }
+    let infos: Vec<TensorInfo> = face.state.iter().map(|v| v.info.clone()).collect();
+    let rows = tensor_rows(out, &format!("{name}.s"), "variable", &infos);
+    let rows = rows.iter().zip(&face.state).map(|(row, v)| format!("{VARIABLE} {{ {row}, i64 {} }}", v.offset));
+    table(out, &format!("{name}.variables"), VARIABLE, &rows.collect::<Vec<_>>());
+    table(out, &format!("{name}.entries"), ENTRY, &entries);
+    let init = if face.state.is_empty() { "null".to_string() } else { format!("@{name}_init") };
+    let _ = writeln!(
+        out,
+        "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, i64 {}, i64 {ALIGN}, ptr {init} }}\n\
+         define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_module_info\n}}",
+        face.entries.len(),
+        face.state.len(),
+        face.state_bytes(),
+    );
+}
+
+/// `run` of `tfaot_entry_info`, which has all parameters that a function may have.
+fn generic(out: &mut String, own: &str, function: &str, face: &Face) {
+    let state = if face.state.is_empty() { "" } else { "ptr %state, " };
+    let _ = writeln!(
+        out,
+        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %workspace, ptr %exec) nounwind {{\n  %code = tail call i32 @{function}(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec)\n  ret i32 %code\n}}"
+    );
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    for b in text.bytes() {
+        if b.is_ascii_graphic() && b != b'"' && b != b'\\' || b == b' ' {
+            out.push(b as char)
+        } else {
+            let _ = write!(out, "\\{b:02X}");
+        }
+    }
+    out + "\\00"
+}
+
+fn string(out: &mut String, symbol: &str, text: &str) {
+    let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", text.len() + 1, quoted(text));
+}
+
+fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {
+    let rows = tensor_rows(out, name, kind, all);
+    table(out, &format!("{name}_{kind}s"), TENSOR, &rows);
+}
+
+/// What the rows of a table of tensors point to, and the rows.
+fn tensor_rows(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (i, t) in all.iter().enumerate() {
+        string(out, &format!("{name}_{kind}{i}_name"), &t.name);
+        string(out, &format!("{name}_{kind}{i}_field"), &t.field);
+        let dims: Vec<String> = t.dims.iter().map(|d| format!("i64 {d}")).collect();
+        let _ = writeln!(
+            out,
+            "@{name}_{kind}{i}_dims = private unnamed_addr constant [{} x i64] [{}]",
+            dims.len(),
+            dims.join(", ")
+        );
+        let number = t.dtype.tf_number().unwrap_or(0);
+        rows.push(format!(
+            "{TENSOR} {{ ptr @{name}_{kind}{i}_name, ptr @{name}_{kind}{i}_field, i32 {number}, i32 {}, ptr @{name}_{kind}{i}_dims, i64 {} }}",
+            t.dims.len(),
+            t.bytes()
+        ));
+    }
+    rows
+}
+
+fn table(out: &mut String, symbol: &str, row: &str, rows: &[String]) {
+    let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x {row}] [{}]", rows.len(), rows.join(", "));
+}

@@ -1,0 +1,159 @@
+//! HLO to one object: every function of a model, for every target.
+use super::passes;
+use crate::codegen::{self, Launches, Object};
+use crate::diag::{Error, Result};
+use crate::dump::Dump;
+use crate::hlo::{Literal, Module};
+use crate::kernel::state::lay_out;
+use crate::kernel::{self, Bundle, Entry, Face};
+use crate::lower::{Lowered, StateVariable};
+use crate::package::names;
+use crate::target::{Reduced, Target};
+use crate::tensor::{Tensor, TensorInfo};
+use crate::{interp, optimize, schedule};
+use bytes::Bytes;
+
+/// What becomes one object. All functions have the same variables.
+#[derive(Debug)]
+pub struct Functions {
+    /// Each with the name of its signature.
+    pub all: Vec<(String, Lowered)>,
+    /// Without arguments and results: gives variables the values that the file has none of.
+    pub init: Option<Lowered>,
+}
+
+/// A compiled model.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The module of each function after optimisation.
+    pub modules: Vec<Module>,
+    /// What callers see, and the loops.
+    pub bundle: Bundle,
+    /// The machine code.
+    pub object: Object,
+}
+
+impl Compiled {
+    /// Every program with its target.
+    pub fn programs(&self) -> Vec<(kernel::Program, Target)> {
+        let all = self.bundle.variants.iter();
+        all.flat_map(|(programs, target)| programs.iter().map(|p| (p.clone(), target.clone()))).collect()
+    }
+}
+
+/// HLO to machine code for targets of one architecture and precision; the newest instruction set is asked for first. `dumps`, one
+/// a function or none, take what XLA's flags ask for.
+///
+/// One function is `NAME_run`; of several each has its signature's name behind `NAME_`.
+pub fn build_all(
+    functions: Functions,
+    name: &str,
+    source: &str,
+    targets: &[Target],
+    launches: Launches,
+    dumps: &mut [Option<Dump>],
+) -> Result<Compiled> {
+    let Functions { mut all, init } = functions;
+    share_fields(&mut all)?;
+    let initial = initial(&all, init)?;
+    let precision = targets.first().map(|t| t.precision).unwrap_or_default();
+    let mut reduced = Reduced { precision, ..Reduced::default() };
+    for (i, (_, lowered)) in all.iter_mut().enumerate() {
+        passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
+        reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
+    }
+    let mut targets = targets.to_vec();
+    targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
+    let mut variants = Vec::new();
+    for target in &targets {
+        let own = match targets.len() {
+            1 => name.to_string(),
+            _ => format!("{name}_{}", names::identifier(&target.cpu)),
+        };
+        let mut programs = Vec::new();
+        for (i, (_, lowered)) in all.iter().enumerate() {
+            let own = if all.len() == 1 { own.clone() } else { format!("{own}.{i}") };
+            programs.push(kernel::Program { reduced, ..schedule::build(lowered, &own, source, target)? });
+        }
+        variants.push((programs, target.clone()));
+    }
+    let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let bundle = Bundle::pooled(face(name, source, &signatures, &variants), variants, &initial);
+    let object = codegen::compile_bundle(&bundle, launches)?;
+    Ok(Compiled { modules: all.into_iter().map(|(_, lowered)| lowered.module).collect(), bundle, object })
+}
+
+/// What callers see: of each function the largest sizes of all targets.
+fn face(name: &str, source: &str, signatures: &[&str], variants: &[(Vec<kernel::Program>, Target)]) -> Face {
+    let suffixes = names::of_functions(signatures);
+    let entry = |(i, signature): (usize, &&str)| {
+        let each = || variants.iter().filter_map(|(programs, _)| programs.get(i));
+        let most = |of: fn(&kernel::Program) -> u64| each().map(of).max().unwrap_or(0);
+        let (prefix, function) = match signatures.len() {
+            1 => (name.to_string(), format!("{name}_run")),
+            _ => (format!("{name}_{}", suffixes[i]), format!("{name}_{}", suffixes[i])),
+        };
+        let first = each().next().map(kernel::Program::without_code).unwrap_or_default();
+        let program = kernel::Program {
+            name: prefix.clone(),
+            workspace_bytes: most(|p| p.workspace_bytes),
+            flops: most(|p| p.flops),
+            ..first
+        };
+        Entry { name: signature.to_string(), prefix, function, program }
+    };
+    let entries: Vec<Entry> = signatures.iter().enumerate().map(entry).collect();
+    let first = entries.first().map(|e| e.program.clone()).unwrap_or_default();
+    let mut state = first.state;
+    for v in entries.iter().flat_map(|e| e.program.state.iter().filter(|v| v.changed)) {
+        state.iter_mut().filter(|s| s.offset == v.offset && s.info == v.info).for_each(|s| s.changed = true);
+    }
+    Face {
+        name: name.to_string(),
+        source: source.to_string(),
+        entries,
+        state,
+        weights_bytes: 0,
+        reduced: first.reduced,
+    }
+}
+
+/// Gives variables the same valid names in all functions. Errors: internal, where functions have others.
+fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
+    let Some((_, first)) = all.first() else { return Err(Error::internal("compile", "there is no function")) };
+    let mut infos: Vec<TensorInfo> = first.state.iter().map(|v| v.info.clone()).collect();
+    names::settle(&mut infos);
+    for (_, lowered) in all {
+        let same = |v: &StateVariable, info: &TensorInfo| v.info.name == info.name && v.info.bytes() == info.bytes();
+        if lowered.state.len() != infos.len() || !lowered.state.iter().zip(&infos).all(|(v, info)| same(v, info)) {
+            return Err(Error::internal("compile", "functions have different variables"));
+        }
+        lowered.state.iter_mut().zip(&infos).for_each(|(v, info)| v.info = info.clone());
+    }
+    Ok(())
+}
+
+/// The values that variables start with: the file's, and what `init` computes of them. Of the others it is 0.
+fn initial(all: &[(String, Lowered)], init: Option<Lowered>) -> Result<Vec<Option<Bytes>>> {
+    let state = all.first().map(|(_, lowered)| lowered.state.clone()).unwrap_or_default();
+    let mut values: Vec<Option<Tensor>> = state.iter().map(|v| v.initial.clone()).collect();
+    if let Some(init) = init {
+        let zeros =
+            |v: &StateVariable| Tensor::new(v.info.dtype, v.info.dims.clone(), vec![0; v.info.bytes() as usize]);
+        let given = init.state.iter().zip(&values).map(|(v, value)| value.clone().unwrap_or_else(|| zeros(v)));
+        let given: Vec<Literal> = given.map(Literal::Array).collect();
+        let made = interp::evaluate(&init.module, init.module.entry, &given)?;
+        let mut made = made.leaves().into_iter().cloned();
+        for (value, v) in values.iter_mut().zip(&init.state).filter(|(_, v)| v.changed) {
+            *value = Some(
+                made.next().ok_or_else(|| Error::internal("compile", format!("`{}` gets no value", v.info.name)))?,
+            );
+        }
+    }
+    Ok(values.into_iter().map(|value| value.map(|t| t.bytes)).collect())
+}
+
+/// The places of variables, as the state of an object has them.
+pub fn places(state: &[StateVariable]) -> Vec<kernel::Variable> {
+    lay_out(state.iter().map(|v| (v.info.clone(), v.changed)))
+}

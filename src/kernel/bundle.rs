@@ -1,0 +1,166 @@
+//! What one object holds: the functions of a model for some targets, over one state and one copy of the constants.
+use super::{Place, Program, Variable, state};
+use crate::target::{Reduced, Target};
+use bytes::Bytes;
+use foldhash::HashMap;
+
+/// Bytes to which each constant is aligned.
+const ALIGN: u64 = 64;
+
+/// A model as its callers see it.
+#[derive(Clone, Debug, Default)]
+pub struct Face {
+    /// Its C name; prefix of every symbol.
+    pub name: String,
+    /// Where it came from.
+    pub source: String,
+    /// Its functions; never empty.
+    pub entries: Vec<Entry>,
+    /// Variables that keep their values between calls; changed where a call of any function changes them.
+    pub state: Vec<Variable>,
+    /// Bytes of all constants.
+    pub weights_bytes: u64,
+    /// What was rounded on request.
+    pub reduced: Reduced,
+}
+
+/// One function as its callers see it.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    /// The signature's name; that of the model where it has one function.
+    pub name: String,
+    /// The prefix of its types in C: `mnist_train` of `mnist_train_args`.
+    pub prefix: String,
+    /// The function: `mnist_train`, or `mnist_run` where the model has one.
+    pub function: String,
+    /// Arguments, results, variables and sizes, without code; the largest sizes of all targets.
+    pub program: Program,
+}
+
+impl Face {
+    /// A model of one function.
+    pub fn of(program: &Program) -> Face {
+        let name = &program.name;
+        let entry = Entry {
+            name: name.clone(),
+            prefix: name.clone(),
+            function: format!("{name}_run"),
+            program: program.without_code(),
+        };
+        Face {
+            name: name.clone(),
+            source: program.source.clone(),
+            entries: vec![entry],
+            state: program.state.clone(),
+            weights_bytes: program.weights_bytes,
+            reduced: program.reduced,
+        }
+    }
+    /// Whether callers see more than one function without variables, which has a face of its own.
+    pub fn is_module(&self) -> bool {
+        self.entries.len() > 1 || !self.state.is_empty()
+    }
+    /// Bytes of the state.
+    pub fn state_bytes(&self) -> u64 {
+        state::bytes(&self.state)
+    }
+    /// The most bytes of workspace that a call needs.
+    pub fn workspace_bytes(&self) -> u64 {
+        self.entries.iter().map(|e| e.program.workspace_bytes).max().unwrap_or(0)
+    }
+}
+
+/// Bytes of constants that the state starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The first byte in the state.
+    pub to: u64,
+    /// The first byte in the constants.
+    pub from: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// A model that becomes one object.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    /// What callers see.
+    pub face: Face,
+    /// The loops of each function for each target, in the order in which the machine is asked; the programs have names of their
+    /// own, which symbols that nobody sees begin with.
+    pub variants: Vec<(Vec<Program>, Target)>,
+    /// Constants by byte offset, in order, not overlapping.
+    pub weights: Vec<(u64, Bytes)>,
+    /// What the state starts with; zeros beside.
+    pub starts: Vec<Start>,
+}
+
+impl Bundle {
+    /// A model of one function for one target.
+    pub fn of(program: &Program, target: &Target) -> Bundle {
+        Bundle {
+            face: Face::of(program),
+            variants: vec![(vec![program.clone()], target.clone())],
+            weights: program.weights.clone(),
+            starts: Vec::new(),
+        }
+    }
+
+    /// The same with one copy of equal constants, and with the values that variables start with: `initial` has one for each
+    /// variable of the face.
+    pub fn pooled(face: Face, mut variants: Vec<(Vec<Program>, Target)>, initial: &[Option<Bytes>]) -> Bundle {
+        let mut pool = Pool::default();
+        match &mut variants[..] {
+            // as it was laid out
+            [(programs, _)] if programs.len() == 1 => pool.take(&programs[0]),
+            all => all.iter_mut().flat_map(|v| &mut v.0).for_each(|program| pool.move_into(program)),
+        }
+        let zero = |bytes: &Bytes| bytes.iter().all(|&b| b == 0);
+        let valued = face.state.iter().zip(initial).filter_map(|(v, value)| Some((v, value.as_ref()?)));
+        let starts = valued.filter(|(_, value)| !zero(value)).map(|(v, value)| Start {
+            to: v.offset,
+            from: pool.add(value),
+            bytes: value.len() as u64,
+        });
+        let starts = starts.collect();
+        Bundle { face: Face { weights_bytes: pool.top, ..face }, variants, weights: pool.parts, starts }
+    }
+}
+
+/// Constants of several programs, equal ones once.
+#[derive(Default)]
+struct Pool {
+    parts: Vec<(u64, Bytes)>,
+    top: u64,
+    known: HashMap<Bytes, u64>,
+}
+
+impl Pool {
+    fn add(&mut self, bytes: &Bytes) -> u64 {
+        *self.known.entry(bytes.clone()).or_insert_with(|| {
+            let at = self.top.next_multiple_of(ALIGN);
+            self.top = at + bytes.len() as u64;
+            self.parts.push((at, bytes.clone()));
+            at
+        })
+    }
+
+    /// The constants of the first program, where they are.
+    fn take(&mut self, program: &Program) {
+        self.known.extend(program.weights.iter().map(|(at, bytes)| (bytes.clone(), *at)));
+        (self.parts, self.top) = (program.weights.clone(), program.weights_bytes);
+    }
+
+    /// Gives the constants of a program their places here.
+    fn move_into(&mut self, program: &mut Program) {
+        let places: Vec<(u64, u64)> = program.weights.iter().map(|(at, bytes)| (*at, self.add(bytes))).collect();
+        for buffer in program.buffers.values_mut() {
+            if let Place::Weights(at) = &mut buffer.place {
+                // the constant that it is, or is a part of
+                let part = places.partition_point(|(from, _)| from <= at).checked_sub(1);
+                *at = part.map_or(0, |part| places[part].1 + (*at - places[part].0));
+            }
+        }
+        program.weights.clear();
+    }
+}

@@ -1,0 +1,190 @@
+//! The C99 header of a model that has variables or several functions.
+use super::header::{ABI, WORKSPACE_ALIGN, c_type, in_comment, intro, pointers, supported, type_note};
+use crate::kernel::{Entry, Face, Variable};
+use crate::target::Target;
+use std::collections::HashSet;
+
+/// What the headers of such models declare beside [`ABI`], once a translation unit. The layout is fixed by `abi_version` 2.
+const ABI_2: &str = r#"#ifndef TFAOT_ABI_2
+#define TFAOT_ABI_2
+
+/* A size that varies from call to call. */
+typedef struct tfaot_size_info {
+  const char *name;
+  int64_t least, most;
+  uint32_t is_result, reserved; /* 1: the call says it; 0: the caller does */
+} tfaot_size_info;
+
+/* A variable: memory of the state, from byte `offset` on. */
+typedef struct tfaot_variable_info {
+  tfaot_tensor_info tensor;
+  size_t offset;
+} tfaot_variable_info;
+
+/* A function. */
+typedef struct tfaot_entry_info {
+  const char *name; /* the signature's */
+  uint32_t arg_count, result_count, size_count;
+  uint32_t changes_state; /* 0: it only reads the state, and calls at the same time may share it */
+  const tfaot_tensor_info *args, *results;
+  const tfaot_size_info *sizes;
+  const int32_t *axes; /* the number of the size of each axis of args, then results, -1: it is fixed; NULL: all are */
+  size_t workspace_bytes, workspace_align;
+  int64_t flops; /* of one call */
+  /* args and results are arrays of pointers, in the order of the structs; sizes is an array, NULL without any */
+  int (*run)(const void *args, const void *results, int64_t *sizes, void *state, void *workspace,
+      const tfaot_executor *executor);
+} tfaot_entry_info;
+
+typedef struct tfaot_module_info {
+  uint32_t abi_version; /* 2 */
+  uint32_t entry_count, variable_count, reserved;
+  const char *name, *source, *target;
+  const tfaot_entry_info *entries;
+  const tfaot_variable_info *variables;
+  size_t state_bytes, state_align; /* aligned so, vectors are; the alignment of its types is enough */
+  void (*init)(void *state); /* NULL without variables */
+} tfaot_module_info;
+
+#endif /* TFAOT_ABI_2 */
+"#;
+
+/// The text of `NAME.h`: the code is for each of `targets`, which have one triple.
+pub fn header(face: &Face, targets: &[&Target]) -> String {
+    let name = &face.name;
+    let upper = name.to_uppercase();
+    let (intro, supported) = (intro(&face.source, &face.reduced, targets), supported(targets));
+    let state = if face.state.is_empty() { String::new() } else { state(face) };
+    let entries: String = face.entries.iter().map(|entry| function(face, entry)).collect();
+    let most = match face.entries.len() {
+        1 => String::new(),
+        _ => format!(
+            "/* Enough for each function. */\n#define {upper}_WORKSPACE_BYTES {}\n#define {upper}_WORKSPACE_ALIGN {WORKSPACE_ALIGN}\n\n",
+            face.workspace_bytes()
+        ),
+    };
+    format!(
+        r#"{intro}#ifndef TFAOT_MODEL_{upper}_H
+#define TFAOT_MODEL_{upper}_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{ABI}
+{ABI_2}
+{state}/* Arrays are dense and row-major. Arguments and results need the alignment of their type, no more, and results
+ * may not overlap arguments{}.
+ * A function returns 0, or a TFAOT_E code; nothing is written to the results{} when it is not 0.
+ * The results do not depend on the executor; NULL runs all on this thread. */
+
+{entries}{most}/* {supported} */
+int {name}_supported(void);
+
+/* The same facts as in this file, for programs that call any model. */
+const tfaot_module_info *{name}_info(void);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif /* TFAOT_MODEL_{upper}_H */
+"#,
+        if face.state.is_empty() { "" } else { " or the state" },
+        if face.state.is_empty() { "" } else { " or the state" },
+    )
+}
+
+/// The struct of the variables, and what fills it.
+fn state(face: &Face) -> String {
+    let name = &face.name;
+    let members = members(face);
+    let width = members.iter().map(|m| m.0.len()).max().unwrap_or(0).min(60);
+    let mut out = format!(
+        "/* The variables: one block, no pointers. Copy it, write it to a file, keep several. Aligned to {WORKSPACE_ALIGN} bytes its vectors are;\n \
+         * the alignment of its types is enough. Functions that take it as const may run at once; one that changes it runs alone. */\n\
+         typedef struct {name}_state {{\n"
+    );
+    for (member, comment) in &members {
+        out +=
+            if comment.is_empty() { format!("  {member}\n") } else { format!("  {member:width$} /* {comment} */\n") }
+                .as_str();
+    }
+    out + &format!(
+        "}} {name}_state;\n\n/* Gives every variable the value that the model starts with. */\nvoid {name}_init({name}_state *state);\n\n"
+    )
+}
+
+/// The members of the struct with their comments: variables, and bytes where the next one begins later.
+fn members(face: &Face) -> Vec<(String, String)> {
+    let taken: HashSet<&str> = face.state.iter().map(|v| v.info.field.as_str()).collect();
+    let mut fresh = (0..).map(|i| format!("padding{i}")).filter(|name| !taken.contains(name.as_str()));
+    let mut padding = |bytes: u64| {
+        let name = fresh.next().unwrap_or_default();
+        (format!("uint8_t {name}[{bytes}];"), String::new())
+    };
+    let mut members = Vec::new();
+    let mut end = 0;
+    for v in &face.state {
+        // C has no arrays without elements
+        if v.info.bytes() == 0 {
+            continue;
+        }
+        if v.offset > end {
+            members.push(padding(v.offset - end));
+        }
+        members.push(member(v));
+        end = v.end();
+    }
+    if face.state_bytes() > end {
+        members.push(padding(face.state_bytes() - end));
+    }
+    members
+}
+
+fn member(v: &Variable) -> (String, String) {
+    let info = &v.info;
+    let parts = info.bytes() / c_bytes(info.dtype.real_part().bytes() as u64);
+    let count = if info.dims.is_empty() && parts == 1 { String::new() } else { format!("[{parts}]") };
+    let comment = format!("{}  {}{}", info.spelled(), in_comment(&info.name), type_note(info.dtype));
+    (format!("{} {}{count};", c_type(info.dtype), info.field), comment)
+}
+
+/// Bytes of an element as C stores it.
+fn c_bytes(bytes: u64) -> u64 {
+    bytes.max(1)
+}
+
+/// One function with its types and sizes.
+fn function(face: &Face, entry: &Entry) -> String {
+    let Entry { prefix, function, program, .. } = entry;
+    let upper = prefix.to_uppercase();
+    let args = pointers(&program.args, &format!("{prefix}_args"), "const ", "arguments");
+    let results = pointers(&program.results, &format!("{prefix}_results"), "", "results");
+    let state = match (face.state.is_empty(), program.changes_state()) {
+        (true, _) => String::new(),
+        (false, changes) => format!("{}{}_state *state, ", if changes { "" } else { "const " }, face.name),
+    };
+    let title = match face.entries.len() {
+        1 => String::new(),
+        _ => format!("/* The signature {}. */\n", in_comment(&entry.name)),
+    };
+    let changed: Vec<&str> = program.state.iter().filter(|v| v.changed).map(|v| v.info.field.as_str()).collect();
+    let changed = match changed.len() {
+        0 => String::new(),
+        _ if changed.len() == program.state.len() => "/* It changes every variable. */\n".to_string(),
+        n if n <= 8 => format!("/* It changes {}. */\n", changed.join(", ")),
+        n => format!("/* It changes {} and {} more. */\n", changed[..6].join(", "), n - 6),
+    };
+    format!(
+        "{title}{args}{results}\
+         /* What a call needs beside its stack; calls at the same time need a workspace each. */\n\
+         #define {upper}_WORKSPACE_BYTES {}\n#define {upper}_WORKSPACE_ALIGN {WORKSPACE_ALIGN}\n\
+         {changed}int {function}(const {prefix}_args *args, const {prefix}_results *results, {state}void *workspace,\n    \
+         const tfaot_executor *executor);\n\n",
+        program.workspace_bytes
+    )
+}
