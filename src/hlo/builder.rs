@@ -289,6 +289,15 @@ impl Builder {
         let root = self.elementwise(op, &[x, y]);
         self.end(root)
     }
+    /// The computation of [`Fold::Larger`](super::Fold::Larger).
+    pub fn larger_computation(&mut self, dtype: DType) -> CompId {
+        self.begin("larger");
+        let x = self.parameter(Shape::array(dtype, []));
+        let y = self.parameter(Shape::array(dtype, []));
+        let larger = self.compare(Direction::Gt, y, x);
+        let root = self.select(larger, y, x);
+        self.end(root)
+    }
     /// Folds dimensions with one op; `init` is its neutral element.
     pub fn reduce(&mut self, x: InstId, init: InstId, op: ScalarOp, dims: &[usize]) -> InstId {
         let comp = self.scalar_computation(op, self.dtype(x));

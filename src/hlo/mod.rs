@@ -5,6 +5,7 @@
 //! [`Computation::post_order`]. Values are immutable; a pass makes new instructions and redirects users.
 pub mod attrs;
 mod builder;
+mod fold;
 pub mod infer;
 mod op;
 pub mod proto;
@@ -14,6 +15,7 @@ pub mod text;
 pub mod verify;
 
 pub use builder::Builder;
+pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};
 

@@ -1,13 +1,14 @@
 //! Makes a `pad` of spatial dimensions the padding of the window that reads it.
 //!
 //! A convolution pads with zeros and a `reduce-window` with its initial value, so a pad by just that is not needed. A maximum
-//! over windows that each hold a real element may also take a pad by 0 when no element is negative (behind a relu).
+//! over windows that each hold a real element may also take a pad by 0 when no element is negative (behind a relu). Of a maximum
+//! that passes over NaN, a window at an edge all of whose elements are NaN then gives the initial value, as one inside does.
 use super::constant::splat_of;
 use super::rewrite::{Changed, Editor, rewrite};
 use super::simplify::combiner;
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, PadDim, WindowDim};
-use crate::hlo::{CompId, InstId, Module, Op};
+use crate::hlo::{CompId, Fold, InstId, Module, Op};
 use crate::scalar::ScalarOp;
 
 /// Moves pads into the windows of `convolution` and `reduce-window`.
@@ -60,7 +61,7 @@ fn reduce_window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: Co
     // A window of padding only would give the initial value instead of 0.
     let holds_an_element =
         |w: &WindowDim| w.rhs_dilate == 1 && w.pad_low.max(w.pad_high) < i64::try_from(w.size).unwrap_or(i64::MAX);
-    let harmless = op == Some(ScalarOp::Maximum)
+    let harmless = matches!(op, Some(Fold::By(ScalarOp::Maximum) | Fold::Larger))
         && fill.get_f64(0) == Some(0.0)
         && start.get_f64(0).is_some_and(|v| v <= 0.0)
         && new.iter().all(holds_an_element)

@@ -228,7 +228,8 @@ fn igamma(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     by_range(b, a, x, Mode::Value)
 }
 
-/// The series where x is at most 1 or a, else what the fraction leaves of 1; NaN where a is not positive or x negative.
+/// The series where x is at most 1 or a, else what the fraction leaves of 1; 0 where x is 0 or a infinite, NaN where else a is not
+/// positive or x negative.
 fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
     let parts = Incomplete::new(b, a, x);
     let error = formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
@@ -240,26 +241,28 @@ fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
     let by_series = formula(b, [enabled, far], |[enabled, far]| enabled.and(far.not()));
     let fraction = parts.fraction(b, by_fraction, mode);
     let series = parts.series(b, by_series, mode);
-    formula(b, [fraction, series, far, error, x], |[fraction, series, far, error, x]| {
-        let rest = if mode == Mode::Value { 1.0 - fraction } else { -fraction };
-        let y = rest.when(far, series).except(x.equals(0.0), 0.0);
-        let y = if mode == Mode::Value { y.except(x.equals(f64::INFINITY), 1.0) } else { y };
-        y.except(error, f64::NAN)
+    formula(b, [fraction, series, far, error, a, x], |[fraction, series, far, error, a, x]| {
+        let (rest, end) = if mode == Mode::Value { (1.0 - fraction, 1.0) } else { (-fraction, 0.0) };
+        let y = rest.when(far, series).except(x.equals(f64::INFINITY), end);
+        y.except(a.equals(f64::INFINITY), 0.0).except(error, f64::NAN).except(x.equals(0.0), 0.0)
     })
 }
 
-/// The upper incomplete gamma function over gamma(a); 1 where x or a is not positive.
+/// The upper incomplete gamma function over gamma(a); NaN where a is not positive or x negative.
 fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     let parts = Incomplete::new(b, a, x);
-    let outside = formula(b, [a, x], |[a, x]| x.le(0.0).or(a.le(0.0)));
+    let outside = formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
     let near = formula(b, [a, x], |[a, x]| x.lt(1.0).or(x.lt(a)));
-    let enabled = formula(b, [outside, parts.representable], |[out, representable]| out.not().and(representable));
+    let enabled = formula(b, [outside, x, parts.representable], |[outside, x, representable]| {
+        outside.or(x.equals(0.0)).not().and(representable)
+    });
     let by_series = formula(b, [enabled, near], |[enabled, near]| enabled.and(near));
     let by_fraction = formula(b, [enabled, near], |[enabled, near]| enabled.and(near.not()));
     let series = parts.series(b, by_series, Mode::Value);
     let fraction = parts.fraction(b, by_fraction, Mode::Value);
-    formula(b, [series, fraction, near, outside, x], |[series, fraction, near, outside, x]| {
-        (1.0 - series).when(near, fraction).except(x.equals(f64::INFINITY), 0.0).except(outside, 1.0)
+    formula(b, [series, fraction, near, outside, a, x], |[series, fraction, near, outside, a, x]| {
+        let y = (1.0 - series).when(near, fraction).except(x.equals(0.0).or(a.equals(f64::INFINITY)), 1.0);
+        y.except(x.equals(f64::INFINITY), 0.0).except(outside, f64::NAN)
     })
 }
 

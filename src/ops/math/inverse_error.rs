@@ -1,7 +1,8 @@
-//! The inverse error function and the inverse normal distribution.
+//! The inverse error function, and the row of the inverse normal distribution.
 //!
 //! Source: Giles, "Approximating the erfinv function" (2010): polynomials in w = -ln(1 - x²), one for each range of w.
 use super::expr::{Expr, wide_formula};
+use super::normal;
 use crate::diag::Result;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -13,7 +14,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("Erfinv", "x -> y", |cx| inverse(cx, |[x]| erfinv(x))).pointwise().dtypes(FLOATS),
-    op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| ndtri(x))).pointwise().dtypes(FLOATS),
+    op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| normal::quantile(x))).pointwise().dtypes(FLOATS),
 ];
 
 fn inverse(cx: &mut LowerCtx, f: impl for<'s, 'b> FnOnce([Expr<'s, 'b>; 1]) -> Expr<'s, 'b>) -> Result<Vec<Value>> {
@@ -40,11 +41,6 @@ pub fn erfinv<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
     };
     let end = x.abs().equals(1.0);
     (x * f64::INFINITY).when(end, factor * x)
-}
-
-/// The number below which a normally distributed one lies with probability x.
-fn ndtri<'s, 'b>(x: Expr<'s, 'b>) -> Expr<'s, 'b> {
-    erfinv(x * 2.0 - 1.0) * std::f64::consts::SQRT_2
 }
 
 /// w below 5, in w - 2.5.

@@ -9,6 +9,7 @@ pub(in crate::ops) mod expr;
 mod gamma;
 pub(in crate::ops) mod inverse_error;
 mod neighbour;
+mod normal;
 mod search;
 pub(in crate::ops) mod matmul;
 mod reduce;

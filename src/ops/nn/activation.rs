@@ -90,16 +90,22 @@ fn with_alpha(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, f64) -> InstId) -> 
     cx.one(y)
 }
 
+/// `g` times 1 where `keep` holds, and times 0 elsewhere: TensorFlow's kernels multiply, so that a NaN or an infinity times 0 is NaN.
+fn masked(b: &mut Builder, g: InstId, keep: InstId) -> InstId {
+    let mask = b.convert(keep, b.dtype(g));
+    b.mul(g, mask)
+}
+
 fn relu_grad(b: &mut Builder, g: InstId, x: InstId) -> InstId {
-    let (positive, zero) = (is_positive(b, x), b.full_like(g, 0.0));
-    b.select(positive, g, zero)
+    let positive = is_positive(b, x);
+    masked(b, g, positive)
 }
 
 fn relu6_grad(b: &mut Builder, g: InstId, x: InstId) -> InstId {
-    let (positive, zero, six) = (is_positive(b, x), b.full_like(g, 0.0), b.full_like(x, 6.0));
+    let (positive, six) = (is_positive(b, x), b.full_like(x, 6.0));
     let below = b.compare(Direction::Lt, x, six);
     let inside = b.binary(ScalarOp::And, positive, below);
-    b.select(inside, g, zero)
+    masked(b, g, inside)
 }
 
 /// The gradient by the result `y` of `elu`.

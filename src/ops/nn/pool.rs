@@ -56,7 +56,7 @@ impl Pool {
     }
 }
 
-/// The least value of a type: what padding is to a maximum.
+/// The least value of a type, -inf of a float.
 pub fn lowest(b: &mut Builder, dtype: DType) -> InstId {
     let value = match dtype.class() {
         DTypeClass::Float => f64::NEG_INFINITY,
@@ -73,12 +73,37 @@ pub fn reduce_window(b: &mut Builder, x: InstId, init: InstId, op: ScalarOp, win
     b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
 
+/// What the kernel of a pool of maxima starts from: the least number over an image, the least value over a volume.
+fn start(b: &mut Builder, dtype: DType, spatial: usize) -> InstId {
+    let least_number = match dtype {
+        DType::F64 => f64::MIN,
+        DType::F32 => f64::from(f32::MIN),
+        DType::F16 => -65504.0,
+        DType::BF16 => f64::from(f32::from_bits(0xFF7F_0000)),
+        _ => return lowest(b, dtype),
+    };
+    if spatial == 2 { b.scalar(dtype, least_number) } else { lowest(b, dtype) }
+}
+
+/// The largest number of each window. As in TensorFlow's kernels a NaN is passed over, and an image's window without a number above
+/// the least one is that.
 fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 1)?;
     let window = pool.windows(&cx.dims(0)?)?;
     let x = cx.arg(0)?;
-    let init = lowest(cx.b, cx.b.dtype(x));
-    let y = reduce_window(cx.b, x, init, ScalarOp::Maximum, window);
+    let b = &mut *cx.b;
+    let dtype = b.dtype(x);
+    let init = start(b, dtype, spatial);
+    let y = match dtype.is_float() {
+        true => {
+            let work = wide(dtype);
+            let (x, init) = (b.convert(x, work), b.convert(init, work));
+            let comp = b.larger_computation(work);
+            let y = b.add_inst(Op::ReduceWindow { window, comp }, &[x, init]);
+            b.convert(y, dtype)
+        }
+        false => reduce_window(b, x, init, ScalarOp::Maximum, window),
+    };
     cx.one(y)
 }
 

@@ -25,17 +25,25 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// The largest element of each window, and the element of `payload` at its first place.
+///
+/// The first element of a window is taken, and then each that compares as larger: a NaN stays where it is first, and is passed over
+/// behind a number.
 fn largest_with(b: &mut Builder, x: InstId, payload: InstId, window: Vec<WindowDim>) -> (InstId, InstId) {
-    let types = [b.dtype(x), b.dtype(payload)];
-    b.begin("larger");
-    let [a, p, c, q] = [types[0], types[1], types[0], types[1]].map(|t| b.parameter(Shape::array(t, [])));
+    let types = [b.dtype(x), b.dtype(payload), DType::Pred];
+    b.begin("first_or_larger");
+    let [a, p, taken] = types.map(|t| b.parameter(Shape::array(t, [])));
+    let [c, q, takes] = types.map(|t| b.parameter(Shape::array(t, [])));
     let larger = b.elementwise(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[c, a]);
+    let first = b.unary(ScalarOp::Not, taken);
+    let larger = b.binary(ScalarOp::Or, first, larger);
     let value = b.elementwise(ScalarOp::Select, &[larger, c, a]);
     let carried = b.elementwise(ScalarOp::Select, &[larger, q, p]);
-    let root = b.tuple(&[value, carried]);
+    let root = b.tuple(&[value, carried, takes]);
     let comp = b.end(root);
-    let (least, nothing) = (lowest(b, types[0]), b.scalar(types[1], 0.0));
-    let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, least, nothing]);
+    let dims = b.dims(x).to_vec();
+    let every = b.full(DType::Pred, &dims, 1.0);
+    let (least, nothing, none) = (lowest(b, types[0]), b.scalar(types[1], 0.0), b.scalar(DType::Pred, 0.0));
+    let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, every, least, nothing, none]);
     (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1))
 }
 

@@ -34,7 +34,7 @@ fn check_grad(cx: &LowerCtx, x: &[u64], grad: &[u64], window: &[WindowDim]) -> R
     Ok(())
 }
 
-/// Each element of the gradient goes to the first largest element of its window.
+/// Each element of the gradient goes to the first largest element of its window: to the first of all unless a later one compares as larger.
 fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
@@ -50,7 +50,8 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.b.begin("select");
     let first = cx.b.parameter(Shape::array(work, []));
     let second = cx.b.parameter(Shape::array(work, []));
-    let root = cx.b.elementwise(ScalarOp::Compare(Direction::Ge, CompareKind::Partial), &[first, second]);
+    let larger = cx.b.elementwise(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[first, second]);
+    let root = cx.b.unary(ScalarOp::Not, larger);
     let select = cx.b.end(root);
     let scatter = cx.b.scalar_computation(ScalarOp::Add, work);
     let zero = cx.b.scalar(work, 0.0);

@@ -1,19 +1,15 @@
 //! Rules whose root is `reduce` or `reduce-window`.
 use crate::diag::Result;
 use crate::hlo::attrs::{SliceDim, WindowDim};
-use crate::hlo::{CompId, InstId, Module, Op};
+use crate::hlo::{CompId, Fold, InstId, Module, Op};
 use crate::optimize::constant::splat_of;
 use crate::optimize::rewrite::Editor;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
 
-/// The op that a computation of two scalars applies, if that is all it does.
-pub fn combiner(module: &Module, comp: CompId) -> Option<ScalarOp> {
-    let comp = module.comps.get(comp)?;
-    let root = &comp[comp.root];
-    let Op::Elementwise(op) = root.op else { return None };
-    let [x, y] = comp.params[..] else { return None };
-    (op.commutes() && (root.operands == [x, y] || root.operands == [y, x])).then_some(op)
+/// The fold that a computation of two scalars is.
+pub fn combiner(module: &Module, comp: CompId) -> Option<Fold> {
+    module.comps.get(comp)?.fold()
 }
 
 /// Whether folding one element `v` into `init` gives `v` (the sign of a zero aside).
@@ -38,7 +34,7 @@ fn is_neutral(op: ScalarOp, init: &Tensor) -> bool {
 fn starts_neutral(editor: &Editor, id: InstId, comp: CompId) -> bool {
     let [_, init] = editor.operands(id)[..] else { return false };
     match (combiner(editor.module(), comp), splat_of(editor, init)) {
-        (Some(op), Some(value)) => is_neutral(op, &value),
+        (Some(Fold::By(op)), Some(value)) => is_neutral(op, &value),
         _ => false,
     }
 }

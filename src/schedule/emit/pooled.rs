@@ -3,8 +3,9 @@ use super::element::Elements;
 use super::{Emitter, Scope};
 use crate::diag::Result;
 use crate::hlo::InstId;
-use crate::kernel::{ExprId, Index};
-use crate::scalar::ScalarOp;
+use crate::kernel::{Expr, ExprId, Index, Kernel};
+use crate::hlo::Fold;
+use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::within::Pooled;
 use crate::tensor::DType;
@@ -23,10 +24,8 @@ impl<'a> Emitter<'a> {
         if (taken.len() as u64) < pooled.count {
             return Ok(None);
         }
-        let mut largest = taken[0];
-        for x in taken.drain(..).skip(1) {
-            largest = e.k.op(ScalarOp::Maximum, &[largest, x], DType::F32);
-        }
+        let largest = largest(&mut e.k, pooled, taken);
+        taken.clear();
         let mut at = at.to_vec();
         at[pooled.axis] = at[pooled.axis].div(pooled.count as i64, &e.k.vars);
         let pool = scope.fusion.anchor[id].unwrap_or(id);
@@ -35,5 +34,19 @@ impl<'a> Emitter<'a> {
         let value = self.element(scope, e, id, &at)?;
         e.fixed.remove(&pool);
         Ok(Some((at, value)))
+    }
+}
+
+/// The largest of the elements of a window.
+fn largest(k: &mut Kernel, pooled: &Pooled, taken: &[ExprId]) -> ExprId {
+    match pooled.fold {
+        Fold::By(op) => taken.iter().copied().reduce(|best, x| k.op(op, &[best, x], DType::F32)).unwrap_or(taken[0]),
+        Fold::Larger => {
+            let start = k.expr(Expr::Const(DType::F32, u64::from(pooled.start.to_bits())));
+            taken.iter().fold(start, |best, &x| {
+                let larger = k.op(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[x, best], DType::F32);
+                k.op(ScalarOp::Select, &[larger, x, best], DType::F32)
+            })
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! How the kernels of each root are made: one answer for each, with all its parameters, in one place.
 use super::choices::Key;
 use super::convolution::{Convolution, Way};
-use super::fold::simple_fold;
 use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::scan::Scan;
@@ -99,7 +98,7 @@ impl Planner<'_> {
             Op::Convolution(d) => return self.convolution(look, (at, anchor), d),
             Op::ReduceWindow { window, comp: folder } => {
                 let operands = &comp[anchor].operands;
-                let regroups = operands.len() == 2 && simple_fold(&look.module.comps[*folder]).is_some();
+                let regroups = operands.len() == 2 && look.module.comps[*folder].fold().is_some();
                 let scan = Scan::of(window, &comp.array(operands[0]).dims, regroups);
                 scan.map_or(Recipe::Reduce, Recipe::Scan)
             }

@@ -3,10 +3,9 @@
 //! no memory of its own, and no loops read it again.
 use super::Look;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::plan::convolution::Way;
-use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Fate, Fusion, Move};
 use crate::schedule::plan::points::RESULTS;
 use crate::tensor::DType;
@@ -22,6 +21,10 @@ pub struct Pooled {
     pub axis: usize,
     /// How many.
     pub count: u64,
+    /// What takes the largest.
+    pub fold: Fold,
+    /// What it starts from.
+    pub start: f32,
 }
 
 /// The window that `id` is or ends in, where it takes whole parts of the tiles of a convolution.
@@ -35,8 +38,10 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
     let kernels = [id, producer].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
     let alone = users[producer] == [pool] && producer != comp.root;
     let in_order = fusion.path[convolution].iter().all(|m| matches!(m, Move::Reshape(..)));
-    let largest = simple_fold(&module.comps[*reducer]) == Some(ScalarOp::Maximum) && is_least(comp, init);
-    if !kernels || !alone || !in_order || !largest || comp.array(producer).dtype != DType::F32 {
+    let fold = module.comps[*reducer].fold()?;
+    let start = splat(comp, init)?;
+    let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;
+    if !kernels || !alone || !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
         return None;
     }
     let Way::Line(w) = &convolutions[&convolution].way else { return None };
@@ -44,7 +49,7 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
     let dims = &comp.array(producer).dims;
     let same = same_axis((&comp.array(convolution).dims, d.output_spatial[w.axis]), (dims, axis));
     let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && w.phases == 1;
-    (same && fits).then_some(Pooled { producer, convolution, axis, count })
+    (same && fits).then_some(Pooled { producer, convolution, axis, count, fold, start })
 }
 
 /// The one axis along which a window takes several elements, each once, and how many.
@@ -64,8 +69,8 @@ fn same_axis((x, of_x): (&[u64], usize), (y, of_y): (&[u64], usize)) -> bool {
     x[of_x] > 1 && y[of_y] > 1 && long(x) == long(y) && long(&x[..of_x]) == long(&y[..of_y])
 }
 
-/// Whether a constant is below all numbers.
-fn is_least(comp: &Computation, id: InstId) -> bool {
-    let Op::Constant(Literal::Array(t)) = &comp[id].op else { return false };
-    t.dims.is_empty() && t.get_f64(0) == Some(f64::NEG_INFINITY)
+/// The value of a constant scalar of f32.
+fn splat(comp: &Computation, id: InstId) -> Option<f32> {
+    let Op::Constant(Literal::Array(t)) = &comp[id].op else { return None };
+    (t.dims.is_empty() && t.dtype == DType::F32).then(|| t.view::<f32>().first().copied())?
 }

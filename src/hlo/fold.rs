@@ -1,0 +1,77 @@
+//! What a computation of two scalars is, where it is one of the folds that passes know.
+use super::{Computation, InstId, Op};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+
+/// How two values of one type are folded into one. Every fold is associative and commutes, but for the rounding of sums and products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// By this op.
+    By(ScalarOp),
+    /// The second where it compares as larger than the first, else the first: the larger of two, and a NaN in the second is passed
+    /// over. What starts from a number is never NaN. TensorFlow's pools fold so.
+    Larger,
+}
+
+impl Fold {
+    /// The op, if it is one.
+    pub fn op(self) -> Option<ScalarOp> {
+        match self {
+            Fold::By(op) => Some(op),
+            Fold::Larger => None,
+        }
+    }
+}
+
+impl Computation {
+    /// The fold that this computation of two scalars is.
+    pub fn fold(&self) -> Option<Fold> {
+        let [x, y] = self.params[..] else { return None };
+        let root = self.insts.get(self.root)?;
+        match (&root.op, &root.operands[..]) {
+            (Op::Elementwise(op), operands) if op.commutes() => {
+                (operands == [x, y] || operands == [y, x]).then_some(Fold::By(*op))
+            }
+            (Op::Elementwise(ScalarOp::Select), &[larger, new, old]) if [old, new] == [x, y] => {
+                self.is_larger(larger, [y, x]).then_some(Fold::Larger)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether `id` is `a > b`.
+    fn is_larger(&self, id: InstId, [a, b]: [InstId; 2]) -> bool {
+        let Some(inst) = self.insts.get(id) else { return false };
+        match inst.op {
+            Op::Elementwise(ScalarOp::Compare(Direction::Gt, CompareKind::Partial)) => inst.operands == [a, b],
+            Op::Elementwise(ScalarOp::Compare(Direction::Lt, CompareKind::Partial)) => inst.operands == [b, a],
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::text;
+
+    fn fold(body: &str) -> Option<Fold> {
+        let text = format!(
+            "f {{ x = f32[] parameter(0) y = f32[] parameter(1) {body} }}
+ENTRY e {{ a = f32[4] parameter(0) i = f32[] parameter(1) ROOT r = f32[] reduce(a, i), dimensions={{0}}, to_apply=f }}"
+        );
+        let module = text::parse(&text).expect("parses");
+        let called = module.comps[module.entry].insts.iter().find_map(|i| i.op.called().first().copied());
+        module.comps[called.expect("reduce calls one")].fold()
+    }
+
+    #[test]
+    fn ops_that_commute_and_the_larger_by_comparison_are_known() {
+        assert_eq!(fold("ROOT r = f32[] maximum(y, x)"), Some(Fold::By(ScalarOp::Maximum)));
+        assert_eq!(fold("ROOT r = f32[] subtract(x, y)"), None);
+        assert_eq!(fold("p = pred[] compare(y, x), direction=GT ROOT r = f32[] select(p, y, x)"), Some(Fold::Larger));
+        assert_eq!(fold("p = pred[] compare(x, y), direction=LT ROOT r = f32[] select(p, y, x)"), Some(Fold::Larger));
+        // These give the second where either is NaN.
+        assert_eq!(fold("p = pred[] compare(x, y), direction=GT ROOT r = f32[] select(p, x, y)"), None);
+        assert_eq!(fold("p = pred[] compare(y, x), direction=GE ROOT r = f32[] select(p, y, x)"), None);
+    }
+}
