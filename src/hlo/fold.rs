@@ -60,7 +60,7 @@ mod tests {
 ENTRY e {{ a = f32[4] parameter(0) i = f32[] parameter(1) ROOT r = f32[] reduce(a, i), dimensions={{0}}, to_apply=f }}"
         );
         let module = text::parse(&text).expect("parses");
-        let called = module.comps[module.entry].insts.iter().find_map(|i| i.op.called().first().copied());
+        let called = module.comps[module.entry].insts.iter().find_map(|(_, i)| i.op.called().first().copied());
         module.comps[called.expect("reduce calls one")].fold()
     }
 

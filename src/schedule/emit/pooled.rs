@@ -2,9 +2,9 @@
 use super::element::Elements;
 use super::{Emitter, Scope};
 use crate::diag::Result;
+use crate::hlo::Fold;
 use crate::hlo::InstId;
 use crate::kernel::{Expr, ExprId, Index, Kernel};
-use crate::hlo::Fold;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::within::Pooled;
