@@ -86,7 +86,7 @@ impl<'p> Inference<'p> {
     pub fn walk(&mut self, scope: Scope, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
         let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
         for id in order(scope.graph) {
-            let node = scope.graph.nodes[id].instantiate(scope.attrs);
+            let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
             let site = Site { graph: scope.number, node: id };
             self.budget = self.budget.saturating_sub(1);
             let args = self.args(&node, site, seeds, &facts);

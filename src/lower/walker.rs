@@ -5,6 +5,7 @@ use super::{order, variables};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
+use crate::opdef;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -77,7 +78,7 @@ impl<'p> Walker<'p> {
             })
         };
         for id in order {
-            let node = scope.graph.nodes[id].instantiate(scope.attrs);
+            let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
             let args: Result<Vec<Slot>> = node.inputs.iter().map(|e| look_up(&values, e)).collect();
             match args.and_then(|args| self.node(&node, args)) {
                 Ok(outputs) => values[id.0 as usize] = outputs,

@@ -1,7 +1,9 @@
 //! Reads the generated table. A line that can't be read is left out; the test below holds that there is none.
 use super::types;
 use super::{ArgDef, ArgKind, ArgType, OpDef, TypeAttr};
+use crate::graph::{Attr, PartialShape, TfType};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The table of `text` by name.
 pub fn table(text: &'static str) -> HashMap<&'static str, OpDef> {
@@ -14,10 +16,61 @@ fn line(line: &'static str) -> Option<OpDef> {
     let (name, stateful) = name.strip_suffix('!').map_or((name, false), |n| (n, true));
     let inputs = args(fields.next()?)?;
     let outputs = args(fields.next()?)?;
-    let types = fields.next()?.split_whitespace().map(type_attr).collect::<Option<_>>()?;
+    let types = fields.next()?.split_whitespace().map(type_attr).collect::<Option<Vec<TypeAttr>>>()?;
     let kernel = fields.next()?;
     let cpu_host_args = kernel.strip_prefix('+').map(|host| host.split(',').filter(|a| !a.is_empty()).collect());
-    Some(OpDef { name, stateful, inputs, outputs, types, cpu_host_args })
+    let mut defaults: Vec<_> = types.iter().filter_map(type_default).collect();
+    for text in fields.next()?.split_whitespace() {
+        defaults.push(default(text)?);
+    }
+    Some(OpDef { name, stateful, inputs, outputs, types, cpu_host_args, defaults })
+}
+
+fn type_default(attr: &TypeAttr) -> Option<(Arc<str>, Attr)> {
+    let numbers = attr.default.as_deref()?;
+    let types = numbers.iter().map(|&n| TfType::from_number(n));
+    let value = match (attr.is_list, numbers) {
+        (true, []) => Attr::EmptyList,
+        (true, _) => Attr::Types(types.collect()),
+        (false, _) => Attr::Type(types.last()?),
+    };
+    Some((attr.name.into(), value))
+}
+
+/// An attribute that is no type: `name=kind:value`.
+fn default(text: &str) -> Option<(Arc<str>, Attr)> {
+    let (name, value) = text.split_once('=')?;
+    let (kind, value) = value.split_once(':')?;
+    let value = match kind {
+        "i" => Attr::Int(value.parse().ok()?),
+        "f" => Attr::Float(value.parse().ok()?),
+        "b" => Attr::Bool(value.parse().ok()?),
+        "s" => Attr::Str(unquoted(value)?.into()),
+        "D" if value == "?" => Attr::Shape(PartialShape(None)),
+        "D" => Attr::Shape(PartialShape(Some(items(value).map(|d| Some(d.parse().ok())).collect::<Option<_>>()?))),
+        "I" => Attr::Ints(items(value).map(|i| i.parse().ok()).collect::<Option<_>>()?),
+        "F" => Attr::Floats(items(value).map(|f| f.parse().ok()).collect::<Option<_>>()?),
+        "S" => Attr::Strs(items(value).map(|s| Some(unquoted(s)?.into())).collect::<Option<_>>()?),
+        "E" => Attr::EmptyList,
+        _ => return None,
+    };
+    Some((name.into(), value))
+}
+
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').filter(|item| !item.is_empty())
+}
+
+/// A string whose special bytes are written as `%` and two hexadecimal digits.
+fn unquoted(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut parts = text.split('%');
+    out.extend_from_slice(parts.next()?.as_bytes());
+    for part in parts {
+        out.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        out.extend_from_slice(part.get(2..)?.as_bytes());
+    }
+    Some(out)
 }
 
 fn args(text: &'static str) -> Option<Vec<ArgDef>> {

@@ -8,7 +8,7 @@ use crate::tensor::{DType, Tensor};
 
 /// A node to lower: its attributes, its inputs as values, and the builder.
 pub struct LowerCtx<'a> {
-    /// The node.
+    /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
     pub node: &'a Node,
     /// Where instructions go.
     pub b: &'a mut Builder,

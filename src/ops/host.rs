@@ -213,7 +213,7 @@ fn sparse_segment(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
-    let index = cx.attr_type("out_idx").or(S32);
+    let index = cx.attr_type("out_idx");
     let flat = cx.args.len() == 1 || cx.constant_ints(1).is_some_and(|axes| axes.is_empty());
     let x = cx.ranked(0)?;
     let (values, length) = match (x, cx.constant_ints(1).as_deref()) {

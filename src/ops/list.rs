@@ -6,7 +6,7 @@ use super::value::ListValue;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId, Op};
-use crate::tensor::{DType, Tensor, element_count};
+use crate::tensor::{Tensor, element_count};
 
 const NODES: &[OpRow] = &[
     op("TensorListReserve", "element_shape num_elements -> handle", reserve).shape(shape::reserve).constants(&[1]),
@@ -199,7 +199,7 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let buffer = list(cx, 0)?;
     let dims: Vec<i64> = cx.b.dims(buffer)[1..].iter().map(|&d| d as i64).collect();
     let y = cx.b.constant(Tensor::of(&[dims.len() as u64], &dims));
-    let to = cx.node.tf_type("shape_type").and_then(|t| t.dtype()).unwrap_or(DType::S32);
+    let to = cx.attr_dtype("shape_type")?;
     let y = cx.b.convert(y, to);
     cx.one(y)
 }

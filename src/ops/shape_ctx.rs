@@ -9,7 +9,7 @@ pub type ShapeFn = fn(&mut ShapeCtx) -> Result<Vec<Fact>>;
 
 /// A node whose output shapes are asked for.
 pub struct ShapeCtx<'a> {
-    /// The node.
+    /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
     pub node: &'a Node,
     /// What is known of its data inputs, in order.
     pub args: &'a [Fact],

@@ -1,9 +1,7 @@
 //! Differences of lists. Their sizes follow from values, which therefore must be known at compile time.
 use crate::diag::{Code, Error, Result};
-use crate::graph::TfType;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::shape::S32;
 use crate::ops::shape_ctx::ShapeCtx;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -18,7 +16,7 @@ pub const ROWS: &[OpRow] = &[op("ListDiff", "x y -> out idx", list_diff).constan
 /// Two vectors of one length that the values decide.
 fn list_diff_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
-    let index = cx.attr_type("out_idx").or(S32);
+    let index = cx.attr_type("out_idx");
     Ok(vec![Fact::new(cx.dtype(0), vec![n].into()), Fact::new(index, vec![n].into())])
 }
 
@@ -56,7 +54,7 @@ fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = x.dtype.bytes();
     let bytes: Vec<u8> = places.iter().flat_map(|&i| x.bytes[i * size..(i + 1) * size].iter().copied()).collect();
     let out = cx.b.constant(Tensor::new(x.dtype, vec![places.len() as u64], bytes));
-    let index_type = cx.node.tf_type("out_idx").and_then(TfType::dtype).unwrap_or(DType::S32);
+    let index_type = cx.attr_dtype("out_idx")?;
     let places: Vec<u64> = places.into_iter().map(|i| i as u64).collect();
     let places = super::shape::integers(cx, index_type, &[places.len() as u64], &places)?;
     Ok(vec![Value::Array(out), Value::Array(places)])

@@ -45,22 +45,18 @@ pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[u64], values: &[u64]) -
     Ok(cx.b.constant(tensor))
 }
 
-fn out_type(cx: &LowerCtx) -> DType {
-    cx.node.tf_type("out_type").and_then(TfType::dtype).unwrap_or(DType::S32)
-}
-
 fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut out = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
         let dims = cx.dims(i)?;
-        out.push(Value::Array(integers(cx, out_type(cx), &[dims.len() as u64], &dims)?));
+        out.push(Value::Array(integers(cx, cx.attr_dtype("out_type")?, &[dims.len() as u64], &dims)?));
     }
     Ok(out)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = element_count(&cx.dims(0)?).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    let y = integers(cx, out_type(cx), &[], &[n])?;
+    let y = integers(cx, cx.attr_dtype("out_type")?, &[], &[n])?;
     cx.one(y)
 }
 
@@ -228,7 +224,7 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dtype = cx.attr_type("out_type").or(S32);
+    let dtype = cx.attr_type("out_type");
     let mut out = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
         out.push(match (cx.dims(i)?, dtype) {
@@ -245,7 +241,7 @@ fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dtype = cx.attr_type("out_type").or(S32);
+    let dtype = cx.attr_type("out_type");
     match (cx.ranked(0)?, dtype) {
         (Some(dims), Some(dtype)) => {
             let n = cx.product(&dims);

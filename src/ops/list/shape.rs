@@ -102,7 +102,7 @@ pub(super) fn length(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 pub(super) fn element_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (dims, dtype) = (list(cx)?.dims, cx.attr_type("shape_type").or(S32));
+    let (dims, dtype) = (list(cx)?.dims, cx.attr_type("shape_type"));
     match (dims.as_ranked(), dtype) {
         (Some(dims), Some(dtype)) => {
             Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])

@@ -4,7 +4,7 @@ use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
-use crate::ops::shape::{self, reduction};
+use crate::ops::shape::reduction;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -112,7 +112,7 @@ fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
-    let out = if cx.node.attr("output_type").is_some() { cx.attr_dtype("output_type")? } else { DType::S64 };
+    let out = cx.attr_dtype("output_type")?;
     if cx.b.dims(x)[axis] == 0 {
         return Err(cx.mismatch("the dimension to search is empty"));
     }
@@ -165,7 +165,7 @@ fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn arg_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dtype = cx.attr_type("output_type").or(shape::S64);
+    let dtype = cx.attr_type("output_type");
     let dims = match (cx.ranked(0)?, cx.constant_int(1)) {
         (Some(mut dims), Some(axis)) => {
             dims.remove(cx.axis(axis, dims.len())?);

@@ -1,10 +1,8 @@
 //! Where numbers belong in sorted rows.
 use crate::diag::Result;
-use crate::graph::TfType;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::DType;
 
 /// The rows of this file.
 #[rustfmt::skip]
@@ -24,7 +22,7 @@ fn bound(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     if rows != other {
         return Err(cx.mismatch(format!("{rows} sorted rows for {other} rows of values")));
     }
-    let out = cx.node.tf_type("out_type").and_then(TfType::dtype).unwrap_or(DType::S32);
+    let out = cx.attr_dtype("out_type")?;
     let all = [rows, m, n];
     let (sorted, values) = (cx.b.broadcast(sorted, &all, &[0, 2]), cx.b.broadcast(values, &all, &[0, 1]));
     let before = cx.b.compare(direction, sorted, values);

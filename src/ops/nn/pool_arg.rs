@@ -2,13 +2,12 @@
 use super::pool::pool_shape;
 use super::pool::{Pool, lowest};
 use crate::diag::Result;
-use crate::graph::TfType;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::shape::{S64, same_as_second};
+use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
@@ -56,10 +55,7 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if pool.ksize[0] != 1 || pool.ksize[3] != 1 {
         return Err(cx.unsupported(format!("a window {:?}; one over rows and columns is supported", pool.ksize)));
     }
-    let index_type = match cx.node.tf_type("Targmax") {
-        Some(TfType::Data(t)) => t,
-        _ => DType::S64,
-    };
+    let index_type = cx.attr_dtype("Targmax")?;
     let x = cx.arg(0)?;
     let from = if cx.flag("include_batch_in_index") { 0 } else { 1 };
     let mut place = cx.b.full(index_type, &dims, 0.0);
@@ -88,6 +84,6 @@ fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 fn with_argmax_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut out = pool_shape(cx, 2)?;
     let dims = out[0].dims.clone();
-    out.push(Fact::new(cx.attr_type("Targmax").or(S64), dims));
+    out.push(Fact::new(cx.attr_type("Targmax"), dims));
     Ok(out)
 }

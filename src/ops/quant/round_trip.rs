@@ -51,7 +51,7 @@ impl Grid {
         let narrow = if cx.flag("narrow_range") { 1.0 } else { 0.0 };
         let half = 2f64.powi(bits as i32 - 1);
         let (least, most) = if signed { (narrow - half, half - 1.0) } else { (0.0, 2.0 * half - 1.0) };
-        Ok(Grid { least, most, half_up, given: cx.node.bool("range_given").unwrap_or(true), axis })
+        Ok(Grid { least, most, half_up, given: cx.flag("range_given"), axis })
     }
 
     /// Bounds of the values, as arrays of the sizes of the input.
