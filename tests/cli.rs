@@ -505,20 +505,29 @@ fn what_prints_or_asserts_is_left_out_and_said() {
          node {{ name: 'first' op: 'PrintV2' input: 'text' }}
          node {{ name: 'second' op: 'PrintV2' input: 'text' input: '^first' }}
          node {{ name: 'sound' op: 'CheckNumerics' input: 'x' {} }}
-         node {{ name: 'y' op: 'AddV2' input: 'sound' input: 'x' input: '^second' {} }}",
+         node {{ name: 'queue' op: 'FIFOQueueV2' attr {{ key: 'component_types' value {{ list {{ type: DT_FLOAT }} }} }} }}
+         node {{ name: 'give' op: 'QueueEnqueueV2' input: 'queue' input: 'x'
+           attr {{ key: 'Tcomponents' value {{ list {{ type: DT_FLOAT }} }} }} }}
+         node {{ name: 'after' op: 'NoOp' input: '^give' }}
+         node {{ name: 'y' op: 'AddV2' input: 'sound' input: 'x' input: '^second' input: '^after' {} }}",
         of("T", "DT_FLOAT"),
         of("T", "DT_FLOAT"),
     );
     std::fs::write(&file, text).expect("written");
     let told = exits(0, &["check", &file]);
-    for part in
-        ["compilable", "warning[TFA0120]", "2 nodes that print", "`first` (PrintV2), `second` (PrintV2)", "`sound`"]
-    {
+    for part in [
+        "compilable",
+        "warning[TFA0120]",
+        "2 nodes that print",
+        "`first` (PrintV2), `second` (PrintV2)",
+        "`sound`",
+        "`give` (QueueEnqueueV2)",
+    ] {
         assert!(told.contains(part), "{part} is not in\n{told}");
     }
-    assert_eq!(told.matches("TFA0120").count(), 2, "each sort of effect once\n{told}");
+    assert_eq!(told.matches("TFA0120").count(), 3, "each sort of effect once\n{told}");
     let verdict = json(&succeed(&["check", &file, "--json"]));
-    assert_eq!(verdict["warnings"].as_array().map(Vec::len), Some(2));
+    assert_eq!(verdict["warnings"].as_array().map(Vec::len), Some(3));
     assert_eq!(verdict["compilable"], true, "what is printed needs not be fed");
     let out = scratch.path().join("out").display().to_string();
     assert!(exits(0, &["compile", &file, "-o", &out, "-q"]).contains("warning[TFA0120]"));

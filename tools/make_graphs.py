@@ -175,8 +175,7 @@ def counted_slices(x, count, back, at, dy):
             shrink_axis_mask=2)
     tokens = tf.while_loop(lambda n, _: n < 8, decode, [0, tf.zeros([4, 9], tf.int32)])[1]
     def scan(n, sums):
-        pair = n // 4
-        return n + 1, tf.tensor_scatter_nd_update(sums, [[n]], [tf.reduce_sum(x[n % 4, 2 * pair:2 * (pair + 1)])])
+        return n + 1, tf.tensor_scatter_nd_update(sums, [[n]], [tf.reduce_sum(x[n % 4, 2 * (n // 4):2 * (n // 4 + 1)])])
     sums = tf.while_loop(lambda n, _: n < 12, scan, [0, tf.zeros([12])])[1]
     return (x[:, i], x[j], x[j, i], x[j:j + 1], x[:, i:i + 3], x[..., i - 4:i + 2:2], x[:, i:i - 4:-1], x[1, tf.newaxis, i:3 + i],
             x[:, 2 * (i - 4):2 * (i - 3)], x[:, long:long + 2], tf.strided_slice(x, at, at + [2, 3], one), x[at[0]:at[0] + 2, ::-2],

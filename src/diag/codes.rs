@@ -48,7 +48,7 @@ codes! {
     ControlFlowV1 110 "control-flow-v1" "Switch, Merge, Enter, Exit and NextIteration are not compiled." "Export with control flow v2 (TensorFlow 2 does by default).";
     VariableAssigned 111 "variable-assigned" "What is fetched needs a node that assigns to a variable; compiled code has no state from one call to the next." "Fetch what does not assign, or give the state as a feed and take it back as a fetch.";
     VariableWithoutValue 112 "variable-without-value" "What is fetched reads a variable, and the file has no value of it: a graph alone has none, and a SavedModel's checkpoint may leave one out." "Save the model with its variables: `model.export(folder)` in Keras, `tf.saved_model.save` of the object that holds them, or freeze the graph.";
-    EffectDropped 120 "effect-dropped" "Compiled code computes results and does nothing else: nodes that print, assert, write summaries or files, or call Python, and whose results nothing needs, are left out. It is a warning." "Do it outside of compiled code; fetch what it needs.";
+    EffectDropped 120 "effect-dropped" "Compiled code computes results and does nothing else: nodes that print, assert, write summaries or files, call Python, or use queues, tables or other devices, and whose results nothing needs, are left out. It is a warning." "Do it outside of compiled code; fetch what it needs.";
     HloSyntax 201 "hlo-syntax" "The HLO text can't be parsed." "The message has the line and the column.";
     HloInvalid 202 "hlo-invalid" "The HLO module breaks a rule of the verifier." "The message has the instruction and the rule.";
     HloUnsupported 203 "hlo-unsupported" "The HLO opcode is read and verified, but can't be run or compiled." "tfaot hlo eval handles more than tfaot hlo run.";

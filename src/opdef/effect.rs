@@ -1,4 +1,5 @@
 //! What ops do beside computing their results, where compiled code does not do it.
+use super::{ArgDef, ArgKind, ArgType, OpDef, RESOURCE, STRING};
 
 /// An effect that compiled code leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,8 @@ pub enum Effect {
     File,
     /// Calls a function of the Python process.
     Python,
+    /// Changes what is outside of the call: queues, tables, iterators, what other devices get.
+    Outside,
 }
 
 impl Effect {
@@ -24,12 +27,21 @@ impl Effect {
             Effect::Summary => "write summaries",
             Effect::File => "write files",
             Effect::Python => "call Python",
+            Effect::Outside => "use queues, tables or other devices",
         }
     }
 }
 
-/// The effect of an op; none of what only computes, and of what changes variables and tables, which is state.
+/// The effect of an op; none of what only computes, of what calls functions, and of what changes variables, lists and stacks, which
+/// is state of the call.
+///
+/// The sorts that are told apart are known by name. All others follow from the definition: an op without outputs is there for its
+/// effect alone, and so is a stateful one that takes the handle of a queue, a table, an iterator or the like.
 pub fn effect(op: &str) -> Option<Effect> {
+    named(op).or_else(|| super::find(op).filter(|def| acts_outside(def)).map(|_| Effect::Outside))
+}
+
+fn named(op: &str) -> Option<Effect> {
     match op {
         "Print" | "PrintV2" => Some(Effect::Print),
         "Assert"
@@ -51,5 +63,59 @@ pub fn effect(op: &str) -> Option<Effect> {
         "PyFunc" | "PyFuncStateless" | "EagerPyFunc" => Some(Effect::Python),
         _ if op.starts_with("Write") && op.ends_with("Summary") => Some(Effect::Summary),
         _ => None,
+    }
+}
+
+fn acts_outside(def: &OpDef) -> bool {
+    // Ops that order others, results of functions, and the stores of loops of control flow v1.
+    let plumbing = matches!(def.name, "NoOp" | "ControlTrigger")
+        || ["_", "Stack", "TensorArray"].iter().any(|p| def.name.starts_with(p));
+    let sends = ["_Send", "_HostSend"].contains(&def.name);
+    let is_handle = |arg: &ArgDef| {
+        matches!(arg.kind, ArgKind::One(ArgType::Fixed(RESOURCE)))
+            || arg.is_ref && matches!(arg.kind, ArgKind::One(ArgType::Fixed(STRING)))
+    };
+    let variable = def.inputs.first().is_some_and(|arg| matches!(arg.name, "resource" | "var" | "ref"));
+    let alone = def.outputs.is_empty() && !def.inputs.is_empty();
+    sends || !plumbing && !variable && (alone || def.stateful && def.inputs.iter().any(is_handle))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effects_follow_from_the_definitions() {
+        for op in [
+            "QueueEnqueueV2",
+            "QueueEnqueue",
+            "QueueDequeueV2",
+            "Send",
+            "_Send",
+            "LookupTableImportV2",
+            "IteratorGetNext",
+        ] {
+            assert_eq!(effect(op), Some(Effect::Outside), "{op}");
+        }
+        for op in [
+            "AssignVariableOp",
+            "ResourceApplyAdam",
+            "ReadVariableOp",
+            "Assign",
+            "NoOp",
+            "_Retval",
+            "_Arg",
+            "RandomUniform",
+            "StackPushV2",
+            "TensorArrayWriteV3",
+            "StatefulPartitionedCall",
+            "While",
+            "VarHandleOp",
+            "MatMul",
+            "FIFOQueueV2",
+        ] {
+            assert_eq!(effect(op), None, "{op}");
+        }
+        assert_eq!((effect("PrintV2"), effect("WriteScalarSummary")), (Some(Effect::Print), Some(Effect::Summary)));
     }
 }

@@ -28,11 +28,11 @@ fn line(line: &'static str) -> Option<OpDef> {
 
 fn type_default(attr: &TypeAttr) -> Option<(Arc<str>, Attr)> {
     let numbers = attr.default.as_deref()?;
-    let types = numbers.iter().map(|&n| TfType::from_number(n));
+    let mut types = numbers.iter().map(|&n| TfType::from_number(n));
     let value = match (attr.is_list, numbers) {
         (true, []) => Attr::EmptyList,
         (true, _) => Attr::Types(types.collect()),
-        (false, _) => Attr::Type(types.last()?),
+        (false, _) => Attr::Type(types.next()?),
     };
     Some((attr.name.into(), value))
 }

@@ -14,7 +14,7 @@ const MOST_TERMS: usize = 8;
 /// A sum of elements times factors, and a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linear {
-    /// Factors, none of them 0, by what they multiply: an instruction and the number of an element, row-major.
+    /// Factors, none of them 0, by what they multiply: the first instruction of that value and the number of an element, row-major.
     terms: BTreeMap<(InstId, u64), i64>,
     /// What is added.
     number: i64,
@@ -44,7 +44,7 @@ impl Linear {
 /// Sums, differences, products with numbers, and what only moves elements are looked through; all else is a term. Sums are taken for
 /// exact: where an index is near the end of its type, no slice that starts there has elements.
 pub fn element(b: &Builder, array: InstId, at: u64) -> Linear {
-    let mut reader = Reader { b, budget: 256 };
+    let mut reader = Reader { b, budget: 256, comparisons: 1 << 16 };
     reader.element(array, at, MOST_DEPTH)
 }
 
@@ -52,6 +52,8 @@ struct Reader<'b> {
     b: &'b Builder,
     /// How many more elements may be looked at: sums of sums share terms.
     budget: usize,
+    /// How many more pairs of equal ops may have their operands compared.
+    comparisons: usize,
 }
 
 impl Reader<'_> {
@@ -66,8 +68,29 @@ impl Reader<'_> {
         seen.unwrap_or_else(|| self.term(array, at))
     }
 
-    fn term(&self, array: InstId, at: u64) -> Linear {
-        Linear { terms: BTreeMap::from([((array, at), 1)]), number: 0 }
+    fn term(&mut self, array: InstId, at: u64) -> Linear {
+        Linear { terms: BTreeMap::from([((self.first_equal(array), at), 1)]), number: 0 }
+    }
+
+    /// The first instruction that computes what `array` does: a graph may say `i // 4` more than once.
+    fn first_equal(&mut self, array: InstId) -> InstId {
+        let b = self.b;
+        let mut before = b.current().insts.ids().take_while(|&id| id < array);
+        before.find(|&id| self.is_equal(id, array, MOST_DEPTH)).unwrap_or(array)
+    }
+
+    /// Whether two instructions are the same op of the same operands; false where that takes long to find out.
+    fn is_equal(&mut self, x: InstId, y: InstId, depth: usize) -> bool {
+        let (a, b) = (&self.b.current().insts[x], &self.b.current().insts[y]);
+        if x == y {
+            return true;
+        }
+        let is_random = matches!(a.op, Op::Rng { .. } | Op::Foreign(_));
+        if depth == 0 || a.shape != b.shape || a.operands.len() != b.operands.len() || is_random || a.op != b.op {
+            return false;
+        }
+        self.comparisons = self.comparisons.saturating_sub(1);
+        self.comparisons > 0 && a.operands.iter().zip(&b.operands).all(|(&x, &y)| self.is_equal(x, y, depth - 1))
     }
 
     /// What the instruction that makes the element says of it, if it is one that is looked through.
@@ -141,6 +164,19 @@ mod tests {
         assert_eq!(b.take_error(), None);
         assert_eq!((begin.known(), end.known()), (None, None));
         assert_eq!(end.plus(&begin, -1).and_then(|d| d.known()), Some(12));
+    }
+
+    #[test]
+    fn a_term_that_is_computed_twice_is_one_term() {
+        let mut b = Builder::new("test");
+        let i = b.parameter(Shape::array(DType::S32, []));
+        let (four, three) = (b.scalar(DType::S32, 4.0), b.scalar(DType::S32, 3.0));
+        let [x, y] = [0, 1].map(|_| b.binary(ScalarOp::Divide, i, four));
+        let other = b.binary(ScalarOp::Divide, i, three);
+        let end = b.add(y, three);
+        let difference = |x: InstId, y: InstId| element(&b, x, 0).plus(&element(&b, y, 0), -1).and_then(|d| d.known());
+        assert_eq!(difference(end, x), Some(3));
+        assert_eq!(difference(other, x), None);
     }
 
     #[test]

@@ -262,6 +262,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::DType;
     #[test]
     fn starts_are_one_a_dimension() {
         let mut b = Builder::new("t");

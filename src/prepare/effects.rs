@@ -1,7 +1,8 @@
-//! Effects that compiled code does not have: printing, assertions, summaries, files. Each sort is told once.
+//! Effects that compiled code does not have: printing, assertions, summaries, files, queues. Each sort is told once.
 use crate::diag::{Code, Diagnostic};
 use crate::graph::{Node, Program};
-use crate::opdef::{Effect, effect};
+use crate::opdef::{self, Effect, effect};
+use crate::ops;
 use std::collections::BTreeMap;
 
 /// So many nodes are named.
@@ -9,8 +10,12 @@ const MOST_NAMED: usize = 3;
 
 /// One diagnostic for each sort of effect that is left out: of `skipped`, which were cut off, and of the nodes of `program`.
 pub fn left_out(skipped: &[Node], program: &Program) -> Vec<Diagnostic> {
-    let top = skipped.iter().chain(program.graph.nodes.values()).map(|n| (None, n));
+    let top = skipped
+        .iter()
+        .map(|n| (None, n))
+        .chain(program.graph.nodes.values().filter(|n| is_left_out(n)).map(|n| (None, n)));
     let bodies = program.functions.values().flat_map(|f| f.graph.nodes.values().map(move |n| (Some(&f.name), n)));
+    let bodies = bodies.filter(|(_, n)| is_left_out(n));
     let mut groups: BTreeMap<Effect, Vec<String>> = BTreeMap::new();
     for (function, node) in top.chain(bodies) {
         let Some(effect) = effect(&node.op) else { continue };
@@ -18,6 +23,11 @@ pub fn left_out(skipped: &[Node], program: &Program) -> Vec<Diagnostic> {
         groups.entry(effect).or_default().push(format!("`{}` ({}){inside}", node.name, node.op));
     }
     groups.into_iter().map(|(effect, nodes)| told(effect, &nodes)).collect()
+}
+
+/// Whether the code leaves out what a node does: of a node whose results are needed and that has no lowering it is an error.
+fn is_left_out(node: &Node) -> bool {
+    ops::find(&node.op).is_some() || opdef::find(&node.op).is_some_and(|def| def.outputs.is_empty())
 }
 
 fn told(effect: Effect, nodes: &[String]) -> Diagnostic {
@@ -34,7 +44,9 @@ fn told(effect: Effect, nodes: &[String]) -> Diagnostic {
     let help = match effect {
         Effect::Print => "fetch what is printed; TensorFlow's jit_compile=True refuses to print",
         Effect::Check => "check the values before or behind the call; XLA leaves such checks out as well",
-        Effect::Summary | Effect::File | Effect::Python => "fetch what is needed for it, and do it behind the call",
+        Effect::Summary | Effect::File | Effect::Python | Effect::Outside => {
+            "fetch what is needed for it, and do it behind the call"
+        }
     };
     Diagnostic::new(Code::EffectDropped, message).note(named).help(help)
 }

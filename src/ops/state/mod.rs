@@ -8,13 +8,13 @@ mod scatter;
 use super::array::{gather, gather_nd, strided_update};
 use super::fact::{Dims, Element, Fact, Int};
 use super::row::{op, walker};
-use super::shape::{PRED, S32, nothing};
+use super::shape::{PRED, nothing};
 use super::symbols::Why;
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::Result;
 use crate::graph::{Attr, TfType};
 use crate::hlo::{Builder, InstId};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 const PLAIN: &[OpRow] = &[
     walker("VarHandleOp", "-> resource").shape(handle_shape),
@@ -70,7 +70,7 @@ fn variable_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.read(0)?;
     let sizes: Vec<i64> = cx.b.dims(x).iter().map(|&d| d as i64).collect();
     let sizes = cx.b.constant(Tensor::of(&[sizes.len() as u64], &sizes));
-    let dtype = cx.node.tf_type("out_type").and_then(TfType::dtype).unwrap_or(DType::S32);
+    let dtype = cx.attr_dtype("out_type")?;
     let sizes = cx.b.convert(sizes, dtype);
     cx.one(sizes)
 }
@@ -125,7 +125,7 @@ fn read_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = variable_dims(cx)?;
-    let dtype = cx.attr_type("out_type").or(S32);
+    let dtype = cx.attr_type("out_type");
     match (dims.as_ranked(), dtype) {
         (Some(dims), Some(dtype)) => {
             Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
