@@ -13,7 +13,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{import, optimize, schedule};
-pub use build::{Compiled, Functions, build_all, places};
+pub use build::{Compiled, Functions, build_all, initial, places};
 use std::path::Path;
 
 /// A graph as HLO, before any optimisation.
@@ -194,12 +194,7 @@ pub fn build(
 ) -> Result<Built> {
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let targets = std::slice::from_ref(target);
-    let mut built = build_all(functions, name, source, targets, launches, std::slice::from_mut(dump))?;
-    let program = built.bundle.variants.pop().and_then(|(mut programs, _)| programs.pop());
-    match (built.modules.pop(), program) {
-        (Some(module), Some(program)) => Ok(Built { module, program, object: built.object }),
-        _ => Err(Error::internal("compile", "there is no function")),
-    }
+    build_all(functions, name, source, targets, launches, std::slice::from_mut(dump))?.only()
 }
 
 fn blockers(all: Vec<Diagnostic>) -> Error {

@@ -71,7 +71,7 @@ fn hlo_verify_tells_each_file() {
 }
 
 #[test]
-fn assigning_to_a_variable_is_refused_by_its_name() {
+fn a_variable_that_is_assigned_to_and_has_no_value_is_refused_by_its_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("g.pbtxt").display().to_string();
     let float = "attr { key: 'dtype' value { type: DT_FLOAT } }";
@@ -87,7 +87,7 @@ fn assigning_to_a_variable_is_refused_by_its_name() {
         let mut args = vec![verb, &file, "--fetch", "y"];
         args.extend(if verb == "compile" { vec!["-o", &out] } else { vec![] });
         let said = exits(1, &args);
-        assert!(said.contains("TFA0111") && said.contains("counted"), "{verb}: {said}");
+        assert!(said.contains("TFA0112") && said.contains("`count`"), "{verb}: {said}");
         assert_eq!(count(std::path::Path::new(&out)), 0);
     }
 }

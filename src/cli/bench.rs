@@ -3,8 +3,9 @@ use super::args::BenchArgs;
 use super::native::{Model, Session};
 use super::{Verdict, graph, inputs, machine, out, profile};
 use crate::codegen::Launches;
-use crate::compile;
+use crate::compile::{self, Compiled};
 use crate::diag::Result;
+use crate::kernel::Face;
 use crate::package::metadata;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -15,18 +16,19 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let start = Instant::now();
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &graph_args.graph)?;
-    let front = graph::front(graph_args)?;
-    let keys = graph::result_keys(graph_args, &front.lowered);
-    let infos = front.lowered.args.clone();
+    let functions = graph::function(graph_args)?;
+    let lowered = &functions.all[0].1;
+    let (keys, infos) = (graph::result_keys(graph_args, lowered), lowered.args.clone());
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
-    let built = compile::build(front.lowered, &name, &name, &target, launches, &mut None)
-        .map_err(|e| graph::in_file(e, graph_args))?;
+    let targets = std::slice::from_ref(&target);
+    let built = compile::build_all(functions, &name, &name, targets, launches, &mut []);
+    let built = built.and_then(Compiled::only).map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let values = inputs::load(args.inputs.as_deref(), &infos)?;
-    let model = Model::load(&built, &target, args.threads.into())?;
+    let model = Model::load(&Face::of(&built.program), &built.object, &target, args.threads.into())?;
     if !args.profile {
         // what is timed has memory of its own, aligned as vectors are
-        model.call_between_pages(&values)?;
+        model.call_between_pages(0, &values, &mut model.start()?)?;
     }
     let mut session = Session::of(model, &values)?;
     drop(values);
@@ -55,6 +57,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "peak_rss_bytes": peak_rss_bytes(),
             "object_bytes": built.object.content.len(),
             "workspace_bytes": built.program.workspace_bytes,
+            "state_bytes": built.program.state_bytes(),
             "flops": built.program.flops,
             "cpu": target.cpu,
             "weights_bytes": built.program.weights_bytes,

@@ -12,10 +12,10 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     let request = graph::request(&args.graph)?;
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
-    let front = compile::front(&args.graph.graph, args.graph.format.as_deref(), &request);
-    let warnings = front.as_ref().map_or(Vec::new(), |front| front.warnings.clone());
-    let problem = match front {
-        Ok(front) => compile::plan(front.lowered, &name, "", &target).err(),
+    let fronts = compile::fronts(&args.graph.graph, args.graph.format.as_deref(), &request);
+    let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
+    let problem = match fronts {
+        Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, &name, "", &target).err()),
         Err(e) => Some(e),
     };
     let mut all = problem.map(|e| graph::in_file(e, &args.graph).into_diagnostics()).unwrap_or_default();

@@ -4,7 +4,7 @@ use super::cache::{Cache, Entry};
 use super::{Verdict, dump, graph, hlo, out, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Compiled, Functions};
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
 use crate::kernel;
 use crate::package::cpp::{self, ClassName};
@@ -22,14 +22,16 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     if let Some(verdict) = cached(args, cache.as_ref())? {
         return Ok(verdict);
     }
-    let front = graph::front(&args.graph)?;
-    let mut notes = front.assumptions;
-    let targets = match &args.tune {
-        None => targets,
-        Some(file) => tune::run(&front.lowered, &targets, file, args)?,
+    let (functions, mut notes) = graph::functions(&args.graph)?;
+    let targets = match (&args.tune, &functions.all[..]) {
+        (None, _) => targets,
+        (Some(file), [(_, only)]) if only.state.is_empty() => tune::run(only, &targets, file, args)?,
+        (Some(_), _) => {
+            let told = "--tune measures one function without variables";
+            return Err(Diagnostic::new(Code::BadOption, told).help("--tuning takes what was measured before").into());
+        }
     };
     let source = compile::source_name(&args.graph.graph);
-    let functions = Functions { all: vec![(name.clone(), front.lowered)], init: None };
     let flags = dump::flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
     let built = compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut dumped);

@@ -1,7 +1,7 @@
 //! What the verbs on graphs share: their flags as a request, their answers.
 use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
 use super::{config, npz, out, tune};
-use crate::compile::{self, Front};
+use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Literal;
 use crate::interp;
@@ -16,7 +16,8 @@ use std::path::Path;
 pub fn request(args: &GraphArgs) -> Result<Request> {
     let mut request = told(&args.feeds, &args.dims)?;
     request.fetches.clone_from(&args.fetches);
-    request.signatures = args.signature.iter().cloned().collect();
+    request.signatures.clone_from(&args.signature);
+    request.state.clone_from(&args.state);
     if let Some(path) = &args.config {
         let config = config::load(path)?;
         (request.feeds, request.fetches) = (config.feeds, config.fetches);
@@ -51,18 +52,29 @@ pub fn told(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
     Ok(Request { feeds, dims, ..Request::default() })
 }
 
-/// The graph of the flags as HLO; what was assumed goes to standard error.
-pub fn front(args: &GraphArgs) -> Result<Front> {
-    let front = compile::front(&args.graph, args.format.as_deref(), &request(args)?);
-    let mut front = front.map_err(|e| in_file(e, args))?;
+/// The functions of the flags as HLO, and what was assumed, which goes to standard error too.
+pub fn functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
+    let fronts = compile::fronts(&args.graph, args.format.as_deref(), &request(args)?);
+    let fronts = fronts.map_err(|e| in_file(e, args))?;
+    let mut all: Vec<_> = fronts.entries.into_iter().map(|entry| (entry.name, entry.lowered)).collect();
     if let Some(path) = &args.config {
-        config::load(path)?.rename(&mut front.lowered)?;
+        let config = config::load(path)?;
+        all.iter_mut().try_for_each(|(_, lowered)| config.rename(lowered))?;
     }
-    out::warnings(&front.warnings, &args.graph.display().to_string());
+    out::warnings(&fronts.warnings, &args.graph.display().to_string());
     if !args.quiet {
-        front.assumptions.iter().for_each(|a| out::note(format_args!("note: {a}")));
+        fronts.assumptions.iter().for_each(|a| out::note(format_args!("note: {a}")));
     }
-    Ok(front)
+    Ok((Functions { all, init: fronts.init }, fronts.assumptions))
+}
+
+/// The only function of the flags. Errors: those of [`functions`]; `Code::BadOption` where there are several.
+pub fn function(args: &GraphArgs) -> Result<Functions> {
+    let (functions, _) = functions(args)?;
+    match functions.all.len() {
+        1 => Ok(functions),
+        _ => Err(Error::user(Code::BadOption, "one --signature, please: without --calls one function is called")),
+    }
 }
 
 /// Says which file the diagnostics are about.
@@ -135,7 +147,7 @@ pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
     }
 }
 
-/// The results of the interpreter on the module as it is.
+/// The results of the interpreter on the module, which has no variables, as it is.
 pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
     let literals: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
     let value = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;

@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod bug;
 mod cache;
+mod calls;
 mod check;
 mod cluster;
 mod cluster_text;

@@ -8,7 +8,6 @@ use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::proto;
-use crate::kernel::Face;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{files, header, names};
 use crate::target::Target;
@@ -134,22 +133,24 @@ pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
         quiet: true,
         ..GraphArgs::default()
     };
-    let front = graph::front(&graph)?;
-    let before = args.out_session_module.as_ref().map(|_| proto::encode_snapshot(&front.lowered.module)).transpose()?;
+    let functions = graph::function(&graph)?;
+    let module = &functions.all[0].1.module;
+    let before = args.out_session_module.as_ref().map(|_| proto::encode_snapshot(module)).transpose()?;
     let flags = dump::flags(&asked.xla)?;
-    let mut dumped = dump::start(&flags, &front.lowered.module);
+    let mut dumped = [dump::start(&flags, module)];
     let source = compile::source_name(asked.graph);
-    let built = compile::build(front.lowered, &asked.name, &source, &asked.target, Launches::Direct, &mut dumped);
+    let target = asked.target;
+    let targets = std::slice::from_ref(&target);
+    let built = compile::build_all(functions, &asked.name, &source, targets, Launches::Direct, &mut dumped);
+    let [mut dumped] = dumped;
     let built = built.and_then(|b| {
-        let each = [(b.program, asked.target)];
-        dump::built(&mut dumped, &b.module, &each, &b.object.content)?;
-        Ok((each, b.object))
+        dump::built(&mut dumped, &b.modules[0], &b.programs(), &b.object.content)?;
+        Ok((b.bundle.face, b.object))
     });
     dump::write(&flags, dumped)?;
-    let ([(program, target)], object) = built.map_err(|e| graph::in_file(e, &graph))?;
+    let (face, object) = built.map_err(|e| graph::in_file(e, &graph))?;
 
     let empty = Pieces::from(codegen::assemble("", &target)?);
-    let face = Face::of(&program);
     let text = cpp::whole_header(&face, &header::header(&face, &[&target]), &asked.class);
     let mut all = vec![
         (named(&args.out_function_object), object.content),

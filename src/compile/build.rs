@@ -1,5 +1,5 @@
 //! HLO to one object: every function of a model, for every target.
-use super::passes;
+use super::{Built, passes};
 use crate::codegen::{self, Launches, Object};
 use crate::diag::{Error, Result};
 use crate::dump::Dump;
@@ -11,10 +11,9 @@ use crate::package::names;
 use crate::target::{Reduced, Target};
 use crate::tensor::{Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
-use bytes::Bytes;
 
 /// What becomes one object. All functions have the same variables.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Functions {
     /// Each with the name of its signature.
     pub all: Vec<(String, Lowered)>,
@@ -34,6 +33,15 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// The only function for the only target. Errors: internal, where there is none.
+    pub fn only(mut self) -> Result<Built> {
+        let program = self.bundle.variants.pop().and_then(|(mut programs, _)| programs.pop());
+        match (self.modules.pop(), program) {
+            (Some(module), Some(program)) => Ok(Built { module, program, object: self.object }),
+            _ => Err(Error::internal("compile", "there is no function")),
+        }
+    }
+
     /// Every program with its target.
     pub fn programs(&self) -> Vec<(kernel::Program, Target)> {
         let all = self.bundle.variants.iter();
@@ -53,9 +61,9 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    let Functions { mut all, init } = functions;
+    let initial = initial(&functions)?;
+    let Functions { mut all, .. } = functions;
     share_fields(&mut all)?;
-    let initial = initial(&all, init)?;
     let precision = targets.first().map(|t| t.precision).unwrap_or_default();
     let mut reduced = Reduced { precision, ..Reduced::default() };
     for (i, (_, lowered)) in all.iter_mut().enumerate() {
@@ -78,7 +86,11 @@ pub fn build_all(
         variants.push((programs, target.clone()));
     }
     let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-    let bundle = Bundle::pooled(face(name, source, &signatures, &variants), variants, &initial);
+    let bundle = Bundle::pooled(
+        face(name, source, &signatures, &variants),
+        variants,
+        &initial.iter().map(|t| t.bytes.clone()).collect::<Vec<_>>(),
+    );
     let object = codegen::compile_bundle(&bundle, launches)?;
     Ok(Compiled { modules: all.into_iter().map(|(_, lowered)| lowered.module).collect(), bundle, object })
 }
@@ -133,24 +145,21 @@ fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
     Ok(())
 }
 
-/// The values that variables start with: the file's, and what `init` computes of them. Of the others it is 0.
-fn initial(all: &[(String, Lowered)], init: Option<Lowered>) -> Result<Vec<Option<Bytes>>> {
-    let state = all.first().map(|(_, lowered)| lowered.state.clone()).unwrap_or_default();
-    let mut values: Vec<Option<Tensor>> = state.iter().map(|v| v.initial.clone()).collect();
-    if let Some(init) = init {
-        let zeros =
-            |v: &StateVariable| Tensor::new(v.info.dtype, v.info.dims.clone(), vec![0; v.info.bytes() as usize]);
-        let given = init.state.iter().zip(&values).map(|(v, value)| value.clone().unwrap_or_else(|| zeros(v)));
-        let given: Vec<Literal> = given.map(Literal::Array).collect();
+/// The values that variables start with: the file's, and what `init` computes of them; 0 where neither says one.
+pub fn initial(functions: &Functions) -> Result<Vec<Tensor>> {
+    let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
+    let zeros = |v: &StateVariable| Tensor::new(v.info.dtype, v.info.dims.clone(), vec![0; v.info.bytes() as usize]);
+    let mut values: Vec<Tensor> = state.iter().map(|v| v.initial.clone().unwrap_or_else(|| zeros(v))).collect();
+    if let Some(init) = &functions.init {
+        let given: Vec<Literal> = values.iter().cloned().map(Literal::Array).collect();
         let made = interp::evaluate(&init.module, init.module.entry, &given)?;
         let mut made = made.leaves().into_iter().cloned();
         for (value, v) in values.iter_mut().zip(&init.state).filter(|(_, v)| v.changed) {
-            *value = Some(
-                made.next().ok_or_else(|| Error::internal("compile", format!("`{}` gets no value", v.info.name)))?,
-            );
+            let none = || Error::internal("compile", format!("`{}` gets no value", v.info.name));
+            *value = made.next().ok_or_else(none)?;
         }
     }
-    Ok(values.into_iter().map(|value| value.map(|t| t.bytes)).collect())
+    Ok(values)
 }
 
 /// The places of variables, as the state of an object has them.

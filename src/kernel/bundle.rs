@@ -106,9 +106,9 @@ impl Bundle {
         }
     }
 
-    /// The same with one copy of equal constants, and with the values that variables start with: `initial` has one for each
+    /// The same with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
     /// variable of the face.
-    pub fn pooled(face: Face, mut variants: Vec<(Vec<Program>, Target)>, initial: &[Option<Bytes>]) -> Bundle {
+    pub fn pooled(face: Face, mut variants: Vec<(Vec<Program>, Target)>, initial: &[Bytes]) -> Bundle {
         let mut pool = Pool::default();
         match &mut variants[..] {
             // as it was laid out
@@ -116,8 +116,7 @@ impl Bundle {
             all => all.iter_mut().flat_map(|v| &mut v.0).for_each(|program| pool.move_into(program)),
         }
         let zero = |bytes: &Bytes| bytes.iter().all(|&b| b == 0);
-        let valued = face.state.iter().zip(initial).filter_map(|(v, value)| Some((v, value.as_ref()?)));
-        let starts = valued.filter(|(_, value)| !zero(value)).map(|(v, value)| Start {
+        let starts = face.state.iter().zip(initial).filter(|(_, value)| !zero(value)).map(|(v, value)| Start {
             to: v.offset,
             from: pool.add(value),
             bytes: value.len() as u64,

@@ -26,6 +26,9 @@ pub fn grouped(all: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let about = |d: &Diagnostic| d.code == Code::VariableWithoutValue;
     let mut names: Vec<String> = all.iter().filter(|d| about(d)).filter_map(|d| d.place.node.clone()).collect();
     names.dedup();
+    if names.is_empty() {
+        return all;
+    }
     let mut out: Vec<Diagnostic> = Vec::with_capacity(all.len());
     for d in all {
         if !about(&d) {

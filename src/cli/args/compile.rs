@@ -20,9 +20,13 @@ pub struct GraphArgs {
     /// Bind an unknown dimension; N alone binds all of them.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
-    /// The signature of a SavedModel.
+    /// A signature of a SavedModel. Repeats, or `all` for each, where a verb takes several functions over one state.
     #[arg(long)]
-    pub signature: Option<String>,
+    pub signature: Vec<String>,
+    /// Variables that keep their values between calls though nothing changes them: a name, which may have `*` for any letters,
+    /// or `all`. Repeats; variables that a call changes do so anyway.
+    #[arg(long, value_name = "NAME")]
+    pub state: Vec<String>,
     /// A tf2xla.Config, text or binary: feeds and fetches with their names in C.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["feeds", "fetches"])]
     pub config: Option<PathBuf>,
@@ -169,6 +173,10 @@ pub struct RunArgs {
     /// Where the results go; without it they are printed.
     #[arg(long, value_name = "OUT.npz")]
     pub outputs: Option<PathBuf>,
+    /// Calls in order, over one state, a JSON object a line: {"signature":"train","inputs":"in0.npz","outputs":"out0.npz"};
+    /// paths are relative to the file.
+    #[arg(long, value_name = "CALLS.jsonl", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["inputs", "outputs"])]
+    pub calls: Option<PathBuf>,
     /// Who computes.
     #[arg(long, value_enum, default_value = "native")]
     pub engine: Engine,
@@ -192,6 +200,10 @@ pub struct VerifyArgs {
     /// The right results, with tensor names as keys.
     #[arg(long, value_name = "OUT.npz", value_hint = clap::ValueHint::FilePath)]
     pub expect: Option<PathBuf>,
+    /// Calls in order, over one state, a JSON object a line: {"signature":"train","inputs":"in0.npz","expect":"out0.npz"};
+    /// paths are relative to the file.
+    #[arg(long, value_name = "CALLS.jsonl", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["inputs", "expect"])]
+    pub calls: Option<PathBuf>,
     /// Allowed difference, relative to the element: by default 1e-4, and 0 with --weights or --math.
     #[arg(long)]
     pub rtol: Option<f64>,

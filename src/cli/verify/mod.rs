@@ -1,14 +1,16 @@
 //! `tfaot verify`: compiled code against the interpreter, and both against expected results; where they differ, which op
 //! departs first.
 mod departs;
+mod in_order;
 
 use super::args::VerifyArgs;
+use super::calls::Interpreted;
 use super::npz::Arrays;
-use super::{Verdict, graph, inputs, npz, out, run};
+use super::run::Native;
+use super::{Verdict, graph, inputs, npz, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::lower::Lowered;
 use crate::target::{MathType, Precision, Target, WeightType};
 use crate::tensor::{DTypeClass, Tensor, TensorInfo};
 use serde_json::{Value, json};
@@ -103,10 +105,15 @@ impl Element {
 /// Code that rounds weights is compared twice: with the interpreter on the rounded weights by the bound of f32, which finds
 /// wrong code, and with the interpreter on the graph's own, by a bound that is stated for the precision.
 pub fn run(args: &VerifyArgs) -> Result<Verdict> {
+    if let Some(path) = &args.calls {
+        return report(&in_order::compared(args, path)?, None, args);
+    }
     let target = graph::target(&args.target)?;
     let precision = target.precision;
     let name = graph::model_name(None, &args.graph.graph)?;
-    let lowered = graph::front(&args.graph)?.lowered;
+    let functions = graph::function(&args.graph)?;
+    let lowered = functions.all[0].1.clone();
+    let state_is_empty = lowered.state.is_empty();
     let keys = graph::result_keys(&args.graph, &lowered);
     let named = |r: &TensorInfo| [Some(r.name.clone()), r.called.clone()].into_iter().flatten();
     let names: Vec<String> = lowered.results.iter().flat_map(named).collect();
@@ -115,9 +122,14 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let mut reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
     let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered.results)).transpose()?;
     let in_file = |e| graph::in_file(e, &args.graph);
-    let plain = graph::interpret(&lowered, values.clone()).map_err(in_file)?;
-    let built = compile::build(lowered.clone(), &name, &name, &target, Launches::Direct, &mut None).map_err(in_file)?;
-    let native = run::call(&built, &target, &values, args.threads.into()).map_err(in_file)?;
+    let plain = Interpreted::new(&functions).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
+    let build = |target: &Target| {
+        let targets = std::slice::from_ref(target);
+        let built = compile::build_all(functions.clone(), &name, &name, targets, Launches::Direct, &mut [])?;
+        let results = Native::of(&built, target, args.threads.into())?.call(0, &values)?;
+        Ok((built, results))
+    };
+    let (mut built, native) = build(&target).map_err(in_file)?;
     let bound = Bound::of(args, precision);
     let mut all = compare(&keys, "interpreter", &native, &plain, bound);
     if let Some(wanted) = &wanted {
@@ -125,23 +137,29 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     }
     if precision.is_reduced() {
         let exact = Target { precision: Precision::default(), ..target.clone() };
-        let unrounded = run::native(lowered.clone(), &name, &exact, &values, args.threads.into()).map_err(in_file)?;
+        let (_, unrounded) = build(&exact).map_err(in_file)?;
         let references = [&plain].into_iter().chain(&wanted).flatten();
         for (i, (comparison, want)) in all.iter_mut().zip(references).enumerate() {
             comparison.unrounded = Some(error(&unrounded[i % keys.len().max(1)], want));
         }
-        let module = Lowered { module: built.module, ..lowered };
-        let same = graph::interpret(&module, values.clone()).map_err(in_file)?;
+        let mut rounded = functions.clone();
+        rounded.all.iter_mut().zip(built.modules.drain(..)).for_each(|((_, lowered), module)| lowered.module = module);
+        let same = Interpreted::new(&rounded).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
         // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
         let bound = if precision.math == MathType::F32 { Bound::of(args, Precision::default()) } else { bound };
         all.extend(compare(&keys, "interpreter, rounded", &native, &same, bound));
     }
     let mut blamed = None;
     let others = others(&reference, &keys, &names);
+    if let (false, Some(other)) = (state_is_empty, others.first()) {
+        let told = format!("`{other}` is no result: inside of functions with variables nothing is looked at");
+        let error = Error::user(Code::BadInputs, told);
+        return Err(args.expect.iter().fold(error, |e, path| out::in_file(e, &path.display().to_string())));
+    }
     // An op is looked for by TensorFlow's names, whatever the signature calls its result.
     let by_name = results.iter().map(|r| r.name.clone()).zip(wanted.iter().flatten().cloned());
     reference.extend(by_name);
-    if args.ops || !others.is_empty() || all.iter().any(Comparison::departs) {
+    if state_is_empty && (args.ops || !others.is_empty() || all.iter().any(Comparison::departs)) {
         let in_file = |e| match &args.expect {
             Some(path) => out::in_file(e, &path.display().to_string()),
             None => e,

@@ -1,48 +1,20 @@
 //! Compiled code called in this process, through the same `NAME_info()` that any other program uses.
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
-use crate::codegen::E_CPU;
-use crate::compile::Built;
-use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{KernelId, Program};
-use crate::target::Target;
-use crate::tensor::{Tensor, TensorInfo};
-use crate::util::guarded::{self, Edge, Guarded};
-use crate::util::id_vec::{Id, IdVec};
-use std::ffi::{c_char, c_int, c_void};
-use std::time::{Duration, Instant};
+mod info;
 
 use super::library::load;
 use super::pool::{Executor, Pool, Task};
-
-/// `tfaot_tensor_info`.
-#[repr(C)]
-struct CTensorInfo {
-    name: *const c_char,
-    field: *const c_char,
-    dtype: i32,
-    rank: i32,
-    dims: *const i64,
-    bytes: usize,
-}
-
-/// `tfaot_model_info`.
-#[repr(C)]
-struct CModelInfo {
-    abi_version: u32,
-    arg_count: u32,
-    result_count: u32,
-    variable_count: u32,
-    name: *const c_char,
-    source: *const c_char,
-    target: *const c_char,
-    args: *const CTensorInfo,
-    results: *const CTensorInfo,
-    variables: *const CTensorInfo,
-    workspace_bytes: usize,
-    workspace_align: usize,
-    flops: i64,
-    run: Option<unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int>,
-}
+use crate::codegen::{E_CPU, Object};
+use crate::compile::Built;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::kernel::{Face, KernelId};
+use crate::target::Target;
+use crate::tensor::Tensor;
+use crate::util::guarded::{self, Edge, Guarded};
+use crate::util::id_vec::{Id, IdVec};
+use info::{Calls, Run};
+use std::ffi::{c_int, c_void};
+use std::time::{Duration, Instant};
 
 /// Memory of one array, aligned as the widest vector.
 struct Buffer {
@@ -77,113 +49,148 @@ impl Drop for Buffer {
 
 /// A loaded model.
 pub struct Model {
-    info: *const CModelInfo,
-    args: Vec<TensorInfo>,
-    results: Vec<TensorInfo>,
-    workspace_bytes: usize,
+    face: Face,
+    calls: Calls,
     pool: Option<Pool>,
-    // dropped last: `info` points into it
+    // dropped last: `calls` points into it
     _library: libloading::Library,
 }
 
-/// A loaded model with the memory of many calls.
+/// A loaded model of one function with the memory of many calls.
 pub struct Session {
     model: Model,
     // held for the pointers below
     _arg_buffers: Vec<Buffer>,
     result_buffers: Vec<Buffer>,
-    arg_pointers: Vec<*const u8>,
-    result_pointers: Vec<*mut u8>,
-    workspace: Buffer,
+    memory: Memory,
+    _state: Buffer,
+    _workspace: Buffer,
+}
+
+/// Where a call finds its arrays.
+struct Memory {
+    args: Vec<*const u8>,
+    results: Vec<*mut u8>,
+    state: *mut u8,
+    workspace: *mut u8,
 }
 
 /// The bytes up to which memory is aligned: the widest vector.
 const ALIGN: usize = 64;
 
 impl Model {
-    /// Links and loads `built`.
+    /// Links and loads the object of `face`.
     ///
-    /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the program.
-    pub fn load(built: &Built, target: &Target, threads: usize) -> Result<Model> {
-        let program = &built.program;
-        let library = load(&[&built.object.content], &program.name, target)?;
-        // SAFETY: the object defines this symbol with this type; the generated header declares it.
-        let info = unsafe {
-            let symbol = format!("{}_info", program.name);
-            let info: libloading::Symbol<unsafe extern "C" fn() -> *const CModelInfo> =
-                library.get(symbol.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
-            info()
-        };
-        agree(info, program)?;
-        Ok(Model {
-            info,
-            args: program.args.clone(),
-            results: program.results.clone(),
-            workspace_bytes: program.workspace_bytes as usize,
-            pool: if threads > 1 { Some(Pool::new(threads)?) } else { None },
-            _library: library,
-        })
+    /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the face.
+    pub fn load(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+        let library = load(&[&object.content], &face.name, target)?;
+        let calls = info::read(&library, face)?;
+        let pool = if threads > 1 { Some(Pool::new(threads)?) } else { None };
+        Ok(Model { face: face.clone(), calls, pool, _library: library })
     }
 
-    /// Calls the model twice, every array between pages that may not be touched: once ending at the page behind it, as far as
-    /// its alignment allows, and once beginning behind the page before it. The header promises arguments and results nothing
-    /// but the alignment of their type, and the workspace that of a cache line. Gives the results of the second call.
+    /// The state that the model starts with; empty without variables.
+    ///
+    /// A fault ends the process as in [`Model::call_between_pages`].
+    pub fn start(&self) -> Result<Vec<u8>> {
+        let bytes = self.face.state_bytes() as usize;
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        report_faults();
+        let mut block = guarded(&format!("the state ({})", passed(Edge::End)), bytes, self.state_align(), Edge::End)?;
+        // what is left as it was shows
+        block.fill(0xff);
+        self.init(block.as_ptr())?;
+        Ok(block.bytes().to_vec())
+    }
+
+    /// The values of variables in a state.
+    pub fn variables(&self, state: &[u8]) -> Vec<Tensor> {
+        let value = |v: &crate::kernel::Variable| {
+            let bytes = state[v.offset as usize..v.end() as usize].to_vec();
+            Tensor::new(v.info.dtype, v.info.dims.clone(), bytes)
+        };
+        self.face.state.iter().map(value).collect()
+    }
+
+    fn init(&self, state: *mut u8) -> Result<()> {
+        let init = self.calls.init.ok_or_else(|| Error::internal("load", "the model has no start"))?;
+        // SAFETY: `info::read` made sure that it fills as many bytes as the state of the face has, which are at `state`.
+        unsafe { init(state.cast()) };
+        Ok(())
+    }
+
+    /// The alignment that the types of variables need.
+    fn state_align(&self) -> usize {
+        self.face.state.iter().map(|v| v.info.dtype.bytes()).max().unwrap_or(1)
+    }
+
+    /// Calls a function twice, every array between pages that may not be touched: once ending at the page behind it, as far as
+    /// its alignment allows, and once beginning behind the page before it. The header promises arguments, results and the state
+    /// nothing but the alignment of their types, and the workspace that of a cache line; a function that only reads the state
+    /// can't write to it. Both calls start with `state`, which then has what the second left; its results are given.
     ///
     /// A fault ends the process with a message that names the array, and status 1. Errors: as [`Session::call`].
-    pub fn call_between_pages(&self, args: &[Tensor]) -> Result<Vec<Tensor>> {
-        guarded::report_faults(&format!("error[{}]: run: ", Code::Internal.id()));
-        self.guarded_call(args, Edge::End)?;
-        self.guarded_call(args, Edge::Begin)
+    pub fn call_between_pages(&self, function: usize, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
+        report_faults();
+        self.guarded_call(function, args, &mut state.to_vec(), Edge::End)?;
+        self.guarded_call(function, args, state, Edge::Begin)
     }
 
-    fn guarded_call(&self, args: &[Tensor], edge: Edge) -> Result<Vec<Tensor>> {
-        let how = match edge {
-            Edge::End => "passed so that it ends at the last byte of a page",
-            Edge::Begin => "passed so that it begins at the first byte of a page",
-        };
-        let no_memory =
-            |e: std::io::Error| Error::user(Code::TooLarge, format!("an array could not be allocated: {e}"));
-        let make = |what: &str, bytes: usize, align: usize| {
-            Guarded::new(bytes, align, edge, format!("{what} ({how})")).map_err(no_memory)
-        };
+    fn guarded_call(&self, function: usize, args: &[Tensor], state: &mut [u8], edge: Edge) -> Result<Vec<Tensor>> {
+        let how = passed(edge);
+        let make = |what: &str, bytes: usize, align: usize| guarded(&format!("{what} ({how})"), bytes, align, edge);
+        let program = &self.face.entries.get(function).ok_or_else(no_function)?.program;
         let mut inputs = Vec::new();
-        for (i, (info, arg)) in self.args.iter().zip(args).enumerate() {
+        for (i, (info, arg)) in program.args.iter().zip(args).enumerate() {
             let mut input = make(&format!("argument {i} `{}`", info.name), arg.bytes.len(), info.dtype.bytes())?;
             input.copy_from(&arg.bytes);
             input.read_only().map_err(no_memory)?;
             inputs.push(input);
         }
         let outputs =
-            self.results.iter().enumerate().map(|(i, info)| {
+            program.results.iter().enumerate().map(|(i, info)| {
                 make(&format!("result {i} `{}`", info.name), info.bytes() as usize, info.dtype.bytes())
             });
         let outputs = outputs.collect::<Result<Vec<_>>>()?;
-        let workspace = make("the workspace", self.workspace_bytes, ALIGN)?;
-        let arg_pointers: Vec<*const u8> = inputs.iter().map(|b| b.as_ptr().cast_const()).collect();
-        let result_pointers: Vec<*mut u8> = outputs.iter().map(Guarded::as_ptr).collect();
-        self.call(&arg_pointers, &result_pointers, workspace.as_ptr())?;
-        let pairs = self.results.iter().zip(&outputs);
+        let workspace = make("the workspace", program.workspace_bytes as usize, ALIGN)?;
+        let mut block = make("the state", state.len(), self.state_align())?;
+        block.copy_from(state);
+        if !program.changes_state() {
+            block.read_only().map_err(no_memory)?;
+        }
+        let memory = Memory {
+            args: inputs.iter().map(|b| b.as_ptr().cast_const()).collect(),
+            results: outputs.iter().map(Guarded::as_ptr).collect(),
+            state: block.as_ptr(),
+            workspace: workspace.as_ptr(),
+        };
+        self.call(function, &memory)?;
+        state.copy_from_slice(block.bytes());
+        let pairs = program.results.iter().zip(&outputs);
         Ok(pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes().to_vec())).collect())
     }
 
     /// One call by the pool, if there is one.
-    fn call(&self, args: &[*const u8], results: &[*mut u8], workspace: *mut u8) -> Result<()> {
+    fn call(&self, function: usize, memory: &Memory) -> Result<()> {
         let executor = self.pool.as_ref().map(Pool::executor);
-        self.start(args, results, workspace, executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
+        self.call_by(function, memory, executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
     }
 
-    fn start(
-        &self,
-        args: &[*const u8],
-        results: &[*mut u8],
-        workspace: *mut u8,
-        executor: *const Executor,
-    ) -> Result<()> {
-        // SAFETY: `agree` made sure that `run` is there and takes this many pointers to memory of these sizes; the caller's
+    fn call_by(&self, function: usize, memory: &Memory, executor: *const Executor) -> Result<()> {
+        let run = *self.calls.runs.get(function).ok_or_else(no_function)?;
+        let (args, results) = (memory.args.as_ptr().cast(), memory.results.as_ptr().cast());
+        // SAFETY: `info::read` made sure that the function takes this many pointers to memory of these sizes; the caller's
         // buffers, the pool and the library live until it returns.
         let code = unsafe {
-            let run = (*self.info).run.ok_or_else(|| Error::internal("load", "the model has no entry"))?;
-            run(args.as_ptr().cast(), results.as_ptr().cast(), workspace.cast(), executor)
+            match run {
+                Run::Alone(run) => run(args, results, memory.workspace.cast(), executor),
+                Run::Entry(run) => {
+                    let sizes = std::ptr::null_mut();
+                    run(args, results, sizes, memory.state.cast(), memory.workspace.cast(), executor)
+                }
+            }
         };
         match code {
             0 => Ok(()),
@@ -208,28 +215,33 @@ impl Session {
     ///
     /// Errors: as [`Model::load`].
     pub fn new(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
-        Session::of(Model::load(built, target, threads)?, args)
+        Session::of(Model::load(&Face::of(&built.program), &built.object, target, threads)?, args)
     }
 
     /// The memory of calls with `args`. Errors: `Code::TooLarge`.
     pub fn of(model: Model, args: &[Tensor]) -> Result<Session> {
+        let program = &model.face.entries.first().ok_or_else(no_function)?.program;
         let arg_buffers = args.iter().map(filled).collect::<Result<Vec<_>>>()?;
-        let result_buffers = model.results.iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
+        let result_buffers = program.results.iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
         let result_buffers = result_buffers.collect::<Result<Vec<_>>>()?;
-        Ok(Session {
-            arg_pointers: arg_buffers.iter().map(|b| b.at.cast_const()).collect(),
-            result_pointers: result_buffers.iter().map(|b| b.at).collect(),
-            _arg_buffers: arg_buffers,
-            result_buffers,
-            workspace: Buffer::new(model.workspace_bytes, ALIGN)?,
-            model,
-        })
+        let workspace = Buffer::new(program.workspace_bytes as usize, ALIGN)?;
+        let state = Buffer::new(model.face.state_bytes() as usize, ALIGN)?;
+        if !model.face.state.is_empty() {
+            model.init(state.at)?;
+        }
+        let memory = Memory {
+            args: arg_buffers.iter().map(|b| b.at.cast_const()).collect(),
+            results: result_buffers.iter().map(|b| b.at).collect(),
+            state: state.at,
+            workspace: workspace.at,
+        };
+        Ok(Session { model, _arg_buffers: arg_buffers, result_buffers, memory, _state: state, _workspace: workspace })
     }
 
     /// One call. Errors: `Code::BadOption` where the code is for other machines; an internal error with another code that the
     /// model returned.
     pub fn call(&mut self) -> Result<()> {
-        self.model.call(&self.arg_pointers, &self.result_pointers, self.workspace.at)
+        self.model.call(0, &self.memory)
     }
 
     /// One call of an object made with [`crate::codegen::Launches::Observed`], of whose kernels those that are `shared` run on
@@ -240,12 +252,13 @@ impl Session {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, spent };
         let threads = self.model.pool.as_ref().map_or(1, Pool::threads);
         let executor = Executor::new(std::ptr::from_mut(&mut observer).cast(), threads, observed_for);
-        self.model.start(&self.arg_pointers, &self.result_pointers, self.workspace.at, &executor)
+        self.model.call_by(0, &self.memory, &executor)
     }
 
     /// The results of the last call.
     pub fn results(&self) -> Vec<Tensor> {
-        let pairs = self.model.results.iter().zip(&self.result_buffers);
+        let results = self.model.face.entries.iter().take(1).flat_map(|entry| &entry.program.results);
+        let pairs = results.zip(&self.result_buffers);
         pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes()[..r.bytes() as usize].to_vec())).collect()
     }
 }
@@ -257,34 +270,27 @@ fn filled(arg: &Tensor) -> Result<Buffer> {
     Ok(buffer)
 }
 
-/// Checks the counts and sizes in the object against the program that it was made of.
-fn agree(info: *const CModelInfo, program: &Program) -> Result<()> {
-    let wrong = |what: &str| Err(Error::internal("load", format!("the object's metadata have another {what}")));
-    if info.is_null() {
-        return wrong("address than any");
+fn report_faults() {
+    guarded::report_faults(&format!("error[{}]: run: ", Code::Internal.id()));
+}
+
+fn passed(edge: Edge) -> &'static str {
+    match edge {
+        Edge::End => "passed so that it ends at the last byte of a page",
+        Edge::Begin => "passed so that it begins at the first byte of a page",
     }
-    // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says.
-    let info = unsafe { &*info };
-    if info.abi_version != 1 || info.run.is_none() {
-        return wrong("version");
-    }
-    let sides = [(info.args, info.arg_count, &program.args), (info.results, info.result_count, &program.results)];
-    for (at, count, infos) in sides {
-        if count as usize != infos.len() {
-            return wrong("number of tensors");
-        }
-        for (i, wanted) in infos.iter().enumerate() {
-            // SAFETY: the library holds `count` of these behind the pointer.
-            let has = unsafe { &*at.add(i) };
-            if has.bytes as u64 != wanted.bytes() || has.rank as usize != wanted.dims.len() {
-                return wrong("size of a tensor");
-            }
-        }
-    }
-    if info.workspace_bytes as u64 != program.workspace_bytes || info.workspace_align > ALIGN {
-        return wrong("workspace");
-    }
-    Ok(())
+}
+
+fn guarded(label: &str, bytes: usize, align: usize, edge: Edge) -> Result<Guarded> {
+    Guarded::new(bytes, align, edge, label.to_string()).map_err(no_memory)
+}
+
+fn no_memory(e: std::io::Error) -> Error {
+    Error::user(Code::TooLarge, format!("an array could not be allocated: {e}"))
+}
+
+fn no_function() -> Error {
+    Error::internal("load", "the model has no such function")
 }
 
 /// What a kernel took in one call.
@@ -327,6 +333,7 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Program;
 
     #[test]
     fn a_model_without_work_loads_and_runs() {

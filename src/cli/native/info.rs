@@ -1,0 +1,194 @@
+//! What a loaded object says of itself, checked against what it was made of.
+#![expect(unsafe_code, reason = "reads tables of a library; layouts are those of the generated header")]
+use crate::cli::pool::Executor;
+use crate::diag::{Error, Result};
+use crate::kernel::{Face, Program};
+use crate::tensor::TensorInfo;
+use std::ffi::{c_char, c_int, c_void};
+
+use super::ALIGN;
+
+/// `tfaot_tensor_info`.
+#[repr(C)]
+struct CTensorInfo {
+    name: *const c_char,
+    field: *const c_char,
+    dtype: i32,
+    rank: i32,
+    dims: *const i64,
+    bytes: usize,
+}
+
+/// `tfaot_model_info`.
+#[repr(C)]
+struct CModelInfo {
+    abi_version: u32,
+    arg_count: u32,
+    result_count: u32,
+    variable_count: u32,
+    name: *const c_char,
+    source: *const c_char,
+    target: *const c_char,
+    args: *const CTensorInfo,
+    results: *const CTensorInfo,
+    variables: *const CTensorInfo,
+    workspace_bytes: usize,
+    workspace_align: usize,
+    flops: i64,
+    run: Option<RunAlone>,
+}
+
+/// `tfaot_variable_info`.
+#[repr(C)]
+struct CVariableInfo {
+    tensor: CTensorInfo,
+    offset: usize,
+}
+
+/// `tfaot_entry_info`.
+#[repr(C)]
+struct CEntryInfo {
+    name: *const c_char,
+    arg_count: u32,
+    result_count: u32,
+    size_count: u32,
+    changes_state: u32,
+    args: *const CTensorInfo,
+    results: *const CTensorInfo,
+    sizes: *const c_void,
+    axes: *const i32,
+    workspace_bytes: usize,
+    workspace_align: usize,
+    flops: i64,
+    run: Option<RunEntry>,
+}
+
+/// `tfaot_module_info`.
+#[repr(C)]
+struct CModuleInfo {
+    abi_version: u32,
+    entry_count: u32,
+    variable_count: u32,
+    reserved: u32,
+    name: *const c_char,
+    source: *const c_char,
+    target: *const c_char,
+    entries: *const CEntryInfo,
+    variables: *const CVariableInfo,
+    state_bytes: usize,
+    state_align: usize,
+    init: Option<Init>,
+}
+
+/// `run` of the first version.
+type RunAlone = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int;
+/// `run` of an entry.
+type RunEntry =
+    unsafe extern "C" fn(*const c_void, *const c_void, *mut i64, *mut c_void, *mut c_void, *const Executor) -> c_int;
+/// `NAME_init`.
+pub type Init = unsafe extern "C" fn(*mut c_void);
+
+/// A function of the library.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// Of a model that has one and no variables.
+    Alone(RunAlone),
+    /// Of any other.
+    Entry(RunEntry),
+}
+
+/// What can be called.
+pub struct Calls {
+    /// In the order of the face.
+    pub runs: Vec<Run>,
+    /// What fills the state.
+    pub init: Option<Init>,
+}
+
+fn wrong<T>(what: &str) -> Result<T> {
+    Err(Error::internal("load", format!("the object's metadata have another {what}")))
+}
+
+/// The functions of a library. Errors: internal, where its metadata do not say what `face` says.
+pub fn read(library: &libloading::Library, face: &Face) -> Result<Calls> {
+    // SAFETY: the object defines this symbol, which takes nothing and returns a pointer; the generated header declares it.
+    let info = unsafe {
+        let symbol = format!("{}_info", face.name);
+        let info: libloading::Symbol<unsafe extern "C" fn() -> *const c_void> =
+            library.get(symbol.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
+        info()
+    };
+    if info.is_null() {
+        return wrong("address than any");
+    }
+    // SAFETY: both structs begin with the version.
+    let version = unsafe { *info.cast::<u32>() };
+    match (&face.entries[..], version) {
+        ([only], 1) if !face.is_module() => alone(info.cast(), &only.program),
+        (_, 2) if face.is_module() => module(info.cast(), face),
+        _ => wrong("version"),
+    }
+}
+
+fn alone(info: *const CModelInfo, program: &Program) -> Result<Calls> {
+    // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says of version 1.
+    let info = unsafe { &*info };
+    tensors(info.args, info.arg_count, &program.args)?;
+    tensors(info.results, info.result_count, &program.results)?;
+    workspace(info.workspace_bytes, info.workspace_align, program)?;
+    let Some(run) = info.run else { return wrong("function") };
+    Ok(Calls { runs: vec![Run::Alone(run)], init: None })
+}
+
+fn module(info: *const CModuleInfo, face: &Face) -> Result<Calls> {
+    // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says of version 2.
+    let info = unsafe { &*info };
+    if info.entry_count as usize != face.entries.len() || info.variable_count as usize != face.state.len() {
+        return wrong("number of functions or variables");
+    }
+    if info.state_bytes as u64 != face.state_bytes() || info.state_align > ALIGN {
+        return wrong("state");
+    }
+    for (i, v) in face.state.iter().enumerate() {
+        // SAFETY: the library holds `variable_count` of these behind the pointer.
+        let has = unsafe { &*info.variables.add(i) };
+        if has.offset as u64 != v.offset || has.tensor.bytes as u64 != v.info.bytes() {
+            return wrong("place of a variable");
+        }
+    }
+    let mut runs = Vec::new();
+    for (i, wanted) in face.entries.iter().enumerate() {
+        // SAFETY: the library holds `entry_count` of these behind the pointer.
+        let has = unsafe { &*info.entries.add(i) };
+        tensors(has.args, has.arg_count, &wanted.program.args)?;
+        tensors(has.results, has.result_count, &wanted.program.results)?;
+        workspace(has.workspace_bytes, has.workspace_align, &wanted.program)?;
+        if (has.changes_state != 0) != wanted.program.changes_state() || has.size_count != 0 {
+            return wrong("use of the state");
+        }
+        let Some(run) = has.run else { return wrong("function") };
+        runs.push(Run::Entry(run));
+    }
+    match (info.init, face.state.is_empty()) {
+        (Some(_), false) | (None, true) => Ok(Calls { runs, init: info.init }),
+        _ => wrong("start"),
+    }
+}
+
+fn tensors(at: *const CTensorInfo, count: u32, infos: &[TensorInfo]) -> Result<()> {
+    if count as usize != infos.len() {
+        return wrong("number of tensors");
+    }
+    for (i, wanted) in infos.iter().enumerate() {
+        // SAFETY: the library holds `count` of these behind the pointer.
+        let has = unsafe { &*at.add(i) };
+        if has.bytes as u64 != wanted.bytes() || has.rank as usize != wanted.dims.len() {
+            return wrong("size of a tensor");
+        }
+    }
+    Ok(())
+}
+
+fn workspace(bytes: usize, align: usize, program: &Program) -> Result<()> {
+    if bytes as u64 != program.workspace_bytes || align > ALIGN { wrong("workspace") } else { Ok(()) }
+}

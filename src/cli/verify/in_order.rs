@@ -1,0 +1,40 @@
+//! `verify --calls`: calls in order, by both engines, each with a state of its own.
+use super::{Bound, Comparison, compare, expected};
+use crate::cli::args::VerifyArgs;
+use crate::cli::calls::{self, Interpreted};
+use crate::cli::run::Native;
+use crate::cli::{graph, npz};
+use crate::diag::Result;
+use std::path::Path;
+
+/// The results of every call, and the variables in the end, compared; outputs are told with the number of the call.
+pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
+    let calls = calls::read(path)?;
+    let graph = calls::with_signatures(&args.graph, &calls);
+    let target = graph::target(&args.target)?;
+    let name = graph::model_name(None, &graph.graph)?;
+    let (functions, _) = graph::functions(&graph)?;
+    let in_file = |e| graph::in_file(e, &graph);
+    let mut plain = Interpreted::new(&functions).map_err(in_file)?;
+    let mut native = Native::new(functions.clone(), &name, &target, args.threads.into()).map_err(in_file)?;
+    let bound = Bound::of(args, target.precision);
+    let mut all = Vec::new();
+    for (number, call) in calls.iter().enumerate() {
+        let function = calls::function(&functions, call.signature.as_deref())?;
+        let (signature, lowered) = &functions.all[function];
+        let keys = graph::result_keys(&graph, lowered);
+        let told: Vec<String> = keys.iter().map(|key| format!("call {number}, {signature}: {key}")).collect();
+        let values = calls::arguments(call, lowered)?;
+        let got = native.call(function, &values).map_err(in_file)?;
+        let want = plain.call(function, values).map_err(in_file)?;
+        all.extend(compare(&told, "interpreter", &got, &want, bound));
+        if let Some(path) = &call.expect {
+            let wanted = expected(&npz::read(path)?, path, &keys, &lowered.results)?;
+            all.extend(compare(&told, "expected", &got, &wanted, bound));
+        }
+    }
+    let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
+    let told: Vec<String> = state.iter().map(|v| format!("state: {}", v.info.name)).collect();
+    all.extend(compare(&told, "interpreter", &native.state(), &plain.state, bound));
+    Ok(all)
+}
