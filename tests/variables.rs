@@ -106,7 +106,7 @@ macro_rules! modules {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-modules! { flow variables }
+modules! { flow training variables }
 
 #[test]
 fn every_module_is_tested() {

@@ -136,6 +136,67 @@ def flow():
     return m, signatures, calls
 
 
+# What an optimizer keeps of a variable, its numbers, and its attributes.
+RULES = {
+    "GradientDescent": ([], dict(alpha=0.3), [{}]),
+    "ProximalGradientDescent": ([], dict(alpha=0.3, l1=0.2, l2=0.4), [{}]),
+    "Momentum": (["accum"], dict(lr=0.2, momentum=0.8), [{}, {"use_nesterov": True}]),
+    "KerasMomentum": (["accum"], dict(lr=0.2, momentum=0.8), [{}, {"use_nesterov": True}]),
+    "Adam": (["m", "v"], dict(beta1_power=0.9, beta2_power=0.99, lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-3), [{}, {"use_nesterov": True}]),
+    "AdamWithAmsgrad": (["m", "v", "vhat"], dict(beta1_power=0.9, beta2_power=0.99, lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-3), [{}]),
+    "AdaMax": (["m", "v"], dict(beta1_power=0.9, lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-3), [{}]),
+    "Adadelta": (["accum", "accum_update"], dict(lr=0.5, rho=0.9, epsilon=1e-3), [{}]),
+    "Adagrad": (["accum"], dict(lr=0.5), [{}, {"update_slots": False}]),
+    "AdagradV2": (["accum"], dict(lr=0.5, epsilon=0.01), [{}]),
+    "AdagradDA": (["gradient_accumulator", "gradient_squared_accumulator"], dict(lr=0.5, l1=0.1, l2=0.2, global_step=3), [{}, {"l1": 0.0}]),
+    "RMSProp": (["ms", "mom"], dict(lr=0.1, rho=0.9, momentum=0.5, epsilon=1e-3), [{}]),
+    "CenteredRMSProp": (["mg", "ms", "mom"], dict(lr=0.1, rho=0.9, momentum=0.5, epsilon=1e-3), [{}]),
+    "Ftrl": (["accum", "linear"], dict(lr=0.5, l1=0.3, l2=0.1, lr_power=-0.5), [{}, {"multiply_linear_by_lr": True}, {"lr_power": -0.7}]),
+    "FtrlV2": (["accum", "linear"], dict(lr=0.5, l1=0.3, l2=0.1, l2_shrinkage=0.2, lr_power=-0.5), [{}, {"multiply_linear_by_lr": True}]),
+    "ProximalAdagrad": (["accum"], dict(lr=0.5, l1=0.2, l2=0.4), [{}, {"l1": 0.0}]),
+    "AddSign": (["m"], dict(lr=0.1, alpha=1.0, sign_decay=0.7, beta=0.9), [{}]),
+    "PowerSign": (["m"], dict(lr=0.1, logbase=1.0, sign_decay=0.7, beta=0.9), [{}]),
+}
+DENSE_ONLY = ("GradientDescent", "Adam", "AdamWithAmsgrad", "AdaMax", "AddSign", "PowerSign")
+
+
+def stepped(m, sparse):
+    """A function that applies every rule to variables of its own and gives their values."""
+    kept = {}
+    for rule, (slots, numbers, attrs) in RULES.items():
+        for i, attr in enumerate(attrs if not (sparse and rule in DENSE_ONLY) else []):
+            names = ["var"] + slots
+            # second moments are no less than the squares of first ones
+            start = [real(4, 3, seed=len(kept) + j) * (1 if n in ("var", "linear", "mom") else 0.1) for j, n in enumerate(names)]
+            start = [v if n in ("var", "linear", "mom", "m", "mg", "gradient_accumulator") else abs(v) + 0.2 for n, v in zip(names, start)]
+            kept[rule, i] = [tf.Variable(v, name=f"{rule}_{i}_{n}") for n, v in zip(names, start)]
+    setattr(m, "sparse" if sparse else "dense", list(kept.values()))
+
+    def step(grad, indices=None):
+        for (rule, i), variables in kept.items():
+            slots, numbers, attrs = RULES[rule]
+            attr = dict(numbers, **attrs[i])
+            attr = {k: tf.constant(v, tf.int64 if k == "global_step" else tf.float32) if k in numbers else v for k, v in attr.items()}
+            attr.update({n: v.handle for n, v in zip(["var"] + slots, variables)})
+            if sparse:
+                attr["indices"] = indices
+            attr["delta" if rule.endswith("GradientDescent") and not sparse else "grad"] = grad
+            getattr(tf.raw_ops, ("ResourceSparseApply" if sparse else "ResourceApply") + rule)(**attr)
+        return {f"{rule}_{i}": tf.stack([v.read_value() for v in vs]) for (rule, i), vs in kept.items()}
+
+    return step
+
+
+@module
+def training():
+    """Every op of an optimizer's step, on whole variables and on rows of which one comes twice."""
+    m = tf.Module()
+    signatures = {"dense": (stepped(m, False), dict(grad=[4, 3])), "sparse": (stepped(m, True), dict(grad=[4, 3], indices=([4], tf.int32)))}
+    calls = [("dense", dict(grad=real(4, 3, seed=i))) for i in range(3)]
+    calls += [("sparse", dict(grad=real(4, 3, seed=i), indices=np.array([2, 0, 2, 3], np.int32))) for i in range(2)]
+    return m, signatures, calls
+
+
 def write(name):
     out = os.path.join(os.path.dirname(__file__), "..", "testdata", "modules", name)
     shutil.rmtree(out, ignore_errors=True)

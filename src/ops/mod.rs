@@ -8,6 +8,7 @@ pub mod row;
 mod shape;
 mod state;
 mod store;
+mod training;
 pub mod shape_ctx;
 pub mod symbols;
 pub mod value;
@@ -41,6 +42,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("spectral", spectral::ROWS),
     ("random", random::ROWS),
     ("state", state::ROWS),
+    ("training", training::ROWS),
     ("quant", quant::ROWS),
     ("list", list::ROWS),
     ("control_flow", control_flow::ROWS),

@@ -1,4 +1,5 @@
 //! Arrays as operands of Rust's operators, so that long formulas read as such.
+use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, element_count};
@@ -118,6 +119,22 @@ impl<'s, 'b> Expr<'s, 'b> {
     pub fn ln_1p(self) -> Self {
         self.apply(ScalarOp::Log1p)
     }
+    /// -1, 0 or 1.
+    pub fn sign(self) -> Self {
+        self.apply(ScalarOp::Sign)
+    }
+    /// The square.
+    pub fn square(self) -> Self {
+        self.apply2(ScalarOp::Multiply, self)
+    }
+    /// The larger of both.
+    pub fn max(self, other: impl Operand<'s, 'b>) -> Self {
+        self.apply2(ScalarOp::Maximum, other)
+    }
+    /// 1 / sqrt(x).
+    pub fn rsqrt(self) -> Self {
+        self.apply(ScalarOp::Rsqrt)
+    }
     /// Square root.
     pub fn sqrt(self) -> Self {
         self.apply(ScalarOp::Sqrt)
@@ -199,6 +216,17 @@ pub fn formula<'b, const N: usize>(
 ) -> InstId {
     let scope = RefCell::new(b);
     f(arrays.map(|id| Expr { scope: &scope, id })).id
+}
+
+/// Several formulas over the same arrays.
+pub fn formulas<'b>(
+    b: &'b mut Builder,
+    arrays: &[InstId],
+    f: impl for<'s> FnOnce(Vec<Expr<'s, 'b>>) -> Result<Vec<Expr<'s, 'b>>>,
+) -> Result<Vec<InstId>> {
+    let scope = RefCell::new(b);
+    let results = f(arrays.iter().map(|&id| Expr { scope: &scope, id }).collect())?;
+    Ok(results.into_iter().map(|y| y.id).collect())
 }
 
 /// A formula over floats that is computed in f32 at least and rounded once, at the end; the arrays are broadcast together.

@@ -1,0 +1,128 @@
+//! `training_ops.cc`: steps of optimizers, which change a variable and what they keep of it.
+//!
+//! `rules.rs` has the formulas. An op takes whole variables with a gradient of their sizes, or rows that indices name, with a
+//! gradient for each.
+mod rules;
+mod sparse;
+
+use super::math::expr::{Expr, formulas};
+use super::row::op;
+use super::shape::nothing;
+use super::{LowerCtx, OpRow, Value};
+use crate::diag::{Error, Result};
+use crate::graph::Node;
+use crate::hlo::InstId;
+use rules::*;
+use sparse::sparse;
+
+/// The rows of this family.
+#[rustfmt::skip]
+pub const ROWS: &[&[OpRow]] = &[&[
+    op("ResourceApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, ada_max)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyAdadelta", "var accum accum_update lr rho epsilon grad ->", |cx| dense(cx, adadelta)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyAdagrad", "var accum lr grad ->", |cx| dense(cx, adagrad)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyAdagradDA", "var gradient_accumulator gradient_squared_accumulator grad lr l1 l2 global_step ->", |cx| dense(cx, adagrad_da)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyAdagradV2", "var accum lr epsilon grad ->", |cx| dense(cx, adagrad)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyAdam", "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, adam)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyAdamWithAmsgrad", "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, adam)).shape(nothing).writes(&[0, 1, 2, 3]),
+    op("ResourceApplyAddSign", "var m lr alpha sign_decay beta grad ->", |cx| dense(cx, add_sign)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyCenteredRMSProp", "var mg ms mom lr rho momentum epsilon grad ->", |cx| dense(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2, 3]),
+    op("ResourceApplyFtrl", "var accum linear grad lr l1 l2 lr_power ->", |cx| dense(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyFtrlV2", "var accum linear grad lr l1 l2 l2_shrinkage lr_power ->", |cx| dense(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyGradientDescent", "var alpha delta ->", |cx| dense(cx, gradient_descent)).shape(nothing).writes(&[0]),
+    op("ResourceApplyKerasMomentum", "var accum lr grad momentum ->", |cx| dense(cx, keras_momentum)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyMomentum", "var accum lr grad momentum ->", |cx| dense(cx, momentum)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyPowerSign", "var m lr logbase sign_decay beta grad ->", |cx| dense(cx, power_sign)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyProximalAdagrad", "var accum lr l1 l2 grad ->", |cx| dense(cx, proximal_adagrad)).shape(nothing).writes(&[0, 1]),
+    op("ResourceApplyProximalGradientDescent", "var alpha l1 l2 delta ->", |cx| dense(cx, proximal_gradient_descent)).shape(nothing).writes(&[0]),
+    op("ResourceApplyRMSProp", "var ms mom lr rho momentum epsilon grad ->", |cx| dense(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2]),
+], &[
+    op("ResourceSparseApplyAdadelta", "var accum accum_update lr rho epsilon grad indices ->", |cx| sparse(cx, adadelta)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceSparseApplyAdagrad", "var accum lr grad indices ->", |cx| sparse(cx, adagrad)).shape(nothing).writes(&[0, 1]),
+    op("ResourceSparseApplyAdagradDA", "var gradient_accumulator gradient_squared_accumulator grad indices lr l1 l2 global_step ->", |cx| sparse(cx, adagrad_da)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceSparseApplyAdagradV2", "var accum lr epsilon grad indices ->", |cx| sparse(cx, adagrad)).shape(nothing).writes(&[0, 1]),
+    op("ResourceSparseApplyCenteredRMSProp", "var mg ms mom lr rho momentum epsilon grad indices ->", |cx| sparse(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2, 3]),
+    op("ResourceSparseApplyFtrl", "var accum linear grad indices lr l1 l2 lr_power ->", |cx| sparse(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceSparseApplyFtrlV2", "var accum linear grad indices lr l1 l2 l2_shrinkage lr_power ->", |cx| sparse(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceSparseApplyKerasMomentum", "var accum lr grad indices momentum ->", |cx| sparse(cx, keras_momentum)).shape(nothing).writes(&[0, 1]),
+    op("ResourceSparseApplyMomentum", "var accum lr grad indices momentum ->", |cx| sparse(cx, momentum)).shape(nothing).writes(&[0, 1]),
+    op("ResourceSparseApplyProximalAdagrad", "var accum lr l1 l2 grad indices ->", |cx| sparse(cx, proximal_adagrad)).shape(nothing).writes(&[0, 1]),
+    op("ResourceSparseApplyProximalGradientDescent", "var alpha l1 l2 grad indices ->", |cx| sparse(cx, proximal_gradient_descent)).shape(nothing).writes(&[0]),
+    op("ResourceSparseApplyRMSProp", "var ms mom lr rho momentum epsilon grad indices ->", |cx| sparse(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2]),
+]];
+
+/// The operands of a rule by their names in TensorFlow: what variables hold, numbers, and the gradient.
+struct Terms<'n, 's, 'b> {
+    node: &'n Node,
+    names: &'n [&'static str],
+    values: Vec<Expr<'s, 'b>>,
+}
+
+/// The new values of the variables in their order.
+type Rule = for<'n, 's, 'b> fn(&Terms<'n, 's, 'b>) -> Result<Vec<Expr<'s, 'b>>>;
+
+impl<'s, 'b> Terms<'_, 's, 'b> {
+    /// The operand called `name`.
+    fn get(&self, name: &str) -> Result<Expr<'s, 'b>> {
+        self.find(name).ok_or_else(|| Error::internal("ops", format!("{} has no input `{name}`", self.node.op)))
+    }
+    /// The operand called `name`, which not every op of the rule has.
+    fn find(&self, name: &str) -> Option<Expr<'s, 'b>> {
+        self.names.iter().position(|n| *n == name).and_then(|i| self.values.get(i)).copied()
+    }
+    /// The gradient.
+    fn gradient(&self) -> Result<Expr<'s, 'b>> {
+        self.find("delta").map_or_else(|| self.get("grad"), Ok)
+    }
+    /// A boolean attribute.
+    fn flag(&self, name: &str, default: bool) -> bool {
+        self.node.bool(name).unwrap_or(default)
+    }
+}
+
+/// Applies a rule to whole variables.
+fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
+    let (names, variables) = declared(cx)?;
+    let values = operands(cx, &names, variables)?;
+    let dims = cx.b.dims(values[0]).to_vec();
+    let grad = names.iter().position(|n| matches!(*n, "grad" | "delta")).unwrap_or(0);
+    for (i, &value) in values.iter().enumerate().filter(|(i, _)| *i < variables || *i == grad) {
+        if cx.b.dims(value) != dims {
+            return Err(cx.mismatch(format!("`{}` is {}, where {dims:?} is needed", names[i], cx.b.shape(value))));
+        }
+    }
+    let node = cx.node;
+    let new = formulas(cx.b, &values, |values| rule(&Terms { node, names: &names, values }))?;
+    for (i, &value) in new.iter().enumerate() {
+        cx.write(i, value)?;
+    }
+    Ok(vec![])
+}
+
+/// The names of the node's inputs, and how many of them, at the beginning, are variables.
+fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
+    let row = super::find(&cx.node.op).ok_or_else(|| Error::internal("ops", "an op without a row"))?;
+    Ok((row.inputs(), row.writes.len()))
+}
+
+/// What variables hold and all other inputs, of the variables' type; numbers are scalars.
+fn operands(cx: &mut LowerCtx, names: &[&'static str], variables: usize) -> Result<Vec<InstId>> {
+    let dtype = cx.b.dtype(cx.read(0)?);
+    let mut values = Vec::with_capacity(names.len());
+    for (i, name) in names.iter().enumerate() {
+        let value = if i < variables { cx.read(i)? } else { cx.arg(i)? };
+        values.push(match *name {
+            "indices" => value,
+            "global_step" => cx.b.convert(value, dtype),
+            _ if cx.b.dtype(value) != dtype => {
+                return Err(cx.mismatch(format!("`{name}` is {}, and the variable {dtype}", cx.b.shape(value))));
+            }
+            _ => value,
+        });
+        let number = i >= variables && !matches!(*name, "grad" | "delta" | "indices");
+        if number && cx.b.rank(value) != 0 {
+            return Err(cx.mismatch(format!("`{name}` must be a number, not {}", cx.b.shape(value))));
+        }
+    }
+    Ok(values)
+}
