@@ -197,6 +197,59 @@ def training():
     return m, signatures, calls
 
 
+@module
+def generators():
+    """Ops that draw from a generator which is a variable."""
+    m = tf.Module()
+    m.g = tf.random.Generator.from_state([2**63 - 1, 7, 9], alg=1)
+    m.near = tf.random.Generator.from_state([-3, 7, 9], alg=1)
+    raw, h = tf.raw_ops, m.g.state.handle
+
+    def raw_ops():
+        return {
+            "uniform": raw.StatefulUniform(resource=h, algorithm=1, shape=[5]),
+            "normal": raw.StatefulStandardNormalV2(resource=h, algorithm=1, shape=[3, 2]),
+            "truncated": raw.StatefulTruncatedNormal(resource=h, algorithm=1, shape=[6]),
+            "int": raw.StatefulUniformInt(resource=h, algorithm=1, shape=[4], minval=tf.constant(-3, tf.int64), maxval=tf.constant(90, tf.int64)),
+            "full": raw.StatefulUniformFullInt(resource=h, algorithm=1, shape=[4]),
+        }
+
+    def python(n):
+        m.near.skip(n)
+        return {"uniform": m.near.uniform([4], 1.0, 3.0), "normal": m.near.normal([3]), "int": m.near.uniform([5], 0, 9, tf.int32), "state": m.near.state.read_value()}
+
+    def skipped():
+        raw.RngSkip(resource=h, algorithm=1, delta=5)
+        return {"state": m.g.state.read_value()}
+
+    signatures = {"raw": (raw_ops, {}), "python": (python, dict(n=([], tf.uint64))), "skipped": (skipped, {})}
+    calls = [("raw", {}), ("python", dict(n=np.uint64(3))), ("skipped", {}), ("raw", {}), ("python", dict(n=np.uint64(0)))]
+    return m, signatures, calls
+
+
+@module
+def draws():
+    """Ops that draw from a generator which nobody sees: their numbers are not TensorFlow's, so that there are no calls."""
+    m = tf.Module()
+    m.n = tf.Variable(0)
+
+    def draw():
+        x = tf.map_fn(lambda _: tf.random.uniform([]), tf.zeros([50]))
+        return {
+            "uniform": tf.random.uniform([2000]), "normal": tf.random.normal([2000]), "truncated": tf.random.truncated_normal([2000]),
+            "int": tf.random.uniform([2000], -2, 5, tf.int32), "shuffled": tf.random.shuffle(tf.range(100)), "mapped": x,
+            "classes": tf.random.categorical(tf.math.log([[0.1, 0.2, 0.7]]), 2000), "seeded": tf.random.uniform([4], seed=3), "other": tf.random.uniform([4], seed=4),
+        }
+
+    def dropped(x):
+        return {"y": tf.nn.dropout(x, 0.25)}
+
+    def never(x):
+        return {"y": tf.cond(tf.constant(False), lambda: tf.nn.dropout(x, 0.5), lambda: x * 2.0)}
+
+    return m, {"draw": (draw, {}), "dropped": (dropped, dict(x=[1000])), "never": (never, dict(x=[3]))}, []
+
+
 def write(name):
     out = os.path.join(os.path.dirname(__file__), "..", "testdata", "modules", name)
     shutil.rmtree(out, ignore_errors=True)

@@ -2,7 +2,7 @@
 //! the old kind, ops whose result's size depends on the data.
 use super::fact::{Dims, Fact};
 use super::join::Join;
-use super::shape::{PRED, S32, S64, from_first, nothing, pass_first, same};
+use super::shape::{PRED, S32, S64, nothing, pass_first, same};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
 use super::symbols::{Dim, Why};
 use crate::diag::{Code, Error, Result};
@@ -43,9 +43,6 @@ pub const ROWS: &[HostRow] = &[
     host("Placeholder", "-> output", placeholder),
     host("PlaceholderV2", "-> output", placeholder),
     host("PrintV2", "input ->", nothing),
-    host("RandomStandardNormal", "shape -> output", from_first),
-    host("RandomUniform", "shape -> output", from_first),
-    host("RandomUniformInt", "shape minval maxval -> output", random_int),
     host("RefEnter", "data -> output", pass_first),
     host("RefExit", "data -> output", pass_first),
     host("RefMerge", "inputs* -> output value_index", merge),
@@ -73,7 +70,6 @@ pub const ROWS: &[HostRow] = &[
     host("TensorArraySizeV3", "handle flow_in -> size", |cx| cx.one(S32, vec![])),
     host("TensorArrayV3", "size -> handle flow", tensor_array),
     host("TensorArrayWriteV3", "handle index value flow_in -> flow_out", |cx| cx.like(3, vec![])),
-    host("TruncatedNormal", "shape -> output", from_first),
     host("Unique", "x -> y idx", |cx| unique(cx, false)),
     host("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)),
     host("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)),
@@ -127,11 +123,6 @@ fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
     fact.dtype = fact.dtype.or(cx.attr_type("T"));
     Ok(vec![fact, Fact::new(S32, Dims::known(&[]))])
-}
-
-fn random_int(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(0)?;
-    cx.typed("Tout", dims)
 }
 
 fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -2,6 +2,7 @@
 //!
 //! Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). As in TensorFlow's CPU kernels each block of
 //! four words makes consecutive elements, and floats take their low mantissa bits from a word.
+mod stateful;
 mod three_fry;
 mod truncated;
 
@@ -20,8 +21,10 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 const INTS: &str = "s32, s64, u32, u64";
 
 /// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[STATELESS, stateful::ROWS];
+
 #[rustfmt::skip]
-pub const ROWS: &[&[OpRow]] = &[&[
+const STATELESS: &[OpRow] = &[
     op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
@@ -35,7 +38,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),
     op("StatelessRandomGetAlg",           "-> alg", |cx| { let alg = cx.b.scalar(DType::S32, 1.0); cx.one(alg) }),
-]];
+];
 
 /// How an op is seeded.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,19 +79,36 @@ struct Draw {
 type Distribution = fn(&mut LowerCtx, &Generator, &Draw) -> Result<InstId>;
 
 fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result<Vec<Value>> {
-    let size = |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
-    let dims = cx.constant_ints(0)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
-    let count = element_count(&dims)
-        .filter(|&n| n <= 1 << 31)
-        .ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers")))?;
+    let (dims, count) = sizes(cx, 0)?;
     let (philox, bounds) = match source {
-        Source::Seed => (from_seed(cx, 1)?, 2),
+        Source::Seed => {
+            let seed = cx.arg(1)?;
+            (from_seed(cx, seed)?, 2)
+        }
         Source::KeyCounter => (from_key(cx)?, 4),
     };
     let integers = cx.node.tf_type("dtype").is_none();
     let dtype = if integers && bounds + 2 == cx.args.len() { cx.dtype(bounds)? } else { cx.attr_dtype("dtype")? };
-    let y = distribution(cx, &philox, &Draw { dtype, dims: dims.clone(), count, bounds })?;
-    let y = cx.b.reshape(y, &dims);
+    drawn(cx, &philox, &Draw { dtype, dims, count, bounds }, distribution)
+}
+
+/// The sizes that input `i` tells, and how many elements that are.
+fn sizes(cx: &LowerCtx, i: usize) -> Result<(Vec<u64>, u64)> {
+    let size = |&v: &i64| u64::try_from(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
+    let dims = cx.constant_ints(i)?.iter().map(size).collect::<Result<Vec<u64>>>()?;
+    let count = counted(&dims)?;
+    Ok((dims, count))
+}
+
+/// The number of elements of an array that is drawn.
+fn counted(dims: &[u64]) -> Result<u64> {
+    let count = element_count(dims).filter(|&n| n <= 1 << 31);
+    count.ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers")))
+}
+
+fn drawn(cx: &mut LowerCtx, generator: &Generator, draw: &Draw, distribution: Distribution) -> Result<Vec<Value>> {
+    let y = distribution(cx, generator, draw)?;
+    let y = cx.b.reshape(y, &draw.dims);
     cx.one(y)
 }
 
@@ -99,14 +119,17 @@ fn element(b: &mut Builder, x: InstId, i: u64) -> InstId {
 }
 
 /// A vector of two seeds becomes key and counter: one Philox block with a fixed key, fed with the seeds as 64-bit numbers.
-fn from_seed(cx: &mut LowerCtx, input: usize) -> Result<Generator> {
-    let seed = cx.arg(input)?;
+fn from_seed(cx: &mut LowerCtx, seed: InstId) -> Result<Generator> {
     if cx.b.dims(seed) != [2] || !cx.b.dtype(seed).is_integer() {
         return Err(cx.mismatch(format!("the seed must be two integers, not {}", cx.b.shape(seed))));
     }
     let b = &mut *cx.b;
-    let seed = b.convert(seed, DType::S64);
-    let seed = b.unary(ScalarOp::BitcastConvert(DType::U64), seed);
+    let seed = if b.dtype(seed) == DType::U64 {
+        seed
+    } else {
+        let seed = b.convert(seed, DType::S64);
+        b.unary(ScalarOp::BitcastConvert(DType::U64), seed)
+    };
     let parts = [element(b, seed, 0), element(b, seed, 1)];
     let mut words = Vec::with_capacity(4);
     for part in parts {
@@ -144,7 +167,8 @@ fn from_key(cx: &mut LowerCtx) -> Result<Generator> {
 }
 
 fn key_counter(cx: &mut LowerCtx, with_algorithm: bool) -> Result<Vec<Value>> {
-    let philox = from_seed(cx, 0)?;
+    let seed = cx.arg(0)?;
+    let philox = from_seed(cx, seed)?;
     let key = cx.b.reshape(philox.key, &[1]);
     let parts = philox.counter.map(|c| cx.b.reshape(c, &[1]));
     let counter = cx.b.concatenate(&parts, 0);

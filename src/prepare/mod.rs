@@ -22,6 +22,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
 use crate::infer::Given;
 use crate::lower::Feed;
+use crate::ops;
 use names::Names;
 use prune::Needed;
 
@@ -236,17 +237,8 @@ fn refuse_assignments(program: &Program) -> Result<()> {
 
 /// Whether an op changes a variable.
 pub fn assigns(op: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "Assign",
-        "AssignAdd",
-        "AssignSub",
-        "AssignVariableOp",
-        "AssignAddVariableOp",
-        "AssignSubVariableOp",
-        "ResourceStridedSliceAssign",
-        "StridedSliceAssign",
-    ];
-    NAMES.contains(&op) || ["ResourceApply", "ResourceScatter", "ResourceSparseApply"].iter().any(|p| op.starts_with(p))
+    const BY_REFERENCE: &[&str] = &["Assign", "AssignAdd", "AssignSub", "StridedSliceAssign"];
+    BY_REFERENCE.contains(&op) || ops::find(op).is_some_and(|row| !row.writes.is_empty())
 }
 
 fn refuse_cycles(program: &Program) -> Result<()> {

@@ -12,7 +12,7 @@ mod neighbour;
 mod normal;
 mod search;
 pub(in crate::ops) mod matmul;
-mod reduce;
+pub(in crate::ops) mod reduce;
 mod scan;
 mod segment;
 pub(in crate::ops) mod special;

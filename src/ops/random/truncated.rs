@@ -77,7 +77,7 @@ fn rejected(b: &mut Builder, generator: &Generator, count: u64, work: DType) -> 
 }
 
 /// A 128-bit counter plus a 64-bit number.
-fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [InstId; 2] {
+pub(super) fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [InstId; 2] {
     let sum = b.add(low, by);
     let wrapped = b.compare(Direction::Lt, sum, low);
     let carry = b.convert(wrapped, DType::U64);

@@ -1,0 +1,207 @@
+//! Random numbers from a generator that is state.
+//!
+//! A generator of TensorFlow 2 is a variable of three integers, two of a counter and a key. Drawing takes 256 blocks of words an
+//! element from the counter, as TensorFlow's CPU kernels do, so that the numbers are theirs.
+//!
+//! The ops of TensorFlow 1 have generators that nobody sees. Here one variable serves them all: a key and the number of draws. Each
+//! draw scrambles both and the op's seeds into a key and a counter of its own, so that no two draws share words.
+use super::{
+    Algorithm, Distribution, Draw, FLOATS, Generator, INTS, bits, counted, drawn, element, from_seed, full_int, normal,
+    ranged, sizes, truncated, uniform,
+};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::ops::array::gather;
+use crate::ops::fact::Fact;
+use crate::ops::math::reduce::arg_extreme_axis;
+use crate::ops::row::op;
+use crate::ops::shape::{S64, from_first, nothing, same};
+use crate::ops::symbols::Dim;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+
+/// TensorFlow keeps so many blocks of words for each element that is drawn.
+const BLOCKS: f64 = 256.0;
+
+const OF_VARIABLE: &str = "resource algorithm shape -> output";
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one(S64, vec![Dim::Known(3)]) }).writes(&[0]).constants(&[1]),
+    op("RngSkip", "resource algorithm delta ->", skip_only).shape(nothing).writes(&[0]).constants(&[1]),
+    op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
+    op("StatefulStandardNormalV2", OF_VARIABLE, |cx| from_variable(cx, normal)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
+    op("StatefulTruncatedNormal", OF_VARIABLE, |cx| from_variable(cx, truncated::truncated)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
+    op("StatefulUniformInt", "resource algorithm shape minval maxval -> output", |cx| from_variable(cx, ranged)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
+    op("StatefulUniformFullInt", OF_VARIABLE, |cx| from_variable(cx, full_int)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
+    op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
+    op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
+    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
+    op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
+    op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
+    op("Multinomial", "logits num_samples -> output", categories).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
+];
+
+/// The shape that the value of input 2 is.
+fn from_third(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(2)?;
+    cx.typed("dtype", dims)
+}
+
+fn int_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.shape_of_value(0)?;
+    cx.typed("Tout", dims)
+}
+
+/// The state of the generator whose handle input 0 is.
+fn state(cx: &LowerCtx) -> Result<InstId> {
+    match cx.constant_int(1)? {
+        1 | 3 => {}
+        other => {
+            return Err(cx.unsupported(format!("random algorithm {other} with a variable; 1 (Philox) is supported")));
+        }
+    }
+    let state = cx.read(0)?;
+    match (cx.b.dtype(state), cx.b.dims(state)) {
+        (DType::S64, [n]) if *n >= 3 => Ok(state),
+        _ => Err(cx.mismatch(format!("the generator is {}, and Philox needs s64[3]", cx.b.shape(state)))),
+    }
+}
+
+/// Raises the counter by what `elements`, a number u64, take.
+fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
+    let b = &mut *cx.b;
+    let blocks = b.full_like(elements, BLOCKS);
+    let by = b.mul(elements, blocks);
+    let [low, high] = [0, 1].map(|i| {
+        let word = element(b, state, i);
+        b.unary(ScalarOp::BitcastConvert(DType::U64), word)
+    });
+    let [low, high] = super::truncated::raised(b, [low, high], by);
+    let mut parts: Vec<InstId> = [low, high]
+        .into_iter()
+        .map(|word| {
+            let word = b.unary(ScalarOp::BitcastConvert(DType::S64), word);
+            b.reshape(word, &[1])
+        })
+        .collect();
+    let length = b.dims(state)[0];
+    parts.push(b.slice_axis(state, 0, 2, length));
+    let new = b.concatenate(&parts, 0);
+    cx.write(0, new)
+}
+
+fn read_and_skip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let before = state(cx)?;
+    skip_only(cx)?;
+    let value = cx.b.slice_axis(before, 0, 0, 3);
+    cx.one(value)
+}
+
+fn skip_only(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (before, delta) = (state(cx)?, cx.arg(2)?);
+    let delta = match cx.b.dtype(delta) {
+        DType::S64 => cx.b.unary(ScalarOp::BitcastConvert(DType::U64), delta),
+        _ => delta,
+    };
+    skip(cx, before, delta)?;
+    Ok(vec![])
+}
+
+/// Numbers of a distribution from the generator whose handle input 0 is.
+fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Value>> {
+    let before = state(cx)?;
+    let (dims, count) = sizes(cx, 2)?;
+    let dtype = if cx.args.len() > 3 { cx.dtype(3)? } else { cx.attr_dtype("dtype")? };
+    let words = [0, 1, 2].map(|i| {
+        let word = element(cx.b, before, i);
+        cx.b.unary(ScalarOp::BitcastConvert(DType::U64), word)
+    });
+    let generator = Generator { key: words[2], counter: [words[0], words[1]], algorithm: Algorithm::Philox };
+    let elements = cx.b.scalar(DType::U64, count as f64);
+    skip(cx, before, elements)?;
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 3 }, distribution)
+}
+
+/// A generator of its own for one draw from the one that no handle names.
+fn hidden(cx: &mut LowerCtx) -> Result<Generator> {
+    let Some(number) = cx.store.random else {
+        let told = format!("{} draws from a generator that is state, and the code has none here", cx.node.op);
+        return Err(Diagnostic::new(Code::UnsupportedCase, told)
+            .help("use the stateless op, with a seed as a feed")
+            .into());
+    };
+    let before = cx.store.read(number)?;
+    let seed = |name: &str| cx.node.int(name).unwrap_or(0) as u64;
+    let seeds = seed("seed") ^ seed("seed2").rotate_left(32);
+    let b = &mut *cx.b;
+    let seeds = b.constant(Tensor::of(&[2], &[seeds, 0]));
+    let one = b.constant(Tensor::of(&[2], &[0u64, 1]));
+    let after = b.add(before, one);
+    let (dtype, dims) = (b.dtype(after), b.dims(after).to_vec());
+    let mixed = b.binary(ScalarOp::Xor, before, seeds);
+    cx.store.write(number, after, dtype, &dims)?;
+    from_seed(cx, mixed)
+}
+
+fn from_hidden(cx: &mut LowerCtx, attr: &str, distribution: Distribution) -> Result<Vec<Value>> {
+    let (dims, count) = sizes(cx, 0)?;
+    let dtype = cx.attr_dtype(attr)?;
+    let generator = hidden(cx)?;
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, distribution)
+}
+
+/// The rows of input 0 in the order of a random word for each.
+fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one(x) };
+    let generator = hidden(cx)?;
+    let draw = Draw { dtype: DType::U64, dims: vec![rows], count: counted(&[rows])?, bounds: 0 };
+    let words = bits(cx.b, &generator, true, &draw);
+    let places = cx.b.iota(DType::S32, &[rows], 0);
+    let comp = ascending(cx.b);
+    let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[words, places]);
+    let order = cx.b.get_tuple_element(sorted, 1);
+    cx.args = vec![Value::Array(x), Value::Array(order)];
+    gather(cx)
+}
+
+/// Compares pairs of a word and a place by the word.
+fn ascending(b: &mut Builder) -> crate::hlo::CompId {
+    b.begin("ascending");
+    let words = [0, 1].map(|_| b.parameter(Shape::array(DType::U64, [])));
+    let _places = [0, 1].map(|_| b.parameter(Shape::array(DType::S32, [])));
+    let root = b.compare(Direction::Lt, words[0], words[1]);
+    b.end(root)
+}
+
+/// Classes with the probabilities of a softmax: the largest of the logits with Gumbel noise on each.
+fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let samples = u64::try_from(cx.constant_int(1)?).unwrap_or(0);
+    let [batch, classes] = dims[..] else {
+        return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
+    };
+    let out = cx.node.tf_type("output_dtype").and_then(crate::graph::TfType::dtype).unwrap_or(DType::S64);
+    if batch == 0 || samples == 0 || classes == 0 {
+        let none = cx.b.full(out, &[batch, samples], 0.0);
+        return cx.one(none);
+    }
+    let whole = vec![batch, samples, classes];
+    let generator = hidden(cx)?;
+    let draw = Draw { dtype: DType::F32, count: counted(&whole)?, dims: whole.clone(), bounds: 0 };
+    let u = uniform(cx, &generator, &draw)?;
+    let b = &mut *cx.b;
+    let u = b.reshape(u, &whole);
+    let log = b.unary(ScalarOp::Log, u);
+    let negated = b.unary(ScalarOp::Negate, log);
+    let noise = b.unary(ScalarOp::Log, negated);
+    let logits = b.convert(logits, DType::F32);
+    let logits = b.broadcast(logits, &whole, &[0, 2]);
+    let noisy = b.sub(logits, noise);
+    let index = arg_extreme_axis(b, noisy, 2, Direction::Gt);
+    let index = b.convert(index, out);
+    cx.one(index)
+}
