@@ -74,16 +74,16 @@ pub struct Fronts {
 /// Errors: those of the three steps; every blocker of the lowering of all entries.
 pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fronts> {
     let program = import::load_with_variables(path, format)?;
-    let prepare::Entries { mut entries, mut init } = prepare::entries(program, request)?;
+    let prepare::Entries { mut entries, init } = prepare::entries(program, request)?;
     let mut all = lowered_entries(&entries)?;
     let draws = |l: &Lowered, p: &Prepared| {
         p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == Role::Random && s.changed)
     };
     let random = entries.iter().any(|e| e.prepared.program.variables.iter().any(|v| v.role == Role::Random));
-    if random && !all.iter().zip(&entries).any(|(l, e)| draws(l, &e.prepared)) {
+    if random && init.is_none() && !all.iter().zip(&entries).any(|(l, e)| draws(l, &e.prepared)) {
         // what would have drawn was in branches that are never taken
-        for prepared in entries.iter_mut().map(|e| &mut e.prepared).chain(&mut init) {
-            prepared.program.variables.retain(|v| v.role != Role::Random);
+        for entry in &mut entries {
+            entry.prepared.program.variables.retain(|v| v.role != Role::Random);
         }
         all = lowered_entries(&entries)?;
     }

@@ -109,7 +109,30 @@ macro_rules! modules {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-modules! { draws flow generators training variables }
+modules! { draws flow generators training variables version1 }
+
+#[test]
+fn initialisers_are_computed() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    // without its checkpoint nothing but the graph tells the first values
+    let file = path("testdata/modules/version1/saved_model/saved_model.pb");
+    std::fs::copy(file, scratch.path().join("saved_model.pb")).expect("copies");
+    let request = Request { signatures: vec!["all".to_string()], ..Request::default() };
+    let fronts = compile::fronts(scratch.path(), None, &request).expect("lowers");
+    let lowered = &fronts.entries[0].lowered;
+    let names: Vec<&str> = lowered.state.iter().map(|v| v.info.name.as_str()).collect();
+    let init = fronts.init.as_ref().expect("an initialiser");
+    assert!(init.args.is_empty() && init.results.is_empty());
+    assert!(init.state.iter().all(|v| v.changed && (v.initial.is_none() || v.info.name == "random")), "{names:?}");
+    let at = |name: &str| names.iter().position(|n| *n == name).expect("a variable");
+    let (old, new, noise) = (at("old"), at("new"), at("noise"));
+    let session = Session::new(fronts);
+    assert_eq!(session.state[old], Tensor::of(&[2], &[0.5f32, 1.5]));
+    assert_eq!(session.state[new], Tensor::of(&[2], &[3.0f32, 3.0]));
+    let noise = session.state[noise].view::<f32>().to_vec();
+    let mean = noise.iter().sum::<f32>() / 500.0;
+    assert!((mean - 2.0).abs() < 0.2, "{mean}");
+}
 
 /// The results of a signature of `testdata/modules/draws` in so many calls, with this key.
 fn drawn(signature: &str, key: u64, calls: usize) -> Vec<BTreeMap<String, Tensor>> {

@@ -250,10 +250,59 @@ def draws():
     return m, {"draw": (draw, {}), "dropped": (dropped, dict(x=[1000])), "never": (never, dict(x=[3]))}, []
 
 
+@module
+def version1():
+    """Variables of TensorFlow 1, by reference and as resources, which computations give their first values."""
+    c = tf.compat.v1
+    graph = tf.Graph()
+    with graph.as_default():
+        x = c.placeholder(tf.float32, [2], "x")
+        old = c.get_variable("old", initializer=lambda: c.range(2.0) + 0.5, use_resource=False)
+        total = c.get_variable("total", shape=[], initializer=c.zeros_initializer(), use_resource=False)
+        new = c.get_variable("new", initializer=lambda: c.fill([2], 3.0), use_resource=True)
+        noise = c.get_variable("noise", shape=[500], initializer=c.random_normal_initializer(2.0), use_resource=True)
+        added = c.assign_add(old, x)
+        with tf.control_dependencies([added]):
+            # what reads a reference shares its memory; only this read is ordered
+            after = old.read_value()
+            with tf.control_dependencies([c.assign_sub(total, c.reduce_sum(after)), new.assign(after * 2.0)]):
+                y = c.identity(total.read_value(), "y")
+        noise_shift = c.assign_add(noise, c.fill([500], 1.0))
+        mean = c.reduce_mean(noise_shift, name="mean")
+        both = c.add(old, new, name="both")
+        init = c.global_variables_initializer()
+    ends = {"step": ({"x": x}, {"y": y}), "look": ({}, {"both": both}), "shift": ({}, {"mean": mean})}
+    calls = [("look", {})] + [("step", dict(x=np.float32([i, 0.25]))) for i in range(3)] + [("look", {}), ("shift", {}), ("shift", {})]
+    return graph, (init, ends), calls
+
+
+def save_version1(out, graph, init, ends):
+    c = tf.compat.v1
+    info = lambda ts: {k: c.saved_model.build_tensor_info(t) for k, t in ts.items()}
+    with c.Session(graph=graph) as session:
+        session.run(init)
+        builder = c.saved_model.Builder(out)
+        signatures = {k: c.saved_model.build_signature_def(info(i), info(o), k) for k, (i, o) in ends.items()}
+        builder.add_meta_graph_and_variables(session, ["serve"], signatures)
+        builder.save()
+
+
+def caller_version1(out, ends):
+    """Calls signatures in a session of its own, over one state."""
+    c = tf.compat.v1
+    session = c.Session(graph=tf.Graph())
+    with session.graph.as_default():
+        c.saved_model.load(session, ["serve"], out)
+    return lambda key, inputs: session.run({k: t.name for k, t in ends[key][1].items()}, {ends[key][0][k].name: v for k, v in inputs.items()})
+
+
 def write(name):
     out = os.path.join(os.path.dirname(__file__), "..", "testdata", "modules", name)
     shutil.rmtree(out, ignore_errors=True)
     m, signatures, calls = MODULES[name]()
+    if isinstance(m, tf.Graph):
+        save_version1(f"{out}/saved_model", m, *signatures)
+        return record(out, calls, caller_version1(f"{out}/saved_model", signatures[1]))
     functions = {}
     for key, (f, spec) in signatures.items():
         spec = {k: v if isinstance(v, tuple) else (v, tf.float32) for k, v in spec.items()}
@@ -264,11 +313,16 @@ def write(name):
         path = f"{out}/saved_model/{left}"
         shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
     loaded = tf.saved_model.load(f"{out}/saved_model")
+    call = lambda key, inputs: loaded.signatures[key](**{k: tf.constant(v) for k, v in inputs.items()})
+    record(out, calls, lambda key, inputs: {k: v.numpy() for k, v in call(key, inputs).items()})
+
+
+def record(out, calls, call):
+    """Writes calls with their inputs and TensorFlow's answers."""
     with open(f"{out}/calls.jsonl", "w") as lines:
         for i, (key, inputs) in enumerate(calls):
-            got = loaded.signatures[key](**{k: tf.constant(v) for k, v in inputs.items()})
             np.savez(f"{out}/in{i}.npz", **inputs)
-            np.savez(f"{out}/out{i}.npz", **{k: v.numpy() for k, v in got.items()})
+            np.savez(f"{out}/out{i}.npz", **call(key, inputs))
             lines.write(json.dumps({"signature": key, "inputs": f"in{i}.npz", "expect": f"out{i}.npz"}) + "\n")
 
 

@@ -13,6 +13,8 @@ pub struct Variable {
     pub handles: Vec<Box<str>>,
     /// The name by which nodes inside of functions ask for it; often empty.
     pub shared_name: String,
+    /// Whether its handle is a reference of TensorFlow 1, which stands for the value where one is wanted.
+    pub by_reference: bool,
     /// The element type.
     pub dtype: TfType,
     /// Its shape, as far as the graph tells.

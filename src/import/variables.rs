@@ -53,6 +53,7 @@ fn declared(node: &Node, shared: Option<&str>) -> Variable {
         name: node.name.to_string(),
         handles: vec![node.name.clone()],
         shared_name: shared.unwrap_or("").to_string(),
+        by_reference: &*node.op != "VarHandleOp",
         dtype: node.tf_type("dtype").unwrap_or(TfType::Unknown(0)),
         shape,
         value: None,

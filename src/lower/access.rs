@@ -147,8 +147,11 @@ impl Accesses {
             "If" | "StatelessIf" | "Case" | "StatelessCase" => 1,
             _ if !callees.is_empty() => 0,
             _ => {
-                let writes = ops::find(&node.op).is_some_and(|row| row.writes.contains(&i));
-                return (if writes { Access::Write } else { Access::Read }, vec![]);
+                let row = ops::find(&node.op);
+                let writes = row.is_some_and(|row| row.writes.contains(&i));
+                // what changes a variable of TensorFlow 1 gives its reference again
+                let again = writes && row.is_some_and(|row| row.by_reference);
+                return (if writes { Access::Write } else { Access::Read }, if again { vec![0] } else { vec![] });
             }
         };
         let Some(arg) = i.checked_sub(first) else { return (Access::Read, vec![]) };

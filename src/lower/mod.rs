@@ -11,7 +11,7 @@ mod walker;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role};
+use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
 use crate::hlo::{Builder, InstId, Module, Shape};
 use crate::ops::{self, Value};
 use crate::tensor::{Tensor, TensorInfo};
@@ -102,7 +102,7 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
             continue;
         };
         let id = walker.b.parameter(Shape::array(dtype, dims.clone()));
-        let number = walker.store.add(&variable.name, dtype, &dims, id);
+        let number = walker.store.add(&variable.name, (dtype, &dims), variable.by_reference, id);
         if variable.role == Role::Random {
             walker.store.random = Some(number);
         }
@@ -141,7 +141,7 @@ pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> 
 /// Why a node can't be compiled whatever it is fed, if so.
 fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
     if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
-        let lost = &*node.op == "VarHandleOp" && program.variables.is_empty();
+        let lost = is_handle(node) && program.variables.is_empty();
         return lost.then(|| variables::valueless(&node.name).at_node(&node.name, &node.op));
     }
     let told = walker::unknown_op(node).into_diagnostics().into_iter().next()?;

@@ -1,7 +1,7 @@
 //! The walk over one graph: values of its nodes in topological order.
 use super::access::Accesses;
+use super::order;
 use super::state::Handles;
-use super::{order, variables};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
@@ -166,7 +166,16 @@ impl<'p> Walker<'p> {
         if let Lower::Walker = row.lower {
             return self.control_flow(node, args);
         }
-        let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
+        let Some(mut args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
+        if !row.by_reference {
+            for arg in &mut args {
+                if let Value::Variable(id) = *arg
+                    && self.store.is_reference(id)
+                {
+                    *arg = Value::Array(self.store.read(id)?);
+                }
+            }
+        }
         let mut cx = LowerCtx { node, b: &mut self.b, args, store: &mut self.store };
         let outputs = row.run(&mut cx)?;
         Ok(Some(outputs.into_iter().map(Some).collect()))
@@ -209,7 +218,6 @@ pub(super) fn unknown_op(node: &Node) -> Error {
                 .help(format!("feed the result instead, with a size of your own: --feed {}=f32[8]", node.name))
                 .into()
         }
-        "Variable" | "VariableV2" => variables::valueless(&node.name).into(),
         _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
         _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => {
             Diagnostic::new(

@@ -74,8 +74,6 @@ pub const ROWS: &[HostRow] = &[
     host("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)),
     host("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)),
     host("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true)),
-    host("Variable", "-> ref", placeholder),
-    host("VariableV2", "-> ref", placeholder),
     host("Where", "condition -> index", positions),
     host("_Arg", "-> output", argument),
     host("_Retval", "input ->", nothing),

@@ -50,6 +50,8 @@ pub struct OpRow {
     pub dtypes: &'static str,
     /// Inputs that are handles of variables to which it gives new values.
     pub writes: &'static [usize],
+    /// Whether it takes variables of TensorFlow 1 by reference; all other ops get their values.
+    pub by_reference: bool,
     /// Whether it draws from the generator that no handle names.
     pub draws: bool,
 }
@@ -75,7 +77,18 @@ pub const fn walker(name: &'static str, signature: &'static str) -> OpRow {
 }
 
 const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpRow {
-    OpRow { name, signature, lower, shapes, sizes: None, constants: &[], dtypes: "", writes: &[], draws: false }
+    OpRow {
+        name,
+        signature,
+        lower,
+        shapes,
+        sizes: None,
+        constants: &[],
+        dtypes: "",
+        writes: &[],
+        by_reference: false,
+        draws: false,
+    }
 }
 
 impl OpRow {
@@ -86,6 +99,10 @@ impl OpRow {
     /// Says which inputs are handles of variables that it changes.
     pub const fn writes(self, writes: &'static [usize]) -> Self {
         OpRow { writes, ..self }
+    }
+    /// Says that it takes variables of TensorFlow 1 by reference.
+    pub const fn by_reference(self) -> Self {
+        OpRow { by_reference: true, ..self }
     }
     /// Says that it draws from the generator that no handle names.
     pub const fn draws(self) -> Self {

@@ -17,14 +17,16 @@ struct Slot {
     name: String,
     dtype: DType,
     dims: Vec<u64>,
+    /// Whether its handle is a reference, which stands for its value where that is wanted.
+    reference: bool,
     /// `None` in a computation that it was not handed to.
     now: Option<InstId>,
 }
 
 impl Store {
     /// Adds a variable whose value is `now`; its number.
-    pub fn add(&mut self, name: &str, dtype: DType, dims: &[u64], now: InstId) -> usize {
-        self.slots.push(Slot { name: name.to_string(), dtype, dims: dims.to_vec(), now: Some(now) });
+    pub fn add(&mut self, name: &str, (dtype, dims): (DType, &[u64]), reference: bool, now: InstId) -> usize {
+        self.slots.push(Slot { name: name.to_string(), dtype, dims: dims.to_vec(), reference, now: Some(now) });
         self.slots.len() - 1
     }
     /// The numbers of all variables.
@@ -34,6 +36,10 @@ impl Store {
     /// The type and the sizes of a variable.
     pub fn array(&self, id: usize) -> Option<(DType, &[u64])> {
         self.slots.get(id).map(|s| (s.dtype, &s.dims[..]))
+    }
+    /// Whether the handle of a variable is a reference.
+    pub fn is_reference(&self, id: usize) -> bool {
+        self.slots.get(id).is_some_and(|s| s.reference)
     }
     /// The value of a variable.
     pub fn read(&self, id: usize) -> Result<InstId> {

@@ -2,7 +2,7 @@
 //!
 //! A variable is state if a chosen signature changes it or the user names it, and a constant else. All signatures get the same
 //! list of variables, so that one block of memory serves them all.
-use super::defaults::{Asked, feeds};
+use super::defaults::feeds;
 use super::names::Names;
 use super::{FeedSpec, Prepared, Request, prune, run, shape, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -61,6 +61,8 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     }
     let state = chosen(&program, request, &used)?;
     let initialisers = initialisers(&program, &state)?;
+    let before = prune::needed(&program.graph, &[], &ends(&initialisers));
+    draws |= accesses.graph(&program, &program.graph, |id| before.nodes[id]).draws;
     program.freeze(|v| state.contains(&v.name));
     if draws {
         program.variables.push(generator(&program));
@@ -166,6 +168,7 @@ fn generator(program: &Program) -> Variable {
         name,
         handles: Vec::new(),
         shared_name: String::new(),
+        by_reference: false,
         dtype: TfType::Data(DType::U64),
         shape: PartialShape(Some(vec![Some(2)])),
         value: Some(Tensor::of(&[2], &[0u64, 0])),
@@ -196,12 +199,15 @@ fn initialiser(graph: &Graph, variable: &Variable) -> Option<NodeId> {
     (assigns && variable.handles.contains(&assigned)).then_some(node)
 }
 
+/// Nodes as if they were fetched.
+fn ends(nodes: &[NodeId]) -> Vec<(String, Endpoint)> {
+    nodes.iter().map(|&node| (String::new(), Endpoint { node, port: 0 })).collect()
+}
+
 /// The program that runs `roots` and gives nothing back.
 fn computed(program: Program, roots: &[NodeId]) -> Prepared {
-    let fetches: Vec<(String, Endpoint)> =
-        roots.iter().map(|&node| (String::new(), Endpoint { node, port: 0 })).collect();
-    let no_feeds: [Asked; 0] = [];
-    let needed = prune::needed(&program.graph, &no_feeds, &fetches);
+    let fetches = ends(roots);
+    let needed = prune::needed(&program.graph, &[], &fetches);
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &[], fetches);
     Prepared {
         program,

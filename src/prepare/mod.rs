@@ -237,8 +237,7 @@ fn refuse_assignments(program: &Program) -> Result<()> {
 
 /// Whether an op changes a variable.
 pub fn assigns(op: &str) -> bool {
-    const BY_REFERENCE: &[&str] = &["Assign", "AssignAdd", "AssignSub", "StridedSliceAssign"];
-    BY_REFERENCE.contains(&op) || ops::find(op).is_some_and(|row| !row.writes.is_empty())
+    op == "StridedSliceAssign" || ops::find(op).is_some_and(|row| !row.writes.is_empty())
 }
 
 fn refuse_cycles(program: &Program) -> Result<()> {

@@ -3,6 +3,7 @@
 //! A handle is a number, and what a variable holds at this point of the walk is an instruction like any other. So an op that
 //! changes a variable is what it is on values, with the result written back. The handle of a variable that nothing changes is its
 //! value: reading it is an identity.
+mod reference;
 mod scatter;
 
 use super::array::{gather, gather_nd, strided_update};
@@ -33,7 +34,7 @@ const PLAIN: &[OpRow] = &[
 ];
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS];
+pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS, reference::ROWS];
 
 /// What an op does with arrays.
 type OnArrays = fn(&mut LowerCtx) -> Result<Vec<Value>>;

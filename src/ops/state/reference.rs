@@ -1,0 +1,49 @@
+//! Variables of TensorFlow 1: the handle is a reference, which every other op takes as the value at that time.
+use super::change;
+use crate::diag::Result;
+use crate::graph::Attr;
+use crate::hlo::Builder;
+use crate::ops::fact::Fact;
+use crate::ops::row::{op, walker};
+use crate::ops::shape::{PRED, pass_first};
+use crate::ops::symbols::Why;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    walker("Variable", "-> ref").shape(variable_shape),
+    walker("VariableV2", "-> ref").shape(variable_shape),
+    op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))
+        .shape(pass_first)
+        .writes(&[0])
+        .by_reference(),
+    op("AssignAdd", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::add)))
+        .shape(pass_first)
+        .writes(&[0])
+        .by_reference(),
+    op("AssignSub", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::sub)))
+        .shape(pass_first)
+        .writes(&[0])
+        .by_reference(),
+    op("IsVariableInitialized", "ref -> is_initialized", super::initialised)
+        .shape(|cx| cx.one(PRED, vec![]))
+        .by_reference(),
+];
+
+/// What changes the variable gives its reference again. The value that it is given may be a reference too.
+fn changed(cx: &mut LowerCtx, f: super::OnArrays) -> Result<Vec<Value>> {
+    let reference = cx.args.first().cloned();
+    if let Some(Value::Variable(_)) = cx.args.get(1) {
+        cx.args[1] = Value::Array(cx.read(1)?);
+    }
+    f(cx)?;
+    Ok(reference.into_iter().collect())
+}
+
+fn variable_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = match cx.node.attr("shape") {
+        Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
+        _ => cx.unranked(Why::Attribute),
+    };
+    cx.typed("dtype", dims)
+}
