@@ -270,8 +270,9 @@ def version1():
         noise_shift = c.assign_add(noise, c.fill([500], 1.0))
         mean = c.reduce_mean(noise_shift, name="mean")
         both = c.add(old, new, name="both")
+        there = c.identity(c.is_variable_initialized(old), "there")
         init = c.global_variables_initializer()
-    ends = {"step": ({"x": x}, {"y": y}), "look": ({}, {"both": both}), "shift": ({}, {"mean": mean})}
+    ends = {"step": ({"x": x}, {"y": y}), "look": ({}, {"both": both, "there": there}), "shift": ({}, {"mean": mean})}
     calls = [("look", {})] + [("step", dict(x=np.float32([i, 0.25]))) for i in range(3)] + [("look", {}), ("shift", {}), ("shift", {})]
     return graph, (init, ends), calls
 

@@ -133,6 +133,10 @@ impl Node {
         }
         out
     }
+    /// The name of the variable of which the node, a `VarHandleOp` or the like, gives a handle.
+    pub fn variable(&self) -> &str {
+        self.str("shared_name").filter(|name| !name.is_empty()).unwrap_or(&self.name)
+    }
     /// The attribute `name`.
     pub fn attr(&self, name: &str) -> Option<&Attr> {
         self.attrs.iter().find(|a| &*a.0 == name).map(|a| &a.1)

@@ -80,7 +80,7 @@ impl Accesses {
         let of = |id: &NodeId| found.handles.get(id).copied().unwrap_or_default();
         let mut named = BTreeMap::new();
         for (id, node) in function.graph.nodes.iter().filter(|(_, n)| is_handle(n)) {
-            named.insert(variable_name(node).to_string(), of(&id));
+            named.insert(node.variable().to_string(), of(&id));
         }
         let argument = |e: &Endpoint| {
             let from = found.passed.get(e).copied().unwrap_or(e.node);
@@ -183,9 +183,4 @@ fn called(program: &Program, node: &Node) -> Vec<Arc<str>> {
 /// Whether a node is an argument that is a handle.
 fn is_resource(node: &Node) -> bool {
     &*node.op == "_Arg" && node.tf_type("T") == Some(TfType::Resource)
-}
-
-/// The name of the variable whose handle a node gives.
-pub(super) fn variable_name(node: &Node) -> &str {
-    node.str("shared_name").filter(|name| !name.is_empty()).unwrap_or(&node.name)
 }

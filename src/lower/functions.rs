@@ -21,7 +21,6 @@ impl<'p> Walker<'p> {
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         match &*node.op {
-            "VarHandleOp" | "VariableV2" | "Variable" => self.handle(node).map(Some),
             "If" | "StatelessIf" => {
                 let (yes, no) = (required(node, "then_branch")?, required(node, "else_branch")?);
                 self.branch_on_truth(yes, no, &args).map(Some)

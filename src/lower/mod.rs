@@ -18,7 +18,7 @@ use crate::tensor::{Tensor, TensorInfo};
 pub use access::{Access, Accesses};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-pub use variables::{grouped, valueless};
+pub use variables::grouped;
 use walker::{Scope, Walker};
 
 /// One argument of the compiled function.
@@ -102,7 +102,7 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
             continue;
         };
         let id = walker.b.parameter(Shape::array(dtype, dims.clone()));
-        let number = walker.store.add(&variable.name, (dtype, &dims), variable.by_reference, id);
+        let number = walker.store.add(variable, dtype, &dims, id);
         if variable.role == Role::Random {
             walker.store.random = Some(number);
         }
@@ -142,7 +142,7 @@ pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> 
 fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
     if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
         let lost = is_handle(node) && program.variables.is_empty();
-        return lost.then(|| variables::valueless(&node.name).at_node(&node.name, &node.op));
+        return lost.then(|| ops::valueless(&[node.name.to_string()]).at_node(&node.name, &node.op));
     }
     let told = walker::unknown_op(node).into_diagnostics().into_iter().next()?;
     Some(told.at_node(&node.name, &node.op))

@@ -1,36 +1,11 @@
 //! Variables across the border of a computation: they are handed in and given back as values.
-use super::access::{Access, variable_name};
-use super::variables;
-use super::walker::{Slot, Walker};
+use super::access::Access;
+use super::walker::Walker;
 use crate::diag::Result;
-use crate::graph::{FuncRef, Node, Program};
+use crate::graph::FuncRef;
 use crate::hlo::InstId;
 use crate::ops::Value;
-use std::collections::{BTreeMap, HashMap};
-
-/// Where handles are looked up.
-#[derive(Default)]
-pub(super) struct Handles {
-    by_node: HashMap<Box<str>, usize>,
-    by_name: HashMap<String, usize>,
-}
-
-impl Handles {
-    /// The variables of a program, in its order.
-    pub fn new(program: &Program) -> Handles {
-        let mut handles = Handles::default();
-        for (i, variable) in program.variables.iter().enumerate() {
-            handles.by_node.extend(variable.handles.iter().map(|node| (node.clone(), i)));
-            if !variable.shared_name.is_empty() {
-                handles.by_name.insert(variable.shared_name.clone(), i);
-            }
-        }
-        handles
-    }
-    fn find(&self, node: &Node) -> Option<usize> {
-        self.by_node.get(&node.name).or_else(|| self.by_name.get(variable_name(node))).copied()
-    }
-}
+use std::collections::BTreeMap;
 
 /// The variables that go in and out of a computation, in the order of their values there.
 #[derive(Clone, Debug, Default)]
@@ -40,12 +15,6 @@ pub(super) struct Threaded {
 }
 
 impl Walker<'_> {
-    /// The handle that a node gives.
-    pub(super) fn handle(&self, node: &Node) -> Result<Vec<Slot>> {
-        let found = self.handles.find(node).ok_or_else(|| variables::valueless(&node.name))?;
-        Ok(vec![Some(Value::Variable(found))])
-    }
-
     /// The variables that functions use which are called with `args`.
     pub(super) fn threaded(&mut self, functions: &[&FuncRef], args: &[Value]) -> Threaded {
         let mut all: BTreeMap<usize, Access> = BTreeMap::new();
@@ -64,8 +33,7 @@ impl Walker<'_> {
                 }
             }
             for (name, access) in &uses.named {
-                let named = self.handles.by_name.get(name).or_else(|| self.handles.by_node.get(name.as_str()));
-                named.into_iter().for_each(|id| add(*id, *access));
+                self.store.named(name).into_iter().for_each(|id| add(id, *access));
             }
             if uses.draws {
                 self.store.random.into_iter().for_each(|id| add(id, Access::Write));

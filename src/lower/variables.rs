@@ -1,25 +1,6 @@
 //! Variables that nothing gives a value.
 use crate::diag::{Code, Diagnostic};
-
-/// Names that are listed; the others are counted.
-const LISTED: usize = 3;
-
-/// What is said of the variable `name`, which has no value.
-pub fn valueless(name: &str) -> Diagnostic {
-    told(&[name.to_string()])
-}
-
-fn told(names: &[String]) -> Diagnostic {
-    let listed: Vec<String> = names.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
-    let message = match (&listed[..], names.len().saturating_sub(LISTED)) {
-        ([one], _) => format!("the variable {one} has no value"),
-        (some, 0) => format!("the variables {} have no value", some.join(", ")),
-        (some, more) => format!("the variables {} and {more} more have no value", some.join(", ")),
-    };
-    Diagnostic::new(Code::VariableWithoutValue, message).help(
-        "save the model with its variables: `model.export(folder)` in Keras, `tf.saved_model.save`, or a frozen graph",
-    )
-}
+use crate::ops;
 
 /// The diagnostics with all that are about variables without a value as one, where the first was.
 pub fn grouped(all: Vec<Diagnostic>) -> Vec<Diagnostic> {
@@ -35,7 +16,7 @@ pub fn grouped(all: Vec<Diagnostic>) -> Vec<Diagnostic> {
             out.push(d);
         } else if !out.iter().any(about) {
             let place = d.place;
-            out.push(Diagnostic { place, ..told(&names) });
+            out.push(Diagnostic { place, ..ops::valueless(&names) });
         }
     }
     out

@@ -1,7 +1,6 @@
 //! The walk over one graph: values of its nodes in topological order.
 use super::access::Accesses;
 use super::order;
-use super::state::Handles;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
@@ -41,8 +40,6 @@ pub(super) struct Walker<'p> {
     pub calls: Vec<Arc<str>>,
     /// The variables.
     pub store: Store,
-    /// Whose handles nodes give.
-    pub handles: Handles,
     /// What functions do to variables.
     pub accesses: Accesses,
 }
@@ -50,9 +47,8 @@ pub(super) struct Walker<'p> {
 impl<'p> Walker<'p> {
     /// A walker that has seen nothing.
     pub fn new(program: &'p Program, b: Builder) -> Self {
-        let handles = Handles::new(program);
         let (store, accesses) = (Store::default(), Accesses::default());
-        Walker { program, b, errors: Vec::new(), calls: Vec::new(), store, handles, accesses }
+        Walker { program, b, errors: Vec::new(), calls: Vec::new(), store, accesses }
     }
 
     /// The values of `targets`; `seeds` are outputs whose values are given.

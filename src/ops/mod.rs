@@ -29,6 +29,7 @@ pub use ctx::LowerCtx;
 pub use outputs::output_count;
 pub use row::{Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;
+pub use state::valueless;
 pub use store::Store;
 pub use value::Value;
 

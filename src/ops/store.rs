@@ -1,12 +1,16 @@
 //! The variables of a program while it is lowered.
 use crate::diag::{Code, Error, Result};
+use crate::graph::{Node, Variable};
 use crate::hlo::InstId;
 use crate::tensor::DType;
+use std::collections::HashMap;
 
 /// The values that variables have at one point of the walk, as instructions of the computation that is open.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     slots: Vec<Slot>,
+    /// Variables by the nodes that give their handles, and by the names that nodes inside of functions use.
+    handles: HashMap<String, usize>,
     /// The variable that holds the state of the generator which no handle names.
     pub random: Option<usize>,
 }
@@ -24,10 +28,24 @@ struct Slot {
 }
 
 impl Store {
-    /// Adds a variable whose value is `now`; its number.
-    pub fn add(&mut self, name: &str, (dtype, dims): (DType, &[u64]), reference: bool, now: InstId) -> usize {
-        self.slots.push(Slot { name: name.to_string(), dtype, dims: dims.to_vec(), reference, now: Some(now) });
-        self.slots.len() - 1
+    /// Adds a variable of this type and these sizes whose value is `now`; its number.
+    pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[u64], now: InstId) -> usize {
+        let (name, reference) = (variable.name.clone(), variable.by_reference);
+        let number = self.slots.len();
+        self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, now: Some(now) });
+        self.handles.extend(variable.handles.iter().map(|node| (node.to_string(), number)));
+        if !variable.shared_name.is_empty() {
+            self.handles.entry(variable.shared_name.clone()).or_insert(number);
+        }
+        number
+    }
+    /// The variable whose handle a node gives.
+    pub fn handle(&self, node: &Node) -> Option<usize> {
+        self.named(&node.name).or_else(|| self.named(node.variable()))
+    }
+    /// The variable that a node asks for by this name.
+    pub fn named(&self, name: &str) -> Option<usize> {
+        self.handles.get(name).copied()
     }
     /// The numbers of all variables.
     pub fn ids(&self) -> std::ops::Range<usize> {

@@ -8,6 +8,7 @@ use super::{FeedSpec, Prepared, Request, prune, run, shape, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
 use crate::lower::{Access, Accesses};
+use crate::ops;
 use crate::tensor::{DType, Tensor};
 use std::collections::BTreeMap;
 
@@ -185,10 +186,10 @@ fn initialisers(program: &Program, state: &[String]) -> Result<Vec<NodeId>> {
     for variable in program.variables.iter().filter(valueless) {
         match initialiser(&program.graph, variable) {
             Some(node) => found.push(node),
-            None => bad.push(crate::lower::valueless(&variable.name)),
+            None => bad.push(variable.name.clone()),
         }
     }
-    if bad.is_empty() { Ok(found) } else { Err(Error::User(crate::lower::grouped(bad))) }
+    if bad.is_empty() { Ok(found) } else { Err(ops::valueless(&bad).into()) }
 }
 
 /// The node `NAME/Assign`, which TensorFlow 1 writes for each variable.

@@ -8,17 +8,17 @@ mod scatter;
 
 use super::array::{gather, gather_nd, strided_update};
 use super::fact::{Dims, Element, Fact, Int};
-use super::row::{op, walker};
+use super::row::op;
 use super::shape::{PRED, nothing};
 use super::symbols::Why;
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
-use crate::diag::Result;
+use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::{Builder, InstId};
 use crate::tensor::Tensor;
 
 const PLAIN: &[OpRow] = &[
-    walker("VarHandleOp", "-> resource").shape(handle_shape),
+    op("VarHandleOp", "-> resource", handle).shape(handle_shape),
     op("VarIsInitializedOp", "resource -> is_initialized", initialised).shape(|cx| cx.one(PRED, vec![])),
     op("ReadVariableOp", "resource -> value", read).shape(read_shape),
     op("VariableShape", "input -> output", variable_shape).shape(variable_shape_shape),
@@ -35,6 +35,9 @@ const PLAIN: &[OpRow] = &[
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS, reference::ROWS];
+
+/// Names that are listed; the others are counted.
+const LISTED: usize = 3;
 
 /// What an op does with arrays.
 type OnArrays = fn(&mut LowerCtx) -> Result<Vec<Value>>;
@@ -54,6 +57,25 @@ fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
         cx.write(0, *y)?;
     }
     Ok(vec![])
+}
+
+/// The handle of the variable that the node names.
+fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let found = cx.store.handle(cx.node).ok_or_else(|| valueless(&[cx.node.name.to_string()]))?;
+    Ok(vec![Value::Variable(found)])
+}
+
+/// What is said of variables that nothing gives a value.
+pub fn valueless(names: &[String]) -> Diagnostic {
+    let listed: Vec<String> = names.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
+    let message = match (&listed[..], names.len().saturating_sub(LISTED)) {
+        ([one], _) => format!("the variable {one} has no value"),
+        (some, 0) => format!("the variables {} have no value", some.join(", ")),
+        (some, more) => format!("the variables {} and {more} more have no value", some.join(", ")),
+    };
+    Diagnostic::new(Code::VariableWithoutValue, message).help(
+        "save the model with its variables: `model.export(folder)` in Keras, `tf.saved_model.save`, or a frozen graph",
+    )
 }
 
 /// Every variable has a value before the first call.

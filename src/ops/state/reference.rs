@@ -4,15 +4,15 @@ use crate::diag::Result;
 use crate::graph::Attr;
 use crate::hlo::Builder;
 use crate::ops::fact::Fact;
-use crate::ops::row::{op, walker};
+use crate::ops::row::op;
 use crate::ops::shape::{PRED, pass_first};
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    walker("Variable", "-> ref").shape(variable_shape),
-    walker("VariableV2", "-> ref").shape(variable_shape),
+    op("Variable", "-> ref", super::handle).shape(variable_shape),
+    op("VariableV2", "-> ref", super::handle).shape(variable_shape),
     op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))
         .shape(pass_first)
         .writes(&[0])
