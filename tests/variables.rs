@@ -106,10 +106,13 @@ macro_rules! modules {
             let wrong = judge(&path("testdata/modules").join(stringify!($name)), departure);
             assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         })*
+        mod native {
+            $(#[test] fn $name() { super::natively(stringify!($name)); })*
+        }
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-modules! { draws flow generators training variables version1 }
+modules! { draws flow generators no_gradient training variables version1 }
 
 #[test]
 fn initialisers_are_computed() {
@@ -132,6 +135,46 @@ fn initialisers_are_computed() {
     let noise = session.state[noise].view::<f32>().to_vec();
     let mean = noise.iter().sum::<f32>() / 500.0;
     assert!((mean - 2.0).abs() < 0.2, "{mean}");
+}
+
+/// A graph of TensorFlow 1 as tfcompile takes it: a sum over all calls, in a variable without a first value.
+const SUM: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "v" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { unknown_rank: true } } } }
+node { name: "add" op: "AssignAddVariableOp" input: "v" input: "x" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "ReadVariableOp" input: "v" input: "^add" attr { key: "dtype" value { type: DT_FLOAT } } }
+"#;
+
+#[test]
+fn variables_of_a_configuration_are_kept() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    std::fs::write(at("sum.pbtxt"), SUM).expect("writes");
+    let config = r#"
+        feed { id { node_name: "x" } shape { dim { size: 2 } } }
+        fetch { id { node_name: "y" } }
+        variable { node_name: "v" name: "running_sum" shape { dim { size: 2 } } type: DT_FLOAT }
+    "#;
+    std::fs::write(at("sum.config"), config).expect("writes");
+    common::succeed(&[
+        "compile",
+        &at("sum.pbtxt"),
+        "--config",
+        &at("sum.config"),
+        "-q",
+        "-o",
+        &at("out"),
+        "--name",
+        "sum",
+    ]);
+    let header = std::fs::read_to_string(at("out/sum.h")).expect("a header");
+    assert!(header.contains("float running_sum["), "{header}");
+    let declared = tfaot::prepare::Declared { node: "v".into(), dims: Some(vec![Some(2)]), ..Default::default() };
+    let request = Request { fetches: vec!["y".into()], declared: vec![declared], ..Request::default() };
+    let mut session = Session::new(compile::fronts(Path::new(&at("sum.pbtxt")), None, &request).expect("lowers"));
+    let x = BTreeMap::from([("x:0".to_string(), Tensor::of(&[2], &[1.0f32, 2.0]))]);
+    session.call("run", &x);
+    assert_eq!(session.call("run", &x)["y:0"], Tensor::of(&[2], &[2.0f32, 4.0]));
 }
 
 /// The results of a signature of `testdata/modules/draws` in so many calls, with this key.
@@ -199,6 +242,16 @@ fn a_branch_that_is_never_taken_leaves_no_trace() {
     let request = Request { signatures: vec!["never".to_string()], ..Request::default() };
     let fronts = compile::fronts(&path("testdata/modules/draws/saved_model"), None, &request).expect("lowers");
     assert!(fronts.entries[0].lowered.state.is_empty());
+}
+
+/// The same calls by machine code, the state between pages that may not be touched, against TensorFlow and the interpreter.
+fn natively(name: &str) {
+    let folder = path("testdata/modules").join(name);
+    let at = |inside: &str| folder.join(inside).display().to_string();
+    if std::fs::read(folder.join("calls.jsonl")).expect("calls.jsonl").is_empty() {
+        return;
+    }
+    common::succeed(&["verify", "-q", &at("saved_model"), "--calls", &at("calls.jsonl")]);
 }
 
 #[test]

@@ -198,6 +198,27 @@ def training():
 
 
 @module
+def no_gradient():
+    """A step of which one gradient is 0 but for rounding: that of what is added before a normalisation."""
+    m = tf.Module()
+    m.w, m.b, m.scale = tf.Variable(real(6, 4)), tf.Variable(real(4, seed=2)), tf.Variable(real(4, seed=3) + 1.5)
+    m.moments = [tf.Variable(tf.zeros_like(v)) for v in (m.w, m.b, m.scale)]
+
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            h = x @ m.w + m.b
+            mean, variance = tf.nn.moments(h, 0)
+            loss = tf.reduce_mean((tf.nn.batch_normalization(h, mean, variance, None, m.scale, 1e-3) - y) ** 2)
+        variables = [m.w, m.b, m.scale]
+        for v, moment, g in zip(variables, m.moments, tape.gradient(loss, variables)):
+            moment.assign(moment * 0.9 + g)
+            v.assign_sub(moment * 0.1)
+        return {"loss": loss}
+
+    return m, {"step": (step, dict(x=[5, 6], y=[5, 4]))}, [("step", dict(x=real(5, 6, seed=i), y=real(5, 4, seed=i + 9))) for i in range(3)]
+
+
+@module
 def generators():
     """Ops that draw from a generator which is a variable."""
     m = tf.Module()

@@ -5,10 +5,10 @@ use crate::graph::TfType;
 use crate::import::{self, proto};
 use crate::lower::Lowered;
 use crate::package::names;
-use crate::prepare::FeedSpec;
+use crate::prepare::{Declared, FeedSpec};
 use crate::tensor::TensorInfo;
 use proto::tensorflow::TensorShapeProto;
-use proto::tf2xla::TensorId;
+use proto::tf2xla::{TensorId, Variable};
 use std::path::Path;
 
 /// What a configuration says.
@@ -18,6 +18,8 @@ pub struct Config {
     pub feeds: Vec<FeedSpec>,
     /// Outputs in order.
     pub fetches: Vec<String>,
+    /// Variables that the code keeps.
+    pub variables: Vec<Declared>,
     /// C names of the inputs; empty where none is given.
     feed_names: Vec<String>,
     /// C names of the outputs.
@@ -45,10 +47,36 @@ pub fn load(path: &Path) -> Result<Config> {
         config.fetches.push(tensor_name(fetch.id.as_ref()).map_err(|e| out::in_file(e, &file))?);
         config.fetch_names.push(fetch.name.clone());
     }
-    match message.variable.first() {
-        Some(v) => Err(bad(&file, format!("the variable `{}` can't be kept: freeze it into the graph", v.node_name))),
-        None => Ok(config),
+    for variable in &message.variable {
+        config.variables.push(declared(variable).map_err(|e| out::in_file(e, &file))?);
     }
+    Ok(config)
+}
+
+/// A variable that the code keeps.
+fn declared(variable: &Variable) -> Result<Declared> {
+    let node = variable.node_name.clone();
+    let dtype = match TfType::from_number(variable.type_.value()) {
+        TfType::Data(t) => Some(t),
+        TfType::Unknown(0) => None,
+        other => {
+            return Err(Error::user(
+                Code::BadOption,
+                format!("the variable `{node}` is of {other}, which is no array"),
+            ));
+        }
+    };
+    let called = Some(variable.name.clone()).filter(|name| !name.is_empty());
+    if let Some(name) = called.as_deref().filter(|name| !names::is_identifier(name)) {
+        return Err(no_identifier(name));
+    }
+    Ok(Declared { node, called, dtype, dims: variable.shape.as_ref().and_then(dims) })
+}
+
+fn no_identifier(name: &str) -> Error {
+    Diagnostic::new(Code::BadOption, format!("`{name}` can't be a name in C"))
+        .help(format!("for example `{}`", names::identifier(name)))
+        .into()
 }
 
 fn bad(file: &str, message: String) -> Error {
@@ -80,9 +108,7 @@ impl Config {
 fn rename(infos: &mut [TensorInfo], wanted: &[String]) -> Result<()> {
     for (i, name) in wanted.iter().take(infos.len()).enumerate().filter(|(_, name)| !name.is_empty()) {
         if !names::is_identifier(name) {
-            return Err(Diagnostic::new(Code::BadOption, format!("`{name}` can't be a name in C"))
-                .help(format!("for example `{}`", names::identifier(name)))
-                .into());
+            return Err(no_identifier(name));
         }
         if let Some(other) = infos.iter().take(wanted.len()).enumerate().find(|(j, o)| *j != i && o.field == *name) {
             let named = other.0 < i || wanted.get(other.0).is_some_and(|w| w == name);

@@ -20,7 +20,7 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     request.state.clone_from(&args.state);
     if let Some(path) = &args.config {
         let config = config::load(path)?;
-        (request.feeds, request.fetches) = (config.feeds, config.fetches);
+        (request.feeds, request.fetches, request.declared) = (config.feeds, config.fetches, config.variables);
     }
     Ok(request)
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct Variable {
     /// TensorFlow's name; no two variables have the same.
     pub name: String,
+    /// What its member of the state is called in C, where the user says so.
+    pub called: Option<String>,
     /// The nodes of the top-level graph that give its handle. Keras 3 writes several for one variable.
     pub handles: Vec<Box<str>>,
     /// The name by which nodes inside of functions ask for it; often empty.

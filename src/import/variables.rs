@@ -51,6 +51,7 @@ fn declared(node: &Node, shared: Option<&str>) -> Variable {
     let shape = if let Some(Attr::Shape(shape)) = node.attr("shape") { shape.clone() } else { PartialShape::default() };
     Variable {
         name: node.name.to_string(),
+        called: None,
         handles: vec![node.name.clone()],
         shared_name: shared.unwrap_or("").to_string(),
         by_reference: &*node.op != "VarHandleOp",

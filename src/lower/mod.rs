@@ -93,7 +93,7 @@ pub fn lower(
 
 /// A parameter for each variable. Errors: `DynamicShape` for variables whose type or sizes are not settled.
 fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariable, InstId)>, Vec<Diagnostic>> {
-    let fields = names::fields(program.variables.iter().map(|v| v.name.as_str()));
+    let fields = names::fields(program.variables.iter().map(|v| v.called.as_deref().unwrap_or(&v.name)));
     let (mut state, mut bad) = (Vec::new(), Vec::new());
     for (variable, field) in program.variables.iter().zip(fields) {
         let Some((dtype, dims)) = variable.array() else {
@@ -106,7 +106,7 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
         if variable.role == Role::Random {
             walker.store.random = Some(number);
         }
-        let info = TensorInfo { name: variable.name.clone(), called: None, field, dtype, dims };
+        let info = TensorInfo { name: variable.name.clone(), called: variable.called.clone(), field, dtype, dims };
         state.push((StateVariable { info, initial: variable.value.clone(), changed: false }, id));
     }
     if bad.is_empty() { Ok(state) } else { Err(bad) }

@@ -9,8 +9,11 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
 use crate::lower::{Access, Accesses};
 use crate::ops;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{DType, Tensor, element_count};
 use std::collections::BTreeMap;
+
+/// A variable that is declared has no more elements.
+const MOST_ELEMENTS: u64 = 1 << 32;
 
 /// What a program without signatures is called.
 const ONLY: &str = "run";
@@ -48,6 +51,7 @@ pub fn entries(program: Program, request: &Request) -> Result<Entries> {
 }
 
 fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
+    declare(&mut program, request)?;
     let requests = requests(&program, request)?;
     let mut accesses = Accesses::default();
     let (mut used, mut draws) = (BTreeMap::new(), false);
@@ -76,6 +80,36 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     shape::all_bound(&request.dims, &bound)?;
     let init = if initialisers.is_empty() { None } else { Some(computed(program, &initialisers)) };
     Ok(Entries { entries, init })
+}
+
+/// Tells the program's variables what `request` declares of them: a name in C, and zeros of its type and sizes as the first value
+/// where nothing else gives one.
+fn declare(program: &mut Program, request: &Request) -> Result<()> {
+    for declared in &request.declared {
+        let found = program.variables.iter().position(|v| v.handles.iter().any(|h| **h == *declared.node));
+        let Some(found) = found else {
+            let told = format!("`{}` is no variable of the graph", declared.node);
+            return Err(Error::user(Code::BadOption, told));
+        };
+        let assigned = initialiser(&program.graph, &program.variables[found]).is_some();
+        let variable = &mut program.variables[found];
+        variable.called.clone_from(&declared.called);
+        if let Some(dtype) = declared.dtype {
+            variable.dtype = TfType::Data(dtype);
+        }
+        if let Some(dims) = &declared.dims {
+            variable.shape = PartialShape(Some(dims.clone()));
+        }
+        if let (None, false, Some((dtype, dims))) = (&variable.value, assigned, variable.array()) {
+            let size = element_count(&dims).filter(|&n| n <= MOST_ELEMENTS);
+            let size = size.and_then(|n| usize::try_from(n).ok()?.checked_mul(dtype.bytes()));
+            let size = size.ok_or_else(|| {
+                Error::user(Code::TooLarge, format!("the variable `{}` is of {dims:?} elements", declared.node))
+            })?;
+            variable.value = Some(Tensor::new(dtype, dims, vec![0; size]));
+        }
+    }
+    Ok(())
 }
 
 /// A request for each signature that is chosen, with its name.
@@ -139,6 +173,7 @@ fn chosen(program: &Program, request: &Request, used: &BTreeMap<NodeId, Access>)
     let is_state = |v: &&Variable| {
         most.get(v.name.as_str()) == Some(&Access::Write)
             || reached(&v.name) && request.state.iter().any(|pattern| matches(pattern, &v.name))
+            || reached(&v.name) && request.declared.iter().any(|d| v.handles.iter().any(|h| **h == *d.node))
     };
     Ok(program.variables.iter().filter(is_state).map(|v| v.name.clone()).collect())
 }
@@ -167,6 +202,7 @@ fn generator(program: &Program) -> Variable {
     }
     Variable {
         name,
+        called: None,
         handles: Vec::new(),
         shared_name: String::new(),
         by_reference: false,

@@ -23,6 +23,7 @@ use crate::graph::{Endpoint, Node, NodeId, PartialShape, Program, Signature, TfT
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::ops;
+use crate::tensor::DType;
 use names::Names;
 use prune::Needed;
 
@@ -42,6 +43,21 @@ pub struct Request {
     /// Names of variables that keep their values between calls though no entry changes them: `*` in them stands for any letters,
     /// and `all` for all of them.
     pub state: Vec<String>,
+    /// Variables that are state whatever is done to them, with what the graph may leave open.
+    pub declared: Vec<Declared>,
+}
+
+/// A variable as `tf2xla.Config` has it.
+#[derive(Clone, Debug, Default)]
+pub struct Declared {
+    /// The node that gives its handle.
+    pub node: String,
+    /// What it is called in C.
+    pub called: Option<String>,
+    /// The element type, if it is told.
+    pub dtype: Option<DType>,
+    /// The sizes, if they are told.
+    pub dims: Option<Vec<Option<u64>>>,
 }
 
 /// A program that is ready to be lowered.

@@ -5,7 +5,11 @@ use crate::cli::calls::{self, Interpreted};
 use crate::cli::run::Native;
 use crate::cli::{graph, npz};
 use crate::diag::Result;
+use crate::tensor::Tensor;
 use std::path::Path;
+
+/// So many roundings may meet where terms cancel.
+const ROUNDINGS: f64 = 8.0;
 
 /// The results of every call, and the variables in the end, compared; outputs are told with the number of the call.
 pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
@@ -35,6 +39,15 @@ pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     }
     let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
     let told: Vec<String> = state.iter().map(|v| format!("state: {}", v.info.name)).collect();
+    let bound = Bound { floor: rounding(&plain.state), ..bound };
     all.extend(compare(&told, "interpreter", &native.state(), &plain.state, bound));
     Ok(all)
+}
+
+/// What a few roundings leave of the largest number of a state. A variable may hold nothing else: the moments of a gradient that is 0,
+/// such as that of a bias before a normalisation.
+fn rounding(state: &[Tensor]) -> f64 {
+    let floats = state.iter().filter(|t| t.dtype.is_float());
+    let numbers = floats.flat_map(|t| (0..t.len()).filter_map(|i| t.get_f64(i)));
+    numbers.map(f64::abs).filter(|v| v.is_finite()).fold(0.0, f64::max) * ROUNDINGS * f64::from(f32::EPSILON)
 }

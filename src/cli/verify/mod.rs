@@ -22,20 +22,24 @@ struct Bound {
     rtol: f64,
     /// Relative to the largest element of the output.
     atol: f64,
+    /// Whatever the elements are.
+    floor: f64,
 }
 
 /// The bound of code that rounds nothing on request.
-const EXACT: Bound = Bound { rtol: 1e-4, atol: 1e-5 };
+const EXACT: Bound = Bound { rtol: 1e-4, atol: 1e-5, floor: 0.0 };
 
 impl Bound {
     /// The bound of the flags, else that of the precision.
     fn of(args: &VerifyArgs, precision: Precision) -> Bound {
         let usual = match (precision.weights, precision.math) {
             (WeightType::F32, MathType::F32) => EXACT,
-            (WeightType::F32 | WeightType::Bf16, MathType::F32 | MathType::Bf16) => Bound { rtol: 0.0, atol: 0.05 },
-            (WeightType::Int8, MathType::F32 | MathType::Bf16) => Bound { rtol: 0.0, atol: 0.1 },
+            (WeightType::F32 | WeightType::Bf16, MathType::F32 | MathType::Bf16) => {
+                Bound { rtol: 0.0, atol: 0.05, floor: 0.0 }
+            }
+            (WeightType::Int8, MathType::F32 | MathType::Bf16) => Bound { rtol: 0.0, atol: 0.1, floor: 0.0 },
         };
-        Bound { rtol: args.rtol.unwrap_or(usual.rtol), atol: args.atol.unwrap_or(usual.atol) }
+        Bound { rtol: args.rtol.unwrap_or(usual.rtol), atol: args.atol.unwrap_or(usual.atol), ..usual }
     }
 }
 
@@ -214,7 +218,7 @@ fn error(got: &Tensor, want: &Tensor) -> Departure {
     Departure { largest: most / largest, rms: (squares / count).sqrt() / largest }
 }
 
-/// The element that departs most from the bound `rtol * |want| + atol * max |want|`; integers must be equal.
+/// The element that departs most from the bound `rtol * |want| + atol * max |want| + floor`; integers must be equal.
 fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
     let (whole_got, whole_want) = (got, want);
     let (got, want) = (got.parts(), want.parts());
@@ -227,7 +231,7 @@ fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
         // Integers of 64 bits are more than doubles can tell apart.
         let same =
             if inexact { g == w || (g.is_nan() && w.is_nan()) } else { got.get_i64(index) == want.get_i64(index) };
-        let bound = if inexact { allowed.rtol * w.abs() + allowed.atol * largest } else { 0.0 };
+        let bound = if inexact { allowed.rtol * w.abs() + allowed.atol * largest + allowed.floor } else { 0.0 };
         let excess = match (same, (g - w).abs() / bound) {
             (true, _) => 0.0,
             (false, ratio) if ratio.is_nan() => f64::INFINITY,
