@@ -64,7 +64,13 @@ def variables():
         m.table[1:4:2, 0].assign([5.0, 6.0])
         return {"rows": m.table.sparse_read([4, 0]), "picked": m.table.gather_nd([[1, 0], [3, 1]]), "shape": tf.raw_ops.VariableShape(input=m.table.handle)}
 
+    def reset():
+        m.n.assign(0)
+        m.ring.assign(tf.zeros_like(m.ring))
+        return {}
+
     signatures = {
+        "reset": (reset, {}),
         "push": (push, dict(x=[3])),
         "order": (order, dict(x=([], tf.int32))),
         "rows": (rows, dict(i=([3], tf.int32), x=[3, 2])),
@@ -75,6 +81,7 @@ def variables():
     for seed in (3, 4):
         calls += [("rows", dict(i=np.array([4, 1, 2], np.int32), x=real(3, 2, seed=seed)))]
         calls += [("places", dict(i=np.array([[2, 1], [0, 0]], np.int32), x=real(2, seed=seed)))]
+    calls += [("reset", {}), ("push", dict(x=real(3))), ("count", {})]
     return m, signatures, calls
 
 

@@ -80,6 +80,8 @@ pub struct Signature {
     pub inputs: Vec<(String, String)>,
     /// `(result name, tensor name)`.
     pub outputs: Vec<(String, String)>,
+    /// The node that runs it, where it has no results by which it could be found.
+    pub runs: Option<String>,
 }
 
 /// What a file holds.

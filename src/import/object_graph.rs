@@ -12,6 +12,9 @@ use std::collections::HashMap;
 /// The name under which a checkpoint keeps its object graph.
 pub const CHECKPOINT_KEY: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
+/// The child of the root that has the signatures.
+const SIGNATURES: &str = "signatures";
+
 /// The attribute of a variable's value.
 const VALUE: &str = "VARIABLE_VALUE";
 
@@ -24,6 +27,8 @@ struct Object {
     slots: Vec<(usize, String, usize)>,
     /// Where the checkpoint has its value.
     key: Option<String>,
+    /// The function of the library that it is.
+    function: Option<String>,
 }
 
 /// The objects of a SavedModel.
@@ -54,6 +59,15 @@ impl ObjectGraph {
     /// The objects that the function `name` has captured, in the order of its last arguments; none where it is not known.
     pub fn captured(&self, name: &str) -> &[usize] {
         self.captured.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The function that the signature `name` is.
+    pub fn signature(&self, name: &str) -> Option<&str> {
+        let child = |object: usize, name: &str| {
+            let children = &self.objects.get(object)?.children;
+            children.iter().find(|(child, _)| child == name).map(|(_, to)| *to)
+        };
+        self.objects.get(child(child(0, SIGNATURES)?, name)?)?.function.as_deref()
     }
 
     /// For each object that has a value in the checkpoint whose object graph is `saved`, the value's name there.
@@ -134,6 +148,15 @@ fn read_object(mut reader: Reader) -> Result<Object> {
                 }
             }
             3 => object.slots.push(read_slot(&field)?),
+            // a `SavedBareConcreteFunction`; a `TrackableObject` has no such field
+            8 => {
+                let mut function = field.message("SavedBareConcreteFunction")?;
+                while let Some(part) = function.next()? {
+                    if part.number == 1 {
+                        object.function = Some(part.text()?.to_string());
+                    }
+                }
+            }
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use super::object_graph::ObjectGraph;
 use super::proto::tensorflow::{SignatureDef, TensorInfo};
 use super::wire::{Field, Reader};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Program, Signature};
+use crate::graph::{Node, Program, Signature};
 use bytes::Bytes;
 use protobuf::Message;
 use std::collections::HashMap;
@@ -81,6 +81,11 @@ fn read_meta(mut meta: Reader) -> Result<Saved> {
     }
     let mut program = program.ok_or_else(|| Error::user(Code::BadGraph, "the MetaGraphDef has no graph"))?;
     signatures.sort_by(|a: &Signature, b| a.name.cmp(&b.name));
+    for signature in signatures.iter_mut().filter(|s| s.outputs.is_empty()) {
+        let function = objects.signature(&signature.name);
+        let calls = |node: &&Node| function.is_some() && node.func("f").map(|f| &*f.name) == function;
+        signature.runs = program.graph.nodes.values().find(calls).map(|node| node.name.to_string());
+    }
     program.signatures = signatures;
     Ok(Saved { program, objects })
 }
@@ -99,7 +104,12 @@ fn read_signature(field: &Field) -> Result<Signature> {
             _ => {}
         }
     }
-    Ok(Signature { name: name.to_string(), inputs: tensors(&signature.inputs), outputs: tensors(&signature.outputs) })
+    Ok(Signature {
+        name: name.to_string(),
+        inputs: tensors(&signature.inputs),
+        outputs: tensors(&signature.outputs),
+        runs: None,
+    })
 }
 
 /// Names with their tensors, sorted: a map has no order of its own. Sparse and composite ones are left out.

@@ -78,6 +78,7 @@ fn signature(value: &Value) -> Option<Signature> {
         let tensor = |name: &String, info: &Value| info.get("name").and_then(Value::as_str).unwrap_or(name).to_string();
         entries.into_iter().flatten().map(|(name, info)| (name.clone(), tensor(name, info))).collect()
     };
-    let signature = Signature { name: "serving_default".to_string(), inputs: side("inputs"), outputs: side("outputs") };
+    let signature =
+        Signature { name: "serving_default".to_string(), inputs: side("inputs"), outputs: side("outputs"), runs: None };
     (!signature.outputs.is_empty()).then_some(signature)
 }

@@ -49,6 +49,9 @@ pub fn fetches(
         }
         None => Vec::new(),
     };
+    if wanted.is_empty() && signature.is_some_and(|s| s.runs.is_some()) {
+        return Ok(Vec::new());
+    }
     let ends = if wanted.is_empty() {
         let sinks = sinks(program);
         let listed: Vec<String> = sinks.iter().take(8).map(|&at| spelled(program, at)).collect();
@@ -64,6 +67,12 @@ pub fn fetches(
         return Err(Error::user(Code::BadOption, "the graph has no outputs to fetch"));
     }
     Ok(ends.into_iter().map(|at| (spelled(program, at), at)).collect())
+}
+
+/// The node that runs a signature without results, as if it were fetched.
+pub fn run_by(names: &Names, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
+    let node = signature.and_then(|s| names.node(s.runs.as_deref()?));
+    node.map(|node| (String::new(), Endpoint { node, port: 0 })).into_iter().collect()
 }
 
 /// The feeds that the user or the signature names.

@@ -38,7 +38,7 @@ pub struct Request {
     /// an empty name (every unknown one).
     pub dims: Vec<(String, u64)>,
     /// The signatures to take feeds and fetches from; none: the model's default one. More than one only where a module of
-    /// several entries is asked for ([`entries`]), and there `all` stands for every one.
+    /// several entries is asked for ([`entries()`]), and there `all` stands for every one.
     pub signatures: Vec<String>,
     /// Names of variables that keep their values between calls though no entry changes them: `*` in them stands for any letters,
     /// and `all` for all of them.
@@ -106,18 +106,21 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
     let request = &signature::in_tensor_names(request, signature);
     let fetches = defaults::fetches(&program, &names, request, signature, &mut assumptions)?;
     let asked = defaults::feeds(&program, &names, request, signature, &mut assumptions)?;
-    let needed = prune::needed(&program.graph, &asked, &fetches);
+    let fetched = fetches.len();
+    let ends = [fetches, defaults::run_by(&names, signature)].concat();
+    let needed = prune::needed(&program.graph, &asked, &ends);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
     let infos = shape::infos(&program, &asked, &request.dims, used, &mut assumptions)?;
-    let called = fetched(signature, &names, &fetches);
+    let called = self::fetched(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
     let settled: Vec<Given> = infos.iter().map(given).collect();
-    let prune::Kept { program, fetches } = prune::cut(program, &needed, &settled, fetches);
+    let prune::Kept { program, mut fetches } = prune::cut(program, &needed, &settled, ends);
+    let roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     refuse_cycles(&program)?;
     let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
     let warnings = effects::left_out(&skipped, &program);
-    Ok(Prepared { program, feeds, fetches, called, roots: Vec::new(), assumptions, warnings })
+    Ok(Prepared { program, feeds, fetches, called, roots, assumptions, warnings })
 }
 
 /// What is known of a feed, as inference takes it.
@@ -184,7 +187,8 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let request = &signature::in_tensor_names(request, signature);
     let fetches = defaults::fetches(program, &names, request, signature, &mut told)?;
     let asked = defaults::feeds(program, &names, request, signature, &mut told)?;
-    let needed = prune::needed(&program.graph, &asked, &fetches);
+    let ends = [fetches.clone(), defaults::run_by(&names, signature)].concat();
+    let needed = prune::needed(&program.graph, &asked, &ends);
     let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let feeds = shape::open(program, &asked, &request.dims);
     let called = fetched(signature, &names, &fetches);

@@ -18,6 +18,10 @@ impl<'a> Names<'a> {
     pub fn new(program: &'a Program) -> Self {
         Names { program, ids: program.graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect() }
     }
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.ids.get(name).copied()
+    }
     /// The output that `node` or `node:index` names. Errors: `UnknownTensor`.
     pub fn endpoint(&self, what: &str, tensor: &str) -> Result<Endpoint, Diagnostic> {
         let (name, port) = match tensor.rsplit_once(':') {

@@ -34,6 +34,7 @@ pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
     for tensor in outputs.chain(&request.fetches) {
         todo.push(names.endpoint("fetch", tensor)?.node);
     }
+    todo.extend(chosen.iter().filter_map(|s| names.node(s.runs.as_deref()?)));
     // An input that nothing uses is fed all the same.
     let inputs = chosen.iter().flat_map(|s| s.inputs.iter().map(|(_, tensor)| tensor));
     todo.extend(inputs.filter_map(|tensor| Some(names.endpoint("feed", tensor).ok()?.node)));

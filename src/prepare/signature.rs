@@ -65,7 +65,7 @@ pub fn usable<'a>(program: &'a Program, names: &Names) -> impl Iterator<Item = &
     program.signatures.iter().filter(|s| {
         let mut tensors = s.inputs.iter().chain(&s.outputs);
         let there = tensors.all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok());
-        there && !s.outputs.is_empty() && !s.name.starts_with(INTERNAL)
+        there && (!s.outputs.is_empty() || s.runs.is_some()) && !s.name.starts_with(INTERNAL)
     })
 }
 
