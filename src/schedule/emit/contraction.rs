@@ -338,35 +338,9 @@ impl<'a> Emitter<'a> {
         for (x, axis) in batch.iter().zip(&c.batch) {
             a = a.add(&x.scale(axis.a));
         }
-        let mut coordinates: Vec<Index> = grid.outer.iter().map(|&v| Index::var(v)).collect();
-        coordinates.push(at);
-        coordinates.resize(rows.len(), Index::default());
-        match strip.filter(|s| matches!(s.held, Held::Left(_))) {
-            Some(strip) => a = a.add(&strip.first()),
-            None => {
-                for (x, axis) in coordinates.iter().zip(rows) {
-                    a = a.add(&x.scale(axis.a));
-                }
-            }
-        }
-        let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
-        let row_of = |i: u64, j: u64| {
-            let mut at = coordinates.clone();
-            let last = at.len() - 1;
-            at[last] = at[last].offset(j as i64);
-            if last > 0 {
-                at[last - 1] = at[last - 1].offset(i as i64);
-            }
-            linear(&at, &extents)
-        };
-        let steps = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows[rows.len() - 1].a);
-        let each = (0..high).flat_map(|i| (0..wide).map(move |j| (i, j)));
-        Part {
-            a,
-            rows: each.map(|(i, j)| (i as i64 * steps.0 + j as i64 * steps.1, row_of(i, j))).collect(),
-            batch: Index::var(grid.batch),
-            ..Part::default()
-        }
+        let (first, all) = rows_of_tile(rows, &grid.outer, at, (high, wide));
+        let first = strip.filter(|s| matches!(s.held, Held::Left(_))).map_or(first, Strip::first);
+        Part { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..Part::default() }
     }
 
     /// Which loop is outside.
@@ -383,4 +357,32 @@ impl<'a> Emitter<'a> {
 /// writes it has near when it shares the rows of the next kernel, and what it reads is from the one before.
 fn is_worth_bands(right: u64, moved: u64) -> bool {
     right < moved
+}
+
+/// Where the first of the `high` by `wide` rows begins that lie at `at` along their axis, where `outer` are at the others; and of each
+/// how far it is from the first, and its number.
+pub(super) fn rows_of_tile(
+    rows: &[Axis],
+    outer: &[VarId],
+    at: Index,
+    (high, wide): (u64, u64),
+) -> (Index, Vec<(i64, Index)>) {
+    let mut coordinates: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
+    coordinates.push(at);
+    coordinates.resize(rows.len(), Index::default());
+    let places = coordinates.iter().zip(rows);
+    let first = places.fold(Index::default(), |first, (x, axis)| first.add(&x.scale(axis.a)));
+    let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
+    let row_of = |i: u64, j: u64| {
+        let mut at = coordinates.clone();
+        let last = at.len() - 1;
+        at[last] = at[last].offset(j as i64);
+        if last > 0 {
+            at[last - 1] = at[last - 1].offset(i as i64);
+        }
+        linear(&at, &extents)
+    };
+    let steps = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows[rows.len() - 1].a);
+    let each = (0..high).flat_map(|i| (0..wide).map(move |j| (i, j)));
+    (first, each.map(|(i, j)| (i as i64 * steps.0 + j as i64 * steps.1, row_of(i, j))).collect())
 }

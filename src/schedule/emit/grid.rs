@@ -24,6 +24,7 @@ pub struct Grid {
 }
 
 /// What a tile does with one loop of the grid: the number it has there, and the condition under which it runs.
+#[derive(Clone)]
 pub struct Share {
     pub at: Index,
     pub count: u64,

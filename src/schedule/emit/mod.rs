@@ -57,7 +57,6 @@ mod view;
 mod weights;
 mod window;
 mod winograd;
-mod winograd1d;
 
 pub use found::Found;
 
@@ -322,14 +321,13 @@ impl<'a> Emitter<'a> {
             Recipe::Product => self.dot(scope, id, anchor, out, steps)?,
             Recipe::Direct(direct) => self.direct(scope, (id, anchor), direct, out, steps)?,
             Recipe::Depthwise => self.depthwise(scope, (id, anchor), out, steps)?,
-            Recipe::Winograd(setup) => self.winograd(scope, (id, anchor), setup, out, steps)?,
-            Recipe::Winograd1d(setup) => self.winograd_1d(scope, (id, anchor), (setup, None), out, steps)?,
+            Recipe::Winograd(setup) => self.winograd(scope, (id, anchor), (setup, None), out, steps)?,
             Recipe::Chain(chain) => self.chain(scope, (id, anchor), chain, out, steps)?,
             Recipe::Separable(separable) => self.separable(scope, (id, anchor), separable, out, steps)?,
             Recipe::Block(block) => self.block(scope, (id, anchor), block, out, steps)?,
             Recipe::Pooled(pooled, setup) => {
                 convolution = pooled.convolution;
-                self.winograd_1d(scope, (id, convolution), (setup, Some(pooled)), out, steps)?;
+                self.winograd(scope, (id, convolution), (setup, Some(pooled)), out, steps)?;
             }
         }
         if let Some(convolution) = self.plan.convolutions(scope.id).get(&convolution) {

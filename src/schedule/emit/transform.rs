@@ -1,7 +1,7 @@
 //! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, RegId, Stmt};
 use crate::scalar::ScalarOp;
-use crate::schedule::plan::points::{Points, RESULTS};
+use crate::schedule::plan::points::Points;
 use crate::tensor::DType;
 
 /// The transforms of one row or column, as statements on registers.
@@ -62,8 +62,8 @@ impl<'k> Transform<'k> {
     }
 
     /// `G·g` of three taps.
-    pub fn weights(&mut self, points: &Points, g: [ExprId; 3]) -> Vec<ExprId> {
-        let g = self.all_held(&g);
+    pub fn weights(&mut self, points: &Points, g: &[ExprId]) -> Vec<ExprId> {
+        let g = self.all_held(g);
         let factors = points.factors(3);
         let mut out = vec![g[0]];
         for of_point in factors.chunks(3).skip(1).step_by(2).take(points.pairs.len()) {
@@ -76,18 +76,12 @@ impl<'k> Transform<'k> {
         out
     }
 
-    /// The columns of `Aᵀ·m` for the sums of the tile at `at`: `[row of the result][column of m]`.
-    pub fn back(&mut self, points: &Points, sums: BufId, at: &Index, apart: u64) -> RegId {
-        let reads = points.count();
-        let half = self.registers(RESULTS * reads);
-        for j in 0..reads {
-            let column = |i: u64| Expr::Load(sums, at.offset(((i * reads + j) * apart) as i64));
-            let column: Vec<ExprId> = (0..reads).map(|i| self.expr(column(i))).collect();
-            for (i, value) in self.results(points, &column).into_iter().enumerate() {
-                self.set(half, i as u64 * reads + j, value);
-            }
+    /// Sum `at` of a tile, in registers where it is transformed along some axes, else in memory where sums are `apart`.
+    pub fn summed(&mut self, half: Option<RegId>, (buf, first, apart): &(BufId, Index, u64), at: u64) -> ExprId {
+        match half {
+            Some(half) => self.get(half, at),
+            None => self.expr(Expr::Load(*buf, first.offset((at * apart) as i64))),
         }
-        half
     }
 
     /// `x·y + z`, or `x·y`.

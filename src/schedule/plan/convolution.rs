@@ -4,7 +4,6 @@ use super::inside;
 use super::inside::Inside;
 use super::phases::{self, Phase};
 use super::winograd::{self, Winograd};
-use super::winograd1d::{self, Winograd1d};
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
 use crate::target::{Method, Target};
@@ -20,10 +19,8 @@ const MOST_PARTS: u64 = 16;
 /// The method of a convolution.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// Winograd's along both axes of a 3x3 window.
-    Square(Winograd),
-    /// Winograd's along one axis of the window.
-    Line(Winograd1d),
+    /// Winograd's.
+    Winograd(Winograd),
     /// One channel a group, which makes one or a few: lanes are channels.
     Depthwise {
         /// Whether windows read a margin of zeros; if not, they leave out the taps on the padding.
@@ -60,7 +57,7 @@ impl Convolution {
 
     /// Whether it is done by Winograd's method, whose tiles need no margins.
     pub fn is_winograd(&self) -> bool {
-        matches!(self.way, Way::Square(_) | Way::Line(_))
+        matches!(self.way, Way::Winograd(_))
     }
 
     /// Whether it has one channel a group and lanes along channels.
@@ -112,17 +109,10 @@ pub fn convolutions(comp: &Computation, target: &Target) -> Convolutions {
 
 /// The method, and what the tuned choices call the convolution.
 fn way(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (Way, Option<(String, Method)>) {
-    let (winograd, named) = if let Some(w) = winograd::possible(comp, id, target) {
-        let named = w.method(target);
-        (Way::Square(w), named)
-    } else if let Some(w) = winograd1d::possible(comp, id, target) {
-        let named = w.method(target);
-        (Way::Line(w), named)
-    } else {
-        return (without_winograd(comp, id, d, target), None);
-    };
+    let Some(w) = winograd::possible(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
+    let named = w.method(target);
     match named.1 {
-        Method::Winograd => (winograd, Some(named)),
+        Method::Winograd => (Way::Winograd(w), Some(named)),
         Method::Direct => (without_winograd(comp, id, d, target), Some(named)),
     }
 }
@@ -161,7 +151,7 @@ fn margins(comp: &Computation, id: InstId, d: &ConvDims, way: &Way) -> Option<Ve
     };
     let all = || d.window.iter().enumerate().map(margin);
     Some(match way {
-        Way::Square(_) | Way::Line(_) | Way::Depthwise { has_margin: false } => vec![(0, 0); d.window.len()],
+        Way::Winograd(_) | Way::Depthwise { has_margin: false } => vec![(0, 0); d.window.len()],
         Way::Depthwise { has_margin: true } | Way::Direct { inside: None } => all().collect(),
         Way::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
     })

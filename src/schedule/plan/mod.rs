@@ -32,7 +32,6 @@ pub mod states;
 pub mod stored;
 pub mod tile;
 pub mod winograd;
-pub mod winograd1d;
 pub mod within;
 
 use crate::diag::{Code, Error, Result};

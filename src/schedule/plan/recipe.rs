@@ -5,7 +5,7 @@ use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::scan::Scan;
 use super::within::{Block, Chain, Look, Pooled, Separable, Within};
-use super::{Fused, Planner, winograd, winograd1d};
+use super::{Fused, Planner, winograd};
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{InstId, Op};
@@ -50,10 +50,8 @@ pub enum Recipe {
     Direct(Direct),
     /// Lanes along the channels of one-channel groups.
     Depthwise,
-    /// Winograd's method along two axes.
+    /// Winograd's method.
     Winograd(winograd::Setup),
-    /// Winograd's method along one axis.
-    Winograd1d(winograd1d::Setup),
     /// A depthwise window that makes what it reads.
     Chain(Chain),
     /// A 1x1 convolution that makes what it reads.
@@ -61,7 +59,7 @@ pub enum Recipe {
     /// A product that makes its left side.
     Block(Block),
     /// A window of maxima that makes what it reads, a convolution by Winograd's method along one axis.
-    Pooled(Pooled, winograd1d::Setup),
+    Pooled(Pooled, winograd::Setup),
 }
 
 /// A convolution as contractions.
@@ -84,7 +82,7 @@ impl Planner<'_> {
         match fused.within.get(&id) {
             Some(Within::Pooled(pooled)) => {
                 let convolution = (at.0, pooled.convolution);
-                let setup = self.line(look, convolution).ok_or_else(|| refuse(comp, id, ""))?;
+                let setup = self.winograd(look, convolution).ok_or_else(|| refuse(comp, id, ""))?;
                 return Ok(Recipe::Pooled(pooled.clone(), setup));
             }
             Some(Within::Chain(chain)) => return Ok(Recipe::Chain(chain.clone())),
@@ -140,10 +138,9 @@ impl Planner<'_> {
         }
         let convolution = &look.convolutions[&anchor];
         Ok(match &convolution.way {
-            Way::Square(w) => Recipe::Winograd(self.square(key, w)),
-            Way::Line(_) => {
-                let setup = self.line(look, key).ok_or_else(|| refuse(comp, at.1, ""))?;
-                Recipe::Winograd1d(setup)
+            Way::Winograd(_) => {
+                let setup = self.winograd(look, key).ok_or_else(|| refuse(comp, at.1, ""))?;
+                Recipe::Winograd(setup)
             }
             Way::Depthwise { .. } => Recipe::Depthwise,
             Way::Direct { .. } if d.feature_group_count > MOST_GROUPS => {
@@ -167,26 +164,20 @@ impl Planner<'_> {
         Direct { at_edges: is_at_edges, phases }
     }
 
-    /// Winograd's method along two axes for convolution `key`, with weights that are transformed at compile time where the
-    /// constants may still grow by them, or that was asked for.
-    fn square(&mut self, key: Key, w: &winograd::Winograd) -> winograd::Setup {
+    /// Winograd's method for convolution `key`, where that is its way. Weights are transformed at compile time where that was asked
+    /// for; along both axes of a window, too, where the constants may still grow by them.
+    fn winograd(&mut self, look: &Look<'_>, key: Key) -> Option<winograd::Setup> {
+        let (Way::Winograd(w), Op::Convolution(d)) = (&look.convolutions[&key.1].way, &look.comp[key.1].op) else {
+            return None;
+        };
         let more = w.grown_bytes();
-        let is_spare = more <= self.spare_bytes;
+        let is_spare = !w.is_line() && more <= self.spare_bytes;
         // weights that are asked to be small are not made larger
         let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.numbers.dtype == DType::F32;
         if is_known && is_spare {
             self.spare_bytes -= more;
         }
         let room = self.choices.rooms.get(&key).copied();
-        winograd::Setup::new(w.clone(), is_known, room, self.target)
-    }
-
-    /// Winograd's method along one axis for convolution `key`, where that is its way.
-    fn line(&self, look: &Look<'_>, key: Key) -> Option<winograd1d::Setup> {
-        let (Way::Line(w), Op::Convolution(d)) = (&look.convolutions[&key.1].way, &look.comp[key.1].op) else {
-            return None;
-        };
-        let (is_known, room) = (self.choices.known.contains(&key), self.choices.rooms.get(&key).copied());
-        Some(winograd1d::Setup::new(w.clone(), d, is_known, room, self.target))
+        Some(winograd::Setup::new(w.clone(), d, is_known, room, self.target))
     }
 }

@@ -139,7 +139,8 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
             let own = is_placeable(comp, fusion, &users[part], part);
             vectors && once && (own || (users[part] == [whole] && is_loops(&comp[part].op)))
         };
-        if joins && matches!(convolutions[&id].way, Way::Square(_)) && parts.iter().all(fits) {
+        let reads_parts = matches!(&convolutions[&id].way, Way::Winograd(w) if !w.is_line());
+        if joins && reads_parts && parts.iter().all(fits) {
             let root = match fusion.fate[id] {
                 Fate::Materialised => Some(id),
                 Fate::Inlined(root) => root,

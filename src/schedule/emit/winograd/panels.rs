@@ -1,46 +1,106 @@
-//! The kernels of Winograd's method panel by panel (`plan/winograd/panels.rs`).
-use super::super::contraction::{Contraction, Right};
+//! Winograd's method panel by panel, of weights that are transformed on the way (`plan/winograd/panels.rs`).
+use super::super::each;
 use super::super::element::Elements;
-use super::super::grid::{chunked, guarded, numbered, shares};
+use super::super::grid::{guarded, numbered, shares};
+use super::super::label;
 use super::super::tile::Part;
-use super::super::{each, label};
-use super::{Conv, Products, by_panels, products, tile_loops, tile_number};
+use super::tiles::{Spot, number_of};
+use super::{Conv, Products, Right, products};
 use crate::diag::Result;
-use crate::kernel::{Index, LoopKind, Step};
+use crate::kernel::{BufId, Index, LoopKind, Step, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::points::apart;
-use crate::schedule::plan::winograd::{POINTS, PanelByPanel, READS};
+use crate::schedule::plan::winograd::{Inputs, Panels};
 use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
-    /// The kernels.
+    /// The products of three kernels: for a panel of channels and a row of points at a time, so that weights stay near.
+    pub(super) fn winograd_products(
+        &mut self,
+        scope: &mut Scope<'a>,
+        conv: &Conv<'_>,
+        panels: &Panels,
+        (left, inputs): &(BufId, Inputs),
+        (sums, of_sums): (&Value, u64),
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let (w, panel) = (conv.w, panels.rows.panel());
+        let all = w.outputs.div_ceil(panel);
+        let (of_group, own) = (all.div_ceil(panels.groups), w.point_rows().div_ceil(panels.parts));
+        let of_row = w.row_points() * w.of_row_apart(panel);
+        let weights = self.plain_weights(w);
+        let packed = self.for_row(conv, panels, of_row);
+        let sides = (*left, Right::Buffer(packed), inputs.point);
+        let c = products(w, sides, (panels.rows.axes.clone(), w.outputs), &inputs.terms(conv.d, w), of_sums);
+        let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
+
+        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
+        let (group, part) = (e.k.var(panels.groups), e.k.var(panels.parts));
+        let (p, of_it, row, i) = (e.k.var(all), e.k.var(of_group), e.k.var(w.point_rows()), e.k.var(own));
+        let b = match panels.on_stack[1] {
+            true => Index::default(),
+            false => Index::var(group).scale(panels.parts as i64).add(&Index::var(part)).scale(of_row as i64),
+        };
+        let mut body = Vec::new();
+        for columns in shares(&mut e.k, p, w.outputs, panel) {
+            let column = columns.at.scale(panel as i64);
+            let right = Part {
+                b: b.clone(),
+                packed,
+                term: panel,
+                column: column.clone(),
+                columns: columns.count,
+                ..Part::default()
+            };
+            let from = (&weights, &column);
+            let number = Index::var(part).scale(own as i64).add(&Index::var(i));
+            let is_even = own * panels.parts == w.point_rows();
+            let at = if is_even { number.clone() } else { Index::var(row) };
+            let mut made = self.products_of_row(scope, &mut e, conv, &products, from, &at, &right)?;
+            if !is_even {
+                made = numbered(&mut e.k, row, number, made);
+            }
+            let made = vec![each(i, LoopKind::Seq, made)];
+            body.extend(guarded(&mut e.k, &[&columns], made));
+        }
+        let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
+        let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
+        let flops = 2 * w.points() * w.terms() * w.outputs * w.rows();
+        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group, part], body), steps);
+        Ok(())
+    }
+
+    /// Memory for the weights of a row of points.
+    fn for_row(&mut self, conv: &Conv<'_>, panels: &Panels, of_row: u64) -> BufId {
+        match panels.on_stack[1] {
+            true => self.on_stack(DType::F32, of_row),
+            false => self.for_weights(conv, panels.groups * panels.parts * of_row),
+        }
+    }
+
+    /// Products and results of a panel after the other.
     pub(super) fn winograd_panels(
         &mut self,
         scope: &mut Scope<'a>,
         conv: &Conv<'_>,
-        panels: &PanelByPanel,
+        panels: &Panels,
+        (left, inputs): &(BufId, Inputs),
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (w, panel) = (conv.w, panels.panel());
+        let (w, panel) = (conv.w, panels.rows.panel());
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
-        let inputs = self.winograd_inputs(scope, conv, steps);
-        let (of_sums, of_row) = (apart(w.count() * panel), READS * apart(w.inputs * panel));
-        let weights = self.plain_weights(w);
+        let (of_sums, of_row) = (apart(w.rows() * panel), w.row_points() * w.of_row_apart(panel));
         let [sums_near, weights_near] = panels.on_stack;
-        let packed = match weights_near {
-            true => self.on_stack(DType::F32, of_row),
-            false => self.for_weights(conv, panels.groups * of_row),
-        };
+        let weights = self.plain_weights(w);
+        let packed = self.for_row(conv, panels, of_row);
         let sums = match sums_near {
-            true => self.on_stack(DType::F32, POINTS * of_sums),
-            false => self.buffer(DType::F32, panels.groups * POINTS * of_sums),
+            true => self.on_stack(DType::F32, w.points() * of_sums),
+            false => self.buffer(DType::F32, panels.groups * w.points() * of_sums),
         };
-        let sink = Value { leaves: vec![sums], layout: None };
-        let c = products(w, w.count(), Right::Buffer(packed), inputs, of_sums);
         // only one panel of the sums is there at a time
-        let c = Contraction { columns: vec![Axis { extent: panel, a: 0, b: 1 }], ..c };
-        let products = Products { c: &c, tile: panels.tile, sums: &sink };
+        let sides = (*left, Right::Buffer(packed), inputs.point);
+        let c = products(w, sides, (panels.rows.axes.clone(), panel), &inputs.terms(conv.d, w), of_sums);
+        let products = Products { c, rows: &panels.rows, packed, sums: Value { leaves: vec![sums], layout: None } };
 
         let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
         let (group, of_it) = (e.k.var(panels.groups), e.k.var(of_group));
@@ -49,29 +109,27 @@ impl<'a> Emitter<'a> {
             true => Index::default(),
             false => Index::var(group).scale(elements as i64),
         };
-        let (b, batch) = (apart_in_groups(weights_near, of_row), apart_in_groups(sums_near, POINTS));
+        let (b, batch) = (apart_in_groups(weights_near, of_row), apart_in_groups(sums_near, w.points()));
         let mut body = Vec::new();
         for columns in shares(&mut e.k, p, w.outputs, panel) {
             let (first, count) = (columns.at.scale(panel as i64), columns.count);
-            let i = e.k.var(READS);
+            let row = e.k.var(w.point_rows());
             let right =
                 Part { b: b.clone(), packed, term: panel, columns: count, batch: batch.clone(), ..Part::default() };
-            let from = (weights, first.clone());
-            let row = self.products_of_row(scope, &mut e, conv, &products, from, &Index::var(i), &right)?;
-            let mut inside = vec![each(i, LoopKind::Seq, row)];
-            let loops = tile_loops(&mut e.k, w);
-            let at = tile_number(w, loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
-            let back = self.results_of_tile(scope, &mut e, conv, loops, (first, count), (sums, at, of_sums))?;
-            inside.extend(loops.into_iter().rev().fold(back, |body, v| vec![each(v, LoopKind::Seq, body)]));
+            let from = (&weights, &first);
+            let made = self.products_of_row(scope, &mut e, conv, &products, from, &Index::var(row), &right)?;
+            let mut inside = vec![each(row, LoopKind::Seq, made)];
+            let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
+            let at = number_of(&e.k, &loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
+            let spot = Spot::new(&e.k, conv, scope.comp.array(conv.ids.1).rank(), &loops);
+            let back = self.results_of_tile(scope, &mut e, conv, &spot, (first, count), (sums, at, of_sums))?;
+            inside.extend(loops.iter().rev().fold(back, |body, &v| vec![each(v, LoopKind::Seq, body)]));
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
-        let body = numbered(&mut e.k, p, number, body);
-        e.k.chosen = Some((panels.form.clone(), by_panels(panels.tile)));
-        e.k.flops = w.outputs * w.count() * (2 * POINTS * w.inputs + 130);
-        e.k.direct_flops = Some(w.direct_flops());
-        chunked(&mut e.k, &[group], vec![each(of_it, LoopKind::Seq, body)]);
-        self.launch(e.k, steps);
+        let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
+        let flops = w.rows() * w.outputs * (2 * w.points() * w.terms() + w.transform_flops()[1]);
+        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group], body), steps);
         Ok(())
     }
 }

@@ -1,141 +1,134 @@
 //! The kernel of Winograd's method strip by strip (`plan/winograd/strips.rs`).
-use super::super::contraction::{Contraction, Right};
 use super::super::element::Elements;
-use super::super::grid::{chunked, guarded, shares};
-use super::super::pairs::Order;
-use super::super::tile::Part;
 use super::super::{each, label};
-use super::{Conv, Products, by_panels, inputs_of_tile, products, tile_loops};
+use super::Conv;
+use super::pieces::flops;
+use super::tiles::Spot;
 use crate::diag::Result;
 use crate::kernel::{Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::plan::axis::Axis;
-use crate::schedule::plan::points::apart;
-use crate::schedule::plan::winograd::{POINTS, Strips, Winograd};
-use crate::tensor::{DType, Tensor};
+use crate::schedule::emit::{Emitter, Scope};
+use crate::schedule::plan::winograd::{Strips, Winograd};
+use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
-    /// The kernel.
+    /// The kernel of the weights and that of all else.
     pub(super) fn winograd_strips(
         &mut self,
         scope: &mut Scope<'a>,
         conv: &Conv<'_>,
-        (strips, known): (&Strips, Option<Tensor>),
+        strips: &Strips,
         steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let Conv { ids, d, w, input, .. } = *conv;
-        let (tiles, panel) = (strips.tiles, strips.panel());
-        let (of_inputs, of_sums) = (apart(tiles * w.inputs), apart(tiles * panel));
-        let mut memory = |of_point: u64| match strips.on_stack {
-            true => self.on_stack(DType::F32, POINTS * of_point),
-            false => self.buffer(DType::F32, strips.bands * POINTS * of_point),
+        let Conv { ids, d, w, .. } = *conv;
+        let [of_inputs, of_sums] = strips.piece.apart(w);
+        let memory = |s: &mut Self, elements: u64| match strips.on_stack {
+            true => s.on_stack(DType::F32, elements),
+            false => s.buffer(DType::F32, strips.bands * elements),
         };
-        let (inputs, sums) = (memory(of_inputs), memory(of_sums));
-        let tiles_and_sums = |right| products(w, tiles, right, (inputs, of_inputs), of_sums);
-        let packed = match known {
-            Some(weights) => {
-                let c = tiles_and_sums(Right::Constant(weights));
-                self.pack(&c, &c.sum, (panel, w.outputs.div_ceil(panel), Order::Plain), steps)?
-            }
-            None => self.winograd_weights(scope, conv, (panel, strips.tile.lanes), steps),
-        };
-        // only one panel of the sums is there at a time
-        let columns = vec![Axis { extent: panel, a: 0, b: 1 }];
-        let c = Contraction { columns, ..tiles_and_sums(Right::Buffer(packed.buf)) };
-        let sink = Value { leaves: vec![sums], layout: None };
-        let products = Products { c: &c, tile: strips.tile, sums: &sink };
+        let products = self.products_of_piece(scope, conv, &strips.piece, memory, steps);
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
-        let (band, strip) = (k.var(strips.bands), k.var(strips.own));
-        let (number, p) = (k.var(strips.bands * strips.own), k.var(w.outputs.div_ceil(panel)));
-        let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(POINTS as i64) };
-        let place = Place::new(k, w, strips);
-        let first = place.at(w.inputs).add(&of_band.scale(of_inputs as i64));
-        let tile =
-            inputs_of_tile(k, self.lanes(DType::F32), (d, w.reach), input, place.loops, (inputs, first, of_inputs));
-        let mut body = vec![place.around(k, w, (strips, number), tile)];
-        let mut panels = Vec::new();
-        for columns in shares(&mut e.k, p, w.outputs, panel) {
-            let point = e.k.var(POINTS);
-            let batch = of_band.add(&Index::var(point));
-            let right = Part {
-                a: batch.scale(of_inputs as i64),
-                b: columns.at.scale(packed.panel as i64).add(&Index::var(point).scale(packed.batch as i64)),
-                packed: packed.buf,
-                term: panel,
-                columns: columns.count,
-                batch,
-                ..Part::default()
-            };
-            let product = self.products_of_point(scope, &mut e, ids, &products, &right)?;
-            let mut inside = vec![each(point, LoopKind::Seq, vec![product])];
-            let place = Place::new(&mut e.k, w, strips);
-            let at = place.at(panel).add(&of_band.scale(of_sums as i64));
-            let made = (columns.at.scale(panel as i64), columns.count);
-            let mut tile = self.results_of_tile(scope, &mut e, conv, place.loops, made, (sums, at, of_sums))?;
-            if strips.is_ragged(w) {
-                let cond = e.k.expr(Expr::Within(place.number(strips, number), 0, w.count() as i64));
-                tile = vec![Stmt::If { cond, body: tile }];
-            }
-            inside.push(place.around(&mut e.k, w, (strips, number), tile));
-            panels.extend(guarded(&mut e.k, &[&columns], inside));
-        }
-        body.push(each(p, LoopKind::Seq, panels));
-        let k = &mut e.k;
-        if strips.is_ragged(w) {
+        let (band, strip, number) = (k.var(strips.bands), k.var(strips.own), k.var(strips.bands * strips.own));
+        let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.points() as i64) };
+        let reads: Vec<u64> = w.along.iter().map(|a| a.reads()).collect();
+        let of_line = strips.piece.tiles[0] / strips.lines;
+        let place = Place::new(k, w, strips, number, (of_line, &reads));
+        let first = place.at(of_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
+        let read = conv.first_read(k, &place.loops, |i, v| Index::var(v).scale(d.window[i].stride as i64));
+        let to = (products.c.left, first, of_inputs);
+        let tile = conv.inputs_of_tile(k, self.lanes(DType::F32), (place.loops[0], &read), to);
+        let mut body = vec![place.around(k, strips, tile)];
+        body.push(self.panels_of_piece(scope, &mut e, conv, &products, &of_band, &mut |s, scope, e, columns| {
+            let tiles: Vec<u64> = w.along.iter().map(|a| a.tiles).collect();
+            let place = Place::new(&mut e.k, w, strips, number, (strips.tiles, &tiles));
+            let at = place.at(strips.tiles).scale(products.rows.panel() as i64).add(&of_band.scale(of_sums as i64));
+            let spot = Spot::new(&e.k, conv, scope.comp.array(ids.1).rank(), &place.loops);
+            let tile = s.results_of_tile(scope, e, conv, &spot, columns, (products.sums.buffer()?, at, of_sums))?;
+            let tile = place.where_it_is(&mut e.k, (w, strips), tile);
+            Ok(vec![place.around(&mut e.k, strips, tile)])
+        })?);
+        if strips.own > 1 && strips.is_ragged(w) {
             let first = Index::var(number).scale(strips.tiles as i64);
-            let cond = k.expr(Expr::Within(first, 0, w.count() as i64));
+            let cond = e.k.expr(Expr::Within(first, 0, w.lines()[1] as i64));
             body = vec![Stmt::If { cond, body }];
         }
         let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
-        body = vec![Stmt::Let { var: number, value, body }];
-        k.chosen = Some((strips.form.clone(), by_panels(strips.tile)));
-        let products = 2 * POINTS * w.inputs * w.outputs;
-        k.flops = w.count() * (144 * w.inputs + products + 130 * w.outputs);
-        k.direct_flops = Some(w.direct_flops());
-        chunked(k, &[band], vec![each(strip, LoopKind::Seq, body)]);
-        self.launch(e.k, steps);
+        body = vec![each(strip, LoopKind::Seq, vec![Stmt::Let { var: number, value, body }])];
+        self.launch_winograd(e.k, w, products.rows, flops(w, w.rows()), (&[band], body), steps);
         Ok(())
     }
 }
 
-/// The loop over the tiles of a strip.
+/// The loops over the tiles of a strip.
 struct Place {
-    /// The tile in its strip.
-    at: VarId,
-    /// The tile among all.
-    tile: VarId,
-    /// Image, row and column of tiles.
-    loops: [VarId; 3],
+    /// The strip.
+    number: VarId,
+    /// The line in the strip, and among all.
+    line: [VarId; 2],
+    /// The tile in the line of the strip, and in the whole line.
+    tile: [VarId; 2],
+    /// The loops over all tiles, of which so many are over lines.
+    loops: Vec<VarId>,
+    lines: usize,
 }
 
 impl Place {
-    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips) -> Place {
-        let loops = tile_loops(k, w);
-        Place { at: k.var(strips.tiles), tile: k.var(w.count()), loops }
+    /// The first number of tiles is that of a line of the strip, the others those along the axes of the method.
+    fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, number: VarId, (tiles, all): (u64, &[u64])) -> Place {
+        let (mut extents, lines) = w.loops();
+        let first = extents.len() - all.len();
+        extents[first..].copy_from_slice(all);
+        let line = [strips.lines, extents[..lines].iter().product()].map(|n| k.var(n));
+        let tile = [tiles, extents[lines..].iter().product()].map(|n| k.var(n));
+        Place { number, line, tile, loops: extents.into_iter().map(|n| k.var(n)).collect(), lines }
     }
-
-    /// Where the tile begins in memory that has so many elements for each of a strip.
-    fn at(&self, elements: u64) -> Index {
-        Index::var(self.at).scale(elements as i64)
+    /// The number of the tile in memory that has `tiles` for each line of a strip.
+    fn at(&self, tiles: u64) -> Index {
+        Index::var(self.line[0]).scale(tiles as i64).add(&Index::var(self.tile[0]))
     }
-
-    /// The number among all tiles; that of none in the last strips.
-    fn number(&self, strips: &Strips, strip: VarId) -> Index {
-        Index::var(strip).scale(strips.tiles as i64).add(&Index::var(self.at))
+    /// The line and the tile of a strip among all, those that are none too.
+    fn numbers(&self, k: &Kernel, strips: &Strips) -> [Index; 2] {
+        let (lines, tiles) = (
+            Index::var(self.number).div(strips.of_line as i64, &k.vars),
+            Index::var(self.number).rem(strips.of_line as i64, &k.vars),
+        );
+        [
+            lines.scale(strips.lines as i64).add(&Index::var(self.line[0])),
+            tiles.scale(strips.tiles as i64).add(&Index::var(self.tile[0])),
+        ]
     }
-
-    /// `body` for each tile of strip `number`, for the last one again instead of those that are none.
-    fn around(&self, k: &mut Kernel, w: &Winograd, (strips, number): (&Strips, VarId), mut body: Vec<Stmt>) -> Stmt {
-        let mut stride = 1;
-        for var in self.loops.into_iter().rev() {
-            let n = k.vars[var] as i64;
-            let value = Index::var(self.tile).div(stride, &k.vars).rem(n, &k.vars);
-            body = vec![Stmt::Let { var, value, body }];
-            stride *= n;
+    /// `body` where line and tile are some.
+    fn where_it_is(&self, k: &mut Kernel, (w, strips): (&Winograd, &Strips), mut body: Vec<Stmt>) -> Vec<Stmt> {
+        let ([line, tile], [lines, tiles]) = (self.numbers(k, strips), w.lines());
+        if !lines.is_multiple_of(strips.lines) {
+            let cond = k.expr(Expr::Within(line, 0, lines as i64));
+            body = vec![Stmt::If { cond, body }];
         }
-        let value = self.number(strips, number).limit(0, w.count() as i64 - 1, &k.vars);
-        each(self.at, LoopKind::Seq, vec![Stmt::Let { var: self.tile, value, body }])
+        if strips.is_ragged(w) {
+            let cond = k.expr(Expr::Within(tile, 0, tiles as i64));
+            body = vec![Stmt::If { cond, body }];
+        }
+        body
     }
+    /// `body` for each tile of the strip, for the last one again instead of those that are none.
+    fn around(&self, k: &mut Kernel, strips: &Strips, body: Vec<Stmt>) -> Stmt {
+        let [line, tile] = self.numbers(k, strips);
+        let (lines, tiles) = self.loops.split_at(self.lines);
+        let body = nest(k, self.tile, (&tile, tiles), body);
+        nest(k, self.line, (&line, lines), vec![body])
+    }
+}
+
+/// `body` in the loop over the first of `vars`, where the second one is `number`, or the last there is, and `loops` are at that.
+fn nest(k: &Kernel, vars: [VarId; 2], (number, loops): (&Index, &[VarId]), mut body: Vec<Stmt>) -> Stmt {
+    let mut stride = 1;
+    for &var in loops.iter().rev() {
+        let n = k.vars[var] as i64;
+        let value = Index::var(vars[1]).div(stride, &k.vars).rem(n, &k.vars);
+        body = vec![Stmt::Let { var, value, body }];
+        stride *= n;
+    }
+    let value = number.limit(0, k.vars[vars[1]] as i64 - 1, &k.vars);
+    each(vars[0], LoopKind::Seq, vec![Stmt::Let { var: vars[1], value, body }])
 }

@@ -1,72 +1,319 @@
-//! The tiles that Winograd's method along two axes reads.
-use super::super::each;
+//! Tiles of Winograd's method, transformed and transformed back.
+use super::super::element::Elements;
+use super::super::grid::{Share, chunked, guarded, shares};
 use super::super::positions::Positions;
 use super::super::transform::Transform;
-use super::Plane;
-use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::plan::points::{Points, RESULTS};
-use crate::schedule::plan::winograd::{POINTS, READS, Winograd};
+use super::super::{each, label};
+use super::Conv;
+use crate::diag::Result;
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope};
+use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::points::RESULTS;
+use crate::schedule::plan::winograd::{Along, Inputs, Winograd};
+use crate::tensor::DType;
 
-/// `Bᵀ·d·B` of the tile that `loops` (image, row and column of tiles) are at, to an element of a buffer, each point `apart` from
-/// the next.
-pub(super) fn inputs_of_tile(
-    k: &mut Kernel,
-    lanes: u64,
-    (d, reach): (&ConvDims, [u64; 2]),
-    input: &[Plane],
-    loops: [VarId; 3],
-    (to, first, apart): (BufId, Index, u64),
-) -> Vec<Stmt> {
-    let (mut all, mut before) = (Vec::new(), 0);
-    let [rows, columns] = [0, 1].map(|i| {
-        let first = Index::var(loops[i + 1]).scale(RESULTS as i64).offset(-d.window[i].pad_low);
-        Positions::new(k, &first, (READS, 1), reach[i])
-    });
-    for Plane { view, channels } in input {
-        let (block, lane) = (k.var(channels / lanes), k.var(lanes));
-        let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
-        let mut from = channel.offset(view.layout.origin).add(&Index::var(loops[0]).scale(view.stride(d.input_batch)));
-        let strides = [view.stride(d.input_spatial[0]), view.stride(d.input_spatial[1])];
-        for (stride, w) in strides.iter().zip(&d.window) {
-            from = from.offset(w.pad_low * stride);
+/// Where a tile of results lies.
+pub(super) struct Spot {
+    /// Where, but along the axes of the method.
+    pub at: Vec<Index>,
+    /// The phase along each of those.
+    pub phases: Vec<Index>,
+    /// The number of the tile along each.
+    pub tiles: Vec<VarId>,
+}
+
+impl Spot {
+    /// The tile that `loops` are at, which go over all of them.
+    pub(super) fn new(k: &Kernel, conv: &Conv<'_>, rank: usize, loops: &[VarId]) -> Spot {
+        let Conv { d, w, .. } = *conv;
+        let (vars, tiles) = loops.split_at(loops.len() - w.along.len());
+        let (vars, phases) = vars.split_at(vars.len() - w.along.len());
+        let mut at = vec![Index::default(); rank];
+        at[d.output_batch] = Index::var(vars[0]);
+        for (i, &v) in w.others().zip(&vars[1..]) {
+            at[d.output_spatial[i]] = Index::var(v);
         }
-        let mut t = Transform::new(k, lanes);
-        let half = t.registers(POINTS);
-        for j in 0..READS as usize {
-            let column = (0..READS as usize).map(|i| {
-                let index = from.add(&rows.at(i, strides[0])).add(&columns.at(j, strides[1]));
-                let value = t.expr(Expr::Load(view.buf, index));
-                rows.or_zero(t.k, i, &[(&columns, j)], value)
-            });
-            let column: Vec<ExprId> = column.collect();
-            for (i, value) in t.inputs(&Points::SQUARE, &column).into_iter().enumerate() {
-                t.set(half, i as u64 * READS + j as u64, value);
-            }
-        }
-        for i in 0..READS {
-            let row: Vec<ExprId> = (0..READS).map(|j| t.get(half, i * READS + j)).collect();
-            for (j, value) in t.inputs(&Points::SQUARE, &row).into_iter().enumerate() {
-                let at = first.add(&channel).offset((before + (i * READS + j as u64) * apart) as i64);
-                t.body.push(Stmt::Store { buf: to, index: at, value });
-            }
-        }
-        all.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]));
-        before += channels;
+        Spot { at, phases: phases.iter().map(|&v| phase_of(k, v)).collect(), tiles: tiles.to_vec() }
     }
-    columns.around(rows.around(all))
 }
 
-/// The loops over all tiles: image, row and column of tiles.
-pub(super) fn tile_loops(k: &mut Kernel, w: &Winograd) -> [VarId; 3] {
-    [w.images, w.tiles[0], w.tiles[1]].map(|n| k.var(n))
+/// The phase that a loop is at.
+fn phase_of(k: &Kernel, v: VarId) -> Index {
+    if k.vars[v] == 1 { Index::default() } else { Index::var(v) }
 }
 
-/// The number of a tile among those of all images.
-pub(super) fn tile_number(w: &Winograd, loops: [VarId; 3]) -> Index {
-    Index::var(loops[0])
-        .scale(w.tiles[0] as i64)
-        .add(&Index::var(loops[1]))
-        .scale(w.tiles[1] as i64)
-        .add(&Index::var(loops[2]))
+/// The position at which a tile begins in the padded input, along an axis of the method.
+pub(super) fn first_of_tile(along: &Along, tile: &Index, phase: &Index) -> Index {
+    tile.scale((RESULTS * along.phases) as i64).add(phase)
+}
+
+/// The number of what `loops` are at among all.
+pub(super) fn number_of(k: &Kernel, loops: &[VarId]) -> Index {
+    let all = loops.iter().filter(|&&v| k.vars[v] > 1);
+    all.fold(Index::default(), |number, &v| number.scale(k.vars[v] as i64).add(&Index::var(v)))
+}
+
+/// What lies along several axes while one after another of them is transformed: how many numbers along each.
+struct Grid(Vec<u64>);
+
+impl Grid {
+    fn count(&self) -> u64 {
+        self.0.iter().product()
+    }
+    fn stride(&self, axis: usize) -> u64 {
+        self.0[axis + 1..].iter().product()
+    }
+    /// The coordinate of number `at` along an axis.
+    fn coordinate(&self, at: u64, axis: usize) -> u64 {
+        at / self.stride(axis) % self.0[axis]
+    }
+    /// The lines along an axis: the numbers of each.
+    fn lines(&self, axis: usize) -> Vec<Vec<u64>> {
+        let firsts = (0..self.count()).filter(|&at| self.coordinate(at, axis) == 0);
+        firsts.map(|first| (0..self.0[axis]).map(|i| first + i * self.stride(axis)).collect()).collect()
+    }
+}
+
+impl<'a> Emitter<'a> {
+    /// The kernel of each tile of the input at all points: where that is, and how it lies.
+    pub(super) fn winograd_inputs(
+        &mut self,
+        scope: &Scope<'a>,
+        conv: &Conv<'_>,
+        steps: &mut Vec<Step>,
+    ) -> (BufId, Inputs) {
+        let (w, inputs) = (conv.w, Inputs::new(conv.w));
+        let buf = self.buffer(DType::F32, w.points() * inputs.point);
+        let mut k = Kernel { label: format!("tiles of {}", label(scope.comp, conv.ids.0)), ..Kernel::default() };
+        let loops: Vec<VarId> = inputs.loops.iter().map(|&(n, _)| k.var(n)).collect();
+        let strides = inputs.loops.iter().map(|(_, stride)| *stride as i64);
+        let several = loops.iter().zip(strides).filter(|(v, _)| k.vars[**v] > 1);
+        let to = several.fold(Index::default(), |to, (&v, s)| to.add(&Index::var(v).scale(s)));
+        let position = |_, v: VarId| Index::var(v);
+        let first = conv.first_read(&k, &loops, position);
+        let body = conv.inputs_of_tile(&mut k, self.lanes(DType::F32), (loops[0], &first), (buf, to, inputs.point));
+        (k.flops, k.direct_flops) = (w.transform_flops()[0] * w.tiles_read() * w.inputs, Some(0));
+        chunked(&mut k, &loops, body);
+        self.launch(k, steps);
+        (buf, inputs)
+    }
+
+    /// The kernel of the results of each tile, then the epilogue.
+    pub(super) fn winograd_results(
+        &mut self,
+        scope: &mut Scope<'a>,
+        conv: &Conv<'_>,
+        (sums, apart): (BufId, u64),
+        steps: &mut Vec<Step>,
+    ) -> Result<()> {
+        let w = conv.w;
+        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
+        let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
+        let spot = Spot::new(&e.k, conv, scope.comp.array(conv.ids.1).rank(), &loops);
+        let sums = (sums, number_of(&e.k, &loops).scale(w.outputs as i64), apart);
+        let body = self.results_of_tile(scope, &mut e, conv, &spot, (Index::default(), w.outputs), sums)?;
+        (e.k.flops, e.k.direct_flops) = (w.transform_flops()[1] * w.rows() * w.outputs, Some(0));
+        chunked(&mut e.k, &loops, body);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// The results of a tile, of `columns`: the first and how many. Its sums begin at an element of a buffer, each point `apart` from
+    /// the next.
+    pub(super) fn results_of_tile(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        conv: &Conv<'_>,
+        spot: &Spot,
+        (first, columns): (Index, u64),
+        (sums, from, apart): (BufId, Index, u64),
+    ) -> Result<Vec<Stmt>> {
+        let (w, lanes) = (conv.w, self.lanes(DType::F32));
+        let mut body = Vec::new();
+        for shares in all_shares(&mut e.k, w, &spot.tiles) {
+            let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
+            let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+            let from = (sums, from.add(&channel), apart);
+            let inside = self.results_of_vector(scope, e, conv, spot, &shares, first.add(&channel), from)?;
+            let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
+            body.extend(guarded(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
+        }
+        Ok(body)
+    }
+
+    /// Those of a vector of channels, as many as `shares` have along each axis.
+    fn results_of_vector(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        &Conv { ids: (id, anchor), d, w, out, pooled, .. }: &Conv<'_>,
+        spot: &Spot,
+        shares: &[Share],
+        channel: Index,
+        from: (BufId, Index, u64),
+    ) -> Result<Vec<Stmt>> {
+        let to = out.view(&scope.comp.array(id).dims)?;
+        let lanes = self.lanes(DType::F32);
+        let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, &from);
+        let (last, mut taken) = (w.along.len() - 1, Vec::new());
+        for line in grid.lines(last) {
+            let before: Vec<u64> = (0..last).map(|axis| grid.coordinate(line[0], axis)).collect();
+            if before.iter().zip(shares).any(|(&i, share)| i >= share.count) {
+                continue;
+            }
+            let mut t = Transform::new(&mut e.k, lanes);
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.summed(half, &from, at)).collect();
+            let values = t.results(&w.along[last].points, &sums);
+            let done = t.registers(RESULTS);
+            for (i, value) in values.into_iter().enumerate() {
+                t.set(done, i as u64, value);
+            }
+            inside.append(&mut t.body);
+            for i in 0..shares[last].count {
+                let mut at = spot.at.clone();
+                for (n, &i) in before.iter().chain([&i]).enumerate() {
+                    let (along, place) = (&w.along[n], shares[n].at.scale(RESULTS as i64).offset(i as i64));
+                    at[d.output_spatial[along.axis]] = place.scale(along.phases as i64).add(&spot.phases[n]);
+                }
+                at[d.output_feature] = channel.clone();
+                e.forget();
+                let value = e.k.expr(Expr::Reg(done, Index::constant(i as i64)));
+                e.fixed.insert(anchor, value);
+                let at = forward(&scope.fusion.path[anchor], &at, &e.k.vars);
+                let made = match pooled {
+                    Some(pooled) => self.of_window(scope, e, (id, pooled), &mut taken, &at)?,
+                    None => Some((at.clone(), self.element(scope, e, id, &at)?)),
+                };
+                inside.extend(made.map(|(at, value)| to.store(&at, value)));
+            }
+        }
+        Ok(inside)
+    }
+}
+
+/// The sums of a tile, transformed back along all axes but the last.
+fn half_back(k: &mut Kernel, w: &Winograd, lanes: u64, from: &(BufId, Index, u64)) -> (Vec<Stmt>, Option<RegId>, Grid) {
+    let mut t = Transform::new(k, lanes);
+    let mut grid = Grid(w.along.iter().map(|a| a.points.count()).collect());
+    let mut half = None;
+    for (axis, along) in w.along[..w.along.len() - 1].iter().enumerate() {
+        let next = Grid(grid.0.iter().enumerate().map(|(i, &n)| if i == axis { RESULTS } else { n }).collect());
+        let to = t.registers(next.count());
+        for (line, made) in grid.lines(axis).into_iter().zip(next.lines(axis)) {
+            let sums: Vec<ExprId> = line.iter().map(|&at| t.summed(half, from, at)).collect();
+            for (value, at) in t.results(&along.points, &sums).into_iter().zip(made) {
+                t.set(to, at, value);
+            }
+        }
+        (grid, half) = (next, Some(to));
+    }
+    (t.body, half, grid)
+}
+
+/// The shares of tiles along all axes: whole ones, and what is left along each.
+fn all_shares(k: &mut Kernel, w: &Winograd, tiles: &[VarId]) -> Vec<Vec<Share>> {
+    let of_axis = |k: &mut Kernel, n: usize| {
+        let along = &w.along[n];
+        shares(k, tiles[n], w.size[along.axis] / along.phases, RESULTS)
+    };
+    let mut all: Vec<Vec<Share>> = of_axis(k, 0).into_iter().map(|share| vec![share]).collect();
+    for n in 1..tiles.len() {
+        let more = |before: Vec<Share>| {
+            let own = of_axis(k, n);
+            own.into_iter().map(move |share| before.iter().cloned().chain([share]).collect())
+        };
+        all = all.into_iter().flat_map(more).collect();
+    }
+    all
+}
+
+impl Conv<'_> {
+    /// Where the tile begins in the padded input that `loops` are at: image, what `position` makes of a position along each other
+    /// axis, phases, tiles.
+    pub(super) fn first_read(
+        &self,
+        k: &Kernel,
+        loops: &[VarId],
+        position: impl Fn(usize, VarId) -> Index,
+    ) -> Vec<Index> {
+        let (vars, tiles) = loops.split_at(loops.len() - self.w.along.len());
+        let (vars, phases) = vars.split_at(vars.len() - self.w.along.len());
+        let mut first = vec![Index::default(); self.w.size.len()];
+        for (i, &v) in self.w.others().zip(&vars[1..]) {
+            first[i] = position(i, v);
+        }
+        for (along, (&tile, &phase)) in self.w.along.iter().zip(tiles.iter().zip(phases)) {
+            first[along.axis] = first_of_tile(along, &Index::var(tile), &phase_of(k, phase));
+        }
+        first
+    }
+
+    /// A tile of an image at all points, for all channels: from a position of the padded input on, to an element of a buffer where
+    /// points are `apart`.
+    pub(super) fn inputs_of_tile(
+        &self,
+        k: &mut Kernel,
+        lanes: u64,
+        (image, first_read): (VarId, &[Index]),
+        (to, first, apart): (BufId, Index, u64),
+    ) -> Vec<Stmt> {
+        let Conv { d, w, input, .. } = *self;
+        let positions = |k: &mut Kernel, i: usize, sizes: (u64, u64)| {
+            Positions::new(k, &first_read[i].offset(-d.window[i].pad_low), sizes, w.inside[i])
+        };
+        let along: Vec<Positions> =
+            w.along.iter().map(|a| positions(k, a.axis, (a.points.count(), a.phases))).collect();
+        let others: Vec<Positions> = w.others().map(|i| positions(k, i, (1, 1))).collect();
+        let grid = Grid(w.along.iter().map(|a| a.points.count()).collect());
+        let (mut all, mut before) = (Vec::new(), 0);
+        for plane in input {
+            let (block, lane) = (k.var(plane.channels / lanes), k.var(lanes));
+            let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
+            let stride = |i: usize| plane.view.stride(d.input_spatial[i]);
+            let image = Index::var(image).scale(plane.view.stride(d.input_batch));
+            let mut from = channel.offset(plane.view.layout.origin).add(&image);
+            for (i, of_window) in d.window.iter().enumerate() {
+                from = from.offset(of_window.pad_low * stride(i));
+            }
+            for (i, other) in w.others().zip(&others) {
+                from = from.add(&other.at(0, stride(i)));
+            }
+            let read = |t: &mut Transform<'_>, at: u64| {
+                let nth = |axis: usize| grid.coordinate(at, axis) as usize;
+                let places = w.along.iter().zip(&along).enumerate();
+                let index = places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.at(nth(n), stride(a.axis))));
+                let value = t.expr(Expr::Load(plane.view.buf, index));
+                let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
+                let flags: Vec<(&Positions, usize)> = further.chain(others.iter().map(|other| (other, 0))).collect();
+                along[0].or_zero(t.k, nth(0), &flags, value)
+            };
+            let mut t = Transform::new(k, lanes);
+            let mut half = None;
+            for (axis, of_axis) in w.along.iter().enumerate() {
+                let next = (axis + 1 < w.along.len()).then(|| t.registers(grid.count()));
+                for line in grid.lines(axis) {
+                    let own = line.iter().map(|&at| match half {
+                        Some(half) => t.get(half, at),
+                        None => read(&mut t, at),
+                    });
+                    let own: Vec<ExprId> = own.collect();
+                    for (value, at) in t.inputs(&of_axis.points, &own).into_iter().zip(line) {
+                        match next {
+                            Some(next) => t.set(next, at, value),
+                            None => {
+                                let index = first.add(&channel).offset((before + at * apart) as i64);
+                                t.body.push(Stmt::Store { buf: to, index, value });
+                            }
+                        }
+                    }
+                }
+                half = next;
+            }
+            all.push(each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]));
+            before += plane.channels;
+        }
+        along.into_iter().chain(others).fold(all, |body, positions| positions.around(body))
+    }
 }

@@ -1,139 +1,258 @@
-//! The weights of Winograd's method along two axes: transformed now, by a kernel before, or on the way into a panel.
-use super::super::grid::{chunked, guarded, shares};
-use super::super::pack::Panels;
+//! The weights of Winograd's method, in panels of columns: transformed now, by a kernel before, or on the way into a panel.
+use super::super::grid::{Share, chunked, guarded, shares};
 use super::super::transform::Transform;
 use super::super::{convert, each, label};
 use super::Conv;
-use crate::kernel::{BufId, Expr, Index, Kernel, LoopKind, Step, Stmt};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope};
-use crate::schedule::plan::points::Points;
-use crate::schedule::plan::winograd::{POINTS, READS, Winograd};
+use crate::schedule::layout::Layout;
+use crate::schedule::plan::winograd::{TAPS_OF_SEVERAL, Winograd};
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
+
+/// Weights that are not transformed, and what they are multiplied by.
+#[derive(Clone, Copy)]
+pub(super) struct Plain {
+    from: BufId,
+    dtype: DType,
+    /// Where that is bytes, a scale for each channel made.
+    scales: Option<BufId>,
+    /// What each tap is multiplied by at each point of the first axis.
+    factors: BufId,
+}
 
 impl<'a> Emitter<'a> {
     /// Memory for weights that are transformed at each call.
     pub(super) fn for_weights(&mut self, conv: &Conv<'_>, elements: u64) -> BufId {
         let buf = self.buffer(DType::F32, elements);
-        if conv.w.weights.numbers.dtype == DType::F32 {
+        if conv.may_be_known {
             self.found.transformed.insert(buf, conv.key);
         }
         buf
     }
 
     /// The weights as they are stored, and the values of the polynomials.
-    pub(super) fn plain_weights(&mut self, w: &Winograd) -> (Plain, BufId) {
+    pub(super) fn plain_weights(&mut self, w: &Winograd) -> Plain {
+        let along = &w.along[0];
         let from = self.constant(&w.weights.numbers);
         let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
-        let factors: Vec<u8> = Points::SQUARE.factors(3).iter().flat_map(|&x| (x as f32).to_le_bytes()).collect();
-        let factors = self.constant(&Tensor::new(DType::F32, vec![READS, 3], Bytes::from(factors)));
-        ((from, w.weights.numbers.dtype, scales), factors)
+        let factors = f32_bytes(along.points.factors(along.taps).into_iter());
+        let factors = self.constant(&Tensor::new(DType::F32, vec![along.points.count(), along.taps], factors));
+        Plain { from, dtype: w.weights.numbers.dtype, scales, factors }
     }
 
-    /// The kernel that transforms all weights, to panels of so many columns.
-    pub(super) fn winograd_weights(
+    /// The weights of all points, in panels of so many columns, transformed by a kernel of their own, or now where that was asked
+    /// for.
+    pub(super) fn weights_of_panels(
         &mut self,
         scope: &Scope<'a>,
         conv: &Conv<'_>,
         (panel, lanes): (u64, u64),
         steps: &mut Vec<Step>,
-    ) -> Panels {
-        let Conv { ids, w, window, .. } = *conv;
-        let (weights, factors) = self.plain_weights(w);
-        let panels = w.outputs.div_ceil(panel);
-        let of_point = panels * w.inputs * panel;
-        let packed = self.for_weights(conv, POINTS * of_point);
-        let mut k = Kernel { label: format!("weights of {}", label(scope.comp, ids.0)), ..Kernel::default() };
-        let (i, p) = (k.var(READS), k.var(panels));
+    ) -> BufId {
+        let w = conv.w;
+        let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panels_apart(panel));
+        let (rows, of_point) = (w.point_rows(), panels * of_panel);
+        if conv.is_known {
+            return self.constant(&in_panels(w, &conv.transformed(), panel, of_panel));
+        }
+        let weights = self.plain_weights(w);
+        let packed = self.for_weights(conv, w.points() * of_point);
+        let mut k = Kernel { label: format!("weights of {}", label(scope.comp, conv.ids.0)), ..Kernel::default() };
+        let (row, p) = (k.var(rows), k.var(panels));
+        let begin = Index::var(row).scale((w.row_points() * of_point) as i64);
         let mut body = Vec::new();
         for columns in shares(&mut k, p, w.outputs, panel) {
-            let to = Index::var(i).scale((READS * of_point) as i64).add(&columns.at.scale((w.inputs * panel) as i64));
-            let from = (weights, columns.at.scale(panel as i64), window);
-            let (row, sizes) = (Index::var(i), (w.inputs, columns.count, lanes));
-            let made = weights_of_row(&mut k, from, (factors, &row), (packed, (to, panel), of_point), sizes);
-            body.extend(guarded(&mut k, &[&columns], vec![made]));
+            let to = (packed, &begin.add(&columns.at.scale(of_panel as i64)), panel, of_point);
+            let first = columns.at.scale(panel as i64);
+            let of = conv.weights_of_row(&mut k, &weights, (&first, columns.count), &Index::var(row), to, lanes);
+            body.extend(guarded(&mut k, &[&columns], of));
         }
-        (k.flops, k.direct_flops) = (90 * w.inputs * w.outputs, Some(0));
-        chunked(&mut k, &[i, p], body);
+        (k.flops, k.direct_flops) = (w.weight_flops(), Some(0));
+        chunked(&mut k, &[row, p], body);
         self.launch(k, steps);
-        Panels { buf: packed, term: panel, batch: of_point, panel: w.inputs * panel, scales: None }
+        packed
     }
 }
 
-/// Weights that are not transformed: where they are, their type, and where that is bytes a scale for each channel made.
-pub(super) type Plain = (BufId, DType, Option<BufId>);
+impl Conv<'_> {
+    /// The weights of a row of points and a panel, each point `apart` from the next: `[taps along other axes][groups][channel
+    /// read][column]`.
+    pub(super) fn weights_of_row(
+        &self,
+        k: &mut Kernel,
+        plain: &Plain,
+        (first, columns): (&Index, u64),
+        row: &Index,
+        (to, begin, panel, apart): (BufId, &Index, u64, u64),
+        lanes: u64,
+    ) -> Vec<Stmt> {
+        let Conv { d, w, .. } = *self;
+        let strides = Layout::dense(&w.weights.numbers.dims).strides;
+        let (channel, vector, lane) = (k.var(w.inputs), k.var(columns / lanes), k.var(lanes));
+        let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
+        let channels = Index::var(channel).scale(strides[d.kernel_input_feature]);
+        let (mut read, mut term) = (first.add(&column).add(&channels), Index::default());
+        let mut loops = Vec::new();
+        for i in w.others() {
+            let tap = k.var(d.window[i].size);
+            read = read.add(&Index::var(tap).scale(strides[d.kernel_spatial[i]]));
+            term = term.scale(d.window[i].size as i64).add(&Index::var(tap));
+            loops.push(tap);
+        }
+        let groups: Vec<VarId> = w.along.iter().map(|a| k.var(a.groups)).collect();
+        loops.extend(&groups);
+        let mut inside = Vec::new();
+        for group in shares(k, groups[0], w.along[0].size, w.along[0].taps) {
+            let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.step(&strides, 0)));
+            let term =
+                term.scale(w.along[0].groups as i64).add(&group.at).scale(w.inputs as i64).add(&Index::var(channel));
+            let mut t = Transform::new(k, lanes);
+            let of_row = self.points_of_row(&mut t, plain, (&first.add(&column), &read), row, (&group, &strides));
+            for (j, value) in of_row.into_iter().enumerate() {
+                let index = begin.add(&term.scale(panel as i64)).add(&column).offset((j as u64 * apart) as i64);
+                t.body.push(Stmt::Store { buf: to, index, value });
+            }
+            let body = vec![each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)])];
+            inside.extend(guarded(k, &[&group], vec![each(channel, LoopKind::Seq, body)]));
+        }
+        let loops: Vec<VarId> = loops.into_iter().filter(|&v| k.vars[v] > 1).collect();
+        loops.iter().rev().fold(inside, |inside, &v| vec![each(v, LoopKind::Seq, inside)])
+    }
 
-/// How far the weights of a window are apart, in elements.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub rows: u64,
-    pub columns: u64,
-    pub inputs: u64,
-}
+    /// How far taps are apart along an axis of the method, in elements.
+    fn step(&self, strides: &[i64], axis: usize) -> i64 {
+        strides[self.d.kernel_spatial[self.w.along[axis].axis]]
+    }
 
-/// The weights `G·g·Gᵀ` as `[point][channel read][channel made]`, computed in doubles and rounded once.
-pub(super) fn transformed(w: &Winograd, window: Window) -> Tensor {
-    let factors = Points::SQUARE.factors(3);
-    let (c, o) = (w.inputs, w.outputs);
-    let at = |index: u64| {
-        let index = index as usize * 4;
-        let raw = &w.weights.numbers.bytes[index..index + 4];
-        f64::from(f32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]))
-    };
-    let mut bytes = vec![0u8; (POINTS * c * o) as usize * 4];
-    for channel in 0..c {
-        for made in 0..o {
-            let first = channel * window.inputs + made;
-            let g = [0, 1, 2].map(|i| [0, 1, 2].map(|j| at(first + i * window.rows + j * window.columns)));
-            for (i, of_rows) in factors.chunks(3).enumerate() {
-                let row = [0, 1, 2].map(|j| (0..3).map(|l| of_rows[l] * g[l][j]).sum::<f64>());
-                for (j, of_columns) in factors.chunks(3).enumerate() {
-                    let value: f64 = (0..3).map(|l| row[l] * of_columns[l]).sum();
-                    let to = (((i * 6 + j) as u64 * c + channel) * o + made) as usize * 4;
-                    bytes[to..to + 4].copy_from_slice(&(value as f32).to_le_bytes());
-                }
+    /// A vector of weights, whose taps begin at `read`, at the points of a row.
+    fn points_of_row(
+        &self,
+        t: &mut Transform<'_>,
+        plain: &Plain,
+        (column, read): (&Index, &Index),
+        row: &Index,
+        (group, strides): (&Share, &[i64]),
+    ) -> Vec<ExprId> {
+        let w = self.w;
+        // a factor stands once for all taps along further axes
+        let factor = |t: &mut Transform<'_>, l: i64| {
+            let value = t.expr(Expr::Load(plain.factors, row.scale(w.along[0].taps as i64).offset(l)));
+            if w.is_line() { value } else { t.held(value) }
+        };
+        let factors: Vec<ExprId> = (0..group.count as i64).map(|l| factor(t, l)).collect();
+        let scale = plain.scales.map(|scales| {
+            let value = t.expr(Expr::Load(scales, column.clone()));
+            t.held(value)
+        });
+        let sum = |t: &mut Transform<'_>, further: i64| {
+            let add = |sum: Option<ExprId>, (l, &factor): (usize, &ExprId)| {
+                let at = read.offset(l as i64 * self.step(strides, 0) + further);
+                let stored = t.expr(Expr::Load(plain.from, at));
+                let wide = convert(t.k, stored, plain.dtype, DType::F32);
+                let tap = scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32));
+                Some(t.add_product(tap, factor, sum))
+            };
+            factors.iter().enumerate().fold(None, add)
+        };
+        match &w.along[1..] {
+            [] => sum(t, 0).into_iter().collect(),
+            [second, ..] => {
+                let sums =
+                    (0..TAPS_OF_SEVERAL as i64).filter_map(|l| sum(t, l * self.step(strides, 1))).collect::<Vec<_>>();
+                t.weights(&second.points, &sums)
             }
         }
     }
-    Tensor::new(DType::F32, vec![POINTS, c, o], Bytes::from(bytes))
+
+    /// The weights at all points, `[point][term][channel made]`, computed in doubles and rounded once.
+    pub(super) fn transformed(&self) -> Bytes {
+        let w = self.w;
+        let strides = Layout::dense(&w.weights.numbers.dims).strides;
+        let (terms, outputs) = (self.terms(&strides), w.outputs as usize);
+        let factors: Vec<Vec<f64>> = w.along.iter().map(|a| a.points.factors(a.taps)).collect();
+        let taps: Vec<usize> = w.along.iter().map(|a| a.taps as usize).collect();
+        let mut bytes = vec![0u8; w.weight_bytes() as usize];
+        let (mut values, mut next) = (Vec::new(), Vec::new());
+        for (term, offsets) in terms.iter().enumerate() {
+            for made in 0..outputs {
+                values.clear();
+                let number =
+                    |at: &Option<u64>| at.and_then(|at| w.weights.numbers.get_f64(at as usize + made)).unwrap_or(0.0);
+                values.extend(offsets.iter().map(number));
+                let mut inner: usize = taps.iter().product();
+                let mut outer = 1;
+                for (&taps, factors) in taps.iter().zip(&factors) {
+                    inner /= taps;
+                    next.clear();
+                    for o in 0..outer {
+                        for of_point in factors.chunks(taps) {
+                            for i in 0..inner {
+                                let all = of_point.iter().enumerate();
+                                next.push(all.map(|(l, f)| f * values[(o * taps + l) * inner + i]).sum::<f64>());
+                            }
+                        }
+                    }
+                    outer *= factors.len() / taps;
+                    std::mem::swap(&mut values, &mut next);
+                }
+                for (point, &value) in values.iter().enumerate() {
+                    let at = ((point * terms.len() + term) * outputs + made) * 4;
+                    bytes[at..at + 4].copy_from_slice(&(value as f32).to_le_bytes());
+                }
+            }
+        }
+        Bytes::from(bytes)
+    }
+
+    /// The terms of a product in their order: where the taps of each along the axes of the method lie, if there are so many.
+    fn terms(&self, strides: &[i64]) -> Vec<Vec<Option<u64>>> {
+        let Conv { d, w, .. } = *self;
+        let mut firsts = vec![0];
+        for i in w.others() {
+            let step = strides[d.kernel_spatial[i]] as u64;
+            firsts = firsts.into_iter().flat_map(|at| (0..d.window[i].size).map(move |tap| at + tap * step)).collect();
+        }
+        let groups: u64 = w.along.iter().map(|a| a.groups).product();
+        let of_channel = strides[d.kernel_input_feature] as u64;
+        let taps = |first: u64, group: u64| {
+            let mut all = vec![Some(first)];
+            for (n, a) in w.along.iter().enumerate() {
+                let step = self.step(strides, n) as u64;
+                let own = |l: u64| Some(group * a.taps + l).filter(|tap| *tap < a.size).map(|tap| tap * step);
+                let more = |at: Option<u64>| (0..a.taps).map(move |l| Some(at? + own(l)?)).collect::<Vec<_>>();
+                all = all.into_iter().flat_map(more).collect();
+            }
+            all
+        };
+        let of_first = |first: u64| {
+            let taps = &taps;
+            let of_group = move |g: u64| (0..w.inputs).map(move |c| taps(first + c * of_channel, g));
+            (0..groups).flat_map(of_group)
+        };
+        firsts.into_iter().flat_map(of_first).collect()
+    }
 }
 
-/// Row `row` of the points of the weights from `first` on, for all channels read and `columns` of those made.
-pub(super) fn weights_of_row(
-    k: &mut Kernel,
-    ((from, dtype, scales), first, window): (Plain, Index, Window),
-    (factors, row): (BufId, &Index),
-    (to, panel, of_point): (BufId, (Index, u64), u64),
-    (channels, columns, lanes): (u64, u64, u64),
-) -> Stmt {
-    let (channel, vector, lane) = (k.var(channels), k.var(columns / lanes), k.var(lanes));
-    let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
-    let read = first.add(&column).add(&Index::var(channel).scale(window.inputs as i64));
-    let write = panel.0.add(&Index::var(channel).scale(panel.1 as i64)).add(&column);
-    let mut t = Transform::new(k, lanes);
-    let factor = [0, 1, 2].map(|l| {
-        let value = t.expr(Expr::Load(factors, row.scale(3).offset(l)));
-        t.held(value)
-    });
-    let scale = scales.map(|scales| {
-        let value = t.expr(Expr::Load(scales, first.add(&column)));
-        t.held(value)
-    });
-    let sums = [0, 1, 2].map(|j| {
-        let at = |l: u64| read.offset((l * window.rows + j * window.columns) as i64);
-        let g = [0, 1, 2].map(|l| {
-            let stored = t.expr(Expr::Load(from, at(l)));
-            let wide = convert(t.k, stored, dtype, DType::F32);
-            scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32))
-        });
-        let sum = t.k.op(ScalarOp::Multiply, &[g[0], factor[0]], DType::F32);
-        let sum = t.k.op(ScalarOp::Fma, &[g[1], factor[1], sum], DType::F32);
-        t.k.op(ScalarOp::Fma, &[g[2], factor[2], sum], DType::F32)
-    });
-    for (j, value) in t.weights(&Points::SQUARE, sums).into_iter().enumerate() {
-        t.body.push(Stmt::Store { buf: to, index: write.offset((j as u64 * of_point) as i64), value });
+/// Weights at all points in panels of so many columns, `of_panel` elements apart.
+fn in_panels(w: &Winograd, numbers: &Bytes, panel: u64, of_panel: u64) -> Tensor {
+    let elements = w.points() * w.outputs.div_ceil(panel) * of_panel;
+    let mut bytes = vec![0u8; elements as usize * 4];
+    let panels = w.outputs.div_ceil(panel);
+    for point in 0..w.points() {
+        for term in 0..w.terms() {
+            for p in 0..panels {
+                let columns = panel.min(w.outputs - p * panel) as usize * 4;
+                let from = ((point * w.terms() + term) * w.outputs + p * panel) as usize * 4;
+                let to = ((point * panels + p) * of_panel + term * panel) as usize * 4;
+                bytes[to..to + columns].copy_from_slice(&numbers[from..from + columns]);
+            }
+        }
     }
-    let inside = each(vector, LoopKind::Seq, vec![each(lane, LoopKind::Vector, t.body)]);
-    each(channel, LoopKind::Seq, vec![inside])
+    Tensor::new(DType::F32, vec![elements], Bytes::from(bytes))
+}
+
+fn f32_bytes(numbers: impl Iterator<Item = f64>) -> Bytes {
+    numbers.flat_map(|x| (x as f32).to_le_bytes()).collect::<Vec<u8>>().into()
 }

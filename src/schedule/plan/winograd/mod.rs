@@ -1,170 +1,297 @@
-//! When a convolution is done by Winograd's method F(4x4, 3x3): 36 products make 16 results of a 3x3 window, which takes 144
-//! otherwise. The input is read in tiles of 6x6 that overlap by 2; what they read outside of it is zero.
+//! Winograd's method F(4, r) along one axis of a window, or along both of one of 3x3: r + 3 products make 4 results of r taps,
+//! which take 4·r otherwise, and 36 make 16 results of 3x3 taps instead of 144. The input is read in tiles that overlap; what
+//! they read outside of it is zero. The other axes of the window are summed over as they are. Longer windows are taken in groups
+//! of 4 taps, each of which reads the tile after that of the group before, and dilated ones a phase at a time.
 //!
-//! With the points [`super::points::Points::SQUARE`] the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct
-//! sums. What is lost is locality: an infinity or a NaN spoils the 16 results of its tiles, not 9.
+//! When it is done this way is here; how it is cut into kernels, in `cut.rs` and below. Along both axes, with the points
+//! [`Points::SQUARE`], the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct sums. What is lost is locality: an
+//! infinity or a NaN spoils all results of the tiles that read it.
+mod blocks;
+mod cut;
 mod panels;
+mod pieces;
 mod strips;
 
-pub use panels::PanelByPanel;
+pub use blocks::Blocks;
+pub use cut::{Cut, Setup};
+pub use panels::Panels;
+pub use pieces::{Inputs, Piece, Rows};
 pub use strips::Strips;
 
-use super::points::RESULTS;
+use super::points::{Points, RESULTS, apart};
 use super::stored::{self, Stored};
-use crate::hlo::attrs::ConvDims;
+use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
+use crate::target::machine::L3_VECTOR;
 use crate::target::{Method, Target};
 use crate::tensor::DType;
 
-/// Elements that a tile reads along each axis.
-pub const READS: u64 = 6;
-/// Products of a tile.
-pub const POINTS: u64 = READS * READS;
-
-/// Groups of panels that are made at once in weights that are transformed on the way, each with memory for a panel.
-pub const FEW_GROUPS: u64 = 4;
-/// Vectors of a narrow panel.
-pub const NARROW: u64 = 2;
-
+/// Taps of a group of a long window: those of the next begin a tile farther.
+const GROUP: u64 = RESULTS;
+/// Taps of each axis where the method is used along several.
+pub const TAPS_OF_SEVERAL: u64 = 3;
 /// Fewest terms of a sum: below, the transforms dominate and the error bound is near.
 const FEWEST_CHANNELS: u64 = 16;
+/// Least predicted time of the direct way over that of this one.
+const LEAST_GAIN: f64 = 1.15;
+
 /// Sixteenths of the second level: what stays there between three kernels.
 const NEAR_SIXTEENTHS: u64 = 4;
 /// Sixteenths of the second level that weights may have, which every piece reads, so that they and a piece stay there.
 const WEIGHTS_SIXTEENTHS: u64 = 10;
+/// Fewest pieces, so that threads share them.
+const FEW_PIECES: u64 = 8;
+/// Fewest where there is little room.
+const FEWEST_PIECES: u64 = 2;
+/// Vectors of a panel of weights of one axis.
+const PANEL: u64 = 4;
+/// Sixteenths of the second level that a panel of weights may have to stay there.
+const PANEL_SIXTEENTHS: u64 = 8;
 
-/// The most bytes between three kernels that stay in the second level.
-pub fn near_bytes(target: &Target) -> u64 {
-    target.caches.l2_sixteenths(NEAR_SIXTEENTHS)
+/// Vector operations of a tile's transform along one axis for each point: three, of which half run beside the others, and vectors
+/// that are written and read once more.
+const TRANSFORM: f64 = 2.9;
+/// Operations of a tile's transforms along both axes, there and back, and of a weight's.
+const OF_SQUARE: [u64; 3] = [144, 130, 90];
+
+/// An axis of the window along which the method is used.
+#[derive(Clone, Debug)]
+pub struct Along {
+    /// The axis, of those of the window.
+    pub axis: usize,
+    /// Taps along it.
+    pub size: u64,
+    /// Taps of a group.
+    pub taps: u64,
+    /// Groups of taps.
+    pub groups: u64,
+    /// Where polynomials are evaluated.
+    pub points: Points,
+    /// Results that belong together, as many as taps are apart.
+    pub phases: u64,
+    /// Tiles of results of a phase.
+    pub tiles: u64,
 }
 
-/// The most bytes of weights that stay in the second level beside the piece that they are multiplied with.
-pub fn near_weights(target: &Target) -> u64 {
-    target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+impl Along {
+    /// Tiles of the input in a phase.
+    pub fn reads(&self) -> u64 {
+        self.tiles + self.groups - 1
+    }
 }
-
-/// Least predicted time of the direct way over that of this one.
-const LEAST_GAIN: f64 = 1.15;
 
 /// A convolution that is done this way.
 #[derive(Clone, Debug)]
 pub struct Winograd {
     /// The weights, as they are stored.
     pub weights: Stored,
+    /// The axes of the method, one or both of a window of two.
+    pub along: Vec<Along>,
     /// Images.
     pub images: u64,
-    /// Rows and columns of the input.
-    pub reach: [u64; 2],
-    /// Rows and columns of the result.
-    pub size: [u64; 2],
-    /// Tiles along both axes.
-    pub tiles: [u64; 2],
+    /// Results along each axis of the window.
+    pub size: Vec<u64>,
+    /// Elements of the input along each axis of the window.
+    pub inside: Vec<u64>,
+    /// Positions of the padded input that windows begin at or reach, along each axis that is not one of the method.
+    pub reach: Vec<u64>,
     /// Channels read.
     pub inputs: u64,
     /// Channels made.
     pub outputs: u64,
-}
-
-/// How it is cut into kernels.
-#[derive(Clone, Debug)]
-pub enum Cut {
-    /// Three kernels: all inputs are transformed, multiplied, transformed back.
-    Whole,
-    /// Some tiles after the others in one kernel, which all weights are ready for.
-    Strips(Strips),
-    /// All inputs are transformed, then a panel of channels after the other has its weights transformed, is multiplied and
-    /// transformed back.
-    Panels(PanelByPanel),
-}
-
-/// A convolution that is done this way, and how.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The convolution.
-    pub w: Winograd,
-    /// Whether its weights are transformed at compile time.
-    pub is_known: bool,
-    /// How it is cut.
-    pub cut: Cut,
-}
-
-impl Setup {
-    /// The kernels of `w`, which may take so much memory for themselves, if that is bounded.
-    pub fn new(w: Winograd, is_known: bool, room: Option<u64>, target: &Target) -> Setup {
-        let strips = strips::choose(&w, is_known, room, target);
-        let panels = room.filter(|_| !is_known).and_then(|room| panels::choose(&w, room, target));
-        let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(&w, is_known));
-        let cut = match (panels.filter(|panels| panels.bytes(&w) < bytes), strips) {
-            (Some(panels), _) => Cut::Panels(panels),
-            (None, Some(strips)) => Cut::Strips(strips),
-            (None, None) => Cut::Whole,
-        };
-        Setup { w, is_known, cut }
-    }
+    /// Taps along the axes that are not of the method.
+    across: u64,
 }
 
 impl Winograd {
-    /// What the tuned choices call this convolution.
-    fn form(&self, target: &Target) -> String {
-        let Winograd { images, size: [height, width], inputs, outputs, .. } = self;
-        format!(
-            "{} f32 convolution images={images} height={height} width={width} inputs={inputs} outputs={outputs}",
-            target.cpu
-        )
+    /// Whether the method is used along one axis alone.
+    pub fn is_line(&self) -> bool {
+        self.along.len() == 1
     }
-
-    /// Tiles of all images.
-    pub fn count(&self) -> u64 {
-        self.images * self.tiles[0] * self.tiles[1]
+    /// The axes of the window that are not of the method.
+    pub fn others(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.size.len()).filter(|&i| self.along.iter().all(|a| a.axis != i))
     }
-
+    /// Products of a tile.
+    pub fn points(&self) -> u64 {
+        self.along.iter().map(|a| a.points.count()).product()
+    }
+    /// Rows of points: those along the first axis.
+    pub fn point_rows(&self) -> u64 {
+        self.along[0].points.count()
+    }
+    /// Points of a row: those along the further axes.
+    pub fn row_points(&self) -> u64 {
+        self.points() / self.point_rows()
+    }
+    /// Images, positions along the other axes, phases: each of them has lines of results.
+    pub fn extents(&self) -> Vec<u64> {
+        let others = self.others().map(|i| self.size[i]);
+        std::iter::once(self.images).chain(others).chain(self.along.iter().map(|a| a.phases)).collect()
+    }
+    /// The loops over all tiles of results, and how many of them, from the first on, are over lines that have tiles one behind the
+    /// other: where tiles lie along one axis.
+    pub fn loops(&self) -> (Vec<u64>, usize) {
+        let mut all = self.extents();
+        let lines = if self.is_line() { all.len() } else { 0 };
+        all.extend(self.along.iter().map(|a| a.tiles));
+        (all, lines)
+    }
+    /// Lines, and tiles of each.
+    pub fn lines(&self) -> [u64; 2] {
+        let (all, lines) = self.loops();
+        [all[..lines].iter().product(), all[lines..].iter().product()]
+    }
+    /// Tiles of results.
+    pub fn rows(&self) -> u64 {
+        self.lines().iter().product()
+    }
+    /// Tiles of the input.
+    pub fn tiles_read(&self) -> u64 {
+        let others: u64 = self.others().map(|i| self.reach[i]).product();
+        self.images * others * self.along.iter().map(|a| a.phases * a.reads()).product::<u64>()
+    }
+    /// Terms of a product: the taps along other axes, groups, channels.
+    pub fn terms(&self) -> u64 {
+        self.across * self.along.iter().map(|a| a.groups).product::<u64>() * self.inputs
+    }
+    /// How far panels of so many columns are apart in weights that are all transformed.
+    pub fn panels_apart(&self, panel: u64) -> u64 {
+        let dense = self.terms() * panel;
+        if self.is_line() { apart(dense) } else { dense }
+    }
+    /// How far the points of a row are apart in a panel of so many columns that is transformed for it.
+    pub fn of_row_apart(&self, panel: u64) -> u64 {
+        let dense = self.terms() * panel;
+        if self.is_line() { dense } else { apart(dense) }
+    }
     /// Bytes of the weights at all points.
     pub fn weight_bytes(&self) -> u64 {
-        4 * POINTS * self.inputs * self.outputs
+        4 * self.points() * self.terms() * self.outputs
     }
-
     /// By how many bytes the constants grow with weights that are transformed at compile time.
     pub fn grown_bytes(&self) -> u64 {
-        (POINTS - 9) * self.inputs * self.outputs * 4
+        self.weight_bytes().saturating_sub(4 * self.taps() * self.inputs * self.outputs)
     }
-
+    /// The most bytes between three kernels that stay in the second level.
+    fn near_bytes(target: &Target) -> u64 {
+        target.caches.l2_sixteenths(NEAR_SIXTEENTHS)
+    }
+    /// The most bytes of weights that stay in the second level beside the piece that they are multiplied with.
+    fn near_weights(target: &Target) -> u64 {
+        target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+    }
+    /// Bytes of all transformed inputs and all sums, which are between three kernels.
+    fn whole_bytes(&self) -> u64 {
+        4 * self.points() * (self.tiles_read() * self.inputs + self.rows() * self.outputs)
+    }
+    /// Whether there is less room than three kernels take.
+    fn is_bounded(&self, room: Option<u64>) -> bool {
+        room.is_some_and(|room| self.whole_bytes() > room)
+    }
+    /// Along one axis, the fewest pieces that are done one after the other, where what is between three kernels would go to a
+    /// cache farther away, or there is less room.
+    fn fewest_pieces(&self, room: Option<u64>, target: &Target) -> Option<u64> {
+        let (is_bounded, whole) = (self.is_bounded(room), self.whole_bytes());
+        let is_far = whole > Winograd::near_bytes(target) && self.has_near_weights(target);
+        let few = if is_bounded { FEWEST_PIECES } else { FEW_PIECES };
+        ((is_bounded || is_far) && self.weight_bytes() < whole).then_some(few)
+    }
+    /// Whether the weights stay near where each piece reads them.
+    fn has_near_weights(&self, target: &Target) -> bool {
+        self.weight_bytes() <= Winograd::near_weights(target)
+    }
+    /// Taps of the window.
+    fn taps(&self) -> u64 {
+        self.across * self.along.iter().map(|a| a.size).product::<u64>()
+    }
     /// Floating-point operations of the direct way.
     pub fn direct_flops(&self) -> u64 {
-        18 * self.images * self.size[0] * self.size[1] * self.inputs * self.outputs
+        2 * self.images * self.size.iter().product::<u64>() * self.taps() * self.inputs * self.outputs
+    }
+    /// Floating-point operations of the transforms of a channel of a tile, there and back.
+    pub fn transform_flops(&self) -> [u64; 2] {
+        let [there, back, _] = OF_SQUARE;
+        if self.is_line() { [3 * self.points(); 2] } else { [there, back] }
+    }
+    /// Those of the transform of all weights.
+    pub fn weight_flops(&self) -> u64 {
+        let of_term = if self.is_line() { 2 * self.points() * self.along[0].taps } else { OF_SQUARE[2] };
+        of_term * self.terms() * self.outputs
     }
 
-    /// The measured way, else what is expected to be faster, unless the other one is to be measured.
+    /// What the tuned choices call this convolution, and how it is done: as was measured, else in the way that is expected to be
+    /// faster.
     pub fn method(&self, target: &Target) -> (String, Method) {
-        chosen(self.form(target), self.gain(target), target)
+        let form = format!("{} f32 convolution {}", target.cpu, self.form());
+        let of_model = if self.gain(target) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
+        let method = target.tuning.method(&form, of_model);
+        (form, method)
+    }
+
+    fn form(&self) -> String {
+        let Winograd { images, inputs, outputs, across, size, .. } = self;
+        match &self.along[..] {
+            [Along { axis, size: along, phases, .. }] => {
+                let (lines, results): (u64, u64) = (self.others().map(|i| size[i]).product(), size[*axis]);
+                format!(
+                    "along={along} across={across} dilation={phases} images={images} lines={lines} results={results} inputs={inputs} outputs={outputs}"
+                )
+            }
+            _ => {
+                let (height, width) = (size[0], size[1]);
+                format!("images={images} height={height} width={width} inputs={inputs} outputs={outputs}")
+            }
+        }
     }
 
     /// Predicted time of the direct way over that of this one, in vector operations and accesses.
     fn gain(&self, target: &Target) -> f64 {
         let lanes = target.lanes(4);
-        let (c, t) = (self.inputs as f64, self.count() as f64);
         let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
-        let points = POINTS as f64;
-        let direct = 9.0 * c * of_o * (self.images * self.size[0] * self.size[1]) as f64;
+        let (points, rows) = (self.points() as f64, self.rows() as f64);
+        let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
+        if self.is_line() {
+            // each point reads the taps of its panel again, which then had better be near
+            let of_panel = 4 * self.taps() * self.inputs * self.outputs.min(PANEL * lanes);
+            let read = if of_panel > target.caches.l2_sixteenths(PANEL_SIXTEENTHS) { L3_VECTOR } else { 1.0 };
+            let weights = 0.6 * (self.along[0].taps as f64 * (1.0 + read) + 2.0);
+            let products = points * self.terms() as f64 * of_o * (rows * 1.12 + weights);
+            // the numbers are those of least squares over 100 convolutions of 2 to 11 taps, each done both ways: predicted gains
+            // are 0.80 to 1.22 of the measured ones
+            return direct / (products + TRANSFORM * points * (self.tiles_read() as f64 * of_c + rows * of_o));
+        }
+        let c = self.inputs as f64;
         // few tiles make few rows, over which the weights are read again
-        let rows = 1.15 + 1.6 / t;
+        let again = 1.15 + 1.6 / rows;
         // weights are transformed at each call; they are written and read once more, from memory that is far if they are many
         let weights = if self.weight_bytes() <= target.caches.l2 { 4.0 } else { 8.0 };
         // numbers of operations a point of least squares over 42 convolutions, each done both ways: predicted gains are 0.75 to
         // 1.19 of those measured, and less where weights are so small that they are transformed at compile time
-        direct / (points * (c * of_o * t * rows + 2.6 * t * (of_c + of_o) + weights * c * of_o))
+        direct / (points * (c * of_o * rows * again + 2.6 * rows * (of_c + of_o) + weights * c * of_o))
     }
 }
 
-/// How the convolution of that name is done, where the direct way is predicted to take `gain` times as long as the other.
-pub fn chosen(form: String, gain: f64, target: &Target) -> (String, Method) {
-    let of_model = if gain >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-    let method = target.tuning.method(&form, of_model);
-    (form, method)
+/// The convolution `id` along both axes of its window, or along the one where most is won, where it can be done this way.
+pub fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
+    let Op::Convolution(d) = &comp[id].op else { return None };
+    if !is_plain(comp, id, d, target.lanes(4)) {
+        return None;
+    }
+    let is_square = d.window.iter().all(|w| w.size == TAPS_OF_SEVERAL && w.stride == 1 && w.rhs_dilate == 1);
+    if is_square
+        && d.window.len() == 2
+        && let Some(w) = of_axes(comp, id, d, &[0, 1])
+    {
+        return Some(w);
+    }
+    let all = (0..d.window.len()).filter_map(|axis| of_axes(comp, id, d, &[axis]));
+    all.max_by(|x, y| x.gain(target).total_cmp(&y.gain(target)))
 }
 
 /// Whether convolution `id` has f32 numbers, one group, features last, as many of them as fill vectors, and windows without
 /// holes in the input that begin at or before its first element.
-pub fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
+fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
     let [x, w] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
     let even = |axis: usize| kernel.dims[axis] >= FEWEST_CHANNELS && kernel.dims[axis].is_multiple_of(lanes);
@@ -180,27 +307,40 @@ pub fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> boo
         && even(d.kernel_output_feature)
 }
 
-/// The convolution `id`, where it can be done this way.
-pub fn possible(comp: &Computation, id: InstId, target: &Target) -> Option<Winograd> {
-    let Op::Convolution(d) = &comp[id].op else { return None };
-    let is_square = d.window.len() == 2 && d.window.iter().all(|w| w.size == 3 && w.stride == 1 && w.rhs_dilate == 1);
-    if !is_square || !is_plain(comp, id, d, target.lanes(4)) {
-        return None;
+/// The weights `id`, where they are known; along several axes they may be stored in fewer bits.
+fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<Stored> {
+    match &comp[id].op {
+        Op::Constant(Literal::Array(numbers)) => Some(Stored { numbers: numbers.clone(), scales: None }),
+        _ if is_line => None,
+        _ => stored::find(comp, id).filter(|s| s.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature])),
     }
-    let w = comp[id].operands[1];
-    let weights = match &comp[w].op {
-        Op::Constant(Literal::Array(numbers)) => Stored { numbers: numbers.clone(), scales: None },
-        _ => stored::find(comp, w).filter(|s| s.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]))?,
+}
+
+/// The plain convolution `id` along some axes of its window, where those have taps one behind the other.
+fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Option<Winograd> {
+    let [x, w] = comp[id].operands[..] else { return None };
+    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
+    let size: Vec<u64> = d.output_spatial.iter().map(|&a| result.dims[a]).collect();
+    let along = |&axis: &usize| {
+        let WindowDim { size: taps, stride, rhs_dilate: phases, .. } = d.window[axis];
+        if stride != 1 || !size[axis].is_multiple_of(phases) || taps < 2 {
+            return None;
+        }
+        let (of_group, groups) = if taps <= Points::MOST_TAPS { (taps, 1) } else { (GROUP, taps.div_ceil(GROUP)) };
+        let points = if axes.len() == 1 { Points::of(of_group)? } else { Points::SQUARE };
+        let tiles = (size[axis] / phases).div_ceil(RESULTS);
+        Some(Along { axis, size: taps, taps: of_group, groups, points, phases, tiles })
     };
-    let (input, kernel, result) = (comp.array(comp[id].operands[0]), comp.array(w), comp.array(id));
-    let size = [result.dims[d.output_spatial[0]], result.dims[d.output_spatial[1]]];
+    let reach = |(w, &n): (&WindowDim, &u64)| (n - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1;
     Some(Winograd {
-        weights,
+        weights: weights(comp, w, d, axes.len() == 1)?,
+        along: axes.iter().map(along).collect::<Option<_>>()?,
         images: result.dims[d.output_batch],
-        reach: [input.dims[d.input_spatial[0]], input.dims[d.input_spatial[1]]],
-        size,
-        tiles: size.map(|n| n.div_ceil(RESULTS)),
+        inside: d.input_spatial.iter().map(|&a| input.dims[a]).collect(),
+        reach: d.window.iter().zip(&size).map(reach).collect(),
         inputs: kernel.dims[d.kernel_input_feature],
         outputs: kernel.dims[d.kernel_output_feature],
+        across: d.window.iter().enumerate().filter(|(i, _)| !axes.contains(i)).map(|(_, w)| w.size).product(),
+        size,
     })
 }

@@ -1,62 +1,99 @@
-//! Winograd's method in two kernels, where there is little room and there are few tiles: the inputs are transformed, then a panel
-//! of channels at a time has its weights transformed, a row of points after the other, is multiplied with all tiles, and is
-//! transformed back. Panels are the chunks, or groups of them that share memory for weights and sums, where those are not on the
-//! stack.
-use super::{FEW_GROUPS, NARROW, POINTS, READS, Winograd};
+//! Panels of channels whose weights are transformed on the way, a row of points after the other, and multiplied with all tiles.
+//! Where there is little room and there are few tiles they are transformed back at once: then the sums of one panel are there at a
+//! time, of each of some groups of panels, or on the stack.
+use super::{Inputs, Rows, Winograd, apart};
+use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
-use crate::schedule::plan::points::apart;
-use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::target::Target;
-use crate::tensor::DType;
 
+/// Most groups of panels that are made at once along both axes, each with memory for the weights of a panel.
+const FEW_GROUPS: u64 = 4;
 /// Fewest groups, so that threads share them.
 const FEWEST_GROUPS: u64 = 2;
+/// Vectors of a narrow panel.
+pub const NARROW: u64 = 2;
+/// Parts of the rows of points that threads may share.
+const HALVES: u64 = 2;
+/// Panels from which on threads need no parts of the points, where each of those takes memory for weights.
+const ENOUGH_PANELS: u64 = 4;
+/// Sixteenths of the second level that weights which are transformed on the way may have with wide panels.
+const WEIGHTS_SIXTEENTHS: u64 = 4;
 
-/// How a convolution is cut.
+/// How the products are done.
 #[derive(Clone, Debug)]
-pub struct PanelByPanel {
-    pub tile: Tile,
-    pub form: String,
-    /// Groups of panels, each of which has memory for one: for its sums, and for the weights of a row of points.
+pub struct Panels {
+    /// The rows of products, and their tile.
+    pub rows: Rows,
+    /// Groups of panels, each of which has memory for one.
     pub groups: u64,
-    /// Whether the one and the other are on the stack.
+    /// Parts of the rows of points of each, which have memory for their own weights.
+    pub parts: u64,
+    /// Whether sums and weights are on the stack.
     pub on_stack: [bool; 2],
 }
 
-impl PanelByPanel {
-    pub fn panel(&self) -> u64 {
-        self.tile.vectors * self.tile.lanes
-    }
-    /// What it takes in the workspace.
+impl Panels {
+    /// What they take in the workspace where they are transformed back at once.
     pub fn bytes(&self, w: &Winograd) -> u64 {
-        let of_group = of_panel(w, self.panel()).into_iter().zip(self.on_stack);
+        let of_group = of_panel(w, self.rows.panel()).into_iter().zip(self.on_stack);
         let own: u64 = of_group.filter(|(_, on_stack)| !on_stack).map(|(bytes, _)| bytes).sum();
-        4 * POINTS * apart(w.count() * w.inputs) + self.groups * own
+        4 * w.points() * Inputs::new(w).point + self.groups * own
     }
 }
 
 /// Bytes of the sums and of the weights of a row of points, of a panel of so many channels.
 fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
-    [4 * POINTS * apart(w.count() * panel), 4 * READS * apart(w.inputs * panel)]
+    [4 * w.points() * apart(w.rows() * panel), 4 * w.row_points() * w.of_row_apart(panel)]
 }
 
-/// Of panels that are wide or narrow, in more or fewer groups, those that leave more room.
-pub fn choose(w: &Winograd, room: u64, target: &Target) -> Option<PanelByPanel> {
-    let tiles = w.count();
+/// All tiles are multiplied by one kernel, of which all sums are kept.
+pub fn whole(w: &Winograd, d: &ConvDims, target: &Target) -> Panels {
+    let all = Inputs::new(w).rows(d, w);
+    let mut rows = Rows::new(w, &all, w.outputs, target);
+    let mut groups = w.outputs.div_ceil(rows.panel());
+    if !w.is_line() {
+        groups = groups.min(FEW_GROUPS);
+        if groups * HALVES * w.row_points() * 4 * w.terms() * rows.panel()
+            > target.caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
+        {
+            rows = Rows::new(w, &all, w.outputs.min(NARROW * rows.tile.lanes), target);
+        }
+    }
+    let on_stack = of_panel(w, rows.panel())[1] <= MOST_STACK;
+    // threads come out even by points rather than by panels, of which the last may be narrow
+    let parts = match groups {
+        _ if !w.is_line() => HALVES,
+        _ if on_stack => w.points(),
+        ENOUGH_PANELS.. => 1,
+        _ => HALVES,
+    };
+    Panels { rows, groups, parts, on_stack: [false, on_stack] }
+}
+
+/// Along both axes, of panels that are wide or narrow, in more or fewer groups, those that leave more room.
+pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &Target) -> Option<Panels> {
+    let all = Inputs::new(w).rows(d, w);
     let cut = |(vectors, most_groups): (u64, u64)| {
-        let columns = w.outputs.min(vectors * target.lanes(4));
-        let cover = Cover { height: 1, width: tiles, columns, sum: w.inputs, stride: 4 * w.inputs };
-        let form = tile::form(target, DType::F32, cover, tiles, POINTS);
-        let tile = tile::best(target, DType::F32, cover, &form);
-        let panel = tile.vectors * tile.lanes;
-        let [sums, weights] = of_panel(w, panel);
+        let rows = Rows::new(w, &all, w.outputs.min(vectors * target.lanes(4)), target);
+        let [sums, weights] = of_panel(w, rows.panel());
         let on_stack = [sums <= MOST_STACK, sums + weights <= MOST_STACK];
-        let panels = w.outputs.div_ceil(panel);
+        let panels = w.outputs.div_ceil(rows.panel());
         let groups = if on_stack[1] { panels } else { panels.min(most_groups) };
         // weights that are read a vector of columns at a time: 2.4 MB take a net a fifth more time, 0.6 MB none
         let is_near = vectors > 1 || 36 * w.inputs * w.outputs <= target.caches.l2;
-        is_near.then_some(PanelByPanel { tile, form, groups, on_stack })
+        is_near.then_some(Panels { rows, groups, parts: 1, on_stack })
     };
     let all = (1..=NARROW).rev().flat_map(|vectors| (FEWEST_GROUPS..=FEW_GROUPS).rev().map(move |n| (vectors, n)));
     all.filter_map(cut).min_by_key(|panels| panels.bytes(w).saturating_sub(room))
+}
+
+/// Along one axis panels whose sums fit on the stack, where there is less room than all sums take.
+pub fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Option<Panels> {
+    let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.lanes(4)));
+    let fits = |columns: &u64| 4 * w.points() * apart(w.rows() * columns) <= MOST_STACK;
+    let columns = widths.into_iter().find(fits).filter(|_| w.is_bounded(room))?;
+    let rows = Rows::new(w, &Inputs::new(w).rows(d, w), columns, target);
+    let [sums, weights] = of_panel(w, rows.panel());
+    let groups = w.outputs.div_ceil(rows.panel());
+    Some(Panels { rows, groups, parts: 1, on_stack: [true, sums + weights <= MOST_STACK] })
 }

@@ -1,10 +1,11 @@
-//! Winograd's method strip by strip: some rows of tiles are transformed, multiplied and transformed back before the next ones
-//! begin, so that what is between stays in the second-level cache. Bands of strips, each with memory of its own, are the chunks;
-//! that of a small strip is on the stack.
-use super::{NARROW, POINTS, Winograd, near_bytes, near_weights};
+//! Winograd's method strip by strip: some tiles one after another are transformed, multiplied and transformed back before the next
+//! ones begin, so that what is between stays in the second-level cache. Along both axes tiles follow one another through all rows
+//! of all images, and bands of strips, each with memory of its own, are the chunks; that of a small strip is on the stack. Along
+//! one axis a strip is of a line, or of a few short lines, and on the stack.
+use super::panels::NARROW;
+use super::{OF_SQUARE, Piece, Rows, Winograd};
 use crate::schedule::plan::MOST_STACK;
-use crate::schedule::plan::points::apart;
-use crate::schedule::plan::tile::{self, Cover, Tile};
+use crate::schedule::plan::tile::{self, Cover};
 use crate::target::Target;
 use crate::target::machine::L3_BYTES;
 use crate::tensor::DType;
@@ -23,6 +24,8 @@ const FEW_BANDS: u64 = 8;
 const FEWEST_BANDS: u64 = 2;
 /// Most tiles of a strip.
 const MOST_TILES: u64 = 64;
+/// Most tiles of a strip of a line, and fewest.
+const TILES_OF_LINE: [u64; 2] = [16, 6];
 /// By how much more time a mebibyte of memory must be worth.
 const A_MEBIBYTE: f64 = 0.03;
 
@@ -32,47 +35,62 @@ const MOST_LOST: f64 = 1.2;
 /// How a convolution is cut.
 #[derive(Clone, Debug)]
 pub struct Strips {
-    /// Tiles of a strip, one after another through all rows of all images.
+    /// Lines of a strip, where tiles lie along one axis; else all tiles are one line.
+    pub lines: u64,
+    /// Tiles of each.
     pub tiles: u64,
-    /// Whether its memory is on the stack.
-    pub on_stack: bool,
+    /// Strips of the tiles of a line.
+    pub of_line: u64,
     /// Strips of a band; the last may have fewer.
     pub own: u64,
     /// Bands, each with memory of its own.
     pub bands: u64,
-    pub tile: Tile,
-    pub form: String,
+    /// Whether that is on the stack.
+    pub on_stack: bool,
+    /// A strip.
+    pub piece: Piece,
 }
 
 impl Strips {
     /// What they take in the workspace, with the weights where those are not known.
     pub fn bytes(&self, w: &Winograd, is_known: bool) -> u64 {
         let weights = if is_known { 0 } else { w.weight_bytes() };
-        weights + if self.on_stack { 0 } else { self.bands * strip_bytes(w, self.tiles, self.tile) }
+        weights + if self.on_stack { 0 } else { self.bands * self.piece.bytes(w) }
     }
-    pub fn panel(&self) -> u64 {
-        self.tile.vectors * self.tile.lanes
-    }
-    /// Whether the last strips have tiles that are none.
+    /// Whether the last strips of a line have tiles that are none.
     pub fn is_ragged(&self, w: &Winograd) -> bool {
-        self.tiles * self.own * self.bands > w.count()
+        self.tiles * self.of_line > w.lines()[1]
     }
 }
 
-/// Bytes of what so many tiles are transformed to, and of their sums of a panel.
-fn strip_bytes(w: &Winograd, tiles: u64, tile: Tile) -> u64 {
-    4 * POINTS * (apart(tiles * w.inputs) + apart(tiles * tile.vectors * tile.lanes))
+/// Along one axis, the strips where what is between the transforms and the products would go to a cache farther away, or there is
+/// less room.
+pub fn of_line(w: &Winograd, room: Option<u64>, target: &Target) -> Option<Strips> {
+    let groups = w.along[0].groups;
+    let few = w.fewest_pieces(room, target).filter(|_| w.terms() == groups * w.inputs)?;
+    let [all_lines, all_tiles] = w.lines();
+    let cut = |most: u64| {
+        let of_line = all_tiles.div_ceil(most);
+        let tiles = all_tiles.div_ceil(of_line);
+        let lines = if of_line == 1 { (most / tiles).clamp(1, all_lines) } else { 1 };
+        let reads = tiles + groups - 1;
+        let rows = Rows::new(w, &[(lines, reads * w.inputs), (tiles, w.inputs)], w.outputs, target);
+        let piece = Piece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.terms(), 1)] };
+        Strips { lines, tiles, of_line, own: 1, bands: all_lines.div_ceil(lines) * of_line, on_stack: true, piece }
+    };
+    let fits = |s: &Strips| s.bands >= few && s.piece.bytes(w) <= MOST_STACK;
+    (TILES_OF_LINE[1]..=TILES_OF_LINE[0]).rev().map(cut).find(fits)
 }
 
-/// The strips, where what is between the transforms and the products would go to a cache farther away.
+/// Along both axes, the strips where what is between the transforms and the products would go to a cache farther away.
 /// Weights that are not known now take memory too.
-pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) -> Option<Strips> {
+pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) -> Option<Strips> {
     let weights = w.weight_bytes();
     let three_kernels = if is_known { 0 } else { weights / 3 };
-    let whole = three_kernels + 4 * POINTS * w.count() * (w.inputs + w.outputs);
-    let near_weights = near_weights(target);
+    let whole = three_kernels + w.whole_bytes();
+    let near_weights = Winograd::near_weights(target);
     let (is_near, most) = (is_known && weights <= near_weights, if is_known { MOST_WEIGHTS } else { near_weights });
-    let least = if is_near { near_bytes(target) } else { FEW_WEIGHTS * weights };
+    let least = if is_near { Winograd::near_bytes(target) } else { FEW_WEIGHTS * weights };
     let room = room.filter(|&room| whole > room);
     if room.is_none() && (whole <= least || weights > most) {
         return None;
@@ -82,17 +100,17 @@ pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) 
     // narrow panels have small sums
     let narrow = w.outputs.min(NARROW * target.lanes(4));
     let widths = if room.is_some() && narrow < w.outputs { vec![w.outputs, narrow] } else { vec![w.outputs] };
-    let cuts = (1..=MOST_TILES.min(w.count())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
+    let cuts = (1..=MOST_TILES.min(w.rows())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
     for (tiles, width) in cuts {
+        let rows = Rows::new(w, &[(tiles, w.inputs)], width, target);
         let cover = Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs };
-        let form = tile::form(target, DType::F32, cover, tiles, POINTS);
-        let tile = tile::best(target, DType::F32, cover, &form);
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
-        let products = read.max(POINTS as f64 * panels * tile::predicted(target, DType::F32, cover));
+        let products = read.max(w.points() as f64 * panels * tile::predicted(target, DType::F32, cover));
         let cycles = products + transforms(w, target.lanes(4), tiles);
-        let strips = w.count().div_ceil(tiles);
-        let of_strip = strip_bytes(w, tiles, tile);
+        let strips = w.rows().div_ceil(tiles);
+        let piece = Piece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
+        let of_strip = piece.bytes(w);
         let on_stack = of_strip <= MOST_STACK;
         for bands in few_bands..=2 * FEW_BANDS {
             let own = strips.div_ceil(bands);
@@ -102,7 +120,8 @@ pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) 
             let time = cycles * (bands.div_ceil(2) * own) as f64;
             let time = time * (1.0 + A_MEBIBYTE * bytes as f64 / f64::from(1 << 20));
             if bands >= few_bands && bytes <= target.caches.l2_sixteenths(MOST_SIXTEENTHS) && all < whole {
-                let strips = Strips { tiles, on_stack, own, bands, tile, form: form.clone() };
+                let of_line = own * bands;
+                let strips = Strips { lines: 1, tiles, of_line, own, bands, on_stack, piece: piece.clone() };
                 found.push((all.saturating_sub(most), time, strips));
             }
         }
@@ -114,6 +133,7 @@ pub fn choose(w: &Winograd, is_known: bool, room: Option<u64>, target: &Target) 
 
 /// Vector operations that transform so many tiles there and back, two a cycle.
 fn transforms(w: &Winograd, lanes: u64, tiles: u64) -> f64 {
-    let (points, vectors) = (POINTS as f64, |n: u64| (tiles * n / lanes) as f64);
-    ((144.0 + points) * vectors(w.inputs) + (130.0 + points) * vectors(w.outputs)) / 2.0
+    let [there, back, _] = OF_SQUARE.map(|n| n as f64);
+    let (points, vectors) = (w.points() as f64, |n: u64| (tiles * n / lanes) as f64);
+    ((there + points) * vectors(w.inputs) + (back + points) * vectors(w.outputs)) / 2.0
 }

@@ -44,11 +44,12 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
     if !kernels || !alone || !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
         return None;
     }
-    let Way::Line(w) = &convolutions[&convolution].way else { return None };
+    let Way::Winograd(w) = &convolutions[&convolution].way else { return None };
+    let [along] = &w.along[..] else { return None };
     let (axis, count) = only_axis(window)?;
     let dims = &comp.array(producer).dims;
-    let same = same_axis((&comp.array(convolution).dims, d.output_spatial[w.axis]), (dims, axis));
-    let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && w.phases == 1;
+    let same = same_axis((&comp.array(convolution).dims, d.output_spatial[along.axis]), (dims, axis));
+    let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && along.phases == 1;
     (same && fits).then_some(Pooled { producer, convolution, axis, count, fold, start })
 }
 

@@ -1,20 +1,20 @@
-//! The kernel of Winograd's method along one axis block by block (`plan/winograd1d/blocks.rs`).
+//! The kernel of Winograd's method along one axis block by block (`plan/winograd/blocks.rs`).
 use super::super::element::Elements;
 use super::super::grid::numbered;
 use super::super::{each, label};
+use super::Conv;
 use super::pieces::flops;
-use super::{Conv, Line, inputs_of_tile};
+use super::tiles::{Spot, first_of_tile};
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope};
-use crate::schedule::plan::points::RESULTS;
-use crate::schedule::plan::winograd1d::Blocks;
+use crate::schedule::plan::winograd::Blocks;
 use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.
-    pub(super) fn winograd_1d_blocks(
+    pub(super) fn winograd_blocks(
         &mut self,
         scope: &mut Scope<'a>,
         conv: &Conv<'_>,
@@ -23,26 +23,35 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let Conv { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = blocks.piece.apart(w);
-        let products = self.products_of_piece(scope, conv, &blocks.piece, steps);
+        let memory = |s: &mut Self, elements: u64| s.on_stack(DType::F32, elements);
+        let products = self.products_of_piece(scope, conv, &blocks.piece, memory, steps);
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;
         let place = Place { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
         let mut body = place.inputs(k, self.lanes(DType::F32), conv, (products.c.left, of_inputs));
-        body.push(self.panels_of_piece(scope, &mut e, conv, &products, &mut |s, scope, e, columns| {
-            let steps = blocks.made.map(|n| e.k.var(n));
-            let (number, tile, phase) = (e.k.var(w.size[blocks.across]), e.k.var(w.tiles), e.k.var(1));
-            let line = Line { at: place.write(d, number, scope.comp.array(ids.1).rank()), phase, tile };
-            let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
-            let from = (products.sums.buffer()?, at.scale(products.rows.panel() as i64), of_sums);
-            let mut back = s.results_of_line(scope, e, conv, &line, columns, from)?;
-            let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
-            back = numbered(&mut e.k, tile, of_tiles, back);
-            back = numbered(&mut e.k, number, of_lines, back);
-            Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
-        })?);
+        body.push(self.panels_of_piece(
+            scope,
+            &mut e,
+            conv,
+            &products,
+            &Index::default(),
+            &mut |s, scope, e, columns| {
+                let steps = blocks.made.map(|n| e.k.var(n));
+                let (number, tile) = (e.k.var(w.size[blocks.across]), e.k.var(w.along[0].tiles));
+                let at = place.write(d, number, scope.comp.array(ids.1).rank());
+                let spot = Spot { at, phases: vec![Index::default()], tiles: vec![tile] };
+                let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
+                let from = (products.sums.buffer()?, at.scale(products.rows.panel() as i64), of_sums);
+                let mut back = s.results_of_tile(scope, e, conv, &spot, columns, from)?;
+                let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
+                back = numbered(&mut e.k, tile, of_tiles, back);
+                back = numbered(&mut e.k, number, of_lines, back);
+                Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
+            },
+        )?);
         let reads = w.images * blocks.count[0] * blocks.count[1] * blocks.piece.tiles[0];
-        self.launch_1d(e.k, w, products.rows, flops(w, reads), (&place.loops, body), steps);
+        self.launch_winograd(e.k, w, products.rows, flops(w, reads), (&place.loops, body), steps);
         Ok(())
     }
 }
@@ -67,9 +76,10 @@ impl Place<'_> {
         let steps = read.map(|n| k.var(n));
         let [lines, tiles] = self.numbers(steps, [made[0] * d.window[across].stride, made[1]]);
         let mut first = vec![Index::default(); 2];
-        (first[across], first[w.axis]) = (lines, tiles.scale(RESULTS as i64));
+        let along = &w.along[0];
+        (first[across], first[along.axis]) = (lines, first_of_tile(along, &tiles, &Index::default()));
         let at = Index::var(steps[0]).scale(read[1] as i64).add(&Index::var(steps[1])).scale(w.inputs as i64);
-        let tile = inputs_of_tile(k, lanes, conv, (self.loops[0], &first), (to, at, of_inputs));
+        let tile = conv.inputs_of_tile(k, lanes, (self.loops[0], &first), (to, at, of_inputs));
         vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, tile)])]
     }
 

@@ -1,7 +1,7 @@
 //! Winograd's method along one axis block by block, where the window has taps along another one too: some lines that lie one behind
 //! the other along that, and some tiles of each, are transformed, multiplied and transformed back before the next ones begin.
 //! Lines that two blocks read are transformed twice.
-use super::{Piece, TRANSFORM, Winograd1d, rows};
+use super::{Piece, Rows, TRANSFORM, Winograd};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::plan::tile::{self, Cover};
@@ -28,17 +28,18 @@ pub struct Blocks {
 
 /// The blocks that take least time, where what is between the transforms and the products would go to a cache farther away, or
 /// there is less room.
-pub fn choose(d: &ConvDims, w: &Winograd1d, room: Option<u64>, target: &Target) -> Option<Blocks> {
-    let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.phases == 1)?;
+pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &Target) -> Option<Blocks> {
+    let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.along[0].phases == 1)?;
     let all = (1..=MOST).flat_map(|lines| (1..=MOST).map(move |tiles| [lines, tiles]));
     let costs = all.filter_map(|made| one(d, w, made, few, target));
     costs.min_by(|x, y| x.0.total_cmp(&y.0)).map(|best| best.1)
 }
 
 /// Blocks of so many lines and tiles, with the cycles that all of them take, if they fit on the stack.
-fn one(d: &ConvDims, w: &Winograd1d, made: [u64; 2], few: u64, target: &Target) -> Option<(f64, Blocks)> {
-    let across = 1 - w.axis;
-    let all = [w.size[across], w.tiles];
+fn one(d: &ConvDims, w: &Winograd, made: [u64; 2], few: u64, target: &Target) -> Option<(f64, Blocks)> {
+    let along = &w.along[0];
+    let across = 1 - along.axis;
+    let all = [w.size[across], along.tiles];
     let count = [all[0].div_ceil(made[0]), all[1].div_ceil(made[1])];
     let blocks = w.images * count[0] * count[1];
     // equal blocks, and each size once
@@ -46,15 +47,15 @@ fn one(d: &ConvDims, w: &Winograd1d, made: [u64; 2], few: u64, target: &Target) 
         return None;
     }
     let window = &d.window[across];
-    let read = [(made[0] - 1) * window.stride + (window.size - 1) * window.rhs_dilate + 1, made[1] + w.groups - 1];
+    let read = [(made[0] - 1) * window.stride + (window.size - 1) * window.rhs_dilate + 1, made[1] + along.groups - 1];
     let line = read[1] * w.inputs;
     let piece = Piece {
         tiles: [read[0] * read[1], made[0] * made[1]],
-        rows: rows(target, w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs),
-        sum: vec![(window.size, window.rhs_dilate * line), (w.groups * w.inputs, 1)],
+        rows: Rows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
+        sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
     let cover = Cover { height: made[0], width: made[1], columns: w.outputs, sum: w.terms(), stride: 4 * w.inputs };
-    let (points, lanes) = (w.points.count() as f64, target.lanes(4));
+    let (points, lanes) = (w.points() as f64, target.lanes(4));
     let vectors = piece.tiles[0] * (w.inputs / lanes) + piece.tiles[1] * (w.outputs / lanes);
     let far = if w.has_near_weights(target) { 0.0 } else { w.weight_bytes() as f64 / L3_BYTES };
     let products = far.max(points * tile::predicted(target, DType::F32, cover));

@@ -1,0 +1,66 @@
+//! How a convolution by Winograd's method is cut into kernels: three of them, or, where what is between those would leave the
+//! second-level cache or there is less room, all in one, piece by piece or panel by panel.
+use super::{Blocks, Panels, Strips, Winograd, blocks, panels, strips};
+use crate::hlo::attrs::ConvDims;
+use crate::target::Target;
+
+/// How it is cut into kernels.
+#[derive(Clone, Debug)]
+pub enum Cut {
+    /// Three kernels: all inputs are transformed, multiplied, transformed back. The weights are transformed for the panels that
+    /// are multiplied, unless they are known.
+    Whole(Option<Panels>),
+    /// Strip after strip in one kernel: some tiles one after another.
+    Strips(Strips),
+    /// Block after block in one kernel: some lines, and some tiles of each.
+    Blocks(Blocks),
+    /// All inputs are transformed, then panels of channels one after another have their weights transformed, are multiplied and
+    /// transformed back.
+    Panels(Panels),
+}
+
+/// A convolution that is done this way, and how.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The convolution.
+    pub w: Winograd,
+    /// Whether weights of several axes, or of pieces, are transformed at compile time.
+    pub is_known: bool,
+    /// How it is cut.
+    pub cut: Cut,
+}
+
+impl Setup {
+    /// The kernels of `w`, which may take so much memory for themselves, if that is bounded.
+    pub fn new(w: Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> Setup {
+        let cut = if w.is_line() { of_line(&w, d, room, target) } else { of_square(&w, d, is_known, room, target) };
+        Setup { w, is_known, cut }
+    }
+
+    /// Whether weights that are transformed at each call could be transformed at compile time, had that been asked for.
+    pub fn may_be_known(&self) -> bool {
+        !self.w.is_line() || matches!(self.cut, Cut::Strips(_) | Cut::Blocks(_))
+    }
+}
+
+fn of_line(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &Target) -> Cut {
+    if let Some(strips) = strips::of_line(w, room, target) {
+        return Cut::Strips(strips);
+    }
+    if let Some(blocks) = blocks::choose(d, w, room, target) {
+        return Cut::Blocks(blocks);
+    }
+    let panels = panels::of_line(w, d, room, target);
+    panels.map_or_else(|| Cut::Whole(Some(panels::whole(w, d, target))), Cut::Panels)
+}
+
+fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &Target) -> Cut {
+    let strips = strips::of_square(w, is_known, room, target);
+    let panels = room.filter(|_| !is_known).and_then(|room| panels::of_square(w, d, room, target));
+    let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(w, is_known));
+    match (panels.filter(|panels| panels.bytes(w) < bytes), strips) {
+        (Some(panels), _) => Cut::Panels(panels),
+        (None, Some(strips)) => Cut::Strips(strips),
+        (None, None) => Cut::Whole((!is_known).then(|| panels::whole(w, d, target))),
+    }
+}

@@ -1,0 +1,117 @@
+//! What the kernels of Winograd's method multiply: rows of tiles, of all of them or of a piece that is transformed, multiplied and
+//! transformed back before the next one begins.
+use super::{Winograd, apart};
+use crate::hlo::attrs::ConvDims;
+use crate::schedule::plan::axis::{Axis, merged, product};
+use crate::schedule::plan::tile::{self, Cover, Tile};
+use crate::target::Target;
+use crate::tensor::DType;
+
+/// The rows of products, and the tile that they are made in.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// How many there are along each axis, and how far apart.
+    pub axes: Vec<Axis>,
+    /// The register tile.
+    pub tile: Tile,
+    /// What the tuned choices call them.
+    pub form: String,
+}
+
+impl Rows {
+    /// Rows of products with so many columns: how many there are along each axis, and how far apart.
+    pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &Target) -> Rows {
+        let all: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
+        let mut axes = merged(&all);
+        if axes.is_empty() {
+            axes.push(Axis { extent: 1, a: 0, b: 0 });
+        }
+        let cover = Rows::cover(w, &axes, columns);
+        let form = tile::form(target, DType::F32, cover, product(&axes), w.points());
+        Rows { tile: tile::best(target, DType::F32, cover, &form), axes, form }
+    }
+
+    fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {
+        let height = axes.len().checked_sub(2).map_or(1, |i| axes[i].extent);
+        let last = axes[axes.len() - 1];
+        Cover { height, width: last.extent, columns, sum: w.terms(), stride: last.a.unsigned_abs() * 4 }
+    }
+
+    /// Columns of a panel.
+    pub fn panel(&self) -> u64 {
+        self.tile.vectors * self.tile.lanes
+    }
+}
+
+/// How much a piece is.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// Tiles that it reads, and that it makes.
+    pub tiles: [u64; 2],
+    /// The rows of its products.
+    pub rows: Rows,
+    /// The terms of each: how many along each axis, and how far apart.
+    pub sum: Vec<(u64, u64)>,
+}
+
+impl Piece {
+    /// How far points are apart: inputs, sums.
+    pub fn apart(&self, w: &Winograd) -> [u64; 2] {
+        [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel()].map(apart)
+    }
+    /// What it takes.
+    pub fn bytes(&self, w: &Winograd) -> u64 {
+        4 * w.points() * self.apart(w).iter().sum::<u64>()
+    }
+}
+
+/// Where all transformed inputs lie: `[point][image][positions along the other axes][phases][tiles][channel]`.
+#[derive(Clone, Debug)]
+pub struct Inputs {
+    /// How far points are apart.
+    pub point: u64,
+    /// Images, positions, phases and tiles: how many there are, and how far apart.
+    pub loops: Vec<(u64, u64)>,
+    /// How far positions are apart along each axis of the window.
+    positions: Vec<u64>,
+}
+
+impl Inputs {
+    /// Those of `w`.
+    pub fn new(w: &Winograd) -> Inputs {
+        let others: Vec<usize> = w.others().collect();
+        let mut extents = vec![w.images];
+        extents.extend(others.iter().map(|&i| w.reach[i]));
+        extents.extend(w.along.iter().map(|a| a.phases));
+        extents.extend(w.along.iter().map(|a| a.reads()));
+        let (mut stride, mut strides) = (w.inputs, vec![0; extents.len()]);
+        for (of_axis, extent) in strides.iter_mut().zip(&extents).rev() {
+            *of_axis = stride;
+            stride *= extent;
+        }
+        let mut positions = vec![0; w.size.len()];
+        for (&i, &stride) in others.iter().zip(&strides[1..]) {
+            positions[i] = stride;
+        }
+        Inputs { point: apart(stride), loops: extents.into_iter().zip(strides).collect(), positions }
+    }
+
+    /// The rows of products of all tiles: how many along each axis, and how far apart.
+    pub fn rows(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
+        let (all, _) = w.loops();
+        let others: Vec<usize> = w.others().collect();
+        let step = |n: usize| n.checked_sub(1).and_then(|n| others.get(n)).map_or(1, |&i| d.window[i].stride);
+        all.into_iter()
+            .zip(&self.loops)
+            .enumerate()
+            .map(|(n, (extent, &(_, apart)))| (extent, apart * step(n)))
+            .collect()
+    }
+
+    /// The terms of each: how many along each axis, and how far apart.
+    pub fn terms(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
+        let taps = w.others().map(|i| (d.window[i].size, self.positions[i] * d.window[i].rhs_dilate));
+        let groups: u64 = w.along.iter().map(|a| a.groups).product();
+        taps.chain([(groups * w.inputs, 1)]).collect()
+    }
+}
