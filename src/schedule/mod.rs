@@ -7,15 +7,16 @@
 //! # Where a question is answered
 //! - *How is this convolution done, which margins does its operand need*: `plan/convolution.rs`: `Way` and `margins`, asked
 //!   once for each before anything else; everyone else reads `Convolutions`.
-//! - *How are the kernels of this root made, with which parameters*: `plan/recipe.rs`: `Recipe`, one for each root of the entry
-//!   and of loop bodies; `Emitter::kernels` in `emit/mod.rs` is where it becomes loops.
+//! - *How are the kernels of this root made, with which parameters*: `family.rs` has the families in order, a row and a file each
+//!   (`emit/cholesky.rs` is a small one): the first that takes a root makes it. What it says is the root's `Recipe`
+//!   (`plan/recipe.rs`), and its file has the loops too. A new family is a file and a line of `FAMILIES`.
 //! - *What is inlined into what*: `plan/fuse/`: walks a computation backwards: *materialised*, or *inlined* into a root; one
 //!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
 //!   reductions of whole rows and all between them are one row kernel.
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
 //!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes).
-//! - *Winograd's method: when, how cut, with weights made when*: `plan/winograd/` along two axes, `plan/winograd1d/` along one,
-//!   `plan/points.rs`; `emit/winograd*/`.
+//! - *Winograd's method, along one axis of a window or both: when, how cut, with weights made when*: `plan/winograd/`,
+//!   `plan/points.rs`; `emit/winograd/`.
 //! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured.
 //! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
 //!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
@@ -84,6 +85,7 @@
 //!   tells LLVM that no vector stays in a register from there on: it would keep the epilogue's constants in registers through
 //!   the product's loop, and the sums on the stack.
 mod emit;
+mod family;
 mod layout;
 mod plan;
 mod search;

@@ -12,20 +12,30 @@ use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, Index, LoopKind, Step, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::phases::Phase;
-use crate::schedule::plan::within::{Chain, span};
+use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::within::{Chain, Within, span};
 use crate::tensor::DType;
+
+/// A depthwise window that makes what it reads.
+pub const FAMILY: Family = Family {
+    name: "chain",
+    recipe: |_, asked| {
+        Ok(asked.within(|within| match within {
+            Within::Chain(chain) => Some(Setup::Chain(chain.clone())),
+            _ => None,
+        }))
+    },
+    emit: |s, root, setup| match setup {
+        Setup::Chain(chain) => s.chain(root, chain),
+        other => other.unfit(),
+    },
+};
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
-    pub(super) fn chain(
-        &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        chain: &Chain,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn chain(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>, chain: &Chain) -> Result<()> {
         let comp = scope.comp;
         let (_, d) = self.convolution(scope, anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());

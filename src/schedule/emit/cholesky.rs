@@ -9,21 +9,24 @@ use super::pointwise::in_vectors;
 use super::sequential::{Local, count, nested, number};
 use super::{each, label};
 use crate::diag::Result;
-use crate::hlo::{InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt};
+use crate::hlo::Op;
+use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, Stmt};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
+
+/// Row after row of a factor.
+pub const FAMILY: Family = Family {
+    name: "cholesky",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::Cholesky { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.cholesky(root),
+};
 
 impl<'a> Emitter<'a> {
     /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; NaN where a matrix is not positive.
-    pub(super) fn cholesky(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn cholesky(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let Op::Cholesky { lower } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
         let (a, shape) = (scope.comp[id].operands[0], scope.comp.array(id));
         if shape.dims.contains(&0) {

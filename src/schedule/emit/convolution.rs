@@ -10,12 +10,14 @@ use crate::kernel::index::{linear, reshape};
 use crate::kernel::{Expr, Index, Kernel, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, View, refuse};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::convolution::{Convolution, Way};
 use crate::schedule::plan::fuse::Fate;
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::recipe::Direct;
+use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::spots::Spot;
 use crate::tensor::DType;
 
@@ -37,6 +39,16 @@ fn from_first_window(mut view: View, d: &ConvDims) -> View {
     view
 }
 
+/// A convolution as a contraction for each group and combination of phases.
+pub const FAMILY: Family = Family {
+    name: "direct",
+    recipe: |planner, asked| planner.direct(asked),
+    emit: |s, root, setup| match setup {
+        Setup::Direct(direct) => s.direct(root, direct),
+        other => other.unfit(),
+    },
+};
+
 impl<'a> Emitter<'a> {
     /// What the plan says of convolution `id`.
     pub(super) fn convolution(&self, scope: &Scope<'a>, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
@@ -50,11 +62,8 @@ impl<'a> Emitter<'a> {
     /// `id` is the convolution `anchor` itself or its epilogue.
     pub(super) fn direct(
         &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
+        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
         direct: &Direct,
-        out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (_, d) = self.convolution(scope, anchor)?;
         let operands = &scope.comp[anchor].operands;

@@ -15,11 +15,13 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::convolution::{MOST_TAPS, Way};
 use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 use std::collections::BTreeSet;
 
@@ -212,15 +214,16 @@ impl Taps {
     }
 }
 
+/// A convolution of one channel a group, whose lanes are channels.
+pub const FAMILY: Family = Family {
+    name: "depthwise",
+    recipe: |_, asked| Ok(asked.convolution()?.filter(|(c, _)| c.is_depthwise()).map(|_| Setup::Plain)),
+    emit: |s, root, _| s.depthwise(root),
+};
+
 impl<'a> Emitter<'a> {
     /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
-    pub(super) fn depthwise(
-        &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn depthwise(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>) -> Result<()> {
         let comp = scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(scope, anchor)?;

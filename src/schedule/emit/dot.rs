@@ -3,9 +3,11 @@ use super::contraction::{Contraction, Right};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Literal, Op};
 use crate::kernel::index::reshape;
-use crate::kernel::{BufId, Index, Kernel, Step};
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::kernel::{BufId, Index, Kernel};
+use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::axis::Axis;
+use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::stored;
 
 /// A `dot` as a contraction, and the sizes of the axes of its result.
@@ -27,16 +29,16 @@ impl Product {
     }
 }
 
+/// A contraction over strides.
+pub const FAMILY: Family = Family {
+    name: "product",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::Dot(_)).then_some(Setup::Plain)),
+    emit: |s, root, _| s.dot(root),
+};
+
 impl<'a> Emitter<'a> {
     /// `id` is the dot itself or its epilogue.
-    pub(super) fn dot(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        anchor: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn dot(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>) -> Result<()> {
         if scope.comp.array(anchor).elements() == 0 {
             return Ok(());
         }

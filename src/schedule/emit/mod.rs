@@ -2,15 +2,15 @@
 //! is where a recipe becomes kernels.
 mod across;
 mod amx;
-mod block;
-mod chain;
-mod cholesky;
+pub mod block;
+pub mod chain;
+pub mod cholesky;
 mod contraction;
 mod control;
-mod convolution;
+pub mod convolution;
 mod cut;
-mod depthwise;
-mod dot;
+pub mod depthwise;
+pub mod dot;
 mod element;
 mod fold_across;
 mod found;
@@ -28,27 +28,27 @@ mod pack;
 mod pairs;
 mod pieces;
 mod planes;
-mod pointwise;
-mod pooled;
+pub mod pointwise;
+pub mod pooled;
 mod positions;
 mod prefetch_panel;
 mod prefetch_weights;
-mod reduce;
-mod rows;
-mod scan;
-mod scatter;
-mod select_and_scatter;
-mod separable;
+pub mod reduce;
+pub mod rows;
+pub mod scan;
+pub mod scatter;
+pub mod select_and_scatter;
+pub mod separable;
 mod sequential;
 mod sides;
-mod sort;
+pub mod sort;
 mod strip;
 mod sums;
 mod tile;
 mod together;
-mod top_k;
+pub mod top_k;
 mod transform;
-mod triangular_solve;
+pub mod triangular_solve;
 mod turned;
 mod updates;
 mod value;
@@ -56,15 +56,16 @@ mod vectors;
 mod view;
 mod weights;
 mod window;
-mod winograd;
+pub mod winograd;
 
 pub use found::Found;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::{BufId, Buffer, Place, Program, Step};
+use crate::schedule::family::Root;
 use crate::schedule::plan::fuse::{Fate, Fusion};
-use crate::schedule::plan::recipe::Recipe;
+use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::spots::Spot;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
@@ -73,7 +74,7 @@ use heaviest::label;
 use pieces::{constant, convert, each, number};
 use planes::Parts;
 use std::collections::{HashMap, HashSet};
-use value::Value;
+pub use value::Value;
 use view::View;
 use weights::Weights;
 
@@ -122,7 +123,7 @@ pub fn emit(
 }
 
 /// What writes the kernels of a module.
-struct Emitter<'a> {
+pub struct Emitter<'a> {
     module: &'a Module,
     plan: &'a Plan<'a>,
     target: &'a Target,
@@ -134,7 +135,7 @@ struct Emitter<'a> {
 }
 
 /// One computation while its kernels are made.
-struct Scope<'a> {
+pub struct Scope<'a> {
     id: CompId,
     comp: &'a Computation,
     stages: &'a Stages,
@@ -302,35 +303,10 @@ impl<'a> Emitter<'a> {
         let stages = scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
         let anchor = scope.fusion.anchor[id].unwrap_or(id);
-        let first = self.program.kernels.len();
-        let mut convolution = anchor;
-        match recipe {
-            Recipe::Nothing => {}
-            Recipe::Pointwise => self.pointwise(scope, id, out, steps)?,
-            Recipe::Concatenate(axis) => self.concatenate(scope, id, *axis, out, steps)?,
-            Recipe::Update => self.dynamic_update_slice(scope, id, out, steps)?,
-            Recipe::Scatter => self.scatter(scope, id, out, steps)?,
-            Recipe::SelectAndScatter => self.select_and_scatter(scope, id, out, steps)?,
-            Recipe::Rows(rows) => self.rows(scope, id, *rows, out, steps)?,
-            Recipe::Reduce => self.reduce(scope, id, anchor, out, steps)?,
-            Recipe::Scan(scan) => self.scan(scope, id, (anchor, *scan), out, steps)?,
-            Recipe::Sort => self.sort(scope, id, out, steps)?,
-            Recipe::TopK => self.top_k(scope, id, out, steps)?,
-            Recipe::Cholesky => self.cholesky(scope, id, out, steps)?,
-            Recipe::TriangularSolve => self.triangular_solve(scope, id, out, steps)?,
-            Recipe::Product => self.dot(scope, id, anchor, out, steps)?,
-            Recipe::Direct(direct) => self.direct(scope, (id, anchor), direct, out, steps)?,
-            Recipe::Depthwise => self.depthwise(scope, (id, anchor), out, steps)?,
-            Recipe::Winograd(setup) => self.winograd(scope, (id, anchor), (setup, None), out, steps)?,
-            Recipe::Chain(chain) => self.chain(scope, (id, anchor), chain, out, steps)?,
-            Recipe::Separable(separable) => self.separable(scope, (id, anchor), separable, out, steps)?,
-            Recipe::Block(block) => self.block(scope, (id, anchor), block, out, steps)?,
-            Recipe::Pooled(pooled, setup) => {
-                convolution = pooled.convolution;
-                self.winograd(scope, (id, convolution), (setup, Some(pooled)), out, steps)?;
-            }
-        }
-        if let Some(convolution) = self.plan.convolutions(scope.id).get(&convolution) {
+        let convolution = if let Setup::Pooled(pooled, _) = &recipe.setup { pooled.convolution } else { anchor };
+        let (comp, first) = (scope.id, self.program.kernels.len());
+        (recipe.family.emit)(self, Root { scope, id, anchor, out, steps }, &recipe.setup)?;
+        if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {
             self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&convolution.named));
         }
         Ok(())

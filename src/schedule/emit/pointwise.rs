@@ -2,12 +2,41 @@
 use super::element::Elements;
 use super::{across, each, label};
 use crate::diag::Result;
-use crate::hlo::InstId;
+use crate::hlo::{InstId, Op};
 use crate::kernel::index::linear;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::spots::Spot;
 use std::collections::HashMap;
+
+/// Loops over the elements of the result.
+pub const FAMILY: Family = Family {
+    name: "pointwise",
+    recipe: |_, asked| Ok(asked.is_pointwise().then_some(Setup::Plain)),
+    emit: |s, Root { scope, id, out, steps, .. }, _| s.pointwise(scope, id, out, steps),
+};
+
+/// Loops for each operand that was not made in its place along this axis.
+pub const CONCATENATE: Family = Family {
+    name: "concatenate",
+    recipe: |_, asked| match asked.op() {
+        Op::Concatenate(axis) => Ok(Some(Setup::Concatenate(*axis))),
+        _ => Ok(None),
+    },
+    emit: |s, root, setup| match setup {
+        Setup::Concatenate(axis) => s.concatenate(root, *axis),
+        other => other.unfit(),
+    },
+};
+
+/// A copy of the operand, unless it may be written over, and loops over the update.
+pub const UPDATE: Family = Family {
+    name: "update",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::DynamicUpdateSlice).then_some(Setup::Plain)),
+    emit: |s, root, _| s.dynamic_update_slice(root),
+};
 
 impl<'a> Emitter<'a> {
     /// One loop nest over the elements of `id`.
@@ -75,14 +104,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Each operand is written into its part, but for those that were made there.
-    pub(super) fn concatenate(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        axis: usize,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn concatenate(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>, axis: usize) -> Result<()> {
         let layout = out.layout(&scope.comp.array(id).dims);
         let mut before = 0;
         for &o in &scope.comp[id].operands {
@@ -114,13 +136,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
-    pub(super) fn dynamic_update_slice(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn dynamic_update_slice(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let operands = scope.comp[id].operands.clone();
         let (whole, part) = (scope.comp.array(id).dims.clone(), scope.comp.array(operands[1]).dims.clone());
         self.start_from(scope, id, operands[0], out, steps)?;

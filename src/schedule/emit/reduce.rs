@@ -9,8 +9,10 @@ use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{FEW_COLUMNS, forward};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 
 /// Most taps of a window that are written out.
@@ -37,16 +39,16 @@ impl Folded<'_> {
     }
 }
 
+/// Elements that are folded from others.
+pub const FAMILY: Family = Family {
+    name: "reduce",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::Reduce { .. } | Op::ReduceWindow { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.reduce(root),
+};
+
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn reduce(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        anchor: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn reduce(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>) -> Result<()> {
         let comp = scope.comp;
         let inst = &comp[anchor];
         let called = inst.op.called();

@@ -7,12 +7,14 @@ use super::{convert, each, label};
 use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Op};
 use crate::kernel::index::reshape;
-use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Role, Rows, demand};
 use crate::schedule::plan::passes::{Passes, passes};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 use std::collections::{BTreeSet, HashMap};
 
@@ -64,16 +66,19 @@ struct Folding {
     acc: RegId,
 }
 
+/// Row after row: reductions of whole rows and all between them.
+pub const FAMILY: Family = Family {
+    name: "rows",
+    recipe: |_, asked| Ok(asked.fused.fusion.rows[asked.id].map(Setup::Rows)),
+    emit: |s, root, setup| match setup {
+        Setup::Rows(rows) => s.rows(root, *rows),
+        other => other.unfit(),
+    },
+};
+
 impl<'a> Emitter<'a> {
     /// The kernel that fills `out` with `id`, a root with rows.
-    pub(super) fn rows(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        r: Rows,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn rows(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>, r: Rows) -> Result<()> {
         let mut e = Elements::new(id, label(scope.comp, id));
         let row_var = e.k.var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };

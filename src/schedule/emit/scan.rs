@@ -6,7 +6,9 @@ use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt};
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fuse::forward;
+use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::scan::Scan;
 
 /// What is folded.
@@ -18,16 +20,19 @@ struct Running<'i> {
     scan: Scan,
 }
 
+/// A running fold.
+pub const FAMILY: Family = Family {
+    name: "scan",
+    recipe: |_, asked| Ok(asked.scan().map(Setup::Scan)),
+    emit: |s, root, setup| match setup {
+        Setup::Scan(scan) => s.scan(root, *scan),
+        other => other.unfit(),
+    },
+};
+
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn scan(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        (anchor, scan): (InstId, Scan),
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn scan(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>, scan: Scan) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = scope.comp[anchor].op else { return Err(refuse(scope.comp, id, "")) };
         let operands = scope.comp[anchor].operands.clone();
         let (inputs, inits) = operands.split_at(operands.len() / 2);

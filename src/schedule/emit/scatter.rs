@@ -7,19 +7,22 @@ use crate::diag::Result;
 use crate::hlo::attrs::ScatterDims;
 use crate::hlo::{InstId, Op};
 use crate::kernel::index::linear;
-use crate::kernel::{Expr, ExprId, Index, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{Expr, ExprId, Index, LoopKind, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
+
+/// A copy of the operands, unless they may be written over, and loops over the updates one after another.
+pub const FAMILY: Family = Family {
+    name: "scatter",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::Scatter { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.scatter(root),
+};
 
 impl<'a> Emitter<'a> {
     /// Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
-    pub(super) fn scatter(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn scatter(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let comp = scope.comp;
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let n = comp[id].operands.len() / 2;

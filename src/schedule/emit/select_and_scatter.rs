@@ -3,12 +3,14 @@ use super::element::Elements;
 use super::label;
 use super::sequential::{Local, both, nested};
 use crate::diag::Result;
+use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{InstId, Op};
 use crate::kernel::index::linear;
-use crate::kernel::{Expr, Index, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{Expr, Index, LoopKind, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 
 /// Windows along this dimension hold one element each, and none is shared.
@@ -16,15 +18,16 @@ fn apart(w: &WindowDim) -> bool {
     w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1
 }
 
+/// Windows that each pick an element.
+pub const FAMILY: Family = Family {
+    name: "select-and-scatter",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::SelectAndScatter { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.select_and_scatter(root),
+};
+
 impl<'a> Emitter<'a> {
     /// The result starts as `init`; of a window the element is selected that the selection keeps against every later one.
-    pub(super) fn select_and_scatter(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn select_and_scatter(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let comp = scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };

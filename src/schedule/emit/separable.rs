@@ -8,23 +8,37 @@ use super::{each, label};
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{Index, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{Index, LoopKind, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::phases::Phase;
-use crate::schedule::plan::within::Separable;
+use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::within::{Separable, Within};
 use crate::target::LoopOrder;
 use crate::tensor::DType;
+
+/// A 1x1 convolution that makes what it reads.
+pub const FAMILY: Family = Family {
+    name: "separable",
+    recipe: |_, asked| {
+        Ok(asked.within(|within| match within {
+            Within::Separable(separable) => Some(Setup::Separable(separable.clone())),
+            _ => None,
+        }))
+    },
+    emit: |s, root, setup| match setup {
+        Setup::Separable(separable) => s.separable(root, separable),
+        other => other.unfit(),
+    },
+};
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
     pub(super) fn separable(
         &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
+        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
         separable: &Separable,
-        out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
         let comp = scope.comp;
         let (_, p) = self.convolution(scope, anchor)?;

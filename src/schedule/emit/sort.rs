@@ -10,7 +10,9 @@ use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::index::linear;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 
 /// Elements of a run that is sorted by insertion.
@@ -59,9 +61,16 @@ impl Lines {
     }
 }
 
+/// Stable sorting of lines.
+pub const FAMILY: Family = Family {
+    name: "sort",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::Sort { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.sort(root),
+};
+
 impl<'a> Emitter<'a> {
     /// Operands sorted together along one dimension.
-    pub(super) fn sort(&mut self, scope: &mut Scope<'a>, id: InstId, out: &Value, steps: &mut Vec<Step>) -> Result<()> {
+    pub(super) fn sort(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let Op::Sort { dim, comp, .. } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
         let operands = scope.comp[id].operands.clone();
         let lines = Lines { dims: scope.comp.array(operands[0]).dims.clone(), axis: dim };

@@ -8,9 +8,11 @@ use super::sort::Lines;
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 
 /// The heaps of all lines, while the kernel is made.
@@ -79,15 +81,16 @@ impl Heap {
     }
 }
 
+/// The largest of each line.
+pub const FAMILY: Family = Family {
+    name: "top-k",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::TopK { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.top_k(root),
+};
+
 impl<'a> Emitter<'a> {
     /// The first `k` of the last dimension in total order and their positions.
-    pub(super) fn top_k(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn top_k(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let Op::TopK { k, largest } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
         let operand = scope.comp[id].operands[0];
         let shape = scope.comp.array(operand).clone();

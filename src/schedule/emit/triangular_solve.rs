@@ -10,6 +10,8 @@ use crate::hlo::{InstId, Op};
 use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.
@@ -80,15 +82,16 @@ impl Sums<'_> {
     }
 }
 
+/// Some unknowns after others.
+pub const FAMILY: Family = Family {
+    name: "triangular-solve",
+    recipe: |_, asked| Ok(matches!(asked.op(), Op::TriangularSolve { .. }).then_some(Setup::Plain)),
+    emit: |s, root, _| s.triangular_solve(root),
+};
+
 impl<'a> Emitter<'a> {
     /// x of op(a) x = b, or of x op(a) = b.
-    pub(super) fn triangular_solve(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn triangular_solve(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
         let comp = scope.comp;
         let Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } = comp[id].op else {
             return Err(refuse(comp, id, ""));

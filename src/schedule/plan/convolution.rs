@@ -20,7 +20,7 @@ const MOST_PARTS: u64 = 16;
 #[derive(Clone, Debug)]
 pub enum Way {
     /// Winograd's.
-    Winograd(Winograd),
+    Winograd(Box<Winograd>),
     /// One channel a group, which makes one or a few: lanes are channels.
     Depthwise {
         /// Whether windows read a margin of zeros; if not, they leave out the taps on the padding.
@@ -112,7 +112,7 @@ fn way(comp: &Computation, id: InstId, d: &ConvDims, target: &Target) -> (Way, O
     let Some(w) = winograd::possible(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
     let named = w.method(target);
     match named.1 {
-        Method::Winograd => (Way::Winograd(w), Some(named)),
+        Method::Winograd => (Way::Winograd(Box::new(w)), Some(named)),
         Method::Direct => (without_winograd(comp, id, d, target), Some(named)),
     }
 }

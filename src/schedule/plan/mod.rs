@@ -256,6 +256,7 @@ fn has_kernels(comp: &Computation, id: InstId) -> bool {
 mod tests {
     use super::*;
     use crate::hlo::{Module, text};
+    use recipe::Setup;
 
     const LOOP: &str = "HloModule t
 body {
@@ -313,7 +314,7 @@ ENTRY e {
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
         let plan = Plan::of(module, &Variables::default(), &target, &methods, &choices).expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
-        stages.recipes.values().any(|recipe| matches!(recipe, Recipe::Chain(_)))
+        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Chain(_)))
     }
 
     #[test]
@@ -335,8 +336,8 @@ ENTRY e {
         let known = |choices: &Choices| {
             let plan = Plan::of(&module, &Variables::default(), &target, &methods, choices).expect("a plan");
             let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
-            match &stages.recipes[&convolution] {
-                Recipe::Winograd(setup) => setup.is_known,
+            match &stages.recipes[&convolution].setup {
+                Setup::Winograd(setup) => setup.is_known,
                 other => panic!("{other:?}"),
             }
         };

@@ -12,11 +12,13 @@ use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::axis::{Axis, merged};
 use crate::schedule::plan::choices::Key;
 use crate::schedule::plan::points::apart;
+use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::tile::Tile;
-use crate::schedule::plan::winograd::{Cut, Inputs, Rows, Setup, Winograd};
+use crate::schedule::plan::winograd::{self as method, Cut, Inputs, Rows, Winograd};
 use crate::schedule::plan::within::Pooled;
 use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
@@ -63,16 +65,24 @@ struct Products<'c> {
     sums: Value,
 }
 
+/// A convolution by Winograd's method.
+pub const FAMILY: Family = Family {
+    name: "winograd",
+    recipe: |planner, asked| Ok(planner.winograd(asked.look, (asked.comp, asked.anchor)).map(Setup::Winograd)),
+    emit: |s, root, setup| match setup {
+        Setup::Winograd(setup) => s.winograd(root, (setup, None)),
+        other => other.unfit(),
+    },
+};
+
 impl<'a> Emitter<'a> {
     /// `ids` are the convolution itself, its epilogue, or a window `pooled` that is done with it, and the convolution.
     pub(super) fn winograd(
         &mut self,
-        scope: &mut Scope<'a>,
-        ids: (InstId, InstId),
-        (setup, pooled): (&Setup, Option<&Pooled>),
-        out: &Value,
-        steps: &mut Vec<Step>,
+        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
+        (setup, pooled): (&method::Setup, Option<&Pooled>),
     ) -> Result<()> {
+        let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
         let (w, (_, d)) = (&setup.w, self.convolution(scope, ids.1)?);
         let input = &self.planes(scope, ids, steps)?;
         let (key, may_be_known) = ((scope.id, ids.1), setup.may_be_known() && w.weights.numbers.dtype == DType::F32);
