@@ -2,6 +2,7 @@
 //!
 //! Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). As in TensorFlow's CPU kernels each block of
 //! four words makes consecutive elements, and floats take their low mantissa bits from a word.
+mod categories;
 mod stateful;
 mod three_fry;
 mod truncated;
@@ -35,6 +36,7 @@ const STATELESS: &[OpRow] = &[
     op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
     op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless).shape(categories::shape).constants(&[1]).dtypes("f16, bf16, f32, f64"),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),
     op("StatelessRandomGetAlg",           "-> alg", |cx| { let alg = cx.b.scalar(DType::S32, 1.0); cx.one(alg) }),

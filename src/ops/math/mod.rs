@@ -13,7 +13,7 @@ mod normal;
 mod search;
 pub(in crate::ops) mod matmul;
 pub(in crate::ops) mod reduce;
-mod scan;
+pub(in crate::ops) mod scan;
 mod segment;
 pub(in crate::ops) mod special;
 mod unary;

@@ -39,7 +39,8 @@ fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
+/// `x` combined along an axis up to each place, as the node's attributes `exclusive` and `reverse` say.
+pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];

@@ -5,6 +5,7 @@
 //!
 //! The ops of TensorFlow 1 have generators that nobody sees. Here one variable serves them all: a key and the number of draws. Each
 //! draw scrambles both and the op's seeds into a key and a counter of its own, so that no two draws share words.
+use super::categories::Asked;
 use super::{
     Algorithm, Distribution, Draw, FLOATS, Generator, INTS, bits, counted, drawn, element, from_seed, full_int, normal,
     ranged, sizes, truncated, uniform,
@@ -41,7 +42,7 @@ pub const ROWS: &[OpRow] = &[
     op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
     op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
     op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
-    op("Multinomial", "logits num_samples -> output", categories).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
+    op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
 ];
 
 /// The shape that the value of input 2 is.
@@ -179,29 +180,24 @@ fn ascending(b: &mut Builder) -> crate::hlo::CompId {
 
 /// Classes with the probabilities of a softmax: the largest of the logits with Gumbel noise on each.
 fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let samples = u64::try_from(cx.constant_int(1)?).unwrap_or(0);
-    let [batch, classes] = dims[..] else {
-        return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
-    };
-    let out = cx.node.tf_type("output_dtype").and_then(crate::graph::TfType::dtype).unwrap_or(DType::S64);
-    if batch == 0 || samples == 0 || classes == 0 {
-        let none = cx.b.full(out, &[batch, samples], 0.0);
+    let asked = Asked::of(cx)?;
+    let Asked { logits, sizes, dtype } = asked;
+    if asked.is_empty() {
+        let none = cx.b.full(dtype, &sizes[..2], 0.0);
         return cx.one(none);
     }
-    let whole = vec![batch, samples, classes];
     let generator = hidden(cx)?;
-    let draw = Draw { dtype: DType::F32, count: counted(&whole)?, dims: whole.clone(), bounds: 0 };
+    let draw = Draw { dtype: DType::F32, count: counted(&sizes)?, dims: sizes.to_vec(), bounds: 0 };
     let u = uniform(cx, &generator, &draw)?;
     let b = &mut *cx.b;
-    let u = b.reshape(u, &whole);
+    let u = b.reshape(u, &sizes);
     let log = b.unary(ScalarOp::Log, u);
     let negated = b.unary(ScalarOp::Negate, log);
     let noise = b.unary(ScalarOp::Log, negated);
     let logits = b.convert(logits, DType::F32);
-    let logits = b.broadcast(logits, &whole, &[0, 2]);
+    let logits = b.broadcast(logits, &sizes, &[0, 2]);
     let noisy = b.sub(logits, noise);
     let index = arg_extreme_axis(b, noisy, 2, Direction::Gt);
-    let index = b.convert(index, out);
+    let index = b.convert(index, dtype);
     cx.one(index)
 }

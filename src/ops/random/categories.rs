@@ -1,0 +1,91 @@
+//! Classes with the probabilities of a softmax of logits.
+use super::{Draw, counted, from_seed, uniform};
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::hlo::InstId;
+use crate::ops::fact::Fact;
+use crate::ops::math::scan::running;
+use crate::ops::symbols::Dim;
+use crate::ops::{LowerCtx, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// What is asked for: the logits, the sizes `[batch, samples, classes]`, and the type of the result.
+pub(super) struct Asked {
+    pub logits: InstId,
+    pub sizes: [u64; 3],
+    pub dtype: DType,
+}
+
+impl Asked {
+    /// From inputs `logits` and `num_samples`.
+    pub fn of(cx: &LowerCtx) -> Result<Asked> {
+        let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
+        let samples = u64::try_from(cx.constant_int(1)?).unwrap_or(0);
+        let [batch, classes] = dims[..] else {
+            return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
+        };
+        let dtype = cx.node.tf_type("output_dtype").and_then(TfType::dtype).unwrap_or(DType::S64);
+        Ok(Asked { logits, sizes: [batch, samples, classes], dtype })
+    }
+    /// Whether nothing is drawn.
+    pub fn is_empty(&self) -> bool {
+        self.sizes.contains(&0)
+    }
+}
+
+/// As TensorFlow's CPU kernel has it: the first class whose running sum of exponentials is beyond a uniform part of the whole, all in
+/// doubles.
+pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let asked = Asked::of(cx)?;
+    let Asked { logits, sizes: [batch, samples, classes], dtype } = asked;
+    if asked.is_empty() {
+        let none = cx.b.full(dtype, &[batch, samples], 0.0);
+        return cx.one(none);
+    }
+    let seed = cx.arg(2)?;
+    let generator = from_seed(cx, seed)?;
+    let draw = Draw { dtype: DType::F64, dims: vec![batch, samples], count: counted(&[batch, samples])?, bounds: 0 };
+    let u = uniform(cx, &generator, &draw)?;
+    let u = cx.b.reshape(u, &[batch, samples]);
+    let sums = sums(cx, logits);
+    let b = &mut *cx.b;
+    let whole = [batch, samples, classes];
+    let last = b.slice_axis(sums, 1, classes - 1, classes);
+    let total = b.broadcast_to(last, &[batch, samples]);
+    let wanted = b.mul(u, total);
+    let wanted = b.broadcast(wanted, &whole, &[0, 1]);
+    let sums = b.broadcast(sums, &whole, &[0, 2]);
+    let before = b.compare(Direction::Le, sums, wanted);
+    let before = b.convert(before, dtype);
+    let zero = b.scalar(dtype, 0.0);
+    let index = b.reduce(before, zero, ScalarOp::Add, &[2]);
+    cx.one(index)
+}
+
+/// Running sums of e^(logit - largest) along the classes; logits that are not finite count nothing.
+fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
+    let b = &mut *cx.b;
+    let logits = b.convert(logits, DType::F64);
+    let dims = b.dims(logits).to_vec();
+    let finite = b.unary(ScalarOp::IsFinite, logits);
+    let lowest = b.full_like(logits, f64::MIN);
+    let known = b.select(finite, logits, lowest);
+    let least = b.scalar(DType::F64, f64::MIN);
+    let largest = b.reduce(known, least, ScalarOp::Maximum, &[1]);
+    let largest = b.broadcast(largest, &dims, &[0]);
+    let below = b.sub(logits, largest);
+    let e = b.unary(ScalarOp::Exp, below);
+    let zero = b.full_like(e, 0.0);
+    let e = b.select(finite, e, zero);
+    let add = b.scalar_computation(ScalarOp::Add, DType::F64);
+    running(cx, e, 1, add, 0.0)
+}
+
+/// A row of samples for each row of logits.
+pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (logits, samples) = (cx.of_rank(0, 2)?, cx.size(1));
+    let dims: Vec<Dim> = vec![logits[0], samples];
+    let dtype = cx.attr_type("output_dtype").or(crate::ops::shape::S64);
+    cx.one(dtype, dims)
+}
