@@ -341,7 +341,12 @@ fn an_object_for_both_takes_tiles_where_they_are() {
     let object = made.object.content.joined();
     let [tiles, pairs] = &made.bundle.variants[..] else { panic!("two") };
     assert!(tiles.1.bf16_tiles && !pairs.1.bf16_tiles);
-    let of_each = [kernels(&tiles.0[0], &args), kernels(&pairs.0[0], &args)];
+    // the weights of all variants lie in one pool, which the bundle has
+    let pooled = |program: &Program| {
+        let (weights, weights_bytes) = (made.bundle.weights.clone(), made.bundle.face.weights_bytes);
+        kernels(&Program { weights, weights_bytes, ..program.clone() }, &args)
+    };
+    let of_each = [pooled(&tiles.0[0]), pooled(&pairs.0[0])];
     assert_ne!(of_each[0], of_each[1]);
     for (state, want) in [("all", 0), ("none", 1), ("refused", 1)] {
         let got = machine
