@@ -1,6 +1,7 @@
 //! `tfaot bench`: the time of a call of compiled code.
 use super::args::BenchArgs;
 use super::native::{Model, Session};
+use super::times::{self, Times};
 use super::{Verdict, graph, inputs, machine, out, profile};
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled};
@@ -36,20 +37,25 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         profile::run(&built, &target, &mut session, args)?;
         return Ok(Verdict::Yes);
     }
-    let (times, together) = measure(&mut session, args)?;
-    let milliseconds = |t: Duration| t.as_secs_f64() * 1e3 / f64::from(together);
-    let (min_ms, median_ms) = (milliseconds(times[0]), milliseconds(times[times.len() / 2]));
-    let runs = times.len() as u64 * u64::from(together);
+    let old = args.compare.as_deref().map(times::load).transpose()?;
+    let measured = measure(&mut session, args)?;
     // nanoseconds where calls are short
-    let digits = if min_ms < 0.01 { 6 } else { 3 };
+    let digits = if measured.min_ms < 0.01 { 6 } else { 3 };
     let flops = built.program.flops as f64;
+    let circumstances = json!({"threads": args.threads, "cpu": target.cpu, "flops": built.program.flops});
+    let change = old.map(|old| old.against(&measured, &circumstances));
     if args.json {
         let handover = session.handover();
         let cores = handover.map(|_| machine::cores(&target, args.threads.into())).transpose()?;
         out::json(&json!({
-            "min_ms": min_ms,
-            "median_ms": median_ms,
-            "runs": runs,
+            "min_ms": measured.min_ms,
+            "median_ms": measured.median_ms,
+            "p90_ms": measured.p90_ms,
+            "p99_ms": measured.p99_ms,
+            "max_ms": measured.max_ms,
+            "runs": measured.runs,
+            "together": measured.together,
+            "warmup_runs": measured.warmup_runs,
             "threads": args.threads,
             "handover_ns": handover.map(|t| t.as_nanos() as u64),
             "cores": cores,
@@ -62,15 +68,20 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "cpu": target.cpu,
             "weights_bytes": built.program.weights_bytes,
             "precision": metadata::precision(&built.program.reduced),
+            "change": change.as_ref().map(times::Change::json),
         }))?;
     } else {
-        let rate = flops / (min_ms * 1e6);
+        let rate = flops / (measured.min_ms * 1e6);
+        let Times { min_ms, median_ms, p90_ms, p99_ms, max_ms, runs, warmup_runs, .. } = measured;
         out::line(format_args!(
-            "min {min_ms:.digits$} ms, median {median_ms:.digits$} ms of {runs} runs on {} threads; {rate:.1} GFLOP/s; compiled in {compile_s:.2} s; object {} bytes, workspace {} bytes",
+            "min {min_ms:.digits$} ms, median {median_ms:.digits$} ms, 90 % in {p90_ms:.digits$}, 99 % in {p99_ms:.digits$}, max {max_ms:.digits$} ms of {runs} runs on {} threads after {warmup_runs} to warm up; {rate:.1} GFLOP/s; compiled in {compile_s:.2} s; object {} bytes, workspace {} bytes",
             args.threads,
             built.object.content.len(),
             built.program.workspace_bytes,
         ))?;
+    }
+    for line in change.iter().flat_map(|c| c.lines(digits)) {
+        if args.json { out::note(format_args!("note: {line}")) } else { out::line(line)? }
     }
     if let Some(path) = &args.outputs {
         graph::deliver(Some(path), keys, session.results())?;
@@ -81,9 +92,9 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
 /// Calls that take less are timed several together, since reading the clock takes some 25 ns.
 const SHORTEST: Duration = Duration::from_micros(4);
 
-/// Sorted times after a warm-up, each of so many calls; at least one, by default at least five. A number of runs that was
-/// asked for is of single calls.
-fn measure(session: &mut Session, args: &BenchArgs) -> Result<(Vec<Duration>, u32)> {
+/// The times of calls after a warm-up; at least one, by default at least five. A number of runs that was asked for is of single
+/// calls.
+fn measure(session: &mut Session, args: &BenchArgs) -> Result<Times> {
     let budget = Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0));
     let mut timed = |calls: u32| -> Result<Duration> {
         let start = Instant::now();
@@ -92,15 +103,17 @@ fn measure(session: &mut Session, args: &BenchArgs) -> Result<(Vec<Duration>, u3
         }
         Ok(start.elapsed())
     };
-    let warm = Instant::now();
-    for _ in 0..3 {
+    let (warm, mut warmup_runs) = (Instant::now(), 0);
+    while warmup_runs < args.warmup.unwrap_or(3) {
         timed(1)?;
-        if warm.elapsed() > budget / 4 {
+        warmup_runs += 1;
+        if args.warmup.is_none() && warm.elapsed() > budget / 4 {
             break;
         }
     }
     let mut together = 1;
     while args.runs.is_none() && together < 1 << 16 && timed(together)? < SHORTEST {
+        warmup_runs += u64::from(together);
         together *= 2;
     }
     let start = Instant::now();
@@ -112,8 +125,7 @@ fn measure(session: &mut Session, args: &BenchArgs) -> Result<(Vec<Duration>, u3
             None => (times.len() >= 5 && start.elapsed() > budget) || start.elapsed() > budget * 10,
         };
         if enough {
-            times.sort();
-            return Ok((times, together));
+            return Ok(Times::of(times, together, warmup_runs));
         }
     }
 }

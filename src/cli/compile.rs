@@ -1,14 +1,16 @@
 //! `tfaot compile`: a graph to files.
 use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{Cache, Entry};
+use super::progress::{self, Progress};
 use super::{Verdict, dump, graph, hlo, out, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
+use crate::import;
 use crate::kernel;
 use crate::package::cpp::{self, ClassName};
-use crate::package::{archive, build_files, files, header, metadata, pool, shared};
+use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, shared};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
 use std::path::{Path, PathBuf};
@@ -19,9 +21,10 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
     let targets = graph::targets(&args.target)?;
     let cache = Cache::of(args, &targets);
-    if let Some(verdict) = cached(args, cache.as_ref())? {
+    if let Some(verdict) = cached(args, &name, cache.as_ref())? {
         return Ok(verdict);
     }
+    let _progress = Progress::begin("reading the graph", args.graph.quiet);
     let (functions, mut notes) = graph::functions(&args.graph)?;
     let targets = match (&args.tune, &functions.all[..]) {
         (None, _) => targets,
@@ -31,6 +34,7 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
             return Err(Diagnostic::new(Code::BadOption, told).help("--tuning takes what was measured before").into());
         }
     };
+    progress::step("compiling");
     let source = compile::source_name(&args.graph.graph);
     let flags = dump::flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
@@ -44,7 +48,7 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     // What was seen before an error helps to find it.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let all = contents(&args.emit, &built, &class)?;
+    let mut all = contents(&args.emit, &built, &class)?;
     if built.bundle.face.reduced.precision.is_reduced() {
         let note = built.bundle.face.reduced.to_string();
         if !args.graph.quiet {
@@ -55,7 +59,24 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     if let Some(cache) = cache {
         cache.keep(&Entry { notes, files: all.clone() });
     }
+    let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
+    all.extend(rule);
     told(&files::write_all(&args.out, &all)?)
+}
+
+/// The depfile of `files`, where it is asked for. It names paths, so that the cache can't keep it.
+fn depends<'a>(
+    args: &CompileArgs,
+    name: &str,
+    files: impl Iterator<Item = &'a str>,
+) -> Result<Option<(String, Pieces)>> {
+    if !args.emit.contains(&Emit::Depfile) {
+        return Ok(None);
+    }
+    let targets: Vec<PathBuf> = files.map(|file| args.out.join(file)).collect();
+    let mut sources = import::inputs(&args.graph.graph, args.graph.format.as_deref())?;
+    sources.extend([&args.graph.config, &args.target.tuning].into_iter().flatten().cloned());
+    Ok(Some((format!("{name}.d"), depfile::depfile(&targets, &sources).into())))
 }
 
 /// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
@@ -76,9 +97,12 @@ pub fn modules(args: &HloCompile) -> Result<Verdict> {
 }
 
 /// Writes what an earlier compile made; nothing where the cache has nothing whole.
-fn cached(args: &CompileArgs, cache: Option<&Cache>) -> Result<Option<Verdict>> {
+fn cached(args: &CompileArgs, name: &str, cache: Option<&Cache>) -> Result<Option<Verdict>> {
     let Some((cache, found)) = cache.and_then(|cache| Some((cache, cache.find()?))) else { return Ok(None) };
-    let Some(written) = cache.write(&found, &args.out)? else { return Ok(None) };
+    let Some(mut written) = cache.write(&found, &args.out)? else { return Ok(None) };
+    if let Some(rule) = depends(args, name, found.files.iter().map(|f| f.0.as_str()))? {
+        written.extend(files::write_all(&args.out, &[rule])?);
+    }
     if !args.graph.quiet {
         found.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
     }
@@ -97,7 +121,7 @@ fn contents(asked: &[Emit], built: &Compiled, class: &ClassName) -> Result<Vec<(
     emitted(asked).into_iter().map(|e| file(e, built, class)).collect()
 }
 
-/// What is asked for, once, with what it needs: the class stands on the C header, build files on header and archive.
+/// What is asked for but depfiles, once, with what it needs: the class stands on the C header, build files on header and archive.
 fn emitted(asked: &[Emit]) -> Vec<Emit> {
     let mut all = asked.to_vec();
     if asked.iter().any(|e| matches!(e, Emit::Cpp | Emit::Cmake | Emit::Pkgconfig)) {
@@ -106,6 +130,7 @@ fn emitted(asked: &[Emit]) -> Vec<Emit> {
     if asked.iter().any(|e| matches!(e, Emit::Cmake | Emit::Pkgconfig)) {
         all.push(Emit::Archive);
     }
+    all.retain(|e| *e != Emit::Depfile);
     all.sort();
     all.dedup();
     all
@@ -130,7 +155,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName) -> Result<(String, Piec
             (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.joined(), targets[0])?.into())
         }
         Emit::Shared => {
-            let file = format!("lib{name}.{}", if targets[0].triple.contains("apple") { "dylib" } else { "so" });
+            let file = format!("lib{name}.{}", shared::ending(targets[0]));
             let bytes = shared::shared(&[object], &file, targets[0]).map_err(|e| {
                 e.map(|d| match d.code {
                     Code::NoLinker => d.note("without `shared` in --emit there is an object to link yourself"),
@@ -147,6 +172,16 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName) -> Result<(String, Piec
         Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(face).into()),
         Emit::Pkgconfig => (format!("{name}.pc"), build_files::pkg_config(face).into()),
         Emit::Pool => ("tfaot_pool.h".to_string(), pool::HEADER.as_bytes().into()),
+        Emit::PoolShared => {
+            let target = targets[0];
+            let objects = pool::library(target).map(|text| codegen::assemble(&text, target).map(Pieces::from));
+            let [face, threads] = objects;
+            let file = format!("libtfaot_pool.{}", shared::ending(target));
+            let bytes = shared::shared(&[&face?, &threads?], &file, target)?;
+            (file, bytes.into())
+        }
+        Emit::Fortran => (format!("{name}.f90"), fortran::module(face)?.into()),
+        Emit::Depfile => return Err(Error::internal("compile", "depfiles are written last")),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
     })
 }

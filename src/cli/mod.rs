@@ -30,6 +30,7 @@ mod ops;
 mod out;
 mod pool;
 mod profile;
+mod progress;
 mod reduce;
 mod report;
 mod rewrite;
@@ -37,8 +38,9 @@ mod run;
 mod shapes;
 mod shell;
 mod targets;
-mod tune;
 mod tfcompile;
+mod times;
+mod tune;
 mod verify;
 
 use crate::diag::Result;
@@ -64,6 +66,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(usage.exit_code().clamp(0, 2) as u8);
         }
     };
+    out::error_format(cli.error_format);
     interrupt::watch();
     match guard::run(move || dispatch(cli.verb)) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,

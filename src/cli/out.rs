@@ -1,6 +1,23 @@
 //! Printing: a closed pipe ends the output, it is no error.
+use super::args::ErrorFormat;
+use super::progress;
 use crate::diag::{Code, Diagnostic, Error, Result, render, render_warning};
+use serde_json::{Value, json};
 use std::io::Write;
+use std::sync::OnceLock;
+
+/// How this process writes to standard error; text until [`error_format`] was called.
+static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
+
+/// Sets how diagnostics are written from here on; the first call holds.
+pub fn error_format(format: ErrorFormat) {
+    let _ = FORMAT.set(format);
+}
+
+/// Whether diagnostics are JSON.
+pub fn is_json() -> bool {
+    FORMAT.get() == Some(&ErrorFormat::Json)
+}
 
 /// Writes `text` to standard output.
 ///
@@ -11,6 +28,7 @@ pub fn text(text: &str) -> Result<()> {
 
 /// The same for what is no text.
 pub fn bytes(bytes: &[u8]) -> Result<()> {
+    progress::clear();
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -30,22 +48,54 @@ pub fn json(value: &serde_json::Value) -> Result<()> {
     line(format_args!("{value:#}"))
 }
 
-/// Writes `line` to standard error; there is nobody to tell when that fails.
+/// Writes `line` to standard error; there is nobody to tell when that fails. A line that begins with `note: ` or `warning: ` is
+/// of that level where diagnostics are JSON, any other is a note.
 pub fn note(line: impl std::fmt::Display) {
+    if !is_json() {
+        return raw(&line);
+    }
+    let line = line.to_string();
+    let (level, message) = ["note", "warning"]
+        .iter()
+        .find_map(|level| Some((*level, line.strip_prefix(level)?.strip_prefix(": ")?)))
+        .unwrap_or(("note", &line));
+    raw(&json!({"level": level, "message": message}));
+}
+
+fn raw(line: &dyn std::fmt::Display) {
+    progress::clear();
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Writes every diagnostic of `error` to standard error.
 pub fn error(error: Error) {
     for d in error.into_diagnostics() {
-        note(render(&d));
+        if is_json() { raw(&object("error", &d)) } else { raw(&render(&d)) }
     }
+}
+
+/// A diagnostic as the line that `--error-format json` writes; what is not known is null.
+fn object(level: &str, d: &Diagnostic) -> Value {
+    let place = &d.place;
+    json!({
+        "level": level,
+        "code": d.code.id(),
+        "message": d.message,
+        "file": place.file,
+        "function": place.function,
+        "node": place.node,
+        "op": place.op,
+        "line": place.line.map(|at| at.0),
+        "column": place.line.map(|at| at.1),
+        "notes": d.notes,
+        "help": d.help,
+    })
 }
 
 /// Writes warnings about `file` to standard error.
 pub fn warnings(all: &[Diagnostic], file: &str) {
     for d in in_file(Error::User(all.to_vec()), file).into_diagnostics() {
-        note(render_warning(&d));
+        if is_json() { raw(&object("warning", &d)) } else { raw(&render_warning(&d)) }
     }
 }
 

@@ -42,9 +42,6 @@ struct Functions {
     share: Share,
 }
 
-/// The table of these functions, which a library of its own shows.
-const TABLE: &str = "tfaot_pool_functions";
-
 /// A pool of threads, of which the caller is one.
 pub struct Pool {
     at: NonNull<c_void>,
@@ -126,20 +123,13 @@ fn functions() -> Result<Functions> {
         return Ok(*known);
     }
     let target = Target::resolve(None, None, None)?;
-    let face = format!(
-        "target triple = \"{}\"\n@{TABLE} = constant [3 x ptr] [ptr @tfaot_pool_start, ptr @tfaot_pool_end, ptr @tfaot_pool_share]\n\
-         declare hidden ptr @tfaot_pool_start(i32)\ndeclare hidden void @tfaot_pool_end(ptr)\n\
-         declare hidden void @tfaot_pool_share(ptr, i64, ptr, ptr)\n{}",
-        target.triple,
-        pool::relax(&target)
-    );
-    let objects = [face.as_str(), pool::TEXT].map(|text| codegen::assemble(text, &target).map(Pieces::from));
+    let objects = pool::library(&target).map(|text| codegen::assemble(&text, &target).map(Pieces::from));
     let [face, pool] = objects;
     let library = library::load(&[&face?, &pool?], "tfaot_pool", &target)?;
     // SAFETY: the library shows a table of these three functions, whose types `package/pool/pool.c` has.
     let functions = unsafe {
         let table: libloading::Symbol<*const Functions> =
-            library.get(TABLE.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
+            library.get(pool::TABLE.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
         **table
     };
     Ok(LOADED.get_or_init(|| (functions, library)).0)

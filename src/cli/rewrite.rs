@@ -1,5 +1,6 @@
 //! `tfaot rewrite`: a saved graph with its clusters in it.
 use super::args::{RewriteArgs, RewriteMode};
+use super::progress::Progress;
 use super::{Verdict, cluster, dump, graph, graph_dump, out};
 use crate::cluster::{Body, Clustering, Options, placed};
 use crate::diag::{Code, Diagnostic, Result};
@@ -39,6 +40,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         library: &library.file_name().unwrap_or_default().to_string_lossy(),
         dumps: dump::several(&flags),
     };
+    let _progress = Progress::begin("compiling clusters", args.quiet);
     let mut made = rewrite::rewrite(&bytes, format, &program, &request).map_err(in_file)?;
     tell(args, &program, &options, std::mem::take(&mut made.formed))?;
     dump::write_files(&flags, std::mem::take(&mut made.dumped))?;

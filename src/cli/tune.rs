@@ -13,7 +13,7 @@
 //! measurements vary. The file is part of the input: no time is in it.
 use super::args::CompileArgs;
 use super::native::Session;
-use super::{inputs, out, profile};
+use super::{inputs, out, profile, progress};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -64,7 +64,8 @@ pub fn run(lowered: &Lowered, targets: &[Target], file: &Path, args: &CompileArg
     };
     let model = best(Trial::None)?;
     let mut found = model.clone();
-    for trial in TRIALS {
+    for (i, trial) in TRIALS.iter().copied().enumerate() {
+        progress::step(format_args!("measuring choice {} of {}", i + 1, TRIALS.len()));
         let (products, convolutions) = best(trial)?;
         take_better(&model.0, &mut found.0, products);
         take_better(&model.1, &mut found.1, convolutions);

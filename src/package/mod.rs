@@ -2,7 +2,9 @@
 pub mod archive;
 pub mod build_files;
 pub mod cpp;
+pub mod depfile;
 pub mod files;
+pub mod fortran;
 pub mod header;
 pub mod metadata;
 mod module_header;

@@ -17,3 +17,18 @@ pub fn relax(target: &Target) -> String {
         "define hidden void @tfaot_relax() nounwind {{\n  call void asm sideeffect \"{instruction}\", \"\"()\n  ret void\n}}\n"
     )
 }
+
+/// The table of `tfaot_pool_start`, `tfaot_pool_end` and `tfaot_pool_share`, in this order, that [`library`] shows.
+pub const TABLE: &str = "tfaot_pool_functions";
+
+/// The texts of a library that is the pool alone and shows its functions as [`TABLE`]: to be assembled one by one and linked.
+pub fn library(target: &Target) -> [String; 2] {
+    let face = format!(
+        "target triple = \"{}\"\n@{TABLE} = constant [3 x ptr] [ptr @tfaot_pool_start, ptr @tfaot_pool_end, ptr @tfaot_pool_share]\n\
+         declare hidden ptr @tfaot_pool_start(i32)\ndeclare hidden void @tfaot_pool_end(ptr)\n\
+         declare hidden void @tfaot_pool_share(ptr, i64, ptr, ptr)\n{}",
+        target.triple,
+        relax(target)
+    );
+    [face, TEXT.to_string()]
+}

@@ -1,4 +1,6 @@
 //! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
+//!
+//! A linker in `../lib/tfaot` as seen from this program's folder comes with it, and is the first choice.
 use super::unfinished;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::Target;
@@ -8,6 +10,11 @@ use std::process::Command;
 
 /// Where lld may be, beside the folders of `PATH`.
 const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/opt/lld/bin"];
+
+/// The ending of shared libraries' names.
+pub fn ending(target: &Target) -> &'static str {
+    if target.triple.contains("apple") { "dylib" } else { "so" }
+}
 
 /// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
 ///
@@ -93,13 +100,22 @@ fn linker(target: &Target) -> Result<Command> {
 
 fn find(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(FOLDERS.iter().map(PathBuf::from)).collect();
+    let folders: Vec<PathBuf> =
+        own().into_iter().chain(std::env::split_paths(&path)).chain(FOLDERS.iter().map(PathBuf::from)).collect();
     names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name))).find(|p| p.is_file())
+}
+
+/// The folder of programs that come with this one.
+fn own() -> Option<PathBuf> {
+    let program = std::env::current_exe().and_then(|p| p.canonicalize()).ok()?;
+    Some(program.parent()?.parent()?.join("lib/tfaot"))
 }
 
 fn none(wanted: &str) -> Error {
     Diagnostic::new(Code::NoLinker, format!("`{wanted}` is neither on PATH nor where LLVM is installed"))
-        .help("install lld: `apt install lld`, `dnf install lld`, `brew install lld`")
+        .help(
+            "install lld or, for this machine, a C compiler: `apt install lld`, `dnf install lld`, `brew install lld`",
+        )
         .into()
 }
 

@@ -109,6 +109,12 @@ pub enum Emit {
     Pkgconfig,
     /// tfaot_pool.h: a small pool of threads to run models on
     Pool,
+    /// libtfaot_pool.so: that pool, for languages that load it
+    PoolShared,
+    /// NAME.f90: a Fortran module, over NAME.o or libNAME.a
+    Fortran,
+    /// NAME.d: the files that the others were made of, for make, Ninja and CMake
+    Depfile,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -255,12 +261,18 @@ pub struct BenchArgs {
     /// Time to measure for.
     #[arg(long, default_value_t = 2.0)]
     pub seconds: f64,
+    /// Calls before those that are measured; by default three, or fewer where they take a quarter of the time.
+    #[arg(long, value_name = "CALLS")]
+    pub warmup: Option<u64>,
+    /// Say how the times differ from those in an earlier output of --json.
+    #[arg(long, value_name = "OLD.json", value_hint = clap::ValueHint::FilePath, conflicts_with = "profile")]
+    pub compare: Option<PathBuf>,
     /// Say where the time goes: a line a kernel with its time, GFLOP/s, GB/s, share of this machine's peak and of
     /// its roofline.
     #[arg(long)]
     pub profile: bool,
     /// Instead of a graph, measure this machine: f32 multiply-adds at each width of vectors, GB/s of caches and memory.
-    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs"])]
+    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs", "warmup", "compare"])]
     pub machine: bool,
     /// Print one JSON document.
     #[arg(long)]

@@ -18,8 +18,21 @@ use std::path::PathBuf;
 #[derive(Parser, Debug)]
 #[command(name = "tfaot", version, propagate_version = true)]
 pub struct Cli {
+    /// How diagnostics are written to standard error.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub error_format: ErrorFormat,
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// How diagnostics are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ErrorFormat {
+    /// Text for people.
+    #[default]
+    Human,
+    /// A JSON object a line: `{"level","code","message","file","function","node","op","line","column","notes","help"}`.
+    Json,
 }
 
 #[derive(Subcommand, Debug)]

@@ -6,6 +6,7 @@ mod in_order;
 use super::args::VerifyArgs;
 use super::calls::Interpreted;
 use super::npz::Arrays;
+use super::progress::{self, Progress};
 use super::run::Native;
 use super::{Verdict, graph, inputs, npz, out};
 use crate::codegen::Launches;
@@ -126,6 +127,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let mut reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
     let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered.results)).transpose()?;
     let in_file = |e| graph::in_file(e, &args.graph);
+    let _progress = Progress::begin("interpreting", args.graph.quiet);
     let plain = Interpreted::new(&functions).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
     let build = |target: &Target| {
         let targets = std::slice::from_ref(target);
@@ -133,6 +135,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
         let results = Native::of(&built, target, args.threads.into())?.call(0, &values)?;
         Ok((built, results))
     };
+    progress::step("compiling");
     let (mut built, native) = build(&target).map_err(in_file)?;
     let bound = Bound::of(args, precision);
     let mut all = compare(&keys, "interpreter", &native, &plain, bound);
@@ -163,6 +166,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     // An op is looked for by TensorFlow's names, whatever the signature calls its result.
     let by_name = results.iter().map(|r| r.name.clone()).zip(wanted.iter().flatten().cloned());
     reference.extend(by_name);
+    progress::step("looking for the op that departs");
     if state_is_empty && (args.ops || !others.is_empty() || all.iter().any(Comparison::departs)) {
         let in_file = |e| match &args.expect {
             Some(path) => out::in_file(e, &path.display().to_string()),
