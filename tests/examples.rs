@@ -12,6 +12,7 @@ use std::process::Command;
 const PAGES: &[&str] = &[
     "README.md",
     "docs/clustering.md",
+    "docs/cmake.md",
     "docs/linking.md",
     "docs/precision.md",
     "docs/report.md",

@@ -1,0 +1,82 @@
+//! Models in other people's builds: the projects of `examples/`, built as they are and run.
+mod common;
+
+use common::{path, program, said};
+use std::path::Path;
+use std::process::Command;
+
+/// What each program prints: the probabilities of an image of equal pixels, a line for each of the batch.
+const LINE: &str = "0.12184 0.09410 0.03850 0.18453 0.11917 0.03936 0.05792 0.13783 0.13780 0.06895";
+
+/// Runs a line of shell in `folder` with `tfaot` on PATH; what it printed.
+fn shell(line: &str, folder: &Path) -> String {
+    let binary = Path::new(env!("CARGO_BIN_EXE_tfaot")).parent().expect("it is in a folder");
+    let search = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let output = Command::new("sh").args(["-ec", line]).current_dir(folder).env("PATH", search).output();
+    let output = output.expect("there is a shell");
+    assert!(output.status.success(), "{line}\n{}", said(&output));
+    said(&output)
+}
+
+/// A folder with `examples`, and the graph as `model.pb`.
+fn scene() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    shell(&format!("cp -r '{}' .", path("examples").display()), folder.path());
+    std::fs::copy(path("testdata/graphs/conv_net/graph.pb"), folder.path().join("model.pb")).expect("copied");
+    folder
+}
+
+fn answers(text: &str) {
+    assert_eq!(text.lines().filter(|l| l.trim() == LINE).count(), 2, "{text}");
+}
+
+#[test]
+fn cmake_compiles_a_model_and_again_when_it_changes() {
+    if program(&["cmake"]).is_none() || program(&["gcc"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    let config = path("cmake");
+    let configure = format!("cmake -S examples/cmake -B b -Dtfaot_DIR='{}' -DGRAPH=$PWD/model.pb", config.display());
+    shell(&configure, folder.path());
+    answers(&shell("cmake --build b && b/classify", folder.path()));
+    let idle = shell("cmake --build b", folder.path());
+    assert!(!idle.contains("Compiling the model"), "{idle}");
+    shell("touch -d '+1 minute' model.pb", folder.path());
+    let again = shell("cmake --build b", folder.path());
+    assert!(again.contains("Compiling the model"), "{again}");
+}
+
+#[test]
+fn meson_compiles_a_model() {
+    if program(&["meson"]).is_none() || program(&["ninja"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    shell("meson setup b examples/meson -Dgraph=$PWD/model.pb && meson compile -C b", folder.path());
+    answers(&shell("b/classify", folder.path()));
+}
+
+#[test]
+fn fortran_calls_a_model() {
+    if program(&["gfortran"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    shell("tfaot compile model.pb -o . --name net --emit obj,fortran", folder.path());
+    let strict = "-std=f2008 -Wall -Wextra -Werror -fcheck=all";
+    shell(&format!("gfortran {strict} net.f90 examples/fortran/main.f90 net.o -o classify"), folder.path());
+    answers(&shell("./classify", folder.path()));
+}
+
+#[test]
+fn depfiles_name_every_file_of_a_saved_model_also_out_of_the_cache() {
+    let folder = scene();
+    shell(&format!("cp -r '{}' saved", path("testdata/saved_model").display()), folder.path());
+    for _ in 0..2 {
+        shell("rm -rf o; tfaot compile saved -o o --name net --dim 2 --emit obj,depfile --cache c", folder.path());
+        let text = std::fs::read_to_string(folder.path().join("o/net.d")).expect("a depfile");
+        assert!(text.starts_with("o/net.o: "), "{text}");
+        assert!(text.contains("saved/saved_model.pb") && text.contains("saved/variables/variables.index"), "{text}");
+    }
+}
