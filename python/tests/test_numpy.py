@@ -1,0 +1,196 @@
+"""The package with numpy alone, on graphs whose answers TensorFlow gave. TFAOT_BINARY names the compiler."""
+
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+import numpy as np
+
+import tfaot
+
+GRAPHS = Path(__file__).parents[2] / "testdata" / "graphs"
+
+
+def stored(name):
+    """The graph, its feeds by field and its answers by field."""
+    folder = GRAPHS / name
+
+    def arrays(file):
+        return {key.split(":")[0]: array for key, array in np.load(folder / file).items()}
+
+    return folder / "graph.pb", arrays("feeds.npz"), arrays("expect.npz")
+
+
+class Calls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.path, cls.feeds, cls.expect = stored("conv_net")
+        cls.model = tfaot.compile(cls.path)
+
+    def test_the_answer_is_tensorflows(self):
+        results = self.model(**self.feeds)
+        self.assertEqual(list(results), ["Identity"])
+        np.testing.assert_allclose(results["Identity"], self.expect["Identity"], rtol=2e-6, atol=2.5e-7)
+
+    def test_the_model_describes_itself(self):
+        image = self.model.inputs["image"]
+        self.assertEqual((image.name, image.dtype, image.shape), ("image:0", np.float32, (2, 16, 16, 3)))
+        self.assertEqual(self.model.outputs["Identity"].shape, (2, 10))
+        self.assertEqual(image.nbytes, 2 * 16 * 16 * 3 * 4)
+        self.assertEqual(self.model.name, "conv_net")
+        self.assertGreater(self.model.flops, 0)
+        self.assertTrue(any("image:0" in d.message for d in self.model.diagnostics), self.model.diagnostics)
+        self.assertIn("image: float32[2, 16, 16, 3]", repr(self.model))
+
+    def test_inputs_by_place_and_by_tensorflows_name(self):
+        image = self.feeds["image"]
+        for results in (self.model(image), self.model(**{"image:0": image})):
+            np.testing.assert_array_equal(results["Identity"], self.model(image=image)["Identity"])
+
+    def test_results_go_where_they_are_wanted(self):
+        mine = np.full((2, 10), np.nan, np.float32)
+        results = self.model(**self.feeds, out={"Identity": mine})
+        self.assertIs(results["Identity"], mine)
+        np.testing.assert_allclose(mine, self.expect["Identity"], rtol=2e-6, atol=2.5e-7)
+
+    def test_arrays_that_are_not_contiguous_are_read_right(self):
+        image = self.feeds["image"]
+        turned = np.asfortranarray(image)
+        self.assertFalse(turned.flags.c_contiguous)
+        np.testing.assert_array_equal(self.model(turned)["Identity"], self.model(image)["Identity"])
+
+    def test_arguments_that_do_not_fit(self):
+        image = self.feeds["image"]
+        with self.assertRaisesRegex(TypeError, "float64 was given"):
+            self.model(image.astype(np.float64))
+        with self.assertRaisesRegex(ValueError, r"\[16, 16, 3\]"):
+            self.model(image[0])
+        with self.assertRaisesRegex(TypeError, "wants `image`"):
+            self.model()
+        with self.assertRaisesRegex(TypeError, "no input `picture`; it has `image`"):
+            self.model(picture=image)
+        with self.assertRaisesRegex(TypeError, "takes 1 inputs, and 2"):
+            self.model(image, image)
+        with self.assertRaisesRegex(ValueError, "Identity"):
+            self.model(image, out={"Identity": np.empty((2, 9), np.float32)})
+        with self.assertRaisesRegex(ValueError, "can't be written"):
+            fixed = np.empty((2, 10), np.float32)
+            fixed.flags.writeable = False
+            self.model(image, out={"Identity": fixed})
+
+    def test_calls_from_several_threads(self):
+        image, wrong = self.feeds["image"], []
+        want = self.model(image)["Identity"]
+
+        def many():
+            for _ in range(50):
+                if not np.array_equal(self.model(image)["Identity"], want):
+                    wrong.append(1)
+
+        threads = [threading.Thread(target=many) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_threads_of_a_call_do_not_change_it(self):
+        shared = tfaot.compile(self.path, threads=2)
+        np.testing.assert_array_equal(shared(**self.feeds)["Identity"], self.model(**self.feeds)["Identity"])
+
+    def test_saved_files_are_a_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            names = sorted(path.name for path in self.model.save(folder))
+            self.assertEqual(names, ["conv_net.h", "conv_net.json", "conv_net.o", "libconv_net.so"])
+            (more,) = [p for p in self.model.save(folder, emit=["archive"]) if p.suffix == ".a"]
+            self.assertTrue(more.is_file())
+            again = tfaot.load(Path(folder) / "libconv_net.so")
+            np.testing.assert_array_equal(again(**self.feeds)["Identity"], self.model(**self.feeds)["Identity"])
+
+    def test_the_report_is_a_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = self.model.report(Path(folder) / "report.html", flags=["--no-compile"])
+            self.assertIn("<html", (Path(folder) / "report.html").read_text()[:200])
+        self.assertIn("<iframe", report._repr_html_())
+
+
+class Types(unittest.TestCase):
+    def test_graphs_of_other_types(self):
+        for name in ("integers", "reductions", "functions", "loops"):
+            with self.subTest(name):
+                path, feeds, expect = stored(name)
+                model = tfaot.compile(path)
+                results = model(**{**{f"{k}:0": v for k, v in feeds.items()}})
+                self.assertEqual(set(results), set(expect))
+                for key, want in expect.items():
+                    self.assertEqual(results[key].dtype, want.dtype)
+                    np.testing.assert_allclose(results[key], want, rtol=2e-6, atol=2.5e-7 * np.abs(want).max(initial=1))
+
+
+class Refusals(unittest.TestCase):
+    def test_a_file_that_is_not_there(self):
+        with self.assertRaises(tfaot.CompileError) as caught:
+            tfaot.compile("/nowhere/model.pb")
+        self.assertEqual(caught.exception.code, "TFA0001")
+        self.assertIn("/nowhere/model.pb", caught.exception.message)
+
+    def test_every_blocker_is_carried(self):
+        text = "".join(
+            f'node {{ name: "x{i}" op: "Placeholder" attr {{ key: "dtype" value {{ type: DT_STRING }} }} }}\n'
+            f'node {{ name: "n{i}" op: "StringLower" input: "x{i}" }}\n'
+            for i in range(2)
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "strings.pbtxt"
+            path.write_text(text)
+            answer = tfaot.check(path)
+            self.assertFalse(answer)
+            self.assertGreaterEqual(len(answer.blockers), 1)
+            self.assertTrue(all(b.code.startswith("TFA") and b.level == "error" for b in answer.blockers))
+            with self.assertRaises(tfaot.CompileError) as caught:
+                tfaot.compile(path)
+            self.assertTrue(caught.exception.blockers)
+            self.assertIn(caught.exception.code, {b.code for b in caught.exception.blockers})
+
+    def test_wrong_usage_is_told(self):
+        path, _, _ = stored("conv_net")
+        with self.assertRaisesRegex(tfaot.CompileError, "--nonsense"):
+            tfaot.compile(path, flags=["--nonsense"])
+
+    def test_what_is_no_model(self):
+        with self.assertRaisesRegex(TypeError, "is no model"):
+            tfaot.compile(3)
+
+    def test_another_abi_is_refused(self):
+        from tfaot import _library
+
+        path, _, _ = stored("conv_net")
+        model = tfaot.compile(path)
+        known, _library.ABI = _library.ABI, 77
+        try:
+            with self.assertRaisesRegex(tfaot.Error, "this package knows version 77"):
+                tfaot.load(model.library)
+        finally:
+            _library.ABI = known
+
+
+class Questions(unittest.TestCase):
+    def test_a_graph_that_compiles(self):
+        path, _, _ = stored("conv_net")
+        answer = tfaot.check(path)
+        self.assertTrue(answer)
+        self.assertEqual(answer.blockers, ())
+
+    def test_clusters(self):
+        path, _, _ = stored("conv_net")
+        found = tfaot.cluster(path)
+        self.assertTrue(found["clusters"])
+
+    def test_no_library_of_others_is_imported(self):
+        self.assertFalse({"tensorflow", "keras", "jax"} & set(sys.modules))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,276 @@
+"""Compiled models."""
+
+from __future__ import annotations
+
+import html
+import shutil
+import tempfile
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Sequence, Union
+
+import numpy as np
+
+from . import _binary, _sources
+from ._errors import CallError, CompileError, Diagnostic
+from ._library import Library, Pool, TensorSpec
+
+Dims = Union[int, Mapping[str, int], None]
+Feeds = Union[Mapping[str, Union[str, None]], Iterable[str], None]
+
+_FILES = ("obj", "header", "shared", "metadata")
+_CODES = {1: "this machine lacks instructions that the code was compiled for (TFAOT_E_CPU)"}
+
+
+def graph_flags(*, signature: str | None, feeds: Feeds, fetches: Iterable[str] | None, dims: Dims) -> list[str]:
+    """The command line's flags that say which part of a graph is meant."""
+    flags: list[str] = []
+    if signature is not None:
+        flags += ["--signature", signature]
+    pairs = feeds.items() if isinstance(feeds, Mapping) else ((name, None) for name in feeds or ())
+    flags += [word for name, kind in pairs for word in ("--feed", f"{name}={kind}" if kind else name)]
+    flags += [word for name in fetches or () for word in ("--fetch", name)]
+    sizes = dims.items() if isinstance(dims, Mapping) else () if dims is None else (("", dims),)
+    flags += [word for name, size in sizes for word in ("--dim", f"{name}={size}" if name else str(size))]
+    return flags
+
+
+def compile(  # noqa: A001, the verb of the command line
+    model: Any,
+    *,
+    signature: str | None = None,
+    feeds: Feeds = None,
+    fetches: Iterable[str] | None = None,
+    dims: Dims = None,
+    input_signature: Sequence[Any] | None = None,
+    name: str | None = None,
+    cpu: str | Sequence[str] | None = None,
+    weights: str | None = None,
+    math: str | None = None,
+    threads: int = 1,
+    flags: Sequence[str] = (),
+) -> Model:
+    """Compiles a whole model for this machine and loads it.
+
+    ``model`` is the path of a graph (a ``.pb``, ``.pbtxt``, SavedModel folder, TF.js ``model.json``, StableHLO), of a ``.keras`` or
+    ``.h5`` file where Keras is installed, or a ``keras.Model``, ``tf.function``, ``ConcreteFunction`` or ``jax.export.Exported``.
+
+    - ``signature``: which signature of a SavedModel.
+    - ``feeds``, ``fetches``: inputs and outputs, where the model does not say them; a mapping gives types,
+      ``{"x": "f32[1,224,224,3]"}``.
+    - ``dims``: the sizes that the model leaves open: a number for all of them, or ``{"batch": 8}``.
+    - ``input_signature``: what a ``tf.function`` without one is traced with.
+    - ``name``: the prefix of files and symbols.
+    - ``cpu``: the processor, or several, between which the code picks; by default this machine's.
+    - ``weights``, ``math``: fewer bits, as ``--weights`` and ``--math`` say (``"bf16"``, ``"int8"``).
+    - ``threads``: how many threads a call may use.
+    - ``flags``: further flags of ``tfaot compile``.
+
+    Raises :class:`CompileError` with everything that blocks it.
+    """
+    folder = _Folder()
+    path = _sources.as_file(model, folder.path, input_signature)
+    part = graph_flags(signature=signature, feeds=feeds, fetches=fetches, dims=dims)
+    name = name or _sources.model_name(model)
+    how = ["--name", name] if name else []
+    if cpu is not None:
+        how += ["--cpu", cpu if isinstance(cpu, str) else ",".join(cpu)]
+    how += ["--weights", weights] if weights else []
+    how += ["--math", math] if math else []
+    emit = [*_FILES, "pool-shared"] if threads > 1 else list(_FILES)
+    out = folder.path / "out"
+    made = _binary.ask(["compile", str(path), "-o", str(out), "--emit", ",".join(emit), *part, *how, *flags])
+    files = {Path(line).suffix: Path(line) for line in made[1].splitlines() if "tfaot_pool" not in line}
+    library = Library(files[".so"], files[".h"].stem)
+    pool = Pool(out / "libtfaot_pool.so", threads) if threads > 1 else None
+    source = _Source(folder, path, part, [*how, *flags])
+    return Model(library, pool=pool, source=source, diagnostics=made[2])
+
+
+class _Folder:
+    """A folder that is removed with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="tfaot-"))
+        weakref.finalize(self, shutil.rmtree, self.path, True)
+
+
+class _Source:
+    """What a model was made of, for its report and for further files."""
+
+    def __init__(self, folder: _Folder, path: Path, part: list[str], how: list[str]) -> None:
+        self.folder = folder
+        self.path = path
+        self.part = part
+        self.how = how
+
+
+class Report:
+    """The page of ``tfaot report``: shown by notebooks, or written to a file."""
+
+    def __init__(self, page: str) -> None:
+        self.html = page
+        """The whole page."""
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the page."""
+        Path(path).write_text(self.html, encoding="utf-8")
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="640" style="border:0"></iframe>'
+
+
+class Model:
+    """A compiled model. Calls from several threads may overlap; each has memory of its own."""
+
+    def __init__(
+        self,
+        library: Library,
+        *,
+        pool: Pool | None = None,
+        source: _Source | None = None,
+        diagnostics: tuple[Diagnostic, ...] = (),
+    ) -> None:
+        self._library = library
+        self._pool = pool
+        self._source = source
+        self._workspaces: deque[np.ndarray] = deque()
+        self.inputs: dict[str, TensorSpec] = {spec.field: spec for spec in library.args}
+        """The inputs by name, in their order."""
+        self.outputs: dict[str, TensorSpec] = {spec.field: spec for spec in library.results}
+        """The outputs by name, in their order."""
+        self.diagnostics = diagnostics
+        """What the compiler assumed, and what it warned of."""
+        self._fields = {spec.name: field for field, spec in self.inputs.items()}
+
+    @property
+    def name(self) -> str:
+        """The prefix of its symbols."""
+        return self._library.name
+
+    @property
+    def target(self) -> str:
+        """What it was compiled for."""
+        return self._library.target
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of a call."""
+        return self._library.flops
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The memory that a call needs besides its arguments and results."""
+        return self._library.workspace_bytes
+
+    @property
+    def library(self) -> Path:
+        """The shared library, which lives as long as this object unless :meth:`save` keeps it."""
+        return self._library.path
+
+    def __repr__(self) -> str:
+        def listed(specs: Mapping[str, TensorSpec]) -> str:
+            return ", ".join(f"{field}: {spec.dtype}{list(spec.shape)}" for field, spec in specs.items())
+
+        return f"<tfaot.Model {self.name}({listed(self.inputs)}) -> {{{listed(self.outputs)}}}>"
+
+    def __call__(self, *args: Any, out: Mapping[str, np.ndarray] | None = None, **named: Any) -> dict[str, np.ndarray]:
+        """Calls the code; the outputs by name.
+
+        Inputs are given in their order or by name (also by TensorFlow's name, ``**{"input:0": x}``). Arrays of the right type that
+        are contiguous are read where they lie; others that are not contiguous are copied. Nothing is converted between types,
+        except Python's own numbers and lists. ``out`` has arrays that results are written to, each of the right shape.
+
+        Raises ``TypeError`` and ``ValueError`` where arguments do not fit, :class:`CallError` where the code refuses.
+        """
+        inputs = self._inputs(args, named)
+        results = self._results(out or {})
+        workspace = self._workspaces.pop() if self._workspaces else self._library.workspace()
+        code = self._library.run(
+            [array.ctypes.data for array in inputs], [array.ctypes.data for array in results.values()], workspace, self._pool
+        )
+        self._workspaces.append(workspace)
+        if code:
+            raise CallError(code, _CODES.get(code, f"the code returned {code}"))
+        return results
+
+    def _inputs(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[np.ndarray]:
+        if len(args) > len(self.inputs):
+            raise TypeError(f"{self.name} takes {len(self.inputs)} inputs, and {len(args)} were given")
+        given = dict(zip(self.inputs, args))
+        for key, value in named.items():
+            field = self._fields.get(key, key)
+            if field not in self.inputs:
+                raise TypeError(f"{self.name} has no input `{key}`; it has {_listed(self.inputs)}")
+            if field in given:
+                raise TypeError(f"the input `{field}` is given twice")
+            given[field] = value
+        missing = [field for field in self.inputs if field not in given]
+        if missing:
+            raise TypeError(f"{self.name} wants {_listed(missing)}")
+        return [_fitting(given[field], spec) for field, spec in self.inputs.items()]
+
+    def _results(self, out: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for field, array in out.items():
+            spec = self.outputs.get(field)
+            if spec is None:
+                raise TypeError(f"{self.name} has no output `{field}`; it has {_listed(self.outputs)}")
+            if array.dtype != spec.dtype or array.shape != spec.shape:
+                raise ValueError(f"`{field}` is {_said(spec)}, and out has {array.dtype}{list(array.shape)}")
+            if not (array.flags.c_contiguous and array.flags.writeable):
+                raise ValueError(f"out has an array for `{field}` that is not contiguous, or can't be written to")
+        return {field: out[field] if field in out else np.empty(s.shape, s.dtype) for field, s in self.outputs.items()}
+
+    def save(self, path: str | Path, emit: Sequence[str] = _FILES) -> list[Path]:
+        """Writes files for programs without Python to a folder: object, C header, shared library and metadata, or what ``emit``
+        lists of the kinds of ``tfaot compile --emit``. Returns their paths."""
+        if self._source is None:
+            return [Path(shutil.copy2(self.library, _folder(path)))]
+        if set(emit) <= set(_FILES):
+            name, made = self.name, self.library.parent
+            names = {"obj": f"{name}.o", "header": f"{name}.h", "shared": self.library.name, "metadata": f"{name}.json"}
+            return [Path(shutil.copy2(made / names[kind], _folder(path))) for kind in emit]
+        source = self._source
+        command = ["compile", str(source.path), "-o", str(path), "--emit", ",".join(emit), *source.part, *source.how]
+        if "--name" not in source.how:
+            command += ["--name", self.name]
+        return [Path(line) for line in _binary.ask(command)[1].splitlines()]
+
+    def report(self, path: str | Path | None = None, *, flags: Sequence[str] = ()) -> Report:
+        """The page of ``tfaot report`` about the graph; it is written to ``path`` too, where that is given."""
+        if self._source is None:
+            raise CompileError((), "a model that was loaded from a library has no graph to report about")
+        with tempfile.TemporaryDirectory(prefix="tfaot-") as folder:
+            page = Path(folder) / "report.html"
+            _binary.ask(["report", str(self._source.path), "-o", str(page), *self._source.part, *flags])
+            report = Report(page.read_text(encoding="utf-8"))
+        if path is not None:
+            report.save(path)
+        return report
+
+
+def _folder(path: str | Path) -> Path:
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _said(spec: TensorSpec) -> str:
+    return f"{spec.dtype}{list(spec.shape)}"
+
+
+def _fitting(value: Any, spec: TensorSpec) -> np.ndarray:
+    """The array that the code reads: ``value`` itself where it may be."""
+    plain = isinstance(value, (bool, int, float, complex, list, tuple))
+    array = np.asarray(value, spec.dtype if plain else None)
+    if array.dtype != spec.dtype:
+        raise TypeError(f"`{spec.field}` is {_said(spec)}, and {array.dtype} was given; use .astype to convert it")
+    if array.shape != spec.shape:
+        raise ValueError(f"`{spec.field}` is {_said(spec)}, and the shape {list(array.shape)} was given")
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
