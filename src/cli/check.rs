@@ -49,7 +49,10 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
 /// open sizes are.
 fn behind_open_feeds(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
-    let reached = prepare::reach(program, request)?;
+    let mut reached = prepare::reach(program, request)?;
+    if let Err(error) = prepare::functionalize(&mut reached) {
+        return Ok(error.into_diagnostics());
+    }
     let feeds: Vec<Endpoint> = reached.feeds.iter().map(|f| f.at).collect();
     let fetches: Vec<Endpoint> = reached.fetches.iter().map(|f| f.1).collect();
     let mut all = lower::refusals(&reached.program, &feeds, &fetches);

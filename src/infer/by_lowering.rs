@@ -3,6 +3,7 @@ use crate::graph::{Node, TfType};
 use crate::hlo::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, MOST_ELEMENTS};
+use crate::ops::holder::Holders;
 use crate::ops::{LowerCtx, OpRow, Store, Value};
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
@@ -58,7 +59,13 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
         });
     }
     let folds = args.iter().all(|a| a.tensor().is_some());
-    let outputs = row.run(&mut LowerCtx { node, b: &mut b, args: values, store: &mut Store::default() }).ok()?;
+    let outputs = row.run(&mut LowerCtx {
+        node,
+        b: &mut b,
+        args: values,
+        store: &mut Store::default(),
+        holders: &mut Holders::default(),
+    }).ok()?;
     if b.take_error().is_some() || b.depth() != 1 {
         return None;
     }

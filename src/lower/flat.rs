@@ -5,6 +5,7 @@ use crate::graph::TfType;
 use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
+use crate::ops::holder::HolderId;
 use crate::ops::value::ListValue;
 use crate::tensor::{DType, Tensor};
 
@@ -24,6 +25,8 @@ pub(super) enum Form {
     Unshaped(u64, DType),
     /// The handle of the variable of this number.
     Variable(usize),
+    /// The handle of a TensorArray or stack.
+    Holder(HolderId),
     /// No value.
     Unavailable(TfType),
 }
@@ -33,7 +36,7 @@ impl Form {
     pub fn leaf(&self) -> Option<&Shape> {
         match self {
             Form::Array(s) | Form::List(s) => Some(s),
-            Form::Constant(_) | Form::Unshaped(..) | Form::Variable(_) | Form::Unavailable(_) => None,
+            Form::Constant(_) | Form::Unshaped(..) | Form::Variable(_) | Form::Holder(_) | Form::Unavailable(_) => None,
         }
     }
 }
@@ -46,6 +49,7 @@ impl Walker<'_> {
             Value::List(list) => Form::List(self.b.shape(list.buffer).clone()),
             Value::UnshapedList { length, dtype } => Form::Unshaped(*length, *dtype),
             Value::Variable(id) => Form::Variable(*id),
+            Value::Holder(id) => Form::Holder(*id),
             Value::Unavailable(t) => Form::Unavailable(*t),
         }
     }
@@ -64,6 +68,7 @@ impl Walker<'_> {
     /// Opens a computation with one tuple parameter; its values in the order of `forms`.
     pub fn open(&mut self, name: &str, forms: &[Form]) -> Vec<Value> {
         self.b.begin(name);
+        self.limits.remove(&self.b.depth());
         let leaves = forms.iter().filter_map(Form::leaf).cloned().collect();
         let tuple = self.b.parameter(Shape::Tuple(leaves));
         self.unpack(tuple, forms)
@@ -84,6 +89,7 @@ impl Walker<'_> {
                 Form::List(_) => Value::List(ListValue { buffer: part(self) }),
                 Form::Unshaped(length, dtype) => Value::UnshapedList { length: *length, dtype: *dtype },
                 Form::Variable(id) => Value::Variable(*id),
+                Form::Holder(id) => Value::Holder(*id),
                 Form::Unavailable(t) => Value::Unavailable(*t),
             });
         }
@@ -104,6 +110,10 @@ impl Walker<'_> {
             |found: String| Err(Error::user(Code::DynamicShape, format!("{what} has no fixed shape: {found}")));
         match (form, value) {
             (Form::Constant(_) | Form::Unavailable(_), _) => Ok(None),
+            (Form::Holder(want), Value::Holder(found)) if want == found => Ok(None),
+            (Form::Holder(_), Value::Holder(_)) => {
+                Err(Error::user(Code::UnsupportedCase, format!("{what} is one TensorArray or stack or another")))
+            }
             (Form::Variable(want), Value::Variable(found)) if want == found => Ok(None),
             (Form::Variable(_), Value::Variable(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one variable or of another")))

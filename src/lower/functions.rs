@@ -1,6 +1,6 @@
 //! Calls and branches: functions of the library, inlined or as computations.
 use super::flat::Form;
-use super::state::Threaded;
+use super::holders::Reached;
 use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
@@ -103,22 +103,23 @@ impl<'p> Walker<'p> {
 
     /// A `conditional` over functions; constant arguments are made anew in each branch.
     fn conditional(&mut self, index: crate::hlo::InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
-        let threaded = self.threaded(branches, args);
-        let args = [args, &self.values_of(&threaded)?].concat();
-        let forms: Vec<Form> =
-            args.iter().map(|v| self.known(v).map_or_else(|| self.form(v), Form::Constant)).collect();
+        let reached = self.reach(branches, args)?;
+        self.settle_branches(branches, args, &reached)?;
+        let args = [args, &self.handed(&reached)?].concat();
+        let border = self.border(&args, |_| true);
+        let back = reached.changed_only();
         let mut results: Option<Vec<Form>> = None;
         let mut comps: Vec<CompId> = Vec::with_capacity(branches.len());
-        let mut blocked = false;
+        let (mut blocked, mut most) = (false, Vec::new());
         for branch in branches {
-            let values = self.open(&branch.name, &forms);
-            let Some(mut out) = self.call_inside(branch, values, &threaded)? else {
+            let values = self.enter(&branch.name, &border);
+            let Some((out, then)) = self.call_with(branch, &values, &reached)? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
             };
-            let after = out.split_off(out.len() - threaded.variables.len());
-            out.extend(after.into_iter().zip(&threaded.variables).filter(|(_, v)| v.1).map(|(value, _)| value));
+            let out = self.without_unchanged(out, &reached)?;
+            most = then.iter().enumerate().map(|(i, &n)| most.get(i).map_or(n, |&m: &u64| m.max(n))).collect();
             let want = match &results {
                 Some(forms) => forms.clone(),
                 None => out.iter().map(|v| self.form(v)).collect(),
@@ -134,14 +135,40 @@ impl<'p> Walker<'p> {
         if blocked {
             return Ok(vec![None; self.function(&branches[0].name)?.rets.len()]);
         }
-        let operand = self.pack(&args, &forms, "argument")?;
+        let operand = self.pack(&args, &border.forms, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
         let mut out = self.unpack(tuple, &results);
-        let changed = Threaded { variables: threaded.variables.into_iter().filter(|v| v.1).collect() };
-        let after = out.split_off(out.len() - changed.variables.len());
-        self.leave(&changed, &after)?;
+        let after = out.split_off(out.len() - self.handed(&back)?.len());
+        self.take_back(&back, &after)?;
+        self.set_most(&reached.holders, &most)?;
         Ok(out.into_iter().map(Some).collect())
+    }
+
+    /// The results of a branch without what it had to leave as it was.
+    fn without_unchanged(&self, mut out: Vec<Value>, reached: &Reached) -> Result<Vec<Value>> {
+        let held = out.split_off(out.len() - self.contents(&reached.holders)?.len());
+        let variables = out.split_off(out.len() - reached.variables.variables.len());
+        let changed = variables.into_iter().zip(&reached.variables.variables).filter(|(_, v)| v.1);
+        out.extend(changed.map(|(value, _)| value));
+        out.extend(held.into_iter().filter(|_| reached.changed));
+        Ok(out)
+    }
+
+    /// Gives TensorArrays and stacks the shape and room that they have behind a branch, so that all branches agree.
+    fn settle_branches(&mut self, branches: &[&FuncRef], args: &[Value], reached: &Reached) -> Result<()> {
+        for branch in branches.iter().filter(|_| reached.changed) {
+            let handed = [args, &self.handed(reached)?].concat();
+            let border = self.border(&handed, |_| true);
+            let Some((after, _)) = self.probe(branch, &border, reached)? else { continue };
+            let mut held = self.contents(&reached.holders)?;
+            let results = after.len() - held.len();
+            for (value, after) in held.iter_mut().zip(&after[results..]) {
+                self.take_shape(value, after)?;
+            }
+            self.set_contents(&reached.holders, &held)?;
+        }
+        Ok(())
     }
 }
 

@@ -2,9 +2,11 @@
 mod access;
 mod flat;
 mod functions;
+mod holders;
 mod loops;
 mod names;
 mod order;
+mod rounds;
 mod state;
 mod variables;
 mod walker;
@@ -154,6 +156,7 @@ fn array(value: Value) -> Result<InstId> {
         Value::Array(id) => return Ok(id),
         Value::List(_) | Value::UnshapedList { .. } => "a TensorList".to_string(),
         Value::Variable(_) => "the handle of a variable".to_string(),
+        Value::Holder(_) => "a TensorArray or stack".to_string(),
         Value::Unavailable(t) => t.to_string(),
     };
     Err(Error::user(Code::UnsupportedType, format!("the result is {what}; compiled code returns arrays")))

@@ -2,10 +2,6 @@
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
 
-/// An edge into a node of this op closes a loop of control flow v1; it is not followed, so that such graphs have an order
-/// and each of their nodes can be told about.
-const BACK_EDGE: &str = "NextIteration";
-
 /// The nodes that `targets` need through data edges, without following an output that `is_seed`, producers before users;
 /// `Err` names a node on a cycle.
 pub(super) fn needed(
@@ -71,13 +67,11 @@ fn sorted(
     let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
     let mut order = Vec::new();
     for (id, node) in graph.nodes.iter().filter(|(id, _)| marked[*id]) {
-        if &*node.op != BACK_EDGE {
-            let data = node.inputs.iter().filter(|e| !is_seed(e)).map(|e| e.node);
-            let waits = node.controls.iter().copied().filter(|_| controls);
-            for from in data.chain(waits) {
-                users[from.0 as usize].push(id);
-                missing[id.0 as usize] += 1;
-            }
+        let data = node.inputs.iter().filter(|e| !is_seed(e)).map(|e| e.node);
+        let waits = node.controls.iter().copied().filter(|_| controls);
+        for from in data.chain(waits) {
+            users[from.0 as usize].push(id);
+            missing[id.0 as usize] += 1;
         }
         if missing[id.0 as usize] == 0 {
             order.push(id);

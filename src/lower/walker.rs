@@ -6,6 +6,7 @@ use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
 use crate::opdef;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
+use crate::ops::holder::Holders;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,15 +41,33 @@ pub(super) struct Walker<'p> {
     pub calls: Vec<Arc<str>>,
     /// The variables.
     pub store: Store,
-    /// What functions do to variables.
+    /// What functions do to variables and stacks.
     pub accesses: Accesses,
+    /// What TensorArrays and stacks hold.
+    pub holders: Holders,
+    /// Sizes that integers among the parts of an open computation's parameter do not exceed, by depth.
+    pub limits: HashMap<usize, Vec<Option<i64>>>,
+    /// Whether the program has stacks.
+    stacks: bool,
 }
 
 impl<'p> Walker<'p> {
     /// A walker that has seen nothing.
     pub fn new(program: &'p Program, b: Builder) -> Self {
         let (store, accesses) = (Store::default(), Accesses::default());
-        Walker { program, b, errors: Vec::new(), calls: Vec::new(), store, accesses }
+        let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
+        let stacks = graphs.into_iter().any(|g| g.nodes.values().any(|n| &*n.op == "StackPushV2"));
+        Walker {
+            program,
+            b,
+            errors: Vec::new(),
+            calls: Vec::new(),
+            store,
+            accesses,
+            holders: Holders::default(),
+            limits: HashMap::new(),
+            stacks,
+        }
     }
 
     /// The values of `targets`; `seeds` are outputs whose values are given.
@@ -99,7 +118,7 @@ impl<'p> Walker<'p> {
         targets: &[Endpoint],
     ) -> Result<Vec<NodeId>, NodeId> {
         let is_seed = |e: &Endpoint| seeds.contains_key(e);
-        if self.store.ids().is_empty() {
+        if self.store.ids().is_empty() && !self.stacks {
             return order::needed(scope.graph, targets, is_seed);
         }
         let nodes = scope.graph.nodes.values();
@@ -134,7 +153,9 @@ impl<'p> Walker<'p> {
         let id = match value {
             Value::Array(id) => *id,
             Value::List(list) => list.buffer,
-            Value::UnshapedList { .. } | Value::Variable(_) | Value::Unavailable(_) => return Ok(()),
+            Value::UnshapedList { .. } | Value::Variable(_) | Value::Holder(_) | Value::Unavailable(_) => {
+                return Ok(());
+            },
         };
         match self.b.shape(id).as_array() {
             Some(a) if a.bytes() > MAX_BYTES => {
@@ -172,7 +193,7 @@ impl<'p> Walker<'p> {
                 }
             }
         }
-        let mut cx = LowerCtx { node, b: &mut self.b, args, store: &mut self.store };
+        let mut cx = LowerCtx { node, b: &mut self.b, args, store: &mut self.store, holders: &mut self.holders };
         let outputs = row.run(&mut cx)?;
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }
@@ -195,12 +216,6 @@ pub(super) fn unknown_op(node: &Node) -> Error {
     let op = &*node.op;
     let has = |parts: &[&str]| parts.iter().any(|p| op.contains(p));
     match op {
-        "Switch" | "RefSwitch" | "Merge" | "RefMerge" | "Enter" | "RefEnter" | "Exit" | "RefExit" | "NextIteration"
-        | "RefNextIteration" | "LoopCond" => {
-            Diagnostic::new(Code::ControlFlowV1, format!("{op} is control flow v1, which is not compiled"))
-                .help("export with control flow v2 (If and While functions), as TensorFlow 2 does by default")
-                .into()
-        }
         "Placeholder" | "PlaceholderV2" | "_Arg" => {
             Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))
                 .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))

@@ -1,4 +1,5 @@
 //! What a lowering sees of its node.
+use super::holder::Holders;
 use super::{Store, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
@@ -16,6 +17,8 @@ pub struct LowerCtx<'a> {
     pub args: Vec<Value>,
     /// The variables.
     pub store: &'a mut Store,
+    /// What TensorArrays and stacks hold.
+    pub holders: &'a mut Holders,
 }
 
 impl LowerCtx<'_> {
@@ -29,6 +32,10 @@ impl LowerCtx<'_> {
             Some(Value::Variable(_)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a variable, and the op needs an array"),
+            )),
+            Some(Value::Holder(_)) => Err(Error::user(
+                Code::UnsupportedType,
+                format!("input {i} is the handle of a TensorArray or stack, and the op needs an array"),
             )),
             Some(Value::Unavailable(t)) => Err(Error::user(
                 Code::UnsupportedType,

@@ -64,12 +64,6 @@ pub const ROWS: &[HostRow] = &[
     host("StringLower", "input -> output", same),
     host("StringToHashBucketFast", "input -> output", |cx| cx.one(S64, cx.dims(0)?)),
     host("Switch", "data pred -> output_false output_true", switch),
-    host("TensorArrayGatherV3", "handle indices flow_in -> value", tensor_array_gather),
-    host("TensorArrayReadV3", "handle index flow_in -> value", |cx| opaque(cx, "dtype")),
-    host("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", |cx| cx.like(3, vec![])),
-    host("TensorArraySizeV3", "handle flow_in -> size", |cx| cx.one(S32, vec![])),
-    host("TensorArrayV3", "size -> handle flow", tensor_array),
-    host("TensorArrayWriteV3", "handle index value flow_in -> flow_out", |cx| cx.like(3, vec![])),
     host("Unique", "x -> y idx", |cx| unique(cx, false)),
     host("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)),
     host("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)),
@@ -98,12 +92,6 @@ fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         _ => cx.unranked(Why::Attribute),
     };
     cx.typed("T", dims)
-}
-
-/// One output that nothing is known of but its type.
-fn opaque(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
-    let dims = cx.unranked(Why::NoShapeFunction);
-    cx.typed(attr, dims)
 }
 
 fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -146,23 +134,6 @@ fn string_join(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         };
     }
     cx.one(TfType::String, dims)
-}
-
-fn tensor_array(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let handle = Fact::new(Some(TfType::Resource), Dims::known(&[2]));
-    let flow = Fact::new(Some(TfType::Data(crate::tensor::DType::F32)), Dims::known(&[]));
-    Ok(vec![handle, flow])
-}
-
-/// The elements at the indices, of the shape that the node tells.
-fn tensor_array_gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.of_rank(1, 1)?;
-    let element = match cx.node.attr("element_shape") {
-        Some(Attr::Shape(shape)) => cx.attr_shape(shape),
-        _ => cx.unranked(Why::Attribute),
-    };
-    let dims = element.as_ranked().map(|dims| [&n[..], dims].concat().into()).unwrap_or(element);
-    cx.typed("dtype", dims)
 }
 
 /// As many entries as before and one for each empty row.

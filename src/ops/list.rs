@@ -1,5 +1,8 @@
 //! `list_ops.cc`: TensorLists with a number of elements that is fixed at compile time.
+mod room;
 mod shape;
+
+pub use room::{of, room, with_room, with_shape, zeros_like};
 
 use super::row::op;
 use super::value::ListValue;
@@ -92,7 +95,7 @@ fn starts(b: &mut Builder, buffer: InstId, index: InstId) -> Vec<InstId> {
     out
 }
 
-fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (index, item) = (cx.arg(1)?, cx.arg(2)?);
     let buffer = match cx.args[0] {
         Value::UnshapedList { length, .. } => {
@@ -121,21 +124,21 @@ fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn grown(cx: &mut LowerCtx, buffer: InstId) -> Result<InstId> {
     let Ok(index) = cx.constant_int(1) else { return Ok(buffer) };
     let want = u64::try_from(index).map_or(0, |i| i + 1);
-    if want > cx.b.dims(buffer)[0] { resized(cx, buffer, want) } else { Ok(buffer) }
+    if want > cx.b.dims(buffer)[0] { resized(cx.b, buffer, want) } else { Ok(buffer) }
 }
 
-fn resized(cx: &mut LowerCtx, buffer: InstId, want: u64) -> Result<InstId> {
-    let mut dims = cx.b.dims(buffer).to_vec();
+fn resized(b: &mut Builder, buffer: InstId, want: u64) -> Result<InstId> {
+    let mut dims = b.dims(buffer).to_vec();
     let have = dims[0];
     if want <= have {
-        return Ok(cx.b.slice_axis(buffer, 0, 0, want));
+        return Ok(b.slice_axis(buffer, 0, 0, want));
     }
     dims[0] = want - have;
     if element_count(&dims).is_none_or(|n| n > 1 << 34) {
         return Err(Error::user(Code::TooLarge, format!("a list of {want} elements")));
     }
-    let more = cx.b.full(cx.b.dtype(buffer), &dims, 0.0);
-    Ok(cx.b.concatenate(&[buffer, more], 0))
+    let more = b.full(b.dtype(buffer), &dims, 0.0);
+    Ok(b.concatenate(&[buffer, more], 0))
 }
 
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -145,7 +148,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Ok(vec![Value::UnshapedList { length: n, dtype }]);
     }
     let buffer = list(cx, 0)?;
-    let buffer = resized(cx, buffer, n)?;
+    let buffer = resized(cx.b, buffer, n)?;
     listed(buffer)
 }
 
@@ -159,7 +162,7 @@ fn shaped(cx: &mut LowerCtx, i: usize) -> Result<InstId> {
     list(cx, 0)
 }
 
-fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (buffer, index) = (shaped(cx, 2)?, cx.arg(1)?);
     let dims = cx.b.dims(buffer).to_vec();
     if dims[0] == 0 {
@@ -182,7 +185,7 @@ fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(buffer)
 }
 
-fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = match cx.args[0] {
         Value::UnshapedList { length, .. } => length,
         _ => {
@@ -232,7 +235,7 @@ fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::List(ListValue { buffer: rest }), Value::Array(item)])
 }
 
-fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let buffer = list(cx, 0)?;
     let dims = cx.b.dims(buffer).to_vec();
     if dims.len() < 2 {
@@ -244,7 +247,7 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(lengths)])
 }
 
-fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.constant_ints(2)?);
     let dims = cx.b.dims(x).to_vec();
     let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };

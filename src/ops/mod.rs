@@ -7,6 +7,7 @@ mod linear;
 pub mod row;
 mod shape;
 mod state;
+pub mod holder;
 mod store;
 mod training;
 pub mod shape_ctx;
@@ -16,7 +17,8 @@ mod outputs;
 mod array;
 mod image;
 mod linalg;
-mod list;
+mod data_flow;
+pub mod list;
 mod math;
 mod nn;
 mod quant;
@@ -46,6 +48,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("training", training::ROWS),
     ("quant", quant::ROWS),
     ("list", list::ROWS),
+    ("data_flow", data_flow::ROWS),
     ("control_flow", control_flow::ROWS),
     ("xla", xla::ROWS),
 ];

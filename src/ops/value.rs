@@ -25,6 +25,8 @@ pub enum Value {
     },
     /// The handle of the variable of this number in the [`super::Store`].
     Variable(usize),
+    /// The handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
+    Holder(super::holder::HolderId),
     /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
     Unavailable(crate::graph::TfType),
 }

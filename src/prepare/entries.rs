@@ -78,7 +78,7 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
         entries.push(Entry { name, prepared: run(program.clone(), &one, &mut bound)? });
     }
     shape::all_bound(&request.dims, &bound)?;
-    let init = if initialisers.is_empty() { None } else { Some(computed(program, &initialisers)) };
+    let init = if initialisers.is_empty() { None } else { Some(computed(program, &initialisers)?) };
     Ok(Entries { entries, init })
 }
 
@@ -242,19 +242,21 @@ fn ends(nodes: &[NodeId]) -> Vec<(String, Endpoint)> {
 }
 
 /// The program that runs `roots` and gives nothing back.
-fn computed(program: Program, roots: &[NodeId]) -> Prepared {
+fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
     let fetches = ends(roots);
     let needed = prune::needed(&program.graph, &[], &fetches);
-    let prune::Kept { program, fetches } = prune::cut(program, &needed, &[], fetches);
-    Prepared {
+    let prune::Kept { mut program, fetches } = prune::cut(program, &needed, &[], fetches);
+    let mut roots = fetches.into_iter().map(|(_, at)| at.node).collect();
+    super::functional::functionalize(&mut program, &[], &mut [], &mut roots)?;
+    Ok(Prepared {
         program,
         feeds: Vec::new(),
         fetches: Vec::new(),
         called: Vec::new(),
-        roots: fetches.into_iter().map(|(_, at)| at.node).collect(),
+        roots,
         assumptions: Vec::new(),
         warnings: Vec::new(),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod effects;
 mod entries;
 mod feed_spec;
 mod fields;
+mod functional;
 mod names;
 mod prune;
 mod served;
@@ -16,6 +17,7 @@ mod signature;
 pub use entries::{Entries, Entry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
+pub use functional::is_control_flow;
 pub use served::{Served, served};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -115,9 +117,10 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
     let settled: Vec<Given> = infos.iter().map(given).collect();
-    let prune::Kept { program, mut fetches } = prune::cut(program, &needed, &settled, ends);
-    let roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
-    refuse_cycles(&program)?;
+    let prune::Kept { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
+    let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
+    let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
+    functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
     let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
     let warnings = effects::left_out(&skipped, &program);
     Ok(Prepared { program, feeds, fetches, called, roots, assumptions, warnings })
@@ -155,6 +158,12 @@ pub fn reach(program: Program, request: &Request) -> Result<Reached> {
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
     let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
     Ok(Reached { program, feeds, fetches, called })
+}
+
+/// Makes functions of control flow of TensorFlow 1, as [`prepare`] does. Errors: `ControlFlowV1`, `BadGraph`.
+pub fn functionalize(reached: &mut Reached) -> Result<()> {
+    let Reached { program, feeds, fetches, .. } = reached;
+    functional::functionalize(program, feeds, fetches, &mut Vec::new())
 }
 
 /// A program with nothing in it that a request does not reach.
@@ -258,22 +267,6 @@ fn refuse_assignments(program: &Program) -> Result<()> {
 /// Whether an op changes a variable.
 pub fn assigns(op: &str) -> bool {
     op == "StridedSliceAssign" || ops::find(op).is_some_and(|row| !row.writes.is_empty())
-}
-
-fn refuse_cycles(program: &Program) -> Result<()> {
-    let Err(on_cycle) = program.graph.topological_order() else { return Ok(()) };
-    let loop_end = program.graph.nodes.values().find(|n| matches!(&*n.op, "NextIteration" | "RefNextIteration"));
-    let diagnostic = match loop_end {
-        Some(node) => Diagnostic::new(Code::ControlFlowV1, "a loop is made of NextIteration, which is not compiled")
-            .help("export with control flow v2")
-            .at_node(&node.name, &node.op),
-        None => {
-            let node = &program.graph.nodes[on_cycle];
-            Diagnostic::new(Code::BadGraph, format!("`{}` is on a cycle or depends on one", node.name))
-                .at_node(&node.name, &node.op)
-        }
-    };
-    Err(diagnostic.into())
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ fn placeholder(name: Box<str>, feed: &Given) -> Node {
 }
 
 /// Drops the functions that no kept node reaches.
-fn drop_functions(program: &mut Program) {
+pub fn drop_functions(program: &mut Program) {
     let mut reached: HashSet<Arc<str>> = HashSet::new();
     let mut todo: Vec<Arc<str>> = Vec::new();
     for node in program.graph.nodes.values() {

@@ -1,0 +1,231 @@
+//! TensorArrays. What is written to one that holds gradients is added to what is there, as TensorFlow does.
+use super::{on_list, holder};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, TfType};
+use crate::hlo::InstId;
+use crate::ops::array::{gather, scatter};
+use crate::ops::fact::{Dims, Fact};
+use crate::ops::list;
+use crate::ops::row::op;
+use crate::ops::shape::{self, S32, S64};
+use crate::ops::holder::{Holder, HolderId, HolderKind};
+use crate::ops::symbols::Why;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("TensorArrayV3", "size -> handle flow", make).shape(make_shape).constants(&[0]),
+    op("TensorArrayWriteV3", "handle index value flow_in -> flow_out", write).shape(|cx| cx.like(3, vec![])),
+    op("TensorArrayReadV3", "handle index flow_in -> value", read).shape(opaque),
+    op("TensorArrayGatherV3", "handle indices flow_in -> value", gathered).shape(gather_shape),
+    op("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", scattered).shape(|cx| cx.like(3, vec![])),
+    op("TensorArrayConcatV3", "handle flow_in -> value lengths", concat).shape(concat_shape),
+    op("TensorArraySplitV3", "handle value lengths flow_in -> flow_out", split)
+        .shape(|cx| cx.like(3, vec![]))
+        .constants(&[2]),
+    op("TensorArraySizeV3", "handle flow_in -> size", size).shape(|cx| cx.one(S32, vec![])),
+    op("TensorArrayCloseV3", "handle ->", |_| Ok(vec![])).shape(shape::nothing),
+    op("TensorArrayGradV3", "handle flow_in -> grad_handle flow_out", gradient).shape(make_shape),
+];
+
+fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let n = cx.constant_int(0)?;
+    let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?;
+    let dtype = cx.attr_dtype("dtype")?;
+    let elements = list::with_shape(cx, Value::UnshapedList { length, dtype }, attr_dims(cx))?;
+    let kind = HolderKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
+    let holder = Holder { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
+    let id = cx.holders.add(holder);
+    let flow = cx.b.constant(Tensor::scalar(0f32));
+    Ok(vec![Value::Holder(id), Value::Array(flow)])
+}
+
+/// The element shape that the node tells, if all of it is known.
+fn attr_dims(cx: &LowerCtx) -> Option<Vec<u64>> {
+    match cx.node.attr("element_shape") {
+        Some(Attr::Shape(shape)) => shape.fixed(),
+        _ => None,
+    }
+}
+
+/// A TensorArray: its elements, whether it may grow, and whether what is written is added.
+fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
+    let id = holder(cx, 0)?;
+    let Holder { kind, elements, .. } = cx.holders.get(id)?;
+    match kind {
+        HolderKind::Array { dynamic, adds } => Ok((id, elements.clone(), *dynamic, *adds)),
+        HolderKind::Stack { .. } => {
+            Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a TensorArray, and it is that of a stack"))
+        }
+    }
+}
+
+/// Puts new elements into a TensorArray; the result is the flow, input `flow`.
+fn put(cx: &mut LowerCtx, id: HolderId, elements: Value, flow: usize) -> Result<Vec<Value>> {
+    cx.holders.get_mut(id)?.elements = elements;
+    cx.args.get(flow).map(|v| vec![v.clone()]).ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))
+}
+
+/// The elements with room for these indices, if the TensorArray may grow.
+fn grown(cx: &mut LowerCtx, elements: Value, dynamic: bool, indices: usize) -> Result<Value> {
+    if !dynamic {
+        return Ok(elements);
+    }
+    let largest = match cx.constant_ints(indices) {
+        Ok(all) => all.into_iter().max().unwrap_or(-1),
+        Err(_) => {
+            let told = "a TensorArray with dynamic_size=True is written at an index that is only known at run time";
+            return Err(Error::user(Code::DynamicShape, told));
+        }
+    };
+    list::with_room(cx.b, &elements, u64::try_from(largest).map_or(0, |i| i + 1))
+}
+
+fn write(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (id, elements, dynamic, adds) = array(cx)?;
+    let (index, mut item) = (cx.args[1].clone(), cx.arg(2)?);
+    let elements = grown(cx, elements, dynamic, 1)?;
+    if adds && matches!(elements, Value::List(_)) {
+        let before = on_list(cx, elements.clone(), &[index.clone()], list::get_item)?;
+        if let Value::Array(before) = before {
+            item = cx.b.add(before, item);
+        }
+    }
+    let elements = on_list(cx, elements, &[index, Value::Array(item)], list::set_item)?;
+    put(cx, id, elements, 3)
+}
+
+/// The buffer of the elements, which must have a shape by now.
+fn buffer(cx: &mut LowerCtx, elements: Value) -> Result<InstId> {
+    match list::with_shape(cx, elements, attr_dims(cx))? {
+        Value::List(list) => Ok(list.buffer),
+        _ => Err(Error::user(
+            Code::DynamicShape,
+            "the shape of the TensorArray's elements is not known: nothing was written, and it was made with an open shape",
+        )),
+    }
+}
+
+fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (_, elements, ..) = array(cx)?;
+    let index = cx.args[1].clone();
+    buffer(cx, elements.clone())?;
+    Ok(vec![on_list(cx, elements, &[index], list::get_item)?])
+}
+
+/// Whether an input is the indices of all `n` elements in order.
+fn is_all(cx: &LowerCtx, input: usize, n: u64) -> bool {
+    let small = cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
+    small && cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n as i64))
+}
+
+fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (_, elements, ..) = array(cx)?;
+    let all = buffer(cx, elements)?;
+    if is_all(cx, 1, cx.b.dims(all)[0]) {
+        return cx.one(all);
+    }
+    let indices = cx.arg(1)?;
+    let y = gather::take_axis(cx, all, indices, 0, 0)?;
+    cx.one(y)
+}
+
+/// Elements of the shape of `rows`, which has one more dimension.
+fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<InstId> {
+    let dims = cx.b.dims(rows).to_vec();
+    let Some((_, dims)) = dims.split_first() else { return Err(cx.mismatch("a scalar has no elements")) };
+    match list::with_shape(cx, elements, Some(dims.to_vec()))? {
+        Value::List(list) if cx.b.dims(list.buffer)[1..] == *dims => Ok(list.buffer),
+        Value::List(list) => {
+            let message = format!("elements of {dims:?} into a TensorArray of {}", cx.b.shape(list.buffer));
+            Err(cx.mismatch(message))
+        }
+        _ => Err(Error::internal("lower", "a list that takes no shape")),
+    }
+}
+
+fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (id, elements, dynamic, adds) = array(cx)?;
+    let rows = cx.arg(2)?;
+    let elements = grown(cx, elements, dynamic, 1)?;
+    let before = like_rows(cx, elements, rows)?;
+    let n = cx.b.dims(before)[0];
+    let after = match (is_all(cx, 1, n), adds) {
+        (true, false) => rows,
+        (true, true) => cx.b.add(before, rows),
+        (false, _) => {
+            let indices = cx.arg(1)?;
+            let k = cx.b.dims(indices).first().copied().unwrap_or(1);
+            let indices = cx.b.reshape(indices, &[k, 1]);
+            scatter::scatter(cx, before, indices, rows, adds.then_some(ScalarOp::Add))?
+        }
+    };
+    put(cx, id, list::of(after), 3)
+}
+
+fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (_, elements, ..) = array(cx)?;
+    let all = buffer(cx, elements)?;
+    let mut inner = LowerCtx { node: cx.node, b: &mut *cx.b, holders: &mut *cx.holders, store: &mut *cx.store, args: vec![list::of(all)] };
+    list::concat(&mut inner)
+}
+
+fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (id, elements, dynamic, adds) = array(cx)?;
+    let (x, lengths) = (cx.args[1].clone(), cx.args[2].clone());
+    let new = on_list(cx, x, &[Value::Unavailable(TfType::Variant), lengths], list::split)?;
+    let Value::List(new) = new else { return Err(Error::internal("lower", "a split that is no list")) };
+    let n = cx.b.dims(new.buffer)[0];
+    let elements = if dynamic { list::with_room(cx.b, &elements, n)? } else { elements };
+    let before = like_rows(cx, elements, new.buffer)?;
+    let have = cx.b.dims(before)[0];
+    if have != n {
+        return Err(cx.mismatch(format!("{n} elements for a TensorArray of {have}")));
+    }
+    let after = if adds { cx.b.add(before, new.buffer) } else { new.buffer };
+    put(cx, id, list::of(after), 3)
+}
+
+fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (_, elements, ..) = array(cx)?;
+    Ok(vec![on_list(cx, elements, &[], list::length)?])
+}
+
+fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (id, elements, ..) = array(cx)?;
+    let source = cx.required(cx.node.str("source"), "source")?.to_string();
+    let zeros = list::zeros_like(cx.b, &elements);
+    let new = cx.holders.gradient(id, &source, zeros)?;
+    let flow = cx.args.get(1).cloned().ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))?;
+    Ok(vec![Value::Holder(new), flow])
+}
+
+fn make_shape(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let handle = Fact::new(Some(TfType::Resource), Dims::known(&[2]));
+    let flow = Fact::new(Some(TfType::Data(DType::F32)), Dims::known(&[]));
+    Ok(vec![handle, flow])
+}
+
+fn opaque(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.unranked(Why::NoShapeFunction);
+    cx.typed("dtype", dims)
+}
+
+/// The elements at the indices, of the shape that the node tells.
+fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let n = cx.of_rank(1, 1)?;
+    let element = match cx.node.attr("element_shape") {
+        Some(Attr::Shape(shape)) => cx.attr_shape(shape),
+        _ => cx.unranked(Why::Attribute),
+    };
+    let dims = element.as_ranked().map(|dims| [&n[..], dims].concat().into()).unwrap_or(element);
+    cx.typed("dtype", dims)
+}
+
+fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let value = opaque(cx)?;
+    let n = cx.fresh(Why::NoShapeFunction);
+    Ok([value, cx.one(S64, vec![n])?].concat())
+}

@@ -1,0 +1,94 @@
+//! The ops of TensorFlow 1's control flow, and the order of a graph that has them.
+use crate::graph::{Graph, NodeId};
+use crate::util::id_vec::{Id, IdVec};
+
+/// What an op does to the flow of values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Passes its data to one of its outputs; the others are dead.
+    Switch,
+    /// Passes on the input that is not dead.
+    Merge,
+    /// Passes its data into the frame of a loop.
+    Enter,
+    /// Passes its data out of the frame of a loop.
+    Exit,
+    /// Passes its data to the next round of a loop.
+    NextIteration,
+    /// Passes the condition of a loop.
+    LoopCond,
+    /// Computes; it is dead if any of its inputs is.
+    Other,
+}
+
+/// The class of an op. Ops on references to variables (`RefSwitch`) do what the others do.
+pub fn class(op: &str) -> Class {
+    match op {
+        "Switch" | "RefSwitch" | "_SwitchN" => Class::Switch,
+        "Merge" | "RefMerge" | "_XlaMerge" => Class::Merge,
+        "Enter" | "RefEnter" => Class::Enter,
+        "Exit" | "RefExit" => Class::Exit,
+        "NextIteration" | "RefNextIteration" => Class::NextIteration,
+        "LoopCond" => Class::LoopCond,
+        _ => Class::Other,
+    }
+}
+
+/// Whether a graph has control flow of TensorFlow 1.
+pub fn is_present(graph: &Graph) -> bool {
+    graph.nodes.values().any(|n| class(&n.op) != Class::Other)
+}
+
+/// Nodes so that producers come before users, through data and control edges and `more` of them, but for the edges that close loops;
+/// `Err` is a node on a cycle.
+pub fn order(graph: &Graph, more: &[(NodeId, NodeId)]) -> Result<Vec<NodeId>, NodeId> {
+    let mut users: IdVec<NodeId, Vec<NodeId>> = graph.nodes.ids().map(|_| Vec::new()).collect();
+    let mut missing = vec![0u32; graph.nodes.len()];
+    let mut edge = |from: NodeId, to: NodeId| {
+        users[from].push(to);
+        missing[to.index()] += 1;
+    };
+    for (id, node) in graph.nodes.iter() {
+        let merge = class(&node.op) == Class::Merge;
+        for from in node.inputs.iter().map(|e| e.node) {
+            if !(merge && class(&graph.nodes[from].op) == Class::NextIteration) {
+                edge(from, id);
+            }
+        }
+        for &from in &node.controls {
+            edge(from, id);
+        }
+    }
+    for &(from, to) in more {
+        edge(from, to);
+    }
+    let mut order: Vec<NodeId> = graph.nodes.ids().filter(|id| missing[id.index()] == 0).collect();
+    let mut at = 0;
+    while at < order.len() {
+        for &user in &users[order[at]] {
+            missing[user.index()] -= 1;
+            if missing[user.index()] == 0 {
+                order.push(user);
+            }
+        }
+        at += 1;
+    }
+    match graph.nodes.ids().find(|id| missing[id.index()] > 0) {
+        None => Ok(order),
+        Some(stuck) => Err(on_cycle(graph, more, &missing, stuck)),
+    }
+}
+
+/// A node on a cycle, from one that waits for a cycle: what it waits for, as many times as there are nodes.
+fn on_cycle(graph: &Graph, more: &[(NodeId, NodeId)], missing: &[u32], mut at: NodeId) -> NodeId {
+    for _ in 0..graph.nodes.len() {
+        let node = &graph.nodes[at];
+        let merge = class(&node.op) == Class::Merge;
+        let data = node.inputs.iter().map(|e| e.node);
+        let data = data.filter(|n| !(merge && class(&graph.nodes[*n].op) == Class::NextIteration));
+        let added = more.iter().filter(|(_, to)| *to == at).map(|(from, _)| *from);
+        let waits = data.chain(node.controls.iter().copied()).chain(added).find(|n| missing[n.index()] > 0);
+        at = waits.unwrap_or(at);
+    }
+    at
+}

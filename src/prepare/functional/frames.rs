@@ -1,0 +1,196 @@
+//! Frames: which nodes make up each loop, and what its variables are.
+use super::class::{Class, class};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::graph::{Endpoint, Graph, NodeId};
+use crate::util::id_vec::IdVec;
+use std::collections::HashMap;
+
+/// Loops nested deeper are refused.
+const MOST_NESTED: usize = 64;
+
+/// The number of the frame outside of all loops.
+pub const TOP: usize = 0;
+
+/// A variable of a loop.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its value in each round.
+    pub merge: NodeId,
+    /// Brings its first value.
+    pub enter: NodeId,
+    /// Brings the value of the next round.
+    pub next: NodeId,
+}
+
+/// One loop.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    /// The name that all of its `Enter`s have.
+    pub name: String,
+    /// The frame around it.
+    pub parent: usize,
+    /// How many frames are around it.
+    pub depth: usize,
+    /// The nodes that bring values into it.
+    pub enters: Vec<NodeId>,
+    /// The nodes that bring values out of it.
+    pub exits: Vec<NodeId>,
+    /// Its variables.
+    pub variables: Vec<Variable>,
+    /// The node that decides about another round.
+    pub condition: Option<NodeId>,
+    /// Values of frames around it that its nodes use without an `Enter`.
+    pub outside: Vec<Endpoint>,
+}
+
+/// All loops of a graph.
+#[derive(Debug)]
+pub struct Frames {
+    /// The frame of each node: an `Enter` is inside of the loop, an `Exit` outside.
+    pub of: IdVec<NodeId, usize>,
+    /// The frames; the first is outside of all loops.
+    pub all: Vec<Frame>,
+}
+
+/// What is wrong with a loop.
+pub fn fault(frame: &Frame, what: impl std::fmt::Display) -> Diagnostic {
+    let told = if frame.name.is_empty() {
+        what.to_string()
+    } else {
+        format!("the loop `{}` {what}", frame.name)
+    };
+    Diagnostic::new(Code::ControlFlowV1, told).help("export with control flow v2 (If and While functions), as TensorFlow 2 does")
+}
+
+impl Frames {
+    /// Finds the loops of a graph whose nodes are in `order`.
+    ///
+    /// Errors: `ControlFlowV1` for frames that cross, for a loop without a condition or with two, and for variables that are no
+    /// pair of an `Enter` and a `NextIteration`.
+    pub fn of(graph: &Graph, order: &[NodeId]) -> Result<Frames> {
+        let mut frames = Frames {
+            of: graph.nodes.ids().map(|_| TOP).collect(),
+            all: vec![Frame::default()],
+        };
+        let mut known: HashMap<(usize, String), usize> = HashMap::new();
+        for &id in order {
+            frames.place(graph, id, &mut known)?;
+        }
+        frames.find_variables(graph)?;
+        frames.find_uses_without_enter(graph);
+        for frame in &frames.all[1..] {
+            if frame.condition.is_none() {
+                return Err(fault(frame, "has no LoopCond").into());
+            }
+        }
+        Ok(frames)
+    }
+
+    fn place(&mut self, graph: &Graph, id: NodeId, known: &mut HashMap<(usize, String), usize>) -> Result<()> {
+        let node = &graph.nodes[id];
+        let kind = class(&node.op);
+        // The edge that closes a loop comes later.
+        let later = |n: &NodeId| kind == Class::Merge && class(&graph.nodes[*n].op) == Class::NextIteration;
+        let from = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()).filter(|n| !later(n));
+        let mut inside = TOP;
+        for other in from.map(|n| self.of[n]) {
+            let deeper = if self.all[other].depth > self.all[inside].depth { other } else { inside };
+            if !(self.is_around(other, deeper) && self.is_around(inside, deeper)) {
+                let (a, b) = (&self.all[other], &self.all[inside]);
+                let told = format!("crosses the loop `{}`: `{}` has inputs from both", b.name, node.name);
+                return Err(fault(a, told).at_node(&node.name, &node.op).into());
+            }
+            inside = deeper;
+        }
+        self.of[id] = match kind {
+            Class::Enter => self.entered(node.str("frame_name").unwrap_or_default(), inside, id, known)?,
+            Class::Exit if inside == TOP => {
+                let told = format!("`{}` leaves a loop, and it is in none", node.name);
+                return Err(fault(&self.all[TOP], told).at_node(&node.name, &node.op).into());
+            }
+            Class::Exit => {
+                self.all[inside].exits.push(id);
+                self.all[inside].parent
+            }
+            Class::LoopCond => {
+                if self.all[inside].condition.replace(id).is_some() {
+                    return Err(fault(&self.all[inside], "has two LoopConds").into());
+                }
+                inside
+            }
+            _ => inside,
+        };
+        Ok(())
+    }
+
+    fn entered(
+        &mut self,
+        name: &str,
+        parent: usize,
+        enter: NodeId,
+        known: &mut HashMap<(usize, String), usize>,
+    ) -> Result<usize> {
+        let number = *known.entry((parent, name.to_string())).or_insert(self.all.len());
+        if number == self.all.len() {
+            let depth = self.all[parent].depth + 1;
+            self.all.push(Frame { name: name.to_string(), parent, depth, ..Frame::default() });
+            if depth > MOST_NESTED {
+                return Err(fault(&self.all[number], format!("is inside of more than {MOST_NESTED} others")).into());
+            }
+        }
+        self.all[number].enters.push(enter);
+        Ok(number)
+    }
+
+    /// For each node, whether it is the `Merge` of a variable.
+    pub fn variables(&self) -> IdVec<NodeId, bool> {
+        let mut is: IdVec<NodeId, bool> = self.of.ids().map(|_| false).collect();
+        for v in self.all.iter().flat_map(|f| &f.variables) {
+            is[v.merge] = true;
+        }
+        is
+    }
+
+    /// Whether a frame is another one or around it.
+    pub fn is_around(&self, outer: usize, mut inner: usize) -> bool {
+        while self.all[inner].depth > self.all[outer].depth {
+            inner = self.all[inner].parent;
+        }
+        inner == outer
+    }
+
+    fn find_variables(&mut self, graph: &Graph) -> Result<()> {
+        for (id, node) in graph.nodes.iter().filter(|(_, n)| class(&n.op) == Class::Merge) {
+            let of = |wanted: Class| node.inputs.iter().map(|e| e.node).find(|n| class(&graph.nodes[*n].op) == wanted);
+            let frame = self.of[id];
+            let enter = of(Class::Enter).filter(|n| self.of[*n] == frame);
+            match (enter, of(Class::NextIteration)) {
+                (None, None) => {}
+                (Some(enter), Some(next)) if self.of[next] == frame && node.inputs.len() == 2 => {
+                    self.all[frame].variables.push(Variable { merge: id, enter, next });
+                }
+                _ => {
+                    let told = format!("has the variable `{}` that is not made of an Enter and a NextIteration", node.name);
+                    return Err(fault(&self.all[frame], told).at_node(&node.name, &node.op).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find_uses_without_enter(&mut self, graph: &Graph) {
+        for (id, node) in graph.nodes.iter() {
+            let mut inside = self.of[id];
+            if class(&node.op) == Class::Enter {
+                inside = self.all[inside].parent;
+            }
+            for &e in node.inputs.iter().filter(|_| class(&node.op) != Class::Exit) {
+                let mut at = inside;
+                while self.all[at].depth > self.all[self.of[e.node]].depth {
+                    self.all[at].outside.push(e);
+                    at = self.all[at].parent;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Regions: what is computed together, and in which steps.
+//!
+//! A region is a part of one frame under some outcomes of tests. What is always there in the region around it is taken from there; what
+//! depends on one more test goes to a region inside.
+use super::class::{Class, class};
+use super::formula::Formula;
+use super::liveness::frame_left;
+use super::{Flow, liveness};
+use crate::diag::{Error, Result};
+use crate::graph::{Endpoint, NodeId};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// Outcomes of tests.
+pub type Path = Vec<(u32, bool)>;
+
+/// What becomes one function, or the graph itself.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// The frame.
+    pub frame: usize,
+    /// What is decided.
+    pub path: Path,
+    /// What is decided in the region around it, if there is one in the same frame.
+    pub around: Option<Path>,
+    /// The values that it is there for.
+    pub targets: Vec<Endpoint>,
+    /// The nodes with effects that it is there for.
+    pub effects: Vec<Unit>,
+    /// Merges that are decided here, though the region around has their values.
+    pub own: HashSet<NodeId>,
+    /// Whether nothing is around it: it is a graph or the body of a function.
+    pub is_whole: bool,
+}
+
+/// A node, or a whole loop.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Unit {
+    /// A node of the region's frame.
+    Node(NodeId),
+    /// A loop inside of it.
+    Loop(usize),
+}
+
+/// One step of a region.
+#[derive(Debug)]
+pub enum Step {
+    /// Computes a node or runs a loop.
+    Do(Unit),
+    /// Decides by a test about Merges, and about nodes with effects.
+    Branch(u32, Vec<Unit>),
+}
+
+/// What a `Merge` passes on in a region.
+pub enum Choice {
+    /// This input.
+    Input(usize),
+    /// That depends on this test.
+    Test(u32),
+    /// None of its inputs.
+    Dead,
+}
+
+/// Where a region has a value from.
+pub enum Source {
+    /// From the region around it, or from outside of the loop.
+    Around(Endpoint),
+    /// It computes it.
+    Inside(Endpoint),
+    /// The index of the input that a Merge passes on.
+    Index(usize),
+}
+
+impl Flow<'_> {
+    /// The unit that computes what a node gives to its frame.
+    pub fn unit(&self, id: NodeId) -> Unit {
+        match class(&self.graph.nodes[id].op) {
+            Class::Exit => frame_left(self.graph, &self.frames, id).map_or(Unit::Node(id), Unit::Loop),
+            _ => Unit::Node(id),
+        }
+    }
+
+    /// When a unit does something.
+    pub fn unit_live(&self, unit: Unit) -> Formula {
+        match unit {
+            Unit::Node(id) => self.live.node(id),
+            Unit::Loop(frame) => self.live.frame(frame),
+        }
+    }
+
+    /// When an output has a value in a region.
+    pub fn live_in(&mut self, e: Endpoint, path: &Path) -> Formula {
+        let f = self.live.at(e);
+        self.live.formulas.under(f, path)
+    }
+
+    fn always(&mut self, f: Formula, path: &Path) -> bool {
+        self.live.formulas.under(f, path) == Formula::TRUE
+    }
+
+    /// What a `Merge` passes on under a path.
+    pub fn choice(&mut self, merge: NodeId, path: &Path) -> Choice {
+        let mut test: Option<u32> = None;
+        for i in 0..self.graph.nodes[merge].inputs.len() {
+            let f = self.live_in(self.graph.nodes[merge].inputs[i], path);
+            if f == Formula::TRUE {
+                return Choice::Input(i);
+            }
+            test = self.live.formulas.first(f).into_iter().chain(test).min();
+        }
+        test.map_or(Choice::Dead, Choice::Test)
+    }
+
+    /// Where a region has a value from. Errors: internal, for a value that is dead in it.
+    pub fn source(&mut self, region: &Region, mut e: Endpoint) -> Result<Source> {
+        for _ in 0..=self.graph.nodes.len() {
+            let node = &self.graph.nodes[e.node];
+            if self.frames.of[e.node] != region.frame {
+                return Ok(Source::Around(e));
+            }
+            let kind = class(&node.op);
+            let around = match &region.around {
+                Some(path) if kind != Class::Switch && !region.own.contains(&e.node) => {
+                    let f = self.live.at(e);
+                    self.always(f, path)
+                }
+                _ => false,
+            };
+            match kind {
+                Class::Switch | Class::LoopCond | Class::NextIteration => e = node.inputs[0],
+                Class::Enter => return Ok(Source::Around(node.inputs[0])),
+                Class::Merge if around || self.is_variable[e.node] => return Ok(Source::Around(e)),
+                Class::Merge => match self.choice(e.node, &region.path) {
+                    Choice::Input(i) if e.port == 1 => return Ok(Source::Index(i)),
+                    Choice::Input(i) => e = node.inputs[i],
+                    Choice::Test(_) => return Ok(Source::Inside(e)),
+                    Choice::Dead => return Err(Error::internal("prepare", format!("`{}` is dead", node.name))),
+                },
+                _ if around => return Ok(Source::Around(e)),
+                _ => return Ok(Source::Inside(e)),
+            }
+        }
+        Err(Error::internal("prepare", "a cycle of Switches"))
+    }
+
+    /// What a unit waits for in a region.
+    fn waits(&mut self, region: &Region, unit: Unit) -> Vec<Unit> {
+        let graph = self.graph;
+        let mut from: Vec<NodeId> = Vec::new();
+        let whole = |id: NodeId| {
+            let node = &graph.nodes[id];
+            node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied())
+        };
+        match unit {
+            Unit::Loop(frame) => {
+                let frame = &self.frames.all[frame];
+                from.extend(frame.enters.iter().flat_map(|&id| whole(id)));
+                from.extend(frame.outside.iter().map(|e| e.node));
+            }
+            Unit::Node(id) => match class(&graph.nodes[id].op) {
+                Class::Enter => {}
+                Class::Merge if self.is_variable[id] => {}
+                Class::Merge => match self.choice(id, &region.path) {
+                    Choice::Input(i) => from.push(graph.nodes[id].inputs[i].node),
+                    Choice::Test(_) => {
+                        for &e in &graph.nodes[id].inputs {
+                            if self.live_in(e, &region.path) != Formula::FALSE {
+                                from.push(e.node);
+                            }
+                        }
+                    }
+                    Choice::Dead => {}
+                },
+                _ => from.extend(whole(id)),
+            },
+        }
+        from.retain(|&id| self.frames.of[id] == region.frame);
+        if let Some(path) = &region.around {
+            from.retain(|&id| {
+                let f = self.live.node(id);
+                region.own.contains(&id) || !self.always(f, path)
+            });
+        }
+        let mut units: Vec<Unit> = from.into_iter().map(|id| self.unit(id)).collect();
+        units.sort_unstable();
+        units.dedup();
+        units
+    }
+
+    /// The steps of a region, producers first.
+    ///
+    /// Merges that wait for one test are decided together as far as none waits for another. Errors: `BadGraph` for units that wait for
+    /// each other.
+    pub fn steps(&mut self, region: &Region) -> Result<Vec<Step>> {
+        let waits = self.all_waits(region);
+        let mut users: HashMap<Unit, Vec<Unit>> = HashMap::new();
+        let mut missing: BTreeMap<Unit, usize> = BTreeMap::new();
+        for (&unit, from) in &waits {
+            missing.insert(unit, from.len());
+            for &f in from {
+                users.entry(f).or_default().push(unit);
+            }
+        }
+        let tests: BTreeMap<Unit, u32> =
+            missing.keys().filter_map(|&u| Some((u, self.test_of(region, u)?))).collect();
+        let mut left: BTreeMap<u32, usize> = BTreeMap::new();
+        for test in tests.values() {
+            *left.entry(*test).or_default() += 1;
+        }
+        let mut parked: BTreeMap<u32, Vec<Unit>> = BTreeMap::new();
+        let mut ready: Vec<Unit> = missing.iter().filter(|(_, n)| **n == 0).map(|(u, _)| *u).rev().collect();
+        let (mut steps, mut done) = (Vec::new(), 0);
+        loop {
+            let finished = match ready.pop() {
+                Some(unit) if tests.contains_key(&unit) => {
+                    parked.entry(tests[&unit]).or_default().push(unit);
+                    continue;
+                }
+                Some(unit) => {
+                    if self.is_step(region, unit) {
+                        steps.push(Step::Do(unit));
+                    }
+                    vec![unit]
+                }
+                None => {
+                    let complete = parked.iter().find(|(test, units)| left[*test] == units.len());
+                    let Some(test) = complete.or_else(|| parked.iter().next()).map(|(test, _)| *test) else { break };
+                    let units = parked.remove(&test).unwrap_or_default();
+                    left.entry(test).and_modify(|n| *n -= units.len());
+                    steps.push(Step::Branch(test, units.clone()));
+                    units
+                }
+            };
+            done += finished.len();
+            for user in finished.iter().flat_map(|u| users.get(u).into_iter().flatten()) {
+                let n = missing.get_mut(user).ok_or_else(|| Error::internal("prepare", "a step without inputs"))?;
+                *n -= 1;
+                if *n == 0 {
+                    ready.push(*user);
+                }
+            }
+        }
+        if done == waits.len() { Ok(steps) } else { Err(Error::internal("prepare", "steps wait for each other")) }
+    }
+
+    /// All units that the targets and effects of a region wait for, with what each waits for.
+    fn all_waits(&mut self, region: &Region) -> BTreeMap<Unit, Vec<Unit>> {
+        let mut todo: Vec<Unit> = region.effects.clone();
+        for &e in &region.targets {
+            let foreign = self.frames.of[e.node] != region.frame;
+            let f = self.live.node(e.node);
+            let around = region.around.as_ref().is_some_and(|path| self.always(f, path));
+            if !foreign && (region.own.contains(&e.node) || !around) {
+                todo.push(self.unit(e.node));
+            }
+        }
+        let mut found = BTreeMap::new();
+        while let Some(unit) = todo.pop() {
+            if !found.contains_key(&unit) {
+                let waits = self.waits(region, unit);
+                todo.extend(waits.iter().copied());
+                found.insert(unit, waits);
+            }
+        }
+        found
+    }
+
+    /// Whether a unit that is not decided by a test is computed in the region itself.
+    fn is_step(&mut self, region: &Region, unit: Unit) -> bool {
+        let f = self.unit_live(unit);
+        let kind = match unit {
+            Unit::Loop(_) => Class::Other,
+            Unit::Node(id) => class(&self.graph.nodes[id].op),
+        };
+        kind == Class::Other && self.always(f, &region.path)
+    }
+
+    /// The test that a unit waits for in a region: a Merge that the region has a value of, or something with effects that it does not
+    /// always do.
+    fn test_of(&mut self, region: &Region, unit: Unit) -> Option<u32> {
+        let f = self.unit_live(unit);
+        let f = self.live.formulas.under(f, &region.path);
+        if let Unit::Node(id) = unit
+            && class(&self.graph.nodes[id].op) == Class::Merge
+            && !self.is_variable[id]
+        {
+            return match self.choice(id, &region.path) {
+                Choice::Test(test) if f == Formula::TRUE => Some(test),
+                _ => None,
+            };
+        }
+        if region.effects.contains(&unit) { self.live.formulas.first(f) } else { None }
+    }
+
+    /// The variables of a loop that its condition, its exits and its effects need, by position.
+    pub fn needed_variables(&self, frame: usize, effects: &[Unit]) -> Vec<usize> {
+        let inside = &self.frames.all[frame];
+        let numbers: HashMap<NodeId, usize> = inside.variables.iter().enumerate().map(|(i, v)| (v.merge, i)).collect();
+        let sources = |id: &NodeId| self.graph.nodes[*id].inputs.first().map(|e| e.node);
+        let ends = inside.exits.iter().chain(&inside.condition).filter_map(sources);
+        let mut todo: Vec<Unit> = ends.map(|id| self.unit(id)).chain(effects.iter().copied()).collect();
+        let mut seen: HashSet<Unit> = HashSet::new();
+        let mut needed = vec![false; inside.variables.len()];
+        while let Some(unit) = todo.pop() {
+            if !seen.insert(unit) {
+                continue;
+            }
+            let inputs = |id: &NodeId| self.graph.nodes[*id].inputs.iter().map(|e| e.node);
+            let from: Vec<NodeId> = match unit {
+                Unit::Node(id) => match numbers.get(&id) {
+                    Some(&number) => {
+                        needed[number] = true;
+                        inputs(&inside.variables[number].next).collect()
+                    }
+                    None if class(&self.graph.nodes[id].op) == Class::Enter => Vec::new(),
+                    None => inputs(&id).collect(),
+                },
+                Unit::Loop(inner) => {
+                    let inner = &self.frames.all[inner];
+                    inner.enters.iter().flat_map(inputs).chain(inner.outside.iter().map(|e| e.node)).collect()
+                }
+            };
+            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.unit(id)));
+        }
+        (0..needed.len()).filter(|&i| needed[i]).collect()
+    }
+
+    /// What is decided inside of a loop that a region runs, when it goes on or when it ends: what the region decided holds in every round.
+    pub fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> Path {
+        let (test, value) = self.live.condition(frame);
+        region.path.iter().copied().chain([(test, value == goes_on)]).collect()
+    }
+
+    /// The test behind a number.
+    pub fn test(&self, number: u32) -> Option<liveness::Test> {
+        self.live.tests.get(number as usize).copied()
+    }
+}
