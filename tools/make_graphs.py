@@ -242,6 +242,67 @@ def order(x):
             tf.math.in_top_k([3] * 5, x, 12), tf.math.approx_max_k(x, 6))
 
 
+def v1(fn):
+    """Marks a graph that is built with control flow of TensorFlow 1."""
+    fn.v1 = True
+    return fn
+
+
+@graph(("x", f32, (3,)), ("n", i32, ()))
+@v1
+def loops_v1(x, n):
+    """TensorFlow 1: nested loops with conditions inside, several exits, a value that only a condition uses, a dead side."""
+    c = tf.compat.v1
+
+    def inner(i, y):
+        y = c.cond(tf.equal(i % 2, 0), lambda: tf.sin(y) + x, lambda: y * 0.5)
+        return i + 1, y
+
+    def outer(i, y, total):
+        _, y = c.while_loop(lambda j, y: tf.logical_and(j < i, tf.reduce_sum(y) < 9.0), inner, [0, y])
+        return i + 1, y, total + y
+
+    training = c.placeholder_with_default(False, [], "training")
+    count, y, total = c.while_loop(lambda i, *_: i < n, outer, [0, x, tf.zeros([3])])
+    y = c.cond(training, lambda: c.nn.dropout(y, rate=0.5), lambda: y)
+    z = c.case([(tf.reduce_sum(y) > 100.0, lambda: y), (n > 3, lambda: c.cond(n > 4, lambda: -y, lambda: y + 1.0))],
+               default=lambda: tf.zeros([3]))
+    merged, which = c.raw_ops.Merge(inputs=c.raw_ops.Switch(data=total, pred=n > 100))
+    return count, y, total, z, merged, which
+
+
+@graph(("x", f32, (5, 3)), ("length", i32, (2,)))
+@v1
+def arrays_v1(x, length):
+    """TensorFlow 1: TensorArrays through a loop and a condition, scattered, split and joined; a recurrent net with lengths; gradients
+    of loops, which keep values on stacks."""
+    c = tf.compat.v1
+    rows, out = c.TensorArray(tf.float32, 5, clear_after_read=False).unstack(x), c.TensorArray(tf.float32, 5)
+
+    def step(i, s, out):
+        s = tf.tanh(s + rows.read(i))
+        return i + 1, s, out.write(i, c.cond(i > 2, lambda: s * 2.0, lambda: rows.read(4 - i)))
+
+    _, s, out = c.while_loop(lambda i, *_: i < 5, step, [0, tf.zeros([3]), out])
+    pieces = c.TensorArray(tf.float32, 5, infer_shape=False).split(tf.reshape(x, [15]), [3] * 5)
+    mixed = c.TensorArray(tf.float32, 5, clear_after_read=False).scatter([4, 2, 0, 1, 3], x)
+    w = weights(1, 7, 4)
+
+    def cell(t, h, hs):
+        new = tf.tanh(tf.matmul(tf.concat([sequence.read(t), h], 1), w))
+        h = tf.where(tf.tile((t < length)[:, tf.newaxis], [1, 4]), new, h)
+        return t + 1, h, hs.write(t, h)
+
+    sequence = c.TensorArray(tf.float32, 5, clear_after_read=False).unstack(tf.stack([x, x * 0.5], 1))
+    longest = tf.minimum(5, tf.maximum(1, tf.reduce_max(length)))
+    _, h, hs = c.while_loop(lambda t, *_: t < longest, cell, (0, tf.zeros([2, 4]), c.TensorArray(tf.float32, 5, element_shape=[2, 4])),
+                            maximum_iterations=5)
+
+    stacked = out.stack()
+    gradients = c.gradients([s, stacked, h], [x, w])
+    return s, stacked, pieces.concat(), mixed.stack() + mixed.gather([1, 1, 0, 4, 2]), h, hs.stack(), *gradients
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng = np.random.default_rng(seed)
@@ -253,35 +314,51 @@ def feed(name, dtype, shape, seed):
         return rng.standard_normal(shape).astype(f32)
     if name == "back":
         return np.array(-2, dtype)
-    low, high = {"ids": (0, 20), "mask": (0, 2), "at": (1, 3)}.get(name, (-20, 20))
+    low, high = {"ids": (0, 20), "mask": (0, 2), "at": (1, 3), "length": (1, 5)}.get(name, (-20, 20))
     return np.array(5, dtype) if shape == () else rng.integers(low, high, shape).astype(dtype)
 
 
 def write(name):
     feeds, fn = GRAPHS[name]
+    if hasattr(fn, "v1"):
+        return write_v1(name, feeds, fn)
     specs = [tf.TensorSpec(shape, dtype, name=n) for n, dtype, shape in feeds]
     concrete = tf.function(fn, autograph=False).get_concrete_function(*specs)
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
+    keep(name, feeds, fn, frozen.graph.as_graph_def(), [t.name for t in frozen.outputs])
+
+
+def write_v1(name, feeds, fn):
+    tf.compat.v1.disable_control_flow_v2()
+    with tf.Graph().as_default() as g:
+        found = fn(*(tf.compat.v1.placeholder(dtype, shape, n) for n, dtype, shape in feeds))
+        outs = [tf.identity(t, f"out{i}") for i, t in enumerate(found)]
+        needed = tf.compat.v1.graph_util.extract_sub_graph(g.as_graph_def(), [t.op.name for t in outs])
+    tf.compat.v1.enable_control_flow_v2()
+    keep(name, feeds, fn, needed, [t.name for t in outs])
+
+
+def keep(name, feeds, fn, graph_def, names):
+    """Writes a graph with TensorFlow's answers."""
     values = {n + ":0": feed(n, dtype, shape, 100 + i) for i, (n, dtype, shape) in enumerate(feeds)}
     answers = {}
     with tf.Graph().as_default() as g:
-        tf.import_graph_def(frozen.graph.as_graph_def(), name="")
+        tf.import_graph_def(graph_def, name="")
         config = tf.compat.v1.ConfigProto()
         config.graph_options.rewrite_options.disable_meta_optimizer = True
         with tf.compat.v1.Session(graph=g, config=config) as session:
-            names = [t.name for t in frozen.outputs]
             answers = dict(zip(names, session.run(names, values)))
     folder = os.path.join(ROOT, name)
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "graph.pb"), "wb") as f:
-        f.write(frozen.graph.as_graph_def().SerializeToString(deterministic=True))
+        f.write(graph_def.SerializeToString(deterministic=True))
     np.savez(os.path.join(folder, "feeds.npz"), **values)
     np.savez(os.path.join(folder, "expect.npz"), **answers)
     with open(os.path.join(folder, "about.md"), "w") as f:
         f.write("# %s\n\n%s\n\nMade by `tools/make_graphs.py %s` with TensorFlow %s; `expect.npz` holds its answers to `feeds.npz`, "
                 "Grappler and oneDNN off.\n" % (name, fn.__doc__, name, tf.__version__))
-    ops = sorted({n.op for n in frozen.graph.as_graph_def().node})
-    print(name, len(frozen.graph.as_graph_def().node), "nodes:", " ".join(ops))
+    ops = sorted({n.op for n in graph_def.node})
+    print(name, len(graph_def.node), "nodes:", " ".join(ops))
 
 
 if __name__ == "__main__":

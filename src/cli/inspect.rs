@@ -53,7 +53,12 @@ fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
             constant_bytes = constant_bytes.saturating_add(value.bytes.len() as u64);
         }
     }
-    let has_row = |op: &str| ops::find(op).is_some() || STRUCTURAL.contains(&op) || prepare::is_control_flow(op) || program.functions.contains_key(op);
+    let has_row = |op: &str| {
+        ops::find(op).is_some()
+            || STRUCTURAL.contains(&op)
+            || prepare::is_control_flow(op)
+            || program.functions.contains_key(op)
+    };
     let unsupported: Vec<&str> = counts.keys().copied().filter(|op| !has_row(op)).collect();
     let mut by_count: Vec<_> = counts.iter().collect();
     by_count.sort_by_key(|&(op, n)| (std::cmp::Reverse(*n), *op));

@@ -59,13 +59,15 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
         });
     }
     let folds = args.iter().all(|a| a.tensor().is_some());
-    let outputs = row.run(&mut LowerCtx {
-        node,
-        b: &mut b,
-        args: values,
-        store: &mut Store::default(),
-        holders: &mut Holders::default(),
-    }).ok()?;
+    let outputs = row
+        .run(&mut LowerCtx {
+            node,
+            b: &mut b,
+            args: values,
+            store: &mut Store::default(),
+            holders: &mut Holders::default(),
+        })
+        .ok()?;
     if b.take_error().is_some() || b.depth() != 1 {
         return None;
     }

@@ -90,7 +90,10 @@ impl Walker<'_> {
                             sources.push(source);
                         }
                     }
-                    "TensorArrayWriteV3" | "TensorArrayScatterV3" | "TensorArraySplitV3" | "StackPushV2"
+                    "TensorArrayWriteV3"
+                    | "TensorArrayScatterV3"
+                    | "TensorArraySplitV3"
+                    | "StackPushV2"
                     | "StackPopV2" => changed = true,
                     _ => todo.extend(node.called()),
                 }
@@ -185,7 +188,8 @@ impl Walker<'_> {
         let room = want.dims.first().copied().unwrap_or(0);
         *value = match &*value {
             Value::UnshapedList { length, dtype } => {
-                let dims: Vec<u64> = want.dims.iter().enumerate().map(|(i, &d)| if i == 0 { d.max(*length) } else { d }).collect();
+                let dims: Vec<u64> =
+                    want.dims.iter().enumerate().map(|(i, &d)| if i == 0 { d.max(*length) } else { d }).collect();
                 list::of(self.b.full(*dtype, &dims, 0.0))
             }
             Value::List(_) if list::room(&self.b, value) < room => list::with_room(&mut self.b, value, room)?,

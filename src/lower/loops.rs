@@ -107,7 +107,8 @@ impl Walker<'_> {
                 let rounds = rounds.ok_or_else(|| unbounded(&name, &this.body.name))?;
                 let growth = most[i] - before[i];
                 let last = growth.checked_mul(rounds).and_then(|n| n.checked_add(before[i]));
-                let last = last.ok_or_else(|| Error::user(Code::TooLarge, format!("the stack `{name}` is too large")))?;
+                let last =
+                    last.ok_or_else(|| Error::user(Code::TooLarge, format!("the stack `{name}` is too large")))?;
                 this.init[place] = list::with_room(&mut self.b, &this.init[place], last.max(growth))?;
                 this.most[i] = Some((last.max(growth) - growth, last));
                 changed = true;

@@ -5,8 +5,8 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
 use crate::opdef;
-use crate::ops::{self, Lower, LowerCtx, Store, Value};
 use crate::ops::holder::Holders;
+use crate::ops::{self, Lower, LowerCtx, Store, Value};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl<'p> Walker<'p> {
             Value::List(list) => list.buffer,
             Value::UnshapedList { .. } | Value::Variable(_) | Value::Holder(_) | Value::Unavailable(_) => {
                 return Ok(());
-            },
+            }
         };
         match self.b.shape(id).as_array() {
             Some(a) if a.bytes() > MAX_BYTES => {

@@ -4,8 +4,8 @@
 mod stack;
 mod tensor_array;
 
-use super::{LowerCtx, OpRow, Value};
 use super::holder::HolderId;
+use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 
 /// The rows of this family.

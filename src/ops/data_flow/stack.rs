@@ -1,13 +1,13 @@
 //! Stacks: room for as many elements as there can be, and how many there are.
-use super::{on_list, holder};
+use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::InstId;
 use crate::ops::fact::Fact;
+use crate::ops::holder::{Holder, HolderKind};
 use crate::ops::list;
 use crate::ops::row::op;
 use crate::ops::shape;
-use crate::ops::holder::{Holder, HolderKind};
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::Tensor;

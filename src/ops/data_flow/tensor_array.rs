@@ -1,14 +1,14 @@
 //! TensorArrays. What is written to one that holds gradients is added to what is there, as TensorFlow does.
-use super::{on_list, holder};
+use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::InstId;
 use crate::ops::array::{gather, scatter};
 use crate::ops::fact::{Dims, Fact};
+use crate::ops::holder::{Holder, HolderId, HolderKind};
 use crate::ops::list;
 use crate::ops::row::op;
 use crate::ops::shape::{self, S32, S64};
-use crate::ops::holder::{Holder, HolderId, HolderKind};
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
@@ -56,9 +56,10 @@ fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
     let Holder { kind, elements, .. } = cx.holders.get(id)?;
     match kind {
         HolderKind::Array { dynamic, adds } => Ok((id, elements.clone(), *dynamic, *adds)),
-        HolderKind::Stack { .. } => {
-            Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a TensorArray, and it is that of a stack"))
-        }
+        HolderKind::Stack { .. } => Err(Error::user(
+            Code::TypeMismatch,
+            "input 0 must be the handle of a TensorArray, and it is that of a stack",
+        )),
     }
 }
 
@@ -168,7 +169,13 @@ fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, elements, ..) = array(cx)?;
     let all = buffer(cx, elements)?;
-    let mut inner = LowerCtx { node: cx.node, b: &mut *cx.b, holders: &mut *cx.holders, store: &mut *cx.store, args: vec![list::of(all)] };
+    let mut inner = LowerCtx {
+        node: cx.node,
+        b: &mut *cx.b,
+        holders: &mut *cx.holders,
+        store: &mut *cx.store,
+        args: vec![list::of(all)],
+    };
     list::concat(&mut inner)
 }
 

@@ -52,6 +52,9 @@ impl Flow<'_> {
         if draft.kept.contains_key(&id) {
             return Ok(());
         }
+        if self.order_of[id] == Order::Changes {
+            self.do_once(region, Unit::Node(id))?;
+        }
         let old = &self.graph.nodes[id];
         let inputs: Result<Vec<Endpoint>> = old.inputs.iter().map(|&e| self.look_up(region, draft, e)).collect();
         let node = Node { inputs: inputs?.into(), controls: [].into(), ..old.clone() };
@@ -61,6 +64,29 @@ impl Flow<'_> {
         };
         draft.kept.insert(id, new);
         Ok(())
+    }
+
+    /// Holds that nothing with effects is done twice: two regions that do it must not both be entered.
+    pub fn do_once(&mut self, region: &Region, unit: Unit) -> Result<()> {
+        let excluded = |a: &Path, b: &Path| a.iter().any(|&(test, value)| b.contains(&(test, !value)));
+        let before = self.done.entry(unit).or_default();
+        if before.iter().all(|path| excluded(path, &region.path)) {
+            before.push(region.path.clone());
+            return Ok(());
+        }
+        let frame = &self.frames.all[region.frame];
+        Err(match unit {
+            Unit::Loop(inner) => {
+                frames::fault(&self.frames.all[inner], "changes something that several conditions use")
+            }
+            Unit::Node(id) => {
+                let node = &self.graph.nodes[id];
+                let told = format!("what `{}` changes is used by several conditions", node.name);
+                let told = if frame.name.is_empty() { told } else { format!("cannot be taken apart: {told}") };
+                frames::fault(frame, told).at_node(&node.name, &node.op)
+            }
+        }
+        .into())
     }
 
     fn emit_branch(

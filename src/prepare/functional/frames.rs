@@ -54,12 +54,9 @@ pub struct Frames {
 
 /// What is wrong with a loop.
 pub fn fault(frame: &Frame, what: impl std::fmt::Display) -> Diagnostic {
-    let told = if frame.name.is_empty() {
-        what.to_string()
-    } else {
-        format!("the loop `{}` {what}", frame.name)
-    };
-    Diagnostic::new(Code::ControlFlowV1, told).help("export with control flow v2 (If and While functions), as TensorFlow 2 does")
+    let told = if frame.name.is_empty() { what.to_string() } else { format!("the loop `{}` {what}", frame.name) };
+    Diagnostic::new(Code::ControlFlowV1, told)
+        .help("export with control flow v2 (If and While functions), as TensorFlow 2 does")
 }
 
 impl Frames {
@@ -68,10 +65,7 @@ impl Frames {
     /// Errors: `ControlFlowV1` for frames that cross, for a loop without a condition or with two, and for variables that are no
     /// pair of an `Enter` and a `NextIteration`.
     pub fn of(graph: &Graph, order: &[NodeId]) -> Result<Frames> {
-        let mut frames = Frames {
-            of: graph.nodes.ids().map(|_| TOP).collect(),
-            all: vec![Frame::default()],
-        };
+        let mut frames = Frames { of: graph.nodes.ids().map(|_| TOP).collect(), all: vec![Frame::default()] };
         let mut known: HashMap<(usize, String), usize> = HashMap::new();
         for &id in order {
             frames.place(graph, id, &mut known)?;
@@ -170,7 +164,8 @@ impl Frames {
                     self.all[frame].variables.push(Variable { merge: id, enter, next });
                 }
                 _ => {
-                    let told = format!("has the variable `{}` that is not made of an Enter and a NextIteration", node.name);
+                    let told =
+                        format!("has the variable `{}` that is not made of an Enter and a NextIteration", node.name);
                     return Err(fault(&self.all[frame], told).at_node(&node.name, &node.op).into());
                 }
             }

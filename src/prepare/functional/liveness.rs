@@ -162,8 +162,12 @@ impl Liveness {
         }
         let conditions: Vec<(Endpoint, bool)> = frames.all.iter().map(|f| condition(graph, f.condition)).collect();
         let looping: HashSet<Endpoint> = conditions.iter().skip(1).map(|c| c.0).collect();
-        let switches: Vec<NodeId> =
-            graph.nodes.iter().filter(|(_, n)| class(&n.op) == Class::Switch && n.inputs.len() == 2).map(|n| n.0).collect();
+        let switches: Vec<NodeId> = graph
+            .nodes
+            .iter()
+            .filter(|(_, n)| class(&n.op) == Class::Switch && n.inputs.len() == 2)
+            .map(|n| n.0)
+            .collect();
         let key = |t: Test| (position[t.at.node.index()], t.at.port, t.equals);
         let mut sorted: BTreeSet<_> = looping.iter().map(|&at| key(Test { at, equals: None })).collect();
         for &id in &switches {

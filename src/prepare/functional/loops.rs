@@ -22,6 +22,9 @@ impl Flow<'_> {
     /// Runs a loop in a region: a `While` of its variables and of what it uses from outside.
     pub fn emit_loop(&mut self, region: &Region, draft: &mut Draft, frame: usize, depth: usize) -> Result<()> {
         let effects = self.effects[frame].clone();
+        if !effects.is_empty() {
+            self.do_once(region, Unit::Loop(frame))?;
+        }
         let needed = self.needed_variables(frame, &effects);
         let variables: Vec<Variable> = needed.iter().map(|&i| self.frames.all[frame].variables[i]).collect();
         self.check_rounds(region, frame, &variables, &effects)?;

@@ -30,7 +30,7 @@ use formula::Formula;
 use frames::{Frames, TOP};
 use liveness::Liveness;
 use region::{Path, Region, Unit};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Whether the place of a node among others matters.
@@ -56,6 +56,8 @@ struct Flow<'a> {
     order_of: IdVec<NodeId, Order>,
     /// What each frame changes.
     effects: Vec<Vec<Unit>>,
+    /// Where things with effects were done.
+    done: HashMap<Unit, Vec<Path>>,
     /// The names of functions that are taken.
     names: HashSet<Arc<str>>,
     /// The functions made so far.
@@ -155,6 +157,7 @@ fn converted(
         indexed,
         order_of,
         effects,
+        done: HashMap::new(),
         names: names_before,
         made: Vec::new(),
     };
@@ -168,7 +171,10 @@ impl Flow<'_> {
         for &e in targets {
             if self.live_in(e, &Path::new()) != Formula::TRUE {
                 let node = &self.graph.nodes[e.node];
-                let told = format!("`{}:{}` has a value on one side of a condition only, and it is a result", node.name, e.port);
+                let told = format!(
+                    "`{}:{}` has a value on one side of a condition only, and it is a result",
+                    node.name, e.port
+                );
                 return Err(Diagnostic::new(Code::ControlFlowV1, told)
                     .help("fetch what a Merge makes of both sides")
                     .at_node(&node.name, &node.op)
@@ -278,3 +284,6 @@ fn waits_for_itself(graph: &Graph, frames: &Frames, stuck: NodeId) -> Diagnostic
     let node = &graph.nodes[stuck];
     frames::fault(&frames.all[frames.of[stuck]], "waits for what it gives itself").at_node(&node.name, &node.op)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::liveness::frame_left;
 use super::{Flow, liveness};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, NodeId};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Outcomes of tests.
 pub type Path = Vec<(u32, bool)>;
@@ -200,8 +200,10 @@ impl Flow<'_> {
                 users.entry(f).or_default().push(unit);
             }
         }
-        let tests: BTreeMap<Unit, u32> =
+        let mut tests: BTreeMap<Unit, u32> =
             missing.keys().filter_map(|&u| Some((u, self.test_of(region, u)?))).collect();
+        let inner = self.inner_effects(region, &tests, &users);
+        tests.retain(|unit, _| !inner.contains(unit));
         let mut left: BTreeMap<u32, usize> = BTreeMap::new();
         for test in tests.values() {
             *left.entry(*test).or_default() += 1;
@@ -226,7 +228,9 @@ impl Flow<'_> {
                     let Some(test) = complete.or_else(|| parked.iter().next()).map(|(test, _)| *test) else { break };
                     let units = parked.remove(&test).unwrap_or_default();
                     left.entry(test).and_modify(|n| *n -= units.len());
-                    steps.push(Step::Branch(test, units.clone()));
+                    let mut decided = units.clone();
+                    decided.extend(inner_of(&units, &waits, &tests, &inner));
+                    steps.push(Step::Branch(test, decided));
                     units
                 }
             };
@@ -240,6 +244,31 @@ impl Flow<'_> {
             }
         }
         if done == waits.len() { Ok(steps) } else { Err(Error::internal("prepare", "steps wait for each other")) }
+    }
+
+    /// The units with effects that are done together with what needs them on the same side of a test, and not before.
+    fn inner_effects(
+        &mut self,
+        region: &Region,
+        tests: &BTreeMap<Unit, u32>,
+        users: &HashMap<Unit, Vec<Unit>>,
+    ) -> BTreeSet<Unit> {
+        let mut inner = BTreeSet::new();
+        for (&unit, test) in tests.iter().filter(|(unit, _)| region.effects.contains(unit)) {
+            let (mut todo, mut seen) = (vec![unit], HashSet::new());
+            while let Some(at) = todo.pop() {
+                for &user in users.get(&at).into_iter().flatten() {
+                    if tests.get(&user) == Some(test) {
+                        inner.insert(unit);
+                    }
+                    let f = self.unit_live(user);
+                    if !tests.contains_key(&user) && !self.always(f, &region.path) && seen.insert(user) {
+                        todo.push(user);
+                    }
+                }
+            }
+        }
+        inner
     }
 
     /// All units that the targets and effects of a region wait for, with what each waits for.
@@ -334,4 +363,23 @@ impl Flow<'_> {
     pub fn test(&self, number: u32) -> Option<liveness::Test> {
         self.live.tests.get(number as usize).copied()
     }
+}
+
+/// Those of the `inner` units that units need which are decided together.
+fn inner_of(
+    units: &[Unit],
+    waits: &BTreeMap<Unit, Vec<Unit>>,
+    tests: &BTreeMap<Unit, u32>,
+    inner: &BTreeSet<Unit>,
+) -> BTreeSet<Unit> {
+    let (mut found, mut seen, mut todo) = (BTreeSet::new(), HashSet::new(), units.to_vec());
+    while let Some(unit) = todo.pop().filter(|_| !inner.is_empty()) {
+        for &from in waits.get(&unit).into_iter().flatten() {
+            if !tests.contains_key(&from) && seen.insert(from) {
+                found.extend(inner.get(&from));
+                todo.push(from);
+            }
+        }
+    }
+    found
 }
