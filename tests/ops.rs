@@ -89,9 +89,14 @@ fn native() {
     check("native");
 }
 
-/// The ops of the modules whose calls `tests/variables.rs` judges.
+/// The ops of the modules whose calls `tests/variables.rs` judges, and of graphs of TensorFlow 1 that `tests/graphs.rs` judges.
 fn in_modules() -> BTreeSet<String> {
     let mut ops = BTreeSet::new();
+    for graph in ["arrays_v1", "loops_v1"] {
+        let file = path("testdata/graphs").join(graph).join("graph.pb");
+        let program = tfaot::import::load(&file, None).expect("reads");
+        ops.extend(program.graph.nodes.values().map(|n| n.op.to_string()));
+    }
     for module in std::fs::read_dir(path("testdata/modules")).expect("a folder of the repository").flatten() {
         let program = tfaot::import::load_with_variables(&module.path().join("saved_model"), None).expect("reads");
         let served = tfaot::prepare::served(&program, &tfaot::prepare::Request::default()).expect("finds");
