@@ -300,7 +300,7 @@ def arrays_v1(x, length):
 
     stacked = out.stack()
     gradients = c.gradients([s, stacked, h], [x, w])
-    return s, stacked, pieces.concat(), tf.cast(pieces.size(), tf.float32) * mixed.stack() + mixed.gather([1, 1, 0, 4, 2]), h, hs.stack(), *gradients
+    return s, stacked, pieces.concat(), tf.cast(c.raw_ops.TensorArraySizeV3(handle=pieces.handle, flow_in=pieces.flow), tf.float32) * mixed.stack() + mixed.gather([1, 1, 0, 4, 2]), h, hs.stack(), *gradients
 
 
 def feed(name, dtype, shape, seed):
