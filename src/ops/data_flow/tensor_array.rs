@@ -89,7 +89,7 @@ fn write(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (index, mut item) = (cx.args[1].clone(), cx.arg(2)?);
     let elements = grown(cx, elements, dynamic, 1)?;
     if adds && matches!(elements, Value::List(_)) {
-        let before = on_list(cx, elements.clone(), &[index.clone()], list::get_item)?;
+        let before = on_list(cx, elements.clone(), std::slice::from_ref(&index), list::get_item)?;
         if let Value::Array(before) = before {
             item = cx.b.add(before, item);
         }

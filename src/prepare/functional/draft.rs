@@ -90,10 +90,8 @@ impl Draft {
             }
         }
         let mut moved: IdVec<NodeId, NodeId> = self.nodes.ids().collect();
-        let mut next = 0;
-        for id in self.nodes.ids().filter(|id| needed[*id]) {
-            moved[id] = NodeId(next);
-            next += 1;
+        for (next, id) in self.nodes.ids().filter(|id| needed[*id]).enumerate() {
+            moved[id] = NodeId::from_index(next);
         }
         let to = |e: Endpoint| Endpoint { node: moved[e.node], ..e };
         let mut nodes = IdVec::new();

@@ -8,6 +8,7 @@ use super::liveness::frame_left;
 use super::{Flow, liveness};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, NodeId};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Outcomes of tests.
@@ -284,10 +285,10 @@ impl Flow<'_> {
         }
         let mut found = BTreeMap::new();
         while let Some(unit) = todo.pop() {
-            if !found.contains_key(&unit) {
+            if let Entry::Vacant(new) = found.entry(unit) {
                 let waits = self.waits(region, unit);
                 todo.extend(waits.iter().copied());
-                found.insert(unit, waits);
+                new.insert(waits);
             }
         }
         found
