@@ -58,6 +58,40 @@ fn check_names_blockers() {
 }
 
 #[test]
+fn blockers_of_one_cause_are_told_together() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("g.pbtxt").display().to_string();
+    let typed = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_FLOAT }} }}");
+    let mut text = format!(
+        "node {{ name: 'x' op: 'Placeholder' {} attr {{ key: 'shape' value {{ shape {{ dim {{ size: 4 }} }} }} }} }}
+         node {{ name: 'odd' op: 'AdjustContrast' input: 'x' {} }}",
+        typed("dtype"),
+        typed("T")
+    );
+    for i in 0..5 {
+        text += &format!("node {{ name: 'u{i}' op: 'Unique' input: 'x' {} }}\n", typed("T"));
+    }
+    text += &format!(
+        "node {{ name: 'all' op: 'AddN' input: 'odd' input: 'u0' input: 'u1' input: 'u2' input: 'u3' input: 'u4' {}
+           attr {{ key: 'N' value {{ i: 6 }} }} }}",
+        typed("T")
+    );
+    std::fs::write(&file, text).expect("written");
+    let told = exits(1, &["check", &file]);
+    assert!(told.contains("not compilable: 6 blockers of 2 causes"), "{told}");
+    assert_eq!(told.matches("error[").count(), 2, "{told}");
+    let first = told.find("(5 nodes)").expect("the group of most nodes");
+    assert!(first < told.find("AdjustContrast has no lowering").expect("the other"), "{told}");
+    assert!(told.contains("so `u1` (Unique), `u2` (Unique) and 2 more"), "{told}");
+    assert_eq!(exits(1, &["check", &file, "--all"]).matches("error[").count(), 6);
+    let out = scratch.path().join("out").display().to_string();
+    assert_eq!(exits(1, &["compile", &file, "-o", &out]).matches("error[").count(), 2);
+    let verdict = json(&String::from_utf8_lossy(&tfaot(&["check", &file, "--json"]).stdout));
+    assert_eq!(verdict["blockers"].as_array().map(Vec::len), Some(6));
+    assert_eq!((&verdict["groups"][0]["nodes"], &verdict["groups"][1]["nodes"]), (&5.into(), &1.into()));
+}
+
+#[test]
 fn hlo_verify_tells_each_file() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let bad = scratch.path().join("bad.hlo");

@@ -1,7 +1,7 @@
 //! `tfaot check`: whether a whole graph can be compiled.
 use super::args::CheckArgs;
 use super::{Verdict, graph, out};
-use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Group, Result, grouped};
 use crate::graph::Endpoint;
 use crate::prepare::{self, Request};
 use crate::{compile, import, infer, lower};
@@ -32,16 +32,26 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
     out::warnings(&warnings, &args.graph.graph.display().to_string());
     if args.json {
         let list = |of: &[Diagnostic]| of.iter().map(blocker).collect::<Vec<Value>>();
-        out::json(&json!({"compilable": all.is_empty(), "blockers": list(&all), "warnings": list(&warnings)}))?;
+        let groups: Vec<Value> = grouped(all.iter().cloned()).iter().map(group).collect();
+        let (blockers, warnings) = (list(&all), list(&warnings));
+        out::json(
+            &json!({"compilable": all.is_empty(), "blockers": blockers, "groups": groups, "warnings": warnings}),
+        )?;
     } else if all.is_empty() {
         out::line("compilable")?;
     } else {
-        out::line(format_args!("not compilable: {} blocker{}", all.len(), if all.len() == 1 { "" } else { "s" }))?;
+        let causes = grouped(all.iter().cloned()).len();
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        out::line(format_args!("not compilable: {} of {}", count(all.len(), "blocker"), count(causes, "cause")))?;
     }
     if all.is_empty() {
         return Ok(Verdict::Yes);
     }
-    out::error(Error::User(all));
+    if args.all {
+        out::each_error(Error::User(all))
+    } else {
+        out::error(Error::User(all))
+    }
     Ok(Verdict::No)
 }
 
@@ -58,6 +68,16 @@ fn behind_open_feeds(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnost
     let mut all = lower::refusals(&reached.program, &feeds, &fetches);
     all.extend(infer::infer(&reached.program, &reached.feeds).problems);
     Ok(all)
+}
+
+fn group(group: &Group) -> Value {
+    json!({
+        "code": group.first.code.id(),
+        "reason": group.first.message,
+        "nodes": group.nodes(),
+        "first": group.named(),
+        "help": group.first.help,
+    })
 }
 
 fn blocker(d: &Diagnostic) -> Value {

@@ -1,7 +1,7 @@
 //! Printing: a closed pipe ends the output, it is no error.
 use super::args::ErrorFormat;
 use super::progress;
-use crate::diag::{Code, Diagnostic, Error, Result, render, render_warning};
+use crate::diag::{Code, Diagnostic, Error, Result, grouped, render, render_warning};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::OnceLock;
@@ -67,8 +67,18 @@ fn raw(line: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Writes every diagnostic of `error` to standard error.
+/// Writes the diagnostics of `error` to standard error: as text those of one cause as one, as JSON each.
 pub fn error(error: Error) {
+    if is_json() {
+        return each_error(error);
+    }
+    for group in grouped(error.into_diagnostics()) {
+        raw(&render(&group.told()));
+    }
+}
+
+/// Writes every diagnostic of `error` to standard error.
+pub fn each_error(error: Error) {
     for d in error.into_diagnostics() {
         if is_json() { raw(&object("error", &d)) } else { raw(&render(&d)) }
     }

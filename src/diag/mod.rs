@@ -2,9 +2,11 @@
 //!
 //! Two kinds of error and no third: a [`Diagnostic`] blames the user's graph or options, an internal error blames us.
 pub mod codes;
+mod groups;
 mod render;
 
 pub use codes::Code;
+pub use groups::{Group, grouped};
 pub use render::{render, render_warning};
 
 /// Where a diagnostic points: a graph has no lines, so file, function and node stand for them.

@@ -235,9 +235,12 @@ pub struct VerifyArgs {
 pub struct CheckArgs {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Print `{"compilable","blockers":[{"node","op","code","reason"}]}`.
+    /// Print `{"compilable","blockers":[{"node","op","code","reason"}],"groups":[{"code","reason","nodes","first","help"}]}`.
     #[arg(long)]
     pub json: bool,
+    /// List every blocker; without it those of one cause are told together.
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub target: TargetArgs,
 }
