@@ -5,7 +5,7 @@ use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Role};
-use crate::hlo::{Inst, InstId, Metadata, Module, Op, Shape};
+use crate::hlo::{self, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::kernel;
 use crate::lower::{self, Feed, Lowered};
 use crate::package::names;
@@ -165,9 +165,10 @@ fn optimise(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) 
     optimize::reduce(module, precision)
 }
 
-/// All passes; a dump sees the module before them and after each that changed it.
+/// All passes; a dump sees the module before them and after each that changed it. Errors: those of the passes, `Code::TooLarge`.
 fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
     module.for_one_device()?;
+    hlo::sizes::check(module)?;
     let Some(dump) = dump else {
         optimize::run(module)?;
         return optimize::expand(module);

@@ -411,7 +411,7 @@ impl<'a> Function<'a> {
         }
         let name = match self.program.buffers[buf].place {
             Place::Stack => {
-                let bytes = self.program.buffers[buf].elements * self.program.buffers[buf].dtype.bytes() as u64;
+                let bytes = self.program.buffers[buf].bytes();
                 let name = format!("%s{}", self.bases.len());
                 self.base_text += &format!("  {name} = alloca [{} x i8], align 64\n", bytes.max(1));
                 name

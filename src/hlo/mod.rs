@@ -10,6 +10,7 @@ pub mod infer;
 mod op;
 pub mod proto;
 mod shape;
+pub mod sizes;
 pub mod stablehlo;
 pub mod text;
 pub mod verify;

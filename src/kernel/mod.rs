@@ -74,6 +74,13 @@ pub struct Buffer {
     pub place: Place,
 }
 
+impl Buffer {
+    /// The size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.elements.saturating_mul(self.dtype.bytes() as u64)
+    }
+}
+
 /// How a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopKind {

@@ -35,6 +35,7 @@ fn reshape_source(editor: &Editor, id: InstId) -> Option<InstId> {
 /// `x` repeated so that its dimension `i` becomes dimension `map[i]` of `dims`.
 pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
     let width = x.dtype.bytes();
+    // `hlo::sizes` has held the module to arrays that can be counted.
     let count = element_count(dims).unwrap_or(0) as usize;
     let mut out = Vec::with_capacity(count * width);
     if x.len() == 1 {

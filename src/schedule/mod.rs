@@ -91,7 +91,7 @@ mod plan;
 mod search;
 
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Computation, InstId, Literal, Module, Op};
+use crate::hlo::{Computation, InstId, Literal, Module, Op, sizes};
 use crate::kernel::Program;
 use crate::lower::Lowered;
 use crate::target::Target;
@@ -110,7 +110,11 @@ const MOST_CODE: u64 = 48 << 10;
 const MOST_GROWN: (u64, u64) = (3, 4);
 
 /// Schedules an optimised module.
+///
+/// Errors: `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for what no kernel does, an internal error
+/// where the program breaks a rule of `kernel::verify`.
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
+    sizes::check(&lowered.module)?;
     let apart = late::apart(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
     let scaled = scaled::into_weights(module);

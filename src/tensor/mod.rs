@@ -166,9 +166,13 @@ impl TensorInfo {
     pub fn shown(&self) -> &str {
         self.called.as_deref().unwrap_or(&self.name)
     }
+    /// The number of elements.
+    pub fn elements(&self) -> u64 {
+        element_count(&self.dims).unwrap_or(u64::MAX)
+    }
     /// The size in bytes.
     pub fn bytes(&self) -> u64 {
-        element_count(&self.dims).unwrap_or(u64::MAX).saturating_mul(self.dtype.bytes() as u64)
+        self.elements().saturating_mul(self.dtype.bytes() as u64)
     }
     /// Type and sizes as XLA writes them: `f32[1,224,224,3]`.
     pub fn spelled(&self) -> String {

@@ -1,5 +1,5 @@
 //! Where intermediate buffers lie in the workspace: intervals of launches, several orders, first fit; and an independent check.
-use crate::diag::{Error, Result};
+use crate::diag::{Code, Error, Result};
 use crate::kernel::{BufId, Buffer, Place, Program, Step};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Bytes to which every buffer is aligned that has as many; smaller ones to the next power of two.
 const ALIGN: u64 = 64;
+/// Bytes of the largest workspace.
+const MOST_BYTES: u64 = 1 << 46;
 
 /// Which launches touch which buffers, in the order of the steps.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +110,10 @@ pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
     for (w, at) in wanted.iter().zip(offsets) {
         program.buffers[w.buf].place = Place::Workspace(at);
     }
+    // `hlo::sizes` holds arrays far below this; what a plan makes of them is held to it here.
+    if top > MOST_BYTES {
+        return Err(Error::user(Code::TooLarge, format!("a call would need a workspace of {top} bytes")));
+    }
     program.workspace_bytes = top.next_multiple_of(ALIGN);
     check(program, &uses)
 }
@@ -125,7 +131,7 @@ struct Host {
 fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
         (place @ Place::Result(_), Some(&(first, _))) => {
-            let bytes = buffer.elements * buffer.dtype.bytes() as u64;
+            let bytes = buffer.bytes();
             Some(Host { place, dtype: buffer.dtype, bytes, taken: vec![(first, usize::MAX)] })
         }
         _ => None,
@@ -135,7 +141,7 @@ fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
         let (_, peak) = most_at_once(wanted);
         let fits = |w: &Wanted| {
             let buffer = &program.buffers[w.buf];
-            let bytes = buffer.elements * buffer.dtype.bytes() as u64;
+            let bytes = buffer.bytes();
             let free = |h: &Host| h.taken.iter().all(|&(first, last)| w.last < first || last < w.first);
             hosts.iter().position(|h| h.dtype == buffer.dtype && bytes <= h.bytes && free(h))
         };
@@ -153,7 +159,7 @@ fn wanted(program: &Program, uses: &Uses) -> Vec<Wanted> {
     let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, Place::Workspace(_));
     let one = |(&buf, &(first, last)): (&BufId, &(usize, usize))| {
         let buffer = &program.buffers[buf];
-        let bytes = (buffer.elements * buffer.dtype.bytes() as u64).max(1);
+        let bytes = buffer.bytes().max(1);
         let align = bytes.next_power_of_two().min(ALIGN);
         Wanted { buf, bytes: bytes.next_multiple_of(align), align, first, last }
     };
@@ -246,18 +252,18 @@ fn place(wanted: &[Wanted], order: &[usize]) -> (u64, Vec<u64>) {
         let w = wanted[i];
         taken.clear();
         let beside = placed.iter().filter(|(p, _)| p.first <= w.last && w.first <= p.last);
-        taken.extend(beside.map(|(p, at)| (*at, at + p.bytes)));
+        taken.extend(beside.map(|(p, at)| (*at, at.saturating_add(p.bytes))));
         taken.sort_unstable();
-        let mut at = 0;
+        let mut at = 0u64;
         for &(from, to) in &taken {
-            if from >= at + w.bytes {
+            if from >= at.saturating_add(w.bytes) {
                 break;
             }
             at = at.max(to).next_multiple_of(w.align);
         }
         placed.push((w, at));
         offsets[i] = at;
-        top = top.max(at + w.bytes);
+        top = top.max(at.saturating_add(w.bytes));
     }
     (top, offsets)
 }
@@ -268,7 +274,7 @@ fn check(program: &Program, uses: &Uses) -> Result<()> {
     for (&b, &(first, last)) in &uses.intervals {
         let buffer = &program.buffers[b];
         if let Place::Workspace(at) = buffer.place {
-            events.push((first, b, at, at + buffer.elements * buffer.dtype.bytes() as u64, last));
+            events.push((first, b, at, at + buffer.bytes(), last));
         }
     }
     events.sort_unstable();

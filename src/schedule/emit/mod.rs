@@ -100,8 +100,7 @@ pub fn emit(
     };
     let mut args = Vec::new();
     for (i, t) in s.program.args.iter().enumerate() {
-        let elements = crate::tensor::element_count(&t.dims).unwrap_or(0);
-        let buffer = Buffer { dtype: t.dtype, elements, place: Place::Arg(i) };
+        let buffer = Buffer { dtype: t.dtype, elements: t.elements(), place: Place::Arg(i) };
         args.push(Value { leaves: vec![s.program.buffers.push(buffer)], layout: None });
     }
     let state = s.variables();

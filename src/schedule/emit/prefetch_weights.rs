@@ -45,7 +45,7 @@ fn launched(step: &Step) -> Option<KernelId> {
 }
 
 fn bytes(buffer: &Buffer) -> u64 {
-    buffer.elements * buffer.dtype.bytes() as u64
+    buffer.bytes()
 }
 
 /// Has `weights` asked for by the last of `launches` that ask for panels: the last of it by the last of them.

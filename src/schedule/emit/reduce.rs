@@ -157,7 +157,9 @@ impl<'a> Emitter<'a> {
         e.k.chunks = Some(chunk);
         e.k.body = inside;
         let elements = comp.array(f.inputs[0]).elements();
-        e.k.flops = elements * cut.elements() / dims.get(axis).copied().unwrap_or(1).max(1);
+        let part =
+            u128::from(elements) * u128::from(cut.elements()) / u128::from(dims.get(axis).map_or(1, |&n| n.max(1)));
+        e.k.flops = u64::try_from(part).unwrap_or(u64::MAX);
         self.launch(e.k, steps);
         Ok(())
     }

@@ -14,7 +14,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn variables(&mut self) -> Vec<BufId> {
         let all = self.program.state.iter().map(|v| Buffer {
             dtype: v.info.dtype,
-            elements: crate::tensor::element_count(&v.info.dims).unwrap_or(0),
+            elements: v.info.elements(),
             place: Place::State(v.offset),
         });
         let all: Vec<Buffer> = all.collect();
