@@ -8,6 +8,7 @@ use std::path::Path;
 use tfaot::codegen::{self, Launches};
 use tfaot::hlo::{Literal, Module, text, verify};
 use tfaot::kernel::Program;
+use tfaot::lower::Lowered;
 use tfaot::target::{HOST_TRIPLE, Target};
 use tfaot::tensor::Tensor;
 use tfaot::util::guarded::Edge;
@@ -25,13 +26,14 @@ fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
-/// The processors whose code is tried: the oldest, AVX2, and this machine's own, and AArch64 where it can be emulated; with
-/// `TFAOT_CPU=x86-64-v4` or `TFAOT_CPU=neoverse-v1` that one alone.
-fn targets() -> Vec<Target> {
+/// The processors whose code is tried: the oldest, AVX2, and this machine's own, and AArch64 where it can be emulated, which take
+/// turns; with `TFAOT_CPU=x86-64-v4,neoverse-v1` those, each with every module.
+fn targets() -> (Vec<Target>, Share) {
     let named = |cpu: &str| Target::resolve(Some(HOST_TRIPLE), Some(cpu), None);
-    if let Ok(cpu) = std::env::var("TFAOT_CPU") {
-        let emulated = || Target::resolve(Some(emulated::TRIPLE), Some(&cpu), None);
-        return vec![named(&cpu).or_else(|_| emulated()).expect("a known processor")];
+    if let Ok(cpus) = std::env::var("TFAOT_CPU") {
+        let emulated = |cpu: &str| Target::resolve(Some(emulated::TRIPLE), Some(cpu), None);
+        let of = |cpu: &str| named(cpu).or_else(|_| emulated(cpu)).expect("a known processor");
+        return (cpus.split(',').map(of).collect(), Share::Every);
     }
     let own = Target::resolve(None, None, None).expect("this machine is known");
     let names: &[&str] = if own.triple.starts_with("x86_64") { &["x86-64", "x86-64-v3"] } else { &[] };
@@ -41,15 +43,30 @@ fn targets() -> Vec<Target> {
     if emulated::is_here() {
         all.push(Target::resolve(Some(emulated::TRIPLE), None, None).expect("a known target"));
     }
-    all
+    (all, Share::Turns)
 }
 
-/// One module on its way.
-struct Job {
+/// Which modules a processor gets.
+#[derive(Clone, Copy, PartialEq)]
+enum Share {
+    /// All of them.
+    Every,
+    /// One in so many as there are processors.
+    Turns,
+}
+
+/// A module with what the interpreter says of it.
+struct Known {
     seed: u64,
     case: Case,
+    lowered: Lowered,
     args: Vec<Tensor>,
     want: Vec<Tensor>,
+}
+
+/// A module as one processor's code.
+struct Job<'a> {
+    known: &'a Known,
     program: Program,
 }
 
@@ -66,13 +83,20 @@ pub fn family(name: &str, make: fn(&mut Random) -> Case) {
             (first..first + count).map(|seed| (seed, make(&mut Random::new(seed)))),
         );
     }
-    let targets = targets();
+    let (targets, share) = targets();
     let mut wrong = Vec::new();
     for start in (first..first + count).step_by(BATCH as usize) {
+        let mut all = Vec::new();
+        for seed in start..(start + BATCH).min(first + count) {
+            match guarded(|| known(seed, make(&mut Random::new(seed)))) {
+                Ok(known) => all.push(known),
+                Err(why) => wrong.push((seed, why, &targets[0])),
+            }
+        }
         for (i, target) in targets.iter().enumerate() {
-            let seeds = (start..(start + BATCH).min(first + count)).filter(|s| s % targets.len() as u64 == i as u64);
-            let cases: Vec<(u64, Case)> = seeds.map(|seed| (seed, make(&mut Random::new(seed)))).collect();
-            wrong.extend(batch(name, cases, target).into_iter().map(|(seed, why)| (seed, why, target)));
+            let is_own = |k: &&Known| share == Share::Every || k.seed % targets.len() as u64 == i as u64;
+            let own: Vec<&Known> = all.iter().filter(is_own).collect();
+            wrong.extend(batch(name, &own, target).into_iter().map(|(seed, why)| (seed, why, target)));
         }
     }
     if wrong.is_empty() {
@@ -95,32 +119,37 @@ fn write(folder: &Path, family: &str, cases: impl Iterator<Item = (u64, Case)>) 
     }
 }
 
-/// Compiles the cases into one library and calls each; those that go wrong with the reason.
-fn batch(family: &str, cases: Vec<(u64, Case)>, target: &Target) -> Vec<(u64, String)> {
+/// A panic as a reason.
+fn guarded<T>(of: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(of)).unwrap_or_else(|_| Err("a panic".to_string()))
+}
+
+/// Compiles the modules into one library and calls each; those that go wrong with the reason.
+fn batch(family: &str, all: &[&Known], target: &Target) -> Vec<(u64, String)> {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let (mut wrong, mut jobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
-    for (seed, case) in cases {
-        let made = catch_unwind(AssertUnwindSafe(|| prepared(seed, case, target)));
-        match made.unwrap_or_else(|_| Err("a panic while it is compiled".to_string())) {
+    for &known in all {
+        match guarded(|| compiled(known, target)) {
             Ok((job, object)) => {
-                let path = folder.path().join(format!("{seed}.o"));
+                let path = folder.path().join(format!("{}.o", known.seed));
                 std::fs::write(&path, object).expect("a writable folder");
                 objects.push(path);
                 jobs.push(job);
             }
-            Err(why) => wrong.push((seed, why)),
+            Err(why) => wrong.push((known.seed, why)),
         }
     }
     if jobs.is_empty() {
         return wrong;
     }
     if target.triple != HOST_TRIPLE {
-        let all: Vec<(&Program, &[Tensor])> = jobs.iter().map(|job| (&job.program, &job.args[..])).collect();
+        let all: Vec<(&Program, &[Tensor])> = jobs.iter().map(|job| (&job.program, &job.known.args[..])).collect();
         let got = emulated::run(folder.path(), &objects, &all);
         let judged = jobs
             .iter()
             .zip(got)
-            .map(|(job, got)| (job.seed, got.and_then(|got| compared(&got, &job.want, &job.case.rules))));
+            .map(|(job, got)| (job.known, got))
+            .map(|(known, got)| (known.seed, got.and_then(|got| compared(&got, &known.want, &known.case.rules))));
         wrong.extend(judged.filter_map(|(seed, result)| result.err().map(|why| (seed, why))));
         return wrong;
     }
@@ -128,17 +157,18 @@ fn batch(family: &str, cases: Vec<(u64, Case)>, target: &Target) -> Vec<(u64, St
     for job in jobs {
         // Who looks for a crash finds the module here.
         let last = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("family-{family}.hlo"));
-        std::fs::write(last, format!("// seed {}, {}\n{}", job.seed, target.cpu, job.case.hlo)).expect("a folder");
-        let what = format!("{family}, seed {}, {}", job.seed, target.cpu);
+        let Known { seed, case, .. } = job.known;
+        std::fs::write(last, format!("// seed {seed}, {}\n{}", target.cpu, case.hlo)).expect("a folder");
+        let what = format!("{family}, seed {seed}, {}", target.cpu);
         if let Err(why) = judged(&job, &library, &what) {
-            wrong.push((job.seed, why));
+            wrong.push((*seed, why));
         }
     }
     wrong
 }
 
-/// What the interpreter says of a case, its loops and its object.
-fn prepared(seed: u64, case: Case, target: &Target) -> Result<(Job, Vec<u8>), String> {
+/// What the interpreter says of a case.
+fn known(seed: u64, case: Case) -> Result<Known, String> {
     let module = text::parse(&case.hlo).map_err(|e| format!("the text: {e}\n{}", case.hlo))?;
     verify::verify(&module).map_err(|e| format!("the module: {e}\n{}", case.hlo))?;
     let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
@@ -153,13 +183,19 @@ fn prepared(seed: u64, case: Case, target: &Target) -> Result<(Job, Vec<u8>), St
     if seed % 8 == 3 {
         foreign(lowered.clone(), &case, &args, &want)?;
     }
-    let (_, program) = compile::plan(lowered, &format!("m{seed}"), "m", target).map_err(|e| e.to_string())?;
+    Ok(Known { seed, case, lowered, args, want })
+}
+
+/// The loops and the object of a module.
+fn compiled<'a>(known: &'a Known, target: &Target) -> Result<(Job<'a>, Vec<u8>), String> {
+    let name = format!("m{}", known.seed);
+    let (_, program) = compile::plan(known.lowered.clone(), &name, "m", target).map_err(|e| e.to_string())?;
     let object = codegen::compile(&program, target, Launches::Direct).map_err(|e| e.to_string())?;
-    Ok((Job { seed, case, args, want, program }, object.content.joined().to_vec()))
+    Ok((Job { known, program }, object.content.joined().to_vec()))
 }
 
 /// The loops for AArch64, run plainly.
-fn foreign(lowered: tfaot::lower::Lowered, case: &Case, args: &[Tensor], want: &[Tensor]) -> Result<(), String> {
+fn foreign(lowered: Lowered, case: &Case, args: &[Tensor], want: &[Tensor]) -> Result<(), String> {
     let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None).expect("a known target");
     let (_, program) = compile::plan(lowered, "m", "m", &target).map_err(|e| format!("aarch64: {e}"))?;
     match tfaot::kernel::evaluate(&program, args, MOST) {
@@ -172,11 +208,12 @@ fn foreign(lowered: tfaot::lower::Lowered, case: &Case, args: &[Tensor], want: &
 /// Calls a model alone, its arrays ending at forbidden pages, and with executors, its arrays beginning behind such pages: the
 /// bits must be the same.
 fn judged(job: &Job, library: &Library, what: &str) -> Result<(), String> {
-    let alone = library.call(&job.program, &job.args, Caller::Alone, Edge::End, what)?;
-    compared(&alone, &job.want, &job.case.rules)?;
+    let Known { seed, case, args, want, .. } = job.known;
+    let alone = library.call(&job.program, args, Caller::Alone, Edge::End, what)?;
+    compared(&alone, want, &case.rules)?;
     // seeds go to targets in turn, so that pairs of rounds and not of seeds take turns here
-    let other = if (job.seed / 4).is_multiple_of(2) { Caller::Threads } else { Caller::Backwards };
-    let shared = library.call(&job.program, &job.args, other, Edge::Begin, what)?;
+    let other = if (seed / 4).is_multiple_of(2) { Caller::Threads } else { Caller::Backwards };
+    let shared = library.call(&job.program, args, other, Edge::Begin, what)?;
     for (i, (a, b)) in alone.iter().zip(&shared).enumerate() {
         if a.bytes != b.bytes {
             return Err(format!("result {i} has other bits with an executor ({other:?})"));
@@ -223,7 +260,11 @@ fn smaller(family: &str, seed: u64, case: &Case, target: &Target) -> String {
         // Which result is left is not known: the loosest rule holds for each.
         let rules = vec![loosest(&case.rules); 64];
         let sound = text::parse(&hlo).is_ok_and(|m| verify::verify(&m).is_ok() && compile::wrap(m).is_ok());
-        Ok(sound && !batch(family, vec![(seed, Case { hlo, fills, rules })], target).is_empty())
+        let goes_wrong = || match guarded(|| known(seed, Case { hlo, fills, rules })) {
+            Ok(known) => !batch(family, &[&known], target).is_empty(),
+            Err(_) => true,
+        };
+        Ok(sound && goes_wrong())
     };
     match reduce::reduce_module(module, 300, &mut still) {
         Ok((module, _)) => reduce::print_module(&module),

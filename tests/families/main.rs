@@ -5,8 +5,8 @@
 //! ends at such a page, aligned as its elements alone, in the second one it begins behind one. Every eighth module also becomes
 //! loops for AArch64, run plainly.
 //!
-//! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module, `TFAOT_CPU=x86-64-v4` (or v2, v3, `neoverse-v1`)
-//! one processor; a module that goes wrong is made small. A touched page ends the process with the seed and the array.
+//! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module, `TFAOT_CPU=x86-64-v2,x86-64-v4,neoverse-v1` every
+//! module on each of these processors; a module that goes wrong is made small. A touched page ends the process with the seed and the array.
 //! With `TFAOT_MODULES=DIR` the modules are written there instead, for `tools/compare_builds`.
 mod attention;
 mod check;
