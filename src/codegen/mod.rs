@@ -54,6 +54,7 @@ use crate::kernel::{Bundle, KernelId, Program};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
+use elf::WeightsSection;
 use object::{Object as _, ObjectSymbol};
 
 /// A relocatable object, whole: code, weights, metadata.
@@ -106,7 +107,8 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let mut made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
     no_strays(&made)?;
     let start = (made.len() as u64).next_multiple_of(elf::WEIGHTS_ALIGN);
-    elf::place(&mut made, &module::weights_symbol(&bundle.face.name), start)?;
+    let section = WeightsSection::of(bundle.face.weights_bytes, &target.triple);
+    elf::place(&mut made, section, &module::weights_symbol(&bundle.face.name), start)?;
     let mut content = Pieces::default();
     content.push(made);
     content.fill(start);

@@ -1,6 +1,6 @@
 //! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
-use super::elf::{EMPTY_PREFIX, WEIGHTS_ALIGN};
+use super::elf::{WEIGHTS_ALIGN, WeightsSection};
 use super::function::Function;
 use super::supported::supported;
 use super::{hwcaps, info, math, start};
@@ -25,10 +25,13 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
     let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
     info::emit(&mut out, face, &told.join(" | "));
     let weights = weights_symbol(&face.name);
+    let section = WeightsSection::of(face.weights_bytes, triple);
     let _ = writeln!(
         out,
-        "@{weights} = hidden global [{} x i8] zeroinitializer, section \"{EMPTY_PREFIX}{weights}\", align {WEIGHTS_ALIGN}",
+        "@{weights} = hidden global [{} x i8] zeroinitializer, section \"{}{weights}\"{}, align {WEIGHTS_ALIGN}",
         face.weights_bytes.max(1),
+        section.empty_prefix,
+        section.code_model,
     );
     let mut first = None;
     for (i, (programs, target)) in variants.iter().enumerate() {

@@ -137,6 +137,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         state,
         ..Program::default()
     };
+    let packings = emit::Packings::new();
     let least = |module: &Module| {
         let all = constant_bytes(module);
         let grown = all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1;
@@ -144,7 +145,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         let methods = Methods::of(module, target);
         search::least(&aims, plan::lower_order(module, target, &methods), |choices| {
             let plan = Plan::of(module, &variables, target, &methods, choices)?;
-            emit::emit(module, &plan, target, empty.clone(), choices.in_results)
+            emit::emit(module, &plan, target, (empty.clone(), &packings), choices.in_results)
         })
     };
     let halved = halves::cut(module, Cuts::Once, target);

@@ -25,6 +25,7 @@ mod memory;
 pub mod memory_plan;
 mod narrow;
 mod pack;
+mod packings;
 mod pairs;
 mod pieces;
 mod planes;
@@ -59,6 +60,7 @@ mod window;
 pub mod winograd;
 
 pub use found::Found;
+pub use packings::Packings;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
@@ -86,7 +88,7 @@ pub fn emit(
     module: &Module,
     plan: &Plan<'_>,
     target: &Target,
-    empty: Program,
+    (empty, packings): (Program, &Packings),
     in_results: bool,
 ) -> Result<(Program, Found)> {
     let mut s = Emitter {
@@ -95,6 +97,7 @@ pub fn emit(
         target,
         program: empty,
         weights: Weights::default(),
+        packings,
         found: Found::default(),
         depth: 0,
     };
@@ -128,6 +131,7 @@ pub struct Emitter<'a> {
     target: &'a Target,
     program: Program,
     weights: Weights,
+    packings: &'a Packings,
     found: Found,
     /// Computations of scalars that call one another.
     depth: usize,

@@ -2,6 +2,7 @@
 use super::contraction::{Contraction, Right};
 use super::each;
 use super::grid::{ENOUGH_CHUNKS, chunked, guarded, shares};
+use super::packings::Numbers;
 use super::pairs::Order;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
@@ -13,7 +14,6 @@ use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::tile::Tile;
 use crate::target::LINE;
 use crate::tensor::{DType, Tensor};
-use bytes::Bytes;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
@@ -148,20 +148,13 @@ impl Emitter<'_> {
         t: &Tensor,
         (batch, panels, panel, order): (u64, u64, u64, Order),
     ) -> BufId {
-        let (n, k, size) = (product(&c.columns), product(sum), t.dtype.bytes());
+        let (n, k) = (product(&c.columns), product(sum));
         let total = batch * panels * k * panel;
-        let mut bytes = vec![0u8; total as usize * size];
         let of = |axes: &[Axis], extent: u64| (0..extent).map(|i| offset_of(axes, i)).collect();
         let starts: Vec<i64> = (0..batch).map(|b| c.b0 + offset_of(&c.batch, b)).collect();
-        let plan = Numbers { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
-        match size {
-            1 => plan.copy::<1>(&t.bytes, &mut bytes),
-            2 => plan.copy::<2>(&t.bytes, &mut bytes),
-            4 => plan.copy::<4>(&t.bytes, &mut bytes),
-            8 => plan.copy::<8>(&t.bytes, &mut bytes),
-            _ => plan.copy::<16>(&t.bytes, &mut bytes),
-        }
-        let place = Place::Weights(self.weights.add(&Bytes::from(bytes)));
+        let numbers = Numbers { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
+        let bytes = self.packings.packed(t, numbers);
+        let place = Place::Weights(self.weights.add(&bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
     }
 
@@ -289,46 +282,5 @@ impl Source<'_> {
             inside.extend(guarded(k, &[&share], body));
         }
         ([p, round], inside)
-    }
-}
-
-/// Where the numbers of panels come from: element `start + term + column` of a constant.
-struct Numbers {
-    starts: Vec<i64>,
-    terms: Vec<i64>,
-    columns: Vec<i64>,
-    panel: u64,
-    panels: u64,
-    order: Order,
-}
-
-impl Numbers {
-    /// Copies numbers of `N` bytes; what fills the last panel up stays as it is.
-    fn copy<const N: usize>(&self, from: &[u8], to: &mut [u8]) {
-        let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
-        let panel_numbers = self.terms.len() * self.panel as usize;
-        for (b, start) in self.starts.iter().enumerate() {
-            for (p, columns) in self.columns.chunks(self.panel as usize).enumerate() {
-                let at = (b * self.panels as usize + p) * panel_numbers;
-                self.panel(*start, columns, from, &mut to[at..at + panel_numbers]);
-            }
-        }
-    }
-
-    fn panel<const N: usize>(&self, start: i64, columns: &[i64], from: &[[u8; N]], to: &mut [[u8; N]]) {
-        let beside = columns.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        if let (Order::Plain, true, Some(first)) = (self.order, beside, columns.first()) {
-            for (term, to) in self.terms.iter().zip(to.chunks_exact_mut(self.panel as usize)) {
-                let at = (start + first + term) as usize;
-                to[..columns.len()].copy_from_slice(&from[at..at + columns.len()]);
-            }
-            return;
-        }
-        for (lane, column) in columns.iter().enumerate() {
-            for (i, term) in self.terms.iter().enumerate() {
-                to[self.order.place(i as u64, lane as u64, self.panel) as usize] =
-                    from[(start + column + term) as usize];
-            }
-        }
     }
 }

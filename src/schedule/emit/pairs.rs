@@ -12,7 +12,7 @@ use crate::target::{MathType, PairSums};
 use crate::tensor::DType;
 
 /// How the numbers of a panel of columns lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Order {
     /// Term after term, column after column.
     #[default]
