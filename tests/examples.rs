@@ -17,6 +17,7 @@ const PAGES: &[&str] = &[
     "docs/precision.md",
     "docs/report.md",
     "docs/rewriting.md",
+    "docs/state.md",
     "docs/tuning.md",
 ];
 
@@ -36,6 +37,10 @@ fn scene() -> tempfile::TempDir {
         std::fs::copy(path("testdata/graphs/wide_layers").join(from), folder.path().join(to)).expect("copied");
     }
     copy_folder(&path("testdata/saved_model"), &folder.path().join("saved_model"));
+    copy_folder(&path("testdata/modules/variables"), &folder.path().join("module"));
+    for example in ["training", "audio_gru"] {
+        copy_folder(&path("examples").join(example), &folder.path().join(example));
+    }
     folder
 }
 
@@ -74,6 +79,28 @@ fn every_command_runs() {
         for line in ours {
             shell(line, folder.path());
         }
+    }
+}
+
+/// The programs of `examples/`, built and run as the page about state says: what one trains and saves is right, and what the other
+/// makes block after block is what TensorFlow made.
+#[test]
+fn the_examples_with_state_run() {
+    if program(&["cc"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    for line in blocks("docs/state.md", "sh").iter().flat_map(|b| b.lines()) {
+        shell(line, folder.path());
+    }
+    let samples = |name: &str| -> Vec<f32> {
+        let bytes = std::fs::read(folder.path().join("audio_gru").join(name)).expect("it is there");
+        bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+    };
+    let (got, want) = (samples("got.f32"), samples("out.f32"));
+    assert_eq!(got.len(), want.len());
+    for (i, (g, w)) in got.iter().zip(&want).enumerate() {
+        assert!((g - w).abs() < 1e-5, "sample {i}: {g} instead of {w}");
     }
 }
 

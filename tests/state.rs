@@ -150,6 +150,18 @@ fn a_variable_that_nothing_changes_is_read_where_it_lies() {
 }
 
 #[test]
+fn a_variable_that_gets_what_it_has_does_not_change() {
+    let p = checked(
+        "",
+        "x = f32[5] parameter(0)\n a = f32[5] parameter(1)\n b = f32[5] parameter(2)\n s = f32[5] add(a, x)\n\
+         ROOT t = (f32[5], f32[5], f32[5]) tuple(s, a, s)\n",
+        1,
+        &[true, true],
+    );
+    assert_eq!(p.state.iter().map(|v| v.changed).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
 fn a_row_is_put_into_a_cache_in_place() {
     let p = checked(
         ADD,

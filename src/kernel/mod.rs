@@ -345,7 +345,7 @@ impl Kernel {
         loads.chain(tiles.flatten())
     }
     /// What its statements write.
-    fn stores(&self) -> Vec<Span<'_>> {
+    pub fn stores(&self) -> Vec<Span<'_>> {
         let writes = |s| match s {
             &Stmt::Store { buf, ref index, .. } => Some(Span::one(buf, index)),
             Stmt::Tiles(sums) => Some(sums.writes()),

@@ -113,6 +113,7 @@ pub fn emit(
     let next = s.next_values(&mut root, &state)?;
     s.results(&root, &mut steps)?;
     s.move_all(&next.0, &next.1, &mut steps);
+    s.keep_unchanged(&next.0, &next.1);
     s.program.steps = steps;
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();

@@ -7,7 +7,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId};
 use crate::kernel::{BufId, Buffer, Place, Step};
 use crate::schedule::plan::Stages;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 impl<'a> Emitter<'a> {
     /// A buffer for each variable.
@@ -47,6 +47,17 @@ impl<'a> Emitter<'a> {
             return Err(Error::internal("schedule", "the root does not fit the results and the variables"));
         }
         Ok((root.leaves.split_off(self.program.results.len()), to))
+    }
+
+    /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
+    pub(super) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
+        let stored: HashSet<BufId> =
+            self.program.kernels.values().flat_map(|k| k.stores()).map(|span| span.buf).collect();
+        let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
+        let places: Vec<Place> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
+        for v in &mut self.program.state {
+            v.changed &= !places.contains(&Place::State(v.offset)) || v.info.bytes() == 0;
+        }
     }
 
     /// Copies each of `from` to the one of `to` beside it. What is itself one of `to` is saved before anything is overwritten.
