@@ -1,11 +1,13 @@
 //! The straight line from a file to an object.
 mod build;
+mod module;
 
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Role};
 use crate::hlo::{self, Inst, InstId, Metadata, Module, Op, Shape};
+use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Feed, Lowered};
 use crate::package::names;
@@ -14,6 +16,7 @@ use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{import, optimize, schedule};
 pub use build::{Compiled, Functions, build_all, initial, places};
+pub use module::named;
 use std::path::Path;
 
 /// A graph as HLO, before any optimisation.
@@ -38,11 +41,20 @@ pub struct Built {
     pub object: Object,
 }
 
-/// Files to HLO.
+/// Files to HLO: graphs are lowered, modules of HLO and StableHLO are taken as they are.
 ///
 /// Errors: those of the three steps; every blocker of the lowering, not only the first.
 pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Front> {
-    let program = import::load(path, format)?;
+    let program = match import::load_any(path, format)? {
+        Loaded::Graph(mut program) => {
+            program.freeze(|_| false);
+            *program
+        }
+        Loaded::Module(bytes) => {
+            let lowered = module::read(&bytes, request)?;
+            return Ok(Front { lowered, assumptions: Vec::new(), warnings: Vec::new() });
+        }
+    };
     let prepared = prepare::prepare(program, request)?;
     Ok(Front { lowered: lowered(&prepared)?, assumptions: prepared.assumptions, warnings: prepared.warnings })
 }
@@ -73,7 +85,13 @@ pub struct Fronts {
 ///
 /// Errors: those of the three steps; every blocker of the lowering of all entries.
 pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fronts> {
-    let program = import::load_with_variables(path, format)?;
+    let program = match import::load_any(path, format)? {
+        Loaded::Graph(program) => *program,
+        Loaded::Module(bytes) => {
+            let entry = Entry { name: "run".to_string(), lowered: module::read(&bytes, request)? };
+            return Ok(Fronts { entries: vec![entry], init: None, assumptions: Vec::new(), warnings: Vec::new() });
+        }
+    };
     let prepare::Entries { mut entries, init } = prepare::entries(program, request)?;
     let mut all = lowered_entries(&entries)?;
     let draws = |l: &Lowered, p: &Prepared| {

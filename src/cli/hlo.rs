@@ -4,7 +4,7 @@ use super::{Verdict, dump, graph, inputs, npz, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{Literal, Module, Shape, proto, stablehlo, text, verify};
+use crate::hlo::{Literal, Module, Shape, proto, text, verify};
 use crate::interp;
 use crate::optimize;
 use crate::tensor::{Tensor, TensorInfo};
@@ -36,18 +36,7 @@ fn load(file: &str) -> Result<Module> {
         path => std::fs::read(path).map(|all| bytes = all),
     };
     read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
-    decode(bytes).map_err(|e| out::in_file(e, file))
-}
-
-/// The module of a file's bytes: what they are is seen from themselves.
-fn decode(bytes: Vec<u8>) -> Result<Module> {
-    if proto::is_message(&bytes) {
-        return proto::decode(&bytes);
-    }
-    let source = String::from_utf8(bytes).map_err(|e| {
-        Error::user(Code::HloSyntax, format!("the text is not UTF-8: byte {}", e.utf8_error().valid_up_to()))
-    })?;
-    if stablehlo::is_stablehlo(&source) { stablehlo::parse(&source) } else { text::parse(&source) }
+    crate::hlo::read(&bytes.into()).map(|source| source.module).map_err(|e| out::in_file(e, file))
 }
 
 /// The same, verified.

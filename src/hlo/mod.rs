@@ -11,6 +11,7 @@ mod op;
 pub mod proto;
 mod shape;
 pub mod sizes;
+mod source;
 pub mod stablehlo;
 pub mod text;
 pub mod verify;
@@ -19,6 +20,7 @@ pub use builder::Builder;
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};
+pub use source::{Source, read};
 
 use crate::diag::{Code, Error, Result};
 use crate::util::id_vec::IdVec;

@@ -21,8 +21,8 @@ pub enum Format {
     SavedModelText,
     /// A TF.js `model.json` with its shards.
     TfJs,
-    /// HLO or StableHLO text.
-    HloText,
+    /// A module of HLO or StableHLO, which is no graph: text, a message, bytecode, an exported function of JAX.
+    Module,
 }
 
 const NAMES: &[(&str, Format)] = &[
@@ -33,7 +33,7 @@ const NAMES: &[(&str, Format)] = &[
     ("savedmodel", Format::SavedModel),
     ("savedmodel-text", Format::SavedModelText),
     ("tfjs", Format::TfJs),
-    ("hlo", Format::HloText),
+    ("hlo", Format::Module),
 ];
 
 impl Format {
@@ -63,11 +63,67 @@ pub fn detect(bytes: &Bytes) -> Result<Format> {
     if let Some(foreign) = foreign::recognised(bytes) {
         return Err(foreign.into());
     }
+    if is_bytecode(bytes) || is_hlo(bytes) {
+        return Ok(Format::Module);
+    }
     let head = &bytes[..bytes.len().min(1024)];
     if head.iter().all(|&b| b >= 0x20 && b != 0x7f || matches!(b, b'\t' | b'\n' | b'\r')) {
         return detect_text(head);
     }
     Ok(detect_binary(bytes))
+}
+
+/// What bytecode of MLIR begins with.
+const MLIR: &[u8] = b"ML\xefR";
+
+/// Bytecode of MLIR, alone or in a flatbuffer of JAX's, which begins with the place of its table: a message has no two zeros there.
+fn is_bytecode(bytes: &[u8]) -> bool {
+    bytes.starts_with(MLIR) || (matches!(bytes, [_, _, 0, 0, ..]) && bytes.windows(MLIR.len()).any(|w| w == MLIR))
+}
+
+/// Whether bytes are an HloModuleProto, or have one as their first field as an HloProto and an HloSnapshot do.
+fn is_hlo(bytes: &Bytes) -> bool {
+    let mut reader = Reader::new(bytes, "file");
+    let wrapped = match reader.next() {
+        Ok(Some(field)) if field.number == 1 => field.shared().ok(),
+        _ => None,
+    };
+    is_hlo_module(bytes) || wrapped.is_some_and(|module| is_hlo_module(&module))
+}
+
+/// A module has a name, the name of its entry, computations with a name and instructions, and numbers for itself and its entry,
+/// where a node of a graph has attributes.
+fn is_hlo_module(bytes: &Bytes) -> bool {
+    let mut reader = Reader::new(bytes, "module");
+    let (mut computations, mut numbered) = (0, false);
+    loop {
+        match reader.next() {
+            Ok(None) => return computations > 0 && numbered,
+            Ok(Some(field)) => match (field.number, field.value) {
+                (1 | 2 | 4, Value::Bytes(_)) => {}
+                (3, Value::Bytes(_)) => match field.shared() {
+                    Ok(part) if is_computation(&part) => computations += 1,
+                    _ => return false,
+                },
+                (5 | 6, Value::Varint(_)) => numbered = true,
+                (1..=6, _) => return false,
+                _ => {}
+            },
+            Err(_) => return false,
+        }
+    }
+}
+
+/// A name, then instructions of which each has a name and an opcode.
+fn is_computation(bytes: &Bytes) -> bool {
+    let mut reader = Reader::new(bytes, "computation");
+    while let Ok(Some(field)) = reader.next() {
+        if let (2, Value::Bytes(_)) = (field.number, field.value) {
+            let Ok(mut inside) = field.message("instruction") else { return false };
+            return matches!(inside.next(), Ok(Some(name)) if name.number == 1 && name.text().is_ok());
+        }
+    }
+    false
 }
 
 fn detect_text(head: &[u8]) -> Result<Format> {
@@ -84,7 +140,7 @@ fn detect_text(head: &[u8]) -> Result<Format> {
     let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).collect();
     let after = rest[word.len()..].trim_start();
     match word.as_str() {
-        "HloModule" | "module" | "func.func" | "ENTRY" => return Ok(Format::HloText),
+        "HloModule" | "module" | "func.func" | "ENTRY" => return Ok(Format::Module),
         "saved_model_schema_version" | "meta_graphs" => return Ok(Format::SavedModelText),
         "meta_info_def" | "graph_def" | "signature_def" | "saver_def" | "collection_def" | "object_graph_def" => {
             return Ok(Format::MetaGraphText);
@@ -92,7 +148,7 @@ fn detect_text(head: &[u8]) -> Result<Format> {
         _ => {}
     }
     if mlir {
-        return Ok(Format::HloText);
+        return Ok(Format::Module);
     }
     if !word.is_empty() && after.starts_with(['{', ':', '<']) {
         return Ok(Format::GraphDefText);

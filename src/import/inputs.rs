@@ -33,7 +33,7 @@ pub fn inputs(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
             }
         }
         Format::TfJs => all.extend(shards(&bytes).into_iter().map(|name| folder.join(name))),
-        Format::GraphDef | Format::GraphDefText | Format::MetaGraph | Format::MetaGraphText | Format::HloText => {}
+        Format::GraphDef | Format::GraphDefText | Format::MetaGraph | Format::MetaGraphText | Format::Module => {}
     }
     Ok(all)
 }

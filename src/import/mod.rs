@@ -7,6 +7,8 @@
 //! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `object_graph.rs`, `checkpoint/` and `variables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 //!
+//! A module of HLO or StableHLO is told from graphs (`detect.rs`) and handed on as its bytes.
+//!
 //! `foreign.rs` knows files of other kinds. `raw.rs` and `raw_attr.rs` take GraphDefs apart only as far as those need it who write them again.
 mod assemble;
 mod attr_value;
@@ -46,6 +48,15 @@ use crate::graph::Program;
 use bytes::Bytes;
 use std::path::Path;
 
+/// What a file holds.
+#[derive(Debug)]
+pub enum Loaded {
+    /// A graph, with its variables and their values.
+    Graph(Box<Program>),
+    /// A module of HLO or StableHLO, in one of their forms.
+    Module(Bytes),
+}
+
 /// Reads the program at `path` (`-` is standard input); `format` names a [`Format`] and switches detection off. Variables that
 /// have a value become constants.
 ///
@@ -58,8 +69,22 @@ pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
 
 /// Reads the program at `path` as [`load`] does, with its variables and their values.
 ///
-/// Errors: `Io`, `UnknownFormat`, `BadEncoding` (not a valid file), `BadGraph` (edges or names that no graph has), `TooLarge`.
+/// Errors: those of [`load_any`]; `UnknownFormat` for a module.
 pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program> {
+    match load_any(path, format)? {
+        Loaded::Graph(program) => Ok(*program),
+        Loaded::Module(_) => {
+            let mut d = no_graph();
+            d.place.file = Some(path.display().to_string());
+            Err(d.into())
+        }
+    }
+}
+
+/// Reads what is at `path`, a graph or a module.
+///
+/// Errors: `Io`, `UnknownFormat`, `BadEncoding` (not a valid file), `BadGraph` (edges or names that no graph has), `TooLarge`.
+pub fn load_any(path: &Path, format: Option<&str>) -> Result<Loaded> {
     let source = path.display().to_string();
     let in_file = |error: Error| {
         error.map(|mut d| {
@@ -68,16 +93,23 @@ pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program>
         })
     };
     let format = format.map(Format::parse).transpose().map_err(in_file)?;
-    let mut program = load_as(path, format).map_err(in_file)?;
+    let mut program = if path.is_dir() {
+        load_folder(path, format).map_err(in_file)?
+    } else {
+        let bytes = read_file(path).map_err(in_file)?;
+        let format = format.map_or_else(|| detect::detect(&bytes), Ok).map_err(in_file)?;
+        if format == Format::Module {
+            return Ok(Loaded::Module(bytes));
+        }
+        parse(&bytes, Some(format), path.parent().unwrap_or(Path::new(""))).map_err(in_file)?
+    };
     program.source = source;
-    Ok(program)
+    Ok(Loaded::Graph(Box::new(program)))
 }
 
-fn load_as(path: &Path, format: Option<Format>) -> Result<Program> {
-    if path.is_dir() {
-        return load_folder(path, format);
-    }
-    parse(&read_file(path)?, format, path.parent().unwrap_or(Path::new("")))
+fn no_graph() -> Diagnostic {
+    Diagnostic::new(Code::UnknownFormat, "this is a module of HLO or StableHLO and no TensorFlow graph")
+        .help("`tfaot compile`, `check`, `run`, `verify` and `bench` take it, and so do the verbs of `tfaot hlo`")
 }
 
 /// Reads the program in `bytes`; what a TF.js model names is read from `folder`. Errors: those of [`load`].
@@ -99,9 +131,7 @@ pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Pro
             with_variables(saved_model::read(&from_text::<proto::tensorflow::SavedModel>(bytes)?)?, folder)
         }
         Format::TfJs => tfjs::read(bytes, folder),
-        Format::HloText => Err(Diagnostic::new(Code::UnknownFormat, "this is HLO text and no TensorFlow graph")
-            .help("tfaot hlo reads it")
-            .into()),
+        Format::Module => Err(no_graph().into()),
     }
 }
 
@@ -157,7 +187,7 @@ pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(Format, Bytes)> 
         Format::GraphDefText => (Format::GraphDef, from_text::<proto::tensorflow::GraphDef>(&bytes)),
         Format::MetaGraphText => (Format::MetaGraph, from_text::<proto::tensorflow::MetaGraphDef>(&bytes)),
         Format::SavedModelText => (Format::SavedModel, from_text::<proto::tensorflow::SavedModel>(&bytes)),
-        Format::GraphDef | Format::MetaGraph | Format::SavedModel | Format::TfJs | Format::HloText => {
+        Format::GraphDef | Format::MetaGraph | Format::SavedModel | Format::TfJs | Format::Module => {
             (format, Ok(bytes))
         }
     };
@@ -169,7 +199,7 @@ fn load_folder(path: &Path, format: Option<Format>) -> Result<Program> {
     for name in ["saved_model.pb", "saved_model.pbtxt", "model.json"] {
         let file = path.join(name);
         if file.is_file() {
-            return load_as(&file, format);
+            return parse(&read_file(&file)?, format, path);
         }
     }
     Err(no_model(path).into())

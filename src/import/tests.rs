@@ -135,7 +135,7 @@ fn formats_are_told_apart() {
     assert_eq!(format(b"\nnode {"), Some(Format::GraphDefText));
     assert_eq!(format(b"# c\nversions { producer: 1 }"), Some(Format::GraphDefText));
     assert_eq!(format(b" {\"modelTopology\""), Some(Format::TfJs));
-    assert_eq!(format(b"HloModule m"), Some(Format::HloText));
+    assert_eq!(format(b"HloModule m"), Some(Format::Module));
     assert_eq!(format(b"this is no graph"), None);
     assert_eq!(format(b""), None);
     assert_eq!(format(&node("a", "NoOp", &[], &[])), Some(Format::GraphDef));

@@ -62,6 +62,13 @@ pub struct Declared {
     pub dims: Option<Vec<Option<u64>>>,
 }
 
+impl Request {
+    /// Whether nothing is asked for: the file's own feeds, fetches and sizes.
+    pub fn is_empty(&self) -> bool {
+        self.feeds.is_empty() && self.fetches.is_empty() && self.dims.is_empty() && self.signatures.is_empty()
+    }
+}
+
 /// A program that is ready to be lowered.
 #[derive(Clone, Debug)]
 pub struct Prepared {

@@ -130,7 +130,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
         Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText => {
             return Err(Error::internal("rewrite", "text is brought to the binary form first"));
         }
-        Format::TfJs | Format::HloText => {
+        Format::TfJs | Format::Module => {
             let what = format!("a file of the format `{}` is not rewritten", format.name());
             return Err(Diagnostic::new(Code::UnknownFormat, what)
                 .help("rewrite takes GraphDefs, MetaGraphDefs and SavedModels")
@@ -179,7 +179,7 @@ pub fn with_graph(file: &Bytes, format: Format, change: &mut Change) -> Result<O
         Format::GraphDef => change(file).map(Some),
         Format::MetaGraph => in_meta_graph(file, change).map(Some),
         Format::SavedModel => in_saved_model(file, change).map(Some),
-        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText | Format::TfJs | Format::HloText => {
+        Format::GraphDefText | Format::MetaGraphText | Format::SavedModelText | Format::TfJs | Format::Module => {
             Ok(None)
         }
     }

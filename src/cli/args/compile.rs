@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// Which graph, and which part of it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct GraphArgs {
-    /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json; `-` is standard input.
+    /// A .pb or .pbtxt file, a SavedModel folder, a TF.js model.json, a module of HLO or StableHLO, what JAX exports; `-` is standard input.
     #[arg(value_name = "GRAPH")]
     pub graph: PathBuf,
     /// Skip detection: the format of GRAPH.

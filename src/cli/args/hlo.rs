@@ -21,7 +21,7 @@ pub enum HloVerb {
 
 #[derive(Args, Debug)]
 pub struct HloFiles {
-    /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
+    /// HLO text, an HloProto, StableHLO's text or bytecode, what JAX exports; `-` is standard input.
     #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub files: Vec<String>,
 }
@@ -75,7 +75,7 @@ pub struct HloVerify {
 
 #[derive(Args, Debug)]
 pub struct HloCall {
-    /// HLO text, an HloProto or StableHLO's text; `-` is standard input.
+    /// HLO text, an HloProto, StableHLO's text or bytecode, what JAX exports; `-` is standard input.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: String,
     /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.

@@ -97,7 +97,7 @@ pub struct BugArgs {
 
 #[derive(Args, Debug)]
 pub struct ReduceArgs {
-    /// A GraphDef, or HLO text.
+    /// A GraphDef, or a module of HLO or StableHLO.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Skip detection: the format of FILE.

@@ -4,14 +4,15 @@
 //! only pass on what it was given, so that each of the first ones is compiled alone and fed the reference's inputs: what it
 //! departs by then it adds itself. The reference is the interpreter, and where the expected results hold intermediate ones
 //! too, these.
-use super::{Bound, Comparison, worst};
+use super::{Bound, Comparison, instructions, worst};
 use crate::cli::args::VerifyArgs;
 use crate::cli::npz::Arrays;
 use crate::cli::{graph, inputs, run};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
-use crate::import;
+use crate::hlo;
+use crate::import::{self, Loaded};
 use crate::infer::{self, Facts, Given};
 use crate::prepare::{FeedSpec, Prepared, Request, prepare};
 use crate::target::Target;
@@ -20,9 +21,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// Intermediate results may take this much.
-const MOST_BYTES: u64 = 1 << 31;
+pub(super) const MOST_BYTES: u64 = 1 << 31;
 /// So many departing ops are tried alone.
-const MOST_ALONE: usize = 16;
+pub(super) const MOST_ALONE: usize = 16;
 
 /// One tensor by the compiled code and by a reference: the expectation where it has the tensor, else the interpreter.
 pub struct Step {
@@ -120,7 +121,23 @@ pub fn find(
     values: &[Tensor],
     (reference, others): (&Arrays, &[String]),
 ) -> Result<Blame> {
-    let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
+    let program = match import::load_any(&args.graph.graph, args.graph.format.as_deref())? {
+        Loaded::Graph(mut program) => {
+            program.freeze(|_| false);
+            *program
+        }
+        Loaded::Module(bytes) => {
+            let unknown = |key: &String| {
+                let told = format!("the expectation has `{key}`, which is no result of the module");
+                Diagnostic::new(Code::BadInputs, told)
+            };
+            if !others.is_empty() {
+                return Err(Error::User(others.iter().map(unknown).collect()));
+            }
+            let lowered = compile::named(hlo::read(&bytes)?)?;
+            return instructions::find(&lowered, args, target, name, values);
+        }
+    };
     let whole = prepare(program, &graph::request(&args.graph)?)?;
     let facts = infer::infer(&whole.program, &whole.feeds.iter().map(given).collect::<Vec<_>>());
     let fetches = intermediate(&whole, &facts)?;

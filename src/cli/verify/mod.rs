@@ -2,6 +2,7 @@
 //! departs first.
 mod departs;
 mod in_order;
+mod instructions;
 
 use super::args::VerifyArgs;
 use super::calls::Interpreted;

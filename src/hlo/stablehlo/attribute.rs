@@ -1,48 +1,12 @@
 //! The values of attributes, and dense constants.
 use super::reader::Reader;
+use super::tree::Attr;
 use crate::diag::{Code, Result};
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::text::{ELIDED_LIMIT, parse_dim_labels, push_float};
 use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
-
-/// One value.
-#[derive(Clone, Debug)]
-pub(super) enum Attr {
-    /// A whole number.
-    Int(i64),
-    /// A number with a point.
-    Float(f64),
-    /// `true`, `false`, and attributes without a value.
-    Bool(bool),
-    /// `"text"`, and the words of enumerations.
-    Text(String),
-    /// `@name`.
-    Symbol(String),
-    /// `[a, b]`, `array<i64: a, b>`.
-    List(Vec<Attr>),
-    /// `{a = 1}`, `#stablehlo.gather<a = 1>`.
-    Dict(Vec<(String, Attr)>),
-    /// `dense<...>`.
-    Dense(Tensor),
-    /// The axes of a convolution.
-    Conv(Box<ConvDims>),
-    /// Anything that no op here asks for.
-    Other,
-}
-
-impl Attr {
-    /// The whole numbers in it, nested lists flat; `None` where another value is among them.
-    pub fn ints(&self) -> Option<Vec<i64>> {
-        match self {
-            Attr::Int(i) => Some(vec![*i]),
-            Attr::Bool(b) => Some(vec![i64::from(*b)]),
-            Attr::List(all) => all.iter().map(Attr::ints).collect::<Option<Vec<_>>>().map(|v| v.concat()),
-            Attr::Dense(t) => t.to_i64s(),
-            Attr::Float(_) | Attr::Text(_) | Attr::Symbol(_) | Attr::Dict(_) | Attr::Conv(_) | Attr::Other => None,
-        }
-    }
-}
+use bytes::Bytes;
 
 impl<'a> Reader<'a> {
     /// `{a = 1, b}` behind its `{`.
@@ -89,10 +53,7 @@ impl<'a> Reader<'a> {
             "true" => self.flag("true", true),
             "false" => self.flag("false", false),
             "unit" => self.flag("unit", true),
-            "loc" => {
-                self.location()?;
-                Ok(Attr::Other)
-            }
+            "loc" => self.location().map(|_| Attr::Other),
             "tensor" | "tuple" | "complex" | "index" => self.ty().map(|_| Attr::Other),
             "" if self.at("!") || self.at("(") => self.signature().map(|_| Attr::Other),
             "" => Err(self.error("expects an attribute's value")),
@@ -147,12 +108,23 @@ impl<'a> Reader<'a> {
             _ => self.balanced().map(|_| Attr::Other),
         }
     }
-    /// `loc(...)`.
-    pub fn location(&mut self) -> Result<()> {
-        if self.eat_word("loc") {
-            self.balanced()?;
+    /// `loc(...)`: the name in `loc("x"...)`, or the `#loc3` that stands for one; nothing where there is no location.
+    pub fn location(&mut self) -> Result<Option<String>> {
+        if !self.eat_word("loc") {
+            return Ok(None);
         }
-        Ok(())
+        let mut inside = self.clone();
+        self.balanced()?;
+        inside.expect("(")?;
+        if inside.eat("#") {
+            return inside.suffix().map(|alias| Some(format!("#{alias}")));
+        }
+        if !inside.at("\"") {
+            return Ok(None);
+        }
+        let name = inside.string()?.to_string();
+        // `loc("file.py":3:4)` is a place in a file and no name.
+        Ok(Some(name).filter(|_| !inside.at(":")))
     }
     /// `array<i64: 1, 2>`.
     fn array(&mut self) -> Result<Attr> {
@@ -189,12 +161,6 @@ impl<'a> Reader<'a> {
         Ok(tensor)
     }
     fn elements(&mut self, shape: &ArrayShape) -> Result<Tensor> {
-        let width = shape.dtype.bytes();
-        let count = element_count(&shape.dims).and_then(|n| usize::try_from(n).ok());
-        let size = count.and_then(|n| n.checked_mul(width));
-        let (Some(count), Some(size)) = (count, size) else {
-            return Err(self.error_as(Code::TooLarge, "the constant is too large"));
-        };
         let mut bytes = Vec::new();
         if self.at("\"...\"") {
             return Err(self.error_as(Code::HloUnsupported, "the elements of a constant are left out"));
@@ -207,16 +173,7 @@ impl<'a> Reader<'a> {
         } else if !self.at(">") {
             self.element(shape.dtype, &mut bytes)?;
         }
-        if bytes.len() == width && count != 1 {
-            if size as u64 > ELIDED_LIMIT {
-                return Err(self.error_as(Code::TooLarge, format!("a constant of {size} bytes from one number")));
-            }
-            bytes = bytes.repeat(count);
-        }
-        if bytes.len() != size {
-            return Err(self.error(format!("{} bytes of elements for {shape}", bytes.len())));
-        }
-        Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
+        dense(shape, bytes.into()).map_err(|told| self.error_as(told.code(), told.to_string()))
     }
     fn nested(&mut self, shape: &ArrayShape, axis: usize, out: &mut Vec<u8>) -> Result<()> {
         if axis == shape.rank() {
@@ -275,6 +232,55 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// Why bytes are not the elements of a constant.
+pub(super) enum NotDense {
+    /// More bytes than a program can have.
+    TooLarge,
+    /// One element that stands for so many bytes.
+    Repeated(u64),
+    /// So many bytes, for a constant of this shape.
+    Count(usize, ArrayShape),
+}
+
+impl NotDense {
+    fn code(&self) -> Code {
+        match self {
+            NotDense::TooLarge | NotDense::Repeated(_) => Code::TooLarge,
+            NotDense::Count(..) => Code::HloSyntax,
+        }
+    }
+}
+
+impl std::fmt::Display for NotDense {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotDense::TooLarge => f.write_str("the constant is too large"),
+            NotDense::Repeated(size) => write!(f, "a constant of {size} bytes from one number"),
+            NotDense::Count(bytes, shape) => write!(f, "{bytes} bytes of elements for {shape}"),
+        }
+    }
+}
+
+/// A constant of these bytes, or of one element that stands for all.
+pub(super) fn dense(shape: &ArrayShape, bytes: Bytes) -> Result<Tensor, NotDense> {
+    let width = shape.dtype.bytes();
+    let count = element_count(&shape.dims).and_then(|n| usize::try_from(n).ok());
+    let size = count.and_then(|n| n.checked_mul(width));
+    let (Some(count), Some(size)) = (count, size) else { return Err(NotDense::TooLarge) };
+    let bytes = if bytes.len() == width && count != 1 {
+        if size as u64 > ELIDED_LIMIT {
+            return Err(NotDense::Repeated(size as u64));
+        }
+        bytes.repeat(count).into()
+    } else {
+        bytes
+    };
+    if bytes.len() != size {
+        return Err(NotDense::Count(bytes.len(), shape.clone()));
+    }
+    Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
 }
 
 /// The bytes of `0x0011`; bits where the elements are `i1`.

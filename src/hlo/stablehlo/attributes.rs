@@ -1,6 +1,5 @@
 //! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
-use super::attribute::Attr;
-use super::operation::Operation;
+use super::tree::{Attr, Operation};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
 use crate::hlo::text::op_from_attrs::{Attrs, Value};
 use crate::hlo::text::print_dim_labels;
@@ -113,6 +112,8 @@ fn entry(dict: &[(String, Attr)], names: &[&str]) -> Vec<i64> {
 fn dict<'a>(op: &'a Operation, names: &[&str]) -> Found<&'a [(String, Attr)]> {
     match op.attr(names) {
         Some(Attr::Dict(all)) => Ok(all),
+        // Bytecode has the entries as attributes of their own.
+        None if op.attr(&["index_vector_dim"]).is_some() => Ok(&op.attrs),
         _ => Err(format!("`{}` is expected but not seen", names[0])),
     }
 }
@@ -156,7 +157,7 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
         "compare" => {
             let direction = word(op, &["comparison_direction", "word0"]).ok_or("a comparison has a direction")?;
             out.put("direction", Value::Word(direction));
-            if let Some(kind) = word(op, &["compare_type", "word1"]) {
+            if let Some(kind) = word(op, &["compare_type", "word1"]).filter(|kind| kind != "NOTYPE") {
                 out.put("type", Value::Word(kind));
             }
         }
@@ -336,12 +337,17 @@ fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> Found<()> {
         }
         _ => (Vec::new(), Vec::new()),
     };
-    let (lhs_batch, rhs_batch, lhs, rhs) = match (op.name.as_str(), op.attr(&["dot_dimension_numbers"])) {
+    let flat = op.attr(&["lhs_contracting_dimensions"]).map(|_| &op.attrs);
+    let nested = match op.attr(&["dot_dimension_numbers"]) {
+        Some(Attr::Dict(d)) => Some(d),
+        _ => None,
+    };
+    let (lhs_batch, rhs_batch, lhs, rhs) = match (op.name.as_str(), nested.or(flat)) {
         ("stablehlo.dot", _) => {
             let rank = operands.first().and_then(|s| s.as_array()).map_or(0, |a| a.rank());
             (vec![], vec![], vec![rank as i64 - 1], vec![0])
         }
-        (_, Some(Attr::Dict(d))) => (
+        (_, Some(d)) => (
             entry(d, &["lhs_batching_dimensions"]),
             entry(d, &["rhs_batching_dimensions"]),
             entry(d, &["lhs_contracting_dimensions"]),

@@ -1,17 +1,18 @@
 //! Functions and regions as computations.
 use std::collections::{BTreeSet, HashMap};
 
-use super::attribute::{Attr, constant};
+use super::attribute::constant;
 use super::attributes::{self, opcode};
-use super::function::{Functions, callee};
-use super::operation::{Operation, Region, ValueRef};
+use super::tree::{Attr, Function, Functions, Operation, Region, ValueRef, callee};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::op_from_attrs;
-use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape};
+use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, Source};
+use crate::tensor::Tensor;
 use crate::util::id_vec::IdVec;
 
-/// The module of all functions that the entry reaches.
-pub(super) fn module(functions: &Functions) -> Result<Module> {
+/// The module of all functions that the entry reaches, with what its results are called. An argument that asks for the
+/// platform is `platform`, if that is known.
+pub(super) fn module(functions: &Functions, platform: Option<usize>) -> Result<Source> {
     let entry = match functions.all.get_index(0) {
         Some(_) if functions.all.contains_key("main") => "main",
         Some((first, _)) => first,
@@ -22,11 +23,29 @@ pub(super) fn module(functions: &Functions) -> Result<Module> {
     let module = Module { name: name.to_string(), comps: IdVec::new(), entry: CompId(0), extra };
     let mut c = Converter { module, done: HashMap::new() };
     for name in functions.order(entry)? {
-        let id = c.function(name, &functions.all[name])?;
+        let id = c.function(name, &functions.all[name], platform.filter(|_| name == entry))?;
         c.done.insert(name, id);
         c.module.entry = id;
     }
-    Ok(c.module)
+    let results =
+        functions.all[entry].results.iter().map(|port| port.text("jax.result_info").map(result_name)).collect();
+    Ok(Source { module: c.module, results })
+}
+
+/// JAX's path to a result as a name: `logits` of `result['logits']`, `result_0` of `result[0]`.
+fn result_name(path: &str) -> String {
+    let steps = steps(path);
+    let own = if steps.first() == Some(&"result") { &steps[1..] } else { &steps[..] };
+    match own.first() {
+        None => "result".to_string(),
+        Some(first) if first.starts_with(|c: char| c.is_ascii_digit()) => format!("result_{}", own.join("_")),
+        Some(_) => own.join("_"),
+    }
+}
+
+/// The names and numbers in a path such as `params['layer'][0]`.
+fn steps(path: &str) -> Vec<&str> {
+    path.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|step| !step.is_empty()).collect()
 }
 
 /// The error of an operation.
@@ -34,7 +53,7 @@ fn at(op: &Operation, code: Code, message: impl Into<String>) -> Error {
     let mut d = Diagnostic::new(code, message);
     d.place.op = Some(op.name.clone());
     d.place.node = op.results.first().cloned().or_else(|| Some(op.name.clone()));
-    d.place.line = Some(op.place);
+    d.place.line = op.place;
     d.into()
 }
 
@@ -100,13 +119,25 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    fn function(&mut self, name: &str, region: &Region) -> Result<CompId> {
+    fn function(&mut self, name: &str, function: &Function, platform: Option<usize>) -> Result<CompId> {
         let mut body = Body::default();
-        for (arg, shape) in &region.args {
-            let id = body.param(shape.clone());
+        for (i, ((arg, shape), port)) in function.body.args.iter().zip(&function.args).enumerate() {
+            let asks = port.text("jax.global_constant") == Some("_platform_index");
+            let id = match (platform, shape) {
+                (Some(index), Shape::Array(a)) if asks && a.dims.is_empty() => {
+                    let index = Literal::Array(Tensor::scalar_of(a.dtype, index as f64));
+                    body.push(Op::Constant(index), Vec::new(), shape.clone())
+                }
+                _ => {
+                    let id = body.param(shape.clone());
+                    let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
+                    body.insts[id].name = path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_"));
+                    id
+                }
+            };
             body.values.insert(arg.clone(), vec![id]);
         }
-        let mut results = self.ops(region, &mut body)?;
+        let mut results = self.ops(&function.body, &mut body)?;
         if results.is_empty() {
             results = std::mem::take(&mut body.checked);
         }
@@ -159,6 +190,10 @@ impl Converter<'_> {
                 Ok(body.parts(barrier))
             }
             "stablehlo.tuple" => Ok(vec![body.tuple(operands)]),
+            "stablehlo.composite" => match composite(op) {
+                Some(own) => self.plain(&own, operands, body),
+                None => self.plain(op, operands, body),
+            },
             _ => self.plain(op, operands, body),
         }
     }
@@ -294,6 +329,17 @@ impl Converter<'_> {
         let id = body.push(Op::Conditional(all), operands, Shape::Tuple(op.types.clone()));
         Ok(body.parts(id))
     }
+}
+
+/// The operation that a composite stands for, where HLO has it: the others are what they are decomposed into.
+fn composite(op: &Operation) -> Option<Operation> {
+    const KNOWN: &[&str] = &["chlo.erf", "chlo.top_k"];
+    let Some(Attr::Text(name)) = op.attr(&["name", "callee"]) else { return None };
+    let attrs = match op.attr(&["composite_attributes"]) {
+        Some(Attr::Dict(attrs)) => attrs.clone(),
+        _ => Vec::new(),
+    };
+    KNOWN.contains(&name.as_str()).then(|| Operation { name: name.clone(), attrs, ..op.clone() })
 }
 
 /// HLO repeats whole dimensions only: a dimension of one that grows is taken away before.

@@ -1,26 +1,17 @@
 //! A module's functions.
 use indexmap::IndexMap;
+use std::collections::HashMap;
 
-use super::attribute::Attr;
-use super::operation::{Operation, Region};
 use super::reader::Reader;
-use crate::diag::{Code, Result};
-
-/// A module before its operations are understood.
-pub(super) struct Functions {
-    /// Its name; empty where it has none.
-    pub name: String,
-    /// How many replicas and partitions it is for, by HLO's names, where that is not one.
-    pub header: Vec<(String, String)>,
-    /// Functions with a body, in the order of the text.
-    pub all: IndexMap<String, Region>,
-}
+use super::tree::{Attr, Function, Functions, Port};
+use crate::diag::Result;
 
 /// Reads a module, or functions without one around them.
 pub(super) fn parse(text: &str) -> Result<Functions> {
     let mut r = Reader::new(text);
     let mut out = Functions { name: String::new(), header: Vec::new(), all: IndexMap::new() };
     let mut open = 0;
+    let mut aliases = HashMap::new();
     while !r.at_end() {
         if r.eat_word("module") {
             if r.eat("@") {
@@ -38,12 +29,23 @@ pub(super) fn parse(text: &str) -> Result<Functions> {
             open -= 1;
             r.location()?;
         } else if r.eat("#") {
-            r.suffix()?;
+            let alias = format!("#{}", r.suffix()?);
             r.expect("=")?;
-            if r.at("loc") { r.location()? } else { drop(r.attribute()?) }
+            if r.peek_word() == "loc" {
+                aliases.extend(r.location()?.map(|name| (alias, name)));
+            } else {
+                r.attribute()?;
+            }
         } else {
             return Err(r.error("expects a function of StableHLO"));
         }
+    }
+    // An alias may stand behind the functions that use it.
+    for port in out.all.values_mut().flat_map(|f| &mut f.args) {
+        port.name = port
+            .name
+            .take()
+            .and_then(|name| if name.starts_with('#') { aliases.get(&name).cloned() } else { Some(name) });
     }
     match (open, out.all.is_empty()) {
         (0, false) => Ok(out),
@@ -53,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Functions> {
 }
 
 /// The attribute of a module that says how many devices run it.
-fn device_count((name, value): (String, Attr)) -> Option<(String, String)> {
+pub(super) fn device_count((name, value): (String, Attr)) -> Option<(String, String)> {
     let own = match name.as_str() {
         "mhlo.num_replicas" => "replica_count",
         "mhlo.num_partitions" => "num_partitions",
@@ -75,14 +77,17 @@ fn function(r: &mut Reader, out: &mut Functions) -> Result<()> {
     }
     r.expect("(")?;
     let declared = !r.at("%") && !r.at(")");
-    let args = if declared {
+    let mut made = Function::default();
+    if declared {
         r.list(")", Reader::result)?;
-        Vec::new()
     } else {
-        r.list(")", Reader::argument)?
-    };
+        for (arg, shape, port) in r.list(")", Reader::argument)? {
+            made.body.args.push((arg, shape));
+            made.args.push(port);
+        }
+    }
     if r.eat("->") {
-        if r.eat("(") { drop(r.list(")", Reader::result)?) } else { drop(r.ty()?) }
+        if r.eat("(") { made.results = r.list(")", Reader::result)? } else { drop(r.ty()?) }
     }
     if r.eat_word("attributes") {
         r.expect("{")?;
@@ -92,84 +97,17 @@ fn function(r: &mut Reader, out: &mut Functions) -> Result<()> {
         if declared {
             return Err(r.error("the arguments have no names"));
         }
-        let body = r.block(args)?;
-        out.all.insert(name, body);
+        made.body = r.block(std::mem::take(&mut made.body.args))?;
+        out.all.insert(name, made);
     }
-    r.location()
+    r.location().map(drop)
 }
 
 impl Reader<'_> {
     /// `T {...}`.
-    fn result(&mut self) -> Result<()> {
+    fn result(&mut self) -> Result<Port> {
         self.ty()?;
-        if self.eat("{") {
-            self.dictionary("}")?;
-        }
-        Ok(())
-    }
-}
-
-/// The function that `op` calls.
-pub(super) fn callee(op: &Operation) -> Option<&str> {
-    let names: &[&str] = match op.name.as_str() {
-        "call" | "func.call" => &["callee"],
-        "stablehlo.composite" => &["decomposition"],
-        _ => return None,
-    };
-    match op.attr(names) {
-        Some(Attr::Symbol(name)) => Some(name),
-        _ => None,
-    }
-}
-
-/// The functions that a region calls.
-pub(super) fn callees<'a>(region: &'a Region, out: &mut Vec<&'a str>) {
-    for op in &region.ops {
-        out.extend(callee(op));
-        op.regions.iter().for_each(|inner| callees(inner, out));
-    }
-}
-
-impl Functions {
-    /// What `entry` calls before those that call it, the entry last.
-    ///
-    /// Errors: `Code::HloSyntax` for functions that are missing, `Code::HloUnsupported` for those that call themselves.
-    pub fn order(&self, entry: &str) -> Result<Vec<&str>> {
-        let refuse = |code, message: String| Err(crate::diag::Error::user(code, message));
-        let called = |name: &str| {
-            let mut all = Vec::new();
-            if let Some(region) = self.all.get(name) {
-                callees(region, &mut all);
-            }
-            all
-        };
-        let mut state: IndexMap<&str, bool> = IndexMap::new();
-        let mut done = Vec::new();
-        let Some((start, _)) = self.all.get_key_value(entry) else {
-            return refuse(Code::HloSyntax, format!("there is no function `{entry}`"));
-        };
-        let mut stack = vec![(start.as_str(), called(start))];
-        state.insert(start, false);
-        while let Some((name, rest)) = stack.last_mut() {
-            match rest.pop() {
-                None => {
-                    state.insert(name, true);
-                    done.push(*name);
-                    stack.pop();
-                }
-                Some(next) => match (self.all.get_key_value(next), state.get(next)) {
-                    (None, _) => return refuse(Code::HloSyntax, format!("there is no function `{next}`")),
-                    (_, Some(true)) => {}
-                    (_, Some(false)) => {
-                        return refuse(Code::HloUnsupported, format!("the function `{next}` calls itself"));
-                    }
-                    (Some((key, _)), None) => {
-                        state.insert(key, false);
-                        stack.push((key, called(key)));
-                    }
-                },
-            }
-        }
-        Ok(done)
+        let attrs = if self.eat("{") { self.dictionary("}")? } else { Vec::new() };
+        Ok(Port { name: None, attrs })
     }
 }

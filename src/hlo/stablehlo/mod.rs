@@ -1,30 +1,61 @@
-//! StableHLO's text as a module of HLO.
+//! StableHLO as a module of HLO, from its text and from its portable bytecode.
 //!
-//! `function.rs` reads functions, `operation.rs` their operations in the generic form and in StableHLO's own; `convert.rs`
-//! makes instructions of them, through the same constructor of ops as text and messages. Read is what computes on arrays of
-//! fixed sizes: quantised types, unknown sizes, collectives and tokens that are more than ordering are refused by name. The
-//! function `main`, or else the first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
+//! Both are read as one tree (`tree.rs`): of text, `function.rs` reads functions and `operation.rs` their operations in the
+//! generic form and in StableHLO's own; `bytecode/` reads the other form. `convert.rs` makes instructions of the tree, through
+//! the same constructor of ops as HLO's text and messages. Read is what computes on arrays of fixed sizes: quantised types,
+//! unknown sizes, collectives and tokens that are more than ordering are refused by name. The function `main`, or else the
+//! first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
 //!
 //! Source: StableHLO's specification and its printed forms.
 mod attribute;
 mod attributes;
+mod bytecode;
 mod convert;
+mod exported;
 mod function;
 mod operation;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod types;
 
-use super::Module;
+use bytes::Bytes;
+
+use super::{Module, Source};
 use crate::diag::Result;
+use exported::Exported;
 
 /// Reads StableHLO's text; errors carry line and column.
 ///
 /// Errors: `Code::HloSyntax`, `Code::HloUnsupported` for operations, types and attributes that HLO here does not have,
 /// `Code::TooLarge` for constants that say more than they are written.
 pub fn parse(text: &str) -> Result<Module> {
-    convert::module(&function::parse(text)?)
+    read_text(text).map(|source| source.module)
+}
+
+/// The same with what results are called.
+pub(super) fn read_text(text: &str) -> Result<Source> {
+    convert::module(&function::parse(text)?, None)
+}
+
+/// Reads portable bytecode of StableHLO, or what JAX exports with such in it; `None` for bytes that are neither.
+///
+/// Errors: `Code::BadEncoding` for damaged bytes, and those of [`parse`].
+pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<Source>> {
+    if bytecode::is_bytecode(bytes) {
+        return Some(read_bytecode(bytes, &[]));
+    }
+    let Exported { platforms, module } = Exported::read(bytes)?;
+    Some(read_bytecode(&module, &platforms))
+}
+
+/// Reads portable bytecode that is for these platforms: where they are several, the module asks which it is on, and code is for a CPU.
+///
+/// Errors: those of [`read_bytes`].
+fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<Source> {
+    let cpu = platforms.iter().position(|p| p.eq_ignore_ascii_case("cpu"));
+    convert::module(&bytecode::parse(bytes)?, cpu)
 }
 
 /// Whether `text` is MLIR and not HLO: its first word is one that no module of HLO begins with.

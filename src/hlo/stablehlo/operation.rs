@@ -1,50 +1,10 @@
 //! Operations as they are written, in the generic form and in StableHLO's own.
-use super::attribute::{Attr, conv_axes};
+use super::attribute::conv_axes;
 use super::reader::Reader;
+use super::tree::{Attr, Operation, Port, Region, ValueRef};
 use super::types::Signature;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
-
-/// A value: the name behind its `%`, and which of several results.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct ValueRef {
-    pub name: String,
-    pub index: usize,
-}
-
-/// One operation.
-#[derive(Clone, Debug)]
-pub(super) struct Operation {
-    /// Line and column.
-    pub place: (usize, usize),
-    /// With its dialect: `stablehlo.add`.
-    pub name: String,
-    /// The name of its results, if it is named, and their number as written in front.
-    pub results: Vec<String>,
-    pub operands: Vec<ValueRef>,
-    pub attrs: Vec<(String, Attr)>,
-    pub regions: Vec<Region>,
-    /// The types of its results.
-    pub types: Vec<Shape>,
-}
-
-/// The one block of a region.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Region {
-    pub args: Vec<(String, Shape)>,
-    pub ops: Vec<Operation>,
-}
-
-impl Operation {
-    /// The first attribute of one of these names.
-    pub fn attr(&self, names: &[&str]) -> Option<&Attr> {
-        names.iter().find_map(|n| self.attrs.iter().find(|a| a.0 == *n)).map(|a| &a.1)
-    }
-    /// Whether control ends here, and the operands are what the region gives.
-    pub fn is_return(&self) -> bool {
-        matches!(self.name.as_str(), "return" | "func.return" | "stablehlo.return")
-    }
-}
 
 impl<'a> Reader<'a> {
     /// The operations up to the `}` that closes the region, which is taken.
@@ -55,7 +15,7 @@ impl<'a> Reader<'a> {
             self.take(1);
             self.suffix()?;
             if self.eat("(") {
-                region.args = self.list(")", Reader::argument)?;
+                region.args = self.list(")", Reader::block_argument)?;
             }
             self.expect(":")?;
         }
@@ -68,17 +28,18 @@ impl<'a> Reader<'a> {
         self.leave();
         Ok(region)
     }
-    /// `%a: tensor<f32>`.
-    pub fn argument(&mut self) -> Result<(String, Shape)> {
+    /// `%a: tensor<f32>` of a region.
+    fn block_argument(&mut self) -> Result<(String, Shape)> {
+        self.argument().map(|(name, shape, _)| (name, shape))
+    }
+    /// `%a: tensor<f32> {x = 1} loc("a")` of a function.
+    pub fn argument(&mut self) -> Result<(String, Shape, Port)> {
         self.expect("%")?;
         let name = self.suffix()?.to_string();
         self.expect(":")?;
         let shape = self.ty()?;
-        if self.eat("{") {
-            self.dictionary("}")?;
-        }
-        self.location()?;
-        Ok((name, shape))
+        let attrs = if self.eat("{") { self.dictionary("}")? } else { Vec::new() };
+        Ok((name, shape, Port { name: self.location()?, attrs }))
     }
     fn value(&mut self) -> Result<ValueRef> {
         self.expect("%")?;
@@ -88,7 +49,7 @@ impl<'a> Reader<'a> {
     }
     /// `%r:2 = op ...`.
     pub fn operation(&mut self) -> Result<Operation> {
-        let place = self.place();
+        let place = Some(self.place());
         let mut results = Vec::new();
         while self.eat("%") {
             let name = self.suffix()?.to_string();
@@ -324,7 +285,7 @@ impl<'a> Reader<'a> {
         }
         let (mut lhs, mut rhs) = (Vec::new(), Vec::new());
         while self.eat("(") {
-            let pair = self.list(")", Reader::argument)?;
+            let pair = self.list(")", Reader::block_argument)?;
             let [a, b] = <[_; 2]>::try_from(pair).map_err(|_| self.error("expects two values"))?;
             lhs.push(a);
             rhs.push(b);

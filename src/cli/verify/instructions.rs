@@ -1,0 +1,112 @@
+//! Which instruction of a module departs first: what `departs.rs` does for the ops of a graph.
+use super::departs::{Blame, MOST_ALONE, MOST_BYTES, Step};
+use super::{Bound, worst};
+use crate::cli::args::VerifyArgs;
+use crate::cli::{graph, run};
+use crate::compile;
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Computation, InstId, Op, Shape};
+use crate::lower::Lowered;
+use crate::target::Target;
+use crate::tensor::{Tensor, TensorInfo};
+use std::collections::HashMap;
+
+/// Compares the result of every instruction of the entry that is an array.
+///
+/// Errors: those of compiling and running; `Code::TooLarge` for too many bytes.
+pub fn find(lowered: &Lowered, args: &VerifyArgs, target: &Target, name: &str, values: &[Tensor]) -> Result<Blame> {
+    let entry = lowered.module.entry();
+    let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();
+    let all = with_results(lowered, &kept);
+    let bytes = all.results.iter().fold(0u64, |sum, info| sum.saturating_add(info.bytes()));
+    if bytes > MOST_BYTES {
+        let told = format!("the intermediate results take {bytes} bytes, and up to {MOST_BYTES} are compared");
+        return Err(Error::user(Code::TooLarge, told));
+    }
+    let threads = usize::from(args.threads);
+    let plain = graph::interpret(&all, values.to_vec())?;
+    let native = run::native(all, name, target, values, threads)?;
+    let bound = Bound::of(args, target.precision);
+    let mut known: HashMap<InstId, &Tensor> = entry.params.iter().copied().zip(values).collect();
+    known.extend(kept.iter().copied().zip(&plain));
+    let excess = |got: &Tensor, want: &Tensor| worst(got, want, bound).map_or(0.0, |w| w.excess);
+    let mut steps = Vec::with_capacity(kept.len());
+    let mut tried = 0;
+    for (i, &id) in kept.iter().enumerate() {
+        let total = excess(&native[i], &plain[i]);
+        let mut own = None;
+        if total > 1.0 && tried < MOST_ALONE {
+            tried += 1;
+            if let Some((alone, inputs)) = alone(lowered, id, &known) {
+                let got = run::native(alone, name, target, &inputs, threads)?;
+                own = got.first().map(|got| excess(got, &plain[i]));
+            }
+        }
+        let inst = &entry.insts[id];
+        steps.push(Step { tensor: inst.name.clone(), op: inst.op.name().to_string(), total, own, expectation: false });
+    }
+    Ok(Blame { steps, others: Vec::new() })
+}
+
+/// Whether an instruction makes an array of what it is given.
+fn is_computed(entry: &Computation, id: InstId) -> bool {
+    let inst = &entry.insts[id];
+    let given = matches!(inst.op, Op::Parameter(_) | Op::Constant(_));
+    !given && inst.shape.as_array().is_some()
+}
+
+/// The module with these arrays of its entry as results.
+fn with_results(lowered: &Lowered, kept: &[InstId]) -> Lowered {
+    let mut all = lowered.clone();
+    let entry = all.module.entry;
+    let comp = &mut all.module.comps[entry];
+    all.results = infos(comp, kept);
+    let shapes = kept.iter().map(|&id| comp.insts[id].shape.clone()).collect();
+    let root = comp.insts[comp.root].clone();
+    let tuple = crate::hlo::Inst {
+        name: "kept".to_string(),
+        op: Op::Tuple,
+        operands: kept.to_vec(),
+        shape: Shape::Tuple(shapes),
+        ..root
+    };
+    comp.root = comp.insts.push(tuple);
+    all
+}
+
+fn infos(comp: &Computation, ids: &[InstId]) -> Vec<TensorInfo> {
+    let one = |(i, &id): (usize, &InstId)| {
+        let array = comp.array(id);
+        TensorInfo {
+            name: comp.insts[id].name.clone(),
+            called: None,
+            field: format!("r{i}"),
+            dtype: array.dtype,
+            dims: array.dims.clone(),
+        }
+    };
+    ids.iter().enumerate().map(one).collect()
+}
+
+/// One instruction as a module of its own, with the arrays that it is given; `None` where it is given anything else.
+fn alone(lowered: &Lowered, id: InstId, known: &HashMap<InstId, &Tensor>) -> Option<(Lowered, Vec<Tensor>)> {
+    let mut module = lowered.module.clone();
+    let entry = module.entry;
+    let comp = &mut module.comps[entry];
+    let mut params: Vec<InstId> = Vec::new();
+    let mut inputs = Vec::new();
+    for operand in comp.insts[id].operands.clone() {
+        if params.contains(&operand) || matches!(comp.insts[operand].op, Op::Constant(_)) {
+            continue;
+        }
+        inputs.push((*known.get(&operand)?).clone());
+        comp.insts[operand].op = Op::Parameter(params.len());
+        comp.insts[operand].operands.clear();
+        params.push(operand);
+    }
+    let args = infos(comp, &params);
+    comp.params = params;
+    comp.root = id;
+    let lowered = compile::wrap(module).ok()?;
+    Some((Lowered { args, ..lowered }, inputs))
+}

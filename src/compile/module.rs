@@ -1,0 +1,61 @@
+//! Modules as inputs: HLO and StableHLO from a file, with the file's names for arguments and results.
+use crate::diag::{Code, Diagnostic, Result};
+use crate::hlo::{self, InstId, Op, Shape, Source, verify};
+use crate::lower::Lowered;
+use crate::package::names;
+use crate::prepare::Request;
+use crate::tensor::TensorInfo;
+use bytes::Bytes;
+use std::collections::HashSet;
+
+/// The module in a file's bytes. Errors: those of [`hlo::read`] and [`named`]; `Code::BadOption` where part of it is asked for.
+pub(super) fn read(bytes: &Bytes, request: &Request) -> Result<Lowered> {
+    if !request.is_empty() {
+        let told = "a module has its arguments, results and sizes; none can be chosen";
+        let problem = Diagnostic::new(Code::BadOption, told);
+        return Err(problem.help("without --feed, --fetch, --dim, --signature and --config").into());
+    }
+    named(hlo::read(bytes)?)
+}
+
+/// A module that was read from a file, verified, with what the file calls its arguments and results.
+///
+/// An argument is called what its parameter is, a result what the file says or the instruction that gives it; a part of a tuple
+/// has its number behind. The positions `0`, `1`, ... are names too. Errors: those of the verifier and of [`super::wrap`].
+pub fn named(source: Source) -> Result<Lowered> {
+    verify::verify(&source.module)?;
+    let entry = source.module.entry();
+    let args = entry.params.iter().flat_map(|&p| called(&entry.insts[p].name, &entry.insts[p].shape)).collect();
+    let parts = match &entry.insts[entry.root].op {
+        Op::Tuple => entry.insts[entry.root].operands.clone(),
+        _ => vec![entry.root],
+    };
+    let told = if source.results.len() == parts.len() { source.results } else { vec![None; parts.len()] };
+    let one = |(part, told): (InstId, Option<String>)| {
+        called(told.as_deref().unwrap_or(&entry.insts[part].name), &entry.insts[part].shape)
+    };
+    let results = parts.into_iter().zip(told).flat_map(one).collect();
+    let mut lowered = super::wrap(source.module)?;
+    call(&mut lowered.args, args);
+    call(&mut lowered.results, results);
+    Ok(lowered)
+}
+
+/// The names of the arrays in a value called `name`.
+fn called(name: &str, shape: &Shape) -> Vec<String> {
+    match shape.as_tuple() {
+        None => vec![name.to_string()],
+        Some(parts) => parts.iter().enumerate().flat_map(|(i, p)| called(&format!("{name}.{i}"), p)).collect(),
+    }
+}
+
+/// Gives arguments or results their names; one that is there already gets its position behind it.
+fn call(infos: &mut [TensorInfo], names: Vec<String>) {
+    let mut taken = HashSet::new();
+    for ((i, info), name) in infos.iter_mut().enumerate().zip(names) {
+        let name = if taken.insert(name.clone()) { name } else { format!("{name}.{i}") };
+        taken.insert(name.clone());
+        info.called = Some(name);
+    }
+    names::of_signature(infos);
+}

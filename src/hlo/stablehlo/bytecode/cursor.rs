@@ -1,0 +1,137 @@
+//! A place in bytecode, and the numbers that are read there.
+use crate::diag::{Code, Error, Result};
+use bytes::Bytes;
+
+/// A part of a file and how far it was read.
+#[derive(Clone)]
+pub(super) struct Cursor<'a> {
+    file: &'a Bytes,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the start of a file.
+    pub fn new(file: &'a Bytes) -> Self {
+        Cursor { file, at: 0, end: file.len() }
+    }
+    /// Whether everything was read.
+    pub fn at_end(&self) -> bool {
+        self.at == self.end
+    }
+    /// The bytes that are left.
+    pub fn left(&self) -> usize {
+        self.end - self.at
+    }
+    /// A refusal that points here.
+    pub fn error(&self, what: impl std::fmt::Display) -> Error {
+        Error::user(Code::BadEncoding, format!("{what} at byte {} of the bytecode", self.at))
+    }
+    /// One byte.
+    pub fn byte(&mut self) -> Result<u8> {
+        if self.at_end() {
+            return Err(self.error("the bytecode is cut short"));
+        }
+        self.at += 1;
+        Ok(self.file[self.at - 1])
+    }
+    /// The next `n` bytes, as a part of their own.
+    pub fn part(&mut self, n: u64) -> Result<Cursor<'a>> {
+        let n = usize::try_from(n).ok().filter(|&n| n <= self.left());
+        let n = n.ok_or_else(|| self.error("a part is longer than what holds it"))?;
+        let part = Cursor { file: self.file, at: self.at, end: self.at + n };
+        self.at += n;
+        Ok(part)
+    }
+    /// What is left, as a share of the file.
+    pub fn shared(&self) -> Bytes {
+        self.file.slice(self.at..self.end)
+    }
+    /// What is left.
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.file[self.at..self.end]
+    }
+    /// A number: the zeros at the low end of its first byte count the bytes behind that; none are left where it is zero, and
+    /// eight bytes follow.
+    pub fn number(&mut self) -> Result<u64> {
+        let first = self.byte()?;
+        let more = first.trailing_zeros().min(8);
+        let mut value = [0; 16];
+        value[0] = first;
+        for place in &mut value[1..=more as usize] {
+            *place = self.byte()?;
+        }
+        // All bits of a first byte without a one are zeros that count.
+        Ok((u128::from_le_bytes(value) >> (more + 1).min(8)) as u64)
+    }
+    /// A number whose lowest bit is its sign.
+    pub fn signed(&mut self) -> Result<i64> {
+        let value = self.number()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+    /// A number with a flag in its lowest bit.
+    pub fn flagged(&mut self) -> Result<(u64, bool)> {
+        let value = self.number()?;
+        Ok((value >> 1, value & 1 == 1))
+    }
+    /// A number of things of which each takes a byte or more.
+    pub fn count(&mut self) -> Result<usize> {
+        let n = self.number()?;
+        self.counted(n)
+    }
+    /// `n`, if so many things of a byte or more are left.
+    pub fn counted(&self, n: u64) -> Result<usize> {
+        let n = usize::try_from(n).ok().filter(|&n| n <= self.left());
+        n.ok_or_else(|| self.error("a list is longer than what holds it"))
+    }
+    /// Numbers with their count in front.
+    pub fn signed_list(&mut self) -> Result<Vec<i64>> {
+        let n = self.count()?;
+        (0..n).map(|_| self.signed()).collect()
+    }
+    /// Text up to a zero byte.
+    pub fn text(&mut self) -> Result<&'a str> {
+        let rest = self.bytes();
+        let length = rest.iter().position(|&b| b == 0).ok_or_else(|| self.error("a string does not end"))?;
+        let text = std::str::from_utf8(&rest[..length]).map_err(|_| self.error("a string is not UTF-8"))?;
+        self.at += length + 1;
+        Ok(text)
+    }
+    /// A section: its number, and what is in it.
+    pub fn section(&mut self) -> Result<(u8, Cursor<'a>)> {
+        let kind = self.byte()?;
+        let length = self.number()?;
+        if kind & 0x80 != 0 {
+            let alignment = self.number()?;
+            if !alignment.is_power_of_two() {
+                return Err(self.error("an alignment is no power of two"));
+            }
+            while !(self.at as u64).is_multiple_of(alignment) {
+                self.byte()?;
+            }
+        }
+        Ok((kind & 0x7f, self.part(length)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Option<u64> {
+        let file = Bytes::copy_from_slice(bytes);
+        Cursor::new(&file).number().ok()
+    }
+
+    #[test]
+    fn numbers_have_a_length_in_their_first_byte() {
+        assert_eq!(read(&[0x0b]), Some(5));
+        assert_eq!(read(&[0xff]), Some(127));
+        assert_eq!(read(&[0x02, 0x02]), Some(128));
+        assert_eq!(read(&[0x46, 0x02]), Some(0x91));
+        assert_eq!(read(&[0x80, 1, 2, 3, 4, 5, 6, 7]), Some(0x0007_0605_0403_0201));
+        assert_eq!(read(&[0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]), Some(u64::MAX));
+        assert_eq!(read(&[0, 1, 2]), None);
+        assert_eq!(read(&[]), None);
+    }
+}

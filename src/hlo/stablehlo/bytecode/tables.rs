@@ -1,0 +1,192 @@
+//! The tables of a file.
+use std::cell::Cell;
+
+use super::cursor::Cursor;
+use crate::diag::{Code, Error, Result};
+use bytes::Bytes;
+
+/// The newest version of the encoding that is read.
+const NEWEST: u64 = 6;
+/// Since this version the names of dialects have a flag, and versions behind them.
+const DIALECT_VERSIONS: u64 = 1;
+/// Since this version the names of operations are counted.
+const COUNTED_OPERATIONS: u64 = 4;
+/// Since this version operations have properties, and the names of operations a flag.
+pub(super) const PROPERTIES: u64 = 5;
+
+/// Bytes of attributes and types that may be read, each as often as it is used: more are needed by no module that a compiler
+/// wrote, but by entries that name one another over and over.
+const MOST_READ: u64 = 1 << 26;
+/// Bytes of constants that are written as one element.
+const MOST_REPEATED: u64 = 1 << 30;
+/// Entries and regions nest no deeper than this.
+pub(super) const MOST_DEPTH: usize = 64;
+
+/// An attribute or a type as it is encoded.
+#[derive(Clone)]
+pub(super) struct Entry<'a> {
+    /// Whose encoding it is.
+    pub dialect: &'a str,
+    /// It is encoded as its dialect likes, and not as text.
+    pub custom: bool,
+    /// The encoding.
+    pub data: Cursor<'a>,
+}
+
+/// What operations point to.
+pub(super) struct Tables<'a> {
+    /// The version of the encoding.
+    pub version: u64,
+    strings: Vec<&'a str>,
+    operations: Vec<String>,
+    attributes: Vec<Entry<'a>>,
+    types: Vec<Entry<'a>>,
+    properties: Vec<Cursor<'a>>,
+    read: Cell<u64>,
+    repeated: Cell<u64>,
+}
+
+impl<'a> Tables<'a> {
+    /// The tables of a file, and its section of operations.
+    pub fn read(file: &'a Bytes) -> Result<(Self, Cursor<'a>)> {
+        let mut at = Cursor::new(file);
+        let magic = at.part(super::MAGIC.len() as u64)?;
+        if magic.bytes() != super::MAGIC {
+            return Err(at.error("this is no bytecode of MLIR"));
+        }
+        let version = at.number()?;
+        let producer = at.text()?;
+        if version > NEWEST {
+            let told =
+                format!("bytecode of version {version}, written by `{producer}`; versions up to {NEWEST} are read");
+            return Err(Error::user(Code::HloUnsupported, told));
+        }
+        let mut sections: [Option<Cursor>; 9] = Default::default();
+        while !at.at_end() {
+            let (kind, data) = at.section()?;
+            match sections.get_mut(usize::from(kind)) {
+                Some(place @ None) => *place = Some(data),
+                _ => return Err(at.error(format_args!("section {kind} is unknown or not the first of its kind"))),
+            }
+        }
+        let [strings, dialects, entries, offsets, ir, .., properties] = sections;
+        let missing = || at.error("a section is missing");
+        let mut tables = Tables {
+            version,
+            strings: string_table(strings.ok_or_else(missing)?)?,
+            operations: Vec::new(),
+            attributes: Vec::new(),
+            types: Vec::new(),
+            properties: Vec::new(),
+            read: Cell::new(0),
+            repeated: Cell::new(0),
+        };
+        let dialects = tables.dialects(dialects.ok_or_else(missing)?)?;
+        tables.entries(&dialects, entries.ok_or_else(missing)?, offsets.ok_or_else(missing)?)?;
+        if let Some(mut all) = properties {
+            let n = all.count()?;
+            for _ in 0..n {
+                let length = all.number()?;
+                tables.properties.push(all.part(length)?);
+            }
+        }
+        Ok((tables, ir.ok_or_else(missing)?))
+    }
+    /// Names of dialects, and on the way of operations.
+    fn dialects(&mut self, mut at: Cursor<'a>) -> Result<Vec<&'a str>> {
+        let n = at.count()?;
+        let mut dialects = Vec::with_capacity(n);
+        for _ in 0..n {
+            let (name, versioned) = if self.version < DIALECT_VERSIONS { (at.number()?, false) } else { at.flagged()? };
+            dialects.push(self.string(name, &at)?);
+            if versioned {
+                at.section()?;
+            }
+        }
+        if self.version >= COUNTED_OPERATIONS {
+            at.number()?;
+        }
+        while !at.at_end() {
+            let (dialect, n) = (pick(&dialects, at.number()?, &at)?, at.count()?);
+            for _ in 0..n {
+                let name = if self.version < PROPERTIES { at.number()? } else { at.flagged()?.0 };
+                self.operations.push(format!("{dialect}.{}", self.string(name, &at)?));
+            }
+        }
+        Ok(dialects)
+    }
+    /// Attributes, then types, in the order of their sizes.
+    fn entries(&mut self, dialects: &[&'a str], mut data: Cursor<'a>, mut at: Cursor<'a>) -> Result<()> {
+        let counts = [at.number()?, at.number()?];
+        for (all, count) in [&mut self.attributes, &mut self.types].into_iter().zip(counts) {
+            let count = at.counted(count)?;
+            while all.len() < count {
+                let (dialect, n) = (*pick(dialects, at.number()?, &at)?, at.count()?);
+                for _ in 0..n {
+                    let (length, custom) = at.flagged()?;
+                    all.push(Entry { dialect, custom, data: data.part(length)? });
+                }
+            }
+        }
+        Ok(())
+    }
+    /// String `index`; an error points to `at`.
+    pub fn string(&self, index: u64, at: &Cursor) -> Result<&'a str> {
+        pick(&self.strings, index, at).copied()
+    }
+    /// The name of operation `index`, with its dialect.
+    pub fn operation(&self, index: u64, at: &Cursor) -> Result<&str> {
+        pick(&self.operations, index, at).map(String::as_str)
+    }
+    /// Attribute `index`.
+    pub fn attribute(&self, index: u64, at: &Cursor) -> Result<Entry<'a>> {
+        self.entry(&self.attributes, index, at)
+    }
+    /// Type `index`.
+    pub fn ty(&self, index: u64, at: &Cursor) -> Result<Entry<'a>> {
+        self.entry(&self.types, index, at)
+    }
+    /// Properties `index`.
+    pub fn property(&self, index: u64, at: &Cursor) -> Result<Cursor<'a>> {
+        pick(&self.properties, index, at).cloned()
+    }
+    fn entry(&self, all: &[Entry<'a>], index: u64, at: &Cursor) -> Result<Entry<'a>> {
+        let entry = pick(all, index, at)?;
+        // What a constant holds is shared, not read.
+        let cost = 1 + entry.data.left().min(256) as u64;
+        spend(&self.read, cost, MOST_READ, at)?;
+        Ok(entry.clone())
+    }
+    /// Accounts for a constant that is made of one element. Errors: `Code::TooLarge`.
+    pub fn repeat(&self, bytes: u64, at: &Cursor) -> Result<()> {
+        spend(&self.repeated, bytes, MOST_REPEATED, at)
+    }
+}
+
+fn spend(spent: &Cell<u64>, cost: u64, most: u64, at: &Cursor) -> Result<()> {
+    let all = spent.get().saturating_add(cost);
+    spent.set(all);
+    if all <= most {
+        return Ok(());
+    }
+    Err(at.error("much more is meant than is written").map(|d| crate::diag::Diagnostic { code: Code::TooLarge, ..d }))
+}
+
+fn pick<'t, T>(all: &'t [T], index: u64, at: &Cursor) -> Result<&'t T> {
+    let found = usize::try_from(index).ok().and_then(|i| all.get(i));
+    found.ok_or_else(|| at.error(format_args!("entry {index} of {} is named", all.len())))
+}
+
+/// Lengths from the last string to the first, then the strings, a zero behind each.
+fn string_table(mut at: Cursor<'_>) -> Result<Vec<&str>> {
+    let n = at.count()?;
+    let lengths = (0..n).map(|_| at.number()).collect::<Result<Vec<_>>>()?;
+    let mut all = Vec::with_capacity(n);
+    for &length in lengths.iter().rev() {
+        let bytes = at.part(length)?.bytes();
+        let text = bytes.strip_suffix(b"\0").and_then(|b| std::str::from_utf8(b).ok());
+        // Opaque bytes are strings too, which nothing here asks for.
+        all.push(text.unwrap_or("\u{fffd}"));
+    }
+    Ok(all)
+}

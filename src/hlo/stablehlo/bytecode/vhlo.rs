@@ -1,0 +1,243 @@
+//! Entries of the VHLO dialect: the values of attributes, and types.
+use super::cursor::Cursor;
+use super::tables::{Entry, MOST_DEPTH, Tables};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::stablehlo::attribute::dense;
+use crate::hlo::stablehlo::reader::Reader;
+use crate::hlo::stablehlo::tree::Attr;
+use crate::hlo::{ArrayShape, Shape};
+use crate::tensor::{DType, Tensor};
+
+/// Words of enumerations, by the code of the attribute; a value's word stands at its number.
+const WORDS: &[(u64, &[&str])] = &[
+    (3, &["EQ", "NE", "GE", "GT", "LE", "LT"]),
+    (4, &["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"]),
+    (
+        5,
+        &[
+            "API_VERSION_UNSPECIFIED",
+            "API_VERSION_ORIGINAL",
+            "API_VERSION_STATUS_RETURNING",
+            "API_VERSION_STATUS_RETURNING_UNIFIED",
+            "API_VERSION_TYPED_FFI",
+        ],
+    ),
+    (7, &["FFT", "IFFT", "RFFT", "IRFFT"]),
+    (11, &["DEFAULT", "HIGH", "HIGHEST"]),
+    (12, &["DEFAULT", "THREE_FRY", "PHILOX"]),
+    (13, &["", "UNIFORM", "NORMAL"]),
+    (16, &["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]),
+];
+
+/// The other attributes that hold something.
+mod attribute {
+    pub const ARRAY: u64 = 1;
+    pub const BOOLEAN: u64 = 2;
+    pub const DICTIONARY: u64 = 6;
+    pub const FLOAT: u64 = 8;
+    pub const INTEGER: u64 = 9;
+    pub const STRING: u64 = 14;
+    pub const TENSOR: u64 = 15;
+}
+
+/// Types that are made of others.
+mod ty {
+    pub const COMPLEX: u64 = 1;
+    pub const RANKED_TENSOR: u64 = 20;
+    pub const TOKEN: u64 = 22;
+    pub const TUPLE: u64 = 23;
+}
+
+/// The element type of a code.
+fn element(code: u64) -> Option<DType> {
+    Some(match code {
+        0 => DType::Pred,
+        2 => DType::BF16,
+        3 => DType::F16,
+        4 => DType::F32,
+        5 => DType::F64,
+        6 => DType::F8E4M3FN,
+        7 => DType::F8E5M2,
+        9 | 14 => DType::S64,
+        10 => DType::S4,
+        11 => DType::S8,
+        12 => DType::S16,
+        13 => DType::S32,
+        15 => DType::U4,
+        16 => DType::U8,
+        17 => DType::U16,
+        18 => DType::U32,
+        19 => DType::U64,
+        27 => DType::F8E4M3FNUZ,
+        28 => DType::F8E5M2FNUZ,
+        29 => DType::F8E4M3B11FNUZ,
+        31 => DType::S2,
+        32 => DType::U2,
+        35 => DType::F8E4M3,
+        36 => DType::F8E3M4,
+        37 => DType::F4E2M1FN,
+        40 => DType::F8E8M0FNU,
+        _ => return None,
+    })
+}
+
+/// What a type that is not read is, by its code.
+fn unread(code: u64) -> &'static str {
+    match code {
+        8 => "a function",
+        21 => "a tensor with bounds or another encoding",
+        24 | 30 => "a quantised type",
+        25 => "a tensor without rank",
+        34 | 38 | 39 => "an element type of six or 19 bits",
+        41 => "a buffer",
+        42 => "the type of what an asynchronous operation gives",
+        _ => "a type",
+    }
+}
+
+fn unsupported(what: impl std::fmt::Display) -> Error {
+    let told = format!("{what} is not read; read are ranked tensors of fixed sizes, tuples and tokens");
+    Error::user(Code::HloUnsupported, told)
+}
+
+impl Tables<'_> {
+    /// The value of attribute `index`; [`Attr::Other`] for what no operation here asks for.
+    pub fn value(&self, index: u64, at: &Cursor, depth: usize) -> Result<Attr> {
+        if depth > MOST_DEPTH {
+            return Err(at.error(format_args!("attributes nest deeper than {MOST_DEPTH} levels")));
+        }
+        let Entry { dialect, custom, data } = self.attribute(index, at)?;
+        match (dialect, custom) {
+            ("vhlo", true) => self.vhlo(data, depth),
+            ("builtin", true) => self.builtin(data, depth),
+            (_, true) => Ok(Attr::Other),
+            (_, false) => {
+                let mut at = data;
+                let text = at.text()?;
+                Ok(Reader::new(text).attribute().unwrap_or(Attr::Other))
+            }
+        }
+    }
+    /// Values with their count in front.
+    pub fn values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<Attr>> {
+        let n = at.count()?;
+        (0..n).map(|_| self.value(at.number()?, at, depth)).collect()
+    }
+    /// Names and values, with their count in front.
+    pub fn named_values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<(String, Attr)>> {
+        let n = at.count()?;
+        let mut all = Vec::new();
+        for _ in 0..n {
+            let Attr::Text(name) = self.value(at.number()?, at, depth)? else {
+                return Err(at.error("the name of an attribute is no text"));
+            };
+            all.push((name, self.value(at.number()?, at, depth)?));
+        }
+        Ok(all)
+    }
+    fn vhlo(&self, mut at: Cursor, depth: usize) -> Result<Attr> {
+        let code = at.number()?;
+        if let Some((_, words)) = WORDS.iter().find(|w| w.0 == code) {
+            let value = at.number()?;
+            let word = usize::try_from(value).ok().and_then(|i| words.get(i)).filter(|w| !w.is_empty());
+            let word = word.ok_or_else(|| at.error(format_args!("an enumeration has no value {value}")))?;
+            return Ok(Attr::Text(word.to_string()));
+        }
+        Ok(match code {
+            attribute::ARRAY => Attr::List(self.values(&mut at, depth + 1)?),
+            attribute::BOOLEAN => Attr::Bool(at.number()? != 0),
+            attribute::DICTIONARY => Attr::Dict(self.named_values(&mut at, depth + 1)?),
+            attribute::FLOAT => {
+                let dtype = self.element(at.number()?, &at, depth)?;
+                let bits = self.bits(dtype, &mut at)?;
+                let scalar = Tensor::new(dtype, vec![], bits.to_le_bytes()[..dtype.bytes()].to_vec());
+                Attr::Float(scalar.get_f64(0).ok_or_else(|| at.error("a number is no float"))?)
+            }
+            attribute::INTEGER => {
+                let dtype = self.element(at.number()?, &at, depth)?;
+                let shift = 64 - dtype.bits().clamp(1, 64);
+                let high = self.bits(dtype, &mut at)? << shift;
+                Attr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 })
+            }
+            attribute::STRING => Attr::Text(self.string(at.number()?, &at)?.to_string()),
+            attribute::TENSOR => {
+                let shape = match self.shape(at.number()?, &at, depth + 1)? {
+                    Shape::Array(shape) => shape,
+                    Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
+                        return Err(at.error("a constant is no tensor"));
+                    }
+                };
+                let length = at.number()?;
+                Attr::Dense(self.constant(&shape, at.part(length)?)?)
+            }
+            _ => Attr::Other,
+        })
+    }
+    /// A scalar's bits: a byte for those of up to eight, else a signed number.
+    fn bits(&self, dtype: DType, at: &mut Cursor) -> Result<u64> {
+        if dtype.bits() <= 8 { Ok(u64::from(at.byte()?)) } else { Ok(at.signed()? as u64) }
+    }
+    /// A constant of which all elements are written, or one for all. Truth values are bits, or a byte of ones for all; old
+    /// files have a byte for each.
+    fn constant(&self, shape: &ArrayShape, data: Cursor) -> Result<Tensor> {
+        let count = shape.elements();
+        let raw = data.bytes();
+        if shape.dtype == DType::Pred {
+            if raw.len() as u64 == count.div_ceil(8) && raw.len() as u64 != count && raw != [0xff] {
+                self.repeat(count, &data)?;
+                let bits = (0..count as usize).map(|i| raw[i / 8] >> (i % 8) & 1).collect::<Vec<u8>>();
+                return dense(shape, bits.into()).map_err(|e| data.error(e));
+            }
+            let bytes = raw.iter().map(|&b| u8::from(b != 0)).collect::<Vec<u8>>();
+            self.repeat(if raw.len() == 1 { count } else { 0 }, &data)?;
+            return dense(shape, bytes.into()).map_err(|e| data.error(e));
+        }
+        if raw.len() as u64 != shape.bytes() {
+            self.repeat(shape.bytes(), &data)?;
+        }
+        dense(shape, data.shared()).map_err(|e| data.error(e))
+    }
+    /// The element type that type `index` is.
+    fn element(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
+        match self.shape(index, at, depth + 1)? {
+            Shape::Array(a) if a.dims.is_empty() => Ok(a.dtype),
+            _ => Err(at.error("an element type is expected")),
+        }
+    }
+    /// Type `index`; a bare element type is a scalar, as it is in text.
+    pub fn shape(&self, index: u64, at: &Cursor, depth: usize) -> Result<Shape> {
+        if depth > MOST_DEPTH {
+            return Err(at.error(format_args!("types nest deeper than {MOST_DEPTH} levels")));
+        }
+        let Entry { dialect, custom, data: mut at } = self.ty(index, at)?;
+        if !custom {
+            return Reader::new(at.text()?).ty();
+        }
+        if dialect != "vhlo" {
+            return Err(unsupported(format_args!("a type of the dialect `{dialect}`")));
+        }
+        match at.number()? {
+            ty::COMPLEX => match self.element(at.number()?, &at, depth)? {
+                DType::F32 => Ok(Shape::array(DType::C64, [])),
+                DType::F64 => Ok(Shape::array(DType::C128, [])),
+                other => Err(unsupported(format_args!("a complex number of {other}"))),
+            },
+            ty::RANKED_TENSOR => {
+                let dims = at.signed_list()?.into_iter().map(u64::try_from).collect::<Result<Vec<_>, _>>();
+                let dims = dims.map_err(|_| unsupported("a dimension that is not known"))?;
+                let dtype = self.element(at.number()?, &at, depth)?;
+                Ok(Shape::array(dtype, dims))
+            }
+            ty::TOKEN => Ok(Shape::Token),
+            ty::TUPLE => {
+                let n = at.count()?;
+                let parts = (0..n).map(|_| self.shape(at.number()?, &at, depth + 1)).collect::<Result<_>>()?;
+                Ok(Shape::Tuple(parts))
+            }
+            code => match element(code) {
+                Some(dtype) => Ok(Shape::array(dtype, [])),
+                None => Err(unsupported(unread(code))),
+            },
+        }
+    }
+}

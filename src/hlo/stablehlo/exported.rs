@@ -1,0 +1,93 @@
+//! What `jax.export.Exported.serialize()` writes: a flatbuffer with a module in bytecode, and what is known of it.
+//!
+//! Of its fields these matter here: the platforms that the module is for, and the module. Types, trees and shardings are of use
+//! to JAX alone, and the module has them too. Source: JAX's `serialization.fbs`, versions 1 to 11.
+use super::bytecode;
+use bytes::Bytes;
+
+/// Places of fields in a table's list of offsets.
+mod field {
+    pub const PLATFORMS: usize = 9;
+    pub const MODULE: usize = 13;
+}
+
+/// No program is for more platforms.
+const MOST_PLATFORMS: usize = 64;
+
+/// What matters of an exported function.
+pub(super) struct Exported {
+    /// The platforms that the module is for, such as `cpu`.
+    pub platforms: Vec<String>,
+    /// The module in bytecode.
+    pub module: Bytes,
+}
+
+impl Exported {
+    /// An exported function; `None` for all other bytes.
+    pub fn read(bytes: &Bytes) -> Option<Exported> {
+        let root = Table::at(bytes, offset(bytes, 0)?)?;
+        let (start, length) = root.vector(field::MODULE)?;
+        let module = bytes.slice(start..start.checked_add(length).filter(|&end| end <= bytes.len())?);
+        if !bytecode::is_bytecode(&module) {
+            return None;
+        }
+        let mut platforms = Vec::new();
+        if let Some((start, count)) = root.vector(field::PLATFORMS) {
+            for i in 0..count.min(MOST_PLATFORMS) {
+                let (at, length) = vector(bytes, start.checked_add(4 * i)?)?;
+                let text = bytes.get(at..at.checked_add(length)?)?;
+                platforms.push(String::from_utf8_lossy(text).into_owned());
+            }
+        }
+        Some(Exported { platforms, module })
+    }
+}
+
+/// The number at `at`.
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..at.checked_add(4)?)?;
+    Some(u32::from_le_bytes(four.try_into().ok()?))
+}
+
+/// The place that the number at `at` points to, which lies behind it.
+fn offset(bytes: &[u8], at: usize) -> Option<usize> {
+    at.checked_add(usize::try_from(number(bytes, at)?).ok()?)
+}
+
+/// The first element and the length of the list that the number at `at` points to.
+fn vector(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let list = offset(bytes, at)?;
+    Some((list.checked_add(4)?, usize::try_from(number(bytes, list)?).ok()?))
+}
+
+/// A table: its place, and that of the list which says where in it each field is.
+struct Table<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    fields: usize,
+}
+
+impl<'a> Table<'a> {
+    fn at(bytes: &'a [u8], at: usize) -> Option<Self> {
+        // The list may lie before the table or behind it.
+        let distance = number(bytes, at)? as i32;
+        let fields = usize::try_from(i64::try_from(at).ok()? - i64::from(distance)).ok()?;
+        Some(Table { bytes, at, fields })
+    }
+    /// The list in field `n`.
+    fn vector(&self, n: usize) -> Option<(usize, usize)> {
+        let short = |at: usize| -> Option<usize> {
+            let two = self.bytes.get(at..at.checked_add(2)?)?;
+            Some(usize::from(u16::from_le_bytes(two.try_into().ok()?)))
+        };
+        // The list begins with its own size and the table's.
+        let place = 4 + 2 * n;
+        if place + 2 > short(self.fields)? {
+            return None;
+        }
+        match short(self.fields.checked_add(place)?)? {
+            0 => None,
+            inside => vector(self.bytes, self.at.checked_add(inside)?),
+        }
+    }
+}
