@@ -26,7 +26,7 @@ impl Times {
     pub fn of(mut times: Vec<Duration>, together: u32, warmup_runs: u64) -> Times {
         times.sort();
         let last = times.len().saturating_sub(1);
-        let at = |index: usize| times.get(index).map_or(0.0, |t| t.as_secs_f64() * 1e3 / f64::from(together));
+        let at = |index: usize| times.get(index).map_or(0.0, |t| t.as_nanos() as f64 / 1e6 / f64::from(together));
         let percentile = |percent: usize| at((times.len() * percent).div_ceil(100).saturating_sub(1));
         Times {
             min_ms: at(0),
