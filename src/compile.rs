@@ -19,17 +19,6 @@ pub use build::{Compiled, Functions, build_all, initial, places};
 pub use module::named;
 use std::path::Path;
 
-/// A graph as HLO, before any optimisation.
-#[derive(Debug)]
-pub struct Front {
-    /// The program with its arguments and results.
-    pub lowered: Lowered,
-    /// What was assumed because the caller did not say: feeds, fetches, sizes.
-    pub assumptions: Vec<String>,
-    /// What the code leaves out: `EffectDropped`.
-    pub warnings: Vec<Diagnostic>,
-}
-
 /// A compiled graph.
 #[derive(Debug)]
 pub struct Built {
@@ -39,24 +28,6 @@ pub struct Built {
     pub program: kernel::Program,
     /// The machine code.
     pub object: Object,
-}
-
-/// Files to HLO: graphs are lowered, modules of HLO and StableHLO are taken as they are.
-///
-/// Errors: those of the three steps; every blocker of the lowering, not only the first.
-pub fn front(path: &Path, format: Option<&str>, request: &Request) -> Result<Front> {
-    let program = match import::load_any(path, format)? {
-        Loaded::Graph(mut program) => {
-            program.freeze(|_| false);
-            *program
-        }
-        Loaded::Module(bytes) => {
-            let lowered = module::read(&bytes, request)?;
-            return Ok(Front { lowered, assumptions: Vec::new(), warnings: Vec::new() });
-        }
-    };
-    let prepared = prepare::prepare(program, request)?;
-    Ok(Front { lowered: lowered(&prepared)?, assumptions: prepared.assumptions, warnings: prepared.warnings })
 }
 
 /// One function of a module.
@@ -81,7 +52,8 @@ pub struct Fronts {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Files to HLO, with the variables that calls change as state.
+/// Files to HLO: graphs are lowered, with the variables that calls change as state; modules of HLO and StableHLO are taken as they
+/// are.
 ///
 /// Errors: those of the three steps; every blocker of the lowering of all entries.
 pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fronts> {

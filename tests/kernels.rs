@@ -51,15 +51,15 @@ fn check_text(hlo: &str) {
 fn check_graph(name: &str) {
     let folder = path("testdata/graphs").join(name);
     let request = Request { fetches: npz(&folder.join("expect.npz")).into_keys().collect(), ..Request::default() };
-    let front = compile::front(&folder.join("graph.pb"), None, &request).expect("the graph lowers");
+    let fronts = compile::fronts(&folder.join("graph.pb"), None, &request).expect("the graph lowers");
+    let lowered = fronts.entries.into_iter().next().expect("a function").lowered;
     let feeds = npz(&folder.join("feeds.npz"));
-    let args: Vec<Tensor> = front
-        .lowered
+    let args: Vec<Tensor> = lowered
         .args
         .iter()
         .map(|a| feeds.get(&a.name).or_else(|| feeds.get(a.name.trim_end_matches(":0"))).expect("a feed").clone())
         .collect();
-    if let Some(why) = compare(&front.lowered, &args, &targets()[0]) {
+    if let Some(why) = compare(&lowered, &args, &targets()[0]) {
         panic!("{name}: {why}");
     }
 }

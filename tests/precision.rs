@@ -83,11 +83,12 @@ fn arguments(lowered: &Lowered) -> Vec<Tensor> {
 
 /// The graph with a convolution by Winograd's method, and TensorFlow's feeds.
 fn wide_layers() -> (Lowered, Vec<Tensor>) {
-    let front = compile::front(&path(GRAPH), None, &Request::default()).expect("the graph lowers");
+    let fronts = compile::fronts(&path(GRAPH), None, &Request::default()).expect("the graph lowers");
+    let lowered = fronts.entries.into_iter().next().expect("a function").lowered;
     let feeds = npz(&path(FEEDS));
     let feed = |name: &str| feeds.get(name.trim_end_matches(":0")).or_else(|| feeds.get(name)).expect("a feed").clone();
-    let args = front.lowered.args.iter().map(|a| feed(&a.name)).collect();
-    (front.lowered, args)
+    let args = lowered.args.iter().map(|a| feed(&a.name)).collect();
+    (lowered, args)
 }
 
 #[test]
