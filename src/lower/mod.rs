@@ -16,7 +16,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
 use crate::hlo::{Builder, InstId, Module, Shape};
 use crate::ops::{self, Value};
-use crate::tensor::{Tensor, TensorInfo};
+use crate::tensor::{Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -55,6 +55,42 @@ pub struct Lowered {
     pub results: Vec<TensorInfo>,
     /// Parameter `args.len() + i` is the value of `state[i]` before the call; all signatures of a file have the same variables.
     pub state: Vec<StateVariable>,
+    /// What is there besides where sizes vary from call to call; the rest then is of the largest sizes.
+    pub sized: Option<Arc<Sized>>,
+}
+
+/// A function whose sizes vary. Its module has more parameters and results than callers see: behind the arguments one `s32[]` for
+/// each size that the caller says, behind the results one `s32[]` for each size that the call says, in the order of `sizes.all`.
+/// Elements of arrays beyond the actual sizes are anything on the way in and on the way out.
+#[derive(Clone, Debug)]
+pub struct Sized {
+    /// The sizes and the axes that have them.
+    pub sizes: Sizes,
+    /// The same function for smaller bounds of the sizes that the caller says, largest first.
+    pub smaller: Vec<Rung>,
+    /// The function for exactly some sizes.
+    pub exact: Exact,
+}
+
+/// A function for sizes up to some bounds that are below those of its face.
+#[derive(Clone, Debug)]
+pub struct Rung {
+    /// The largest value of each size that the caller says.
+    pub most: Vec<u64>,
+    /// The module, with parameters and results as [`Sized`] has them.
+    pub module: Module,
+    /// The sizes of its results.
+    pub results: Vec<Vec<u64>>,
+}
+
+/// Lowers a function for exactly the sizes that the caller says, without bounds and padding: what the interpreter evaluates.
+#[derive(Clone)]
+pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
+
+impl std::fmt::Debug for Exact {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Exact")
+    }
 }
 
 /// Lowers the whole graph (must-compile), or says everything that blocks it: the first problem of each node whose inputs are sound.
@@ -191,7 +227,7 @@ fn finish(
     }
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
-    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results, state: variables })
+    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results, state: variables, sized: None })
 }
 
 /// Each diagnostic once (a function may be called often), with the file.

@@ -1,9 +1,11 @@
 //! The noun `tensor`: element types, and dense row-major arrays whose bytes may be slices of a mapped file.
 mod dtype;
+mod sizes;
 mod text;
 mod view;
 
 pub use dtype::{DTYPES, DType, DTypeClass};
+pub use sizes::{Size, Sizes};
 
 use bytes::Bytes;
 

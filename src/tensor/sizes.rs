@@ -1,0 +1,42 @@
+//! Sizes of a function's arrays that vary from call to call, up to a bound.
+
+/// A size that varies from call to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// What callers name it; no two sizes of a function have one name.
+    pub name: String,
+    /// The smallest value that it takes.
+    pub least: u64,
+    /// The largest value that it takes: its bound.
+    pub most: u64,
+    /// Whether the call says it, because it follows from the data or from other sizes; else the caller does.
+    pub is_result: bool,
+}
+
+/// The sizes of a function, those that the caller says first, and which axes of its arrays have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Every size.
+    pub all: Vec<Size>,
+    /// For each argument the size of each axis by its number in `all`; `None`: it is fixed.
+    pub args: Vec<Vec<Option<usize>>>,
+    /// The same of each result.
+    pub results: Vec<Vec<Option<usize>>>,
+}
+
+impl Sizes {
+    /// Whether every size is fixed.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+    /// How many sizes the caller says.
+    pub fn given(&self) -> usize {
+        self.all.iter().take_while(|s| !s.is_result).count()
+    }
+    /// `dims` with the sizes of a call on the axes that vary; `values` are in the order of `all`.
+    pub fn actual(axes: &[Option<usize>], dims: &[u64], values: &[u64]) -> Vec<u64> {
+        let one =
+            |(i, &d): (usize, &u64)| axes.get(i).copied().flatten().and_then(|s| values.get(s).copied()).unwrap_or(d);
+        dims.iter().enumerate().map(one).collect()
+    }
+}
