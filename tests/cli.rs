@@ -210,6 +210,36 @@ fn hlo_compile_writes_files_of_each_module() {
 }
 
 #[test]
+fn a_plan_that_is_written_is_compiled_again() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    let graph = "testdata/graphs/conv_net/graph.pb";
+    let compile = ["compile", graph, "-q", "--name", "net", "--cpu", "x86-64-v3,x86-64-v4"];
+    let compile =
+        [&compile[..], &["--target", "x86_64-unknown-linux-gnu", "--emit", "plan,obj,depfile", "-o"]].concat();
+    succeed(&[&compile[..], &[&at("a")]].concat());
+    let plan = std::fs::read_to_string(at("a/net.plan")).expect("is there");
+    assert!(plan.starts_with("plan net_x86_64_v4 for x86-64-v4: workspace "), "{plan}");
+    assert!(plan.contains("\nplan net_x86_64_v3 for x86-64-v3: workspace "), "{plan}");
+    let cached = ["--cache", &at("cache"), "--plan", &at("a/net.plan")];
+    succeed(&[&compile[..], &[&at("b")], &cached].concat());
+    for file in ["net.o", "net.plan"] {
+        let read = |folder: &str| std::fs::read(at(&format!("{folder}/{file}"))).expect("is there");
+        assert!(read("a") == read("b"), "{file}");
+    }
+    let rule = std::fs::read_to_string(at("b/net.d")).expect("is there");
+    assert!(rule.contains("a/net.plan"), "{rule}");
+    // the cache does not take another plan for this one
+    std::fs::write(at("a/net.plan"), plan.replace("dense", "thin")).expect("is written");
+    let said = tfaot(&[&compile[..], &[&at("b")], &cached].concat());
+    let told = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        !said.status.success() && told.contains("TFA0007") && told.contains("what follows from its choices"),
+        "{told}"
+    );
+}
+
+#[test]
 fn hlo_goes_through_messages_and_stablehlo() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let at = |name: &str| scratch.path().join(name).display().to_string();

@@ -4,7 +4,7 @@
 //! | folder | what a stage makes of the module |
 //! |---|---|
 //! | `tests/passes/PASS/` | the module after that pass, run once |
-//! | `tests/plans/` | the kernels, for the processor of the first line: `// target TRIPLE CPU` |
+//! | `tests/plans/` | the plan and its kernels, for the processor of the first line: `// target TRIPLE CPU` |
 //! | `tests/llvm/` | LLVM's text of those kernels, likewise |
 //! | `tests/rules/` | what the verifier says: `taken`, or why it is refused; names begin with the number of the rule |
 mod common;
@@ -97,12 +97,18 @@ fn every_pass_has_a_file_that_it_changes() {
 
 /// The kernels of a module for the processor that its first line names.
 fn program(source: &str) -> Result<(Program, Target), String> {
+    planned(source, None)
+}
+
+/// The same, by the plan in that text.
+fn planned(source: &str, plans: Option<String>) -> Result<(Program, Target), String> {
     let first = source.lines().next().unwrap_or_default();
     let words: Vec<&str> = first.split_whitespace().collect();
     let ["//", "target", triple, cpu] = words[..] else {
         return Err(format!("the first line is `// target TRIPLE CPU`, not `{first}`"));
     };
     let target = Target::resolve(Some(triple), Some(cpu), None).map_err(|e| e.to_string())?;
+    let target = Target { plans, ..target };
     let module = text::parse(source).map_err(|e| e.to_string())?;
     verify::verify(&module).map_err(|e| e.to_string())?;
     let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
@@ -112,7 +118,57 @@ fn program(source: &str) -> Result<(Program, Target), String> {
 
 #[test]
 fn plans() {
-    check("tests/plans", |_, source| Ok(kernel::print(&program(source)?.0)));
+    check("tests/plans", |_, source| {
+        let (program, _) = program(source)?;
+        let kernels = kernel::print(&program);
+        let (again, _) = planned(source, Some(program.plan.clone()))?;
+        match again.plan == program.plan && kernel::print(&again) == kernels {
+            true => Ok(format!("{}\n{kernels}", program.plan)),
+            false => Err(format!("read back, the plan is another one:\n{}", again.plan)),
+        }
+    });
+}
+
+/// The text of the file test of that name, above its line.
+fn source_of(test: &str) -> String {
+    let whole = std::fs::read_to_string(common::path(&format!("tests/plans/{test}.hlo"))).expect("a file test");
+    whole.split(LINE).next().unwrap_or_default().to_string()
+}
+
+#[test]
+fn a_plan_by_hand_is_followed() {
+    let source = source_of("many_channels_take_winograds_method");
+    let (searched, _) = program(&source).expect("a program");
+    let by_hand = "plan m\n# weights that are transformed before any call\nknown e y\n";
+    let (program, _) = planned(&source, Some(by_hand.to_string())).expect("a program");
+    assert!(searched.plan.contains("weights transformed"), "{}", searched.plan);
+    assert!(program.plan.contains("weights known"), "{}", program.plan);
+    assert!(program.weights_bytes >= 4 * 36 * 32 * 32, "{}", program.weights_bytes);
+    assert_eq!(planned(&source, Some(program.plan.clone())).map(|(again, _)| again.plan), Ok(program.plan));
+}
+
+#[test]
+fn a_plan_of_another_module_is_refused() {
+    let source = source_of("many_channels_take_winograds_method");
+    let (of_searched, _) = program(&source).expect("a program");
+    let cases = [
+        ("", "there is no plan of `m`"),
+        ("plan a\nplan b\n", "there is no plan of `m`"),
+        ("plan m\nhalves some\n", "line 2: `halves` is followed by none, once or twice"),
+        ("plan m\nknown e z\n", "line 2: `known e z` is no choice for this graph"),
+        ("plan m\nknown e x\n", "line 2: `known e x` is no choice for this graph"),
+        ("plan m\nroom e y much\n", "line 2: `room e y much` is no choice for this graph"),
+        ("plan m\norder y w x\n", "line 2: `order y w x` is no choice for this graph"),
+        ("plan m\norder x x w y\n", "line 2: `order x x w y` is no choice for this graph"),
+        ("plan m\napart e y\n", "line 2: `apart e y` is no choice for this graph"),
+    ];
+    let lines = of_searched.plan.replace("products", "product");
+    let short = of_searched.plan.trim_end().rsplit_once('\n').expect("several lines").0.to_string();
+    let texts = [(lines.as_str(), "the plan has `y: winograd"), (short.as_str(), "the plan ends before `y: winograd")];
+    for (text, why) in cases.into_iter().chain(texts) {
+        let said = planned(&source, Some(text.to_string())).map(|(p, _)| p.plan).expect_err(text);
+        assert!(said.contains("TFA0007") && said.contains(why), "{text:?}: {said}");
+    }
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn depends<'a>(
     }
     let targets: Vec<PathBuf> = files.map(|file| args.out.join(file)).collect();
     let mut sources = import::inputs(&args.graph.graph, args.graph.format.as_deref())?;
-    sources.extend([&args.graph.config, &args.target.tuning].into_iter().flatten().cloned());
+    sources.extend([&args.graph.config, &args.target.tuning, &args.target.plan].into_iter().flatten().cloned());
     Ok(Some((format!("{name}.d"), depfile::depfile(&targets, &sources).into())))
 }
 
@@ -182,6 +182,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName) -> Result<(String, Piec
         }
         Emit::Fortran => (format!("{name}.f90"), fortran::module(face)?.into()),
         Emit::Depfile => return Err(Error::internal("compile", "depfiles are written last")),
+        Emit::Plan => (format!("{name}.plan"), each(&|p, _| Ok(p.plan.clone()))?),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
     })
 }

@@ -95,10 +95,12 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     let precision = precision(args.weights, args.math);
     let tuning = args.tuning.as_deref().map(tune::load).transpose()?.unwrap_or_default();
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e));
+    let plans = args.plan.as_deref().map(read).transpose()?;
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
         let target = target.and_then(|t| t.with_precision(precision))?;
-        Ok(Target { tuning: tuning.clone(), ..target })
+        Ok(Target { tuning: tuning.clone(), plans: plans.clone(), ..target })
     };
     if args.cpu.is_empty() {
         return Ok(vec![resolve(None)?]);

@@ -294,6 +294,8 @@ pub struct Program {
     pub flops: u64,
     /// What of it was rounded on request.
     pub reduced: Reduced,
+    /// How it was planned, as text.
+    pub plan: String,
 }
 
 impl Program {

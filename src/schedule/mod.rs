@@ -30,6 +30,7 @@
 //! - *When does a value live*: `plan/live.rs` before there are kernels, `emit/memory_plan.rs` after.
 //! - *What is written over what*: `emit/in_place.rs`; how variables get their next values: `emit/updates.rs`.
 //! - *What is done in halves, so that less lives at once*: `plan/halves.rs`, on HLO.
+//! - *What does a plan look like as text, and how is one read back*: `plan/text.rs`, for `--emit plan` and `--plan`.
 //! - *What is tried where memory is short*: `search.rs`: order, weights known at compile time, bounds for Winograd's method,
 //!   concatenations, margins, results.
 //!
@@ -96,11 +97,13 @@ use crate::kernel::Program;
 use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::TensorInfo;
+use plan::choices::Choices;
 use plan::convolution::Methods;
-use plan::halves::{self, Cuts};
+use plan::halves::{self, Cuts, Halves};
 use plan::states::Variables;
+use plan::text::{self, Given};
 use plan::{Plan, late, scaled};
-use search::Aims;
+use search::{Aims, Made};
 
 /// By how much constants may grow for speed, at most, beside a twenty-fourth.
 const MOST_SPARE: u64 = 128 << 10;
@@ -138,29 +141,59 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         ..Program::default()
     };
     let packings = emit::Packings::new();
-    let least = |module: &Module| {
-        let all = constant_bytes(module);
-        let grown = all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1;
-        let aims = Aims { workspace, constants: all + grown };
+    // the choices of the search, or those that are given
+    let made = |module: &Module, halves: Halves, given: Option<&Given>| {
         let methods = Methods::of(module, target);
-        search::least(&aims, plan::lower_order(module, target, &methods), |choices| {
+        let make = |choices: &Choices| {
             let plan = Plan::of(module, &variables, target, &methods, choices)?;
-            emit::emit(module, &plan, target, (empty.clone(), &packings), choices.in_results)
-        })
+            let (program, found) = emit::emit(module, &plan, target, (empty.clone(), &packings), choices.in_results)?;
+            Ok(Made { plan, program, found })
+        };
+        let (choices, made) = match given {
+            Some(given) => {
+                let choices = given.choices(module)?;
+                make(&choices).map(|made| (choices, made))?
+            }
+            None => {
+                let aims = Aims { workspace, constants: most_constants(module) };
+                search::least(&aims, plan::lower_order(module, target, &methods), make)?
+            }
+        };
+        let text = text::print((module, &made.plan), (&choices, halves), &made.program, target);
+        Ok::<_, Error>(Program { plan: text, ..made.program })
     };
-    let halved = halves::cut(module, Cuts::Once, target);
+    let given = target.plans.as_deref().map(|text| Given::find(text, name)).transpose()?;
+    let given = given.as_ref();
+    let wanted = given.map_or(Ok(Halves::Once), Given::halves)?;
+    let halved = if wanted == Halves::None { None } else { halves::cut(module, Cuts::Once, target) };
+    let halves = if halved.is_some() { Halves::Once } else { Halves::None };
     let module = halved.as_ref().unwrap_or(module);
-    let mut program = least(module)?;
-    if program.workspace_bytes > workspace
-        && let Some(module) = halves::cut(module, Cuts::Twice, target)
-    {
-        let twice = least(&module)?;
-        if search::spares_much(&program, &twice) {
-            program = twice;
+    let twice = || halves::cut(module, Cuts::Twice, target);
+    let program = match given {
+        Some(given) => {
+            let program = match twice().filter(|_| wanted == Halves::Twice) {
+                Some(module) => made(&module, Halves::Twice, Some(given))?,
+                None => made(module, halves, Some(given))?,
+            };
+            given.check(&program.plan)?;
+            program
         }
-    }
+        None => {
+            let program = made(module, halves, None)?;
+            let is_above = program.workspace_bytes > workspace;
+            let other = if is_above { twice() } else { None };
+            let other = other.map(|module| made(&module, Halves::Twice, None)).transpose()?;
+            other.filter(|other| search::spares_much(&program, other)).unwrap_or(program)
+        }
+    };
     crate::kernel::verify(&program)?;
     Ok(program)
+}
+
+/// How many bytes of constants a search for little memory aims at.
+fn most_constants(module: &Module) -> u64 {
+    let all = constant_bytes(module);
+    all + all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1
 }
 
 /// By how much the constants of a module may grow for speed: a twenty-fourth, and what they have beyond the bytes by which code

@@ -2,6 +2,7 @@
 //! that are transformed at compile time, how much it may take for itself, what is not written into concatenations, and what lies
 //! in results. Each is tried, and kept where the workspace is smaller.
 use super::emit::{Found, memory_plan};
+use super::plan::Plan;
 use super::plan::choices::{Choices, Key};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -32,16 +33,27 @@ pub struct Aims {
     pub constants: u64,
 }
 
-/// The program that takes least memory of those that `schedule` makes of some choices; `order` is one of the entry that may take
-/// less than post order.
-pub fn least(
+/// What came of some choices.
+#[derive(Clone)]
+pub struct Made<'p> {
+    /// The plan.
+    pub plan: Plan<'p>,
+    /// Its program.
+    pub program: Program,
+    /// What memory of the program is for what.
+    pub found: Found,
+}
+
+/// The choices whose program takes least memory of those that `schedule` makes of some, and what came of them; `order` is one of
+/// the entry that may take less than post order.
+pub fn least<'p>(
     aims: &Aims,
     order: Option<Vec<InstId>>,
-    schedule: impl Fn(&Choices) -> Result<(Program, Found)>,
-) -> Result<Program> {
+    schedule: impl Fn(&Choices) -> Result<Made<'p>>,
+) -> Result<(Choices, Made<'p>)> {
     let choices = Choices::default();
-    let (program, found) = schedule(&choices)?;
-    let mut search = Search { aims, schedule: &schedule, choices, program, found };
+    let made = schedule(&choices)?;
+    let mut search = Search { aims, schedule: &schedule, choices, made };
     if order.is_some() {
         search.take(Choices { order, ..Choices::default() }, spares_much)?;
     }
@@ -53,7 +65,7 @@ pub fn least(
         }
     }
     search.apart()?;
-    let is_above = |search: &Search<_>| search.program.workspace_bytes > aims.workspace;
+    let is_above = |search: &Search<_>| search.made.program.workspace_bytes > aims.workspace;
     let other = is_above(&search).then(|| search.clone());
     search.copied()?;
     search.in_results()?;
@@ -62,11 +74,11 @@ pub fn least(
     {
         other.copied()?;
         other.in_results()?;
-        if is_worth_weights(&search.program, &other.program, aims.constants) {
+        if is_worth_weights(&search.made.program, &other.made.program, aims.constants) {
             search = other;
         }
     }
-    Ok(search.program)
+    Ok((search.choices, search.made))
 }
 
 /// Whether the second program takes less memory, by more than what is near when it is read may be worth.
@@ -82,28 +94,26 @@ fn is_worth_weights(now: &Program, then: &Program, most: u64) -> bool {
     spares_much(now, then) && worth > grown
 }
 
-struct Search<'a, S> {
+struct Search<'a, 'p, S> {
     aims: &'a Aims,
     schedule: &'a S,
     choices: Choices,
-    program: Program,
-    found: Found,
+    made: Made<'p>,
 }
 
-impl<S> Clone for Search<'_, S> {
+impl<S> Clone for Search<'_, '_, S> {
     fn clone(&self) -> Self {
-        let (choices, program, found) = (self.choices.clone(), self.program.clone(), self.found.clone());
-        Search { choices, program, found, ..*self }
+        Search { choices: self.choices.clone(), made: self.made.clone(), ..*self }
     }
 }
 
-impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
+impl<'p, S: Fn(&Choices) -> Result<Made<'p>>> Search<'_, 'p, S> {
     /// Takes other choices where `better` says so of the programs without and with them.
     fn take(&mut self, choices: Choices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
-        let (program, found) = (self.schedule)(&choices)?;
-        let taken = better(&self.program, &program);
+        let made = (self.schedule)(&choices)?;
+        let taken = better(&self.made.program, &made.program);
         if taken {
-            (self.choices, self.program, self.found) = (choices, program, found);
+            (self.choices, self.made) = (choices, made);
         }
         Ok(taken)
     }
@@ -115,7 +125,7 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
         let before = self.choices.known.len();
         for _ in 0..ROUNDS {
             let Aims { workspace, constants } = *self.aims;
-            if self.program.workspace_bytes > workspace {
+            if self.made.program.workspace_bytes > workspace {
                 let better = |now: &Program, then: &Program| {
                     let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
                     let enough = then.workspace_bytes <= workspace || spared * FAR_SPARED >= now.workspace_bytes;
@@ -127,8 +137,8 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
                     continue;
                 }
             }
-            let at_peak = memory_plan::at_peak(&self.program).into_iter();
-            let all: HashSet<Key> = at_peak.filter_map(|b| self.found.transformed.get(&b).copied()).collect();
+            let at_peak = memory_plan::at_peak(&self.made.program).into_iter();
+            let all: HashSet<Key> = at_peak.filter_map(|b| self.made.found.transformed.get(&b).copied()).collect();
             let better = |now: &Program, then: &Program| {
                 let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
                 let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
@@ -145,9 +155,9 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     /// The convolutions that need the largest workspaces with their transformed weights, as many as leave constants at most so
     /// many.
     fn heaviest(&self, most: u64) -> HashSet<Key> {
-        let mut all = self.above(self.aims.workspace, &self.found.transformed);
+        let mut all = self.above(self.aims.workspace, &self.made.found.transformed);
         all.sort_by_key(|(key, own, others)| (std::cmp::Reverse(own + others), *key));
-        let mut grown = self.program.weights_bytes;
+        let mut grown = self.made.program.weights_bytes;
         let fits = |(_, own, _): &(Key, u64, u64)| {
             // of a 3x3 window 9 of 36 numbers were constants before, and more of others
             grown += own - own / 4;
@@ -191,11 +201,11 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     /// at, those at the peak are made as a whole when their last part is there.
     fn apart(&mut self) -> Result<()> {
         for _ in 0..ROUNDS {
-            if self.program.workspace_bytes <= self.aims.workspace {
+            if self.made.program.workspace_bytes <= self.aims.workspace {
                 break;
             }
-            let at_peak = memory_plan::at_peak(&self.program).into_iter();
-            let wholes: HashSet<InstId> = at_peak.filter_map(|b| self.found.wholes.get(&b).copied()).collect();
+            let at_peak = memory_plan::at_peak(&self.made.program).into_iter();
+            let wholes: HashSet<InstId> = at_peak.filter_map(|b| self.made.found.wholes.get(&b).copied()).collect();
             if wholes.is_empty() {
                 break;
             }
@@ -233,7 +243,7 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     ) -> Result<bool> {
         let mut any = false;
         for _ in 0..ROUNDS {
-            let mut planes = self.above(self.aims.workspace, found(&self.found));
+            let mut planes = self.above(self.aims.workspace, found(&self.made.found));
             planes.sort_by_key(|(plane, own, _)| (std::cmp::Reverse(*own), *plane));
             let planes: Vec<InstId> = planes.into_iter().map(|(plane, ..)| plane).collect();
             let tries = std::iter::once(&planes[..]).chain(planes.chunks(1).take(MOST_ALONE));
@@ -257,7 +267,7 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     /// While the workspace is larger than aimed at, results hold other values until they are made. The caller's memory may not be
     /// aligned as the workspace is.
     fn in_results(&mut self) -> Result<()> {
-        if self.program.workspace_bytes > self.aims.workspace {
+        if self.made.program.workspace_bytes > self.aims.workspace {
             let choices = Choices { in_results: true, ..self.choices.clone() };
             self.take(choices, spares_much)?;
         }
@@ -267,14 +277,14 @@ impl<S: Fn(&Choices) -> Result<(Program, Found)>> Search<'_, S> {
     /// The convolutions that take more for themselves than leaves the workspace as large as aimed at, and how much would.
     fn short_of(&self) -> HashMap<Key, u64> {
         let most = self.aims.workspace;
-        let all = self.above(most, &self.found.scratch).into_iter();
+        let all = self.above(most, &self.made.found.scratch).into_iter();
         all.map(|(key, _, others)| (key, most.saturating_sub(others))).collect()
     }
 
     /// The convolutions with whose memory of these buffers a workspace needs more than `most`: their own, and what all else takes
     /// then.
     fn above<T: Copy + Ord>(&self, most: u64, groups: &HashMap<BufId, T>) -> Vec<(T, u64, u64)> {
-        let all = memory_plan::beside(&self.program, groups).into_iter();
+        let all = memory_plan::beside(&self.made.program, groups).into_iter();
         let above = all.filter(|(_, (own, others))| own + others > most);
         above.map(|(key, (own, others))| (key, own, others)).collect()
     }

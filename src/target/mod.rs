@@ -47,6 +47,8 @@ pub struct Target {
     pub precision: Precision,
     /// Measured choices that code for it is made with.
     pub tuning: Tuning,
+    /// Plans that code for it follows, as `compile --emit plan` writes them.
+    pub plans: Option<String>,
 }
 
 /// The instruction set that a CPU has, as far as schedules ask.
@@ -109,6 +111,7 @@ impl Target {
             ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
             precision: Precision::default(),
             tuning: Tuning::default(),
+            plans: None,
         })
     }
     /// The same machine, for code of this precision. Errors: `Code::NoBf16Math` where the machine can't.

@@ -56,6 +56,10 @@ pub struct TargetArgs {
     /// Choices for products that `compile --tune` measured; those of other products and processors do nothing.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub tuning: Option<PathBuf>,
+    /// Make kernels by the plan in this file, as `compile --emit plan` wrote it, and search for no other. What the plan says of
+    /// kernels must be what comes of its choices.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub plan: Option<PathBuf>,
 }
 
 /// How constants are stored.
@@ -99,6 +103,8 @@ pub enum Emit {
     LlvmIr,
     /// NAME.s
     Asm,
+    /// NAME.plan: what was chosen, and how each kernel is made; `--plan` reads it
+    Plan,
     /// NAME.kernels: the loops
     Kernels,
     /// NAME.hpp: a C++17 class with tfcompile's names, over the C header
@@ -137,7 +143,7 @@ pub struct CompileArgs {
     pub target: TargetArgs,
     /// Measure on this machine which loops are best for each product of the graph, add them to this file, and compile with
     /// them. Takes some ten times as long.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "tuning")]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["tuning", "plan"])]
     pub tune: Option<PathBuf>,
     #[command(flatten)]
     pub xla: XlaArgs,

@@ -138,8 +138,9 @@ fn key(args: &CompileArgs, targets: &[Target]) -> Result<Option<String>> {
     // all options but those that say where to read and write
     let mut options = args.clone();
     (options.out, options.graph.graph, options.graph.config) = (PathBuf::new(), PathBuf::new(), None);
-    // what the file of tuned choices says stands in the targets
-    (options.cache, options.target.tuning, options.graph.quiet) = (CacheArgs::default(), None, false);
+    // what the files of tuned choices and of plans say stands in the targets
+    (options.target.tuning, options.target.plan) = (None, None);
+    (options.cache, options.graph.quiet) = (CacheArgs::default(), false);
     add(format!("{options:?}").as_bytes());
     add(args.graph.graph.file_name().unwrap_or_default().as_encoded_bytes());
     for path in args.graph.config.iter() {

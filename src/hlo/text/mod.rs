@@ -18,7 +18,7 @@ pub(in crate::hlo) use printer::{
     callees_first, dim_labels as print_dim_labels, operands_first, window_text as print_window,
 };
 
-pub use printer::Style;
+pub use printer::{Style, unique_names};
 
 use super::Module;
 use crate::diag::Result;

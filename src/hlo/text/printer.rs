@@ -93,7 +93,8 @@ fn sanitised(name: &str) -> String {
     out
 }
 
-fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// The names of a computation's instructions, or of a module's computations, as texts have them: equal ones are numbered.
+pub fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let one = |name: &str| {
         let stem = sanitised(name);

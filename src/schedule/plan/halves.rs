@@ -40,6 +40,28 @@ pub enum Cuts {
     Twice,
 }
 
+/// Which cuts a module has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Halves {
+    /// None.
+    None,
+    /// Those of [`Cuts::Once`].
+    Once,
+    /// Those of [`Cuts::Once`], then those of [`Cuts::Twice`].
+    Twice,
+}
+
+impl Halves {
+    /// What plans call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Halves::None => "none",
+            Halves::Once => "once",
+            Halves::Twice => "twice",
+        }
+    }
+}
+
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
 pub fn cut(module: &Module, cuts: Cuts, target: &Target) -> Option<Module> {
     let mut peak = Peak::of(module, module.entry(), target);

@@ -30,6 +30,7 @@ pub mod scan;
 pub mod spots;
 pub mod states;
 pub mod stored;
+pub mod text;
 pub mod tile;
 pub mod winograd;
 pub mod within;
@@ -58,7 +59,7 @@ pub const MOST_NARROW_COLUMNS: u64 = 8;
 const MOST_DEPTH: usize = 64;
 
 /// Whose memory the parameters of a computation are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Params {
     /// The computation's: nobody reads it again.
     Owned,
@@ -67,14 +68,14 @@ pub enum Params {
 }
 
 /// The plan of a module: that of each computation which is more than an element's or a fold's.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan<'a> {
     methods: &'a Methods,
     comps: HashMap<(CompId, Params), Stages>,
 }
 
 /// The plan of one computation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stages {
     /// What is inlined into what.
     pub fusion: Fusion,
@@ -104,7 +105,7 @@ impl<'a> Plan<'a> {
         variables: &Variables,
         target: &'a Target,
         methods: &'a Methods,
-        choices: &'a Choices,
+        choices: &Choices,
     ) -> Result<Plan<'a>> {
         let comps = HashMap::new();
         let spare_bytes = super::spare_bytes(module);

@@ -1,0 +1,315 @@
+//! Plans as text: what was chosen, which is read back, and what follows from it, which is held against the plan that is made.
+//!
+//! ```text
+//! plan net for x86-64-v3: workspace 76032, constants 36936
+//! halves none
+//! known main conv.3
+//! room main conv.7 262144
+//! main, parameters borrowed
+//!   conv.3: winograd axes 0:3 1:3, weights known, 2 bands of 1 strips of 9 tiles, products 3x1x4x8; makes relu.4; dense, 1..5
+//! ```
+//!
+//! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
+use super::choices::{Choices, Key};
+use super::fuse::{Fate, Fusion};
+use super::halves::Halves;
+use super::recipe::{Recipe, Setup};
+use super::spots::Spot;
+use super::tile::Tile;
+use super::winograd::{self, Cut};
+use super::{Params, Plan, Stages};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::{CompId, Computation, InstId, Module, Op, text::unique_names};
+use crate::kernel::Program;
+use crate::target::Target;
+use crate::util::id_vec::Id;
+use std::collections::HashMap;
+use std::fmt::Write;
+
+/// What the first line of a plan begins with.
+const HEAD: &str = "plan ";
+/// What helps where a plan does not fit.
+const HELP: &str = "tfaot compile --emit plan writes one; the choices alone, without the lines of computations, do too";
+
+/// The names of a module's text.
+struct Names {
+    comps: Vec<String>,
+    insts: Vec<Vec<String>>,
+}
+
+impl Names {
+    fn of(module: &Module) -> Names {
+        let of_comp = |c: &Computation| unique_names(c.insts.values().map(|i| i.name.as_str()));
+        Names {
+            comps: unique_names(module.comps.values().map(|c| c.name.as_str())),
+            insts: module.comps.values().map(of_comp).collect(),
+        }
+    }
+
+    fn comp(&self, id: CompId) -> &str {
+        &self.comps[id.index()]
+    }
+
+    fn inst(&self, (comp, id): Key) -> &str {
+        &self.insts[comp.index()][id.index()]
+    }
+}
+
+/// The text of `plan`, which follows from `choices` for `module` with `halves`, and became `program`.
+pub fn print(
+    (module, plan): (&Module, &Plan<'_>),
+    (choices, halves): (&Choices, Halves),
+    program: &Program,
+    target: &Target,
+) -> String {
+    let names = Names::of(module);
+    let sizes = format!("workspace {}, constants {}", program.workspace_bytes, program.weights_bytes);
+    let mut out = format!("{HEAD}{} for {}: {sizes}\nhalves {}\n", program.name, target.cpu, halves.name());
+    print_choices(module, &names, choices, &mut out);
+    let mut all: Vec<(&(CompId, Params), &Stages)> = plan.comps.iter().collect();
+    all.sort_by_key(|(key, _)| **key);
+    for (&(id, owner), stages) in all {
+        let owner = match owner {
+            Params::Owned => "own",
+            Params::Borrowed => "borrowed",
+        };
+        let _ = writeln!(out, "{}, parameters {owner}", names.comp(id));
+        for &inst in stages.order.iter().filter(|i| stages.recipes.contains_key(i)) {
+            let _ = writeln!(out, "  {}", stage(&module.comps[id], stages, (id, inst), &names));
+        }
+    }
+    out
+}
+
+fn print_choices(module: &Module, names: &Names, choices: &Choices, out: &mut String) {
+    let entry = module.entry;
+    if let Some(order) = &choices.order {
+        let order: Vec<&str> = order.iter().map(|&id| names.inst((entry, id))).collect();
+        let _ = writeln!(out, "order {}", order.join(" "));
+    }
+    let mut lines: Vec<(usize, Key, String)> = Vec::new();
+    lines.extend(choices.known.iter().map(|&key| (0, key, String::new())));
+    lines.extend(choices.rooms.iter().map(|(&key, bytes)| (1, key, format!(" {bytes}"))));
+    for (word, of_entry) in [(2, &choices.apart), (3, &choices.copied), (4, &choices.in_parts)] {
+        lines.extend(of_entry.iter().map(|&id| (word, (entry, id), String::new())));
+    }
+    lines.sort();
+    for (word, key, rest) in lines {
+        let _ = writeln!(out, "{} {} {}{rest}", WORDS[word], names.comp(key.0), names.inst(key));
+    }
+    if choices.in_results {
+        out.push_str("in-results\n");
+    }
+}
+
+/// The words of choices about an instruction.
+const WORDS: [&str; 5] = ["known", "room", "apart", "copied", "in-parts"];
+
+/// How root `key` is made, what else its kernels compute, where it lies, and from when to when, by places in the order.
+fn stage(comp: &Computation, stages: &Stages, key: Key, names: &Names) -> String {
+    let id = key.1;
+    let of_comp = |id: InstId| names.inst((key.0, id));
+    let mut out = format!("{}: {}", of_comp(id), recipe(&stages.recipes[&id], &of_comp));
+    let taken = inlined(comp, &stages.fusion, id);
+    if !taken.is_empty() {
+        let _ = write!(out, "; makes {}", taken.into_iter().map(of_comp).collect::<Vec<_>>().join(" "));
+    }
+    match &stages.spots[id] {
+        Spot::Dense => out.push_str("; dense"),
+        Spot::Margin { low, high, made } => {
+            let when = if *made { "margins" } else { "margins when read" };
+            let _ = write!(out, "; {when} {low:?} {high:?}");
+        }
+        Spot::Part { whole, axis, before } => {
+            let _ = write!(out, "; part of {} at {before} along {axis}", of_comp(*whole));
+        }
+    }
+    let (first, last) = stages.lifetimes.of(id);
+    let until = if last == usize::MAX { String::new() } else { last.to_string() };
+    let _ = write!(out, ", {first}..{until}");
+    out
+}
+
+/// What is inlined into root `id` alone, in the order of instructions.
+fn inlined(comp: &Computation, fusion: &Fusion, id: InstId) -> Vec<InstId> {
+    let is_taken = |other: &InstId| fusion.fate[*other] == Fate::Inlined(Some(id));
+    comp.insts.ids().filter(is_taken).collect()
+}
+
+/// The family and its parameters.
+fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
+    let parameters = match &recipe.setup {
+        Setup::Plain => return recipe.family.name.to_string(),
+        Setup::Concatenate(axis) => format!("along {axis}"),
+        Setup::Rows(rows) => format!("{} of {}", rows.rows, rows.columns),
+        Setup::Scan(scan) => {
+            let way = if scan.backwards { "backwards" } else { "forwards" };
+            format!("along {} {way}, {} of {} ahead {}", scan.axis, scan.outputs, scan.inputs, scan.ahead)
+        }
+        Setup::Direct(direct) => {
+            let phases: Vec<String> = direct.phases.iter().map(|axis| axis.len().to_string()).collect();
+            let edges = if direct.at_edges { ", results at edges apart" } else { "" };
+            format!("phases {}{edges}", phases.join("x"))
+        }
+        Setup::Winograd(setup) => winograd(setup),
+        Setup::Chain(chain) => {
+            format!("of {} in {} bands, products {}", name(chain.producer), chain.bands, tile(chain.tile))
+        }
+        Setup::Separable(separable) => format!("of {}, products {}", name(separable.producer), tile(separable.tile)),
+        Setup::Block(block) => {
+            let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
+            format!("of {scores} in blocks of {} rows, products {made} and {read}", block.height)
+        }
+        Setup::Pooled(pooled, setup) => {
+            format!("of {} by {} along {}, {}", name(pooled.producer), pooled.count, pooled.axis, winograd(setup))
+        }
+    };
+    format!("{} {parameters}", recipe.family.name)
+}
+
+fn tile(t: Tile) -> String {
+    format!("{}x{}x{}x{}", t.high, t.wide, t.vectors, t.lanes)
+}
+
+fn winograd(setup: &winograd::Setup) -> String {
+    let axes: Vec<String> = setup.w.along.iter().map(|a| format!("{}:{}", a.axis, a.size)).collect();
+    let weights = if setup.is_known { "known" } else { "transformed" };
+    let stack = |is: bool| if is { " on the stack" } else { "" };
+    let (cut, rows) = match &setup.cut {
+        Cut::Whole(panels) => ("whole".to_string(), panels.as_ref().map(|p| &p.rows)),
+        Cut::Strips(s) => {
+            let of = format!("{} bands of {} strips of {} tiles", s.bands, s.own, s.tiles * s.lines);
+            (format!("{of}{}", stack(s.on_stack)), Some(&s.piece.rows))
+        }
+        Cut::Blocks(b) => (format!("blocks of {} by {}", b.made[0], b.made[1]), Some(&b.piece.rows)),
+        Cut::Panels(p) => (format!("panels in {} groups{}", p.groups, stack(p.on_stack[0])), Some(&p.rows)),
+    };
+    let products = rows.map_or(String::new(), |rows| format!(", products {}", tile(rows.tile)));
+    format!("axes {}, weights {weights}, {cut}{products}", axes.join(" "))
+}
+
+/// A plan that was given.
+pub struct Given<'t> {
+    /// Its lines, with their numbers in the file.
+    lines: Vec<(usize, &'t str)>,
+}
+
+impl<'t> Given<'t> {
+    /// The plan of program `name` in a file; where there is one plan alone, that. Errors: `Code::BadOption` where there is none.
+    pub fn find(text: &'t str, name: &str) -> Result<Given<'t>> {
+        let told = text.lines().enumerate().map(|(i, line)| (i + 1, line.trim_end()));
+        let lines: Vec<_> = told.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
+        let plans: Vec<&[(usize, &str)]> = match lines.first() {
+            Some((_, first)) if first.starts_with(HEAD) => {
+                lines.chunk_by(|_, (_, next)| !next.starts_with(HEAD)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let is_named = |plan: &&&[(usize, &str)]| plan[0].1[HEAD.len()..].split(' ').next() == Some(name);
+        let found = plans.iter().find(is_named).or(plans.first().filter(|_| plans.len() == 1));
+        let found = found.ok_or_else(|| bad(format!("there is no plan of `{name}` in the file")))?;
+        Ok(Given { lines: found[1..].to_vec() })
+    }
+
+    /// The lines of choices, in words.
+    fn chosen(&self) -> impl Iterator<Item = (usize, Vec<&'t str>)> + '_ {
+        let all = self.lines.iter().take_while(|(_, line)| !is_of_computation(line));
+        all.map(|(number, line)| (*number, line.split_whitespace().collect()))
+    }
+
+    /// What is done in halves. Errors: `Code::BadOption`.
+    pub fn halves(&self) -> Result<Halves> {
+        let line = self.chosen().find(|(_, words)| words[0] == "halves");
+        let Some((number, words)) = line else { return Ok(Halves::None) };
+        let of_name = |name: &str| [Halves::None, Halves::Once, Halves::Twice].into_iter().find(|h| h.name() == name);
+        let halves = if let ["halves", name] = words[..] { of_name(name) } else { None };
+        halves.ok_or_else(|| bad(format!("line {number}: `halves` is followed by none, once or twice")))
+    }
+
+    /// The choices. Errors: `Code::BadOption` for lines that are none, and for names that `module` has not or has for something else.
+    pub fn choices(&self, module: &Module) -> Result<Choices> {
+        let names = Names::of(module);
+        let mut all: HashMap<(&str, &str), Key> = HashMap::new();
+        for (id, comp) in module.comps.iter() {
+            all.extend(comp.insts.ids().map(|inst| ((names.comp(id), names.inst((id, inst))), (id, inst))));
+        }
+        let mut choices = Choices::default();
+        for (number, words) in self.chosen() {
+            let taken = match words[..] {
+                ["halves", ..] => Some(()),
+                ["in-results"] => {
+                    choices.in_results = true;
+                    Some(())
+                }
+                ["order", ..] => {
+                    let entry = names.comp(module.entry);
+                    let order = words[1..].iter().map(|&name| all.get(&(entry, name)).map(|key| key.1));
+                    order.collect::<Option<Vec<_>>>().filter(|o| is_order(module.entry(), o)).map(|order| {
+                        choices.order = Some(order);
+                    })
+                }
+                [word, comp, inst, ref rest @ ..] => {
+                    all.get(&(comp, inst)).and_then(|&key| add(&mut choices, module, word, key, rest))
+                }
+                _ => None,
+            };
+            taken.ok_or_else(|| bad(format!("line {number}: `{}` is no choice for this graph", words.join(" "))))?;
+        }
+        Ok(choices)
+    }
+
+    /// Whether what it says of computations, where it does, is what came of the choices. Errors: `Code::BadOption`.
+    pub fn check(&self, made: &str) -> Result<()> {
+        let told = self.lines.iter().skip_while(|(_, line)| !is_of_computation(line));
+        let mut came = made.lines().skip(1).skip_while(|line| !is_of_computation(line));
+        let mut says = false;
+        for &(number, line) in told {
+            says = true;
+            let other = came.next().unwrap_or("nothing more");
+            if line != other {
+                let told = format!("line {number}: the plan has `{}`", line.trim());
+                let came = format!("what follows from its choices is `{}`", other.trim());
+                return Err(Diagnostic::new(Code::BadOption, told).note(came).help(HELP).into());
+            }
+        }
+        match came.next().filter(|_| says) {
+            Some(line) => Err(bad(format!("the plan ends before `{}`", line.trim()))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a line begins a computation or says how an instruction of one is made.
+fn is_of_computation(line: &str) -> bool {
+    line.starts_with("  ") || line.contains(", parameters ")
+}
+
+/// Adds the choice of that word; `None` where it is none for that instruction.
+fn add(choices: &mut Choices, module: &Module, word: &str, key: Key, rest: &[&str]) -> Option<()> {
+    let op = &module.comps[key.0][key.1].op;
+    let of_entry = key.0 == module.entry;
+    match (word, op, rest) {
+        ("known", Op::Convolution(_), []) => drop(choices.known.insert(key)),
+        ("room", Op::Convolution(_), [bytes]) => drop(choices.rooms.insert(key, bytes.parse().ok()?)),
+        ("apart", Op::Concatenate(_), []) if of_entry => drop(choices.apart.insert(key.1)),
+        ("copied", _, []) if of_entry => drop(choices.copied.insert(key.1)),
+        ("in-parts", _, []) if of_entry => drop(choices.in_parts.insert(key.1)),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Whether `order` has what post order has, operands before their readers.
+fn is_order(comp: &Computation, order: &[InstId]) -> bool {
+    let mut left: HashMap<InstId, bool> = comp.post_order().into_iter().map(|id| (id, true)).collect();
+    let mut next = |&id: &InstId| {
+        let ready = comp[id].operands.iter().all(|o| left.get(o) == Some(&false));
+        left.get_mut(&id).is_some_and(|left| std::mem::replace(left, false)) && ready
+    };
+    let sound = order.iter().all(&mut next);
+    sound && left.values().all(|left| !left)
+}
+
+fn bad(told: String) -> Error {
+    Diagnostic::new(Code::BadOption, told).help(HELP).into()
+}
