@@ -9,15 +9,16 @@ use crate::graph::{Endpoint, NodeId, Program, Role};
 use crate::hlo::{self, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Feed, Lowered};
+use crate::lower::{self, Exact, Feed, Lowered};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
-use crate::{import, optimize, schedule};
+use crate::{bounded, import, optimize, schedule};
 pub use build::{Compiled, Functions, build_all, initial, places};
 pub use module::named;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A compiled graph.
 #[derive(Debug)]
@@ -105,7 +106,18 @@ fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
 }
 
 /// A prepared program as HLO, with the names that it has in C. Errors: every blocker.
+///
+/// Where sizes vary it is of the largest, with what is there besides in `sized`; `Code::OpenSize` where it can't be one function.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
+    if prepared.sizes.is_empty() {
+        return lowered_fixed(prepared);
+    }
+    let all = prepared.clone();
+    let exact = Exact(Arc::new(move |sizes| lowered_fixed(&all.at(sizes))));
+    bounded::lower(&prepared.sizes, prepared.axes.clone(), exact)
+}
+
+fn lowered_fixed(prepared: &Prepared) -> Result<Lowered> {
     let mut lowered = lowered_with(&prepared.program, &prepared.feeds, &prepared.fetches, &prepared.roots)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);

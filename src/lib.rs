@@ -21,6 +21,7 @@ pub mod infer;
 pub mod prepare;
 pub mod cluster;
 pub mod lower;
+pub mod bounded;
 pub mod schedule;
 pub mod codegen;
 pub mod package;

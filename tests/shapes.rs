@@ -6,7 +6,7 @@ use tfaot::graph::{Endpoint, NodeId, PartialShape, TfType};
 use tfaot::infer::{Given, infer};
 use tfaot::lower::lower;
 use tfaot::ops::output_count;
-use tfaot::prepare::{Request, prepare};
+use tfaot::prepare::{Binding, Request, prepare};
 
 /// The graphs of the repository, and those below the folder that `TFAOT_GRAPHS` names.
 fn graphs() -> Vec<PathBuf> {
@@ -26,7 +26,7 @@ fn graphs() -> Vec<PathBuf> {
 /// Compares one graph; the tensors that are equal, that inference leaves open, and a line for each that differs.
 fn compare(path: &Path) -> (usize, usize, Vec<String>) {
     let program = tfaot::import::load(path, None).expect("reads");
-    let request = Request { dims: vec![(String::new(), 2)], ..Request::default() };
+    let request = Request { dims: vec![(String::new(), Binding::Size(2))], ..Request::default() };
     let plain = Request::default();
     let prepared = prepare(program.clone(), &request).or_else(|_| prepare(program, &plain));
     let Ok(prepared) = prepared else { return (0, 0, Vec::new()) };

@@ -20,6 +20,7 @@ const ROOMS: &[(&str, u32)] = &[
     ("infer", 6),
     ("cluster", 7),
     ("lower", 7),
+    ("bounded", 8),
     ("prepare", 8),
     ("schedule", 9),
     ("codegen", 10),

@@ -153,6 +153,7 @@ fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
         name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),
         dtype: given.dtype.and_then(|of| of.dtype()),
         dims: given.shape.0.map(|dims| dims.to_vec()),
+        ..FeedSpec::default()
     };
     request.feeds = ends.feeds.into_iter().map(feed).collect();
     Ok(())

@@ -40,7 +40,7 @@ pub fn load(path: &Path) -> Result<Config> {
                 return Err(bad(&file, format!("the feed `{name}` is of {other}, which compiled code can't take")));
             }
         };
-        config.feeds.push(FeedSpec { name, dtype, dims: feed.shape.as_ref().and_then(dims) });
+        config.feeds.push(FeedSpec { name, dtype, dims: feed.shape.as_ref().and_then(dims), ..FeedSpec::default() });
         config.feed_names.push(feed.name.clone());
     }
     for fetch in &message.fetch {

@@ -7,7 +7,7 @@ use crate::hlo::Literal;
 use crate::interp;
 use crate::lower::Lowered;
 use crate::package::names;
-use crate::prepare::{FeedSpec, Request};
+use crate::prepare::{Binding, FeedSpec, Request};
 use crate::target::{MathType, Precision, Target, WeightType};
 use crate::tensor::Tensor;
 use std::path::Path;
@@ -38,10 +38,10 @@ pub fn told(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
     let mut dims = Vec::new();
     for text in dim_flags {
         let (name, size) = text.rsplit_once('=').unwrap_or(("", text));
-        match size.parse::<u64>().ok().map(|n| (name.to_string(), n)) {
+        match Binding::parse(size).map(|binding| (name.to_string(), binding)) {
             Some(dim) => dims.push(dim),
             None => problems.push(
-                Diagnostic::new(Code::BadOption, format!("`--dim {text}` is not of the form NAME=N or N"))
+                Diagnostic::new(Code::BadOption, format!("`--dim {text}` is not of the form NAME=N, N or NAME=1..N"))
                     .help("for example --dim batch=1, or --dim 1 for every unknown dimension"),
             ),
         }

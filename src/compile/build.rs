@@ -1,7 +1,7 @@
 //! HLO to one object: every function of a model, for every target.
 use super::{Built, passes};
 use crate::codegen::{self, Launches, Object};
-use crate::diag::{Error, Result};
+use crate::diag::{Code, Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::state::lay_out;
@@ -61,6 +61,9 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
+    if functions.all.iter().any(|(_, lowered)| lowered.sized.is_some()) {
+        return Err(Error::user(Code::OpenSize, "objects can't have sizes that vary yet"));
+    }
     let initial = initial(&functions)?;
     let Functions { mut all, .. } = functions;
     share_fields(&mut all)?;

@@ -357,7 +357,7 @@ fn elementwise(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
     }
     let least: Vec<u64> = (0..rank).filter_map(|i| full.iter().map(|t| t.dims[i]).min()).collect();
     let cropped =
-        args.iter().map(|&t| if t.dims.len() == rank { shape_ops::crop(t, least.clone()) } else { t.clone() });
+        args.iter().map(|&t| if t.dims.len() == rank { shape_ops::first_part(t, least.clone()) } else { t.clone() });
     let cropped: Vec<Tensor> = cropped.collect();
     eval::eval(op, &cropped.iter().collect::<Vec<_>>())
 }

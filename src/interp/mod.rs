@@ -23,6 +23,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Literal, Module};
 
 pub use constant::constant_value;
+pub use shape_ops::first_part;
 
 /// The result of computation `comp` on `args`, one a parameter.
 ///

@@ -259,7 +259,7 @@ pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tens
         (Some(&n), Some(size)) if size <= n => {
             let mut dims = x.dims.clone();
             dims[axis] = size;
-            Ok(crop(x, dims))
+            Ok(first_part(x, dims))
         }
         (Some(_), Some(_)) => Err(super::machine::unsupported("set-dimension-size to more than the actual size")),
         _ => Err(invalid(format!("set-dimension-size of dimension {axis} of {x:?}"))),
@@ -267,6 +267,6 @@ pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tens
 }
 
 /// The first elements along each dimension; `dims` is of the same rank and no larger.
-pub(super) fn crop(x: &Tensor, dims: Vec<u64>) -> Tensor {
+pub fn first_part(x: &Tensor, dims: Vec<u64>) -> Tensor {
     if dims == x.dims { x.clone() } else { pick(x, dims, 0, &strides(&x.dims)) }
 }

@@ -251,6 +251,8 @@ fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
     Ok(Prepared {
         program,
         feeds: Vec::new(),
+        sizes: Vec::new(),
+        axes: Vec::new(),
         fetches: Vec::new(),
         called: Vec::new(),
         roots,

@@ -1,4 +1,6 @@
 //! `NAME=f32[1,?,3]`: a feed as the user writes it.
+use super::Binding;
+use super::binding::Bound;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::tensor::{DTYPES, DType};
 
@@ -11,10 +13,13 @@ pub struct FeedSpec {
     pub dtype: Option<DType>,
     /// The sizes; `None`: as the graph says, also for one of them.
     pub dims: Option<Vec<Option<u64>>>,
+    /// The sizes that dimensions may have whose size is `None`; shorter where there are none.
+    pub bounds: Vec<Option<Bound>>,
 }
 
 impl FeedSpec {
-    /// Parses `NAME`, `NAME=TYPE`, `NAME=[DIMS]` or `NAME=TYPE[DIMS]`; a dimension is a number or `?`. Errors: `BadOption`.
+    /// Parses `NAME`, `NAME=TYPE`, `NAME=[DIMS]` or `NAME=TYPE[DIMS]`; a dimension is a number, `?`, or a bound:
+    /// `n<=64`, `<=64`, `n=2..64`. Errors: `BadOption`.
     pub fn parse(text: &str) -> Result<FeedSpec> {
         let bad = |what: String| Diagnostic::new(Code::BadOption, what).help("write NAME, or NAME=f32[1,224,224,3]");
         let (name, spec) = text.split_once('=').map_or((text, None), |(name, spec)| (name, Some(spec.trim())));
@@ -22,7 +27,7 @@ impl FeedSpec {
         if name.is_empty() {
             return Err(bad(format!("the feed `{text}` has no name")).into());
         }
-        let mut feed = FeedSpec { name: name.to_string(), dtype: None, dims: None };
+        let mut feed = FeedSpec { name: name.to_string(), ..FeedSpec::default() };
         let Some(spec) = spec else { return Ok(feed) };
         let (dtype, dims) = spec.split_once('[').map_or((spec, None), |(dtype, dims)| (dtype, Some(dims)));
         if !dtype.is_empty() {
@@ -34,12 +39,19 @@ impl FeedSpec {
         if let Some(dims) = dims {
             let inner =
                 dims.strip_suffix(']').ok_or_else(|| bad(format!("the sizes of `{text}` do not end in `]`")))?;
-            let parse = |d: &str| match d.trim() {
-                "?" => Ok(None),
-                d => d.parse().map(Some).map_err(|_| bad(format!("`{d}` is no size"))),
-            };
-            let parts = if inner.trim().is_empty() { Vec::new() } else { inner.split(',').collect() };
-            feed.dims = Some(parts.into_iter().map(parse).collect::<Result<_, Diagnostic>>()?);
+            let parts: Vec<&str> = if inner.trim().is_empty() { Vec::new() } else { inner.split(',').collect() };
+            let mut dims = Vec::with_capacity(parts.len());
+            for part in parts {
+                let (size, bound) = match (part.trim(), Binding::parse(part)) {
+                    ("?", _) => (None, None),
+                    (_, Some(Binding::Size(n))) => (Some(n), None),
+                    (_, Some(Binding::Bound(bound))) => (None, Some(bound)),
+                    (part, None) => return Err(bad(format!("`{part}` is no size")).into()),
+                };
+                dims.push(size);
+                feed.bounds.push(bound);
+            }
+            feed.dims = Some(dims);
         }
         Ok(feed)
     }

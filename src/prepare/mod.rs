@@ -2,6 +2,7 @@
 //!
 //! Every feed becomes a `Placeholder` with a fixed shape: a fed Placeholder is completed, a fed output of any other node is
 //! replaced. Nothing before a feed is kept.
+mod binding;
 mod defaults;
 mod effects;
 mod entries;
@@ -14,6 +15,7 @@ mod served;
 mod shape;
 mod signature;
 
+pub use binding::{Binding, Bound};
 pub use entries::{Entries, Entry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::field_names;
@@ -21,11 +23,11 @@ pub use functional::is_control_flow;
 pub use served::{Served, served};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
+use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::ops;
-use crate::tensor::DType;
+use crate::tensor::{DType, Size, Sizes};
 use names::Names;
 use prune::Needed;
 
@@ -36,9 +38,9 @@ pub struct Request {
     pub feeds: Vec<FeedSpec>,
     /// The tensors to fetch; none: the signature's outputs or the sinks.
     pub fetches: Vec<String>,
-    /// Values of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`, or
+    /// Sizes or bounds of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`, or
     /// an empty name (every unknown one).
-    pub dims: Vec<(String, u64)>,
+    pub dims: Vec<(String, Binding)>,
     /// The signatures to take feeds and fetches from; none: the model's default one. More than one only where a module of
     /// several entries is asked for ([`entries()`]), and there `all` stands for every one.
     pub signatures: Vec<String>,
@@ -76,6 +78,10 @@ pub struct Prepared {
     pub program: Program,
     /// The arguments, in order. Each replaces output 0 of a `Placeholder`.
     pub feeds: Vec<Feed>,
+    /// The sizes of the arguments that vary; they have their bounds in `feeds`.
+    pub sizes: Vec<Size>,
+    /// For each argument the size of each axis by its number in `sizes`; `None`: it is fixed.
+    pub axes: Vec<Vec<Option<usize>>>,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// What the signature calls each fetch.
@@ -86,6 +92,21 @@ pub struct Prepared {
     pub assumptions: Vec<String>,
     /// What compiled code leaves out: `EffectDropped`.
     pub warnings: Vec<Diagnostic>,
+}
+
+impl Prepared {
+    /// The same for exactly these sizes.
+    pub fn at(&self, sizes: &[u64]) -> Prepared {
+        let mut fixed = Prepared { sizes: Vec::new(), ..self.clone() };
+        for (feed, axes) in fixed.feeds.iter_mut().zip(&mut fixed.axes) {
+            feed.info.dims = Sizes::actual(axes, &feed.info.dims, sizes);
+            axes.fill(None);
+            let shape = PartialShape(Some(feed.info.dims.iter().copied().map(Some).collect()));
+            let attrs = &mut fixed.program.graph.nodes[feed.at.node].attrs;
+            attrs.iter_mut().filter(|a| &*a.0 == "shape").for_each(|a| a.1 = Attr::Shape(shape.clone()));
+        }
+        fixed
+    }
 }
 
 /// Cuts `program` to what `request` asks for.
@@ -119,23 +140,25 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
     let ends = [fetches, defaults::run_by(&names, signature)].concat();
     let needed = prune::needed(&program.graph, &asked, &ends);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
-    let infos = shape::infos(&program, &asked, &request.dims, used, &mut assumptions)?;
+    let shape::Shaped { feeds: infos, sizes, axes } =
+        shape::infos(&program, &asked, &request.dims, used, &mut assumptions)?;
     let called = self::fetched(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
-    let settled: Vec<Given> = infos.iter().map(given).collect();
+    let settled: Vec<Given> = infos.iter().zip(&axes).map(given).collect();
     let prune::Kept { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
     let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
     let warnings = effects::left_out(&skipped, &program);
-    Ok(Prepared { program, feeds, fetches, called, roots, assumptions, warnings })
+    Ok(Prepared { program, feeds, sizes, axes, fetches, called, roots, assumptions, warnings })
 }
 
 /// What is known of a feed, as inference takes it.
-fn given(feed: &Feed) -> Given {
-    let shape = PartialShape(Some(feed.info.dims.iter().copied().map(Some).collect()));
+fn given((feed, axes): (&Feed, &Vec<Option<usize>>)) -> Given {
+    let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
+    let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
     Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape }
 }
 

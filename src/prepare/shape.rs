@@ -1,11 +1,13 @@
 //! Type and sizes of each feed, from the user and from the graph.
+use super::binding::Varying;
 use super::defaults::{Asked, spelled};
 use super::field_names;
+use super::{Binding, Bound};
 use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
 use crate::infer::Given;
 use crate::lower::Feed;
-use crate::tensor::{DType, TensorInfo};
+use crate::tensor::{DType, Size, TensorInfo};
 
 /// No argument may be larger.
 const MOST_BYTES: u64 = 1 << 34;
@@ -13,25 +15,38 @@ const MOST_BYTES: u64 = 1 << 34;
 /// Producers up to this wrote a Placeholder of unknown shape as a scalar.
 const SCALAR_IS_UNKNOWN: std::ops::RangeInclusive<i32> = 1..=21;
 
+/// The arguments with their largest sizes, and what of them varies.
+pub struct Shaped {
+    /// The arguments, in order.
+    pub feeds: Vec<Feed>,
+    /// The sizes that vary.
+    pub sizes: Vec<Size>,
+    /// For each argument the size of each axis; `None`: it is fixed.
+    pub axes: Vec<Vec<Option<usize>>>,
+}
+
 /// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
 pub fn infos(
     program: &Program,
     asked: &[Asked],
-    bound: &[(String, u64)],
+    bound: &[(String, Binding)],
     used: &mut [bool],
     told: &mut Vec<String>,
-) -> Result<Vec<Feed>, Error> {
+) -> Result<Shaped, Error> {
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     let mut bindings = Bindings { bound, used };
-    let (mut feeds, mut bad) = (Vec::new(), Vec::new());
+    let (mut feeds, mut axes, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+    let mut varying = Varying::default();
     for ((asked, name), field) in asked.iter().zip(&names).zip(field_names(&names)) {
         let dtype = dtype(program, asked, name);
-        let dims = dims(program, asked, name, &mut bindings, told);
+        let dims = dims(program, asked, (name, &field), (&mut bindings, &mut varying), told);
         match (dtype, dims) {
-            (Ok(dtype), Ok(dims)) => feeds.push(Feed {
-                at: asked.at,
-                info: TensorInfo { name: spelled(program, asked.at), called: asked.called.clone(), field, dtype, dims },
-            }),
+            (Ok(dtype), Ok((dims, own))) => {
+                let name = spelled(program, asked.at);
+                let info = TensorInfo { name, called: asked.called.clone(), field, dtype, dims };
+                feeds.push(Feed { at: asked.at, info });
+                axes.push(own);
+            }
             (Err(d), Ok(_)) | (Ok(_), Err(d)) => bad.push(d),
             (Err(d), Err(e)) => bad.extend([d, e]),
         }
@@ -42,13 +57,17 @@ pub fn infos(
             format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.shown(), f.info.spelled()),
         )
     }));
-    if bad.is_empty() { Ok(feeds) } else { Err(Error::User(bad)) }
+    if bad.is_empty() { Ok(Shaped { feeds, sizes: varying.sizes, axes }) } else { Err(Error::User(bad)) }
 }
 
 /// Errors: `BadOption` for each binding that is not `used`.
-pub fn all_bound(bound: &[(String, u64)], used: &[bool]) -> Result<(), Error> {
+pub fn all_bound(bound: &[(String, Binding)], used: &[bool]) -> Result<(), Error> {
     let unused = bound.iter().zip(used).filter(|(_, used)| !**used).map(|(binding, _)| binding);
-    let told = |(name, size): &(String, u64)| {
+    let told = |(name, size): &(String, Binding)| {
+        let size = match size {
+            Binding::Size(size) => size.to_string(),
+            Binding::Bound(bound) => format!("{}..{}", bound.least, bound.most),
+        };
         let flag = if name.is_empty() { format!("--dim {size}") } else { format!("--dim {name}={size}") };
         Diagnostic::new(Code::BadOption, format!("`{flag}` binds no unknown dimension"))
             .help(format!("{DIM_HELP}; a number alone binds all of them"))
@@ -107,7 +126,9 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
     let known = graph_shape(program, asked).0;
     PartialShape(match (&asked.spec.dims, known) {
         (Some(given), Some(known)) if given.len() == known.len() => {
-            Some(given.iter().zip(known).map(|(g, k)| g.or(k)).collect())
+            let bounded = |i: usize| asked.spec.bounds.get(i).is_some_and(Option::is_some);
+            let one = |(i, (g, k)): (usize, (&Option<u64>, Option<u64>))| g.or(k.filter(|_| !bounded(i)));
+            Some(given.iter().zip(known).enumerate().map(one).collect())
         }
         (Some(given), _) => Some(given.clone()),
         (None, known) => known,
@@ -115,7 +136,7 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
 }
 
 /// The feeds with what is told of them; nothing is assumed, and what is not known stays open.
-pub fn open(program: &Program, asked: &[Asked], bound: &[(String, u64)]) -> Vec<Given> {
+pub fn open(program: &Program, asked: &[Asked], bound: &[(String, Binding)]) -> Vec<Given> {
     let mut used = vec![false; bound.len()];
     let mut bindings = Bindings { bound, used: &mut used };
     let mut given = Vec::with_capacity(asked.len());
@@ -123,7 +144,12 @@ pub fn open(program: &Program, asked: &[Asked], bound: &[(String, u64)]) -> Vec<
         let name = spelled(program, asked.at);
         let node = &program.graph.nodes[asked.at.node];
         let shape = told_shape(program, asked).0.map(|dims| {
-            dims.iter().enumerate().map(|(i, d)| d.or_else(|| bindings.find(&node.name, &name, i))).collect()
+            let size = |i| match bindings.find(&node.name, &name, i) {
+                Some(Binding::Size(size)) => Some(size),
+                Some(Binding::Bound(_)) | None => None,
+            };
+            let mut size = size;
+            dims.iter().enumerate().map(|(i, d)| d.or_else(|| size(i))).collect()
         });
         let dtype = dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
         given.push(Given { at: asked.at, dtype, shape: PartialShape(shape) });
@@ -134,10 +160,10 @@ pub fn open(program: &Program, asked: &[Asked], bound: &[(String, u64)]) -> Vec<
 fn dims(
     program: &Program,
     asked: &Asked,
-    name: &str,
-    bindings: &mut Bindings,
+    (name, field): (&str, &str),
+    (bindings, varying): (&mut Bindings, &mut Varying),
     told: &mut Vec<String>,
-) -> Result<Vec<u64>, Diagnostic> {
+) -> Result<(Vec<u64>, Vec<Option<usize>>), Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
     let tensor = spelled(program, asked.at);
     let Some(shape) = told_shape(program, asked).0 else {
@@ -158,10 +184,17 @@ fn dims(
         .help(bind_help(asked.called.as_deref().unwrap_or(&node.name), asked.spec.dtype, &shape, at))
         .at_node(&node.name, &node.op)
     };
-    let (mut out, mut missing) = (Vec::new(), Vec::new());
+    let (mut out, mut axes, mut missing) = (Vec::new(), vec![None; shape.len()], Vec::new());
     for (i, dim) in shape.iter().enumerate() {
-        match dim.or_else(|| bindings.find(&node.name, &tensor, i)) {
-            Some(size) => out.push(size),
+        let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
+        match dim.map(Binding::Size).or_else(own).or_else(|| bindings.find(&node.name, &tensor, i)) {
+            Some(Binding::Size(size)) => out.push(size),
+            Some(Binding::Bound(bound)) => {
+                let conflict =
+                    |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
+                axes[i] = Some(varying.number(&bound, &format!("{field}_{i}")).map_err(conflict)?);
+                out.push(bound.most);
+            }
             None if i == 0 => {
                 told.push(format!("the leading dimension of `{name}` is not known and taken as 1"));
                 out.push(1);
@@ -169,7 +202,7 @@ fn dims(
             None => missing.push(i),
         }
     }
-    if missing.is_empty() { Ok(out) } else { Err(unknown(&missing)) }
+    if missing.is_empty() { Ok((out, axes)) } else { Err(unknown(&missing)) }
 }
 
 /// The flags that would make the dimensions `at` of a feed known.
@@ -182,13 +215,13 @@ fn bind_help(node: &str, dtype: Option<DType>, shape: &[Option<u64>], at: &[usiz
 
 /// The values of `--dim`, and which were used.
 struct Bindings<'a> {
-    bound: &'a [(String, u64)],
+    bound: &'a [(String, Binding)],
     used: &'a mut [bool],
 }
 
 impl Bindings<'_> {
     /// The value for dimension `i` of a feed; the most exact binding wins.
-    fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<u64> {
+    fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<Binding> {
         let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];
         let forms: [&dyn Fn(&str) -> bool; 4] = [
             &|name| exact.iter().any(|e| e == name),
@@ -198,6 +231,16 @@ impl Bindings<'_> {
         ];
         let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
         self.used[at] = true;
-        Some(self.bound[at].1)
+        let (name, binding) = &self.bound[at];
+        Some(match binding {
+            // dimensions that one binding reaches have one size, called after it
+            Binding::Bound(bound @ Bound { name: None, .. }) => {
+                let name = if name.is_empty() { "n" } else { name };
+                let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+                let name = name.trim_end_matches('_').to_string();
+                Binding::Bound(Bound { name: Some(name), ..bound.clone() })
+            }
+            other => other.clone(),
+        })
     }
 }

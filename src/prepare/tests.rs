@@ -64,7 +64,8 @@ fn pruning_stops_at_feeds() {
 #[test]
 fn dims_are_bound() {
     for (name, ok) in [("batch", true), ("x", true), ("x[0]", true), ("x:0[0]", true), ("q", false)] {
-        let request = Request { dims: vec![(name.into(), 7)], fetches: vec!["z".into()], ..Request::default() };
+        let request =
+            Request { dims: vec![(name.into(), Binding::Size(7))], fetches: vec!["z".into()], ..Request::default() };
         match prepare(model(), &request) {
             Ok(p) => assert_eq!((p.feeds[0].info.dims.as_slice(), ok), (&[7, 3][..], true)),
             other => assert_eq!((code(other).0, ok), (Code::BadOption, false)),

@@ -17,7 +17,7 @@ pub struct GraphArgs {
     /// An output. Repeats; by default the sinks.
     #[arg(long = "fetch", value_name = "NAME")]
     pub fetches: Vec<String>,
-    /// Bind an unknown dimension; N alone binds all of them.
+    /// Bind an unknown dimension, or bound it (1..64); without NAME, all of them.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
     /// A signature of a SavedModel. Repeats, or `all` for each, where a verb takes several functions over one state.

@@ -283,7 +283,7 @@ fn alone(
         }
         let Some(&value) = known.get(input) else { return Ok(None) };
         let dims = Some(value.dims.iter().copied().map(Some).collect());
-        request.feeds.push(FeedSpec { name: spelled.clone(), dtype: Some(value.dtype), dims });
+        request.feeds.push(FeedSpec { name: spelled.clone(), dtype: Some(value.dtype), dims, ..FeedSpec::default() });
         values.push((spelled, value.clone()));
     }
     // Without feeds prepare would look for some.

@@ -69,6 +69,7 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
                 name: spelled(&program, at),
                 dtype: Some(arg.dtype),
                 dims: Some(arg.dims.iter().copied().map(Some).collect()),
+                ..FeedSpec::default()
             }),
         }
         args.push(arg);

@@ -1,0 +1,325 @@
+//! A function at several sizes, instruction by instruction: what of it is the same, and what follows from the sizes.
+use super::extent::{Extent, Points};
+use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape};
+use crate::interp;
+use crate::scalar::eval;
+use crate::tensor::{DType, Tensor};
+use std::sync::Arc;
+
+/// A constant with at most so many elements may have ones that follow from the sizes.
+const MOST_ELEMENTS: usize = 64;
+
+/// What follows from the sizes in one instruction.
+#[derive(Clone, Debug, Default)]
+pub struct Varying {
+    /// The sizes of each array that it makes, depth first.
+    pub dims: Vec<Vec<Extent>>,
+    /// The numbers in its attributes, in the order of [`numbers`].
+    pub numbers: Vec<Extent>,
+    /// Its elements, where it is a constant with elements that vary.
+    pub elements: Option<Elements>,
+}
+
+impl Varying {
+    /// Whether any axis of what it makes has a size that varies.
+    pub fn any(&self) -> bool {
+        self.dims.iter().flatten().any(Extent::varies)
+    }
+    /// The axes of the array that it makes which vary.
+    pub fn axes(&self) -> Vec<usize> {
+        let dims = self.dims.first().map_or(&[][..], Vec::as_slice);
+        dims.iter().enumerate().filter(|(_, e)| e.varies()).map(|(i, _)| i).collect()
+    }
+    /// The size of axis `axis` of the array that it makes.
+    pub fn dim(&self, axis: usize) -> Extent {
+        self.dims.first().and_then(|d| d.get(axis)).cloned().unwrap_or(Extent::constant(0))
+    }
+}
+
+/// How the elements of a constant follow from the sizes.
+#[derive(Clone, Debug)]
+pub enum Elements {
+    /// Each is this number.
+    Numbers(Vec<Extent>),
+    /// Each is one over this number, rounded to the constant's type.
+    Reciprocals(Vec<Extent>),
+}
+
+/// The instructions of a computation that count, operands first, and how they vary.
+#[derive(Debug)]
+pub struct Form {
+    /// The order.
+    pub order: Vec<InstId>,
+    /// One an instruction of `order`.
+    pub varying: Arc<Vec<Varying>>,
+}
+
+impl Form {
+    /// The forms of a module that is [`alike`] the one of `forms`.
+    pub fn of_alike(forms: &[Form], module: &Module) -> Vec<Form> {
+        let of = |(form, comp): (&Form, CompId)| Form {
+            order: module.comps[comp].post_order(),
+            varying: form.varying.clone(),
+        };
+        forms.iter().zip(module.reachable()).map(of).collect()
+    }
+    /// The forms of a module in which nothing varies.
+    pub fn fixed(module: &Module) -> Vec<Form> {
+        let one = |shape: &Shape| {
+            let dims = |a: &ArrayShape| a.dims.iter().map(|&d| Extent::constant(d as i64)).collect();
+            Varying { dims: shape.leaves().into_iter().map(dims).collect(), ..Varying::default() }
+        };
+        let of = |comp: CompId| {
+            let comp = &module.comps[comp];
+            let order = comp.post_order();
+            let varying = order.iter().map(|&id| one(&comp.insts[id].shape)).collect();
+            Form { order, varying: Arc::new(varying) }
+        };
+        module.reachable().into_iter().map(of).collect()
+    }
+}
+
+/// Where two instances are not one function.
+#[derive(Debug)]
+pub struct Departure {
+    /// TensorFlow's node, as far as it is known, and its op.
+    pub node: (String, String),
+    /// What differs.
+    pub what: String,
+}
+
+fn departure(inst: &Inst, what: impl Into<String>) -> Departure {
+    Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what: what.into() }
+}
+
+/// Whether two modules are one function but for numbers: the same instructions in the same order.
+pub fn alike(a: &Module, b: &Module) -> Result<(), Departure> {
+    let (ours, theirs) = (a.reachable(), b.reachable());
+    let first = &a.entry().insts[a.entry().root];
+    if ours.len() != theirs.len() {
+        return Err(departure(first, "other computations are called"));
+    }
+    for (&x, &y) in ours.iter().zip(&theirs) {
+        same_steps(&a.comps[x], &b.comps[y], |p, q| {
+            ours.iter().position(|&c| c == p) == theirs.iter().position(|&c| c == q)
+        })?;
+    }
+    Ok(())
+}
+
+type SameComp<'a> = &'a dyn Fn(CompId, CompId) -> bool;
+
+fn same_steps(a: &Computation, b: &Computation, same: impl Fn(CompId, CompId) -> bool) -> Result<(), Departure> {
+    let (ours, theirs) = (a.post_order(), b.post_order());
+    let mut numbers = vec![usize::MAX; a.insts.len()];
+    let mut others = vec![usize::MAX; b.insts.len()];
+    for (i, (&x, &y)) in ours.iter().zip(&theirs).enumerate() {
+        numbers[x.0 as usize] = i;
+        others[y.0 as usize] = i;
+        let (p, q) = (&a.insts[x], &b.insts[y]);
+        if !same_op(&p.op, &q.op, &same) {
+            return Err(departure(p, format!("`{}` is `{}` for other sizes", p.op.name(), q.op.name())));
+        }
+        let operands = |inst: &Inst, of: &[usize]| inst.operands.iter().map(|o| of[o.0 as usize]).collect::<Vec<_>>();
+        if operands(p, &numbers) != operands(q, &others) {
+            return Err(departure(p, format!("`{}` has other operands for other sizes", p.op.name())));
+        }
+        let leaves = |s: &Shape| s.leaves().iter().map(|a| (a.dtype, a.rank())).collect::<Vec<_>>();
+        if leaves(&p.shape) != leaves(&q.shape) {
+            return Err(departure(p, format!("`{}` is {} or {}", p.op.name(), p.shape, q.shape)));
+        }
+    }
+    if ours.len() != theirs.len() || numbers[a.root.0 as usize] != others[b.root.0 as usize] {
+        return Err(departure(&a.insts[a.root], "it takes more steps for other sizes"));
+    }
+    Ok(())
+}
+
+fn same_op(a: &Op, b: &Op, same: SameComp) -> bool {
+    let (x, y) = (a.called(), b.called());
+    if x.len() != y.len() || !x.iter().zip(&y).all(|(&x, &y)| same(x, y)) {
+        return false;
+    }
+    match (a, b) {
+        (Op::Constant(_), Op::Constant(_)) => true,
+        _ => plain(a) == plain(b),
+    }
+}
+
+/// The op without the numbers that may follow from sizes and without the names of what it calls.
+pub fn plain(op: &Op) -> Op {
+    let mut op = op.clone();
+    for called in op.called_mut() {
+        *called = CompId(0);
+    }
+    set_numbers(&mut op, |_| Some(0));
+    op
+}
+
+/// The numbers in an op's attributes that may follow from sizes.
+pub fn numbers(op: &Op) -> Vec<i64> {
+    let mut out = Vec::new();
+    let mut op = op.clone();
+    set_numbers(&mut op, |n| {
+        out.push(n);
+        Some(n)
+    });
+    out
+}
+
+/// Gives each of those numbers the value that `f` says; one that does not fit stays.
+fn set_numbers(op: &mut Op, mut f: impl FnMut(i64) -> Option<i64>) {
+    match op {
+        Op::Slice(dims) => {
+            for SliceDim { start, limit, stride } in dims {
+                [start, limit, stride].into_iter().for_each(|n| unsigned(n, &mut f));
+            }
+        }
+        Op::DynamicSlice(sizes) | Op::Gather(GatherDims { slice_sizes: sizes, .. }) => {
+            sizes.iter_mut().for_each(|n| unsigned(n, &mut f));
+        }
+        Op::Fft { length, .. } => length.iter_mut().for_each(|n| unsigned(n, &mut f)),
+        Op::TopK { k, .. } => unsigned(k, &mut f),
+        Op::Pad(dims) => {
+            for PadDim { low, high, interior } in dims {
+                *low = f(*low).unwrap_or(*low);
+                *high = f(*high).unwrap_or(*high);
+                unsigned(interior, &mut f);
+            }
+        }
+        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => set_window(window, f),
+        Op::Convolution(conv) => set_window(&mut conv.window, f),
+        _ => {}
+    }
+}
+
+fn unsigned(n: &mut u64, f: &mut impl FnMut(i64) -> Option<i64>) {
+    if let Some(v) = f(i64::try_from(*n).unwrap_or(i64::MAX)).and_then(|v| u64::try_from(v).ok()) {
+        *n = v;
+    }
+}
+
+fn set_window(window: &mut [WindowDim], mut f: impl FnMut(i64) -> Option<i64>) {
+    for w in window {
+        unsigned(&mut w.size, &mut f);
+        unsigned(&mut w.stride, &mut f);
+        w.pad_low = f(w.pad_low).unwrap_or(w.pad_low);
+        w.pad_high = f(w.pad_high).unwrap_or(w.pad_high);
+    }
+}
+
+/// The four numbers of each axis of a window as [`numbers`] has them.
+pub struct WindowNumbers<'a> {
+    /// Its size.
+    pub size: &'a Extent,
+    /// Elements before.
+    pub low: &'a Extent,
+}
+
+/// Those of axis `axis`.
+pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
+    let own = varying.numbers.get(4 * axis..4 * axis + 4)?;
+    Some(WindowNumbers { size: &own[0], low: &own[2] })
+}
+
+/// How the computations of modules that are [`alike`] vary over the points; one for each of `modules[0].reachable()`.
+pub fn forms(modules: &[&Module], points: &Points) -> Result<Vec<Form>, Departure> {
+    let reachable: Vec<_> = modules.iter().map(|m| m.reachable()).collect();
+    let count = reachable.first().map_or(0, Vec::len);
+    (0..count)
+        .map(|c| {
+            let comps: Vec<&Computation> = modules.iter().zip(&reachable).map(|(m, r)| &m.comps[r[c]]).collect();
+            form(&comps, points)
+        })
+        .collect()
+}
+
+fn form(comps: &[&Computation], points: &Points) -> Result<Form, Departure> {
+    let orders: Vec<Vec<InstId>> = comps.iter().map(|c| c.post_order()).collect();
+    let mut varying = Vec::with_capacity(orders[0].len());
+    for i in 0..orders[0].len() {
+        let all: Vec<&Inst> = comps.iter().zip(&orders).map(|(c, o)| &c.insts[o[i]]).collect();
+        varying.push(varies(&all, points)?);
+    }
+    Ok(Form { order: orders.into_iter().next().unwrap_or_default(), varying: Arc::new(varying) })
+}
+
+fn varies(all: &[&Inst], points: &Points) -> Result<Varying, Departure> {
+    let first = all[0];
+    let fit = |values: Vec<i64>| {
+        points.fit(&values).ok_or_else(|| {
+            departure(
+                first,
+                format!("a number of `{}` follows from the sizes in no way that is known", first.op.name()),
+            )
+        })
+    };
+    let shapes: Vec<_> = all.iter().map(|inst| inst.shape.leaves()).collect();
+    let mut dims = Vec::new();
+    for leaf in 0..shapes[0].len() {
+        let axes = 0..shapes[0][leaf].rank();
+        let one = |axis: usize| fit(shapes.iter().map(|s| s[leaf].dims[axis] as i64).collect());
+        dims.push(axes.map(one).collect::<Result<Vec<_>, _>>()?);
+    }
+    let attrs: Vec<Vec<i64>> = all.iter().map(|inst| numbers(&inst.op)).collect();
+    let numbers = (0..attrs[0].len()).map(|n| fit(attrs.iter().map(|a| a[n]).collect()));
+    let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
+    let elements = match &first.op {
+        Op::Constant(_) => elements(all, &dims, points)?,
+        _ => None,
+    };
+    Ok(Varying { dims, numbers, elements })
+}
+
+/// How the elements of a constant vary; `None` where those at smaller sizes are the first along each axis of those at larger ones.
+fn elements(all: &[&Inst], dims: &[Vec<Extent>], points: &Points) -> Result<Option<Elements>, Departure> {
+    let first = all[0];
+    let unknown = || departure(first, "a constant follows from the sizes in no way that is known");
+    let mut values = Vec::with_capacity(all.len());
+    for inst in all {
+        match &inst.op {
+            Op::Constant(Literal::Array(t)) => values.push(t),
+            _ if all.iter().all(|other| other.op == first.op) => return Ok(None),
+            _ => return Err(unknown()),
+        }
+    }
+    let base = values[0];
+    let same = |t: &&Tensor| t.bytes.as_ptr() == base.bytes.as_ptr() || t.bytes == base.bytes;
+    if values.iter().all(|t| same(t) && t.dims == base.dims) {
+        return Ok(None);
+    }
+    if dims.iter().flatten().any(Extent::varies) {
+        // every point is a part of one that is at least as large along each axis
+        let part = |small: &Tensor, large: &Tensor| {
+            small.dims.iter().zip(&large.dims).all(|(s, l)| s <= l)
+                && interp::first_part(large, small.dims.clone()) == *small
+        };
+        return if values.iter().all(|t| part(t, base)) { Ok(None) } else { Err(unknown()) };
+    }
+    if base.len() > MOST_ELEMENTS || base.dtype.is_complex() {
+        return Err(unknown());
+    }
+    let doubles: Vec<Tensor> = values.iter().map(|t| eval::convert(t, DType::F64)).collect();
+    let column = |i: usize| doubles.iter().map(|t| t.get_f64(i).unwrap_or(f64::NAN)).collect::<Vec<f64>>();
+    let whole = |v: f64| (v.fract() == 0.0 && v.abs() < 9e15).then_some(v as i64);
+    let of = |number: &dyn Fn(f64) -> Option<i64>| {
+        let one = |i| points.fit(&column(i).into_iter().map(number).collect::<Option<Vec<_>>>()?);
+        (0..base.len()).map(one).collect::<Option<Vec<Extent>>>()
+    };
+    if let Some(numbers) = of(&whole) {
+        return Ok(Some(Elements::Numbers(numbers)));
+    }
+    let inverse = |v: f64| whole((1.0 / v).round());
+    let exact = |extents: &[Extent]| {
+        let rounded = |e: &Extent, p: &[u64]| e.at(p).map(|n| Tensor::scalar_of(base.dtype, 1.0 / n as f64).bytes);
+        points.all.iter().zip(&values).all(|(p, t)| {
+            let width = base.dtype.bytes();
+            extents.iter().enumerate().all(|(i, e)| rounded(e, p).as_deref() == t.bytes.get(i * width..(i + 1) * width))
+        })
+    };
+    match of(&inverse) {
+        Some(extents) if base.dtype.is_float() && exact(&extents) => Ok(Some(Elements::Reciprocals(extents))),
+        _ => Err(unknown()),
+    }
+}

@@ -1,0 +1,143 @@
+//! Functions whose sizes vary from call to call, up to a bound.
+//!
+//! A function is lowered at several sizes, as if each were the only one. Where these instances are one function but for numbers
+//! (`instance.rs`), the numbers are found as formulas of the sizes (`extent.rs`), and the instance for the bound becomes a module for every
+//! size (`pad/`): arrays have the sizes of the bound, and what is beyond the actual sizes is masked where it could reach a result. So
+//! ops know nothing of sizes that vary. Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
+mod degenerate;
+mod extent;
+mod instance;
+mod instances;
+mod pad;
+
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::Module;
+use crate::lower::{Exact, Lowered, Rung, Sized};
+use crate::tensor::{Size, Sizes};
+use extent::Extent;
+use instance::{Departure, Form};
+use instances::Instances;
+use pad::Padded;
+use std::sync::Arc;
+
+/// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
+/// them, `exact` lowers it for exactly some of them.
+///
+/// Errors: those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be right
+/// for padded arrays.
+pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Result<Lowered> {
+    let instances = Instances::new(given, &exact)?;
+    let given = &instances.given[..];
+    let refused = |d: Departure| refusal(&d, given);
+    let forms = instances.forms().map_err(refused)?;
+    let apart = instances.apart(&forms)?;
+    let base = instances.base().clone();
+    let derived = Derived::of(&base, &forms, given);
+    let padded = |lowered: &Lowered, forms: &[Form], results: &[Extent]| -> Result<Module> {
+        let padded = Padded {
+            module: &lowered.module,
+            forms,
+            points: &instances.points,
+            sizes: given.len(),
+            given: given.len(),
+            found: &[],
+            args: lowered.args.len(),
+            results: (lowered.results.len(), results),
+        };
+        padded.module().map_err(refused)
+    };
+    let module = padded(&base, &forms, &derived.extents)?;
+    let mut smaller = Vec::new();
+    for (most, lowered) in instances.rungs() {
+        let module = padded(lowered, &Form::of_alike(&forms, &lowered.module), &derived.extents)?;
+        let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
+        smaller.push(Rung { most, module, results });
+    }
+    if let Some(least) = apart {
+        // another function for the smallest size, which serves that one alone
+        let at: Vec<u64> = given.iter().map(|s| s.least).collect();
+        derived.same_dims(&base, least, &at).then_some(()).ok_or_else(|| other_results(given))?;
+        let fixed: Vec<Extent> = derived.extents.iter().map(|e| Extent::constant(e.at(&at).unwrap_or(0))).collect();
+        let module = padded(least, &Form::fixed(&least.module), &fixed)?;
+        let results = least.results.iter().map(|r| r.dims.clone()).collect();
+        smaller.push(Rung { most: at, module, results });
+    }
+    let sizes = Sizes { all: [given, &derived.sizes[..]].concat(), args, results: derived.axes.clone() };
+    Ok(Lowered { module, sized: Some(Arc::new(Sized { sizes, smaller, exact })), ..base })
+}
+
+/// The sizes of results that the caller does not say.
+struct Derived {
+    extents: Vec<Extent>,
+    sizes: Vec<Size>,
+    /// For each result the size of each axis.
+    axes: Vec<Vec<Option<usize>>>,
+    /// For each result each axis.
+    dims: Vec<Vec<Extent>>,
+}
+
+impl Derived {
+    fn of(base: &Lowered, forms: &[Form], given: &[Size]) -> Derived {
+        let root = base.module.entry().root;
+        let entry = forms.last();
+        let place = entry.and_then(|f| f.order.iter().position(|&id| id == root));
+        let of_root = place.and_then(|i| entry.map(|f| f.varying[i].dims.clone())).unwrap_or_default();
+        let dims: Vec<Vec<Extent>> = of_root.into_iter().take(base.results.len()).collect();
+        let mut derived = Derived { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
+        let [least, most] =
+            [|s: &Size| s.least, |s: &Size| s.most].map(|of| given.iter().map(of).collect::<Vec<u64>>());
+        for (result, dims) in base.results.iter().zip(dims) {
+            let mut axes = Vec::with_capacity(dims.len());
+            for (axis, extent) in dims.into_iter().enumerate() {
+                axes.push(match (extent.varies(), extent.size()) {
+                    (false, _) => None,
+                    (true, Some(size)) => Some(size),
+                    (true, None) => {
+                        Some(given.len() + derived.number(extent, &format!("{}_{axis}", result.field), (&least, &most)))
+                    }
+                });
+            }
+            derived.axes.push(axes);
+        }
+        derived
+    }
+
+    /// The number of the size that `extent` is.
+    fn number(&mut self, extent: Extent, name: &str, (least, most): (&[u64], &[u64])) -> usize {
+        if let Some(known) = self.extents.iter().position(|e| *e == extent) {
+            return known;
+        }
+        let at = |sizes: &[u64]| extent.at(sizes).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+        let (a, b) = (at(least), at(most));
+        self.sizes.push(Size { name: name.to_string(), least: a.min(b), most: a.max(b), is_result: true });
+        self.extents.push(extent);
+        self.extents.len() - 1
+    }
+
+    /// Whether the results of `lowered` have the sizes that these extents have for `sizes`.
+    fn same_dims(&self, base: &Lowered, lowered: &Lowered, sizes: &[u64]) -> bool {
+        let dims = |of: &[Extent]| {
+            of.iter().map(|e| e.at(sizes).and_then(|n| u64::try_from(n).ok())).collect::<Option<Vec<u64>>>()
+        };
+        base.results.len() == lowered.results.len()
+            && lowered.results.iter().zip(&self.dims).all(|(r, of)| dims(of).as_ref() == Some(&r.dims))
+    }
+}
+
+/// What to write in a place of a size that is told with its bounds.
+fn spelled(given: &[Size]) -> String {
+    given.iter().map(|s| format!("`{}` from {} to {}", s.name, s.least, s.most)).collect::<Vec<_>>().join(", ")
+}
+
+fn refusal(departure: &Departure, given: &[Size]) -> Error {
+    let told = format!("no code is known for every size ({}): {}", spelled(given), departure.what);
+    let d = Diagnostic::new(Code::OpenSize, told)
+        .help("give the size as a number, or other bounds such as --dim NAME=2..64");
+    let (node, op) = &departure.node;
+    if node.is_empty() { d.into() } else { d.at_node(node, op).into() }
+}
+
+fn other_results(given: &[Size]) -> Error {
+    let told = format!("the results have other axes for the smallest size ({})", spelled(given));
+    Diagnostic::new(Code::OpenSize, told).help("let the sizes begin at 2: --dim NAME=2..64").into()
+}

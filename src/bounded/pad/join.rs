@@ -1,0 +1,94 @@
+//! Arrays cut, grown and joined along axes that vary.
+use super::mask::{longer, masked, take};
+use super::{Refusal, Walk, Written};
+use crate::bounded::extent::Extent;
+use crate::hlo::attrs::SliceDim;
+use crate::hlo::{Inst, InstId, Op};
+use crate::tensor::DType;
+
+impl Walk<'_> {
+    /// A slice that begins at a fixed element is as it was; others take their elements one by one.
+    pub(super) fn slice(&mut self, inst: &Inst, id: InstId, x: InstId) -> Written {
+        let Op::Slice(dims) = &inst.op else { return Err(Refusal::Size) };
+        let numbers = &self.varying(id).numbers;
+        let mut x = x;
+        let mut rest: Vec<SliceDim> = dims.clone();
+        for (axis, dim) in rest.iter_mut().enumerate() {
+            let (start, stride) = (&numbers[3 * axis], &numbers[3 * axis + 2]);
+            if !start.varies() && !stride.varies() {
+                continue;
+            }
+            let count = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
+            let position = self.b.iota(DType::S32, &[count], 0);
+            let (start, stride) = (self.size(start)?, self.size(stride)?);
+            let step = self.b.mul(position, stride);
+            let from = self.b.add(step, start);
+            x = take(self.b, x, axis, from);
+            *dim = SliceDim { start: 0, limit: count, stride: 1 };
+        }
+        Ok(self.b.slice(x, &rest))
+    }
+
+    /// Padding becomes what the array is grown with.
+    pub(super) fn pad(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+        let Op::Pad(dims) = &inst.op else { return Err(Refusal::Size) };
+        let numbers = &self.varying(id).numbers;
+        let moves = (0..dims.len()).any(|axis| numbers[3 * axis].varies() || numbers[3 * axis + 2].varies());
+        self.only(!moves, "begins elsewhere for other sizes")?;
+        let axes: Vec<usize> = (0..dims.len()).collect();
+        let limits = self.limits(inst.operands[0], &axes)?;
+        let x = masked(self.b, operands[0], &limits, operands[1]);
+        self.same(inst.op.clone(), inst, &[x, operands[1]])
+    }
+
+    /// Each part is written where those before it end; what is padding of one is covered by the next.
+    pub(super) fn concatenate(&mut self, inst: &Inst, axis: usize, operands: &[InstId]) -> Written {
+        let varies = |o: &InstId| self.varying(*o).dim(axis).varies();
+        let before_last = &inst.operands[..inst.operands.len().saturating_sub(1)];
+        if !before_last.iter().any(varies) {
+            return self.same(inst.op.clone(), inst, operands);
+        }
+        let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
+        let mut out = self.b.full(self.b.dtype(operands[0]), &dims, 0.0);
+        let zero = self.b.scalar(DType::S32, 0.0);
+        let mut at = zero;
+        for (&new, &old) in operands.iter().zip(&inst.operands) {
+            let mut starts = vec![zero; dims.len()];
+            starts[axis] = at;
+            out = self.b.add_inst(Op::DynamicUpdateSlice, &[&[out, new], &starts[..]].concat());
+            let size = self.size(&self.varying(old).dim(axis))?;
+            at = self.b.add(at, size);
+        }
+        Ok(out)
+    }
+
+    /// Starts are clamped as the actual sizes say.
+    pub(super) fn dynamic_slice(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+        let (own, operand) = (self.varying(id), self.varying(inst.operands[0]));
+        let mut x = operands[0];
+        let mut starts = operands[1..].to_vec();
+        for (axis, start) in starts.iter_mut().enumerate() {
+            let (size, whole) = (own.dim(axis), operand.dim(axis));
+            if whole.varies() {
+                *start = self.clamped(*start, &whole, &size)?;
+            }
+            if size.varies() && size != whole {
+                let more = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
+                x = longer(self.b, x, axis, more);
+            }
+        }
+        self.same(inst.op.clone(), inst, &[&[x], &starts[..]].concat())
+    }
+
+    /// A start of `size` elements that lies within `whole`.
+    pub(super) fn clamped(&mut self, start: InstId, whole: &Extent, size: &Extent) -> Written {
+        let (whole, size) = (self.size(whole)?, self.size(size)?);
+        let last = self.b.sub(whole, size);
+        let zero = self.b.scalar(DType::S32, 0.0);
+        let last = self.b.max(last, zero);
+        let last = self.b.convert(last, self.b.dtype(start));
+        let zero = self.b.convert(zero, self.b.dtype(start));
+        let start = self.b.max(start, zero);
+        Ok(self.b.min(start, last))
+    }
+}

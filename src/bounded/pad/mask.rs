@@ -1,0 +1,116 @@
+//! What of a padded array counts, as instructions.
+use crate::bounded::extent::Extent;
+use crate::hlo::attrs::{GatherDims, PadDim};
+use crate::hlo::{Builder, InstId, Op};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
+use std::collections::HashMap;
+
+/// The sizes of a call inside of one computation, and what follows from them: `s32[]` each.
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// The sizes; `None`: not known yet.
+    pub sizes: Vec<Option<InstId>>,
+    made: HashMap<Extent, InstId>,
+}
+
+impl Scope {
+    /// A scope with these sizes.
+    pub fn of(sizes: Vec<Option<InstId>>) -> Scope {
+        Scope { sizes, made: HashMap::new() }
+    }
+
+    /// The value of `extent`; `None` where a size is not known yet.
+    pub fn value(&mut self, b: &mut Builder, extent: &Extent) -> Option<InstId> {
+        if let Some(&made) = self.made.get(extent) {
+            return Some(made);
+        }
+        let mut sum: Option<InstId> = None;
+        for (factor, sizes) in &extent.terms {
+            let mut term = None;
+            for &size in sizes {
+                let size = (*self.sizes.get(size)?)?;
+                term = Some(term.map_or(size, |t| b.mul(t, size)));
+            }
+            let term = match (term, *factor) {
+                (Some(term), 1) => term,
+                (Some(term), factor) => {
+                    let factor = integer(b, factor)?;
+                    b.mul(term, factor)
+                }
+                (None, constant) => integer(b, constant)?,
+            };
+            sum = Some(sum.map_or(term, |s| b.add(s, term)));
+        }
+        let mut value = match sum {
+            Some(value) => value,
+            None => integer(b, 0)?,
+        };
+        if extent.divisor > 1 {
+            value = divided(b, value, extent.divisor)?;
+        }
+        self.made.insert(extent.clone(), value);
+        Some(value)
+    }
+}
+
+/// `⌊value / divisor⌋`.
+fn divided(b: &mut Builder, value: InstId, divisor: i64) -> Option<InstId> {
+    let by = integer(b, divisor)?;
+    let quotient = b.div(value, by);
+    // division rounds toward 0
+    let back = b.mul(quotient, by);
+    let above = b.compare(Direction::Gt, back, value);
+    let one = b.convert(above, DType::S32);
+    Some(b.sub(quotient, one))
+}
+
+/// A constant; `None` where it is beyond 32 bits.
+pub fn integer(b: &mut Builder, value: i64) -> Option<InstId> {
+    Some(b.constant(Tensor::scalar(i32::try_from(value).ok()?)))
+}
+
+/// Whether elements lie within `limits`, pairs of an axis and the number of its elements that count: `pred[dims]`.
+pub fn within(b: &mut Builder, dims: &[u64], limits: &[(usize, InstId)]) -> InstId {
+    let mut all = None;
+    for &(axis, limit) in limits {
+        let position = b.iota(DType::S32, dims, axis);
+        let inside = b.compare(Direction::Lt, position, limit);
+        all = Some(all.map_or(inside, |a| b.elementwise(ScalarOp::And, &[a, inside])));
+    }
+    all.unwrap_or_else(|| b.full(DType::Pred, dims, 1.0))
+}
+
+/// `x` with the scalar `fill` wherever it is padding.
+pub fn masked(b: &mut Builder, x: InstId, limits: &[(usize, InstId)], fill: InstId) -> InstId {
+    if limits.is_empty() {
+        return x;
+    }
+    let dims = b.dims(x).to_vec();
+    let inside = within(b, &dims, limits);
+    b.select(inside, x, fill)
+}
+
+/// The elements of `x` along `axis` at `indices` (`s32[count]`), clamped.
+pub fn take(b: &mut Builder, x: InstId, axis: usize, indices: InstId) -> InstId {
+    let rank = b.rank(x);
+    let mut slice_sizes = b.dims(x).to_vec();
+    slice_sizes[axis] = 1;
+    let dims = GatherDims {
+        offset_dims: (0..rank).filter(|&a| a != axis).collect(),
+        collapsed_slice_dims: vec![axis],
+        start_index_map: vec![axis],
+        index_vector_dim: 1,
+        slice_sizes,
+        ..GatherDims::default()
+    };
+    b.add_inst(Op::Gather(dims), &[x, indices])
+}
+
+/// `x` with `more` zeros behind its elements along `axis`.
+pub fn longer(b: &mut Builder, x: InstId, axis: usize, more: u64) -> InstId {
+    let zero = b.scalar(b.dtype(x), 0.0);
+    let mut dims = vec![PadDim::default(); b.rank(x)];
+    dims[axis].high = i64::try_from(more).unwrap_or(i64::MAX);
+    b.pad(x, zero, &dims)
+}

@@ -1,0 +1,335 @@
+//! A module for exactly its bounds becomes one for every size up to them.
+//!
+//! Arrays keep the sizes of the bound, and what lies beyond the actual sizes is padding of any value. Most instructions can't bring
+//! padding to an element that counts, and stay. Where one could (a sum, a product, a sort along an axis that varies) its operands are
+//! masked, as XLA's `DynamicPadder` does. What is not known to be right is refused.
+mod join;
+mod mask;
+mod place;
+mod reshape;
+mod rules;
+
+use super::extent::{Extent, Points};
+use super::instance::{Departure, Elements, Form, Varying};
+use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
+use crate::tensor::{DType, Tensor};
+use mask::Scope;
+use std::collections::{HashMap, HashSet};
+
+/// A module with what varies in it.
+pub struct Padded<'a> {
+    /// For exactly the bounds.
+    pub module: &'a Module,
+    /// One a computation that the entry reaches, in that order.
+    pub forms: &'a [Form],
+    /// The sizes that were looked at.
+    pub points: &'a Points,
+    /// How many sizes there are, those that the caller says first.
+    pub sizes: usize,
+    /// How many of them the caller says.
+    pub given: usize,
+    /// The instructions of the entry that give the others.
+    pub found: &'a [InstId],
+    /// How many parameters of the entry are arguments; the sizes become parameters behind them.
+    pub args: usize,
+    /// How many parts of the root are results, and what follows from the sizes and becomes results behind them.
+    pub results: (usize, &'a [Extent]),
+}
+
+impl Padded<'_> {
+    /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
+    pub fn module(&self) -> Result<Module, Departure> {
+        let reachable = self.module.reachable();
+        let control: HashSet<CompId> = reachable
+            .iter()
+            .flat_map(|&c| self.module.comps[c].insts.values())
+            .filter(|i| matches!(i.op, Op::While { .. } | Op::Conditional(_) | Op::Call(_)))
+            .flat_map(|i| i.op.called())
+            .collect();
+        let mut b = Builder::new(&self.module.name);
+        let mut comps = HashMap::new();
+        for (&id, form) in reachable.iter().zip(self.forms) {
+            let is_entry = id == self.module.entry;
+            if !is_entry {
+                b.begin(&self.module.comps[id].name);
+            }
+            let kind = match (is_entry, control.contains(&id)) {
+                (true, _) => Kind::Entry,
+                (false, true) => Kind::Control,
+                (false, false) => Kind::Scalar,
+            };
+            let walk = Walk::new(self, &mut b, (id, form), kind, &comps);
+            let root = walk.run()?;
+            if is_entry {
+                let failed = |what: String| Departure { node: Default::default(), what };
+                return b.finish(root).map_err(|e| failed(format!("{e:?}")));
+            }
+            comps.insert(id, b.end(root));
+        }
+        Err(Departure { node: Default::default(), what: "there is no entry".to_string() })
+    }
+}
+
+/// What a computation is to its callers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Entry,
+    /// Of loops, branches and calls: it gets the sizes from its caller.
+    Control,
+    /// Of scalars: it sees no sizes.
+    Scalar,
+}
+
+/// One computation while it is written anew.
+struct Walk<'a> {
+    all: &'a Padded<'a>,
+    b: &'a mut Builder,
+    id: CompId,
+    form: &'a Form,
+    kind: Kind,
+    comps: &'a HashMap<CompId, CompId>,
+    scope: Scope,
+    /// The new values of instructions.
+    values: HashMap<InstId, InstId>,
+    /// The places of instructions in the form.
+    places: HashMap<InstId, usize>,
+}
+
+/// Why an instruction can't be written.
+enum Refusal {
+    /// It is not known to be right.
+    Unknown(&'static str),
+    /// A number does not fit into 32 bits, or a size is not known yet.
+    Size,
+}
+
+type Written = Result<InstId, Refusal>;
+
+impl<'a> Walk<'a> {
+    fn new(
+        all: &'a Padded<'a>,
+        b: &'a mut Builder,
+        (id, form): (CompId, &'a Form),
+        kind: Kind,
+        comps: &'a HashMap<CompId, CompId>,
+    ) -> Self {
+        let places = form.order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
+        Walk { all, b, id, form, kind, comps, scope: Scope::default(), values: HashMap::new(), places }
+    }
+
+    fn run(mut self) -> Result<InstId, Departure> {
+        let comp = &self.all.module.comps[self.id];
+        self.parameters();
+        for &id in &self.form.order {
+            if let Op::Parameter(_) = comp.insts[id].op {
+                continue;
+            }
+            let inst = &comp.insts[id];
+            self.b.metadata = inst.metadata.clone();
+            let new = self.instruction(inst, id).map_err(|refusal| told(inst, &refusal))?;
+            if let Some(what) = self.b.take_error() {
+                return Err(told_text(inst, what));
+            }
+            self.values.insert(id, new);
+            for (size, _) in
+                self.all.found.iter().enumerate().filter(|(_, found)| self.kind == Kind::Entry && **found == id)
+            {
+                let size = self.all.given + size;
+                self.scope.sizes[size] = Some(self.b.convert(new, DType::S32));
+            }
+        }
+        self.b.metadata = Default::default();
+        let root = &comp.insts[comp.root];
+        self.root(comp.root).map_err(|refusal| told(root, &refusal))
+    }
+
+    /// The parameters, and what is known of the sizes.
+    fn parameters(&mut self) {
+        let comp = &self.all.module.comps[self.id];
+        let shapes: Vec<(InstId, Shape)> = comp.params.iter().map(|&p| (p, comp.insts[p].shape.clone())).collect();
+        let scalar = || Shape::array(DType::S32, []);
+        match self.kind {
+            Kind::Scalar => {
+                for (old, shape) in shapes {
+                    let new = self.b.parameter(shape);
+                    self.values.insert(old, new);
+                }
+            }
+            Kind::Entry => {
+                let mut sizes = Vec::with_capacity(self.all.sizes);
+                for (i, (old, shape)) in shapes.into_iter().enumerate() {
+                    if i == self.all.args {
+                        sizes.extend((0..self.all.given).map(|_| Some(self.b.parameter(scalar()))));
+                    }
+                    let new = self.b.parameter(shape);
+                    self.values.insert(old, new);
+                }
+                while sizes.len() < self.all.given {
+                    sizes.push(Some(self.b.parameter(scalar())));
+                }
+                sizes.resize(self.all.sizes, None);
+                self.scope = Scope::of(sizes);
+            }
+            Kind::Control => {
+                // one tuple of all that the parameters hold, and the sizes
+                let mut parts: Vec<Shape> = shapes.iter().flat_map(|(_, s)| parts_of(s)).collect();
+                parts.extend((0..self.all.sizes).map(|_| scalar()));
+                let whole = self.b.parameter(Shape::Tuple(parts));
+                let mut next = 0;
+                for (old, shape) in &shapes {
+                    let count = parts_of(shape).len();
+                    let own: Vec<InstId> = (next..next + count).map(|i| self.b.get_tuple_element(whole, i)).collect();
+                    next += count;
+                    let new = self.joined(&own, shape);
+                    self.values.insert(*old, new);
+                }
+                let sizes = (next..next + self.all.sizes).map(|i| Some(self.b.get_tuple_element(whole, i))).collect();
+                self.scope = Scope::of(sizes);
+            }
+        }
+    }
+
+    /// A value of `shape` of its parts.
+    fn joined(&mut self, parts: &[InstId], shape: &Shape) -> InstId {
+        match (shape, parts) {
+            (Shape::Tuple(_), parts) => self.b.tuple(parts),
+            (_, [one]) => *one,
+            _ => self.b.tuple(parts),
+        }
+    }
+
+    /// The parts of a value: those of a tuple, or itself.
+    fn parts(&mut self, x: InstId) -> Vec<InstId> {
+        match self.b.shape(x).as_tuple().map(<[Shape]>::len) {
+            Some(count) => (0..count).map(|i| self.b.get_tuple_element(x, i)).collect(),
+            None => vec![x],
+        }
+    }
+
+    /// The sizes as values; 0 stands for one that is not known yet, which nothing uses.
+    fn sizes(&mut self) -> Vec<InstId> {
+        let known = self.scope.sizes.clone();
+        known.into_iter().map(|s| s.unwrap_or_else(|| self.b.constant(Tensor::scalar(0i32)))).collect()
+    }
+
+    /// Values and the sizes in one tuple, as a computation of [`Kind::Control`] takes them.
+    fn packed(&mut self, values: &[InstId]) -> InstId {
+        let mut all: Vec<InstId> = values.iter().flat_map(|&v| self.parts(v)).collect();
+        all.extend(self.sizes());
+        self.b.tuple(&all)
+    }
+
+    fn root(&mut self, root: InstId) -> Written {
+        let value = self.values[&root];
+        match self.kind {
+            Kind::Scalar | Kind::Control if !self.is_body() => Ok(value),
+            Kind::Scalar | Kind::Control => Ok(self.packed(&[value])),
+            Kind::Entry => {
+                let (results, derived) = self.all.results;
+                let mut parts = self.parts(value);
+                let state = parts.split_off(results.min(parts.len()));
+                for extent in derived {
+                    let size = self.size(extent)?;
+                    parts.push(size);
+                }
+                parts.extend(state);
+                Ok(self.b.tuple(&parts))
+            }
+        }
+    }
+
+    /// Whether this is the body of a loop, which hands the sizes to its next round.
+    fn is_body(&self) -> bool {
+        let all = self.all.module.comps.values().flat_map(|c| c.insts.values());
+        all.into_iter().any(|i| matches!(i.op, Op::While { body, .. } if body == self.id))
+    }
+
+    /// A number that follows from the sizes, as `s32[]`.
+    fn size(&mut self, extent: &Extent) -> Written {
+        self.scope.value(self.b, extent).ok_or(Refusal::Size)
+    }
+
+    /// How the value of an instruction varies.
+    fn varying(&self, id: InstId) -> &'a Varying {
+        &self.form.varying[self.places[&id]]
+    }
+
+    fn instruction(&mut self, inst: &Inst, id: InstId) -> Written {
+        let operands: Vec<InstId> = inst.operands.iter().map(|o| self.values[o]).collect();
+        let mut op = inst.op.clone();
+        match &inst.op {
+            Op::Constant(Literal::Array(t)) => return self.constant(t, self.varying(id)),
+            Op::While { cond, body } => {
+                let state = self.packed(&operands);
+                let shape = self.b.shape(state).clone();
+                let op = Op::While { cond: self.comps[cond], body: self.comps[body] };
+                let out = self.b.push(op, &[state], shape);
+                let count = parts_of(&inst.shape).len();
+                let parts: Vec<InstId> = (0..count).map(|i| self.b.get_tuple_element(out, i)).collect();
+                return Ok(self.joined(&parts, &inst.shape));
+            }
+            Op::Conditional(branches) => {
+                let mut all = vec![operands[0]];
+                for &operand in &operands[1..] {
+                    let packed = self.packed(&[operand]);
+                    all.push(packed);
+                }
+                let op = Op::Conditional(branches.iter().map(|c| self.comps[c]).collect());
+                return Ok(self.b.push(op, &all, inst.shape.clone()));
+            }
+            Op::Call(comp) => {
+                let packed = self.packed(&operands);
+                return Ok(self.b.push(Op::Call(self.comps[comp]), &[packed], inst.shape.clone()));
+            }
+            _ => {}
+        }
+        for called in op.called_mut() {
+            *called = self.comps[&*called];
+        }
+        let varies = self.varying(id).any() || inst.operands.iter().any(|&o| self.varying(o).any());
+        if !varies {
+            return Ok(self.b.push(op, &operands, inst.shape.clone()));
+        }
+        self.padded(&Inst { op, operands: inst.operands.clone(), ..inst.clone() }, id, &operands)
+    }
+
+    /// A constant, with those of its elements that follow from the sizes.
+    fn constant(&mut self, value: &Tensor, varying: &Varying) -> Written {
+        let (extents, inverse) = match &varying.elements {
+            None => return Ok(self.b.constant(value.clone())),
+            Some(Elements::Numbers(extents)) => (extents, false),
+            Some(Elements::Reciprocals(extents)) => (extents, true),
+        };
+        let mut parts = Vec::with_capacity(extents.len());
+        for extent in extents {
+            let number = self.size(extent)?;
+            let mut number = self.b.convert(number, value.dtype);
+            if inverse {
+                let one = self.b.scalar(value.dtype, 1.0);
+                number = self.b.div(one, number);
+            }
+            parts.push(self.b.reshape(number, &[1]));
+        }
+        let line = self.b.concatenate(&parts, 0);
+        Ok(self.b.reshape(line, &value.dims))
+    }
+}
+
+/// The shapes of a value's parts: those of a tuple, or itself.
+fn parts_of(shape: &Shape) -> Vec<Shape> {
+    match shape {
+        Shape::Tuple(parts) => parts.clone(),
+        other => vec![other.clone()],
+    }
+}
+
+fn told(inst: &Inst, refusal: &Refusal) -> Departure {
+    match refusal {
+        Refusal::Unknown(what) => told_text(inst, format!("`{}` {what}", inst.op.name())),
+        Refusal::Size => told_text(inst, format!("a number of `{}` is beyond 32 bits", inst.op.name())),
+    }
+}
+
+fn told_text(inst: &Inst, what: String) -> Departure {
+    Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what }
+}

@@ -1,0 +1,110 @@
+//! Reshapes of padded arrays: elements move where an axis that is not the outermost one of those that are merged or split varies.
+use super::mask::{Scope, take};
+use crate::bounded::extent::{Extent, Points};
+use crate::hlo::{Builder, InstId};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// Axes of the operand that become axes of the result.
+struct Group {
+    from: std::ops::Range<usize>,
+    to: std::ops::Range<usize>,
+}
+
+/// The smallest groups of axes whose sizes have one product at every point.
+fn groups(from: &[Extent], to: &[Extent], points: &Points) -> Option<Vec<Group>> {
+    let product = |dims: &[Extent]| -> Option<Vec<i64>> {
+        points.all.iter().map(|p| dims.iter().try_fold(1i64, |n, e| n.checked_mul(e.at(p)?))).collect()
+    };
+    let (mut out, mut i, mut j) = (Vec::new(), 0, 0);
+    while i < from.len() || j < to.len() {
+        let (start_i, start_j) = (i, j);
+        loop {
+            let (ours, theirs) = (product(&from[start_i..i])?, product(&to[start_j..j])?);
+            if ours == theirs && (i > start_i || j > start_j) {
+                break;
+            }
+            // the side that is behind takes its next axis
+            let behind = ours.first() <= theirs.first();
+            match (behind && i < from.len(), j < to.len()) {
+                (true, _) => i += 1,
+                (false, true) => j += 1,
+                (false, false) if i < from.len() => i += 1,
+                (false, false) => return None,
+            }
+        }
+        out.push(Group { from: start_i..i, to: start_j..j });
+    }
+    Some(out)
+}
+
+/// Whether the elements that count come first, in row-major order: only the outermost axis varies.
+fn leads(dims: &[Extent]) -> bool {
+    let mut rest = dims.iter().skip_while(|e| e.fixed() == Some(1));
+    rest.next();
+    rest.all(|e| !e.varies())
+}
+
+/// `x` of sizes `from` with sizes `to`, which are `dims` at the bound; `None` where a size is not known or too large.
+pub fn reshaped(
+    b: &mut Builder,
+    scope: &mut Scope,
+    x: InstId,
+    (from, to): (&[Extent], &[Extent]),
+    dims: &[u64],
+    points: &Points,
+) -> Option<InstId> {
+    let old = b.dims(x).to_vec();
+    let groups = groups(from, to, points)?;
+    let moves =
+        |g: &Group| g.from.len() + g.to.len() > 2 && !(leads(&from[g.from.clone()]) && leads(&to[g.to.clone()]));
+    if !groups.iter().any(moves) {
+        return Some(b.reshape(x, dims));
+    }
+    let flat: Vec<u64> = groups.iter().map(|g| old[g.from.clone()].iter().product()).collect();
+    let mut x = b.reshape(x, &flat);
+    for (axis, group) in groups.iter().enumerate().filter(|(_, g)| moves(g)) {
+        let to = (&to[group.to.clone()], &dims[group.to.clone()]);
+        let indices = sources(b, scope, (&from[group.from.clone()], &old[group.from.clone()]), to)?;
+        x = take(b, x, axis, indices);
+    }
+    Some(b.reshape(x, dims))
+}
+
+/// Where each element of the padded result lies in the padded operand: `s32[product of the result's bounds]`.
+fn sources(
+    b: &mut Builder,
+    scope: &mut Scope,
+    (from, old): (&[Extent], &[u64]),
+    (to, new): (&[Extent], &[u64]),
+) -> Option<InstId> {
+    let count: u64 = new.iter().product();
+    let shape = [count];
+    let constant = |b: &mut Builder, v: u64| b.full(DType::S32, &shape, v as f64);
+    // the number of the element among those that count
+    let mut rest = b.iota(DType::S32, &shape, 0);
+    let (mut number, mut step) = (constant(b, 0), constant(b, 1));
+    for (extent, &bound) in to.iter().zip(new).rev() {
+        let by = constant(b, bound.max(1));
+        let at = b.elementwise(ScalarOp::Remainder, &[rest, by]);
+        rest = b.div(rest, by);
+        let shifted = b.mul(at, step);
+        number = b.add(number, shifted);
+        let size = scope.value(b, extent)?;
+        step = b.mul(step, size);
+    }
+    let (mut place, mut stride) = (constant(b, 0), 1u64);
+    let one = constant(b, 1);
+    for (extent, &bound) in from.iter().zip(old).rev() {
+        let size = scope.value(b, extent)?;
+        // an array without elements has none to move
+        let size = b.max(size, one);
+        let at = b.elementwise(ScalarOp::Remainder, &[number, size]);
+        number = b.div(number, size);
+        let by = constant(b, stride);
+        let shifted = b.mul(at, by);
+        place = b.add(place, shifted);
+        stride = stride.checked_mul(bound)?;
+    }
+    Some(place)
+}

@@ -1,0 +1,241 @@
+//! What keeps padding from elements that count, opcode by opcode.
+use super::mask::{masked, take};
+use super::reshape::reshaped;
+use super::{Refusal, Walk, Written};
+use crate::bounded::extent::Extent;
+use crate::bounded::instance::window;
+use crate::hlo::{Inst, InstId, Op};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+impl Walk<'_> {
+    /// An instruction that has axes that vary; `operands` are the new values of its operands.
+    pub(super) fn padded(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+        let op = inst.op.clone();
+        match &inst.op {
+            // point by point, or elements that only move with their axis
+            Op::Elementwise(_)
+            | Op::Map { .. }
+            | Op::Copy
+            | Op::OptimizationBarrier
+            | Op::AddDependency
+            | Op::Broadcast(_)
+            | Op::Transpose(_)
+            | Op::Iota(_)
+            | Op::Tuple
+            | Op::GetTupleElement(_)
+            | Op::BatchNormInference { .. } => self.same(op, inst, operands),
+            Op::Reshape => self.reshape(inst, id, operands[0]),
+            Op::Reduce { dims, .. } => {
+                let operands = self.without_padding(inst, operands, dims)?;
+                self.same(op, inst, &operands)
+            }
+            Op::ReduceWindow { window, .. } => {
+                let axes: Vec<usize> = (0..window.len()).collect();
+                self.windows(inst, id, &axes)?;
+                let operands = self.without_padding(inst, operands, &axes)?;
+                self.same(op, inst, &operands)
+            }
+            Op::Dot(d) => {
+                let x = self.zeros_beyond(inst, 0, operands[0], &d.lhs_contracting)?;
+                let y = self.zeros_beyond(inst, 1, operands[1], &d.rhs_contracting)?;
+                self.same(op, inst, &[x, y])
+            }
+            Op::Convolution(_) => self.convolution(inst, id, operands),
+            Op::Slice(_) => self.slice(inst, id, operands[0]),
+            Op::Pad(_) => self.pad(inst, id, operands),
+            Op::Reverse(axes) => self.reverse(inst, axes, operands[0]),
+            Op::Concatenate(axis) => self.concatenate(inst, *axis, operands),
+            Op::DynamicSlice(_) => self.dynamic_slice(inst, id, operands),
+            Op::DynamicUpdateSlice => self.dynamic_update_slice(inst, operands),
+            Op::Gather(_) => self.gather(inst, id, operands),
+            Op::Scatter { .. } => self.scatter(inst, operands),
+            Op::Sort { .. } => self.sort(inst, operands),
+            Op::TopK { .. } => self.top_k(inst, id, operands[0]),
+            Op::SelectAndScatter { window, .. } => {
+                let varies = self.varying(inst.operands[0]).axes();
+                let plain = |a: &usize| window[*a].size == 1 && window[*a].stride == 1;
+                self.only(varies.iter().all(plain), "goes over windows of an axis that varies")?;
+                self.same(op, inst, operands)
+            }
+            Op::Cholesky { .. } | Op::TriangularSolve { .. } => {
+                for &operand in &inst.operands {
+                    self.inner_fixed(operand, 2)?;
+                }
+                self.same(op, inst, operands)
+            }
+            Op::Fft { length, .. } => {
+                self.inner_fixed(inst.operands[0], length.len())?;
+                self.same(op, inst, operands)
+            }
+            Op::BitcastConvertWidth => {
+                self.inner_fixed(inst.operands[0], 1)?;
+                self.inner_fixed(id, 1)?;
+                self.same(op, inst, operands)
+            }
+            _ => Err(Refusal::Unknown("takes arrays of fixed sizes alone")),
+        }
+    }
+
+    /// The instruction as it is for the bounds.
+    pub(super) fn same(&mut self, op: Op, inst: &Inst, operands: &[InstId]) -> Written {
+        Ok(self.b.push(op, operands, inst.shape.clone()))
+    }
+
+    pub(super) fn only(&self, known: bool, otherwise: &'static str) -> Result<(), Refusal> {
+        if known { Ok(()) } else { Err(Refusal::Unknown(otherwise)) }
+    }
+
+    /// Refuses where one of the last `count` axes of a value varies.
+    fn inner_fixed(&self, id: InstId, count: usize) -> Result<(), Refusal> {
+        let varying = self.varying(id);
+        let rank = varying.dims.first().map_or(0, Vec::len);
+        let inner = varying.axes().iter().any(|&a| a + count >= rank);
+        self.only(!inner, "goes over an axis that varies")
+    }
+
+    /// Those of `axes` of a value that vary, each with its actual size.
+    pub(super) fn limits(&mut self, id: InstId, axes: &[usize]) -> Result<Vec<(usize, InstId)>, Refusal> {
+        let varying = self.varying(id);
+        let mut out = Vec::new();
+        for axis in varying.axes() {
+            if axes.contains(&axis) {
+                out.push((axis, self.size(&varying.dim(axis))?));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Operand `i`, whose new value is `x`, with zeros in the padding along `axes`.
+    pub(super) fn zeros_beyond(&mut self, inst: &Inst, i: usize, x: InstId, axes: &[usize]) -> Written {
+        let limits = self.limits(inst.operands[i], axes)?;
+        if limits.is_empty() {
+            return Ok(x);
+        }
+        let zero = self.b.scalar(self.b.dtype(x), 0.0);
+        Ok(masked(self.b, x, &limits, zero))
+    }
+
+    /// The operands of a reduction, the arrays with their initial values in the padding along `axes`.
+    fn without_padding(&mut self, inst: &Inst, operands: &[InstId], axes: &[usize]) -> Result<Vec<InstId>, Refusal> {
+        let count = operands.len() / 2;
+        let mut out = operands.to_vec();
+        for i in 0..count {
+            let limits = self.limits(inst.operands[i], axes)?;
+            out[i] = masked(self.b, operands[i], &limits, operands[count + i]);
+        }
+        Ok(out)
+    }
+
+    fn reshape(&mut self, inst: &Inst, id: InstId, x: InstId) -> Written {
+        let one = |id: InstId| self.varying(id).dims.first().cloned().unwrap_or_default();
+        let (from, to) = (one(inst.operands[0]), one(id));
+        let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
+        let points = self.all.points;
+        reshaped(self.b, &mut self.scope, x, (&from, &to), &dims, points).ok_or(Refusal::Size)
+    }
+
+    /// Refuses windows that lie elsewhere for other sizes. One that grows with the axis is known where it always ends, or always
+    /// begins, beyond the array.
+    fn windows(&self, inst: &Inst, id: InstId, axes: &[usize]) -> Result<(), Refusal> {
+        let (own, operand) = (self.varying(id), self.varying(inst.operands[0]));
+        for (w, &axis) in axes.iter().enumerate() {
+            let Some(numbers) = window(own, w) else { return Err(Refusal::Size) };
+            let low_fixed = !numbers.low.varies();
+            let at_all = |f: &dyn Fn(&[u64]) -> Option<bool>| self.all.points.all.iter().all(|p| f(p) == Some(true));
+            let known = match numbers.size.varies() {
+                false => low_fixed,
+                // from its first element on a window takes all that is there
+                true if low_fixed => at_all(&|p| Some(numbers.size.at(p)? >= operand.dim(axis).at(p)?)),
+                // its last element moves with the result, its first is before the array
+                true => {
+                    let behind = |p: &[u64]| Some(numbers.size.at(p)? - numbers.low.at(p)?);
+                    let first = behind(&self.all.points.all[0]);
+                    at_all(&|p| Some(behind(p) == first && numbers.low.at(p)? + 1 >= own.dim(axis).at(p)?))
+                        && matches!(&inst.op, Op::ReduceWindow { window, .. } if window[w].stride == 1)
+                }
+            };
+            self.only(known, "has windows that lie elsewhere for other sizes")?;
+        }
+        Ok(())
+    }
+
+    fn convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+        let Op::Convolution(d) = &inst.op else { return Err(Refusal::Size) };
+        let (x, kernel) = (self.varying(inst.operands[0]), self.varying(inst.operands[1]));
+        let varies = |of: &crate::bounded::instance::Varying, axis: usize| of.dim(axis).varies();
+        let grouped = d.feature_group_count > 1
+            && (varies(x, d.input_feature)
+                || varies(kernel, d.kernel_output_feature)
+                || varies(kernel, d.kernel_input_feature))
+            || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
+        self.only(!grouped, "has groups that vary")?;
+        self.only(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
+        let moving: Vec<usize> = (0..d.window.len()).collect();
+        for &w in &moving {
+            let fixed = window(self.varying(id), w).is_some_and(|n| !n.low.varies());
+            self.only(fixed, "begins elsewhere for other sizes")?;
+        }
+        let mut axes = d.input_spatial.clone();
+        axes.push(d.input_feature);
+        let x = self.zeros_beyond(inst, 0, operands[0], &axes)?;
+        let y = self.zeros_beyond(inst, 1, operands[1], &[d.kernel_input_feature])?;
+        self.same(inst.op.clone(), inst, &[x, y])
+    }
+
+    fn reverse(&mut self, inst: &Inst, axes: &[usize], x: InstId) -> Written {
+        let limits = self.limits(inst.operands[0], axes)?;
+        let rest: Vec<usize> = axes.iter().copied().filter(|a| limits.iter().all(|(l, _)| l != a)).collect();
+        let mut x = if rest.is_empty() { x } else { self.b.add_inst(Op::Reverse(rest), &[x]) };
+        for (axis, size) in limits {
+            let count = self.b.dims(x)[axis];
+            let position = self.b.iota(DType::S32, &[count], 0);
+            let one = self.b.scalar(DType::S32, 1.0);
+            let last = self.b.sub(size, one);
+            let from = self.b.sub(last, position);
+            x = take(self.b, x, axis, from);
+        }
+        Ok(x)
+    }
+
+    /// A sort with a key before all others: whether an element is padding.
+    fn sort(&mut self, inst: &Inst, operands: &[InstId]) -> Written {
+        let Op::Sort { dim, is_stable, comp } = inst.op else { return Err(Refusal::Size) };
+        let limits = self.limits(inst.operands[0], &[dim])?;
+        let Some(&(_, size)) = limits.first() else { return self.same(inst.op.clone(), inst, operands) };
+        let dims = self.b.dims(operands[0]).to_vec();
+        let position = self.b.iota(DType::S32, &dims, dim);
+        let padding = self.b.compare(Direction::Ge, position, size);
+        let padding = self.b.convert(padding, DType::S32);
+        let types: Vec<DType> = operands.iter().map(|&o| self.b.dtype(o)).collect();
+        self.b.begin("real-first");
+        let scalar = |dtype| crate::hlo::Shape::array(dtype, []);
+        let (p, q) = (self.b.parameter(scalar(DType::S32)), self.b.parameter(scalar(DType::S32)));
+        let mut pairs = Vec::new();
+        for &t in &types {
+            pairs.push(self.b.parameter(scalar(t)));
+            pairs.push(self.b.parameter(scalar(t)));
+        }
+        let before = self.b.push(Op::Call(comp), &pairs, scalar(DType::Pred));
+        let less = self.b.compare(Direction::Lt, p, q);
+        let equal = self.b.compare(Direction::Eq, p, q);
+        let both = self.b.elementwise(ScalarOp::And, &[equal, before]);
+        let root = self.b.elementwise(ScalarOp::Or, &[less, both]);
+        let comp = self.b.end(root);
+        let all = [&[padding], operands].concat();
+        let sorted = self.b.add_inst(Op::Sort { dim, is_stable, comp }, &all);
+        let parts: Vec<InstId> = (1..all.len()).map(|i| self.b.get_tuple_element(sorted, i)).collect();
+        Ok(self.joined(&parts, &inst.shape))
+    }
+
+    fn top_k(&mut self, inst: &Inst, id: InstId, x: InstId) -> Written {
+        let Op::TopK { largest, .. } = inst.op else { return Err(Refusal::Size) };
+        self.only(!self.varying(id).numbers.iter().any(Extent::varies), "takes more for other sizes")?;
+        let last = self.b.rank(x).saturating_sub(1);
+        let limits = self.limits(inst.operands[0], &[last])?;
+        let dtype = self.b.dtype(x);
+        let fill = self.b.scalar(dtype, if largest { f64::NEG_INFINITY } else { f64::INFINITY });
+        let x = masked(self.b, x, &limits, fill);
+        self.same(inst.op.clone(), inst, &[x])
+    }
+}

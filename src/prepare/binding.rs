@@ -1,0 +1,100 @@
+//! A size as the user writes it: a number, or a bound.
+use crate::tensor::Size;
+
+/// What is said of a dimension that the graph leaves open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// Its size.
+    Size(u64),
+    /// The sizes that it may have.
+    Bound(Bound),
+}
+
+/// The sizes that a dimension may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// What the size is called; dimensions with one name have one size. `None`: after the dimension.
+    pub name: Option<String>,
+    /// The smallest.
+    pub least: u64,
+    /// The largest.
+    pub most: u64,
+}
+
+impl Binding {
+    /// Parses `7`, `<=64`, `n<=64`, `1..64` or `n=1..64`; `None` for what is none of them. Sizes begin at 1 where nothing else is said.
+    pub fn parse(text: &str) -> Option<Binding> {
+        let text = text.trim();
+        if let Ok(size) = text.parse() {
+            return Some(Binding::Size(size));
+        }
+        let named = |name: &str| {
+            let name = name.trim();
+            let sound = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && !name.starts_with(|c: char| c.is_ascii_digit());
+            sound.then(|| Some(name.to_string()).filter(|n| !n.is_empty()))
+        };
+        let (name, least, most) = match text.split_once("<=") {
+            Some((name, most)) => (named(name)?, 1, most.trim().parse().ok()?),
+            None => {
+                let (name, range) = text.rsplit_once('=').unwrap_or(("", text));
+                let (least, most) = range.split_once("..")?;
+                (named(name)?, least.trim().parse().ok()?, most.trim().parse().ok()?)
+            }
+        };
+        (least <= most && most >= 1).then_some(Binding::Bound(Bound { name, least, most }))
+    }
+}
+
+/// The sizes of a function that vary, each name once.
+#[derive(Debug, Default)]
+pub struct Varying {
+    /// In the order in which they were met.
+    pub sizes: Vec<Size>,
+}
+
+impl Varying {
+    /// The number of the size of a dimension that is called `name` if its bound has no name. Errors: two bounds of one name.
+    pub fn number(&mut self, bound: &Bound, name: &str) -> Result<usize, String> {
+        let name = bound.name.as_deref().unwrap_or(name);
+        let size = Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false };
+        match self.sizes.iter().position(|s| s.name == size.name) {
+            Some(known) if self.sizes[known] == size => Ok(known),
+            Some(known) => {
+                let other = &self.sizes[known];
+                Err(format!("`{name}` is {} to {} and {} to {}", other.least, other.most, size.least, size.most))
+            }
+            None => {
+                self.sizes.push(size);
+                Ok(self.sizes.len() - 1)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_bounds_are_read() {
+        let bound = |name: Option<&str>, least, most| {
+            Some(Binding::Bound(Bound { name: name.map(str::to_string), least, most }))
+        };
+        for (text, read) in [
+            ("7", Some(Binding::Size(7))),
+            ("n<=64", bound(Some("n"), 1, 64)),
+            ("<=64", bound(None, 1, 64)),
+            ("0..3", bound(None, 0, 3)),
+            ("n=2..64", bound(Some("n"), 2, 64)),
+            ("?", None),
+            ("n", None),
+            ("a b<=3", None),
+            ("5..2", None),
+            ("n<=0", None),
+            ("-1", None),
+        ] {
+            assert_eq!(Binding::parse(text), read, "{text}");
+        }
+    }
+}
