@@ -303,6 +303,56 @@ def arrays_v1(x, length):
     return s, stacked, pieces.concat(), tf.cast(c.raw_ops.TensorArraySizeV3(handle=pieces.handle, flow_in=pieces.flow), tf.float32) * mixed.stack() + mixed.gather([1, 1, 0, 4, 2]), h, hs.stack(), *gradients
 
 
+@graph(("x", f32, (5, 3)), ("at", i32, (2,)))
+def growing_lists(x, at):
+    """TensorArrays that grow: to an index that is only known at run time, by the counter of a loop, forwards and backwards, in steps,
+    in a loop inside of a loop and in a branch; lists that are pushed and popped in loops; gradients of loops, which keep values of
+    every round in such lists."""
+    index = tf.clip_by_value(at[0] + 3, 0, 6)
+    grown = tf.TensorArray(tf.float32, 2, dynamic_size=True, clear_after_read=False, element_shape=[3])
+    grown = grown.write(0, x[0]).write(index, x[1]).write(1, x[2])
+    reads = grown.read(tf.minimum(2, grown.size() - 1)), grown.read(grown.size() - 1)
+
+    def counted(array, rounds, place, value=lambda i: x[i]):
+        body = lambda i, array: (i + 1, array.write(place(i), value(i)))
+        return tf.while_loop(lambda i, _: i < rounds, body, (0, array))[1]
+
+    array = lambda n: tf.TensorArray(tf.float32, n, dynamic_size=True)
+    forwards = counted(array(0), 5, lambda i: i).stack()
+    sized = counted(array(5), 5, lambda i: i).stack()
+    backwards = counted(array(1), 4, lambda i: 3 - i).stack()
+    strided = counted(tf.TensorArray(tf.float32, 0, dynamic_size=True, element_shape=[3]), 3, lambda i: 2 * i + 1).stack()
+    some = counted(array(0), tf.clip_by_value(at[1], 1, 5), lambda i: i)
+    total = tf.while_loop(lambda i, _: i < some.size(), lambda i, s: (i + 1, s + tf.ensure_shape(some.read(i), [3])), (0, tf.zeros([3])),
+                          maximum_iterations=5)[1]
+
+    raw = tf.raw_ops
+    empty = raw.EmptyTensorList(element_shape=[3], max_num_elements=-1, element_dtype=tf.float32)
+    push = lambda i, l: (i + 1, raw.TensorListPushBack(input_handle=l, tensor=x[i]))
+    inner = lambda i, l: (i + 1, tf.while_loop(lambda j, _: j < i, lambda j, l: (j + 1, push(j, l)[1]), (0, l))[1])
+    listed = lambda l: raw.TensorListStack(input_handle=l, element_shape=[3], element_dtype=tf.float32)
+    nested = listed(tf.while_loop(lambda i, _: i < 4, inner, (0, empty))[1])
+    odd = lambda i, l: (i + 1, tf.cond(x[i, 0] > 0.0, lambda: push(i, l)[1], lambda: l))
+    positive = tf.while_loop(lambda i, _: i < 5, odd, (0, empty))[1]
+
+    def pop(i, l, s):
+        l, top = raw.TensorListPopBack(input_handle=l, element_shape=[3], element_dtype=tf.float32)
+        return i + 1, l, tf.tanh(s * 0.5) + tf.ensure_shape(top, [3])
+
+    count = raw.TensorListLength(input_handle=positive)
+    rest, summed = tf.while_loop(lambda i, *_: i < count - 1, pop, (0, positive, tf.zeros([3])))[1:]
+
+    w = weights(1, 3, 3)
+    with tf.GradientTape() as tape:
+        tape.watch([x, w])
+        cell = lambda i, h, out: (i + 1, tf.tanh(tf.linalg.matvec(w, h) + x[i]), out.write(i, h * x[i]))
+        _, h, out = tf.while_loop(lambda i, *_: i < 5, cell, (0, tf.ones([3]), tf.TensorArray(tf.float32, 5, element_shape=[3])))
+        some_rounds = tf.while_loop(lambda i, _: i < at[1], lambda i, h: (i + 1, tf.sin(h) * x[i]), (0, h), maximum_iterations=5)[1]
+        loss = tf.reduce_sum(h * h) + tf.reduce_sum(out.stack()) + tf.reduce_sum(some_rounds)
+    return (*reads, grown.size(), forwards, sized, backwards, strided, some.size(), total, nested, count,
+            raw.TensorListLength(input_handle=rest), summed, loss, *tape.gradient(loss, [x, w]))
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng = np.random.default_rng(seed)

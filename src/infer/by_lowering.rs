@@ -4,6 +4,7 @@ use crate::hlo::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, MOST_ELEMENTS};
 use crate::ops::holder::Holders;
+use crate::ops::range::Ranges;
 use crate::ops::{LowerCtx, OpRow, Store, Value};
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
@@ -66,6 +67,7 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
             args: values,
             store: &mut Store::default(),
             holders: &mut Holders::default(),
+            ranges: &Ranges::default(),
         })
         .ok()?;
     if b.take_error().is_some() || b.depth() != 1 {

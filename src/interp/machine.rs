@@ -188,7 +188,13 @@ impl<'a> Machine<'a> {
         values[plan.root.0 as usize].take().ok_or_else(|| invalid("the root has no value"))
     }
     /// Runs one instruction and checks that its value has the shape that it declares.
-    fn step(&self, comp: &Computation, inst: &Inst, operands: Operands, args: &[Literal]) -> Result<Literal> {
+    pub(super) fn step(
+        &self,
+        comp: &Computation,
+        inst: &Inst,
+        operands: Operands,
+        args: &[Literal],
+    ) -> Result<Literal> {
         let mut work = 16;
         for leaf in inst.shape.leaves() {
             work += leaf.elements();

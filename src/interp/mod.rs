@@ -1,6 +1,7 @@
 //! The interpreter: every opcode on tensors, plainly. It shares facts with the code generator, never execution.
 //!
-//! [`evaluate`] runs a computation of a module; [`constant_value`] the part of an open computation that one value needs.
+//! [`evaluate`] runs a computation of a module; [`constant_value`] the part of an open computation that one value needs,
+//! [`known_through_loops`] also what that needs of loops.
 //! Both walk a plan (operands before users), drop a value after its last use, and charge each instruction to a budget.
 mod apply;
 mod constant;
@@ -10,6 +11,7 @@ mod dot;
 mod foreign;
 mod gather_scatter;
 mod linalg;
+mod loop_part;
 mod machine;
 mod reduce;
 mod rng;
@@ -23,6 +25,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Literal, Module};
 
 pub use constant::constant_value;
+pub use loop_part::known_through_loops;
 pub use shape_ops::first_part;
 
 /// The result of computation `comp` on `args`, one a parameter.

@@ -4,10 +4,11 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
-use crate::ops::Value;
 use crate::ops::holder::HolderId;
-use crate::ops::value::ListValue;
+use crate::ops::value::{Count, ListValue};
+use crate::ops::{Value, list};
 use crate::tensor::{DType, Tensor};
+use std::sync::Arc;
 
 /// Arrays of more elements are not evaluated to find out that they are constant.
 const EVALUATED_ELEMENTS: u64 = 1 << 16;
@@ -19,10 +20,10 @@ pub(super) enum Form {
     Constant(Tensor),
     /// An array of this shape.
     Array(Shape),
-    /// A TensorList whose buffer has this shape.
-    List(Shape),
-    /// A TensorList whose element shape is open.
-    Unshaped(u64, DType),
+    /// A TensorList.
+    List(ListForm),
+    /// A TensorList whose element shape is open: its length, element type and name.
+    Unshaped(u64, DType, Arc<str>),
     /// The handle of the variable of this number.
     Variable(usize),
     /// The handle of a TensorArray or stack.
@@ -31,13 +32,86 @@ pub(super) enum Form {
     Unavailable(TfType),
 }
 
-impl Form {
-    /// The shape of the array that crosses the border, if one does.
-    pub fn leaf(&self) -> Option<&Shape> {
-        match self {
-            Form::Array(s) | Form::List(s) => Some(s),
-            Form::Constant(_) | Form::Unshaped(..) | Form::Variable(_) | Form::Holder(_) | Form::Unavailable(_) => None,
+/// What is known of a TensorList outside of the computation that holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ListForm {
+    /// The element type.
+    pub dtype: DType,
+    /// The sizes of its array: the room for elements, and the sizes of one.
+    pub dims: Vec<u64>,
+    /// Of a list whose length is a value: the most elements that it has, and whether there may be others behind them.
+    pub count: Option<(u64, bool)>,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
+}
+
+impl ListForm {
+    /// How many elements there is room for.
+    pub fn room(&self) -> u64 {
+        self.dims.first().copied().unwrap_or(0)
+    }
+
+    /// It never has more elements.
+    pub fn most(&self) -> u64 {
+        self.count.map_or(self.room(), |count| count.0)
+    }
+
+    fn stale(&self) -> bool {
+        self.count.is_some_and(|count| count.1)
+    }
+
+    /// The form of a list that is as one of the two tells; `None` where their elements differ.
+    fn joined(&self, other: &ListForm) -> Option<ListForm> {
+        if self.dtype != other.dtype || self.dims.get(1..) != other.dims.get(1..) {
+            return None;
         }
+        let mut dims = self.dims.clone();
+        *dims.first_mut()? = self.room().max(other.room());
+        let exact = self.count.is_none() && other.count.is_none() && self.room() == other.room();
+        let count = (!exact).then(|| (self.most().max(other.most()), self.stale() || other.stale()));
+        Some(ListForm { dtype: self.dtype, dims, count, name: self.name.clone() })
+    }
+}
+
+impl Form {
+    /// The shapes of the arrays that cross the border.
+    pub fn leaves(&self) -> Vec<Shape> {
+        match self {
+            Form::Array(s) => vec![s.clone()],
+            Form::List(list) => {
+                let count = list.count.map(|_| Shape::array(DType::S32, []));
+                std::iter::once(Shape::array(list.dtype, list.dims.clone())).chain(count).collect()
+            }
+            Form::Constant(_) | Form::Unshaped(..) | Form::Variable(_) | Form::Holder(_) | Form::Unavailable(_) => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// The list that a list without a shape is beside others of this shape.
+    fn as_list(&self, like: &ListForm) -> Option<ListForm> {
+        match self {
+            Form::List(list) => Some(list.clone()),
+            Form::Unshaped(length, dtype, name) => {
+                let dims = like.dims.iter().enumerate().map(|(i, &d)| if i == 0 { *length } else { d }).collect();
+                Some(ListForm { dtype: *dtype, dims, count: None, name: name.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The form of a list that is as one of the two tells; `None` if they are no such lists.
+    pub fn joined(&self, other: &Form) -> Option<Form> {
+        let like = match (self, other) {
+            (Form::List(list), _) | (_, Form::List(list)) => list,
+            _ => return None,
+        };
+        self.as_list(like)?.joined(&other.as_list(like)?).map(Form::List)
+    }
+
+    /// Whether it is a TensorList.
+    pub fn is_list(&self) -> bool {
+        matches!(self, Form::List(_) | Form::Unshaped(..))
     }
 }
 
@@ -46,8 +120,13 @@ impl Walker<'_> {
     pub fn form(&self, value: &Value) -> Form {
         match value {
             Value::Array(id) => Form::Array(self.b.shape(*id).clone()),
-            Value::List(list) => Form::List(self.b.shape(list.buffer).clone()),
-            Value::UnshapedList { length, dtype } => Form::Unshaped(*length, *dtype),
+            Value::List(list) => Form::List(ListForm {
+                dtype: self.b.dtype(list.buffer),
+                dims: self.b.dims(list.buffer).to_vec(),
+                count: list.count.map(|count| (count.most, count.stale)),
+                name: list.name.clone(),
+            }),
+            Value::UnshapedList { length, dtype, name } => Form::Unshaped(*length, *dtype, name.clone()),
             Value::Variable(id) => Form::Variable(*id),
             Value::Holder(id) => Form::Holder(*id),
             Value::Unavailable(t) => Form::Unavailable(*t),
@@ -68,8 +147,8 @@ impl Walker<'_> {
     /// Opens a computation with one tuple parameter; its values in the order of `forms`.
     pub fn open(&mut self, name: &str, forms: &[Form]) -> Vec<Value> {
         self.b.begin(name);
-        self.limits.remove(&self.b.depth());
-        let leaves = forms.iter().filter_map(Form::leaf).cloned().collect();
+        self.ranges.enter(&self.b, Vec::new());
+        let leaves = forms.iter().flat_map(Form::leaves).collect();
         let tuple = self.b.parameter(Shape::Tuple(leaves));
         self.unpack(tuple, forms)
     }
@@ -86,8 +165,14 @@ impl Walker<'_> {
             out.push(match form {
                 Form::Constant(t) => Value::Array(self.b.constant(t.clone())),
                 Form::Array(_) => Value::Array(part(self)),
-                Form::List(_) => Value::List(ListValue { buffer: part(self) }),
-                Form::Unshaped(length, dtype) => Value::UnshapedList { length: *length, dtype: *dtype },
+                Form::List(list) => {
+                    let buffer = part(self);
+                    let count = list.count.map(|(most, stale)| Count { now: part(self), most, stale });
+                    Value::List(ListValue { buffer, count, name: list.name.clone() })
+                }
+                Form::Unshaped(length, dtype, name) => {
+                    Value::UnshapedList { length: *length, dtype: *dtype, name: name.clone() }
+                }
                 Form::Variable(id) => Value::Variable(*id),
                 Form::Holder(id) => Value::Holder(*id),
                 Form::Unavailable(t) => Value::Unavailable(*t),
@@ -105,40 +190,51 @@ impl Walker<'_> {
         Ok(self.b.tuple(&leaves))
     }
 
-    fn conform(&mut self, value: &Value, form: &Form, what: &str) -> Result<Option<InstId>> {
+    fn conform(&mut self, value: &Value, form: &Form, what: &str) -> Result<Vec<InstId>> {
         let differs =
             |found: String| Err(Error::user(Code::DynamicShape, format!("{what} has no fixed shape: {found}")));
         match (form, value) {
-            (Form::Constant(_) | Form::Unavailable(_), _) => Ok(None),
-            (Form::Holder(want), Value::Holder(found)) if want == found => Ok(None),
+            (Form::Constant(_) | Form::Unavailable(_), _) => Ok(Vec::new()),
+            (Form::Holder(want), Value::Holder(found)) if want == found => Ok(Vec::new()),
             (Form::Holder(_), Value::Holder(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is one TensorArray or stack or another")))
             }
-            (Form::Variable(want), Value::Variable(found)) if want == found => Ok(None),
+            (Form::Variable(want), Value::Variable(found)) if want == found => Ok(Vec::new()),
             (Form::Variable(_), Value::Variable(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one variable or of another")))
             }
             (Form::Array(want), Value::Array(id)) => {
                 let found = self.b.shape(*id);
-                if found.same(want) { Ok(Some(*id)) } else { differs(format!("it is {want} and {found}")) }
+                if found.same(want) { Ok(vec![*id]) } else { differs(format!("it is {want} and {found}")) }
             }
-            (Form::List(want), Value::List(list)) => {
-                let found = self.b.shape(list.buffer);
-                if found.same(want) {
-                    Ok(Some(list.buffer))
-                } else {
-                    differs(format!("it is a list {want} and {found}"))
-                }
+            (Form::List(want), Value::List(_) | Value::UnshapedList { .. }) => self.conform_list(value, want, what),
+            (Form::Unshaped(n, t, _), Value::UnshapedList { length, dtype, .. }) if n == length && t == dtype => {
+                Ok(Vec::new())
             }
-            (Form::List(Shape::Array(want)), Value::UnshapedList { length, .. })
-                if want.dims.first() == Some(length) =>
-            {
-                let (dtype, dims) = (want.dtype, want.dims.clone());
-                Ok(Some(self.b.full(dtype, &dims, 0.0)))
-            }
-            (Form::Unshaped(n, t), Value::UnshapedList { length, dtype }) if n == length && t == dtype => Ok(None),
             (Form::Unshaped(..), Value::List(_)) => differs("its element shape is known on one side only".to_string()),
             _ => Err(Error::user(Code::TypeMismatch, format!("{what} changes its type"))),
+        }
+    }
+
+    fn conform_list(&mut self, value: &Value, form: &ListForm, what: &str) -> Result<Vec<InstId>> {
+        let Value::List(list) = list::with_shape(&mut self.b, value.clone(), form.dims.get(1..))? else {
+            return Err(Error::internal("lower", "a list that takes no shape"));
+        };
+        let same = self.b.dtype(list.buffer) == form.dtype && self.b.dims(list.buffer).get(1..) == form.dims.get(1..);
+        let exact = list.count.is_none() && list.room(&self.b) == form.room();
+        match form.count {
+            None if same && exact => Ok(vec![list.buffer]),
+            Some(_) if same && list.room(&self.b) <= form.room() => {
+                let list = list.counted(&mut self.b, form.room())?;
+                let count = list.length(&mut self.b)?;
+                Ok(vec![list.buffer, count])
+            }
+            _ => {
+                let want = Shape::array(form.dtype, form.dims.clone());
+                let (name, found) = (&form.name, self.b.shape(list.buffer));
+                let told = format!("{what} has no fixed shape: the list `{name}` is {want} and {found}");
+                Err(Error::user(Code::DynamicShape, told))
+            }
         }
     }
 

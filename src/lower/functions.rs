@@ -1,6 +1,7 @@
 //! Calls and branches: functions of the library, inlined or as computations.
 use super::flat::Form;
 use super::holders::Reached;
+use super::rounds::Border;
 use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
@@ -49,6 +50,18 @@ impl<'p> Walker<'p> {
     /// The results of a function on `args`, its body inlined.
     pub(super) fn call(&mut self, name: &Arc<str>, attrs: &[(Arc<str>, Attr)], args: Vec<Slot>) -> Result<Vec<Slot>> {
         let function = self.function(name)?;
+        self.call_for(name, attrs, args, &function.rets)
+    }
+
+    /// The values of `targets` in a function on `args`, its body inlined.
+    pub(super) fn call_for(
+        &mut self,
+        name: &Arc<str>,
+        attrs: &[(Arc<str>, Attr)],
+        args: Vec<Slot>,
+        targets: &[Endpoint],
+    ) -> Result<Vec<Slot>> {
+        let function = self.function(name)?;
         if function.args.len() != args.len() {
             return Err(Error::user(
                 Code::BadFunction,
@@ -65,7 +78,7 @@ impl<'p> Walker<'p> {
         let metadata = self.b.metadata.clone();
         let scope = Scope { graph: &function.graph, function: Some(name), attrs, roots: &function.control_rets };
         let seeds = function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args).collect();
-        let results = self.walk(&scope, seeds, &function.rets);
+        let results = self.walk(&scope, seeds, targets);
         self.b.metadata = metadata;
         self.calls.pop();
         Ok(results)
@@ -104,25 +117,23 @@ impl<'p> Walker<'p> {
     /// A `conditional` over functions; constant arguments are made anew in each branch.
     fn conditional(&mut self, index: crate::hlo::InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
         let reached = self.reach(branches, args)?;
-        self.settle_branches(branches, args, &reached)?;
         let args = [args, &self.handed(&reached)?].concat();
         let border = self.border(&args, |_| true);
         let back = reached.changed_only();
         let mut results: Option<Vec<Form>> = None;
         let mut comps: Vec<CompId> = Vec::with_capacity(branches.len());
-        let (mut blocked, mut most) = (false, Vec::new());
-        for branch in branches {
-            let values = self.enter(&branch.name, &border);
-            let Some((out, then)) = self.call_with(branch, &values, &reached)? else {
+        let mut blocked = false;
+        for (i, branch) in branches.iter().enumerate() {
+            let values = self.enter(&branch.name, &border.forms, &border.ranges);
+            let Some(out) = self.call_with(branch, &values, &reached)? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
             };
             let out = self.without_unchanged(out, &reached)?;
-            most = then.iter().enumerate().map(|(i, &n)| most.get(i).map_or(n, |&m: &u64| m.max(n))).collect();
-            let want = match &results {
-                Some(forms) => forms.clone(),
-                None => out.iter().map(|v| self.form(v)).collect(),
+            let want = match results {
+                Some(forms) => forms,
+                None => self.joined_results(&out, &branches[i + 1..], &border, &reached)?,
             };
             if want.len() != out.len() {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
@@ -141,8 +152,34 @@ impl<'p> Walker<'p> {
         let mut out = self.unpack(tuple, &results);
         let after = out.split_off(out.len() - self.handed(&back)?.len());
         self.take_back(&back, &after)?;
-        self.set_most(&reached.holders, &most)?;
         Ok(out.into_iter().map(Some).collect())
+    }
+
+    /// The forms of a branch's results, lists with room for what other branches leave in them.
+    fn joined_results(
+        &mut self,
+        out: &[Value],
+        others: &[&FuncRef],
+        border: &Border,
+        reached: &Reached,
+    ) -> Result<Vec<Form>> {
+        let mut forms: Vec<Form> = out.iter().map(|v| self.form(v)).collect();
+        if !forms.iter().any(Form::is_list) {
+            return Ok(forms);
+        }
+        for branch in others {
+            let values = self.enter("probe", &border.forms, &border.ranges);
+            let out = self.call_with(branch, &values, reached);
+            let found = out.and_then(|out| out.map(|out| self.without_unchanged(out, reached)).transpose());
+            let found = found.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect::<Vec<_>>()));
+            self.b.abandon();
+            for (form, found) in forms.iter_mut().zip(found?.into_iter().flatten()) {
+                if let Some(joined) = form.joined(&found) {
+                    *form = joined;
+                }
+            }
+        }
+        Ok(forms)
     }
 
     /// The results of a branch without what it had to leave as it was.
@@ -153,22 +190,6 @@ impl<'p> Walker<'p> {
         out.extend(changed.map(|(value, _)| value));
         out.extend(held.into_iter().filter(|_| reached.changed));
         Ok(out)
-    }
-
-    /// Gives TensorArrays and stacks the shape and room that they have behind a branch, so that all branches agree.
-    fn settle_branches(&mut self, branches: &[&FuncRef], args: &[Value], reached: &Reached) -> Result<()> {
-        for branch in branches.iter().filter(|_| reached.changed) {
-            let handed = [args, &self.handed(reached)?].concat();
-            let border = self.border(&handed, |_| true);
-            let Some((after, _)) = self.probe(branch, &border, reached)? else { continue };
-            let mut held = self.contents(&reached.holders)?;
-            let results = after.len() - held.len();
-            for (value, after) in held.iter_mut().zip(&after[results..]) {
-                self.take_shape(value, after)?;
-            }
-            self.set_contents(&reached.holders, &held)?;
-        }
-        Ok(())
     }
 }
 

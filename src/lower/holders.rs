@@ -3,12 +3,10 @@
 //! A handle says which holder an op means; the elements are values of the open computation. So where another computation begins, the
 //! elements of all holders that its arguments lead to become arguments too, and results where they are changed.
 use super::flat::Form;
-use super::rounds::Border;
 use super::state::Threaded;
-use super::walker::Walker;
+use super::walker::{Slot, Walker};
 use crate::diag::Result;
-use crate::graph::FuncRef;
-use crate::hlo::Shape;
+use crate::graph::{Endpoint, FuncRef};
 use crate::ops::holder::{HolderId, HolderKind};
 use crate::ops::{Value, list};
 use std::collections::HashSet;
@@ -102,99 +100,62 @@ impl Walker<'_> {
         (sources, changed)
     }
 
-    /// What holders hold: of each its elements, and of a stack also how many there are.
+    /// What holders hold.
     pub fn contents(&self, ids: &[HolderId]) -> Result<Vec<Value>> {
-        let mut out = Vec::new();
-        for &id in ids {
-            let holder = self.holders.get(id)?;
-            out.push(holder.elements.clone());
-            if let HolderKind::Stack { count, .. } = holder.kind {
-                out.push(Value::Array(count));
-            }
-        }
-        Ok(out)
+        ids.iter().map(|&id| Ok(self.holders.get(id)?.elements.clone())).collect()
     }
 
     /// Gives holders what [`Walker::contents`] told of them.
     pub fn set_contents(&mut self, ids: &[HolderId], values: &[Value]) -> Result<()> {
-        let mut values = values.iter();
-        for &id in ids {
-            let holder = self.holders.get_mut(id)?;
-            if let Some(elements) = values.next() {
-                holder.elements = elements.clone();
-            }
-            if let HolderKind::Stack { count, .. } = &mut holder.kind
-                && let Some(Value::Array(new)) = values.next()
-            {
-                *count = *new;
-            }
+        for (&id, elements) in ids.iter().zip(values) {
+            self.holders.get_mut(id)?.elements = elements.clone();
         }
         Ok(())
     }
 
-    /// For each holder the most elements that a stack has.
-    pub fn most(&self, ids: &[HolderId]) -> Result<Vec<u64>> {
-        let most = |id: &HolderId| match self.holders.get(*id)?.kind {
-            HolderKind::Stack { most, .. } => Ok(most),
-            HolderKind::Array { .. } => Ok(0),
-        };
-        ids.iter().map(most).collect()
+    /// The results of a function in the open computation, behind them the values that variables and holders have then. `values` are
+    /// its arguments, and behind them the values before; what is outside stays as it is.
+    pub fn call_with(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<Value>>> {
+        let ids = &reached.holders;
+        let (before, known) = (self.contents(ids)?, self.holders.len());
+        let (own, held) = values.split_at(values.len() - before.len());
+        self.set_contents(ids, held)?;
+        let results = self.call_inside(f, own.to_vec(), &reached.variables);
+        let after = self.contents(ids);
+        self.holders.truncate(known);
+        self.set_contents(ids, &before)?;
+        let (Some(mut results), held) = (results?, after?) else { return Ok(None) };
+        results.extend(held);
+        Ok(Some(results))
     }
 
-    /// Sets what [`Walker::most`] told.
-    pub fn set_most(&mut self, ids: &[HolderId], all: &[u64]) -> Result<()> {
-        for (&id, &new) in ids.iter().zip(all) {
-            if let HolderKind::Stack { most, .. } = &mut self.holders.get_mut(id)?.kind {
-                *most = new;
-            }
-        }
-        Ok(())
-    }
-
-    /// The results of a function in the open computation, behind them the values that variables and holders have then, and the most
-    /// elements of stacks. `values` are its arguments, and behind them the values before; what is outside stays as it is.
-    pub fn call_with(
+    /// Those results of a function that are `wanted`, in the open computation and by as few nodes as they need. What is outside stays as
+    /// it is, and nothing is reported: the rest of the function may not be fit to be lowered yet.
+    pub fn some_results(
         &mut self,
         f: &FuncRef,
         values: &[Value],
         reached: &Reached,
-    ) -> Result<Option<(Vec<Value>, Vec<u64>)>> {
-        let ids = &reached.holders;
-        let (before, most, known) = (self.contents(ids)?, self.most(ids)?, self.holders.len());
-        let (own, held) = values.split_at(values.len() - before.len());
-        self.set_contents(ids, held)?;
-        let results = self.call_inside(f, own.to_vec(), &reached.variables);
-        let after = (self.contents(ids), self.most(ids));
-        self.holders.truncate(known);
-        self.set_contents(ids, &before)?;
-        self.set_most(ids, &most)?;
-        let (Some(mut results), held, most) = (results?, after.0?, after.1?) else { return Ok(None) };
-        results.extend(held);
-        Ok(Some((results, most)))
+        wanted: &[usize],
+    ) -> Result<Vec<Slot>> {
+        let (store, holders, errors) = (self.store.clone(), self.holders.clone(), self.errors.len());
+        let (own, held) = values.split_at(values.len() - reached.holders.len());
+        let mut own = own.to_vec();
+        self.set_contents(&reached.holders, held)?;
+        self.enter_state(&mut own, &reached.variables);
+        let rets = &self.function(&f.name)?.rets;
+        let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
+        let results = self.call_for(&f.name, &f.attrs, own.into_iter().map(Some).collect(), &targets);
+        (self.store, self.holders) = (store, holders);
+        self.errors.truncate(errors);
+        results
     }
 
-    /// The forms of what [`Walker::call_with`] gives, without leaving a computation behind.
-    pub fn probe(&mut self, f: &FuncRef, border: &Border, reached: &Reached) -> Result<Option<(Vec<Form>, Vec<u64>)>> {
-        let values = self.enter("probe", border);
-        let out = self.call_with(f, &values, reached);
-        let forms = out.map(|out| out.map(|(out, most)| (out.iter().map(|v| self.form(v)).collect(), most)));
+    /// The forms of what [`Walker::call_with`] gives on the values of an open computation, which is left.
+    pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<Form>>> {
+        let out = self.call_with(f, values, reached);
+        let forms = out.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect()));
         self.b.abandon();
         forms
-    }
-
-    /// Gives a list without a shape, or with less room, the shape and room of `like`; whether anything changed.
-    pub fn take_shape(&mut self, value: &mut Value, like: &Form) -> Result<bool> {
-        let Form::List(Shape::Array(want)) = like else { return Ok(false) };
-        let room = want.dims.first().copied().unwrap_or(0);
-        *value = match &*value {
-            Value::UnshapedList { length, dtype } => {
-                let dims: Vec<u64> =
-                    want.dims.iter().enumerate().map(|(i, &d)| if i == 0 { d.max(*length) } else { d }).collect();
-                list::of(self.b.full(*dtype, &dims, 0.0))
-            }
-            Value::List(_) if list::room(&self.b, value) < room => list::with_room(&mut self.b, value, room)?,
-            _ => return Ok(false),
-        };
-        Ok(true)
     }
 }

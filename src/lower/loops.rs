@@ -6,8 +6,9 @@ use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
 use crate::hlo::Op;
-use crate::ops::holder::HolderKind;
+use crate::interp;
 use crate::ops::{Value, list};
+use crate::tensor::Tensor;
 
 /// Shapes and room that do not settle in so many rounds never do.
 const MOST_ROUNDS: usize = 64;
@@ -22,16 +23,27 @@ struct Loop<'a> {
     init: Vec<Value>,
     /// Which of these the body returns as they are.
     fixed: Vec<bool>,
-    /// The most elements of each stack: when a round begins, and behind the loop; `None` while the stack was not seen to grow.
-    most: Vec<Option<(u64, u64)>>,
+    /// How those that are lists grow.
+    growth: Vec<Growth>,
+}
+
+/// How a list grows from round to round.
+#[derive(Clone, Copy)]
+enum Growth {
+    /// Not at all, as far as was seen.
+    None,
+    /// To a number of elements that does not depend on the rounds; it had at most `from` before the loop.
+    Once { from: u64 },
+    /// By a number of elements in each round: it has at most `behind` after the last.
+    Each { behind: u64 },
 }
 
 impl Walker<'_> {
     /// The final values of a loop's variables.
     ///
     /// Variables that the body returns as they are and whose first value is a constant are no state: they are constants in
-    /// the condition and the body. Lists of open element shape take the shape that the body gives them, and stacks get room for what
-    /// all rounds push.
+    /// the condition and the body. Lists of open element shape take the shape that the body gives them, and lists that grow get room
+    /// for all rounds.
     pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
         let (c, f) = (self.function(&cond.name)?, self.function(&body.name)?);
         let n = args.len();
@@ -50,41 +62,41 @@ impl Walker<'_> {
         let mut fixed = invariant(f);
         fixed.extend(reached.variables.variables.iter().map(|v| !v.1));
         fixed.resize(init.len(), !reached.changed);
-        let most = vec![None; reached.holders.len()];
-        let mut this = Loop { cond, body, reached, init, fixed, most };
+        let growth = vec![Growth::None; init.len()];
+        let mut this = Loop { cond, body, reached, init, fixed, growth };
         let Some(border) = self.settle(&mut this)? else { return Ok(vec![None; n]) };
         let Some(mut out) = self.emit_loop(&this, &border)? else { return Ok(vec![None; n]) };
+        for (value, growth) in out.iter_mut().zip(&this.growth) {
+            self.leave_list(value, *growth);
+        }
         let after = out.split_off(n);
         self.take_back(&this.reached, &after)?;
-        self.set_bounds(&this, |(_, behind)| behind)?;
         Ok(out.into_iter().map(Some).collect())
     }
 
-    /// Sets the most elements of the stacks that grow.
-    fn set_bounds(&mut self, this: &Loop, which: fn((u64, u64)) -> u64) -> Result<()> {
-        for (&id, most) in this.reached.holders.iter().zip(&this.most) {
-            if let Some(most) = most {
-                self.set_most(&[id], &[which(*most)])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives lists the shapes and stacks the room that they have in the loop; `None` where a diagnostic says why there is no loop.
+    /// Gives lists the shapes and the room that they have in the loop; `None` where a diagnostic says why there is no loop.
     fn settle(&mut self, this: &mut Loop) -> Result<Option<Border>> {
-        let held = this.init.len() - self.contents(&this.reached.holders)?.len();
         for _ in 0..MOST_ROUNDS {
-            let border = self.border(&this.init, |i| this.fixed[i]);
-            let unshaped = border.forms.iter().zip(&this.fixed);
-            let open: Vec<bool> = unshaped.map(|(f, fixed)| !fixed && matches!(f, Form::Unshaped(..))).collect();
-            if !this.reached.changed && !open.contains(&true) {
+            let mut border = self.border(&this.init, |i| this.fixed[i]);
+            let rounds = if self.resizes {
+                self.most_rounds((this.cond, this.body), &this.init, &mut border, &this.reached)?
+            } else {
+                None
+            };
+            let open = |(i, form): (usize, &Form)| match form {
+                Form::Unshaped(..) => !this.fixed[i],
+                Form::List(_) => !this.fixed[i] && self.resizes,
+                _ => false,
+            };
+            let open: Vec<bool> = border.forms.iter().enumerate().map(open).collect();
+            if !open.contains(&true) {
                 return Ok(Some(border));
             }
-            self.set_bounds(this, |(before, _)| before)?;
-            let Some((after, most)) = self.probe(this.body, &border, &this.reached)? else { return Ok(None) };
-            let mut changed = self.make_room(this, held, &border, &most)?;
-            for i in (0..open.len()).filter(|&i| open[i] || i >= held && !this.fixed[i]) {
-                changed |= self.take_shape(&mut this.init[i], &after[i])?;
+            let values = self.enter("probe", &border.forms, &border.inside);
+            let Some(after) = self.probe(this.body, &values, &this.reached)? else { return Ok(None) };
+            let mut changed = false;
+            for i in (0..open.len()).filter(|&i| open[i]) {
+                changed |= self.settle_list(this, i, &border.forms[i], &after[i], rounds)?;
             }
             if !changed {
                 return Ok(Some(border));
@@ -94,35 +106,59 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
-    /// Gives stacks that grow in each round, to have `most` elements behind the first, room for all rounds; whether any got more. What
-    /// they hold begins at place `held` of the state.
-    fn make_room(&mut self, this: &mut Loop, held: usize, border: &Border, most: &[u64]) -> Result<bool> {
-        let (mut changed, mut place) = (false, held);
-        let before = self.most(&this.reached.holders)?;
-        for i in 0..this.most.len() {
-            let holder = self.holders.get(this.reached.holders[i])?;
-            let (name, stack) = (holder.name.clone(), matches!(holder.kind, HolderKind::Stack { .. }));
-            if stack && most[i] > before[i] && this.most[i].is_none() {
-                let rounds = self.most_rounds((this.cond, this.body), &this.init, border, &this.reached)?;
-                let rounds = rounds.ok_or_else(|| unbounded(&name, &this.body.name))?;
-                let growth = most[i] - before[i];
-                let last = growth.checked_mul(rounds).and_then(|n| n.checked_add(before[i]));
-                let last =
-                    last.ok_or_else(|| Error::user(Code::TooLarge, format!("the stack `{name}` is too large")))?;
-                this.init[place] = list::with_room(&mut self.b, &this.init[place], last.max(growth))?;
-                this.most[i] = Some((last.max(growth) - growth, last));
-                changed = true;
-            }
-            place += if stack { 2 } else { 1 };
+    /// Makes a list of the state what a round needs it to be, which leaves it as `after`; whether it had to change.
+    fn settle_list(
+        &mut self,
+        this: &mut Loop,
+        i: usize,
+        before: &Form,
+        after: &Form,
+        rounds: Option<u64>,
+    ) -> Result<bool> {
+        let Some(Form::List(want)) = before.joined(after) else { return Ok(false) };
+        let Value::List(mut list) = list::with_shape(&mut self.b, this.init[i].clone(), want.dims.get(1..))? else {
+            return Ok(false);
+        };
+        let least = list.most(&self.b);
+        let most = this.growth[i].next(least, want.most(), rounds).ok_or_else(|| unbounded(&list.name, this.body))?;
+        let fits = matches!(before, Form::List(before) if before.count.is_some() == want.count.is_some()
+            && before.dims == want.dims
+            && before.count.map(|c| c.1) == want.count.map(|c| c.1));
+        let Some((_, stale)) = want.count else {
+            this.init[i] = Value::List(list);
+            return Ok(!fits);
+        };
+        let room = want.room().max(most.behind);
+        let grows = list.room(&self.b) < room || least < most.before;
+        list = list.counted(&mut self.b, room)?;
+        if let Some(count) = &mut list.count {
+            (count.most, count.stale) = (most.before, count.stale || stale);
         }
-        Ok(changed)
+        this.growth[i] = most.growth;
+        this.init[i] = Value::List(list);
+        Ok(!fits || grows)
+    }
+
+    /// Says of a list behind a loop what is known of its length.
+    fn leave_list(&mut self, value: &mut Value, growth: Growth) {
+        let Value::List(list) = value else { return };
+        let Some(count) = &mut list.count else { return };
+        if let Growth::Each { behind } = growth {
+            count.most = behind;
+        }
+        let known = interp::known_through_loops(&self.b, count.now).and_then(|t| t.get_i64(0));
+        let Some(n) = known.and_then(|n| i32::try_from(n).ok()) else { return };
+        count.now = self.b.constant(Tensor::scalar(n));
+        count.most = u64::try_from(n).map_or(count.most, |n| n.min(count.most));
+        if u64::try_from(n) == Ok(list.room(&self.b)) {
+            list.count = None;
+        }
     }
 
     fn emit_loop(&mut self, this: &Loop, border: &Border) -> Result<Option<Vec<Value>>> {
-        self.set_bounds(this, |(before, _)| before)?;
-        let values = self.enter(&this.cond.name, border);
+        let values = self.enter(&this.cond.name, &border.forms, &border.ranges);
         let test = self.call_with(this.cond, &values, &this.reached)?;
-        let cond_comp = match test.as_ref().and_then(|(results, _)| results.first()) {
+        let cond_comp = match test.as_ref().and_then(|results| results.first()) {
             Some(test) => {
                 let root = self.truth(test)?;
                 Some(self.b.end(root))
@@ -132,9 +168,9 @@ impl Walker<'_> {
                 None
             }
         };
-        let values = self.enter(&this.body.name, border);
+        let values = self.enter(&this.body.name, &border.forms, &border.inside);
         let after = self.call_with(this.body, &values, &this.reached)?;
-        let (Some(cond), Some((after, _))) = (cond_comp, after) else { return Ok(None) };
+        let (Some(cond), Some(after)) = (cond_comp, after) else { return Ok(None) };
         let root = self.pack(&after, &border.forms, "loop variable")?;
         let body = self.b.end(root);
         let state = self.pack(&this.init, &border.forms, "loop variable")?;
@@ -143,13 +179,44 @@ impl Walker<'_> {
     }
 }
 
-/// That nothing tells how many elements a stack gets.
-fn unbounded(stack: &str, body: &str) -> Error {
+/// The most elements of a list in a loop.
+struct Most {
+    growth: Growth,
+    before: u64,
+    behind: u64,
+}
+
+impl Growth {
+    /// How a list grows that has at most `before` elements when a round begins and `after` when it ends; `None` where no bound follows.
+    ///
+    /// What is set at an index grows to the largest index, what is pushed by as much in each round. Which of the two it is shows in the next
+    /// round.
+    fn next(self, before: u64, after: u64, rounds: Option<u64>) -> Option<Most> {
+        let stays = |growth, behind| Some(Most { growth, before, behind });
+        let each = |from: u64, growth: u64| {
+            let before = growth.checked_mul(rounds?.max(1) - 1)?.checked_add(from)?;
+            let behind = before.checked_add(growth)?;
+            Some(Most { growth: Growth::Each { behind }, before, behind })
+        };
+        match self {
+            Growth::Each { behind } if after <= behind => stays(self, behind),
+            Growth::Each { .. } => None,
+            _ if after <= before => stays(self, before),
+            Growth::None if after == before + 1 && rounds.is_some() => each(before, 1),
+            Growth::None => Some(Most { growth: Growth::Once { from: before }, before: after, behind: after }),
+            Growth::Once { from } => each(from, after - before),
+        }
+    }
+}
+
+/// That nothing tells how many elements a list gets.
+fn unbounded(list: &str, body: &FuncRef) -> Error {
     let told = format!(
-        "the stack `{stack}` grows in each round of the loop `{body}`, and how many rounds there are is not known"
+        "the list `{list}` grows in each round of the loop `{}`, and how many rounds there are is not known",
+        body.name
     );
     Diagnostic::new(Code::DynamicShape, told)
-        .note("the gradient of a loop keeps values of every round, and compiled code has fixed sizes")
+        .note("the list needs room for what all rounds add, and compiled code has fixed sizes; the gradient of a loop keeps values of every round in such lists")
         .help("give the loop a largest number of rounds: tf.while_loop(..., maximum_iterations=N)")
         .into()
 }

@@ -7,6 +7,7 @@ use crate::graph::FuncRef;
 use crate::hlo::{InstId, Op};
 use crate::interp;
 use crate::ops::Value;
+use crate::ops::range::{self, Range};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -18,6 +19,7 @@ struct Limit {
     /// The position of the variable among the parts of the state.
     part: usize,
     direction: Direction,
+    /// It is no closer, where the condition compares with what is only known to lie in a range.
     number: i64,
 }
 
@@ -25,8 +27,18 @@ struct Limit {
 pub(super) struct Border {
     /// Their forms.
     pub forms: Vec<Form>,
-    /// For each that is an array, a number that it does not exceed inside.
-    pub limits: Vec<Option<i64>>,
+    /// For each array that goes over it, what it lies between, if it is an integer that no round of a loop changes.
+    pub ranges: Vec<Option<Range>>,
+    /// The same in the body of a loop, where also the condition holds.
+    pub inside: Vec<Option<Range>>,
+}
+
+impl Border {
+    /// The place of each array that goes over it, and `None` where more than one goes for a value.
+    fn parts(&self) -> Vec<Option<usize>> {
+        let place = |(i, form): (usize, &Form)| vec![matches!(form, Form::Array(_)).then_some(i); form.leaves().len()];
+        self.forms.iter().enumerate().flat_map(place).collect()
+    }
 }
 
 impl Walker<'_> {
@@ -37,63 +49,99 @@ impl Walker<'_> {
             let known = if fixed(i) { self.known(value) } else { None };
             forms.push(known.map_or_else(|| self.form(value), Form::Constant));
         }
-        let limit = |i: usize| match &values[i] {
-            Value::Array(id) if fixed(i) && self.is_count(*id) => self.at_most(*id, true),
-            _ => None,
-        };
-        let limits = (0..values.len()).filter(|&i| forms[i].leaf().is_some()).map(limit).collect();
-        Border { forms, limits }
+        let mut border = Border { forms, ranges: Vec::new(), inside: Vec::new() };
+        let range = |part: Option<usize>| part.filter(|&i| fixed(i)).and_then(|i| self.range(&values[i]));
+        border.ranges = border.parts().into_iter().map(range).collect();
+        border.inside = border.ranges.clone();
+        border
     }
 
     /// Opens a computation behind a border.
-    pub fn enter(&mut self, name: &str, border: &Border) -> Vec<Value> {
-        let values = self.open(name, &border.forms);
-        self.limits.insert(self.b.depth(), border.limits.clone());
+    pub fn enter(&mut self, name: &str, forms: &[Form], ranges: &[Option<Range>]) -> Vec<Value> {
+        let values = self.open(name, forms);
+        self.ranges.enter(&self.b, ranges.to_vec());
         values
     }
 
-    fn is_count(&self, id: InstId) -> bool {
-        self.b.rank(id) == 0 && matches!(self.b.dtype(id), DType::S32 | DType::S64)
+    /// What an integer lies between.
+    fn range(&self, value: &Value) -> Option<Range> {
+        match value {
+            Value::Array(id) if self.b.rank(*id) == 0 && matches!(self.b.dtype(*id), DType::S32 | DType::S64) => {
+                Some(self.ranges.of(&self.b, *id))
+            }
+            _ => None,
+        }
     }
 
     /// The most rounds of a loop whose state has these values: from a part of its condition that compares a variable with a number,
-    /// where each round adds a number to the variable. `None` where nothing tells.
+    /// where each round adds a number to the variable. `None` where nothing tells. What integers lie between in the body becomes a
+    /// part of the border.
     pub fn most_rounds(
         &mut self,
         (cond, body): (&FuncRef, &FuncRef),
         init: &[Value],
-        border: &Border,
+        border: &mut Border,
         reached: &Reached,
     ) -> Result<Option<u64>> {
         let limits = self.limits_of(cond, border, reached)?;
-        if limits.is_empty() {
-            return Ok(None);
-        }
-        let arrays = || border.forms.iter().enumerate().filter(|(_, form)| form.leaf().is_some()).map(|(i, _)| i);
-        let starts: Vec<Option<i64>> = arrays().map(|i| self.known(&init[i])?.get_i64(0)).collect();
-        let values = self.enter("probe", border);
-        let after = self.call_with(body, &values, reached);
-        let mut steps: Vec<Option<i64>> = Vec::new();
-        if let Ok(Some((after, _))) = &after {
-            for (part, i) in arrays().enumerate() {
-                steps.push(if let Value::Array(id) = after[i] { self.added(id, part) } else { None });
-            }
-        }
-        self.b.abandon();
-        after?;
+        let parts = border.parts();
+        let start = |part: usize| self.range(&init[parts.get(part).copied()??]);
+        let starts: Vec<Option<Range>> = (0..parts.len()).map(start).collect();
+        let steps = self.steps(body, border, reached)?;
         let rounds = limits.iter().filter_map(|limit| {
             let (start, step) = (starts.get(limit.part).copied()??, steps.get(limit.part).copied()??);
             rounds(start, step, limit.direction, limit.number)
         });
-        Ok(rounds.min())
+        let rounds = rounds.min();
+        for part in (0..parts.len()).filter(|&part| border.ranges[part].is_none()) {
+            let Some(start) = starts[part] else { continue };
+            border.inside[part] = Some(while_it_runs(start, steps.get(part).copied().flatten(), rounds));
+        }
+        for limit in &limits {
+            let Some(Some(range)) = border.inside.get_mut(limit.part) else { continue };
+            match limit.direction {
+                Direction::Lt => range.most = range.most.min(limit.number.saturating_sub(1)),
+                Direction::Le => range.most = range.most.min(limit.number),
+                Direction::Gt => range.least = range.least.max(limit.number.saturating_add(1)),
+                Direction::Ge => range.least = range.least.max(limit.number),
+                Direction::Eq | Direction::Ne => {}
+            }
+        }
+        Ok(rounds)
+    }
+
+    /// What each round of a loop adds to the parts of its state, where it is a number.
+    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<i64>>> {
+        let parts = border.parts();
+        let rets = self.function(&body.name)?.rets.len();
+        let counts = |i: &usize| {
+            let Form::Array(shape) = &border.forms[*i] else { return false };
+            shape.as_array().is_some_and(|a| a.dims.is_empty() && matches!(a.dtype, DType::S32 | DType::S64))
+        };
+        let wanted: Vec<usize> = (0..rets).filter(counts).collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let values = self.enter("probe", &border.forms, &border.ranges);
+        let after = self.some_results(body, &values, reached, &wanted);
+        let mut steps = vec![None; parts.len()];
+        for (i, after) in wanted.into_iter().zip(after.iter().flatten()) {
+            let part = parts.iter().position(|&p| p == Some(i));
+            if let (Some(part), Some(Value::Array(id))) = (part, after) {
+                steps[part] = self.added(*id, part, MOST_PARTS);
+            }
+        }
+        self.b.abandon();
+        after?;
+        Ok(steps)
     }
 
     /// What the parts of a condition that are joined by "and" say of single variables.
     fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Limit>> {
-        let values = self.enter("probe", border);
+        let values = self.enter("probe", &border.forms, &border.ranges);
         let test = self.call_with(cond, &values, reached);
         let mut todo: Vec<InstId> = match &test {
-            Ok(Some((results, _))) => {
+            Ok(Some(results)) => {
                 results.iter().take(1).filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None }).collect()
             }
             _ => Vec::new(),
@@ -118,70 +166,55 @@ impl Walker<'_> {
     }
 
     fn limit(&self, variable: InstId, direction: Direction, bound: InstId) -> Option<Limit> {
-        let part = self.part(variable)?;
-        let number = self.at_most(bound, matches!(direction, Direction::Lt | Direction::Le))?;
+        let part = range::part(&self.b, variable)?;
+        let bound = self.ranges.of(&self.b, bound);
+        let number = match direction {
+            Direction::Lt | Direction::Le => bound.bound()?,
+            Direction::Gt | Direction::Ge => Some(bound.least).filter(|&least| least > i64::MIN)?,
+            Direction::Eq | Direction::Ne => return None,
+        };
         Some(Limit { part, direction, number })
     }
 
-    /// A number that an integer is, or that it does not exceed where that is enough.
-    fn at_most(&self, id: InstId, enough: bool) -> Option<i64> {
-        let (mut todo, mut least) = (vec![id], None);
-        for _ in 0..MOST_PARTS {
-            let Some(id) = todo.pop() else { break };
-            let known = interp::constant_value(&self.b, id).filter(|t| t.len() == 1 && !t.dtype.is_float());
-            let number = match &self.b.current().insts[id].op {
-                _ if known.is_some() => known.and_then(|t| t.get_i64(0)),
-                Op::GetTupleElement(part) if enough => {
-                    self.limits.get(&self.b.depth()).and_then(|limits| limits.get(*part).copied()?)
-                }
-                Op::Elementwise(ScalarOp::Minimum) if enough => {
-                    todo.extend(self.b.current().insts[id].operands.iter().copied());
-                    None
-                }
-                Op::Reshape => {
-                    todo.extend(self.b.current().insts[id].operands.iter().copied());
-                    None
-                }
-                _ => None,
-            };
-            least = number.into_iter().chain(least).min();
-        }
-        least
-    }
-
-    /// Which part of the state a scalar is.
-    fn part(&self, mut id: InstId) -> Option<usize> {
-        for _ in 0..MOST_PARTS {
-            let inst = &self.b.current().insts[id];
-            match &inst.op {
-                Op::GetTupleElement(part) => return Some(*part),
-                Op::Reshape => id = *inst.operands.first()?,
-                _ => return None,
-            }
-        }
-        None
-    }
-
     /// What is added to a part of the state to get its next value.
-    fn added(&self, id: InstId, part: usize) -> Option<i64> {
-        let inst = &self.b.current().insts[id];
-        let (sign, both) = match &inst.op {
-            Op::Elementwise(ScalarOp::Add) => (1, true),
-            Op::Elementwise(ScalarOp::Subtract) => (-1, false),
-            _ => return None,
-        };
-        let number = |id: InstId| interp::constant_value(&self.b, id).filter(|t| t.len() == 1)?.get_i64(0);
-        let (x, y) = (inst.operands[0], inst.operands[1]);
-        if self.part(x) == Some(part) {
-            return number(y).map(|n| sign * n);
+    fn added(&self, id: InstId, part: usize, depth: usize) -> Option<i64> {
+        if range::part(&self.b, id) == Some(part) {
+            return Some(0);
         }
-        if both && self.part(y) == Some(part) { number(x) } else { None }
+        let (inst, depth) = (&self.b.current().insts[id], depth.checked_sub(1)?);
+        let number = |id: InstId| interp::constant_value(&self.b, id).filter(|t| t.len() == 1)?.get_i64(0);
+        match (&inst.op, &inst.operands[..]) {
+            (Op::Elementwise(ScalarOp::Add), &[x, y]) => match number(y) {
+                Some(n) => self.added(x, part, depth)?.checked_add(n),
+                None => self.added(y, part, depth)?.checked_add(number(x)?),
+            },
+            (Op::Elementwise(ScalarOp::Subtract), &[x, y]) => self.added(x, part, depth)?.checked_sub(number(y)?),
+            (Op::Reshape, &[x]) => self.added(x, part, depth),
+            _ => None,
+        }
+    }
+}
+
+/// What an integer lies between when a round begins, if it was in `start` before the first one and each adds `step`.
+fn while_it_runs(start: Range, step: Option<i64>, rounds: Option<u64>) -> Range {
+    let Some(step) = step else { return Range::ALL };
+    let all = rounds.map(|rounds| i128::from(step) * i128::from(rounds.saturating_sub(1)));
+    let ((least, most), ends) = (start.ends(), Range::ALL.ends());
+    match (step >= 0, all) {
+        (true, Some(all)) => Range::new(least, most + all),
+        (true, None) => Range::new(least, ends.1),
+        (false, Some(all)) => Range::new(least + all, most),
+        (false, None) => Range::new(ends.0, most),
     }
 }
 
 /// How often a loop runs that begins at `start`, adds `step` and goes on while it compares so; `None` if that never ends or is not known.
-fn rounds(start: i64, step: i64, direction: Direction, number: i64) -> Option<u64> {
-    let (start, step, number) = (i128::from(start), i128::from(step), i128::from(number));
+fn rounds(start: Range, step: i64, direction: Direction, number: i64) -> Option<u64> {
+    let first = if step > 0 { start.least } else { start.bound()? };
+    if first == i64::MIN {
+        return None;
+    }
+    let (start, step, number) = (i128::from(first), i128::from(step), i128::from(number));
     let distance = match direction {
         Direction::Lt if step > 0 => number - start,
         Direction::Le if step > 0 => number - start + 1,
@@ -210,10 +243,10 @@ mod tests {
 
     #[test]
     fn rounds_are_counted() {
-        assert_eq!(rounds(0, 1, Direction::Lt, 4), Some(4));
-        assert_eq!(rounds(0, 3, Direction::Lt, 4), Some(2));
-        assert_eq!(rounds(5, -2, Direction::Ge, 0), Some(3));
-        assert_eq!(rounds(9, 1, Direction::Lt, 4), Some(0));
-        assert_eq!(rounds(0, -1, Direction::Lt, 4), None);
+        assert_eq!(rounds(Range::one(0), 1, Direction::Lt, 4), Some(4));
+        assert_eq!(rounds(Range::one(0), 3, Direction::Lt, 4), Some(2));
+        assert_eq!(rounds(Range::one(5), -2, Direction::Ge, 0), Some(3));
+        assert_eq!(rounds(Range::one(9), 1, Direction::Lt, 4), Some(0));
+        assert_eq!(rounds(Range::one(0), -1, Direction::Lt, 4), None);
     }
 }

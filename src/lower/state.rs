@@ -56,17 +56,22 @@ impl Walker<'_> {
         mut values: Vec<Value>,
         threaded: &Threaded,
     ) -> Result<Option<Vec<Value>>> {
-        let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
-        let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
-        let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();
         let outside = self.store.clone();
-        self.store.enter(&inside);
+        self.enter_state(&mut values, threaded);
         let results = self.call_whole(f, values);
         let after = self.values_of(threaded);
         self.store = outside;
         let Some(mut results) = results? else { return Ok(None) };
         results.extend(after?);
         Ok(Some(results))
+    }
+
+    /// Gives variables the values that stand behind others, which are left.
+    pub(super) fn enter_state(&mut self, values: &mut Vec<Value>, threaded: &Threaded) {
+        let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
+        let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
+        let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();
+        self.store.enter(&inside);
     }
 
     /// Gives the variables that were changed inside of a computation the values that came out of it.

@@ -6,6 +6,7 @@ use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
 use crate::opdef;
 use crate::ops::holder::Holders;
+use crate::ops::range::Ranges;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -45,8 +46,10 @@ pub(super) struct Walker<'p> {
     pub accesses: Accesses,
     /// What TensorArrays and stacks hold.
     pub holders: Holders,
-    /// Sizes that integers among the parts of an open computation's parameter do not exceed, by depth.
-    pub limits: HashMap<usize, Vec<Option<i64>>>,
+    /// What is known of integers that come from outside of the open computation.
+    pub ranges: Ranges,
+    /// Whether the program has lists whose length may change.
+    pub resizes: bool,
     /// Whether the program has stacks.
     stacks: bool,
 }
@@ -56,7 +59,8 @@ impl<'p> Walker<'p> {
     pub fn new(program: &'p Program, b: Builder) -> Self {
         let (store, accesses) = (Store::default(), Accesses::default());
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
-        let stacks = graphs.into_iter().any(|g| g.nodes.values().any(|n| &*n.op == "StackPushV2"));
+        let nodes = || graphs.clone().flat_map(|g| g.nodes.values());
+        let (stacks, resizes) = (nodes().any(|n| &*n.op == "StackPushV2"), nodes().any(ops::resizes_list));
         Walker {
             program,
             b,
@@ -65,7 +69,8 @@ impl<'p> Walker<'p> {
             store,
             accesses,
             holders: Holders::default(),
-            limits: HashMap::new(),
+            ranges: Ranges::default(),
+            resizes,
             stacks,
         }
     }
@@ -193,7 +198,8 @@ impl<'p> Walker<'p> {
                 }
             }
         }
-        let mut cx = LowerCtx { node, b: &mut self.b, args, store: &mut self.store, holders: &mut self.holders };
+        let Walker { b, store, holders, ranges, .. } = self;
+        let mut cx = LowerCtx { node, b, args, store, holders, ranges };
         let outputs = row.run(&mut cx)?;
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }

@@ -1,5 +1,6 @@
 //! What a lowering sees of its node.
 use super::holder::Holders;
+use super::range::Ranges;
 use super::{Store, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
@@ -19,9 +20,16 @@ pub struct LowerCtx<'a> {
     pub store: &'a mut Store,
     /// What TensorArrays and stacks hold.
     pub holders: &'a mut Holders,
+    /// What is known of integers that come from outside of the open computation.
+    pub ranges: &'a Ranges,
 }
 
 impl LowerCtx<'_> {
+    /// The same node with other inputs.
+    pub fn with_args(&mut self, args: Vec<Value>) -> LowerCtx<'_> {
+        let LowerCtx { node, b, store, holders, ranges, .. } = self;
+        LowerCtx { node, b, args, store, holders, ranges }
+    }
     /// Input `i`, an array.
     pub fn arg(&self, i: usize) -> Result<InstId> {
         match self.args.get(i) {

@@ -27,7 +27,6 @@ fn on_list(
     f: fn(&mut LowerCtx) -> Result<Vec<Value>>,
 ) -> Result<Value> {
     let args = [&[elements], more].concat();
-    let mut inner = LowerCtx { node: cx.node, b: &mut *cx.b, holders: &mut *cx.holders, store: &mut *cx.store, args };
-    let first = f(&mut inner)?.into_iter().next();
+    let first = f(&mut cx.with_args(args))?.into_iter().next();
     first.ok_or_else(|| Error::internal("lower", "an op on lists without a result"))
 }

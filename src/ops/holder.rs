@@ -1,7 +1,6 @@
 //! What TensorArrays and stacks hold while a graph is lowered: the ops change it by way of a handle.
 use super::Value;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::InstId;
 use crate::util::id_vec::{Id, IdVec};
 
 crate::ids! {
@@ -20,12 +19,7 @@ pub enum HolderKind {
         adds: bool,
     },
     /// A stack.
-    Stack {
-        /// How many elements it has now, a scalar s32.
-        count: InstId,
-        /// It never has more, as far as the ops so far tell.
-        most: u64,
-    },
+    Stack,
 }
 
 /// The state of one TensorArray or stack.
@@ -35,7 +29,7 @@ pub struct Holder {
     pub name: String,
     /// What it is.
     pub kind: HolderKind,
-    /// Its elements, a `List` or an `UnshapedList`; of a stack, the room for them.
+    /// Its elements, a `List` or an `UnshapedList`.
     pub elements: Value,
     /// The TensorArrays of its gradients, by the name of their source.
     pub gradients: Vec<(String, HolderId)>,
@@ -85,7 +79,7 @@ impl Holders {
         }
         let kind = match holder.kind {
             HolderKind::Array { dynamic, .. } => HolderKind::Array { dynamic, adds: true },
-            HolderKind::Stack { .. } => return Err(Error::user(Code::TypeMismatch, "a stack has no gradients")),
+            HolderKind::Stack => return Err(Error::user(Code::TypeMismatch, "a stack has no gradients")),
         };
         let new = Holder { name: holder.name.clone(), kind, elements: zeros, gradients: Vec::new() };
         let id = self.add(new);

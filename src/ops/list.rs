@@ -1,15 +1,17 @@
-//! `list_ops.cc`: TensorLists with a number of elements that is fixed at compile time.
+//! `list_ops.cc`: TensorLists of equal elements, with a bound to their number.
 mod room;
 mod shape;
 
-pub use room::{of, room, with_room, with_shape, zeros_like};
+pub use room::{with_shape, zeros_like};
 
 use super::row::op;
 use super::value::ListValue;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
+use crate::graph::Node;
 use crate::hlo::{Builder, InstId, Op};
 use crate::tensor::{Tensor, element_count};
+use std::sync::Arc;
 
 const NODES: &[OpRow] = &[
     op("TensorListReserve", "element_shape num_elements -> handle", reserve).shape(shape::reserve).constants(&[1]),
@@ -25,26 +27,47 @@ const NODES: &[OpRow] = &[
     op("TensorListPopBack", "input_handle element_shape -> output_handle tensor", pop_back).shape(shape::pop_back),
     op("TensorListConcatV2", "input_handle element_shape leading_dims -> tensor lengths", concat).shape(shape::concat),
     op("TensorListConcat", "input_handle -> tensor lengths", concat).shape(shape::concat),
-    op("TensorListResize", "input_handle size -> output_handle", resize).shape(shape::resize).constants(&[1]),
+    op("TensorListResize", "input_handle size -> output_handle", resize).shape(shape::resize),
     op("TensorListSplit", "tensor element_shape lengths -> output_handle", split).shape(shape::split).constants(&[2]),
 ];
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[NODES];
 
-fn list(cx: &LowerCtx, i: usize) -> Result<InstId> {
+/// Whether a node may change how many elements a list, a TensorArray or a stack has.
+pub fn resizes_list(node: &Node) -> bool {
+    match &*node.op {
+        "TensorListPushBack" | "TensorListPopBack" | "TensorListResize" | "StackPushV2" | "StackPopV2" => true,
+        "TensorListSetItem" => node.bool("resize_if_index_out_of_bounds") == Some(true),
+        "TensorArrayV3" => node.bool("dynamic_size") == Some(true),
+        _ => false,
+    }
+}
+
+fn list(cx: &LowerCtx, i: usize) -> Result<ListValue> {
     match cx.args.get(i) {
-        Some(Value::List(list)) => Ok(list.buffer),
-        Some(Value::UnshapedList { .. }) => Err(Error::user(
-            Code::DynamicShape,
-            "the shape of the list's elements is not known: no element was set, and the list was made with an open shape",
-        )),
+        Some(Value::List(list)) => Ok(list.clone()),
+        Some(Value::UnshapedList { name, .. }) => {
+            let told = format!(
+                "the shape of the elements of the list `{name}` is not known: no element was set, and it was made with an open shape"
+            );
+            Err(Error::user(Code::DynamicShape, told))
+        }
         _ => Err(Error::user(Code::TypeMismatch, format!("input {i} must be a TensorList"))),
     }
 }
 
-fn listed(buffer: InstId) -> Result<Vec<Value>> {
-    Ok(vec![Value::List(ListValue { buffer })])
+fn listed(list: ListValue) -> Result<Vec<Value>> {
+    Ok(vec![Value::List(list)])
+}
+
+/// The list of the rows of an array, made by this node.
+fn made(cx: &LowerCtx, buffer: InstId) -> Result<Vec<Value>> {
+    listed(ListValue::of(buffer, &name_of(cx)))
+}
+
+fn name_of(cx: &LowerCtx) -> Arc<str> {
+    Arc::from(&*cx.node.name)
 }
 
 /// The element shape that input `i` gives, if all of it is known.
@@ -58,14 +81,9 @@ fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<u64>> {
 }
 
 fn of_length(cx: &mut LowerCtx, shape_input: usize, length: u64) -> Result<Vec<Value>> {
-    let dtype = cx.attr_dtype("element_dtype")?;
-    let Some(dims) = fixed_shape(cx, shape_input) else { return Ok(vec![Value::UnshapedList { length, dtype }]) };
-    let all = [&[length][..], &dims].concat();
-    if element_count(&all).is_none_or(|n| n > 1 << 34) {
-        return Err(Error::user(Code::TooLarge, format!("a list of {length} elements of {dims:?}")));
-    }
-    let buffer = cx.b.full(dtype, &all, 0.0);
-    listed(buffer)
+    let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, shape_input));
+    let list = Value::UnshapedList { length, dtype, name: name_of(cx) };
+    Ok(vec![with_shape(cx.b, list, dims.as_deref())?])
 }
 
 fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -83,7 +101,7 @@ fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.b.rank(x) == 0 {
         return Err(cx.mismatch("a scalar has no elements to list"));
     }
-    listed(x)
+    made(cx, x)
 }
 
 /// The starts of element `index`: a scalar of the index type and zeros.
@@ -95,89 +113,93 @@ fn starts(b: &mut Builder, buffer: InstId, index: InstId) -> Vec<InstId> {
     out
 }
 
-pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (index, item) = (cx.arg(1)?, cx.arg(2)?);
-    let buffer = match cx.args[0] {
-        Value::UnshapedList { length, .. } => {
-            let dims = [&[length][..], cx.b.dims(item)].concat();
-            cx.b.full(cx.b.dtype(item), &dims, 0.0)
-        }
-        _ => list(cx, 0)?,
-    };
-    let buffer = if cx.flag("resize_if_index_out_of_bounds") { grown(cx, buffer)? } else { buffer };
-    if cx.b.dims(buffer)[1..] != *cx.b.dims(item) {
-        let message = format!("an element of {} into the list {}", cx.b.shape(item), cx.b.shape(buffer));
+/// An array with another row at `index`.
+fn put(b: &mut Builder, buffer: InstId, row: InstId, index: InstId) -> InstId {
+    let mut operands = vec![buffer, row];
+    operands.extend(starts(b, buffer, index));
+    b.add_inst(Op::DynamicUpdateSlice, &operands)
+}
+
+/// Row `index` of an array.
+fn row(b: &mut Builder, buffer: InstId, index: InstId) -> InstId {
+    let dims = b.dims(buffer).to_vec();
+    let sizes = [&[1][..], &dims[1..]].concat();
+    let mut operands = vec![buffer];
+    operands.extend(starts(b, buffer, index));
+    let item = b.add_inst(Op::DynamicSlice(sizes), &operands);
+    b.reshape(item, &dims[1..])
+}
+
+/// The list in input 0, which has elements like `item`.
+fn list_for(cx: &mut LowerCtx, item: InstId) -> Result<ListValue> {
+    let dims = cx.b.dims(item).to_vec();
+    cx.args[0] = with_shape(cx.b, cx.args[0].clone(), Some(&dims))?;
+    let list = list(cx, 0)?;
+    if cx.b.dims(list.buffer)[1..] != *dims {
+        let message = format!("an element of {} into the list {}", cx.b.shape(item), cx.b.shape(list.buffer));
         return Err(cx.mismatch(message));
     }
-    if cx.b.dims(buffer)[0] == 0 {
+    Ok(list)
+}
+
+/// An element as a row of the list's array.
+fn as_row(b: &mut Builder, item: InstId) -> InstId {
+    let one = [&[1][..], b.dims(item)].concat();
+    b.reshape(item, &one)
+}
+
+pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let grows = cx.flag("resize_if_index_out_of_bounds");
+    write(cx, grows)
+}
+
+/// Sets an element of the list in input 0; one that `grows` has it afterwards.
+pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
+    let (index, item) = (cx.arg(1)?, cx.arg(2)?);
+    let mut list = list_for(cx, item)?;
+    if grows {
+        list = list.holding(cx, index)?;
+    }
+    if list.room(cx.b) == 0 {
         return Err(cx.mismatch("the list has no elements"));
     }
-    let one = [&[1][..], cx.b.dims(item)].concat();
-    let item = cx.b.reshape(item, &one);
-    let mut operands = vec![buffer, item];
-    operands.extend(starts(cx.b, buffer, index));
-    let buffer = cx.b.add_inst(Op::DynamicUpdateSlice, &operands);
-    listed(buffer)
-}
-
-/// A list that may grow, with room for the constant index of this node.
-fn grown(cx: &mut LowerCtx, buffer: InstId) -> Result<InstId> {
-    let Ok(index) = cx.constant_int(1) else { return Ok(buffer) };
-    let want = u64::try_from(index).map_or(0, |i| i + 1);
-    if want > cx.b.dims(buffer)[0] { resized(cx.b, buffer, want) } else { Ok(buffer) }
-}
-
-fn resized(b: &mut Builder, buffer: InstId, want: u64) -> Result<InstId> {
-    let mut dims = b.dims(buffer).to_vec();
-    let have = dims[0];
-    if want <= have {
-        return Ok(b.slice_axis(buffer, 0, 0, want));
-    }
-    dims[0] = want - have;
-    if element_count(&dims).is_none_or(|n| n > 1 << 34) {
-        return Err(Error::user(Code::TooLarge, format!("a list of {want} elements")));
-    }
-    let more = b.full(b.dtype(buffer), &dims, 0.0);
-    Ok(b.concatenate(&[buffer, more], 0))
+    let item = as_row(cx.b, item);
+    list.buffer = put(cx.b, list.buffer, item, index);
+    listed(list)
 }
 
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = cx.constant_int(1)?;
-    let n = u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
-    if let Value::UnshapedList { dtype, .. } = cx.args[0] {
-        return Ok(vec![Value::UnshapedList { length: n, dtype }]);
+    let size = cx.arg(1)?;
+    let known = cx.constant_int(1).ok();
+    if let (Value::UnshapedList { dtype, name, .. }, Some(n)) = (&cx.args[0], known) {
+        let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
+        return Ok(vec![Value::UnshapedList { length, dtype: *dtype, name: name.clone() }]);
     }
-    let buffer = list(cx, 0)?;
-    let buffer = resized(cx.b, buffer, n)?;
-    listed(buffer)
+    let list = list(cx, 0)?;
+    let Some(most) = cx.ranges.of(cx.b, size).bound() else { return Err(room::unbounded_size(&list.name)) };
+    let most = u64::try_from(most).map_err(|_| cx.mismatch(format!("a list of {most} elements")))?;
+    let list = if known.is_some() { list.resized(cx.b, most)? } else { list.of_length(cx, size, most)? };
+    listed(list)
 }
 
 /// The list in input 0; an unshaped one gets the shape of input `i`, as all its elements are zeros of that shape.
-fn shaped(cx: &mut LowerCtx, i: usize) -> Result<InstId> {
-    if let Value::UnshapedList { length, dtype } = cx.args[0]
-        && let Some(dims) = fixed_shape(cx, i)
-    {
-        return Ok(cx.b.full(dtype, &[&[length][..], &dims].concat(), 0.0));
-    }
+fn shaped(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
+    let dims = fixed_shape(cx, i);
+    cx.args[0] = with_shape(cx.b, cx.args[0].clone(), dims.as_deref())?;
     list(cx, 0)
 }
 
 pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (buffer, index) = (shaped(cx, 2)?, cx.arg(1)?);
-    let dims = cx.b.dims(buffer).to_vec();
-    if dims[0] == 0 {
+    let (list, index) = (shaped(cx, 2)?, cx.arg(1)?);
+    if list.room(cx.b) == 0 {
         return Err(cx.mismatch("the list has no elements"));
     }
-    let sizes = [&[1][..], &dims[1..]].concat();
-    let mut operands = vec![buffer];
-    operands.extend(starts(cx.b, buffer, index));
-    let item = cx.b.add_inst(Op::DynamicSlice(sizes), &operands);
-    let item = cx.b.reshape(item, &dims[1..]);
+    let item = row(cx.b, list.buffer, index);
     cx.one(item)
 }
 
 fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let buffer = shaped(cx, 1)?;
+    let buffer = shaped(cx, 1)?.whole(cx.b)?;
     let have = cx.b.dims(buffer)[0];
     if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && n as u64 != have) {
         return Err(cx.mismatch(format!("{n} elements are asked of a list of {have}")));
@@ -186,21 +208,19 @@ fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = match cx.args[0] {
-        Value::UnshapedList { length, .. } => length,
-        _ => {
-            let buffer = list(cx, 0)?;
-            cx.b.dims(buffer)[0]
+    let n = match &cx.args[0] {
+        Value::UnshapedList { length, .. } => {
+            let n = i32::try_from(*length).map_err(|_| cx.unsupported("a list of more than 2^31 elements"))?;
+            cx.b.constant(Tensor::scalar(n))
         }
+        _ => list(cx, 0)?.length(cx.b)?,
     };
-    let n = i32::try_from(n).map_err(|_| cx.unsupported("a list of more than 2^31 elements"))?;
-    let y = cx.b.constant(Tensor::scalar(n));
-    cx.one(y)
+    cx.one(n)
 }
 
 fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let buffer = list(cx, 0)?;
-    let dims: Vec<i64> = cx.b.dims(buffer)[1..].iter().map(|&d| d as i64).collect();
+    let list = list(cx, 0)?;
+    let dims: Vec<i64> = cx.b.dims(list.buffer)[1..].iter().map(|&d| d as i64).collect();
     let y = cx.b.constant(Tensor::of(&[dims.len() as u64], &dims));
     let to = cx.attr_dtype("shape_type")?;
     let y = cx.b.convert(y, to);
@@ -208,35 +228,26 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (buffer, indices) = (shaped(cx, 2)?, cx.arg(1)?);
-    let y = super::array::gather::take_axis(cx, buffer, indices, 0, 0)?;
+    let (list, indices) = (shaped(cx, 2)?, cx.arg(1)?);
+    let y = super::array::gather::take_axis(cx, list.buffer, indices, 0, 0)?;
     cx.one(y)
 }
 
-fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let item = cx.arg(1)?;
-    let one = [&[1][..], cx.b.dims(item)].concat();
-    let row = cx.b.reshape(item, &one);
-    if let Value::UnshapedList { length: 0, .. } = cx.args[0] {
-        return listed(row);
-    }
-    let buffer = list(cx, 0)?;
-    let buffer = cx.b.concatenate(&[buffer, row], 0);
-    listed(buffer)
+    let list = list_for(cx, item)?;
+    let row = as_row(cx.b, item);
+    listed(list.pushed(cx.b, row)?)
 }
 
-fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let buffer = shaped(cx, 1)?;
-    let dims = cx.b.dims(buffer).to_vec();
-    let Some(last) = dims[0].checked_sub(1) else { return Err(cx.mismatch("the list has no elements")) };
-    let rest = cx.b.slice_axis(buffer, 0, 0, last);
-    let item = cx.b.slice_axis(buffer, 0, last, last + 1);
-    let item = cx.b.reshape(item, &dims[1..]);
-    Ok(vec![Value::List(ListValue { buffer: rest }), Value::Array(item)])
+pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let list = shaped(cx, 1)?;
+    let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the list has no elements")) };
+    Ok(vec![Value::List(rest), Value::Array(item)])
 }
 
 pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let buffer = list(cx, 0)?;
+    let buffer = list(cx, 0)?.whole(cx.b)?;
     let dims = cx.b.dims(buffer).to_vec();
     if dims.len() < 2 {
         return Err(cx.mismatch("scalars can't be concatenated"));
@@ -259,7 +270,7 @@ pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let buffer = cx.b.reshape(x, &[&[n, first as u64][..], &dims[1..]].concat());
-    listed(buffer)
+    made(cx, buffer)
 }
 
 #[cfg(test)]

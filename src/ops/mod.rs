@@ -14,6 +14,7 @@ pub mod shape_ctx;
 pub mod symbols;
 pub mod value;
 mod outputs;
+pub mod range;
 mod array;
 mod image;
 mod linalg;
@@ -28,6 +29,7 @@ mod control_flow;
 pub mod xla;
 
 pub use ctx::LowerCtx;
+pub use list::resizes_list;
 pub use outputs::output_count;
 pub use row::{Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;

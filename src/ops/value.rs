@@ -1,11 +1,27 @@
 //! What flows along an edge of a TensorFlow graph while it is lowered.
 use crate::hlo::InstId;
+use std::sync::Arc;
 
-/// A TensorList of a fixed number of equal elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A TensorList of equal elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListValue {
-    /// `[length, element dims..]`; every element is there from the start (zeros where never set).
+    /// `[room, element dims..]`; every element is there from the start (zeros where never set).
     pub buffer: InstId,
+    /// How many elements there are; `None`: as many as there is room for.
+    pub count: Option<Count>,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
+}
+
+/// The number of elements of a list that has room for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The number, a scalar s32.
+    pub now: InstId,
+    /// It is never more, as far as the ops so far tell.
+    pub most: u64,
+    /// Whether elements behind the last may be other than zeros, as elements were taken away.
+    pub stale: bool,
 }
 
 /// The value of one output.
@@ -22,6 +38,8 @@ pub enum Value {
         length: u64,
         /// The element type.
         dtype: crate::tensor::DType,
+        /// The name of the node that made it.
+        name: Arc<str>,
     },
     /// The handle of the variable of this number in the [`super::Store`].
     Variable(usize),

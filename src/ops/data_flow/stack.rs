@@ -1,16 +1,15 @@
-//! Stacks: room for as many elements as there can be, and how many there are.
+//! Stacks: lists that grow and shrink at their end.
 use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
-use crate::hlo::InstId;
 use crate::ops::fact::Fact;
-use crate::ops::holder::{Holder, HolderKind};
+use crate::ops::holder::{Holder, HolderId, HolderKind};
 use crate::ops::list;
 use crate::ops::row::op;
 use crate::ops::shape;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
-use crate::tensor::Tensor;
+use std::sync::Arc;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -21,48 +20,35 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let dtype = cx.attr_dtype("elem_type")?;
-    let count = cx.b.constant(Tensor::scalar(0i32));
-    let holder = Holder {
-        name: cx.node.name.to_string(),
-        kind: HolderKind::Stack { count, most: 0 },
-        elements: Value::UnshapedList { length: 0, dtype },
-        gradients: Vec::new(),
-    };
+    let elements =
+        Value::UnshapedList { length: 0, dtype: cx.attr_dtype("elem_type")?, name: Arc::from(&*cx.node.name) };
+    let holder = Holder { name: cx.node.name.to_string(), kind: HolderKind::Stack, elements, gradients: Vec::new() };
     Ok(vec![Value::Holder(cx.holders.add(holder))])
 }
 
-/// How many elements a stack has, and at most has.
-fn counted(kind: &HolderKind) -> Result<(InstId, u64)> {
+/// The stack whose handle is input 0, and its elements.
+fn stack(cx: &LowerCtx) -> Result<(HolderId, Value)> {
+    let id = holder(cx, 0)?;
+    let Holder { kind, elements, .. } = cx.holders.get(id)?;
     match kind {
-        HolderKind::Stack { count, most } => Ok((*count, *most)),
+        HolderKind::Stack => Ok((id, elements.clone())),
         HolderKind::Array { .. } => Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a stack")),
     }
 }
 
 fn push(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (id, item) = (holder(cx, 0)?, cx.arg(1)?);
-    let Holder { kind, elements, .. } = cx.holders.get(id)?.clone();
-    let (count, most) = counted(&kind)?;
-    let more = most + 1;
-    let roomy = list::with_room(cx.b, &elements, more)?;
-    let elements = on_list(cx, roomy, &[Value::Array(count), Value::Array(item)], list::set_item)?;
-    let one = cx.b.constant(Tensor::scalar(1i32));
-    let count = cx.b.add(count, one);
-    let stack = cx.holders.get_mut(id)?;
-    (stack.elements, stack.kind) = (elements, HolderKind::Stack { count, most: more });
-    Ok(vec![cx.args[1].clone()])
+    let ((id, elements), item) = (stack(cx)?, cx.args[1].clone());
+    let elements = on_list(cx, elements, std::slice::from_ref(&item), list::push_back)?;
+    cx.holders.get_mut(id)?.elements = elements;
+    Ok(vec![item])
 }
 
 fn pop(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let id = holder(cx, 0)?;
-    let Holder { kind, elements, .. } = cx.holders.get(id)?.clone();
-    let (count, most) = counted(&kind)?;
-    let one = cx.b.constant(Tensor::scalar(1i32));
-    let count = cx.b.sub(count, one);
-    let item = on_list(cx, elements, &[Value::Array(count)], list::get_item)?;
-    cx.holders.get_mut(id)?.kind = HolderKind::Stack { count, most: most.saturating_sub(1) };
-    Ok(vec![item])
+    let (id, elements) = stack(cx)?;
+    let Value::List(list) = elements else { return Err(cx.mismatch("the stack is empty")) };
+    let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the stack is empty")) };
+    cx.holders.get_mut(id)?.elements = Value::List(rest);
+    cx.one(item)
 }
 
 fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

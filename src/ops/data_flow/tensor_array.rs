@@ -10,9 +10,11 @@ use crate::ops::list;
 use crate::ops::row::op;
 use crate::ops::shape::{self, S32, S64};
 use crate::ops::symbols::Why;
+use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
+use std::sync::Arc;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -34,7 +36,8 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.constant_int(0)?;
     let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?;
     let dtype = cx.attr_dtype("dtype")?;
-    let elements = list::with_shape(cx, Value::UnshapedList { length, dtype }, attr_dims(cx))?;
+    let elements = Value::UnshapedList { length, dtype, name: Arc::from(&*cx.node.name) };
+    let elements = list::with_shape(cx.b, elements, attr_dims(cx).as_deref())?;
     let kind = HolderKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
     let holder = Holder { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
     let id = cx.holders.add(holder);
@@ -56,7 +59,7 @@ fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
     let Holder { kind, elements, .. } = cx.holders.get(id)?;
     match kind {
         HolderKind::Array { dynamic, adds } => Ok((id, elements.clone(), *dynamic, *adds)),
-        HolderKind::Stack { .. } => Err(Error::user(
+        HolderKind::Stack => Err(Error::user(
             Code::TypeMismatch,
             "input 0 must be the handle of a TensorArray, and it is that of a stack",
         )),
@@ -69,39 +72,28 @@ fn put(cx: &mut LowerCtx, id: HolderId, elements: Value, flow: usize) -> Result<
     cx.args.get(flow).map(|v| vec![v.clone()]).ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))
 }
 
-/// The elements with room for these indices, if the TensorArray may grow.
-fn grown(cx: &mut LowerCtx, elements: Value, dynamic: bool, indices: usize) -> Result<Value> {
-    if !dynamic {
-        return Ok(elements);
-    }
-    let largest = match cx.constant_ints(indices) {
-        Ok(all) => all.into_iter().max().unwrap_or(-1),
-        Err(_) => {
-            let told = "a TensorArray with dynamic_size=True is written at an index that is only known at run time";
-            return Err(Error::user(Code::DynamicShape, told));
-        }
-    };
-    list::with_room(cx.b, &elements, u64::try_from(largest).map_or(0, |i| i + 1))
-}
-
 fn write(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (id, elements, dynamic, adds) = array(cx)?;
+    let (id, mut elements, dynamic, adds) = array(cx)?;
     let (index, mut item) = (cx.args[1].clone(), cx.arg(2)?);
-    let elements = grown(cx, elements, dynamic, 1)?;
-    if adds && matches!(elements, Value::List(_)) {
+    if adds && let Value::List(list) = &elements {
+        let list = if dynamic { list.holding(cx, cx.arg(1)?)? } else { list.clone() };
+        elements = Value::List(list);
         let before = on_list(cx, elements.clone(), std::slice::from_ref(&index), list::get_item)?;
         if let Value::Array(before) = before {
             item = cx.b.add(before, item);
         }
     }
-    let elements = on_list(cx, elements, &[index, Value::Array(item)], list::set_item)?;
+    let set =
+        if dynamic { |cx: &mut LowerCtx| list::write(cx, true) } else { |cx: &mut LowerCtx| list::write(cx, false) };
+    let elements = on_list(cx, elements, &[index, Value::Array(item)], set)?;
     put(cx, id, elements, 3)
 }
 
-/// The buffer of the elements, which must have a shape by now.
-fn buffer(cx: &mut LowerCtx, elements: Value) -> Result<InstId> {
-    match list::with_shape(cx, elements, attr_dims(cx))? {
-        Value::List(list) => Ok(list.buffer),
+/// The elements, which must have a shape by now.
+fn shaped(cx: &mut LowerCtx, elements: Value) -> Result<ListValue> {
+    let dims = attr_dims(cx);
+    match list::with_shape(cx.b, elements, dims.as_deref())? {
+        Value::List(list) => Ok(list),
         _ => Err(Error::user(
             Code::DynamicShape,
             "the shape of the TensorArray's elements is not known: nothing was written, and it was made with an open shape",
@@ -112,7 +104,7 @@ fn buffer(cx: &mut LowerCtx, elements: Value) -> Result<InstId> {
 fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, elements, ..) = array(cx)?;
     let index = cx.args[1].clone();
-    buffer(cx, elements.clone())?;
+    let elements = Value::List(shaped(cx, elements)?);
     Ok(vec![on_list(cx, elements, &[index], list::get_item)?])
 }
 
@@ -124,7 +116,7 @@ fn is_all(cx: &LowerCtx, input: usize, n: u64) -> bool {
 
 fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, elements, ..) = array(cx)?;
-    let all = buffer(cx, elements)?;
+    let all = shaped(cx, elements)?.buffer;
     if is_all(cx, 1, cx.b.dims(all)[0]) {
         return cx.one(all);
     }
@@ -134,11 +126,11 @@ fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Elements of the shape of `rows`, which has one more dimension.
-fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<InstId> {
+fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<ListValue> {
     let dims = cx.b.dims(rows).to_vec();
     let Some((_, dims)) = dims.split_first() else { return Err(cx.mismatch("a scalar has no elements")) };
-    match list::with_shape(cx, elements, Some(dims.to_vec()))? {
-        Value::List(list) if cx.b.dims(list.buffer)[1..] == *dims => Ok(list.buffer),
+    match list::with_shape(cx.b, elements, Some(dims))? {
+        Value::List(list) if cx.b.dims(list.buffer)[1..] == *dims => Ok(list),
         Value::List(list) => {
             let message = format!("elements of {dims:?} into a TensorArray of {}", cx.b.shape(list.buffer));
             Err(cx.mismatch(message))
@@ -147,36 +139,44 @@ fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<InstId>
     }
 }
 
+/// The elements with those at the indices of an input, if the TensorArray may grow.
+fn holding_all(cx: &mut LowerCtx, elements: ListValue, dynamic: bool, indices: usize) -> Result<ListValue> {
+    if !dynamic {
+        return Ok(elements);
+    }
+    let largest = match cx.constant_ints(indices) {
+        Ok(all) => all.into_iter().max().unwrap_or(-1),
+        Err(_) => {
+            let told = "a TensorArray with dynamic_size=True is written at indices that are only known at run time";
+            return Err(Error::user(Code::DynamicShape, told));
+        }
+    };
+    elements.at_least(cx.b, u64::try_from(largest).map_or(0, |i| i + 1))
+}
+
 fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements, dynamic, adds) = array(cx)?;
     let rows = cx.arg(2)?;
-    let elements = grown(cx, elements, dynamic, 1)?;
     let before = like_rows(cx, elements, rows)?;
-    let n = cx.b.dims(before)[0];
-    let after = match (is_all(cx, 1, n), adds) {
-        (true, false) => rows,
-        (true, true) => cx.b.add(before, rows),
+    let before = holding_all(cx, before, dynamic, 1)?;
+    let after = match (is_all(cx, 1, before.room(cx.b)), adds) {
+        (true, false) => ListValue::of(rows, &before.name),
+        (true, true) => ListValue::of(cx.b.add(before.buffer, rows), &before.name),
         (false, _) => {
             let indices = cx.arg(1)?;
             let k = cx.b.dims(indices).first().copied().unwrap_or(1);
             let indices = cx.b.reshape(indices, &[k, 1]);
-            scatter::scatter(cx, before, indices, rows, adds.then_some(ScalarOp::Add))?
+            let buffer = scatter::scatter(cx, before.buffer, indices, rows, adds.then_some(ScalarOp::Add))?;
+            ListValue { buffer, ..before }
         }
     };
-    put(cx, id, list::of(after), 3)
+    put(cx, id, Value::List(after), 3)
 }
 
 fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, elements, ..) = array(cx)?;
-    let all = buffer(cx, elements)?;
-    let mut inner = LowerCtx {
-        node: cx.node,
-        b: &mut *cx.b,
-        holders: &mut *cx.holders,
-        store: &mut *cx.store,
-        args: vec![list::of(all)],
-    };
-    list::concat(&mut inner)
+    let all = Value::List(shaped(cx, elements)?);
+    list::concat(&mut cx.with_args(vec![all]))
 }
 
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -184,15 +184,18 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.args[1].clone(), cx.args[2].clone());
     let new = on_list(cx, x, &[Value::Unavailable(TfType::Variant), lengths], list::split)?;
     let Value::List(new) = new else { return Err(Error::internal("lower", "a split that is no list")) };
-    let n = cx.b.dims(new.buffer)[0];
-    let elements = if dynamic { list::with_room(cx.b, &elements, n)? } else { elements };
-    let before = like_rows(cx, elements, new.buffer)?;
-    let have = cx.b.dims(before)[0];
+    let n = new.room(cx.b);
+    let mut before = like_rows(cx, elements, new.buffer)?;
+    if dynamic {
+        before = before.at_least(cx.b, n)?;
+    }
+    let whole = before.whole(cx.b)?;
+    let have = cx.b.dims(whole)[0];
     if have != n {
         return Err(cx.mismatch(format!("{n} elements for a TensorArray of {have}")));
     }
-    let after = if adds { cx.b.add(before, new.buffer) } else { new.buffer };
-    put(cx, id, list::of(after), 3)
+    let after = if adds { cx.b.add(whole, new.buffer) } else { new.buffer };
+    put(cx, id, Value::List(ListValue::of(after, &before.name)), 3)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -1,49 +1,226 @@
-//! Lists as values: their shape and room, without a node.
-use crate::diag::{Code, Error, Result};
+//! How many elements a list has and has room for.
+//!
+//! A list whose length is known is an array of that many rows. One that grows or shrinks by what is only known at run time is an array
+//! of as many rows as it can ever have, and its length is a value beside it.
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Builder, InstId};
-use crate::ops::value::ListValue;
+use crate::interp;
+use crate::ops::value::{Count, ListValue};
 use crate::ops::{LowerCtx, Value};
-use crate::tensor::element_count;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor, element_count};
+use std::sync::Arc;
 
-/// A list of the rows of an array.
-pub fn of(buffer: InstId) -> Value {
-    Value::List(ListValue { buffer })
+/// No list has more elements in all its rows.
+const MOST_ELEMENTS: u64 = 1 << 34;
+
+impl ListValue {
+    /// The list of the rows of an array, made by the node of this name.
+    pub fn of(buffer: InstId, name: &Arc<str>) -> Self {
+        ListValue { buffer, count: None, name: name.clone() }
+    }
+
+    /// How many elements there is room for.
+    pub fn room(&self, b: &Builder) -> u64 {
+        b.dims(self.buffer).first().copied().unwrap_or(0)
+    }
+
+    /// It never has more elements.
+    pub fn most(&self, b: &Builder) -> u64 {
+        self.count.map_or(self.room(b), |count| count.most)
+    }
+
+    /// How many elements there are, a scalar s32.
+    pub fn length(&self, b: &mut Builder) -> Result<InstId> {
+        match self.count {
+            Some(count) => Ok(count.now),
+            None => number(b, self.room(b)),
+        }
+    }
+
+    /// The list with room for `room` elements at least, and its length beside it.
+    pub fn counted(&self, b: &mut Builder, room: u64) -> Result<ListValue> {
+        let (most, now) = (self.most(b), self.length(b)?);
+        let count = self.count.unwrap_or(Count { now, most, stale: false });
+        let buffer = if room > self.room(b) { rows(b, self.buffer, room)? } else { self.buffer };
+        Ok(ListValue { buffer, count: Some(count), name: self.name.clone() })
+    }
+
+    /// The list with exactly `n` elements; new ones are zeros.
+    pub fn resized(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
+        let buffer = self.cleared(b);
+        Ok(ListValue { buffer: rows(b, buffer, n)?, count: None, name: self.name.clone() })
+    }
+
+    /// The list with `n` elements at least; new ones are zeros.
+    pub fn at_least(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
+        let Some(before) = self.count else {
+            return if n > self.room(b) { self.resized(b, n) } else { Ok(self.clone()) };
+        };
+        let mut list = self.counted(b, n)?;
+        list.buffer = list.cleared(b);
+        let least = number(b, n)?;
+        let now = b.binary(ScalarOp::Maximum, before.now, least);
+        list.count = Some(Count { now, most: before.most.max(n), stale: false });
+        Ok(list)
+    }
+
+    /// The elements, and zeros where there is room for more.
+    pub fn cleared(&self, b: &mut Builder) -> InstId {
+        let Some(Count { now, stale: true, .. }) = self.count else { return self.buffer };
+        let places = b.iota(DType::S32, &[self.room(b)], 0);
+        let (held, dims) = (b.compare(Direction::Lt, places, now), b.dims(self.buffer).to_vec());
+        let (held, zero) = (b.broadcast(held, &dims, &[0]), b.full_like(self.buffer, 0.0));
+        b.select(held, self.buffer, zero)
+    }
+
+    /// The array of all elements, where their number is known.
+    ///
+    /// Errors: `DynamicShape` where it is not.
+    pub fn whole(&self, b: &mut Builder) -> Result<InstId> {
+        let Some(count) = self.count else { return Ok(self.buffer) };
+        let known = interp::known_through_loops(b, count.now).and_then(|t| u64::try_from(t.get_i64(0)?).ok());
+        match known.filter(|&n| n <= self.room(b)) {
+            Some(n) if n == self.room(b) => Ok(self.buffer),
+            Some(n) => Ok(b.slice_axis(self.buffer, 0, 0, n)),
+            None => {
+                let (name, most) = (&self.name, count.most);
+                let told =
+                    format!("how many elements the list `{name}` has is only known at run time (at most {most})");
+                Err(Diagnostic::new(Code::DynamicShape, told)
+                    .note("all elements together are an array of that size, and compiled code has fixed sizes")
+                    .help("make the list with the size it ends with, and without dynamic_size; or read single elements")
+                    .into())
+            }
+        }
+    }
+
+    /// The list as it is when the element at `index` was asked for: it has that element, and zeros before it.
+    ///
+    /// Errors: `DynamicShape` if nothing bounds the index.
+    pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
+        let range = cx.ranges.of(cx.b, index);
+        let most = range.bound().ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
+        let want = u64::try_from(most).map_or(0, |most| most.saturating_add(1));
+        if self.count.is_none() && (want <= self.room(cx.b) || range.least == range.most) {
+            return if want > self.room(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
+        }
+        let mut list = self.counted(cx.b, want)?;
+        list.buffer = list.cleared(cx.b);
+        if let Some(count) = &mut list.count {
+            let (index, one) = (scalar(cx.b, index), cx.b.constant(Tensor::scalar(1i32)));
+            let end = cx.b.add(index, one);
+            let now = cx.b.binary(ScalarOp::Maximum, count.now, end);
+            *count = Count { now, most: count.most.max(want), stale: false };
+        }
+        Ok(list)
+    }
+
+    /// The list with as many elements as a value says, not more than `most`; new ones are zeros.
+    pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: u64) -> Result<ListValue> {
+        let mut list = self.counted(cx.b, most)?;
+        list.buffer = list.cleared(cx.b);
+        list.count = Some(Count { now: scalar(cx.b, length), most, stale: true });
+        Ok(list)
+    }
+
+    /// The list with one more element, behind the others.
+    pub fn pushed(&self, b: &mut Builder, row: InstId) -> Result<ListValue> {
+        let Some(count) = self.count else {
+            return Ok(ListValue { buffer: b.concatenate(&[self.buffer, row], 0), ..self.clone() });
+        };
+        let mut list = self.counted(b, count.most + 1)?;
+        list.buffer = super::put(b, list.buffer, row, count.now);
+        let one = b.constant(Tensor::scalar(1i32));
+        list.count = Some(Count { now: b.add(count.now, one), most: count.most + 1, ..count });
+        Ok(list)
+    }
+
+    /// The list without its last element, and that element; `None` if it never has one.
+    pub fn popped(&self, b: &mut Builder) -> Option<(ListValue, InstId)> {
+        let last = self.room(b).checked_sub(1)?;
+        let Some(count) = self.count else {
+            let buffer = b.slice_axis(self.buffer, 0, 0, last);
+            let row = b.slice_axis(self.buffer, 0, last, last + 1);
+            let dims = b.dims(self.buffer)[1..].to_vec();
+            return Some((ListValue { buffer, ..self.clone() }, b.reshape(row, &dims)));
+        };
+        let one = b.constant(Tensor::scalar(1i32));
+        let now = b.sub(count.now, one);
+        let row = super::row(b, self.buffer, now);
+        let count = Some(Count { now, most: count.most.saturating_sub(1), stale: true });
+        Some((ListValue { count, ..self.clone() }, row))
+    }
+}
+
+/// A number of elements as TensorFlow has it.
+fn number(b: &mut Builder, n: u64) -> Result<InstId> {
+    let n = i32::try_from(n).map_err(|_| Error::user(Code::TooLarge, "a list of more than 2^31 elements"))?;
+    Ok(b.constant(Tensor::scalar(n)))
+}
+
+/// An integer as a scalar s32.
+fn scalar(b: &mut Builder, id: InstId) -> InstId {
+    let id = b.reshape(id, &[]);
+    b.convert(id, DType::S32)
+}
+
+/// The first `n` rows of an array, zeros where it has less.
+fn rows(b: &mut Builder, buffer: InstId, n: u64) -> Result<InstId> {
+    let mut dims = b.dims(buffer).to_vec();
+    let have = dims[0];
+    if n <= have {
+        return Ok(if n == have { buffer } else { b.slice_axis(buffer, 0, 0, n) });
+    }
+    dims[0] = n;
+    fits(&dims)?;
+    dims[0] = n - have;
+    let more = b.full(b.dtype(buffer), &dims, 0.0);
+    Ok(if have == 0 { more } else { b.concatenate(&[buffer, more], 0) })
+}
+
+/// Whether a list of this shape is not too large.
+fn fits(dims: &[u64]) -> Result<()> {
+    if element_count(dims).is_some_and(|n| n <= MOST_ELEMENTS) {
+        return Ok(());
+    }
+    let length = dims.first().copied().unwrap_or(0);
+    Err(Error::user(Code::TooLarge, format!("a list of {length} elements of {:?}", dims.get(1..).unwrap_or(&[]))))
+}
+
+/// That nothing tells how long a list gets.
+fn unbounded(list: &str, node: &str) -> Error {
+    let told = format!(
+        "the list `{list}` may grow to hold the index at which `{node}` writes, and nothing bounds that index before run time"
+    );
+    Diagnostic::new(Code::DynamicShape, told)
+        .note("the list needs room for the largest index, and compiled code has fixed sizes")
+        .help("make the list with its full size and without dynamic_size, or bound the index: tf.minimum(i, N - 1), or a loop with maximum_iterations=N")
+        .into()
+}
+
+/// That nothing tells how long a list is after its size was set.
+pub(super) fn unbounded_size(list: &str) -> Error {
+    let told = format!("the list `{list}` gets a size that nothing bounds before run time");
+    Diagnostic::new(Code::DynamicShape, told)
+        .help("bound the size: tf.minimum(n, N), or a loop with maximum_iterations=N")
+        .into()
 }
 
 /// The list with elements of this shape, zeros, if it has no shape yet.
-pub fn with_shape(cx: &mut LowerCtx, list: Value, dims: Option<Vec<u64>>) -> Result<Value> {
-    let (Value::UnshapedList { length, dtype }, Some(dims)) = (&list, dims) else { return Ok(list) };
-    let all = [&[*length][..], &dims].concat();
-    if element_count(&all).is_none_or(|n| n > 1 << 34) {
-        return Err(Error::user(Code::TooLarge, format!("a list of {length} elements of {dims:?}")));
-    }
-    Ok(of(cx.b.full(*dtype, &all, 0.0)))
-}
-
-/// The list with at least so many elements; new ones are zeros.
-pub fn with_room(b: &mut Builder, list: &Value, most: u64) -> Result<Value> {
-    match list {
-        Value::List(list) if b.dims(list.buffer)[0] < most => super::resized(b, list.buffer, most).map(of),
-        Value::UnshapedList { length, dtype } => Ok(Value::UnshapedList { length: most.max(*length), dtype: *dtype }),
-        list => Ok(list.clone()),
-    }
-}
-
-/// How many elements a list has.
-pub fn room(b: &Builder, list: &Value) -> u64 {
-    match list {
-        Value::List(list) => b.dims(list.buffer).first().copied().unwrap_or(0),
-        Value::UnshapedList { length, .. } => *length,
-        _ => 0,
-    }
+pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<Value> {
+    let (Value::UnshapedList { length, dtype, name }, Some(dims)) = (&list, dims) else { return Ok(list) };
+    let all = [&[*length][..], dims].concat();
+    fits(&all)?;
+    Ok(Value::List(ListValue::of(b.full(*dtype, &all, 0.0), name)))
 }
 
 /// A list of zeros that is otherwise like another.
 pub fn zeros_like(b: &mut Builder, list: &Value) -> Value {
     match list {
         Value::List(list) => {
-            let dims = b.dims(list.buffer).to_vec();
-            of(b.full(b.dtype(list.buffer), &dims, 0.0))
+            let count = list.count.map(|count| Count { stale: false, ..count });
+            Value::List(ListValue { buffer: b.full_like(list.buffer, 0.0), count, name: list.name.clone() })
         }
         list => list.clone(),
     }

@@ -55,7 +55,7 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let length = match (before.length, cx.constant_int(1)) {
         (length, _) if !cx.flag("resize_if_index_out_of_bounds") => length,
         (Int::Known(n), Some(at)) => Int::Known(n.max(at.saturating_add(1))),
-        (length, _) => length,
+        _ => Int::Unknown,
     };
     handle(Element { dims, length, open: false, ..before })
 }

@@ -90,16 +90,23 @@ fn add_lists(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut sum = cx.args[0].clone();
     for i in 1..cx.args.len() {
         sum = match (sum, cx.args[i].clone()) {
-            (Value::List(a), Value::List(b)) if cx.b.shape(a.buffer).same(cx.b.shape(b.buffer)) => {
-                Value::List(ListValue { buffer: cx.b.add(a.buffer, b.buffer) })
+            (Value::List(a), Value::List(b)) => {
+                let (x, y) = (a.whole(cx.b)?, b.whole(cx.b)?);
+                if !cx.b.shape(x).same(cx.b.shape(y)) {
+                    return Err(cx.mismatch("a sum of lists of different lengths or elements"));
+                }
+                Value::List(ListValue::of(cx.b.add(x, y), &a.name))
             }
             (Value::List(list), Value::UnshapedList { length, .. })
             | (Value::UnshapedList { length, .. }, Value::List(list))
-                if cx.b.dims(list.buffer).first() == Some(&length) =>
+                if list.count.is_none() && list.room(cx.b) == length =>
             {
                 Value::List(list)
             }
-            (a @ Value::UnshapedList { .. }, b) if a == b => a,
+            (
+                Value::UnshapedList { length, dtype, name },
+                Value::UnshapedList { length: length_2, dtype: dtype_2, .. },
+            ) if length == length_2 && dtype == dtype_2 => Value::UnshapedList { length, dtype, name },
             _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
         };
     }

@@ -5,8 +5,8 @@ use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
+use crate::ops::list;
 use crate::ops::row::{op, unary};
-use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -155,17 +155,12 @@ fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) ->
 
 /// Zeros; of a list, a list of as many zeros.
 fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let id = match cx.args.first() {
-        Some(Value::List(list)) => list.buffer,
-        Some(value @ Value::UnshapedList { .. }) => return Ok(vec![value.clone()]),
-        _ => {
-            let x = cx.arg(0)?;
-            let y = cx.b.full_like(x, 0.0);
-            return cx.one(y);
-        }
-    };
-    let buffer = cx.b.full_like(id, 0.0);
-    Ok(vec![Value::List(ListValue { buffer })])
+    if let Some(list @ (Value::List(_) | Value::UnshapedList { .. })) = cx.args.first() {
+        return Ok(vec![list::zeros_like(cx.b, list)]);
+    }
+    let x = cx.arg(0)?;
+    let y = cx.b.full_like(x, 0.0);
+    cx.one(y)
 }
 
 fn reciprocal(b: &mut Builder, x: InstId) -> InstId {

@@ -1,0 +1,153 @@
+//! What a loop leaves in one part of its state, from as much of the loop as that part needs.
+//!
+//! A loop that counts while it computes has a counter that is known before anything runs, although the rest of its state is not.
+use super::machine::{Machine, Operands, check};
+use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op};
+use crate::tensor::Tensor;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Element operations that one part may cost.
+const BUDGET: u64 = 1 << 26;
+/// Instructions that its rounds may take.
+const STEPS: u64 = 1 << 22;
+/// Loops nest no deeper.
+const MOST_DEPTH: usize = 16;
+
+/// The value of an array that the open computation makes, as [`super::constant_value`] has it, but of loops only the parts are looked
+/// at that it needs. `None` where it depends on a parameter, or takes too much work.
+pub fn known_through_loops(b: &Builder, id: InstId) -> Option<Tensor> {
+    let m = Machine::new(b.module(), BUDGET, STEPS);
+    match values(&m, b.current(), &BTreeMap::new(), &[id], MOST_DEPTH)?.remove(0) {
+        Literal::Array(t) => Some(t),
+        Literal::Tuple(_) | Literal::Token => None,
+    }
+}
+
+/// What an instruction needs.
+enum Needs {
+    /// Other instructions.
+    Values(Vec<InstId>),
+    /// A part of the parameter.
+    Part(usize),
+    /// Parts of a loop: its condition, its body, the instructions of its first state, and which of these it needs.
+    Loop { cond: CompId, body: CompId, init: Vec<InstId>, parts: BTreeSet<usize>, part: usize },
+}
+
+fn needs(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<Needs> {
+    let inst = comp.insts.get(id)?;
+    let Op::GetTupleElement(part) = inst.op else {
+        let known = !matches!(inst.op, Op::Parameter(_) | Op::Rng { .. } | Op::Foreign(_) | Op::While { .. });
+        return known.then(|| Needs::Values(inst.operands.clone()));
+    };
+    let tuple = comp.insts.get(*inst.operands.first()?)?;
+    match tuple.op {
+        Op::Parameter(_) => Some(Needs::Part(part)),
+        Op::Tuple => Some(Needs::Values(vec![*tuple.operands.get(part)?])),
+        Op::While { cond, body } => {
+            let init = comp.insts.get(*tuple.operands.first()?).filter(|i| matches!(i.op, Op::Tuple))?;
+            let parts = needed_parts(m, cond, body, part, depth.checked_sub(1)?)?;
+            Some(Needs::Loop { cond, body, init: init.operands.clone(), parts, part })
+        }
+        _ => Some(Needs::Values(inst.operands.clone())),
+    }
+}
+
+/// The parts of a loop's state that decide how often it runs and what it leaves in `part`.
+fn needed_parts(m: &Machine, cond: CompId, body: CompId, part: usize, depth: usize) -> Option<BTreeSet<usize>> {
+    let (cond, body) = (m.comp(cond).ok()?, m.comp(body).ok()?);
+    let next = body.insts.get(body.root).filter(|root| matches!(root.op, Op::Tuple))?;
+    let mut all = reads(m, cond, cond.root, depth)?;
+    all.insert(part);
+    let mut todo: Vec<usize> = all.iter().copied().collect();
+    while let Some(part) = todo.pop() {
+        let more = reads(m, body, *next.operands.get(part)?, depth)?;
+        todo.extend(more.into_iter().filter(|&part| all.insert(part)));
+    }
+    Some(all)
+}
+
+/// The parts of the parameter that a value depends on.
+fn reads(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<BTreeSet<usize>> {
+    let (mut parts, mut seen, mut todo) = (BTreeSet::new(), HashSet::new(), vec![id]);
+    while let Some(id) = todo.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match needs(m, comp, id, depth)? {
+            Needs::Values(ids) => todo.extend(ids),
+            Needs::Part(part) => drop(parts.insert(part)),
+            Needs::Loop { init, parts, .. } => {
+                for part in parts {
+                    todo.push(*init.get(part)?);
+                }
+            }
+        }
+    }
+    Some(parts)
+}
+
+/// The values of instructions, where parts of the parameter are given.
+fn values(
+    m: &Machine,
+    comp: &Computation,
+    given: &BTreeMap<usize, Literal>,
+    ids: &[InstId],
+    depth: usize,
+) -> Option<Vec<Literal>> {
+    let mut known: HashMap<InstId, Literal> = HashMap::new();
+    let mut todo: Vec<(InstId, bool)> = ids.iter().map(|&id| (id, false)).collect();
+    while let Some((id, ready)) = todo.pop() {
+        if known.contains_key(&id) {
+            continue;
+        }
+        let needs = needs(m, comp, id, depth)?;
+        let before: Vec<InstId> = match &needs {
+            Needs::Values(ids) => ids.clone(),
+            Needs::Part(_) => Vec::new(),
+            Needs::Loop { init, parts, .. } => parts.iter().filter_map(|&p| init.get(p).copied()).collect(),
+        };
+        if !ready {
+            todo.push((id, true));
+            todo.extend(before.into_iter().map(|id| (id, false)));
+            continue;
+        }
+        let value = match needs {
+            Needs::Part(part) => given.get(&part)?.clone(),
+            Needs::Values(ids) if ids != comp[id].operands => known.get(ids.first()?)?.clone(),
+            Needs::Values(ids) => {
+                let operands: Vec<&Literal> = ids.iter().map(|id| known.get(id)).collect::<Option<_>>()?;
+                check(comp, &[id], m.module).ok()?;
+                m.step(comp, &comp[id], Operands(&operands), &[]).ok()?
+            }
+            Needs::Loop { cond, body, init, parts, part } => {
+                let first = parts.iter().map(|&p| Some((p, known.get(init.get(p)?)?.clone())));
+                run(m, cond, body, first.collect::<Option<_>>()?, depth.checked_sub(1)?)?.remove(&part)?
+            }
+        };
+        known.insert(id, value);
+    }
+    ids.iter().map(|id| known.get(id).cloned()).collect()
+}
+
+/// Runs a loop on some parts of its state.
+fn run(
+    m: &Machine,
+    cond: CompId,
+    body: CompId,
+    mut state: BTreeMap<usize, Literal>,
+    depth: usize,
+) -> Option<BTreeMap<usize, Literal>> {
+    let (condition, inside) = (m.comp(cond).ok()?, m.comp(body).ok()?);
+    let parts: Vec<usize> = state.keys().copied().collect();
+    let next = &inside[inside.root].operands;
+    let next: Vec<InstId> = parts.iter().map(|&part| next.get(part).copied()).collect::<Option<_>>()?;
+    loop {
+        m.turn(cond, body).ok()?;
+        match &values(m, condition, &state, &[condition.root], depth)?[0] {
+            Literal::Array(t) if t.len() == 1 && t.bytes[0] == 0 => return Some(state),
+            Literal::Array(_) => {}
+            Literal::Tuple(_) | Literal::Token => return None,
+        }
+        state = parts.iter().copied().zip(values(m, inside, &state, &next, depth)?).collect();
+    }
+}

@@ -1,0 +1,178 @@
+//! What integers lie between, as far as the instructions that make them tell.
+use crate::hlo::{Builder, InstId, Op};
+use crate::interp;
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+use std::collections::HashMap;
+
+/// Expressions are followed no deeper.
+const MOST_DEPTH: usize = 32;
+
+/// An interval of integers, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// No value is less.
+    pub least: i64,
+    /// No value is greater.
+    pub most: i64,
+}
+
+/// Stands for the missing end of an interval in sums and products: beyond every integer of 64 bits, far from the ends of 128.
+const INFINITE: i128 = 1 << 90;
+
+impl Range {
+    /// Every integer.
+    pub const ALL: Range = Range { least: i64::MIN, most: i64::MAX };
+
+    /// The interval between two ends; an end that no integer of 64 bits reaches is none.
+    pub fn new(least: i128, most: i128) -> Range {
+        Range {
+            least: i64::try_from(least).unwrap_or(if least < 0 { i64::MIN } else { i64::MAX }),
+            most: i64::try_from(most).unwrap_or(if most < 0 { i64::MIN } else { i64::MAX }),
+        }
+    }
+
+    /// One integer.
+    pub fn one(value: i64) -> Range {
+        Range { least: value, most: value }
+    }
+
+    /// The integers up to `most`.
+    pub fn up_to(most: i64) -> Range {
+        Range { most, ..Range::ALL }
+    }
+
+    /// The largest value, if there is a bound to it.
+    pub fn bound(self) -> Option<i64> {
+        Some(self.most).filter(|&most| most < i64::MAX)
+    }
+
+    /// Both ends.
+    pub fn ends(self) -> (i128, i128) {
+        let least = if self.least == i64::MIN { -INFINITE } else { self.least.into() };
+        (least, if self.most == i64::MAX { INFINITE } else { self.most.into() })
+    }
+
+    /// What both intervals hold together.
+    fn joined(self, other: Range) -> Range {
+        Range { least: self.least.min(other.least), most: self.most.max(other.most) }
+    }
+
+    /// The results of a pointwise op on values of the intervals.
+    fn of(op: ScalarOp, x: Range, y: Range) -> Range {
+        let ((a, b), (c, d)) = (x.ends(), y.ends());
+        match op {
+            ScalarOp::Minimum => Range { least: x.least.min(y.least), most: x.most.min(y.most) },
+            ScalarOp::Maximum => Range { least: x.least.max(y.least), most: x.most.max(y.most) },
+            ScalarOp::Remainder if c == d && c > 0 => Range::new(a.clamp(1 - c, 0), b.clamp(0, c - 1)),
+            ScalarOp::Add => Range::new(a + c, b + d),
+            ScalarOp::Subtract => Range::new(a - d, b - c),
+            ScalarOp::Multiply if c == d && (0..INFINITE >> 64).contains(&c) => Range::new(a * c, b * c),
+            ScalarOp::Multiply if a == b && (0..INFINITE >> 64).contains(&a) => Range::new(c * a, d * a),
+            ScalarOp::Divide if c == d && c > 0 => Range::new(a / c, b / c),
+            _ => Range::ALL,
+        }
+    }
+
+    /// The interval of an integer of 32 bits that is computed so: what does not fit wraps around.
+    fn wrapped(self) -> Range {
+        let fits = |end: i64| i32::try_from(end).is_ok() || end == i64::MIN || end == i64::MAX;
+        if fits(self.least) && fits(self.most) { self } else { Range::ALL }
+    }
+}
+
+/// The intervals of integers among the parts of the tuples that open computations take, by their depth.
+#[derive(Clone, Debug, Default)]
+pub struct Ranges {
+    parts: HashMap<usize, Vec<Option<Range>>>,
+}
+
+impl Ranges {
+    /// Says what is known of the parts of the computation that was opened last.
+    pub fn enter(&mut self, b: &Builder, parts: Vec<Option<Range>>) {
+        self.parts.insert(b.depth(), parts);
+    }
+
+    /// The interval of an integer scalar of the open computation.
+    pub fn of(&self, b: &Builder, id: InstId) -> Range {
+        self.follow(b, id, MOST_DEPTH)
+    }
+
+    fn follow(&self, b: &Builder, id: InstId, depth: usize) -> Range {
+        let Some(inst) = b.current().insts.get(id) else { return Range::ALL };
+        let one = inst.shape.as_array().filter(|a| a.elements() == 1);
+        let (Some(array), Some(depth)) = (one, depth.checked_sub(1)) else { return Range::ALL };
+        if !matches!(array.dtype, DType::S32 | DType::S64) {
+            return Range::ALL;
+        }
+        if let Some(value) = interp::constant_value(b, id) {
+            return value.get_i64(0).map_or(Range::ALL, Range::one);
+        }
+        let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, depth));
+        let range = match &inst.op {
+            Op::GetTupleElement(_) => self.told(b, id).unwrap_or_else(|| left_by_loop(b, id)),
+            Op::Reshape | Op::Copy | Op::Broadcast(_) | Op::Elementwise(ScalarOp::Convert(_)) => operand(0),
+            Op::Elementwise(ScalarOp::Select) => operand(1).joined(operand(2)),
+            Op::Elementwise(ScalarOp::Clamp) => {
+                let low = Range::of(ScalarOp::Maximum, operand(0), operand(1));
+                Range::of(ScalarOp::Minimum, low, operand(2))
+            }
+            Op::Elementwise(op) if inst.operands.len() == 2 => Range::of(*op, operand(0), operand(1)),
+            _ => Range::ALL,
+        };
+        if array.dtype == DType::S32 { range.wrapped() } else { range }
+    }
+
+    /// What was said of a part of the open computation's tuple.
+    fn told(&self, b: &Builder, id: InstId) -> Option<Range> {
+        let part = part(b, id)?;
+        self.parts.get(&b.depth())?.get(part).copied()?
+    }
+}
+
+/// What a loop leaves in a part of its state, where that is known.
+fn left_by_loop(b: &Builder, id: InstId) -> Range {
+    let known = interp::known_through_loops(b, id).and_then(|t| t.get_i64(0));
+    known.map_or(Range::ALL, Range::one)
+}
+
+/// Which part of the open computation's tuple a scalar is.
+pub fn part(b: &Builder, mut id: InstId) -> Option<usize> {
+    for _ in 0..MOST_DEPTH {
+        let inst = b.current().insts.get(id)?;
+        match &inst.op {
+            Op::GetTupleElement(part) => {
+                let tuple = b.current().insts.get(*inst.operands.first()?)?;
+                return matches!(tuple.op, Op::Parameter(_)).then_some(*part);
+            }
+            Op::Reshape => id = *inst.operands.first()?,
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_those_of_the_values() {
+        let (x, y) = (Range { least: -7, most: 5 }, Range { least: 2, most: 3 });
+        assert_eq!(Range::of(ScalarOp::Add, x, y), Range { least: -5, most: 8 });
+        assert_eq!(Range::of(ScalarOp::Subtract, x, y), Range { least: -10, most: 3 });
+        assert_eq!(Range::of(ScalarOp::Minimum, x, y), Range { least: -7, most: 3 });
+        assert_eq!(Range::of(ScalarOp::Multiply, x, Range::one(2)), Range { least: -14, most: 10 });
+        assert_eq!(Range::of(ScalarOp::Remainder, x, Range::one(4)), Range { least: -3, most: 3 });
+        assert_eq!(Range::of(ScalarOp::Divide, x, Range::one(2)), Range { least: -3, most: 2 });
+    }
+
+    #[test]
+    fn a_missing_end_stays_missing() {
+        let x = Range::up_to(5);
+        assert_eq!(Range::of(ScalarOp::Add, x, Range::one(1)), Range::up_to(6));
+        assert_eq!(Range::of(ScalarOp::Subtract, Range::one(1), x).bound(), None);
+        assert_eq!(Range::of(ScalarOp::Maximum, x, Range::one(0)), Range { least: 0, most: 5 });
+        assert_eq!(Range { least: 0, most: i64::from(i32::MAX) + 1 }.wrapped(), Range::ALL);
+    }
+}

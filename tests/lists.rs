@@ -1,0 +1,126 @@
+//! Lists without a bound are refused, and the message names the list and the way out. What grows within a bound is compared with
+//! TensorFlow in `testdata/graphs/growing_lists`.
+mod common;
+
+use common::{said, tfaot};
+
+/// A node of a graph: its name, op, inputs, and the types and flags that are set.
+fn node(name: &str, op: &str, inputs: &str, attrs: &[(&str, &str)]) -> String {
+    let inputs: String = inputs.split_whitespace().map(|i| format!("input: '{i}' ")).collect();
+    let attrs: String =
+        attrs.iter().map(|(key, value)| format!("attr {{ key: '{key}' value {{ {value} }} }} ")).collect();
+    format!("name: '{name}' op: '{op}' {inputs}{attrs}")
+}
+
+/// An integer.
+fn int(name: &str, value: i32) -> String {
+    let value = format!("tensor {{ dtype: DT_INT32 tensor_shape {{}} int_val: {value} }}");
+    node(name, "Const", "", &[("dtype", "type: DT_INT32"), ("value", &value)])
+}
+
+const ELEMENT: (&str, &str) = ("element_dtype", "type: DT_FLOAT");
+
+/// What `tfaot check` says of these nodes, and of functions; the graph has a fed integer `at` and a fed row `x` of three.
+fn check(nodes: &[String], library: &str) -> (bool, String) {
+    let row = "tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 3 }";
+    let fed = [
+        node("at", "Placeholder", "", &[("dtype", "type: DT_INT32"), ("shape", "shape {}")]),
+        node("x", "Placeholder", "", &[("dtype", "type: DT_FLOAT"), ("shape", "shape { dim { size: 3 } }")]),
+        node("row", "Const", "", &[("dtype", "type: DT_INT32"), ("value", row)]),
+    ];
+    let nodes: String = fed.iter().chain(nodes).map(|n| format!("node {{ {n} }}\n")).collect();
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = scratch.path().join("g.pbtxt").display().to_string();
+    std::fs::write(&file, format!("{nodes}\n{library}")).expect("written");
+    let output = tfaot(&["check", &file]);
+    (output.status.success(), said(&output))
+}
+
+/// A list `rows` of two elements that is written at `index` and may grow, and then `read`.
+fn written(index: &[String], read: String) -> (bool, String) {
+    let nodes = [
+        int("two", 2),
+        node("rows", "TensorListReserve", "row two", &[ELEMENT, ("shape_type", "type: DT_INT32")]),
+        node("set", "TensorListSetItem", "rows index x", &[ELEMENT, ("resize_if_index_out_of_bounds", "b: true")]),
+        read,
+    ];
+    check(&[&nodes[..], index].concat(), "")
+}
+
+fn item() -> String {
+    node("y", "TensorListGetItem", "set two row", &[ELEMENT])
+}
+
+const INT: (&str, &str) = ("T", "type: DT_INT32");
+
+#[test]
+fn an_index_needs_a_bound() {
+    let (compiles, told) = written(&[node("index", "Identity", "at", &[INT])], item());
+    assert!(!compiles, "{told}");
+    for part in ["TFA0108", "the list `rows`", "`set`", "tf.minimum(i, N - 1)", "maximum_iterations"] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+    let bounded = [int("six", 6), node("index", "Minimum", "at six", &[INT])];
+    let (compiles, told) = written(&bounded, item());
+    assert!(compiles, "{told}");
+}
+
+#[test]
+fn all_elements_need_a_number() {
+    let bounded = [int("six", 6), node("index", "Minimum", "at six", &[INT])];
+    let (compiles, told) = written(&bounded, node("y", "TensorListStack", "set row", &[ELEMENT]));
+    assert!(!compiles, "{told}");
+    for part in ["TFA0108", "the list `rows`", "at most 7", "dynamic_size"] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+}
+
+/// Pushes rows in a loop while `i < n`; `next` is the next value of `i`.
+fn pushed(limit: &str, next: &str) -> (bool, String) {
+    let args = "input_arg { name: 'i' type: DT_INT32 } input_arg { name: 'n' type: DT_INT32 }
+        input_arg { name: 'l' type: DT_VARIANT } input_arg { name: 'row' type: DT_FLOAT }";
+    let outs = args.replace("input_arg", "output_arg").replace("name: '", "name: 'o");
+    let library = format!(
+        "library {{
+          function {{ signature {{ name: 'less' {args} output_arg {{ name: 'o' type: DT_BOOL }} }}
+            node_def {{ {} }} ret {{ key: 'o' value: 'o:z:0' }} }}
+          function {{ signature {{ name: 'push' {args} {outs} }}
+            node_def {{ {} }} node_def {{ {} }} node_def {{ {} }}
+            ret {{ key: 'oi' value: 'next:z:0' }} ret {{ key: 'on' value: 'n' }}
+            ret {{ key: 'ol' value: 'more:output_handle:0' }} ret {{ key: 'orow' value: 'row' }} }} }}",
+        node("o", "Less", "i n", &[INT]),
+        int("one", 1),
+        node("next", next, "i one:output:0", &[INT]),
+        node("more", "TensorListPushBack", "l row", &[ELEMENT]),
+    );
+    let types = "list { type: DT_INT32 type: DT_INT32 type: DT_VARIANT type: DT_FLOAT }";
+    let nodes = [
+        int("zero", 0),
+        int("six", 6),
+        node("few", "Minimum", "at six", &[INT]),
+        node("kept", "EmptyTensorList", "row zero", &[ELEMENT, ("shape_type", "type: DT_INT32")]),
+        node(
+            "loop",
+            "StatelessWhile",
+            &format!("zero {limit} kept x"),
+            &[("cond", "func { name: 'less' }"), ("body", "func { name: 'push' }"), ("T", types)],
+        ),
+        node("y", "TensorListLength", "loop:2", &[]),
+    ];
+    check(&nodes, &library)
+}
+
+#[test]
+fn what_a_loop_pushes_needs_a_number_of_rounds() {
+    for (limit, next) in [("at", "AddV2"), ("six", "Mul")] {
+        let (compiles, told) = pushed(limit, next);
+        assert!(!compiles, "{limit} {next}: {told}");
+        for part in ["TFA0108", "the list `kept`", "the loop `push`", "maximum_iterations"] {
+            assert!(told.contains(part), "{limit} {next}: {part} is not in\n{told}");
+        }
+    }
+    for limit in ["few", "six"] {
+        let (compiles, told) = pushed(limit, "AddV2");
+        assert!(compiles, "{limit}: {told}");
+    }
+}
