@@ -13,6 +13,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufId, Expr, Index, LoopKind, Step, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::within::{Chain, Within, span};
@@ -50,7 +51,8 @@ impl<'a> Emitter<'a> {
         let (count, pixels) = (e.k.vars[made.batch] * chain.bands, result.dims[d.output_spatial[1]]);
         let parts = self.parts(scope, id, count, pixels);
         let sums = parts.map(|_| self.on_stack(DType::F32, panel));
-        let read = self.reader(scope, &mut e, (id, anchor), d, (&rows, reader, panel), (&made, sums), out)?;
+        let read =
+            self.reader(scope, &mut e, (id, anchor), (d, &chain.window), (&rows, reader, panel), (&made, sums), out)?;
         let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, (made.batch, made.panel), chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
@@ -119,7 +121,7 @@ impl<'a> Emitter<'a> {
         scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
-        d: &ConvDims,
+        (d, window): (&ConvDims, &Window),
         (rows, reader, panel): (&Rows, VarId, u64),
         (made, sums): (&Made, Option<BufId>),
         out: &Value,
@@ -128,9 +130,9 @@ impl<'a> Emitter<'a> {
         let mut layout = rows.layout(d, panel, d.window[1].pad_low);
         layout.strides[d.input_spatial[0]] = rows.stride as i64;
         let input = View { buf: rows.buf, layout, ring: Some(rows.held) };
-        let c = self.depthwise_at(scope, anchor, &input)?;
-        e.k.add_flops(c.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
-        let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
+        let c = self.depthwise_at(scope, anchor, &input, window)?;
+        e.k.add_flops(window.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
+        let (tile, width) = (window.tile, result.dims[d.output_spatial[1]]);
         let tiles = e.k.var(width.div_ceil(tile));
         let mut body = Vec::new();
         for column in shares(&mut e.k, made.panel, result.dims[d.output_feature], panel) {

@@ -9,7 +9,6 @@
 use super::element::Elements;
 use super::grid::{Share, chunked, guarded, share};
 use super::planes::{Sum, Total};
-use super::sides::{Run, Side};
 use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
@@ -19,9 +18,10 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, V
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::convolution::{MOST_TAPS, Way};
+use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::sides::{Run, Side};
 use crate::tensor::DType;
 use std::collections::BTreeSet;
 
@@ -33,67 +33,30 @@ const FEW_VECTORS: u64 = 4;
 /// The convolution in one place.
 pub(super) struct Depthwise<'d> {
     d: &'d ConvDims,
+    pub window: &'d Window,
     left: BufId,
     weights: BufId,
     /// The type of sums.
     dtype: DType,
     /// The types of the operands.
     types: (DType, DType),
-    /// All axes but the last.
-    outer: Vec<Side>,
-    wide: Side,
+    /// Along each spatial axis how far the next element of the input is, and the next weight.
+    steps: Vec<(i64, i64)>,
     /// Where only some rows of the first axis are in memory, how many.
     ring: Option<u64>,
     /// Channels that one makes.
     made: i64,
-    /// Vector registers.
-    registers: u64,
 }
 
 impl Depthwise<'_> {
-    /// The last axis with the taps that are written out.
-    fn written(&self) -> Side {
-        if self.wide.size <= MOST_TAPS { self.wide } else { Side { size: 1, ..self.wide } }
-    }
-
-    /// Taps of the axes that are loops.
-    fn rows(&self) -> u64 {
-        self.outer.iter().map(|s| s.size).product()
-    }
-
-    /// Whether the whole window is written out.
-    fn is_whole(&self) -> bool {
-        self.rows() * self.wide.size <= MOST_TAPS && self.registers >= 32
-    }
-
-    /// Pixels of the tile with the least predicted time: a multiply-add and a load a cycle.
-    pub(super) fn tile(&self) -> u64 {
-        let wide = self.written();
-        let loops = self.rows() * (self.wide.size / wide.size);
-        let cost = |run: &Run| {
-            let uses = wide.uses(run);
-            let terms = uses.values().map(|u| u.len() as u64).sum::<u64>();
-            let loads = uses.len() as u64 + wide.size;
-            (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
-        };
-        let cover = |pixels: u64| wide.runs(pixels).iter().map(cost).sum::<u64>();
-        // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
-        let held = if self.is_whole() { loops * wide.size } else { wide.size };
-        let more = if self.registers >= 32 { 6 } else { 2 };
-        let fits = |pixels: u64| pixels <= 4 || pixels + 2 * held + more <= self.registers;
-        (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
-    }
-
-    /// Floating-point operations of all pixels and channels, without those on the padding and with them.
-    pub(super) fn flops(&self, batch: u64, channels: u64) -> [u64; 2] {
-        let sides = || self.outer.iter().chain([&self.wide]);
-        let taps = sides().map(Side::taps).product::<u64>();
-        [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
+    /// How far the next element of the input is along the last axis, and the next weight.
+    fn wide_step(&self) -> (i64, i64) {
+        self.steps.last().copied().unwrap_or_default()
     }
 
     /// The shares of the loop `number` over tiles of so many pixels.
     pub(super) fn shares(&self, k: &mut Kernel, number: VarId, pixels: u64) -> Vec<(Share, Run)> {
-        let runs = self.written().runs(pixels).into_iter();
+        let runs = self.window.written().runs(pixels).into_iter();
         runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
     }
 
@@ -109,19 +72,19 @@ impl Depthwise<'_> {
         let at = |i: u64| Index::constant(i as i64);
         let zero = super::number(&mut e.k, self.dtype, 0.0);
         let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
-        let mut looped = self.outer.clone();
-        if self.written().size != self.wide.size {
-            looped.push(self.wide);
+        let mut looped = self.window.outer.clone();
+        if self.window.written().size != self.window.wide.size {
+            looped.push(self.window.wide);
         }
         let (mut x, mut k, mut loops) = (x, k, Vec::new());
-        for (i, side) in looped.iter().enumerate() {
+        for (i, (side, step)) in looped.iter().zip(&self.steps).enumerate() {
             let ring = self.ring.filter(|_| i == 0);
             let of_axis = Taps::new(&mut e.k, side, places.get(i).copied(), ring);
-            x = x.add(&of_axis.read);
-            k = k.add(&side.weight(&Index::var(of_axis.tap)));
+            x = x.add(&of_axis.read.scale(step.0));
+            k = k.add(&weight(side, &Index::var(of_axis.tap)).scale(step.1));
             loops.push(of_axis);
         }
-        let kind = if self.is_whole() { LoopKind::Unroll } else { LoopKind::Seq };
+        let kind = if self.window.is_whole { LoopKind::Unroll } else { LoopKind::Seq };
         let row = self.row_of_taps(e, run, (&x, &k), (acc, lanes));
         body.extend(loops.into_iter().rev().fold(row, |inside, of_axis| of_axis.around(kind, inside)));
         body
@@ -136,19 +99,23 @@ impl Depthwise<'_> {
         (acc, lanes): (RegId, u64),
     ) -> Vec<Stmt> {
         let at = |i: u64| Index::constant(i as i64);
-        let wide = self.written();
+        let (wide, step) = (self.window.written(), self.wide_step());
         let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
         let mut row = Vec::new();
         let uses = wide.uses(run);
         let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
         for tap in taps {
-            let from = if wide.size == self.wide.size { k.add(&wide.weight(&at(tap))) } else { k.clone() };
+            let from = if wide.size == self.window.wide.size {
+                k.add(&weight(&wide, &at(tap)).scale(step.1))
+            } else {
+                k.clone()
+            };
             let value = e.k.expr(Expr::Load(self.weights, from));
             let value = convert(&mut e.k, value, self.types.1, self.dtype);
             row.push(Stmt::Set { reg: held, at: at(tap), value });
         }
         for (element, uses) in uses {
-            let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * wide.x)));
+            let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * step.0)));
             let value = convert(&mut e.k, value, self.types.0, self.dtype);
             row.push(Stmt::Set { reg: term, at: at(0), value });
             for (pixel, tap) in uses {
@@ -167,7 +134,7 @@ impl Depthwise<'_> {
 /// The loop over the taps along one axis.
 struct Taps {
     tap: VarId,
-    /// How far what a tap reads is from the first element of the padded operand.
+    /// The element of the padded operand that a tap reads.
     read: Index,
     /// A variable of that, and its value.
     held: Option<(VarId, Index)>,
@@ -199,7 +166,7 @@ impl Taps {
             (Some(place), None, None) => (place.clone(), None),
             (None, ..) => (away, None),
         };
-        Taps { tap, read: read.scale(side.x), held, inside }
+        Taps { tap, read, held, inside }
     }
 
     /// `body` for each tap.
@@ -217,24 +184,39 @@ impl Taps {
 /// A convolution of one channel a group, whose lanes are channels.
 pub const FAMILY: Family = Family {
     name: "depthwise",
-    recipe: |_, asked| Ok(asked.convolution()?.filter(|(c, _)| c.is_depthwise()).map(|_| Setup::Plain)),
-    emit: |s, root, _| s.depthwise(root),
+    recipe: |_, asked| {
+        let depthwise = asked.convolution()?.filter(|(c, _)| c.is_depthwise());
+        Ok(depthwise.map(|(_, d)| Setup::Depthwise(Window::of(asked.look, asked.anchor, d))))
+    },
+    emit: |s, root, setup| match setup {
+        Setup::Depthwise(window) => s.depthwise(root, window),
+        other => other.unfit(),
+    },
 };
+
+/// The number of the weight of a tap along an axis.
+fn weight(side: &Side, tap: &Index) -> Index {
+    if side.reversed { tap.scale(-1).offset(side.size as i64 - 1) } else { tap.clone() }
+}
 
 impl<'a> Emitter<'a> {
     /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
-    pub(super) fn depthwise(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>) -> Result<()> {
+    pub(super) fn depthwise(
+        &mut self,
+        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
+        window: &Window,
+    ) -> Result<()> {
         let comp = scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(scope, anchor)?;
         let input = self.padded(scope, (id, anchor), comp[anchor].operands[0], steps)?;
-        let c = self.depthwise_at(scope, anchor, &input)?;
-        let (wide, tile) = (c.wide, c.tile());
+        let c = self.depthwise_at(scope, anchor, &input, window)?;
+        let (wide, tile) = (window.wide, window.tile);
         let all = result.dims[d.output_feature];
         let parts = self.width(c.dtype).cut(all);
         let mut e = Elements::new(id, label(comp, id));
         let batch = e.k.var(result.dims[d.output_batch]);
-        let outer: Vec<VarId> = c.outer.iter().map(|s| e.k.var(s.extent)).collect();
+        let outer: Vec<VarId> = window.outer.iter().map(|s| e.k.var(s.extent)).collect();
         let count = wide.extent.div_ceil(tile);
         let number = e.k.var(count);
         let mut loops: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).chain([number]).collect();
@@ -279,7 +261,7 @@ impl<'a> Emitter<'a> {
                 body.extend(inside);
             }
         }
-        e.k.add_flops(c.flops(result.dims[d.output_batch], all));
+        e.k.add_flops(window.flops(result.dims[d.output_batch], all));
         chunked(&mut e.k, &loops, body);
         self.launch(e.k, steps);
         Ok(())
@@ -292,38 +274,28 @@ impl<'a> Emitter<'a> {
     }
 
     /// The convolution `anchor` of `input`.
-    pub(super) fn depthwise_at(
+    pub(super) fn depthwise_at<'w>(
         &mut self,
         scope: &mut Scope<'a>,
         anchor: InstId,
         input: &View,
-    ) -> Result<Depthwise<'a>> {
+        window: &'w Window,
+    ) -> Result<Depthwise<'w>>
+    where
+        'a: 'w,
+    {
         let comp = scope.comp;
-        let (convolution, d) = self.convolution(scope, anchor)?;
+        let (_, d) = self.convolution(scope, anchor)?;
         let weights = comp[anchor].operands[1];
         let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
-        let operand = comp.array(comp[anchor].operands[0]);
         let ks = kernel.strides();
-        let inside = matches!(convolution.way, Way::Depthwise { has_margin: false });
-        let side = |i: usize| Side {
-            extent: result.dims[d.output_spatial[i]],
-            size: d.window[i].size,
-            stride: d.window[i].stride,
-            dilation: d.window[i].rhs_dilate,
-            reversed: d.window[i].reversal,
-            x: input.stride(d.input_spatial[i]),
-            k: ks[d.kernel_spatial[i]] as i64,
-            edges: inside.then(|| (d.window[i].pad_low, operand.dims[d.input_spatial[i]] as i64)),
-        };
-        let mut sides: Vec<Side> = (0..d.window.len()).map(side).collect();
-        let wide = sides.pop().unwrap_or(Side::NONE);
+        let step = |i: usize| (input.stride(d.input_spatial[i]), ks[d.kernel_spatial[i]] as i64);
+        let steps = (0..d.window.len()).map(step).collect();
         let weights = self.value(scope, weights)?.only()?;
         let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
         let dtype = result.dtype.accumulator();
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
-        let registers = self.target.vector_registers;
-        let (left, ring) = (input.buf, input.ring);
-        Ok(Depthwise { d, left, weights, dtype, types, outer: sides, wide, ring, made, registers })
+        Ok(Depthwise { d, window, left: input.buf, weights, dtype, types, steps, ring: input.ring, made })
     }
 
     /// One tile: its sums, the epilogue, the stores.
@@ -345,7 +317,7 @@ impl<'a> Emitter<'a> {
         let mut x = Index::var(place.batch).scale(input.stride(d.input_batch)).offset(input.layout.origin);
         let from = place.from.div(c.made, &e.k.vars);
         x = x.add(&from.scale(input.stride(d.input_feature)));
-        x = x.add(&place.first.scale(c.wide.x * c.wide.stride as i64));
+        x = x.add(&place.first.scale(c.wide_step().0 * c.window.wide.stride as i64));
         let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
         let mut body = c.sums(e, run, (x, k, place.outer), (acc, place.lanes));

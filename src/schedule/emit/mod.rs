@@ -41,7 +41,6 @@ pub mod scatter;
 pub mod select_and_scatter;
 pub mod separable;
 mod sequential;
-mod sides;
 pub mod sort;
 mod strip;
 mod sums;

@@ -12,6 +12,7 @@ use crate::kernel::{Index, LoopKind, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::layout::Layout;
+use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::within::{Separable, Within};
@@ -72,7 +73,8 @@ impl<'a> Emitter<'a> {
         };
         e.forget();
         let sink = Value { leaves: vec![row], layout: Some(layout) };
-        let mut body = self.window_row(scope, &mut e, (producer, window), &input, (batch, line), &sink)?;
+        let mut body =
+            self.window_row(scope, &mut e, (producer, window), (&input, &separable.window), (batch, line), &sink)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
@@ -89,15 +91,15 @@ impl<'a> Emitter<'a> {
         scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
-        input: &View,
+        (input, window): (&View, &Window),
         (batch, line): (VarId, VarId),
         out: &Value,
     ) -> Result<Vec<Stmt>> {
         let result = scope.comp.array(anchor).clone();
         let (_, d) = self.convolution(scope, anchor)?;
-        let c = self.depthwise_at(scope, anchor, input)?;
-        e.k.add_flops(c.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
-        let (tile, width) = (c.tile(), result.dims[d.output_spatial[1]]);
+        let c = self.depthwise_at(scope, anchor, input, window)?;
+        e.k.add_flops(window.flops(result.dims[d.output_batch], result.dims[d.output_feature]));
+        let (tile, width) = (window.tile, result.dims[d.output_spatial[1]]);
         let tiles = e.k.var(width.div_ceil(tile));
         let mut body = Vec::new();
         for part in self.width(DType::F32).cut(result.dims[d.output_feature]) {

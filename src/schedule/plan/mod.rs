@@ -13,6 +13,7 @@
 pub mod axis;
 pub mod choices;
 pub mod convolution;
+pub mod depthwise;
 pub mod fold;
 pub mod fuse;
 pub mod halves;
@@ -27,6 +28,7 @@ pub mod points;
 pub mod recipe;
 pub mod scaled;
 pub mod scan;
+pub mod sides;
 pub mod spots;
 pub mod states;
 pub mod stored;

@@ -1,6 +1,7 @@
 //! How the kernels of each root are made: one answer for each, with all its parameters, in one place.
 use super::choices::Key;
 use super::convolution::{Convolution, Way};
+use super::depthwise::Window;
 use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::scan::Scan;
@@ -38,6 +39,8 @@ pub enum Setup {
     Scan(Scan),
     /// A contraction for each group and combination of phases.
     Direct(Direct),
+    /// A depthwise window.
+    Depthwise(Window),
     /// How a convolution by Winograd's method is cut.
     Winograd(winograd::Setup),
     /// A depthwise window that makes what it reads.

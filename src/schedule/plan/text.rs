@@ -11,6 +11,7 @@
 //!
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
 use super::choices::{Choices, Key};
+use super::depthwise::Window;
 use super::fuse::{Fate, Fusion};
 use super::halves::Halves;
 use super::recipe::{Recipe, Setup};
@@ -151,11 +152,13 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
             let edges = if direct.at_edges { ", results at edges apart" } else { "" };
             format!("phases {}{edges}", phases.join("x"))
         }
+        Setup::Depthwise(window) => taps(window),
         Setup::Winograd(setup) => winograd(setup),
         Setup::Chain(chain) => {
-            format!("of {} in {} bands, products {}", name(chain.producer), chain.bands, tile(chain.tile))
+            let (of, window) = (name(chain.producer), taps(&chain.window));
+            format!("of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
         }
-        Setup::Separable(separable) => format!("of {}, products {}", name(separable.producer), tile(separable.tile)),
+        Setup::Separable(s) => format!("of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile)),
         Setup::Block(block) => {
             let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
             format!("of {scores} in blocks of {} rows, products {made} and {read}", block.height)
@@ -165,6 +168,13 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         }
     };
     format!("{} {parameters}", recipe.family.name)
+}
+
+/// A depthwise window: pixels of a tile, taps.
+fn taps(window: &Window) -> String {
+    let sizes: Vec<String> = window.outer.iter().chain([&window.wide]).map(|s| s.size.to_string()).collect();
+    let written = if window.is_whole { "all written out" } else { "rows in loops" };
+    format!("{} pixels of {} taps, {written}", window.tile, sizes.join("x"))
 }
 
 fn tile(t: Tile) -> String {

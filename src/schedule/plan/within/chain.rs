@@ -9,6 +9,7 @@ use super::Look;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::plan::convolution::Way;
+use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::fuse::{Fate, Fusion};
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
@@ -33,6 +34,8 @@ pub struct Chain {
     pub form: String,
     /// Bands of rows.
     pub bands: u64,
+    /// The window.
+    pub window: Window,
 }
 
 /// Rows or columns that a window spans.
@@ -79,7 +82,8 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Chain> {
         let terms = terms(comp, first, p);
         let made_again = again as f64 * (terms as f64 + F32_ENDS) / F32_FMAS;
         let pays = made_again < operand.elements() as f64 * L3_THERE_AND_BACK;
-        pays.then_some(Chain { producer, tile: panels.tile, form: panels.form, bands })
+        let window = || Window::of(look, anchor, d);
+        pays.then(|| Chain { producer, tile: panels.tile, form: panels.form, bands, window: window() })
     })
 }
 

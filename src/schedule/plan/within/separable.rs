@@ -7,6 +7,7 @@
 use super::Look;
 use super::chain::{is_product, is_window};
 use crate::hlo::{InstId, Op};
+use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::fuse::{Fate, Fusion};
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
@@ -28,6 +29,8 @@ pub struct Separable {
     pub form: String,
     /// Elements from a pixel in memory to the next.
     pub stride: u64,
+    /// The window.
+    pub window: Window,
 }
 
 /// The separable convolution that ends in `id`, where it takes less memory, and what goes through far caches takes more time
@@ -77,10 +80,11 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Separable>
     let rows = (pixels / width) as f64;
     let by_row = rows * (tile::predicted(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
     let apart = tile::predicted(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
-    (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then_some(Separable {
+    (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then(|| Separable {
         producer,
         tile,
         form,
         stride,
+        window: Window::of(look, window, d),
     })
 }

@@ -1,5 +1,4 @@
 //! A spatial axis of a depthwise window: which tiles of pixels read which elements, those on the padding left out.
-use crate::kernel::Index;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -16,17 +15,15 @@ pub struct Side {
     pub dilation: u64,
     /// Whether the weights are read backwards.
     pub reversed: bool,
-    /// How far the next element of the input is.
-    pub x: i64,
-    /// How far the next weight is.
-    pub k: i64,
     /// Where taps on the padding are left out, how much there is before the operand, and the operand's elements.
     pub edges: Option<(i64, i64)>,
 }
 
 /// Tiles of a row that read alike.
 pub struct Run {
+    /// Which.
     pub numbers: Range<u64>,
+    /// Pixels of each.
     pub pixels: u64,
     /// What is read, counted from what the first pixel's first tap would read.
     pub elements: Range<u64>,
@@ -34,8 +31,7 @@ pub struct Run {
 
 impl Side {
     /// The axis that is not there.
-    pub const NONE: Side =
-        Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, x: 0, k: 0, edges: None };
+    pub const NONE: Side = Side { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, edges: None };
 
     /// The elements that a tile reads, counted as its run counts them, and for each the pixels that read it, with the tap.
     pub fn uses(&self, run: &Run) -> BTreeMap<u64, Vec<(u64, u64)>> {
@@ -103,11 +99,5 @@ impl Side {
             (pixels_before(n + first).min(self.extent as i64) - pixels_before(first)).max(0) as u64
         };
         (0..self.size).map(of_tap).sum()
-    }
-
-    /// Where the weight of a tap is, from the first.
-    pub fn weight(&self, tap: &Index) -> Index {
-        let tap = if self.reversed { tap.scale(-1).offset(self.size as i64 - 1) } else { tap.clone() };
-        tap.scale(self.k)
     }
 }

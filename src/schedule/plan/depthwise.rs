@@ -1,0 +1,77 @@
+//! Depthwise windows: which of their taps are written out, and how many pixels a tile has, whose sums are in registers.
+use super::convolution::{MOST_TAPS, Way};
+use super::sides::{Run, Side};
+use super::within::Look;
+use crate::hlo::InstId;
+use crate::hlo::attrs::ConvDims;
+
+/// How a window of one channel a group is done.
+#[derive(Clone, Debug)]
+pub struct Window {
+    /// All spatial axes but the last, whose taps are loops.
+    pub outer: Vec<Side>,
+    /// The last one.
+    pub wide: Side,
+    /// Whether the loops over taps are written out too.
+    pub is_whole: bool,
+    /// Pixels of a tile along the last axis.
+    pub tile: u64,
+}
+
+impl Window {
+    /// Of convolution `id`.
+    pub fn of(look: &Look<'_>, id: InstId, d: &ConvDims) -> Window {
+        let (result, operand) = (look.comp.array(id), look.comp.array(look.comp[id].operands[0]));
+        let inside = matches!(look.convolutions[&id].way, Way::Depthwise { has_margin: false });
+        let side = |i: usize| Side {
+            extent: result.dims[d.output_spatial[i]],
+            size: d.window[i].size,
+            stride: d.window[i].stride,
+            dilation: d.window[i].rhs_dilate,
+            reversed: d.window[i].reversal,
+            edges: inside.then(|| (d.window[i].pad_low, operand.dims[d.input_spatial[i]] as i64)),
+        };
+        let mut outer: Vec<Side> = (0..d.window.len()).map(side).collect();
+        let wide = outer.pop().unwrap_or(Side::NONE);
+        let mut window = Window { outer, wide, is_whole: false, tile: 1 };
+        let registers = look.target.vector_registers;
+        window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= 32;
+        window.tile = window.best_tile(registers);
+        window
+    }
+
+    /// The last axis with the taps that are written out.
+    pub fn written(&self) -> Side {
+        if self.wide.size <= MOST_TAPS { self.wide } else { Side { size: 1, ..self.wide } }
+    }
+
+    /// Taps of the axes that are loops.
+    fn rows(&self) -> u64 {
+        self.outer.iter().map(|s| s.size).product()
+    }
+
+    /// Pixels of the tile with the least predicted time: a multiply-add and a load a cycle.
+    fn best_tile(&self, registers: u64) -> u64 {
+        let wide = self.written();
+        let loops = self.rows() * (self.wide.size / wide.size);
+        let cost = |run: &Run| {
+            let uses = wide.uses(run);
+            let terms = uses.values().map(|u| u.len() as u64).sum::<u64>();
+            let loads = uses.len() as u64 + wide.size;
+            (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
+        };
+        let cover = |pixels: u64| wide.runs(pixels).iter().map(cost).sum::<u64>();
+        // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
+        let held = if self.is_whole { loops * wide.size } else { wide.size };
+        let more = if registers >= 32 { 6 } else { 2 };
+        let fits = |pixels: u64| pixels <= 4 || pixels + 2 * held + more <= registers;
+        (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
+    }
+
+    /// Floating-point operations of all pixels and channels, without those on the padding and with them.
+    pub fn flops(&self, batch: u64, channels: u64) -> [u64; 2] {
+        let sides = || self.outer.iter().chain([&self.wide]);
+        let taps = sides().map(Side::taps).product::<u64>();
+        [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
+    }
+}
