@@ -42,9 +42,7 @@ pub struct Root<'s, 'a> {
 pub const FAMILIES: &[&Family] = &[
     &emit::rows::FAMILY,
     &emit::pooled::FAMILY,
-    &emit::chain::FAMILY,
-    &emit::separable::FAMILY,
-    &emit::block::FAMILY,
+    &emit::within::FAMILY,
     &EMPTY,
     &emit::dot::FAMILY,
     &emit::winograd::FAMILY,

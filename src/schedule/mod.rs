@@ -14,7 +14,9 @@
 //!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
 //!   reductions of whole rows and all between them are one row kernel.
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
-//!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes).
+//!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
+//!   common.
+//! - *How many pixels has a tile of a depthwise window, which taps are written out*: `plan/depthwise.rs`.
 //! - *Winograd's method, along one axis of a window or both: when, how cut, with weights made when*: `plan/winograd/`,
 //!   `plan/points.rs`; `emit/winograd/`.
 //! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured.

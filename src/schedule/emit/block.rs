@@ -7,27 +7,11 @@ use super::{each, label, rows};
 use crate::diag::Result;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::family::{Family, Root};
+use crate::schedule::family::Root;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::tile::Tile;
-use crate::schedule::plan::within::{Block, Within};
+use crate::schedule::plan::within::Block;
 use crate::target::LoopOrder;
-
-/// A product that makes its left side.
-pub const FAMILY: Family = Family {
-    name: "block",
-    recipe: |_, asked| {
-        Ok(asked.within(|within| match within {
-            Within::Block(block) => Some(Setup::Block(block.clone())),
-            _ => None,
-        }))
-    },
-    emit: |s, root, setup| match setup {
-        Setup::Block(block) => s.block(root, block),
-        other => other.unfit(),
-    },
-};
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the dot `anchor`.

@@ -32,6 +32,13 @@ pub struct Share {
     held: Option<(VarId, Index)>,
 }
 
+impl Share {
+    /// All of an axis that has no loop.
+    pub fn whole(count: u64) -> Share {
+        Share { at: Index::default(), count, guard: None, held: None }
+    }
+}
+
 impl Grid {
     /// The loops from outside inwards.
     pub fn loops(&self, order: LoopOrder) -> Vec<VarId> {

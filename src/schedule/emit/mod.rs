@@ -2,8 +2,8 @@
 //! is where a recipe becomes kernels.
 mod across;
 mod amx;
-pub mod block;
-pub mod chain;
+mod block;
+mod chain;
 pub mod cholesky;
 mod contraction;
 mod control;
@@ -39,7 +39,7 @@ pub mod rows;
 pub mod scan;
 pub mod scatter;
 pub mod select_and_scatter;
-pub mod separable;
+mod separable;
 mod sequential;
 pub mod sort;
 mod strip;
@@ -57,6 +57,7 @@ mod view;
 mod weights;
 mod window;
 pub mod winograd;
+pub mod within;
 
 pub use found::Found;
 pub use packings::Packings;

@@ -317,7 +317,7 @@ ENTRY e {
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
         let plan = Plan::of(module, &Variables::default(), &target, &methods, &choices).expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
-        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Chain(_)))
+        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_))))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::depthwise::Window;
 use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::scan::Scan;
-use super::within::{Block, Chain, Look, Pooled, Separable, Within};
+use super::within::{Look, Pooled, Within};
 use super::{Fused, Planner, winograd};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
@@ -43,12 +43,8 @@ pub enum Setup {
     Depthwise(Window),
     /// How a convolution by Winograd's method is cut.
     Winograd(winograd::Setup),
-    /// A depthwise window that makes what it reads.
-    Chain(Chain),
-    /// A 1x1 convolution that makes what it reads.
-    Separable(Separable),
-    /// A product that makes its left side.
-    Block(Block),
+    /// What makes what it reads a few rows at a time.
+    Within(Within),
     /// A window of maxima, and the convolution by Winograd's method that it reads.
     Pooled(Pooled, winograd::Setup),
 }
@@ -85,9 +81,9 @@ impl Asked<'_> {
         self.look.comp.array(self.anchor).elements() == 0
     }
 
-    /// What `pick` finds in how the root is made with what it reads.
-    pub fn within(&self, pick: impl Fn(&Within) -> Option<Setup>) -> Option<Setup> {
-        self.fused.within.get(&self.id).and_then(pick)
+    /// How the root is made with what it reads, if it is.
+    pub fn within(&self) -> Option<Within> {
+        self.fused.within.get(&self.id).cloned()
     }
 
     /// The convolution, where the anchor is one. Errors: `Code::HloUnsupported` for batch groups.

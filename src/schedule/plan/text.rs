@@ -18,6 +18,7 @@ use super::recipe::{Recipe, Setup};
 use super::spots::Spot;
 use super::tile::Tile;
 use super::winograd::{self, Cut};
+use super::within::Within;
 use super::{Params, Plan, Stages};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op, text::unique_names};
@@ -154,15 +155,19 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         }
         Setup::Depthwise(window) => taps(window),
         Setup::Winograd(setup) => winograd(setup),
-        Setup::Chain(chain) => {
+        Setup::Within(Within::Chain(chain)) => {
             let (of, window) = (name(chain.producer), taps(&chain.window));
-            format!("of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
+            format!("chain of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
         }
-        Setup::Separable(s) => format!("of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile)),
-        Setup::Block(block) => {
+        Setup::Within(Within::Separable(s)) => {
+            format!("separable of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile))
+        }
+        Setup::Within(Within::Block(block)) => {
             let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
-            format!("of {scores} in blocks of {} rows, products {made} and {read}", block.height)
+            format!("block of {scores} in blocks of {} rows, products {made} and {read}", block.height)
         }
+        // a family of its own makes those
+        Setup::Within(Within::Pooled(pooled)) => format!("pooled of {}", name(pooled.producer)),
         Setup::Pooled(pooled, setup) => {
             format!("of {} by {} along {}, {}", name(pooled.producer), pooled.count, pooled.axis, winograd(setup))
         }

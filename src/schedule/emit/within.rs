@@ -1,0 +1,111 @@
+//! What kernels that make an operand themselves (`plan/within/`) have in common: rows of a product of which one side lies in memory
+//! of the kernel, and rows of a depthwise window.
+use super::contraction::{Coordinates, Nest};
+use super::depthwise::Place;
+use super::each;
+use super::element::Elements;
+use super::grid::{Share, guarded, shares};
+use super::held::Strip;
+use super::planes::Sum;
+use crate::diag::{Error, Result};
+use crate::hlo::InstId;
+use crate::kernel::{BufId, Index, LoopKind, Step, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::schedule::family::Family;
+use crate::schedule::plan::depthwise::Window;
+use crate::schedule::plan::phases::Phase;
+use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::within::Within;
+use crate::tensor::DType;
+
+/// What makes a few rows of an operand at a time.
+pub const FAMILY: Family = Family {
+    name: "within",
+    recipe: |_, asked| Ok(asked.within().map(Setup::Within)),
+    emit: |s, root, setup| match setup {
+        Setup::Within(Within::Chain(chain)) => s.chain(root, chain),
+        Setup::Within(Within::Separable(separable)) => s.separable(root, separable),
+        Setup::Within(Within::Block(block)) => s.block(root, block),
+        other => other.unfit(),
+    },
+};
+
+/// A row of results of a window.
+pub(super) struct WindowRow {
+    /// The image.
+    pub batch: VarId,
+    /// The row.
+    pub row: VarId,
+    /// The panel of channels, and how many a panel has, where not all are made.
+    pub panel: Option<(VarId, u64)>,
+    /// Where the sums of the panel's channels are, if they are wanted.
+    pub sums: Option<BufId>,
+}
+
+impl<'a> Emitter<'a> {
+    /// The convolution `anchor` with its epilogue `id`, of a row of pixels at a time, of which one side lies in memory of the kernel;
+    /// and its loops over images and rows.
+    pub(super) fn product_rows(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        (input, strip): (&View, &Strip),
+        out: &Value,
+        steps: &mut Vec<Step>,
+    ) -> Result<([VarId; 2], Nest)> {
+        let comp = scope.comp;
+        let (_, p) = self.convolution(scope, anchor)?;
+        let right = self.right(scope, comp[anchor].operands[1])?;
+        let axes = p.output_spatial.iter().zip(&p.window);
+        let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::only(comp.array(anchor).dims[axis], w.size)).collect();
+        let mut made = None;
+        self.as_contraction(scope, anchor, input, &right, (&phases, 0), &mut |s, scope, c, place: Coordinates<'_>| {
+            made = Some(s.nest(scope, e, (id, anchor), c, Some(strip), place, out, steps)?);
+            Ok(())
+        })?;
+        match made.map(|nest| (nest.grid.outer.clone(), nest)) {
+            Some((outer, nest)) if outer.len() == 2 => Ok(([outer[0], outer[1]], nest)),
+            _ => Err(Error::internal("schedule", "the rows of a convolution are not apart")),
+        }
+    }
+
+    /// One row of the depthwise window `anchor` with its epilogue `id`.
+    pub(super) fn window_row(
+        &mut self,
+        scope: &mut Scope<'a>,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        (input, window): (&View, &Window),
+        row: &WindowRow,
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        let result = scope.comp.array(anchor).clone();
+        let (_, d) = self.convolution(scope, anchor)?;
+        let c = self.depthwise_at(scope, anchor, input, window)?;
+        let all = result.dims[d.output_feature];
+        e.k.add_flops(window.flops(result.dims[d.output_batch], all));
+        let tile = window.tile;
+        let tiles = e.k.var(result.dims[d.output_spatial[1]].div_ceil(tile));
+        let columns = match row.panel {
+            Some((panel, most)) => shares(&mut e.k, panel, all, most),
+            None => vec![Share::whole(all)],
+        };
+        let mut body = Vec::new();
+        for column in columns {
+            for part in self.width(DType::F32).cut(column.count) {
+                for (pixels, run) in c.shares(&mut e.k, tiles, tile) {
+                    let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
+                    let from = part.at(&Index::var(block), lane);
+                    let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);
+                    let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
+                    let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
+                    let place = Place { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
+                    let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, input, &run, out)?;
+                    body.extend(guarded(&mut e.k, &[&column, &pixels], vec![part.loops(block, lane, inside)]));
+                }
+            }
+        }
+        Ok(vec![each(tiles, LoopKind::Seq, body)])
+    }
+}
