@@ -226,6 +226,41 @@ def no_gradient():
 
 
 @module
+def recurrent():
+    """Steps of recurrent layers: of Keras, one with a mask, and of a loop that stops where its values say. Their gradients keep values
+    of every round."""
+    import keras
+    m, gru, lstm = tf.Module(), keras.layers.GRU(4), keras.layers.LSTM(3, return_sequences=True)
+    sequence = keras.Input((5, 2))
+    model = keras.Model(sequence, gru(lstm(keras.layers.Masking(0.0)(sequence))))
+    for i, v in enumerate(model.trainable_variables):
+        v.assign(real(*v.shape, seed=i))
+    m.weights, m.w = [v.value for v in model.trainable_variables], tf.Variable(real(2, 2))
+
+    def descend(loss, tape, variables):
+        for v, g in zip(variables, tape.gradient(loss, variables)):
+            v.assign_sub(g * 0.1)
+        return {"loss": loss}
+
+    def layers(x, y):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((model(x) - y) ** 2)
+        return descend(loss, tape, m.weights)
+
+    def until(x):
+        with tf.GradientTape() as tape:
+            more = lambda i, h: (tf.reduce_sum(h) < 1.8) & (i < 12)
+            count, h = tf.while_loop(more, lambda i, h: (i + 1, tf.nn.softplus(tf.linalg.matvec(m.w, h) + x)), (0, x))
+            loss = tf.reduce_sum(h * h)
+        return descend(loss, tape, [m.w]) | {"count": count}
+
+    masked = lambda i: real(3, 5, 2, seed=i) * (np.arange(5)[:, None] < np.array([5, 2, 4])[:, None, None])
+    calls = [("layers", dict(x=masked(i), y=real(3, 4, seed=i + 9))) for i in range(2)]
+    calls += [("until", dict(x=real(2, seed=i))) for i in range(3)]
+    return m, {"layers": (layers, dict(x=[3, 5, 2], y=[3, 4])), "until": (until, dict(x=[2]))}, calls
+
+
+@module
 def generators():
     """Ops that draw from a generator which is a variable."""
     m = tf.Module()

@@ -5,7 +5,7 @@ use crate::graph::TfType;
 use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::holder::HolderId;
-use crate::ops::value::{Count, ListValue};
+use crate::ops::value::{Count, Elements, ListValue};
 use crate::ops::{Value, list};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub(super) struct ListForm {
     pub dims: Vec<u64>,
     /// Of a list whose length is a value: the most elements that it has, and whether there may be others behind them.
     pub count: Option<(u64, bool)>,
+    /// What its elements are, as far as that is known.
+    pub elements: Elements,
     /// The name of the node that made it.
     pub name: Arc<str>,
 }
@@ -69,7 +71,8 @@ impl ListForm {
         *dims.first_mut()? = self.room().max(other.room());
         let exact = self.count.is_none() && other.count.is_none() && self.room() == other.room();
         let count = (!exact).then(|| (self.most().max(other.most()), self.stale() || other.stale()));
-        Some(ListForm { dtype: self.dtype, dims, count, name: self.name.clone() })
+        let elements = self.elements.joined(&other.elements);
+        Some(ListForm { dtype: self.dtype, dims, count, elements, name: self.name.clone() })
     }
 }
 
@@ -94,7 +97,8 @@ impl Form {
             Form::List(list) => Some(list.clone()),
             Form::Unshaped(length, dtype, name) => {
                 let dims = like.dims.iter().enumerate().map(|(i, &d)| if i == 0 { *length } else { d }).collect();
-                Some(ListForm { dtype: *dtype, dims, count: None, name: name.clone() })
+                let elements = if *length == 0 { Elements::None } else { Elements::Any };
+                Some(ListForm { dtype: *dtype, dims, count: None, elements, name: name.clone() })
             }
             _ => None,
         }
@@ -124,6 +128,7 @@ impl Walker<'_> {
                 dtype: self.b.dtype(list.buffer),
                 dims: self.b.dims(list.buffer).to_vec(),
                 count: list.count.map(|count| (count.most, count.stale)),
+                elements: if self.resizes { list.elements.clone() } else { Elements::Any },
                 name: list.name.clone(),
             }),
             Value::UnshapedList { length, dtype, name } => Form::Unshaped(*length, *dtype, name.clone()),
@@ -168,7 +173,7 @@ impl Walker<'_> {
                 Form::List(list) => {
                     let buffer = part(self);
                     let count = list.count.map(|(most, stale)| Count { now: part(self), most, stale });
-                    Value::List(ListValue { buffer, count, name: list.name.clone() })
+                    Value::List(ListValue { buffer, count, elements: list.elements.clone(), name: list.name.clone() })
                 }
                 Form::Unshaped(length, dtype, name) => {
                     Value::UnshapedList { length: *length, dtype: *dtype, name: name.clone() }
@@ -220,7 +225,9 @@ impl Walker<'_> {
         let Value::List(list) = list::with_shape(&mut self.b, value.clone(), form.dims.get(1..))? else {
             return Err(Error::internal("lower", "a list that takes no shape"));
         };
-        let same = self.b.dtype(list.buffer) == form.dtype && self.b.dims(list.buffer).get(1..) == form.dims.get(1..);
+        let same = self.b.dtype(list.buffer) == form.dtype
+            && self.b.dims(list.buffer).get(1..) == form.dims.get(1..)
+            && form.elements.joined(&list.elements) == form.elements;
         let exact = list.count.is_none() && list.room(&self.b) == form.room();
         match form.count {
             None if same && exact => Ok(vec![list.buffer]),

@@ -123,7 +123,9 @@ impl Walker<'_> {
         let most = this.growth[i].next(least, want.most(), rounds).ok_or_else(|| unbounded(&list.name, this.body))?;
         let fits = matches!(before, Form::List(before) if before.count.is_some() == want.count.is_some()
             && before.dims == want.dims
-            && before.count.map(|c| c.1) == want.count.map(|c| c.1));
+            && before.count.map(|c| c.1) == want.count.map(|c| c.1)
+            && before.elements == want.elements);
+        list.elements = want.elements.clone();
         let Some((_, stale)) = want.count else {
             this.init[i] = Value::List(list);
             return Ok(!fits);

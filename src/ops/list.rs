@@ -5,7 +5,7 @@ mod shape;
 pub use room::{with_shape, zeros_like};
 
 use super::row::op;
-use super::value::ListValue;
+use super::value::{Elements, ListValue};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Node;
@@ -164,8 +164,8 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
         return Err(cx.mismatch("the list has no elements"));
     }
     let item = as_row(cx.b, item);
-    list.buffer = put(cx.b, list.buffer, item, index);
-    listed(list)
+    let buffer = put(cx.b, list.buffer, item, index);
+    listed(ListValue { buffer, elements: Elements::Any, ..list })
 }
 
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -236,8 +236,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let item = cx.arg(1)?;
     let list = list_for(cx, item)?;
-    let row = as_row(cx.b, item);
-    listed(list.pushed(cx.b, row)?)
+    listed(list.pushed(cx.b, item)?)
 }
 
 pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -1,16 +1,41 @@
 //! What flows along an edge of a TensorFlow graph while it is lowered.
 use crate::hlo::InstId;
+use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// A TensorList of equal elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListValue {
     /// `[room, element dims..]`; every element is there from the start (zeros where never set).
     pub buffer: InstId,
     /// How many elements there are; `None`: as many as there is room for.
     pub count: Option<Count>,
+    /// What its elements are, as far as that is known.
+    pub elements: Elements,
     /// The name of the node that made it.
     pub name: Arc<str>,
+}
+
+/// What is known of the elements of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Elements {
+    /// There were none yet.
+    None,
+    /// Each is this integer. Gradients of loops keep sizes in lists, one a round, and ask for them when they are needed.
+    Each(Tensor),
+    /// Any.
+    Any,
+}
+
+impl Elements {
+    /// What is known of the elements of lists of either kind together.
+    pub fn joined(&self, other: &Elements) -> Elements {
+        match (self, other) {
+            (Elements::None, other) | (other, Elements::None) => other.clone(),
+            (Elements::Each(x), Elements::Each(y)) if x.dtype == y.dtype && x.bytes == y.bytes => self.clone(),
+            _ => Elements::Any,
+        }
+    }
 }
 
 /// The number of elements of a list that has room for more.
@@ -25,7 +50,7 @@ pub struct Count {
 }
 
 /// The value of one output.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// An array in the computation that is open.
     Array(InstId),

@@ -5,7 +5,7 @@
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Builder, InstId};
 use crate::interp;
-use crate::ops::value::{Count, ListValue};
+use crate::ops::value::{Count, Elements, ListValue};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor, element_count};
@@ -17,7 +17,7 @@ const MOST_ELEMENTS: u64 = 1 << 34;
 impl ListValue {
     /// The list of the rows of an array, made by the node of this name.
     pub fn of(buffer: InstId, name: &Arc<str>) -> Self {
-        ListValue { buffer, count: None, name: name.clone() }
+        ListValue { buffer, count: None, elements: Elements::Any, name: name.clone() }
     }
 
     /// How many elements there is room for.
@@ -43,13 +43,13 @@ impl ListValue {
         let (most, now) = (self.most(b), self.length(b)?);
         let count = self.count.unwrap_or(Count { now, most, stale: false });
         let buffer = if room > self.room(b) { rows(b, self.buffer, room)? } else { self.buffer };
-        Ok(ListValue { buffer, count: Some(count), name: self.name.clone() })
+        Ok(ListValue { buffer, count: Some(count), ..self.clone() })
     }
 
     /// The list with exactly `n` elements; new ones are zeros.
     pub fn resized(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
         let buffer = self.cleared(b);
-        Ok(ListValue { buffer: rows(b, buffer, n)?, count: None, name: self.name.clone() })
+        Ok(ListValue::of(rows(b, buffer, n)?, &self.name))
     }
 
     /// The list with `n` elements at least; new ones are zeros.
@@ -57,7 +57,7 @@ impl ListValue {
         let Some(before) = self.count else {
             return if n > self.room(b) { self.resized(b, n) } else { Ok(self.clone()) };
         };
-        let mut list = self.counted(b, n)?;
+        let mut list = ListValue { elements: Elements::Any, ..self.counted(b, n)? };
         list.buffer = list.cleared(b);
         let least = number(b, n)?;
         let now = b.binary(ScalarOp::Maximum, before.now, least);
@@ -105,7 +105,7 @@ impl ListValue {
         if self.count.is_none() && (want <= self.room(cx.b) || range.least == range.most) {
             return if want > self.room(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
         }
-        let mut list = self.counted(cx.b, want)?;
+        let mut list = ListValue { elements: Elements::Any, ..self.counted(cx.b, want)? };
         list.buffer = list.cleared(cx.b);
         if let Some(count) = &mut list.count {
             let (index, one) = (scalar(cx.b, index), cx.b.constant(Tensor::scalar(1i32)));
@@ -118,22 +118,27 @@ impl ListValue {
 
     /// The list with as many elements as a value says, not more than `most`; new ones are zeros.
     pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: u64) -> Result<ListValue> {
-        let mut list = self.counted(cx.b, most)?;
+        let mut list = ListValue { elements: Elements::Any, ..self.counted(cx.b, most)? };
         list.buffer = list.cleared(cx.b);
         list.count = Some(Count { now: scalar(cx.b, length), most, stale: true });
         Ok(list)
     }
 
     /// The list with one more element, behind the others.
-    pub fn pushed(&self, b: &mut Builder, row: InstId) -> Result<ListValue> {
+    pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
+        let scalar = b.rank(item) == 0 && matches!(b.dtype(item), DType::S32 | DType::S64);
+        let known = if scalar { interp::constant_value(b, item) } else { None };
+        let elements = self.elements.joined(&known.map_or(Elements::Any, Elements::Each));
+        let row = super::as_row(b, item);
         let Some(count) = self.count else {
-            return Ok(ListValue { buffer: b.concatenate(&[self.buffer, row], 0), ..self.clone() });
+            let buffer = b.concatenate(&[self.buffer, row], 0);
+            return Ok(ListValue { buffer, elements, ..self.clone() });
         };
-        let mut list = self.counted(b, count.most + 1)?;
-        list.buffer = super::put(b, list.buffer, row, count.now);
+        let list = self.counted(b, count.most + 1)?;
+        let buffer = super::put(b, list.buffer, row, count.now);
         let one = b.constant(Tensor::scalar(1i32));
-        list.count = Some(Count { now: b.add(count.now, one), most: count.most + 1, ..count });
-        Ok(list)
+        let count = Some(Count { now: b.add(count.now, one), most: count.most + 1, ..count });
+        Ok(ListValue { buffer, count, elements, ..list })
     }
 
     /// The list without its last element, and that element; `None` if it never has one.
@@ -143,13 +148,19 @@ impl ListValue {
             let buffer = b.slice_axis(self.buffer, 0, 0, last);
             let row = b.slice_axis(self.buffer, 0, last, last + 1);
             let dims = b.dims(self.buffer)[1..].to_vec();
-            return Some((ListValue { buffer, ..self.clone() }, b.reshape(row, &dims)));
+            let item = b.reshape(row, &dims);
+            return Some((ListValue { buffer, ..self.clone() }, self.known(b).unwrap_or(item)));
         };
         let one = b.constant(Tensor::scalar(1i32));
         let now = b.sub(count.now, one);
         let row = super::row(b, self.buffer, now);
         let count = Some(Count { now, most: count.most.saturating_sub(1), stale: true });
-        Some((ListValue { count, ..self.clone() }, row))
+        Some((ListValue { count, ..self.clone() }, self.known(b).unwrap_or(row)))
+    }
+
+    /// The element that each is, if it is known.
+    fn known(&self, b: &mut Builder) -> Option<InstId> {
+        if let Elements::Each(value) = &self.elements { Some(b.constant(value.clone())) } else { None }
     }
 }
 
@@ -212,7 +223,8 @@ pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<
     let (Value::UnshapedList { length, dtype, name }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
     fits(&all)?;
-    Ok(Value::List(ListValue::of(b.full(*dtype, &all, 0.0), name)))
+    let elements = if *length == 0 { Elements::None } else { Elements::Any };
+    Ok(Value::List(ListValue { elements, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }
 
 /// A list of zeros that is otherwise like another.
@@ -220,7 +232,7 @@ pub fn zeros_like(b: &mut Builder, list: &Value) -> Value {
     match list {
         Value::List(list) => {
             let count = list.count.map(|count| Count { stale: false, ..count });
-            Value::List(ListValue { buffer: b.full_like(list.buffer, 0.0), count, name: list.name.clone() })
+            Value::List(ListValue { count, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
         }
         list => list.clone(),
     }
