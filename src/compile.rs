@@ -15,7 +15,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
-pub use build::{Compiled, Functions, build_all, initial, places};
+pub use build::{Compiled, Functions, at_bounds, build_all, initial, places};
 pub use module::named;
 use std::path::Path;
 use std::sync::Arc;
@@ -110,15 +110,22 @@ fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
 /// Where sizes vary it is of the largest, with what is there besides in `sized`; `Code::OpenSize` where it can't be one function.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
     if prepared.sizes.is_empty() {
-        return lowered_fixed(prepared);
+        let lowered = lowered_fixed(prepared, &[])?;
+        if lowered.found.is_empty() {
+            return Ok(lowered);
+        }
     }
-    let all = prepared.clone();
-    let exact = Exact(Arc::new(move |sizes| lowered_fixed(&all.at(sizes))));
+    let (all, given) = (prepared.clone(), prepared.sizes.len());
+    let exact = Exact(Arc::new(move |sizes| {
+        let (said, assumed) = sizes.split_at(given.min(sizes.len()));
+        lowered_fixed(&all.at(said), assumed)
+    }));
     bounded::lower(&prepared.sizes, prepared.axes.clone(), exact)
 }
 
-fn lowered_fixed(prepared: &Prepared) -> Result<Lowered> {
-    let mut lowered = lowered_with(&prepared.program, &prepared.feeds, &prepared.fetches, &prepared.roots)?;
+fn lowered_fixed(prepared: &Prepared, assumed: &[u64]) -> Result<Lowered> {
+    let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
+    let mut lowered = lowered_with(&prepared.program, ends, assumed)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
     }
@@ -128,34 +135,39 @@ fn lowered_fixed(prepared: &Prepared) -> Result<Lowered> {
 
 /// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C. Errors: every blocker.
 pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered> {
-    lowered_with(program, feeds, fetches, &[])
+    let lowered = lowered_with(program, (feeds, fetches, &[]), &[])?;
+    if lowered.found.is_empty() {
+        return Ok(lowered);
+    }
+    let told = "how large a result is depends on values at run time, and a part of a graph has fixed sizes";
+    Err(Error::user(Code::DynamicShape, told))
 }
 
 fn lowered_with(
     program: &Program,
-    feeds: &[Feed],
-    fetches: &[(String, Endpoint)],
-    roots: &[NodeId],
+    (feeds, fetches, roots): (&[Feed], &[(String, Endpoint)], &[NodeId]),
+    assumed: &[u64],
 ) -> Result<Lowered> {
-    let mut lowered = lower::lower(program, feeds, fetches, roots).map_err(blockers)?;
+    let mut lowered = lower::lower_assuming(program, feeds, fetches, roots, assumed).map_err(blockers)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
     names::settle(&mut lowered.args);
     names::settle(&mut lowered.results);
     Ok(lowered)
 }
 
-/// HLO to better HLO and loops; `source` is what `NAME_info()->source` says.
+/// HLO to better HLO and loops, for the largest sizes where they vary; `source` is what `NAME_info()->source` says.
 pub fn plan(lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
     plan_and_dump(lowered, name, source, target, &mut None)
 }
 
 fn plan_and_dump(
-    mut lowered: Lowered,
+    lowered: Lowered,
     name: &str,
     source: &str,
     target: &Target,
     dump: &mut Option<Dump>,
 ) -> Result<(Module, kernel::Program)> {
+    let mut lowered = at_bounds(lowered);
     let reduced = optimise(&mut lowered.module, target.precision, dump)?;
     let program = schedule::build(&lowered, name, source, target)?;
     Ok((lowered.module, kernel::Program { reduced, ..program }))
@@ -239,7 +251,7 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     flatten(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
-    Ok(Lowered { module, args, results, state: Vec::new(), sized: None })
+    Ok(Lowered { module, args, results, state: Vec::new(), found: Vec::new(), sized: None })
 }
 
 /// Names and types of the arrays in `shape`; numbers start at `from`.

@@ -11,68 +11,118 @@ use std::collections::HashMap;
 /// A value: the number of the step that makes it, and its sizes.
 type Value = (usize, Vec<Vec<u64>>);
 
-/// An instruction that does something.
-#[derive(PartialEq)]
-struct Step {
-    op: Op,
+/// What a step does but for its op: the numbers in its attributes, what it calls, and what it works on.
+#[derive(PartialEq, Eq, Hash)]
+struct Work {
+    name: String,
     numbers: Vec<i64>,
-    constant: Option<Tensor>,
     called: Vec<usize>,
     operands: Vec<Value>,
     dims: Vec<Vec<u64>>,
 }
 
-/// Whether `base`, of which `forms` tell how it varies, is `other` for the sizes `at`.
-pub fn equal_at(base: &Module, forms: &[Form], at: &[u64], other: &Module) -> bool {
-    let (ours, theirs) = (base.reachable(), other.reachable());
-    if ours.len() != theirs.len() {
-        return false;
-    }
-    let fixed = Form::fixed(other);
-    ours.iter().zip(&theirs).zip(forms.iter().zip(&fixed)).all(|((&a, &b), (form, own))| {
-        let general = steps(&base.comps[a], form, at, &ours);
-        let exact = steps(&other.comps[b], own, &[], &theirs);
-        general.is_some() && general == exact
-    })
+/// Steps that do something, equal ones once: two values are equal if their steps are the same.
+#[derive(Default)]
+struct Steps {
+    known: HashMap<Work, Vec<(Op, Option<Tensor>, usize)>>,
+    count: usize,
 }
 
-/// The steps of a computation and what its root is; `None` where a number is not known.
-fn steps(comp: &Computation, form: &Form, at: &[u64], comps: &[CompId]) -> Option<(Vec<Step>, Value)> {
-    let mut steps: Vec<Step> = Vec::new();
-    let mut values: HashMap<InstId, Value> = HashMap::new();
-    for (&id, varying) in form.order.iter().zip(form.varying.iter()) {
-        let inst = &comp.insts[id];
-        let dims = sizes(varying, at)?;
-        let mut operands: Vec<Value> = inst.operands.iter().map(|o| values[o].clone()).collect();
-        if moves_nothing(&inst.op, &operands, &dims) {
-            let (made, _) = operands.swap_remove(0);
-            values.insert(id, (made, dims));
-            continue;
+impl Steps {
+    fn number(&mut self, work: Work, op: Op, constant: Option<Tensor>) -> usize {
+        let alike = self.known.entry(work).or_default();
+        if let Some((_, _, number)) = alike.iter().find(|(o, c, _)| *o == op && *c == constant) {
+            return *number;
         }
-        let mut op = plain(&inst.op);
-        if let Op::Broadcast(map) = &inst.op {
-            // axes of size 1 say nothing of where elements go
-            let own = operands[0].1.first().cloned().unwrap_or_default();
-            op = Op::Broadcast(map.iter().zip(&own).filter(|(_, n)| **n != 1).map(|(&m, _)| m).collect());
-            operands[0].1 = vec![own.into_iter().filter(|&n| n != 1).collect()];
-        }
-        let constant = match &inst.op {
-            Op::Constant(Literal::Array(t)) => {
-                op = Op::Tuple;
-                Some(constant(t, varying, at, dims.first()?)?)
-            }
-            _ => None,
-        };
-        let numbers = match varying.numbers.is_empty() {
-            true => numbers(&inst.op),
-            false => varying.numbers.iter().map(|e| e.at(at)).collect::<Option<_>>()?,
-        };
-        let called = inst.op.called().iter().map(|c| comps.iter().position(|d| d == c).unwrap_or(0)).collect();
-        steps.push(Step { op, numbers, constant, called, operands, dims: dims.clone() });
-        values.insert(id, (steps.len() - 1, dims));
+        self.count += 1;
+        alike.push((op, constant, self.count));
+        self.count
     }
-    let root = values.get(&comp.root)?.clone();
-    Some((steps, root))
+}
+
+/// Whether `base`, of which `forms` tell how it varies, is `other` for the sizes `at`. The last `found` parts of both roots are sizes.
+pub fn equal_at(base: &Module, forms: &[Form], at: &[u64], other: &Module, found: usize) -> bool {
+    let mut steps = Steps::default();
+    let general = steps.module(base, forms, at);
+    let exact = steps.module(other, &Form::fixed(other, found), &[]);
+    general.is_some() && general == exact
+}
+
+impl Steps {
+    /// The number of the entry; `None` where a number is not known.
+    fn module(&mut self, module: &Module, forms: &[Form], at: &[u64]) -> Option<Value> {
+        let mut comps: HashMap<CompId, usize> = HashMap::new();
+        let mut last = None;
+        for (id, form) in module.reachable().into_iter().zip(forms) {
+            let root = self.computation(&module.comps[id], form, at, &comps)?;
+            let params = module.comps[id].params.len() as i64;
+            let work = Work {
+                name: "computation".to_string(),
+                numbers: vec![params],
+                called: vec![],
+                operands: vec![root.clone()],
+                dims: vec![],
+            };
+            comps.insert(id, self.number(work, Op::Tuple, None));
+            last = Some(root);
+        }
+        last
+    }
+
+    fn computation(
+        &mut self,
+        comp: &Computation,
+        form: &Form,
+        at: &[u64],
+        comps: &HashMap<CompId, usize>,
+    ) -> Option<Value> {
+        let mut values: HashMap<InstId, Value> = HashMap::new();
+        for (&id, varying) in form.order.iter().zip(form.varying.iter()) {
+            let inst = &comp.insts[id];
+            let dims = sizes(varying, at)?;
+            let mut operands: Vec<Value> = inst.operands.iter().map(|o| values[o].clone()).collect();
+            if moves_nothing(&inst.op, &operands, &dims) {
+                let (made, _) = operands.swap_remove(0);
+                values.insert(id, (made, dims));
+                continue;
+            }
+            let is_empty = !matches!(inst.op, Op::Parameter(_)) && matches!(&dims[..], [one] if one.contains(&0));
+            if is_empty {
+                // one array without elements is like another
+                let work = Work {
+                    name: "empty".to_string(),
+                    numbers: vec![],
+                    called: vec![],
+                    operands: vec![],
+                    dims: dims.clone(),
+                };
+                values.insert(id, (self.number(work, Op::Tuple, None), dims));
+                continue;
+            }
+            let mut op = plain(&inst.op);
+            if let Op::Broadcast(map) = &inst.op {
+                // axes of size 1 say nothing of where elements go
+                let own = operands[0].1.first().cloned().unwrap_or_default();
+                op = Op::Broadcast(map.iter().zip(&own).filter(|(_, n)| **n != 1).map(|(&m, _)| m).collect());
+                operands[0].1 = vec![own.into_iter().filter(|&n| n != 1).collect()];
+            }
+            let constant = match &inst.op {
+                Op::Constant(Literal::Array(t)) => {
+                    op = Op::Tuple;
+                    Some(constant(t, varying, at, dims.first()?)?)
+                }
+                _ => None,
+            };
+            let numbers = match varying.numbers.is_empty() {
+                true => numbers(&inst.op),
+                false => varying.numbers.iter().map(|e| e.at(at)).collect::<Option<_>>()?,
+            };
+            let called = inst.op.called().iter().map(|c| comps.get(c).copied()).collect::<Option<_>>()?;
+            let work = Work { name: inst.op.name().to_string(), numbers, called, operands, dims: dims.clone() };
+            values.insert(id, (self.number(work, op, constant), dims));
+        }
+        values.get(&comp.root).cloned()
+    }
 }
 
 fn sizes(varying: &Varying, at: &[u64]) -> Option<Vec<Vec<u64>>> {

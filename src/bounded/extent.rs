@@ -90,11 +90,11 @@ impl Points {
         for i in 0..n {
             slopes.push(at_base.checked_sub(less(&[i]).unwrap_or(at_base))?);
         }
-        let mut constant = at_base;
+        let (steps, mut constant) = (slopes.clone(), at_base);
         for i in 0..n {
             for j in i + 1..n {
                 let Some(both) = less(&[i, j]) else { continue };
-                let factor = both.checked_sub(at_base)?.checked_add(slopes[i])?.checked_add(slopes[j])?;
+                let factor = both.checked_sub(at_base)?.checked_add(steps[i])?.checked_add(steps[j])?;
                 if factor == 0 {
                     continue;
                 }
@@ -142,6 +142,14 @@ impl Points {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn products_of_some_of_three_sizes_are_found() {
+        let points = points(3);
+        let values: Vec<i64> = points.all.iter().map(|p| (3 * p[0] * p[1] + p[2]) as i64).collect();
+        let extent = points.fit(&values).expect("it is of a form that is known");
+        assert_eq!(extent.at(&[4, 5, 6]), Some(66));
+    }
 
     fn points(sizes: usize) -> Points {
         let base = vec![20; sizes];

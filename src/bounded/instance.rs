@@ -57,27 +57,35 @@ pub struct Form {
 
 impl Form {
     /// The forms of a module that is [`alike`] the one of `forms`.
-    pub fn of_alike(forms: &[Form], module: &Module) -> Vec<Form> {
-        let of = |(form, comp): (&Form, CompId)| Form {
-            order: module.comps[comp].post_order(),
-            varying: form.varying.clone(),
-        };
+    pub fn of_alike(forms: &[Form], module: &Module, found: usize) -> Vec<Form> {
+        let of =
+            |(form, comp): (&Form, CompId)| Form { order: order(module, comp, found), varying: form.varying.clone() };
         forms.iter().zip(module.reachable()).map(of).collect()
     }
     /// The forms of a module in which nothing varies.
-    pub fn fixed(module: &Module) -> Vec<Form> {
+    pub fn fixed(module: &Module, found: usize) -> Vec<Form> {
         let one = |shape: &Shape| {
             let dims = |a: &ArrayShape| a.dims.iter().map(|&d| Extent::constant(d as i64)).collect();
             Varying { dims: shape.leaves().into_iter().map(dims).collect(), ..Varying::default() }
         };
         let of = |comp: CompId| {
+            let order = order(module, comp, found);
             let comp = &module.comps[comp];
-            let order = comp.post_order();
             let varying = order.iter().map(|&id| one(&comp.insts[id].shape)).collect();
             Form { order, varying: Arc::new(varying) }
         };
         module.reachable().into_iter().map(of).collect()
     }
+}
+
+/// The instructions of a computation, operands first; in the entry the last `found` parts of the root come before all others, as they
+/// are sizes of arrays.
+fn order(module: &Module, comp: CompId, found: usize) -> Vec<InstId> {
+    let is_entry = comp == module.entry;
+    let comp = &module.comps[comp];
+    let parts = &comp.insts[comp.root].operands;
+    let first = if is_entry { &parts[parts.len().saturating_sub(found)..] } else { &[] };
+    comp.post_order_of(first)
 }
 
 /// Where two instances are not one function.
@@ -93,15 +101,17 @@ fn departure(inst: &Inst, what: impl Into<String>) -> Departure {
     Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what: what.into() }
 }
 
-/// Whether two modules are one function but for numbers: the same instructions in the same order.
-pub fn alike(a: &Module, b: &Module) -> Result<(), Departure> {
+/// Whether two modules are one function but for numbers: the same instructions in the same order. The last `found` parts of both roots
+/// are sizes.
+pub fn alike(a: &Module, b: &Module, found: usize) -> Result<(), Departure> {
     let (ours, theirs) = (a.reachable(), b.reachable());
     let first = &a.entry().insts[a.entry().root];
     if ours.len() != theirs.len() {
         return Err(departure(first, "other computations are called"));
     }
     for (&x, &y) in ours.iter().zip(&theirs) {
-        same_steps(&a.comps[x], &b.comps[y], |p, q| {
+        let orders = (order(a, x, found), order(b, y, found));
+        same_steps((&a.comps[x], &b.comps[y]), orders, |p, q| {
             ours.iter().position(|&c| c == p) == theirs.iter().position(|&c| c == q)
         })?;
     }
@@ -110,8 +120,11 @@ pub fn alike(a: &Module, b: &Module) -> Result<(), Departure> {
 
 type SameComp<'a> = &'a dyn Fn(CompId, CompId) -> bool;
 
-fn same_steps(a: &Computation, b: &Computation, same: impl Fn(CompId, CompId) -> bool) -> Result<(), Departure> {
-    let (ours, theirs) = (a.post_order(), b.post_order());
+fn same_steps(
+    (a, b): (&Computation, &Computation),
+    (ours, theirs): (Vec<InstId>, Vec<InstId>),
+    same: impl Fn(CompId, CompId) -> bool,
+) -> Result<(), Departure> {
     let mut numbers = vec![usize::MAX; a.insts.len()];
     let mut others = vec![usize::MAX; b.insts.len()];
     for (i, (&x, &y)) in ours.iter().zip(&theirs).enumerate() {
@@ -224,19 +237,19 @@ pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
 }
 
 /// How the computations of modules that are [`alike`] vary over the points; one for each of `modules[0].reachable()`.
-pub fn forms(modules: &[&Module], points: &Points) -> Result<Vec<Form>, Departure> {
+pub fn forms(modules: &[&Module], found: usize, points: &Points) -> Result<Vec<Form>, Departure> {
     let reachable: Vec<_> = modules.iter().map(|m| m.reachable()).collect();
     let count = reachable.first().map_or(0, Vec::len);
     (0..count)
         .map(|c| {
             let comps: Vec<&Computation> = modules.iter().zip(&reachable).map(|(m, r)| &m.comps[r[c]]).collect();
-            form(&comps, points)
+            let orders = modules.iter().zip(&reachable).map(|(m, r)| order(m, r[c], found)).collect();
+            form(&comps, orders, points)
         })
         .collect()
 }
 
-fn form(comps: &[&Computation], points: &Points) -> Result<Form, Departure> {
-    let orders: Vec<Vec<InstId>> = comps.iter().map(|c| c.post_order()).collect();
+fn form(comps: &[&Computation], orders: Vec<Vec<InstId>>, points: &Points) -> Result<Form, Departure> {
     let mut varying = Vec::with_capacity(orders[0].len());
     for i in 0..orders[0].len() {
         let all: Vec<&Inst> = comps.iter().zip(&orders).map(|(c, o)| &c.insts[o[i]]).collect();

@@ -13,15 +13,17 @@ const STEPS: u64 = 8;
 /// At most so many bounds a function is compiled for.
 const MOST_RUNGS: usize = 8;
 
-/// A function at several sizes.
+/// A function at several sizes: those that the caller says, and behind them those that values say.
 pub struct Instances {
     /// The sizes that the caller says, from the smallest on for which the function is sound.
     pub given: Vec<Size>,
-    /// The sizes; the base first.
+    /// How many sizes values say.
+    pub found: usize,
+    /// The sizes that were looked at; the base first.
     pub points: Points,
     all: Vec<Lowered>,
-    /// How many of the last points are smaller bounds that code is made for, largest first.
-    rungs: usize,
+    /// Bounds of the sizes that the caller says, largest first, with the function for exactly them and the most that values can say.
+    pub bounds: Vec<(Vec<u64>, Lowered)>,
     /// What seems to be another function for small sizes, and why.
     others: Vec<(Vec<u64>, Lowered, Departure)>,
 }
@@ -30,49 +32,72 @@ impl Instances {
     /// Lowers a function at its bounds and below. Errors: those of lowering; `Code::OpenSize` where it is not one function.
     pub fn new(given: &[Size], exact: &Exact) -> Result<Instances> {
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
-        let base = (exact.0)(&most)?;
-        let given = &sound(given, exact)[..];
-        let (beside, rungs) = (beside(given), rungs(given));
-        let points = Points { all: vec![most] };
-        let mut instances = Instances { given: given.to_vec(), points, all: vec![base], rungs: 0, others: Vec::new() };
-        let steps = beside.len();
-        for (i, point) in beside.into_iter().chain(rungs).enumerate() {
-            let is_rung = i >= steps;
-            let lowered = (exact.0)(&point)?;
-            match alike(&instances.base().module, &lowered.module) {
-                Ok(()) => {
-                    instances.all.push(lowered);
-                    instances.points.all.push(point);
-                    instances.rungs += usize::from(is_rung);
-                }
-                Err(departure) if point.iter().zip(given).any(|(&n, s)| n == s.least && n <= 1) => {
-                    instances.others.push((point, lowered, departure));
-                }
-                Err(departure) => return Err(refusal(&departure, given)),
+        let largest = (exact.0)(&most)?;
+        let found = largest.found.len();
+        let mut sizes = sound(given, exact);
+        let given = sizes.clone();
+        let size = |&(_, most): &(u64, u64)| Size { name: String::new(), least: 0, most, is_result: true };
+        sizes.extend(largest.found.iter().map(size));
+        // so that a size that values say may stay the same while others get smaller
+        let base: Vec<u64> = sizes.iter().map(|s| if s.is_result { s.most.div_ceil(2) } else { s.most }).collect();
+        let points = Points { all: Vec::new() };
+        let mut instances = Instances { given, found, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
+        for point in std::iter::once(base.clone()).chain(beside(&sizes, &base)) {
+            let said = &point[..instances.given.len()];
+            instances.add(&sizes, said, (exact.0)(&point)?)?;
+        }
+        let bounds = std::iter::once(most).chain(rungs(&instances.given));
+        for bound in bounds {
+            let lowered = (exact.0)(&bound)?;
+            if instances.add(&sizes, &bound, lowered.clone())? {
+                instances.bounds.push((bound, lowered));
             }
+        }
+        if instances
+            .bounds
+            .first()
+            .is_none_or(|(bound, _)| bound.iter().zip(&instances.given).any(|(&b, s)| b != s.most))
+        {
+            let what = "it is another function at the bound alone".to_string();
+            return Err(refusal(&Departure { node: Default::default(), what }, &instances.given));
         }
         Ok(instances)
     }
 
-    /// The function for exactly the bounds.
-    pub fn base(&self) -> &Lowered {
-        &self.all[0]
+    /// Adds an instance, and says whether it is the function.
+    fn add(&mut self, sizes: &[Size], given: &[u64], lowered: Lowered) -> Result<bool> {
+        let point: Vec<u64> = given.iter().copied().chain(lowered.found.iter().map(|f| f.0)).collect();
+        let like = match self.all.first() {
+            Some(base) => alike(&base.module, &lowered.module, self.found),
+            None => Ok(()),
+        };
+        match like {
+            Ok(()) => {
+                self.all.push(lowered);
+                self.points.all.push(point);
+                Ok(true)
+            }
+            Err(departure) if point.iter().zip(sizes).any(|(&n, s)| n == s.least && n <= 1) => {
+                self.others.push((point, lowered, departure));
+                Ok(false)
+            }
+            Err(departure) => Err(refusal(&departure, &self.given)),
+        }
     }
 
-    /// Smaller bounds, with the function for exactly them; largest first.
-    pub fn rungs(&self) -> impl Iterator<Item = (Vec<u64>, &Lowered)> {
-        let from = self.all.len() - self.rungs;
-        self.points.all[from..].iter().cloned().zip(&self.all[from..])
+    /// The function at the first point.
+    pub fn base(&self) -> &Lowered {
+        &self.all[0]
     }
 
     /// The function for the smallest size alone, where it is another one there. Errors: `Code::OpenSize` where there are others too.
     pub fn apart(&self, forms: &[Form]) -> Result<Option<&Lowered>> {
         let mut apart = None;
         for (point, lowered, departure) in &self.others {
-            if equal_at(&self.base().module, forms, point, &lowered.module) {
+            if equal_at(&self.base().module, forms, point, &lowered.module, self.found) {
                 continue;
             }
-            if self.given.len() > 1 {
+            if point.len() > 1 {
                 return Err(refusal(departure, &self.given));
             }
             apart = Some(lowered);
@@ -83,7 +108,7 @@ impl Instances {
     /// What follows from the sizes, computation by computation.
     pub fn forms(&self) -> Result<Vec<Form>, Departure> {
         let modules: Vec<&Module> = self.all.iter().map(|l| &l.module).collect();
-        forms(&modules, &self.points)
+        forms(&modules, self.found, &self.points)
     }
 }
 
@@ -109,22 +134,21 @@ fn sound(given: &[Size], exact: &Exact) -> Vec<Size> {
     sound
 }
 
-/// Points that differ little from the bounds: in one size, and in two.
-fn beside(given: &[Size]) -> Vec<Vec<u64>> {
-    let most: Vec<u64> = given.iter().map(|s| s.most).collect();
+/// Points that differ little from `base`: in one size, and in two.
+fn beside(sizes: &[Size], base: &[u64]) -> Vec<Vec<u64>> {
     let less = |of: &[usize], by: u64| {
-        let mut point = most.clone();
-        of.iter().for_each(|&s| point[s] = most[s].saturating_sub(by));
-        of.iter().all(|&s| point[s] >= given[s].least && most[s] >= by).then_some(point)
+        let mut point = base.to_vec();
+        of.iter().for_each(|&s| point[s] = base[s].saturating_sub(by));
+        of.iter().all(|&s| base[s] >= by && point[s] >= sizes[s].least).then_some(point)
     };
     let mut out = Vec::new();
-    for size in 0..given.len() {
+    for size in 0..sizes.len() {
         out.extend((1..=STEPS).filter_map(|by| less(&[size], by)));
         // each alone at its smallest, where code often is special
-        if given.len() > 1 {
-            out.extend(less(&[size], most[size] - given[size].least));
+        if sizes.len() > 1 {
+            out.extend(less(&[size], base[size] - sizes[size].least));
         }
-        out.extend((size + 1..given.len()).filter_map(|other| less(&[size, other], 1)));
+        out.extend((size + 1..sizes.len()).filter_map(|other| less(&[size, other], 1)));
     }
     out.dedup();
     out

@@ -5,10 +5,13 @@
 //! size (`pad/`): arrays have the sizes of the bound, and what is beyond the actual sizes is masked where it could reach a result. So
 //! ops know nothing of sizes that vary. Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
 mod degenerate;
+mod evaluate;
 mod extent;
 mod instance;
 mod instances;
 mod pad;
+
+pub use evaluate::evaluate;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
@@ -21,7 +24,7 @@ use pad::Padded;
 use std::sync::Arc;
 
 /// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
-/// them, `exact` lowers it for exactly some of them.
+/// them, `exact` lowers it for exactly some of them. Sizes that values say vary too.
 ///
 /// Errors: those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be right
 /// for padded arrays.
@@ -31,39 +34,43 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     let refused = |d: Departure| refusal(&d, given);
     let forms = instances.forms().map_err(refused)?;
     let apart = instances.apart(&forms)?;
-    let base = instances.base().clone();
-    let derived = Derived::of(&base, &forms, given);
+    let (_, largest) = &instances.bounds[0];
+    let derived = Derived::of(largest, &forms, given);
     let padded = |lowered: &Lowered, forms: &[Form], results: &[Extent]| -> Result<Module> {
         let padded = Padded {
             module: &lowered.module,
             forms,
             points: &instances.points,
-            sizes: given.len(),
             given: given.len(),
-            found: &[],
+            found: instances.found,
             args: lowered.args.len(),
             results: (lowered.results.len(), results),
         };
         padded.module().map_err(refused)
     };
-    let module = padded(&base, &forms, &derived.extents)?;
-    let mut smaller = Vec::new();
-    for (most, lowered) in instances.rungs() {
-        let module = padded(lowered, &Form::of_alike(&forms, &lowered.module), &derived.extents)?;
+    let mut all = Vec::new();
+    for (most, lowered) in &instances.bounds {
+        let own = Form::of_alike(&forms, &lowered.module, instances.found);
+        let module = padded(lowered, &own, &derived.extents)?;
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        smaller.push(Rung { most, module, results });
+        all.push(Rung { most: most.clone(), module, results });
     }
     if let Some(least) = apart {
         // another function for the smallest size, which serves that one alone
         let at: Vec<u64> = given.iter().map(|s| s.least).collect();
-        derived.same_dims(&base, least, &at).then_some(()).ok_or_else(|| other_results(given))?;
+        derived.same_dims(largest, least, &at).then_some(()).ok_or_else(|| other_results(given))?;
         let fixed: Vec<Extent> = derived.extents.iter().map(|e| Extent::constant(e.at(&at).unwrap_or(0))).collect();
-        let module = padded(least, &Form::fixed(&least.module), &fixed)?;
+        let module = padded(least, &Form::fixed(&least.module, 0), &fixed)?;
         let results = least.results.iter().map(|r| r.dims.clone()).collect();
-        smaller.push(Rung { most: at, module, results });
+        all.push(Rung { most: at, module, results });
+    }
+    let module = all.remove(0).module;
+    let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
+    if derived.sizes.is_empty() && given.is_empty() {
+        return Ok(largest);
     }
     let sizes = Sizes { all: [given, &derived.sizes[..]].concat(), args, results: derived.axes.clone() };
-    Ok(Lowered { module, sized: Some(Arc::new(Sized { sizes, smaller, exact })), ..base })
+    Ok(Lowered { sized: Some(Arc::new(Sized { sizes, smaller: all, exact })), ..largest })
 }
 
 /// The sizes of results that the caller does not say.
@@ -84,15 +91,16 @@ impl Derived {
         let of_root = place.and_then(|i| entry.map(|f| f.varying[i].dims.clone())).unwrap_or_default();
         let dims: Vec<Vec<Extent>> = of_root.into_iter().take(base.results.len()).collect();
         let mut derived = Derived { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
-        let [least, most] =
-            [|s: &Size| s.least, |s: &Size| s.most].map(|of| given.iter().map(of).collect::<Vec<u64>>());
+        let found = base.found.iter();
+        let least: Vec<u64> = given.iter().map(|s| s.least).chain(found.clone().map(|_| 0)).collect();
+        let most: Vec<u64> = given.iter().map(|s| s.most).chain(found.map(|f| f.1)).collect();
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
                 axes.push(match (extent.varies(), extent.size()) {
                     (false, _) => None,
-                    (true, Some(size)) => Some(size),
-                    (true, None) => {
+                    (true, Some(size)) if size < given.len() => Some(size),
+                    (true, _) => {
                         Some(given.len() + derived.number(extent, &format!("{}_{axis}", result.field), (&least, &most)))
                     }
                 });

@@ -2,13 +2,14 @@
 use super::args::BenchArgs;
 use super::native::{Model, Session};
 use super::times::{self, Times};
-use super::{Verdict, graph, inputs, machine, out, profile};
+use super::{Verdict, graph, inputs, machine, out, profile, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled};
 use crate::diag::Result;
-use crate::kernel::Face;
+use crate::lower::Lowered;
 use crate::package::metadata;
-use serde_json::json;
+use crate::target::Target;
+use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 
 /// Compiles, warms up, measures, prints.
@@ -18,15 +19,22 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &graph_args.graph)?;
     let functions = graph::function(graph_args)?;
-    let lowered = &functions.all[0].1;
-    let (keys, infos) = (graph::result_keys(graph_args, lowered), lowered.args.clone());
+    let lowered = functions.all[0].1.clone();
+    let keys = graph::result_keys(graph_args, &lowered);
+    let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let targets = std::slice::from_ref(&target);
     let built = compile::build_all(functions, &name, &name, targets, launches, &mut []);
-    let built = built.and_then(Compiled::only).map_err(|e| graph::in_file(e, graph_args))?;
+    let built = built.map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
-    let values = inputs::load(args.inputs.as_deref(), &infos)?;
-    let model = Model::load(&Face::of(&built.program), &built.object, &target, args.threads.into())?;
+    let face = built.bundle.face.clone();
+    if let Some(rows) = rows {
+        return table(&built, &lowered, &target, &rows, args);
+    }
+    let values = inputs::of_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
+    let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
+    let model = Model::load(&face, &built.object, &target, args.threads.into())?;
+    let built = built.only_for(&given)?;
     if !args.profile {
         // what is timed has memory of its own, aligned as vectors are
         model.call_between_pages(0, &values, &mut model.start()?)?;
@@ -42,12 +50,17 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     // nanoseconds where calls are short
     let digits = if measured.min_ms < 0.01 { 6 } else { 3 };
     let flops = built.program.flops as f64;
-    let circumstances = json!({"threads": args.threads, "cpu": target.cpu, "flops": built.program.flops});
+    let mut circumstances = json!({"threads": args.threads, "cpu": target.cpu, "flops": built.program.flops});
+    let named: Map<String, Value> =
+        face.entries[0].sizes.all.iter().zip(&given).map(|(size, &n)| (size.name.clone(), n.into())).collect();
+    if !named.is_empty() {
+        circumstances["sizes"] = named.clone().into();
+    }
     let change = old.map(|old| old.against(&measured, &circumstances));
     if args.json {
         let handover = session.handover();
         let cores = handover.map(|_| machine::cores(&target, args.threads.into())).transpose()?;
-        out::json(&json!({
+        let mut document = json!({
             "min_ms": measured.min_ms,
             "median_ms": measured.median_ms,
             "p90_ms": measured.p90_ms,
@@ -62,14 +75,18 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "compile_s": compile_s,
             "peak_rss_bytes": peak_rss_bytes(),
             "object_bytes": built.object.content.len(),
-            "workspace_bytes": built.program.workspace_bytes,
+            "workspace_bytes": face.workspace_bytes(),
             "state_bytes": built.program.state_bytes(),
             "flops": built.program.flops,
             "cpu": target.cpu,
-            "weights_bytes": built.program.weights_bytes,
+            "weights_bytes": face.weights_bytes,
             "precision": metadata::precision(&built.program.reduced),
             "change": change.as_ref().map(times::Change::json),
-        }))?;
+        });
+        if !named.is_empty() {
+            document["sizes"] = named.into();
+        }
+        out::json(&document)?;
     } else {
         let rate = flops / (measured.min_ms * 1e6);
         let Times { min_ms, median_ms, p90_ms, p99_ms, max_ms, runs, warmup_runs, .. } = measured;
@@ -77,7 +94,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
             "min {min_ms:.digits$} ms, median {median_ms:.digits$} ms, 90 % in {p90_ms:.digits$}, 99 % in {p99_ms:.digits$}, max {max_ms:.digits$} ms of {runs} runs on {} threads after {warmup_runs} to warm up; {rate:.1} GFLOP/s; compiled in {compile_s:.2} s; object {} bytes, workspace {} bytes",
             args.threads,
             built.object.content.len(),
-            built.program.workspace_bytes,
+            face.workspace_bytes(),
         ))?;
     }
     for line in change.iter().flat_map(|c| c.lines(digits)) {
@@ -85,6 +102,61 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     }
     if let Some(path) = &args.outputs {
         graph::deliver(Some(path), keys, session.results())?;
+    }
+    Ok(Verdict::Yes)
+}
+
+/// What `--size` and each number of `--sizes` tell. Errors: `Code::BadOption`.
+fn sizes_of(row: &str, args: &BenchArgs) -> Result<Vec<Vec<(String, u64)>>> {
+    let (name, numbers) = row.rsplit_once('=').map_or(("", row), |(name, numbers)| (name, numbers));
+    let base = sizes::parse(&args.sizes)?;
+    let one = |number: &str| {
+        let flag = if name.is_empty() { number.to_string() } else { format!("{name}={number}") };
+        Ok([&base[..], &sizes::parse(&[flag])?].concat())
+    };
+    numbers.split(',').map(one).collect()
+}
+
+/// A line for each of several sizes.
+fn table(
+    built: &Compiled,
+    lowered: &Lowered,
+    target: &Target,
+    rows: &[Vec<(String, u64)>],
+    args: &BenchArgs,
+) -> Result<Verdict> {
+    let face = &built.bundle.face;
+    let entry = &face.entries[0];
+    let mut documents = Vec::new();
+    if !args.json {
+        let names: String = entry.sizes.all[..entry.sizes.given()].iter().map(|s| format!("{:>8} ", s.name)).collect();
+        out::line(format_args!(
+            "{names}{:>10} {:>10} {:>10} {:>10}  program for",
+            "min ms", "median ms", "90 % ms", "GFLOP/s"
+        ))?;
+    }
+    for told in rows {
+        let values = inputs::of_function(None, lowered, told)?;
+        let given = sizes::of_call(&entry.sizes, &lowered.args, &values)?;
+        let model = Model::load(face, &built.object, target, args.threads.into())?;
+        model.call_between_pages(0, &values, &mut model.start()?)?;
+        let times = measure(&mut Session::of(model, &values)?, args)?;
+        let (rung, programs) = (entry.rung(&given), &built.bundle.variants[0].0);
+        let (most, flops) = (entry.rungs.get(rung).unwrap_or(&given), programs[rung].flops);
+        let (min, median, p90) = (times.min_ms, times.median_ms, times.p90_ms);
+        if args.json {
+            documents.push(json!({"sizes": given, "program": most, "min_ms": min, "median_ms": median, "p90_ms": p90, "runs": times.runs, "flops": flops}));
+        } else {
+            let numbers: String = given.iter().map(|n| format!("{n:>8} ")).collect();
+            let rate = flops as f64 / (min * 1e6);
+            out::line(format_args!("{numbers}{min:>10.6} {median:>10.6} {p90:>10.6} {rate:>10.1}  {most:?}"))?;
+        }
+    }
+    if args.json {
+        let names: Vec<&str> = entry.sizes.all[..entry.sizes.given()].iter().map(|s| s.name.as_str()).collect();
+        let facts = json!({"names": names, "rows": documents, "threads": args.threads, "cpu": target.cpu,
+            "object_bytes": built.object.content.len(), "workspace_bytes": face.workspace_bytes(), "weights_bytes": face.weights_bytes});
+        out::json(&facts)?;
     }
     Ok(Verdict::Yes)
 }

@@ -1,13 +1,13 @@
 //! `--calls FILE`: calls of a model's functions in order, over one state, a JSON object a line:
 //! `{"signature":"train","inputs":"in0.npz","expect":"out0.npz","outputs":"got0.npz"}`. Paths are relative to the file.
 use super::args::GraphArgs;
-use super::{inputs, out};
+use super::{inputs, out, sizes};
 use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Literal;
-use crate::interp;
-use crate::lower::Lowered;
+use crate::lower::{Lowered, Sized};
 use crate::tensor::Tensor;
+use crate::{bounded, interp};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -85,9 +85,9 @@ pub fn function(functions: &Functions, signature: Option<&str>) -> Result<usize>
     }
 }
 
-/// The arguments of a call.
-pub fn arguments(call: &Call, lowered: &Lowered) -> Result<Vec<Tensor>> {
-    inputs::load(call.inputs.as_deref(), &lowered.args)
+/// The arguments of a call; flags tell sizes that arrays do not.
+pub fn arguments(call: &Call, lowered: &Lowered, told: &[(String, u64)]) -> Result<Vec<Tensor>> {
+    inputs::of_function(call.inputs.as_deref(), lowered, told)
 }
 
 /// The interpreter, with the values of the variables.
@@ -95,25 +95,66 @@ pub struct Interpreted<'a> {
     functions: &'a Functions,
     /// The values, one a variable.
     pub state: Vec<Tensor>,
+    /// Whether functions whose sizes vary are evaluated as they are compiled: padded to their bounds.
+    is_padded: bool,
 }
 
 impl<'a> Interpreted<'a> {
     /// Before the first call.
     pub fn new(functions: &'a Functions) -> Result<Interpreted<'a>> {
-        Ok(Interpreted { state: compile::initial(functions)?, functions })
+        Ok(Interpreted { state: compile::initial(functions)?, functions, is_padded: false })
+    }
+
+    /// The same on the modules as they are, also where sizes vary, which is evaluated without padding otherwise.
+    pub fn with_padding(self) -> Self {
+        Interpreted { is_padded: true, ..self }
     }
 
     /// The results of a call of function number `function`.
     pub fn call(&mut self, function: usize, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
         let lowered = &self.functions.all[function].1;
+        let Some(sized) = &lowered.sized else { return self.evaluate(lowered, args).map(|(results, _)| results) };
+        let given = sizes::of_call(&sized.sizes, &lowered.args, &args)?;
+        if self.is_padded {
+            return self.padded(lowered, sized, args, given);
+        }
+        let all: Vec<Tensor> = args.into_iter().chain(self.state.iter().cloned()).collect();
+        let (exact, mut parts) = bounded::evaluate(&sized.exact, &given, &all)?;
+        let mut changed = parts.split_off(exact.results.len().min(parts.len())).into_iter();
+        for (value, _) in self.state.iter_mut().zip(&exact.state).filter(|(_, v)| v.changed) {
+            *value = changed.next().ok_or_else(|| Error::internal("interpreter", "a variable gets no value"))?;
+        }
+        Ok(parts)
+    }
+
+    /// The results of a module with the sizes behind its arguments and results, on arrays that are filled up to its bounds.
+    fn padded(
+        &mut self,
+        lowered: &Lowered,
+        sized: &Sized,
+        args: Vec<Tensor>,
+        mut values: Vec<u64>,
+    ) -> Result<Vec<Tensor>> {
+        let filled = args.iter().zip(&lowered.args).map(|(array, info)| sizes::resized(array, &info.dims));
+        let numbers: Vec<Tensor> = values.iter().map(|&n| Tensor::scalar(n as i32)).collect();
+        let (results, found) = self.evaluate(lowered, filled.chain(numbers).collect())?;
+        values.extend(found.iter().map(|n| n.get_i64(0).and_then(|n| u64::try_from(n).ok()).unwrap_or(0)));
+        let infos = sizes::actual(&lowered.results, &sized.sizes.results, &values);
+        Ok(results.iter().zip(&infos).map(|(array, info)| sizes::resized(array, &info.dims)).collect())
+    }
+
+    /// The results of a module, and the sizes that it gives behind them.
+    fn evaluate(&mut self, lowered: &Lowered, args: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
         let literals: Vec<Literal> = args.into_iter().chain(self.state.iter().cloned()).map(Literal::Array).collect();
         let root = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;
         let mut leaves = root.leaves().into_iter().cloned();
         let results: Vec<Tensor> = leaves.by_ref().take(lowered.results.len()).collect();
+        let sizes = lowered.sized.as_ref().map_or(0, |s| s.sizes.all.len() - s.sizes.given());
+        let found = leaves.by_ref().take(sizes).collect();
         for (value, _) in self.state.iter_mut().zip(&lowered.state).filter(|(_, v)| v.changed) {
             *value = leaves.next().ok_or_else(|| Error::internal("interpreter", "a variable gets no value"))?;
         }
-        Ok(results)
+        Ok((results, found))
     }
 }
 

@@ -28,7 +28,9 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let (functions, mut notes) = graph::functions(&args.graph)?;
     let targets = match (&args.tune, &functions.all[..]) {
         (None, _) => targets,
-        (Some(file), [(_, only)]) if only.state.is_empty() => tune::run(only, &targets, file, args)?,
+        (Some(file), [(_, only)]) if only.state.is_empty() => {
+            tune::run(&compile::at_bounds(only.clone()), &targets, file, args)?
+        }
         (Some(_), _) => {
             let told = "--tune measures one function without variables";
             return Err(Diagnostic::new(Code::BadOption, told).help("--tuning takes what was measured before").into());

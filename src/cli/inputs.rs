@@ -1,6 +1,8 @@
 //! Arguments of a call: from an npz, or random but the same every time.
 use super::npz::{self, Arrays};
+use super::sizes;
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::lower::Lowered;
 use crate::tensor::{DType, DTypeClass, Tensor, TensorInfo};
 use std::path::Path;
 
@@ -13,6 +15,24 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
         return wanted.iter().enumerate().map(|(i, info)| random(info, i as u64)).collect();
     };
     select(&npz::read(path)?, wanted).map_err(|e| super::out::in_file(e, &path.display().to_string()))
+}
+
+/// The arguments of a function, whose sizes that vary are those of the arrays, else what flags told, else the largest.
+///
+/// Errors: those of [`load`]; of [`sizes::chosen`] and [`sizes::given`].
+pub fn of_function(path: Option<&Path>, lowered: &Lowered, told: &[(String, u64)]) -> Result<Vec<Tensor>> {
+    let none = Default::default();
+    let sized = lowered.sized.as_ref().map_or(&none, |s| &s.sizes);
+    let chosen = sizes::chosen(sized, told)?;
+    let infos = &lowered.args;
+    let Some(path) = path else {
+        let given = sizes::given(sized, infos, |_| None, &chosen)?;
+        return load(None, &sizes::actual(infos, &sized.args, &given));
+    };
+    let arrays = npz::read(path)?;
+    let given = sizes::given(sized, infos, |i| find(&arrays, &infos[i], infos), &chosen);
+    let selected = given.and_then(|given| select(&arrays, &sizes::actual(infos, &sized.args, &given)));
+    selected.map_err(|e| super::out::in_file(e, &path.display().to_string()))
 }
 
 /// The arguments `wanted` among `arrays`.

@@ -37,6 +37,7 @@ mod rewrite;
 mod run;
 mod shapes;
 mod shell;
+mod sizes;
 mod targets;
 mod tfcompile;
 mod times;

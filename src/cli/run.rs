@@ -2,7 +2,7 @@
 use super::args::{Engine, RunArgs};
 use super::calls::{self, Call, Interpreted};
 use super::native::Model;
-use super::{Verdict, graph};
+use super::{Verdict, graph, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled, Functions};
 use crate::diag::Result;
@@ -32,8 +32,12 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
     if args.engine == Engine::Interpreter && args.optimized {
         functions.all.iter_mut().try_for_each(|(_, lowered)| optimize::run(&mut lowered.module))?;
     }
+    let told = sizes::parse(&args.sizes)?;
     let mut machine = match args.engine {
-        Engine::Interpreter => Machine::Interpreter(Interpreted::new(&functions)?),
+        Engine::Interpreter => {
+            let plain = Interpreted::new(&functions)?;
+            Machine::Interpreter(if args.optimized { plain.with_padding() } else { plain })
+        }
         Engine::Native => {
             let name = graph::model_name(None, &graph.graph)?;
             let target = graph::target(&args.target)?;
@@ -43,7 +47,7 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
     };
     for call in &calls {
         let function = calls::function(&functions, call.signature.as_deref())?;
-        let values = calls::arguments(call, &functions.all[function].1)?;
+        let values = calls::arguments(call, &functions.all[function].1, &told)?;
         let results = match &mut machine {
             Machine::Interpreter(machine) => machine.call(function, values),
             Machine::Native(machine) => machine.call(function, &values),

@@ -1,6 +1,7 @@
 //! `NAME_info` and the facts behind it, as generated headers declare them.
-use crate::kernel::{Face, Program};
-use crate::tensor::TensorInfo;
+use super::sized;
+use crate::kernel::{Entry, Face, Program};
+use crate::tensor::{Sizes, TensorInfo};
 use std::fmt::Write;
 
 /// The alignment of workspaces and of what the state is rounded to.
@@ -9,6 +10,8 @@ const ALIGN: u64 = 64;
 const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, i64 }";
 /// `tfaot_variable_info`.
 const VARIABLE: &str = "{ { ptr, ptr, i32, i32, ptr, i64 }, i64 }";
+/// `tfaot_size_info`.
+const SIZE: &str = "{ ptr, i64, i64, i32, i32 }";
 /// `tfaot_entry_info`.
 const ENTRY: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }";
 /// `tfaot_module_info`.
@@ -50,11 +53,13 @@ fn module(out: &mut String, face: &Face) {
         string(out, &format!("{own}_name"), &entry.name);
         tensors(out, &own, "arg", &program.args);
         tensors(out, &own, "result", &program.results);
-        generic(out, &own, &entry.function, face);
+        generic(out, &own, entry, face);
+        let (sizes, axes) = sizes(out, &own, &entry.sizes);
         entries.push(format!(
-            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 0, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr null, ptr null, i64 {}, i64 {ALIGN}, i64 {}, ptr @{own}_run }}",
+            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, i64 {}, i64 {ALIGN}, i64 {}, ptr @{own}_run }}",
             program.args.len(),
             program.results.len(),
+            entry.sizes.all.len(),
             u32::from(program.changes_state()),
             program.workspace_bytes,
             program.flops,
@@ -76,12 +81,31 @@ fn module(out: &mut String, face: &Face) {
     );
 }
 
+/// The table of the sizes and that of the axes that have them; both are null where all are fixed.
+fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
+    if sizes.is_empty() {
+        return ("null".to_string(), "null".to_string());
+    }
+    let mut rows = Vec::new();
+    for (i, size) in sizes.all.iter().enumerate() {
+        string(out, &format!("{own}_size{i}_name"), &size.name);
+        let (least, most, is_result) = (size.least, size.most, u32::from(size.is_result));
+        rows.push(format!("{SIZE} {{ ptr @{own}_size{i}_name, i64 {least}, i64 {most}, i32 {is_result}, i32 0 }}"));
+    }
+    table(out, &format!("{own}_sizes"), SIZE, &rows);
+    let number = |axis: &Option<usize>| axis.map_or("i32 -1".to_string(), |s| format!("i32 {s}"));
+    let axes: Vec<String> = sizes.args.iter().chain(&sizes.results).flatten().map(number).collect();
+    table(out, &format!("{own}_axes"), "i32", &axes);
+    (format!("@{own}_sizes"), format!("@{own}_axes"))
+}
+
 /// `run` of `tfaot_entry_info`, which has all parameters that a function may have.
-fn generic(out: &mut String, own: &str, function: &str, face: &Face) {
-    let state = if face.state.is_empty() { "" } else { "ptr %state, " };
+fn generic(out: &mut String, own: &str, entry: &Entry, face: &Face) {
+    let parameters = sized::parameters(!entry.sizes.is_empty(), !face.state.is_empty());
+    let function = &entry.function;
     let _ = writeln!(
         out,
-        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %workspace, ptr %exec) nounwind {{\n  %code = tail call i32 @{function}(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec)\n  ret i32 %code\n}}"
+        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %workspace, ptr %exec) nounwind {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
     );
 }
 

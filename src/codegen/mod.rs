@@ -20,6 +20,7 @@
 //!   own, and `NAME_run` calls the newest that the machine supports. Code is made for the instruction set that
 //!   `NAME_supported` asks for and only tuned for the processor; what `--features` switches on is asked for too, and refused
 //!   where it can't be (`target/features.rs`).
+//! - A function whose sizes vary is several programs of fixed sizes and a driver that runs one of them (`codegen/sized.rs`).
 //! - `NAME_supported` stores its answer in one word of the object, always the same value: asking the processor takes
 //!   microseconds in a virtual machine, which is more than a small model's call. It is the only memory of the object that
 //!   changes. Objects that use AMX ask Linux for its registers there, once. AArch64 code asks Linux, which alone can be
@@ -41,6 +42,7 @@ mod masked;
 mod math;
 mod module;
 mod scalar;
+mod sized;
 mod small_float;
 mod start;
 mod supported;
@@ -48,6 +50,7 @@ mod tiles;
 mod value;
 
 pub use module::E_CPU;
+pub use sized::{E_BOUND, E_SIZE};
 
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{Bundle, KernelId, Program};

@@ -3,7 +3,7 @@ use super::Launches;
 use super::elf::{WEIGHTS_ALIGN, WeightsSection};
 use super::function::Function;
 use super::supported::supported;
-use super::{hwcaps, info, math, start};
+use super::{hwcaps, info, math, sized, start};
 use crate::diag::Result;
 use crate::kernel::{BufId, Bundle, Face, KernelId, Place, Program, Step};
 use crate::target::Target;
@@ -53,8 +53,6 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
 
 /// The functions that callers see, which ask one variant after the other.
 fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
-    let state = if face.state.is_empty() { "" } else { "ptr %state, " };
-    let parameters = format!("ptr %args, ptr %results, {state}ptr %workspace, ptr %exec");
     let mut supported = String::new();
     let ask = |i: usize, programs: &[Program]| {
         let (own, next) = (supported_symbol(programs), i + 1);
@@ -63,10 +61,15 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
         )
     };
     for (e, entry) in face.entries.iter().enumerate() {
+        let parameters = sized::parameters(!entry.sizes.is_empty(), !face.state.is_empty());
         let mut run = String::new();
         for (i, (programs, _)) in variants.iter().enumerate() {
-            let (ask, own, next) = (ask(i, programs), &programs[e].name, i + 1);
-            let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}_run({parameters})\n  ret i32 %r{i}\nask{next}:\n");
+            let own = match &programs[face.programs(e)] {
+                [only] if entry.sizes.is_empty() => run_symbol(only),
+                several => sized::symbol(several),
+            };
+            let (ask, next) = (ask(i, programs), i + 1);
+            let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}({parameters})\n  ret i32 %r{i}\nask{next}:\n");
         }
         let function = &entry.function;
         let _ = writeln!(out, "define i32 @{function}({parameters}) nounwind {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
@@ -81,6 +84,11 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
 /// The symbol of what says whether the machine supports one of several variants.
 fn supported_symbol(programs: &[Program]) -> String {
     format!("{}_supported", programs.first().map_or("", |p| &p.name))
+}
+
+/// The symbol of a program's driver where callers do not see it.
+fn run_symbol(program: &Program) -> String {
+    format!("{}_run", program.name)
 }
 
 /// What differs between the only program of an object and one of several.
@@ -145,22 +153,32 @@ fn code(
         all.push(Functions::emit(out, program, target, group, &mut known)?);
     }
     supported(out, &supported_name, &target.asks(), (linkage.visibility, plain));
-    for ((program, functions), entry) in programs.iter().zip(&all).zip(&face.entries) {
-        let driver = Driver {
-            program,
-            functions,
-            run: if is_only { entry.function.clone() } else { format!("{}_run", program.name) },
-            supported: &supported_name,
-            weights: weights_symbol(&face.name),
-            shared: crate::kernel::shared(program),
-            launches,
-            linkage,
-            out: String::new(),
-            functions_out: String::new(),
-            is_part: false,
-            next: 0,
-        };
-        driver.finish(out, target);
+    for (e, entry) in face.entries.iter().enumerate() {
+        let is_sized = !entry.sizes.is_empty();
+        let visibility = if is_sized { "internal " } else { linkage.visibility };
+        for i in face.programs(e) {
+            let program = &programs[i];
+            let driver = Driver {
+                program,
+                functions: &all[i],
+                run: if is_only && !is_sized { entry.function.clone() } else { run_symbol(program) },
+                supported: &supported_name,
+                weights: weights_symbol(&face.name),
+                shared: crate::kernel::shared(program),
+                launches,
+                linkage: Linkage { visibility, ..linkage },
+                out: String::new(),
+                functions_out: String::new(),
+                is_part: false,
+                next: 0,
+            };
+            driver.finish(out, target);
+        }
+        if is_sized {
+            let own = &programs[face.programs(e)];
+            let run = if is_only { entry.function.clone() } else { sized::symbol(own) };
+            sized::emit(out, entry, own, (linkage.visibility, &run, plain));
+        }
     }
     let _ = writeln!(
         out,

@@ -1,15 +1,15 @@
 //! HLO to one object: every function of a model, for every target.
 use super::{Built, passes};
 use crate::codegen::{self, Launches, Object};
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::state::lay_out;
-use crate::kernel::{self, Bundle, Entry, Face};
+use crate::kernel::{self, Bundle, Entry, Face, Padded};
 use crate::lower::{Lowered, StateVariable};
 use crate::package::names;
-use crate::target::{Reduced, Target};
-use crate::tensor::{Tensor, TensorInfo};
+use crate::target::{Precision, Reduced, Target};
+use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
 
 /// What becomes one object. All functions have the same variables.
@@ -34,8 +34,19 @@ pub struct Compiled {
 
 impl Compiled {
     /// The only function for the only target. Errors: internal, where there is none.
-    pub fn only(mut self) -> Result<Built> {
-        let program = self.bundle.variants.pop().and_then(|(mut programs, _)| programs.pop());
+    pub fn only(self) -> Result<Built> {
+        let last = self.bundle.face.entries.first().map_or(0, |entry| entry.programs() - 1);
+        self.program(last)
+    }
+
+    /// The same; where sizes vary, the program that runs for these.
+    pub fn only_for(self, given: &[u64]) -> Result<Built> {
+        let rung = self.bundle.face.entries.first().map_or(0, |entry| entry.rung(given));
+        self.program(rung)
+    }
+
+    fn program(mut self, rung: usize) -> Result<Built> {
+        let program = self.bundle.variants.pop().and_then(|(mut programs, _)| programs.drain(..).nth(rung));
         match (self.modules.pop(), program) {
             (Some(module), Some(program)) => Ok(Built { module, program, object: self.object }),
             _ => Err(Error::internal("compile", "there is no function")),
@@ -61,17 +72,16 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    if functions.all.iter().any(|(_, lowered)| lowered.sized.is_some()) {
-        return Err(Error::user(Code::OpenSize, "objects can't have sizes that vary yet"));
-    }
     let initial = initial(&functions)?;
     let Functions { mut all, .. } = functions;
     share_fields(&mut all)?;
     let precision = targets.first().map(|t| t.precision).unwrap_or_default();
     let mut reduced = Reduced { precision, ..Reduced::default() };
+    let mut rungs = Vec::new();
     for (i, (_, lowered)) in all.iter_mut().enumerate() {
         passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
         reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
+        rungs.push(Rungs::of(lowered, precision)?);
     }
     let mut targets = targets.to_vec();
     targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
@@ -84,13 +94,22 @@ pub fn build_all(
         let mut programs = Vec::new();
         for (i, (_, lowered)) in all.iter().enumerate() {
             let own = if all.len() == 1 { own.clone() } else { format!("{own}.{i}") };
-            programs.push(kernel::Program { reduced, ..schedule::build(lowered, &own, source, target)? });
+            let mut build = |lowered: &Lowered, own: &str| -> Result<()> {
+                programs.push(kernel::Program { reduced, ..schedule::build(lowered, own, source, target)? });
+                Ok(())
+            };
+            match &rungs[i] {
+                None => build(lowered, &own)?,
+                Some(rungs) => {
+                    let mut each = rungs.all.iter().enumerate();
+                    each.try_for_each(|(r, (_, lowered))| build(lowered, &format!("{own}.r{r}")))?;
+                }
+            }
         }
         variants.push((programs, target.clone()));
     }
-    let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     let bundle = Bundle::pooled(
-        face(name, source, &signatures, &variants),
+        face(name, source, &all, &rungs, &variants),
         variants,
         &initial.iter().map(|t| t.bytes.clone()).collect::<Vec<_>>(),
     );
@@ -99,25 +118,41 @@ pub fn build_all(
 }
 
 /// What callers see: of each function the largest sizes of all targets.
-fn face(name: &str, source: &str, signatures: &[&str], variants: &[(Vec<kernel::Program>, Target)]) -> Face {
-    let suffixes = names::of_functions(signatures);
-    let entry = |(i, signature): (usize, &&str)| {
-        let each = || variants.iter().filter_map(|(programs, _)| programs.get(i));
-        let most = |of: fn(&kernel::Program) -> u64| each().map(of).max().unwrap_or(0);
-        let (prefix, function) = match signatures.len() {
+fn face(
+    name: &str,
+    source: &str,
+    all: &[(String, Lowered)],
+    rungs: &[Option<Rungs>],
+    variants: &[(Vec<kernel::Program>, Target)],
+) -> Face {
+    let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+    let suffixes = names::of_functions(&signatures);
+    let mut from = 0;
+    let entry = |(i, (signature, lowered)): (usize, &(String, Lowered))| {
+        let (prefix, function) = match all.len() {
             1 => (name.to_string(), format!("{name}_run")),
             _ => (format!("{name}_{}", suffixes[i]), format!("{name}_{}", suffixes[i])),
         };
-        let first = each().next().map(kernel::Program::without_code).unwrap_or_default();
+        let sizes = lowered.sized.as_ref().map(|s| s.sizes.clone()).unwrap_or_default();
+        let bounds: Vec<Vec<u64>> = rungs[i].iter().flat_map(|r| &r.all).map(|(most, _)| most.clone()).collect();
+        let own = from..from + bounds.len().max(1);
+        from = own.end;
+        let each = || variants.iter().filter_map(|(programs, _)| programs.get(own.clone())).flatten();
+        let workspace = |p: &kernel::Program| match sizes.is_empty() {
+            true => p.workspace_bytes,
+            false => Padded::of(&sizes, p).bytes,
+        };
         let program = kernel::Program {
             name: prefix.clone(),
-            workspace_bytes: most(|p| p.workspace_bytes),
-            flops: most(|p| p.flops),
-            ..first
+            args: lowered.args.clone(),
+            results: lowered.results.clone(),
+            workspace_bytes: each().map(workspace).max().unwrap_or(0),
+            flops: each().map(|p| p.flops).max().unwrap_or(0),
+            ..each().next().map(kernel::Program::without_code).unwrap_or_default()
         };
-        Entry { name: signature.to_string(), prefix, function, program }
+        Entry { name: signature.to_string(), prefix, function, program, sizes, rungs: bounds }
     };
-    let entries: Vec<Entry> = signatures.iter().enumerate().map(entry).collect();
+    let entries: Vec<Entry> = all.iter().enumerate().map(entry).collect();
     let first = entries.first().map(|e| e.program.clone()).unwrap_or_default();
     let mut state = first.state;
     for v in entries.iter().flat_map(|e| e.program.state.iter().filter(|v| v.changed)) {
@@ -130,6 +165,65 @@ fn face(name: &str, source: &str, signatures: &[&str], variants: &[(Vec<kernel::
         state,
         weights_bytes: 0,
         reduced: first.reduced,
+    }
+}
+
+/// A function whose sizes vary, for each of its bounds.
+struct Rungs {
+    /// The largest sizes that the caller may say, and the function for them as programs have it: with the sizes behind its arguments and
+    /// results. Smallest first; the bounds of the face are the last.
+    all: Vec<(Vec<u64>, Lowered)>,
+}
+
+impl Rungs {
+    /// Those of a function whose own module is optimised; `None` where its sizes are fixed.
+    fn of(lowered: &Lowered, precision: Precision) -> Result<Option<Rungs>> {
+        let Some(sized) = &lowered.sized else { return Ok(None) };
+        let sizes = &sized.sizes;
+        let most: Vec<u64> = sizes.all[..sizes.given()].iter().map(|s| s.most).collect();
+        let mut all = Vec::new();
+        for rung in sized.smaller.iter().rev() {
+            let mut module = rung.module.clone();
+            passes(&mut module, &mut None)?;
+            optimize::reduce(&mut module, precision)?;
+            all.push((rung.most.clone(), with_numbers(lowered, sizes, (&rung.most, &rung.results), module)));
+        }
+        all.push((most, at_bounds(lowered.clone())));
+        Ok(Some(Rungs { all }))
+    }
+}
+
+/// A function whose sizes vary as one of fixed sizes, its bounds, with arguments and results for the actual ones behind the others;
+/// any other function as it is.
+pub fn at_bounds(lowered: Lowered) -> Lowered {
+    let Some(sized) = &lowered.sized else { return lowered };
+    let most: Vec<u64> = sized.sizes.all.iter().map(|s| s.most).collect();
+    let whole: Vec<Vec<u64>> = lowered.results.iter().map(|r| r.dims.clone()).collect();
+    with_numbers(&lowered, &sized.sizes, (&most, &whole), lowered.module.clone())
+}
+
+/// A function of fixed sizes with arguments and results for the sizes behind those that callers see.
+fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Vec<u64>]), module: Module) -> Lowered {
+    let number = |size: &Size| TensorInfo {
+        name: size.name.clone(),
+        called: None,
+        field: format!("size_{}", size.name),
+        dtype: DType::S32,
+        dims: Vec::new(),
+    };
+    let (given, found) = sizes.all.split_at(sizes.given());
+    let arg = |(info, axes): (&TensorInfo, &Vec<Option<usize>>)| TensorInfo {
+        dims: Sizes::actual(axes, &info.dims, most),
+        ..info.clone()
+    };
+    let result = |(info, dims): (&TensorInfo, &Vec<u64>)| TensorInfo { dims: dims.clone(), ..info.clone() };
+    Lowered {
+        module,
+        args: lowered.args.iter().zip(&sizes.args).map(arg).chain(given.iter().map(number)).collect(),
+        results: lowered.results.iter().zip(results).map(result).chain(found.iter().map(number)).collect(),
+        state: lowered.state.clone(),
+        found: Vec::new(),
+        sized: None,
     }
 }
 

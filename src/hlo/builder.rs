@@ -9,12 +9,25 @@ use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 
+/// A size that values at run time say, such as how many elements are not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The size, an integer scalar of the entry.
+    pub count: InstId,
+    /// What it is taken to be: arrays have this size.
+    pub assumed: u64,
+    /// It is never larger.
+    pub most: u64,
+}
+
 /// A module under construction: a stack of open computations.
 #[derive(Debug)]
 pub struct Builder {
     module: Module,
     open: Vec<Computation>,
     error: Option<String>,
+    assumed: Vec<u64>,
+    found: Vec<Found>,
     /// Given to each new instruction.
     pub metadata: Metadata,
 }
@@ -23,7 +36,14 @@ impl Builder {
     /// A module whose first computation, the entry, is open.
     pub fn new(name: &str) -> Self {
         let module = Module { name: name.to_string(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
-        let mut b = Builder { module, open: Vec::new(), error: None, metadata: Metadata::default() };
+        let mut b = Builder {
+            module,
+            open: Vec::new(),
+            error: None,
+            assumed: Vec::new(),
+            found: Vec::new(),
+            metadata: Metadata::default(),
+        };
         b.begin("main");
         b
     }
@@ -60,6 +80,24 @@ impl Builder {
         comp.root = root;
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
+    }
+    /// Says what sizes that values at run time say are taken to be, in the order of [`Builder::found`].
+    pub fn assume(&mut self, sizes: &[u64]) {
+        self.assumed = sizes.to_vec();
+    }
+    /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
+    /// `None` in a nested computation, whose sizes are fixed.
+    pub fn found(&mut self, count: InstId, most: u64) -> Option<u64> {
+        if self.open.len() != 1 {
+            return None;
+        }
+        let assumed = self.assumed.get(self.found.len()).map_or(most, |&n| n.min(most));
+        self.found.push(Found { count, assumed, most });
+        Some(assumed)
+    }
+    /// The sizes that values at run time say, in the order in which they were met.
+    pub fn founds(&self) -> &[Found] {
+        &self.found
     }
     /// The first error since the last call, if any.
     pub fn take_error(&mut self) -> Option<String> {

@@ -16,7 +16,7 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use builder::Builder;
+pub use builder::{Builder, Found};
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};
@@ -141,9 +141,13 @@ impl Module {
 impl Computation {
     /// The instructions that the root needs and all parameters, operands before users.
     pub fn post_order(&self) -> Vec<InstId> {
+        self.post_order_of(&[])
+    }
+    /// The same, with what `first` needs in front of what the root needs beside.
+    pub fn post_order_of(&self, first: &[InstId]) -> Vec<InstId> {
         let mut state = vec![0u8; self.insts.len()];
         let mut out = Vec::with_capacity(self.insts.len());
-        let starts = self.params.iter().copied().chain([self.root]);
+        let starts = self.params.iter().chain(first).copied().chain([self.root]);
         for start in starts {
             let mut stack = vec![(start, 0usize)];
             while let Some((id, next)) = stack.pop() {

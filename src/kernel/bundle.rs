@@ -1,8 +1,10 @@
 //! What one object holds: the functions of a model for some targets, over one state and one copy of the constants.
 use super::{Place, Program, Variable, state};
 use crate::target::{Reduced, Target};
+use crate::tensor::Sizes;
 use bytes::Bytes;
 use foldhash::HashMap;
+use std::ops::Range;
 
 /// Bytes to which each constant is aligned.
 const ALIGN: u64 = 64;
@@ -33,8 +35,25 @@ pub struct Entry {
     pub prefix: String,
     /// The function: `mnist_train`, or `mnist_run` where the model has one.
     pub function: String,
-    /// Arguments, results, variables and sizes, without code; the largest sizes of all targets.
+    /// Arguments, results, variables and sizes, without code; the largest sizes of all targets, and the bounds of those that vary.
     pub program: Program,
+    /// The sizes that vary from call to call.
+    pub sizes: Sizes,
+    /// Where sizes vary: for each program of the function the largest value of each size that the caller says, the least first. A call
+    /// runs the first that its sizes fit into.
+    pub rungs: Vec<Vec<u64>>,
+}
+
+impl Entry {
+    /// How many programs a target has for it.
+    pub fn programs(&self) -> usize {
+        self.rungs.len().max(1)
+    }
+    /// The number of the program that a call with these sizes runs.
+    pub fn rung(&self, given: &[u64]) -> usize {
+        let holds = |most: &Vec<u64>| given.iter().zip(most).all(|(n, most)| n <= most);
+        self.rungs.iter().position(holds).unwrap_or(self.programs() - 1)
+    }
 }
 
 impl Face {
@@ -46,6 +65,7 @@ impl Face {
             prefix: name.clone(),
             function: format!("{name}_run"),
             program: program.without_code(),
+            ..Entry::default()
         };
         Face {
             name: name.clone(),
@@ -56,9 +76,18 @@ impl Face {
             reduced: program.reduced,
         }
     }
-    /// Whether callers see more than one function without variables, which has a face of its own.
+    /// Whether callers see more than one function of fixed sizes without variables, which has a face of its own.
     pub fn is_module(&self) -> bool {
-        self.entries.len() > 1 || !self.state.is_empty()
+        self.entries.len() > 1 || !self.state.is_empty() || self.has_sizes()
+    }
+    /// Whether sizes of a function vary.
+    pub fn has_sizes(&self) -> bool {
+        self.entries.iter().any(|e| !e.sizes.is_empty())
+    }
+    /// Which programs of a target are those of function number `entry`.
+    pub fn programs(&self, entry: usize) -> Range<usize> {
+        let from: usize = self.entries.iter().take(entry).map(Entry::programs).sum();
+        from..from + self.entries.get(entry).map_or(0, Entry::programs)
     }
     /// Bytes of the state.
     pub fn state_bytes(&self) -> u64 {
@@ -86,8 +115,8 @@ pub struct Start {
 pub struct Bundle {
     /// What callers see.
     pub face: Face,
-    /// The loops of each function for each target, in the order in which the machine is asked; the programs have names of their
-    /// own, which symbols that nobody sees begin with.
+    /// The loops of each function for each target, in the order in which the machine is asked: as many programs as the function has
+    /// ([`Entry::programs`]), then those of the next. They have names of their own, which symbols that nobody sees begin with.
     pub variants: Vec<(Vec<Program>, Target)>,
     /// Constants by byte offset, in order, not overlapping.
     pub weights: Vec<(u64, Bytes)>,

@@ -55,6 +55,9 @@ pub struct Lowered {
     pub results: Vec<TensorInfo>,
     /// Parameter `args.len() + i` is the value of `state[i]` before the call; all signatures of a file have the same variables.
     pub state: Vec<StateVariable>,
+    /// What sizes that values at run time say were taken to be, and the most that they may be; the last parts of the root are these
+    /// sizes. Such a function is no more than an instance of one whose sizes vary.
+    pub found: Vec<(u64, u64)>,
     /// What is there besides where sizes vary from call to call; the rest then is of the largest sizes.
     pub sized: Option<Arc<Sized>>,
 }
@@ -83,7 +86,8 @@ pub struct Rung {
     pub results: Vec<Vec<u64>>,
 }
 
-/// Lowers a function for exactly the sizes that the caller says, without bounds and padding: what the interpreter evaluates.
+/// Lowers a function for exactly the sizes that the caller says, without bounds and padding: what the interpreter evaluates. Behind them
+/// may stand what sizes that values say are taken to be, in the order of [`Lowered::found`].
 #[derive(Clone)]
 pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
 
@@ -104,7 +108,21 @@ pub fn lower(
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let mut walker = Walker::new(program, Builder::new("main"));
+    lower_assuming(program, feeds, fetches, roots, &[])
+}
+
+/// The same, with sizes that values at run time say taken to be `assumed`, in the order of [`Lowered::found`]; others are as large as
+/// they may be.
+pub fn lower_assuming(
+    program: &Program,
+    feeds: &[Feed],
+    fetches: &[(String, Endpoint)],
+    roots: &[NodeId],
+    assumed: &[u64],
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let mut b = Builder::new("main");
+    b.assume(assumed);
+    let mut walker = Walker::new(program, b);
     let mut seeds = HashMap::new();
     for feed in feeds {
         let id = walker.b.parameter(Shape::array(feed.info.dtype, feed.info.dims.clone()));
@@ -225,9 +243,19 @@ fn finish(
         parts.extend(Some(now).filter(|_| variable.changed));
         variables.push(variable);
     }
+    let found = b.founds().to_vec();
+    parts.extend(found.iter().map(|f| f.count));
+    let found = found.into_iter().map(|f| (f.assumed, f.most)).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
-    Ok(Lowered { module, args: feeds.iter().map(|f| f.info.clone()).collect(), results, state: variables, sized: None })
+    Ok(Lowered {
+        module,
+        args: feeds.iter().map(|f| f.info.clone()).collect(),
+        results,
+        state: variables,
+        found,
+        sized: None,
+    })
 }
 
 /// Each diagnostic once (a function may be called often), with the file.

@@ -137,6 +137,23 @@ impl LowerCtx<'_> {
     pub fn mismatch(&self, message: impl Into<String>) -> Error {
         Diagnostic::new(Code::ShapeMismatch, message).into()
     }
+    /// The size that is `count` at run time, an integer scalar, and never larger than `most`; what is `made` of it is told where it can't
+    /// be. Arrays have this size, and code for every size comes of it (`bounded/`).
+    ///
+    /// Errors: `DynamicShape` inside of a loop or branch, where sizes are fixed.
+    pub fn found(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
+        if let Some(known) =
+            interp::constant_value(self.b, count).and_then(|t| t.to_i64s()).and_then(|v| v.first().copied())
+        {
+            return Ok(u64::try_from(known).unwrap_or(0).min(most));
+        }
+        self.b.found(count, most).ok_or_else(|| {
+            let told = format!(
+                "how large {made} is depends on values at run time, and sizes inside of loops and branches are fixed"
+            );
+            Error::user(Code::DynamicShape, told)
+        })
+    }
     /// One array as the list of outputs.
     pub fn one(&self, id: InstId) -> Result<Vec<Value>> {
         Ok(vec![Value::Array(id)])

@@ -27,7 +27,6 @@ const fn host(name: &'static str, signature: &'static str, shape: ShapeFn) -> Ho
 pub const ROWS: &[HostRow] = &[
     host("Abort", "->", nothing),
     host("AsString", "input -> output", |cx| cx.one(TfType::String, cx.dims(0)?)),
-    host("DynamicPartition", "data partitions -> outputs*", dynamic_partition),
     host("Enter", "data -> output", pass_first),
     host("Exit", "data -> output", pass_first),
     host("HashTableV2", "-> table_handle", |cx| cx.one(TfType::Resource, vec![])),
@@ -64,11 +63,6 @@ pub const ROWS: &[HostRow] = &[
     host("StringLower", "input -> output", same),
     host("StringToHashBucketFast", "input -> output", |cx| cx.one(S64, cx.dims(0)?)),
     host("Switch", "data pred -> output_false output_true", switch),
-    host("Unique", "x -> y idx", |cx| unique(cx, false)),
-    host("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)),
-    host("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)),
-    host("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true)),
-    host("Where", "condition -> index", positions),
     host("_Arg", "-> output", argument),
     host("_Retval", "input ->", nothing),
 ];
@@ -171,7 +165,8 @@ fn sparse_segment(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.like(0, dims)
 }
 
-fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
+/// Each value once, and for each element which it is; with `counts` how often each is there.
+pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let index = cx.attr_type("out_idx");
     let flat = cx.args.len() == 1 || cx.constant_ints(1).is_some_and(|axes| axes.is_empty());
@@ -193,7 +188,7 @@ fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
 }
 
 /// The positions of what is not zero: as many as the data has, one index a dimension.
-fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let rank = match cx.ranked(0)? {
         Some(dims) => Dim::Known(dims.len() as u64),
@@ -206,7 +201,7 @@ fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// Rows of `data` in as many groups as the node says.
-fn dynamic_partition(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn dynamic_partition(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let groups = usize::try_from(cx.node.int("num_partitions").unwrap_or(0)).unwrap_or(0).min(1 << 16);
     let (data, partitions) = (cx.ranked(0)?, cx.ranked(1)?);
     let mut out = Vec::with_capacity(groups);

@@ -1,4 +1,5 @@
 //! TensorFlow's ops: one row and one function each, in families named after TensorFlow's `core/ops/*_ops.cc`.
+mod compact;
 pub mod ctx;
 pub mod fact;
 pub mod host;

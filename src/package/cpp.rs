@@ -24,6 +24,12 @@ const STATE_ACCESS: &str = "  {MODEL}_state &state() { return *state_; }
   const {MODEL}_state &state() const { return *state_; }
 ";
 
+/// What the class has for a function whose sizes vary; memory is that of the bounds.
+const SIZES_DOC: &str = "// Set the sizes that the caller says before Run; arrays are dense in them, and have room for the bounds. `arg0(i, j)` and its kin\n// are for the bounds.\n";
+const SIZES_ACCESS: &str = "  {PREFIX}_sizes &sizes() { return sizes_; }
+  const {PREFIX}_sizes &sizes() const { return sizes_; }
+";
+
 /// A class with the namespaces around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassName {
@@ -105,6 +111,12 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace("{STATE_MAKE}", &if_state(face, STATE_MAKE))
         .replace("{STATE_TOTAL}", &if_state(face, STATE_TOTAL))
         .replace("{STATE_ACCESS}", &if_state(face, STATE_ACCESS))
+        .replace("{SIZES_DOC}", if entry.sizes.is_empty() { "" } else { SIZES_DOC })
+        .replace("{SIZES_ACCESS}", if entry.sizes.is_empty() { "" } else { SIZES_ACCESS })
+        .replace("{SIZES_MEMBER}", &sizes_member(entry))
+        .replace("{SIZES_ARGUMENT}", if entry.sizes.is_empty() { "" } else { "&sizes_, " })
+        .replace("{SIZES_ERROR}", if entry.sizes.is_empty() { "" } else { SIZES_ERROR })
+        .replace("{PREFIX}", &entry.prefix)
         .replace("{STATE_MEMBER}", &if_state(face, "  {MODEL}_state *state_ = nullptr;\n"))
         .replace("{STATE_ARGUMENT}", &if_state(face, "state_, "))
         .replace("{STATE_NOTE}", if face.state.is_empty() { "; objects share nothing" } else { "" })
@@ -130,6 +142,21 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
 /// One file with the C header's text and the class, which needs no other file.
 pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
     header(face, class).replace(&format!("#include \"{}.h\"\n", face.name), c_header)
+}
+
+/// What `error_msg` says besides where sizes vary.
+const SIZES_ERROR: &str = "    if (code == TFAOT_E_SIZE) error_ = \"a size is outside of its bounds\";
+    if (code == TFAOT_E_BOUND) error_ = \"a size that the call says is beyond its bound\";
+";
+
+/// The sizes of the next call, at their bounds at first.
+fn sizes_member(entry: &Entry) -> String {
+    if entry.sizes.is_empty() {
+        return String::new();
+    }
+    let values: Vec<String> =
+        entry.sizes.all.iter().map(|s| if s.is_result { 0 } else { s.most }.to_string()).collect();
+    format!("  {}_sizes sizes_ = {{{}}};\n", entry.prefix, values.join(", "))
 }
 
 /// `text` for a model with variables, nothing for others.

@@ -52,8 +52,9 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
     let name = &face.name;
     let upper = name.to_uppercase();
     let (intro, supported) = (intro(&face.source, &face.reduced, targets), supported(targets));
-    let args = pointers(&program.args, &format!("{name}_args"), "const ", "arguments");
-    let results = pointers(&program.results, &format!("{name}_results"), "", "results");
+    let spelled = |infos: &[TensorInfo]| infos.iter().map(TensorInfo::spelled).collect::<Vec<_>>();
+    let args = pointers(&program.args, &spelled(&program.args), &format!("{name}_args"), "const ", "arguments");
+    let results = pointers(&program.results, &spelled(&program.results), &format!("{name}_results"), "", "results");
     let workspace = program.workspace_bytes;
     format!(
         r#"{intro}#ifndef TFAOT_MODEL_{upper}_H
@@ -119,16 +120,18 @@ pub(super) fn supported(targets: &[&Target]) -> &'static str {
 }
 
 /// The struct of pointers; with no member it is left incomplete, for C has no empty structs, and NULL is what to pass.
-pub(super) fn pointers(infos: &[TensorInfo], name: &str, qualifier: &str, what: &str) -> String {
+///
+/// `spelled` are their types as the comments have them.
+pub(super) fn pointers(infos: &[TensorInfo], spelled: &[String], name: &str, qualifier: &str, what: &str) -> String {
     if infos.is_empty() {
         return format!("typedef struct {name} {name}; /* there are no {what}: pass NULL */\n");
     }
     let members: Vec<String> = infos.iter().map(|i| format!("{qualifier}{} *{};", c_type(i.dtype), i.field)).collect();
     let width = members.iter().map(String::len).max().unwrap_or(0).min(60);
     let mut out = format!("typedef struct {name} {{\n");
-    for (member, info) in members.iter().zip(infos) {
+    for ((member, info), spelled) in members.iter().zip(infos).zip(spelled) {
         let note = type_note(info.dtype);
-        out += &format!("  {member:width$} /* {}  {}{note} */\n", info.spelled(), in_comment(&info.name));
+        out += &format!("  {member:width$} /* {}  {}{note} */\n", in_comment(spelled), in_comment(&info.name));
     }
     out + &format!("}} {name};\n")
 }
@@ -237,6 +240,9 @@ mod tests {
     #[test]
     fn codes_are_those_that_are_returned() {
         assert!(ABI.contains(&format!("#define TFAOT_E_CPU {} ", crate::codegen::E_CPU)));
+        for (name, code) in [("SIZE", crate::codegen::E_SIZE), ("BOUND", crate::codegen::E_BOUND)] {
+            assert!(module_header::SIZE_CODES.contains(&format!("#define TFAOT_E_{name} {code} ")));
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! `NAME.json`: what the header says, for programs.
 use super::header::WORKSPACE_ALIGN;
+use super::names;
 use crate::kernel::{Entry, Face};
 use crate::target::{Reduced, Target};
-use crate::tensor::TensorInfo;
+use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
 /// The JSON document of a model, with a line break at its end.
@@ -43,7 +44,7 @@ pub fn metadata(face: &Face, targets: &[&Target]) -> String {
 /// A function of a model with several, or with variables.
 fn entry(entry: &Entry) -> Value {
     let changed = entry.program.state.iter().filter(|v| v.changed);
-    json!({
+    let mut document = json!({
         "name": entry.name,
         "function": entry.function,
         "args": tensors(&entry.program.args),
@@ -51,7 +52,20 @@ fn entry(entry: &Entry) -> Value {
         "changes": changed.map(|v| &v.info.field).collect::<Vec<_>>(),
         "workspace_bytes": entry.program.workspace_bytes,
         "flops": entry.program.flops,
-    })
+    });
+    let sizes = &entry.sizes;
+    if !sizes.is_empty() {
+        let fields = names::of_sizes(sizes);
+        let size = |(s, field): (&Size, &String)| json!({"name": s.name, "field": field, "least": s.least, "most": s.most, "is_result": s.is_result});
+        document["sizes"] = sizes.all.iter().zip(&fields).map(size).collect();
+        for (list, axes) in [("args", &sizes.args), ("results", &sizes.results)] {
+            for (object, axes) in document[list].as_array_mut().into_iter().flatten().zip(axes) {
+                object["axes"] = json!(axes);
+            }
+        }
+        document["rungs"] = json!(entry.rungs);
+    }
+    document
 }
 
 /// What was rounded on request, and how many bytes that saved.

@@ -1,7 +1,9 @@
-//! The C99 header of a model that has variables or several functions.
+//! The C99 header of a model that has variables, several functions or sizes that vary.
 use super::header::{ABI, WORKSPACE_ALIGN, c_type, in_comment, intro, pointers, supported, type_note};
+use super::names;
 use crate::kernel::{Entry, Face, Variable};
 use crate::target::Target;
+use crate::tensor::{Size, Sizes};
 use std::collections::HashSet;
 
 /// What the headers of such models declare beside [`ABI`], once a translation unit. The layout is fixed by `abi_version` 2.
@@ -49,12 +51,24 @@ typedef struct tfaot_module_info {
 #endif /* TFAOT_ABI_2 */
 "#;
 
+/// What headers of models whose sizes vary declare beside those.
+pub(super) const SIZE_CODES: &str = r#"#ifndef TFAOT_E_SIZE
+#define TFAOT_E_SIZE 2  /* a size is outside of its bounds; nothing was written */
+#define TFAOT_E_BOUND 3 /* a size that the call says would be beyond its bound; results are not whole */
+#endif
+
+"#;
+
 /// The text of `NAME.h`: the code is for each of `targets`, which have one triple.
 pub fn header(face: &Face, targets: &[&Target]) -> String {
     let name = &face.name;
     let upper = name.to_uppercase();
     let (intro, supported) = (intro(&face.source, &face.reduced, targets), supported(targets));
     let state = if face.state.is_empty() { String::new() } else { state(face) };
+    let (codes, dense) = match face.has_sizes() {
+        true => (SIZE_CODES, " in the sizes of the call"),
+        false => ("", ""),
+    };
     let entries: String = face.entries.iter().map(|entry| function(face, entry)).collect();
     let most = match face.entries.len() {
         1 => String::new(),
@@ -76,7 +90,7 @@ extern "C" {{
 
 {ABI}
 {ABI_2}
-{state}/* Arrays are dense and row-major. Arguments and results need the alignment of their type, no more, and results
+{codes}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
  * may not overlap arguments{}.
  * A function returns 0, or a TFAOT_E code; nothing is written to the results{} when it is not 0.
  * The results do not depend on the executor; NULL runs all on this thread. */
@@ -160,10 +174,13 @@ fn c_bytes(bytes: u64) -> u64 {
 
 /// One function with its types and sizes.
 fn function(face: &Face, entry: &Entry) -> String {
-    let Entry { prefix, function, program, .. } = entry;
+    let Entry { prefix, function, program, sizes, .. } = entry;
     let upper = prefix.to_uppercase();
-    let args = pointers(&program.args, &format!("{prefix}_args"), "const ", "arguments");
-    let results = pointers(&program.results, &format!("{prefix}_results"), "", "results");
+    let (takes, gives) = (sizes.spelled(&program.args, &sizes.args), sizes.spelled(&program.results, &sizes.results));
+    let args = pointers(&program.args, &takes, &format!("{prefix}_args"), "const ", "arguments");
+    let results = pointers(&program.results, &gives, &format!("{prefix}_results"), "", "results");
+    let sized = if sizes.is_empty() { String::new() } else { sizes_struct(prefix, sizes) };
+    let parameter = if sizes.is_empty() { String::new() } else { format!("{prefix}_sizes *sizes, ") };
     let state = match (face.state.is_empty(), program.changes_state()) {
         (true, _) => String::new(),
         (false, changes) => format!("{}{}_state *state, ", if changes { "" } else { "const " }, face.name),
@@ -180,11 +197,26 @@ fn function(face: &Face, entry: &Entry) -> String {
         n => format!("/* It changes {} and {} more. */\n", changed[..6].join(", "), n - 6),
     };
     format!(
-        "{title}{args}{results}\
+        "{title}{args}{results}{sized}\
          /* What a call needs beside its stack; calls at the same time need a workspace each. */\n\
          #define {upper}_WORKSPACE_BYTES {}\n#define {upper}_WORKSPACE_ALIGN {WORKSPACE_ALIGN}\n\
-         {changed}int {function}(const {prefix}_args *args, const {prefix}_results *results, {state}void *workspace,\n    \
+         {changed}int {function}(const {prefix}_args *args, const {prefix}_results *results, {parameter}{state}void *workspace,\n    \
          const tfaot_executor *executor);\n\n",
         program.workspace_bytes
     )
+}
+
+/// The struct of the sizes of a function.
+fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
+    let told = |size: &Size| match (size.is_result, size.least, size.most) {
+        (false, least, most) => format!("in, {least} to {most}"),
+        (true, _, most) => format!("out, at most {most}"),
+    };
+    let members: Vec<String> = names::of_sizes(sizes).iter().map(|field| format!("int64_t {field};")).collect();
+    let width = members.iter().map(String::len).max().unwrap_or(0).min(60);
+    let mut out = format!("typedef struct {prefix}_sizes {{\n");
+    for (member, size) in members.iter().zip(&sizes.all) {
+        out += &format!("  {member:width$} /* {} */\n", told(size));
+    }
+    out + &format!("}} {prefix}_sizes;\n")
 }

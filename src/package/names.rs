@@ -1,6 +1,6 @@
 //! C names of models, and of members that have none yet.
 use crate::prepare::field_names;
-use crate::tensor::TensorInfo;
+use crate::tensor::{Sizes, TensorInfo};
 use std::collections::HashSet;
 
 /// The longest name that is made; a longer one may be given.
@@ -33,6 +33,11 @@ pub fn of_signature(infos: &mut [TensorInfo]) {
         let fields = field_names(&infos.iter().map(|i| i.shown().to_string()).collect::<Vec<_>>());
         infos.iter_mut().zip(fields).for_each(|(info, field)| info.field = field);
     }
+}
+
+/// A member for each size.
+pub fn of_sizes(sizes: &Sizes) -> Vec<String> {
+    field_names(&sizes.all.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
 }
 
 /// What follows the model's name in C for each of several functions, from their signatures' names: so that no function, type or

@@ -98,6 +98,9 @@ impl Prepared {
     /// The same for exactly these sizes.
     pub fn at(&self, sizes: &[u64]) -> Prepared {
         let mut fixed = Prepared { sizes: Vec::new(), ..self.clone() };
+        if self.sizes.is_empty() {
+            return fixed;
+        }
         for (feed, axes) in fixed.feeds.iter_mut().zip(&mut fixed.axes) {
             feed.info.dims = Sizes::actual(axes, &feed.info.dims, sizes);
             axes.fill(None);

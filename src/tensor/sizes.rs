@@ -1,4 +1,5 @@
 //! Sizes of a function's arrays that vary from call to call, up to a bound.
+use super::TensorInfo;
 
 /// A size that varies from call to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,5 +39,17 @@ impl Sizes {
         let one =
             |(i, &d): (usize, &u64)| axes.get(i).copied().flatten().and_then(|s| values.get(s).copied()).unwrap_or(d);
         dims.iter().enumerate().map(one).collect()
+    }
+    /// Types of arrays with the names and bounds of sizes where they vary: `f32[n<=64,28,28]`; `axes` are those of `args` or `results`.
+    pub fn spelled(&self, infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<String> {
+        let size = |info: &TensorInfo, i: usize, array: usize| {
+            let named = axes.get(array).and_then(|a| a.get(i)).copied().flatten().and_then(|s| self.all.get(s));
+            named.map_or_else(|| info.dims[i].to_string(), |s| format!("{}<={}", s.name, s.most))
+        };
+        let one = |(array, info): (usize, &TensorInfo)| {
+            let dims: Vec<String> = (0..info.dims.len()).map(|i| size(info, i, array)).collect();
+            format!("{}[{}]", info.dtype, dims.join(","))
+        };
+        infos.iter().enumerate().map(one).collect()
     }
 }

@@ -24,12 +24,10 @@ pub struct Padded<'a> {
     pub forms: &'a [Form],
     /// The sizes that were looked at.
     pub points: &'a Points,
-    /// How many sizes there are, those that the caller says first.
-    pub sizes: usize,
-    /// How many of them the caller says.
+    /// How many sizes the caller says.
     pub given: usize,
-    /// The instructions of the entry that give the others.
-    pub found: &'a [InstId],
+    /// How many the values say: the last parts of the root.
+    pub found: usize,
     /// How many parameters of the entry are arguments; the sizes become parameters behind them.
     pub args: usize,
     /// How many parts of the root are results, and what follows from the sizes and becomes results behind them.
@@ -37,6 +35,10 @@ pub struct Padded<'a> {
 }
 
 impl Padded<'_> {
+    /// How many sizes there are, those that the caller says first.
+    fn sizes(&self) -> usize {
+        self.given + self.found
+    }
     /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
     pub fn module(&self) -> Result<Module, Departure> {
         let reachable = self.module.reachable();
@@ -120,6 +122,11 @@ impl<'a> Walk<'a> {
     fn run(mut self) -> Result<InstId, Departure> {
         let comp = &self.all.module.comps[self.id];
         self.parameters();
+        let parts = &comp.insts[comp.root].operands;
+        let found = match self.kind {
+            Kind::Entry => &parts[parts.len().saturating_sub(self.all.found)..],
+            Kind::Control | Kind::Scalar => &[],
+        };
         for &id in &self.form.order {
             if let Op::Parameter(_) = comp.insts[id].op {
                 continue;
@@ -131,11 +138,9 @@ impl<'a> Walk<'a> {
                 return Err(told_text(inst, what));
             }
             self.values.insert(id, new);
-            for (size, _) in
-                self.all.found.iter().enumerate().filter(|(_, found)| self.kind == Kind::Entry && **found == id)
-            {
-                let size = self.all.given + size;
-                self.scope.sizes[size] = Some(self.b.convert(new, DType::S32));
+            for size in (0..found.len()).filter(|&i| found[i] == id) {
+                let count = self.b.convert(new, DType::S32);
+                self.scope.sizes[self.all.given + size] = Some(self.b.reshape(count, &[]));
             }
         }
         self.b.metadata = Default::default();
@@ -156,7 +161,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Kind::Entry => {
-                let mut sizes = Vec::with_capacity(self.all.sizes);
+                let mut sizes = Vec::with_capacity(self.all.sizes());
                 for (i, (old, shape)) in shapes.into_iter().enumerate() {
                     if i == self.all.args {
                         sizes.extend((0..self.all.given).map(|_| Some(self.b.parameter(scalar()))));
@@ -167,13 +172,13 @@ impl<'a> Walk<'a> {
                 while sizes.len() < self.all.given {
                     sizes.push(Some(self.b.parameter(scalar())));
                 }
-                sizes.resize(self.all.sizes, None);
+                sizes.resize(self.all.sizes(), None);
                 self.scope = Scope::of(sizes);
             }
             Kind::Control => {
                 // one tuple of all that the parameters hold, and the sizes
                 let mut parts: Vec<Shape> = shapes.iter().flat_map(|(_, s)| parts_of(s)).collect();
-                parts.extend((0..self.all.sizes).map(|_| scalar()));
+                parts.extend((0..self.all.sizes()).map(|_| scalar()));
                 let whole = self.b.parameter(Shape::Tuple(parts));
                 let mut next = 0;
                 for (old, shape) in &shapes {
@@ -183,7 +188,7 @@ impl<'a> Walk<'a> {
                     let new = self.joined(&own, shape);
                     self.values.insert(*old, new);
                 }
-                let sizes = (next..next + self.all.sizes).map(|i| Some(self.b.get_tuple_element(whole, i))).collect();
+                let sizes = (next..next + self.all.sizes()).map(|i| Some(self.b.get_tuple_element(whole, i))).collect();
                 self.scope = Scope::of(sizes);
             }
         }
@@ -227,6 +232,7 @@ impl<'a> Walk<'a> {
             Kind::Entry => {
                 let (results, derived) = self.all.results;
                 let mut parts = self.parts(value);
+                parts.truncate(parts.len().saturating_sub(self.all.found));
                 let state = parts.split_off(results.min(parts.len()));
                 for extent in derived {
                     let size = self.size(extent)?;

@@ -189,6 +189,9 @@ pub struct RunArgs {
     /// paths are relative to the file.
     #[arg(long, value_name = "CALLS.jsonl", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["inputs", "outputs"])]
     pub calls: Option<PathBuf>,
+    /// A size that varies from call to call, where no array tells it: by default the largest. Repeats.
+    #[arg(long = "size", value_name = "[NAME=]N")]
+    pub sizes: Vec<String>,
     /// Who computes.
     #[arg(long, value_enum, default_value = "native")]
     pub engine: Engine,
@@ -216,6 +219,9 @@ pub struct VerifyArgs {
     /// paths are relative to the file.
     #[arg(long, value_name = "CALLS.jsonl", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["inputs", "expect"])]
     pub calls: Option<PathBuf>,
+    /// A size that varies from call to call, where no array tells it: by default the largest. Repeats.
+    #[arg(long = "size", value_name = "[NAME=]N")]
+    pub sizes: Vec<String>,
     /// Allowed difference, relative to the element: by default 1e-4, and 0 with --weights or --math.
     #[arg(long)]
     pub rtol: Option<f64>,
@@ -264,6 +270,12 @@ pub struct BenchArgs {
     /// Threads of compiled code.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    /// A size that varies from call to call, where no array tells it: by default the largest. Repeats.
+    #[arg(long = "size", value_name = "[NAME=]N")]
+    pub sizes: Vec<String>,
+    /// Measure calls of several sizes, a line each: 1,2,4,8, or of one among several sizes n=1,2,4,8.
+    #[arg(long = "sizes", value_name = "[NAME=]N,...", conflicts_with_all = ["inputs", "outputs", "profile", "compare"])]
+    pub row: Option<String>,
     /// Calls to measure; by default as many as fit into the seconds.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub runs: Option<u64>,
@@ -281,7 +293,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub profile: bool,
     /// Instead of a graph, measure this machine: f32 multiply-adds at each width of vectors, GB/s of caches and memory.
-    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs", "warmup", "compare"])]
+    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs", "warmup", "compare", "sizes", "row"])]
     pub machine: bool,
     /// Print one JSON document.
     #[arg(long)]

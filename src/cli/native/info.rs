@@ -3,7 +3,7 @@
 use crate::cli::pool::Executor;
 use crate::diag::{Error, Result};
 use crate::kernel::{Face, Program};
-use crate::tensor::TensorInfo;
+use crate::tensor::{Sizes, TensorInfo};
 use std::ffi::{c_char, c_int, c_void};
 
 use super::ALIGN;
@@ -45,6 +45,16 @@ struct CVariableInfo {
     offset: usize,
 }
 
+/// `tfaot_size_info`.
+#[repr(C)]
+struct CSizeInfo {
+    name: *const c_char,
+    least: i64,
+    most: i64,
+    is_result: u32,
+    reserved: u32,
+}
+
 /// `tfaot_entry_info`.
 #[repr(C)]
 struct CEntryInfo {
@@ -55,7 +65,7 @@ struct CEntryInfo {
     changes_state: u32,
     args: *const CTensorInfo,
     results: *const CTensorInfo,
-    sizes: *const c_void,
+    sizes: *const CSizeInfo,
     axes: *const i32,
     workspace_bytes: usize,
     workspace_align: usize,
@@ -163,9 +173,10 @@ fn module(info: *const CModuleInfo, face: &Face) -> Result<Calls> {
         tensors(has.args, has.arg_count, &wanted.program.args)?;
         tensors(has.results, has.result_count, &wanted.program.results)?;
         workspace(has.workspace_bytes, has.workspace_align, &wanted.program)?;
-        if (has.changes_state != 0) != wanted.program.changes_state() || has.size_count != 0 {
+        if (has.changes_state != 0) != wanted.program.changes_state() {
             return wrong("use of the state");
         }
+        sizes(has, &wanted.sizes)?;
         let Some(run) = has.run else { return wrong("function") };
         runs.push(Run::Entry(run));
     }
@@ -173,6 +184,28 @@ fn module(info: *const CModuleInfo, face: &Face) -> Result<Calls> {
         (Some(_), false) | (None, true) => Ok(Calls { runs, init: info.init }),
         _ => wrong("start"),
     }
+}
+
+fn sizes(has: &CEntryInfo, wanted: &Sizes) -> Result<()> {
+    if has.size_count as usize != wanted.all.len() {
+        return wrong("number of sizes");
+    }
+    for (i, size) in wanted.all.iter().enumerate() {
+        // SAFETY: the library holds `size_count` of these behind the pointer.
+        let one = unsafe { &*has.sizes.add(i) };
+        if (one.least as u64, one.most as u64, one.is_result != 0) != (size.least, size.most, size.is_result) {
+            return wrong("size");
+        }
+    }
+    let axes = if wanted.is_empty() { Vec::new() } else { [&wanted.args[..], &wanted.results[..]].concat().concat() };
+    for (i, axis) in axes.into_iter().enumerate() {
+        // SAFETY: the library holds a number for each axis of arguments and results behind the pointer.
+        let one = unsafe { *has.axes.add(i) };
+        if usize::try_from(one).ok() != axis {
+            return wrong("axis");
+        }
+    }
+    Ok(())
 }
 
 fn tensors(at: *const CTensorInfo, count: u32, infos: &[TensorInfo]) -> Result<()> {

@@ -4,12 +4,13 @@ mod info;
 
 use super::library::load;
 use super::pool::{Executor, Pool, Task};
-use crate::codegen::{E_CPU, Object};
+use super::sizes;
+use crate::codegen::{E_BOUND, E_CPU, E_SIZE, Object};
 use crate::compile::Built;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{Face, KernelId};
+use crate::kernel::{Entry, Face, KernelId};
 use crate::target::Target;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, TensorInfo};
 use crate::util::guarded::{self, Edge, Guarded};
 use crate::util::id_vec::{Id, IdVec};
 use info::{Calls, Run};
@@ -62,6 +63,7 @@ pub struct Session {
     // held for the pointers below
     _arg_buffers: Vec<Buffer>,
     result_buffers: Vec<Buffer>,
+    sizes: Vec<i64>,
     memory: Memory,
     _state: Buffer,
     _workspace: Buffer,
@@ -71,6 +73,7 @@ pub struct Session {
 struct Memory {
     args: Vec<*const u8>,
     results: Vec<*mut u8>,
+    sizes: *mut i64,
     state: *mut u8,
     workspace: *mut u8,
 }
@@ -141,7 +144,9 @@ impl Model {
     fn guarded_call(&self, function: usize, args: &[Tensor], state: &mut [u8], edge: Edge) -> Result<Vec<Tensor>> {
         let how = passed(edge);
         let make = |what: &str, bytes: usize, align: usize| guarded(&format!("{what} ({how})"), bytes, align, edge);
-        let program = &self.face.entries.get(function).ok_or_else(no_function)?.program;
+        let entry = self.face.entries.get(function).ok_or_else(no_function)?;
+        let program = &entry.program;
+        let numbers = numbers(entry, args)?;
         let mut inputs = Vec::new();
         for (i, (info, arg)) in program.args.iter().zip(args).enumerate() {
             let mut input = make(&format!("argument {i} `{}`", info.name), arg.bytes.len(), info.dtype.bytes())?;
@@ -149,10 +154,10 @@ impl Model {
             input.read_only().map_err(no_memory)?;
             inputs.push(input);
         }
-        let outputs =
-            program.results.iter().enumerate().map(|(i, info)| {
-                make(&format!("result {i} `{}`", info.name), info.bytes() as usize, info.dtype.bytes())
-            });
+        let outputs = rooms(entry, &numbers)
+            .into_iter()
+            .enumerate()
+            .map(|(i, info)| make(&format!("result {i} `{}`", info.name), info.bytes() as usize, info.dtype.bytes()));
         let outputs = outputs.collect::<Result<Vec<_>>>()?;
         let workspace = make("the workspace", program.workspace_bytes as usize, ALIGN)?;
         let mut block = make("the state", state.len(), self.state_align())?;
@@ -160,16 +165,18 @@ impl Model {
         if !program.changes_state() {
             block.read_only().map_err(no_memory)?;
         }
+        let mut sizes = make("the sizes", 8 * numbers.len(), align_of::<i64>())?;
+        sizes.copy_from(bytemuck::cast_slice(&numbers));
         let memory = Memory {
             args: inputs.iter().map(|b| b.as_ptr().cast_const()).collect(),
             results: outputs.iter().map(Guarded::as_ptr).collect(),
+            sizes: sizes.as_ptr().cast(),
             state: block.as_ptr(),
             workspace: workspace.as_ptr(),
         };
         self.call(function, &memory)?;
         state.copy_from_slice(block.bytes());
-        let pairs = program.results.iter().zip(&outputs);
-        Ok(pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes().to_vec())).collect())
+        Ok(results(entry, bytemuck::cast_slice(sizes.bytes()), outputs.iter().map(Guarded::bytes)))
     }
 
     /// One call by the pool, if there is one.
@@ -187,8 +194,7 @@ impl Model {
             match run {
                 Run::Alone(run) => run(args, results, memory.workspace.cast(), executor),
                 Run::Entry(run) => {
-                    let sizes = std::ptr::null_mut();
-                    run(args, results, sizes, memory.state.cast(), memory.workspace.cast(), executor)
+                    run(args, results, memory.sizes, memory.state.cast(), memory.workspace.cast(), executor)
                 }
             }
         };
@@ -200,6 +206,11 @@ impl Model {
                     .help("without --cpu and --features it is for this one")
                     .into())
             }
+            code if code == E_BOUND as c_int => {
+                let told = "the data ask for a result that is larger than its bound";
+                Err(Diagnostic::new(Code::BadInputs, told).help("a larger bound, where the size is declared").into())
+            }
+            code if code == E_SIZE as c_int => Err(Error::internal("run", "sizes within their bounds are refused")),
             code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
         }
     }
@@ -220,9 +231,11 @@ impl Session {
 
     /// The memory of calls with `args`. Errors: `Code::TooLarge`.
     pub fn of(model: Model, args: &[Tensor]) -> Result<Session> {
-        let program = &model.face.entries.first().ok_or_else(no_function)?.program;
+        let entry = model.face.entries.first().ok_or_else(no_function)?;
+        let program = &entry.program;
+        let mut sizes = numbers(entry, args)?;
         let arg_buffers = args.iter().map(filled).collect::<Result<Vec<_>>>()?;
-        let result_buffers = program.results.iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
+        let result_buffers = rooms(entry, &sizes).into_iter().map(|r| Buffer::new(r.bytes() as usize, ALIGN));
         let result_buffers = result_buffers.collect::<Result<Vec<_>>>()?;
         let workspace = Buffer::new(program.workspace_bytes as usize, ALIGN)?;
         let state = Buffer::new(model.face.state_bytes() as usize, ALIGN)?;
@@ -232,10 +245,12 @@ impl Session {
         let memory = Memory {
             args: arg_buffers.iter().map(|b| b.at.cast_const()).collect(),
             results: result_buffers.iter().map(|b| b.at).collect(),
+            sizes: sizes.as_mut_ptr(),
             state: state.at,
             workspace: workspace.at,
         };
-        Ok(Session { model, _arg_buffers: arg_buffers, result_buffers, memory, _state: state, _workspace: workspace })
+        let (_arg_buffers, _state, _workspace) = (arg_buffers, state, workspace);
+        Ok(Session { model, _arg_buffers, result_buffers, sizes, memory, _state, _workspace })
     }
 
     /// One call. Errors: `Code::BadOption` where the code is for other machines; an internal error with another code that the
@@ -257,10 +272,34 @@ impl Session {
 
     /// The results of the last call.
     pub fn results(&self) -> Vec<Tensor> {
-        let results = self.model.face.entries.iter().take(1).flat_map(|entry| &entry.program.results);
-        let pairs = results.zip(&self.result_buffers);
-        pairs.map(|(r, b)| Tensor::new(r.dtype, r.dims.clone(), b.bytes()[..r.bytes() as usize].to_vec())).collect()
+        let entry = self.model.face.entries.first();
+        entry.map_or_else(Vec::new, |e| results(e, &self.sizes, self.result_buffers.iter().map(Buffer::bytes)))
     }
+}
+
+/// The sizes of a call with these arguments, as the function takes them: 0 where the call says them.
+fn numbers(entry: &Entry, args: &[Tensor]) -> Result<Vec<i64>> {
+    let given = sizes::of_call(&entry.sizes, &entry.program.args, args)?;
+    let mut numbers: Vec<i64> = given.into_iter().map(|n| n as i64).collect();
+    numbers.resize(entry.sizes.all.len(), 0);
+    Ok(numbers)
+}
+
+/// The results with room for what a call may give: as large as the sizes that the caller says, and the bounds of the others.
+fn rooms(entry: &Entry, numbers: &[i64]) -> Vec<TensorInfo> {
+    let given: Vec<u64> = numbers[..entry.sizes.given()].iter().map(|&n| n as u64).collect();
+    sizes::actual(&entry.program.results, &entry.sizes.results, &given)
+}
+
+/// The results that a call left, as large as the sizes then are.
+fn results<'a>(entry: &Entry, numbers: &[i64], memory: impl Iterator<Item = &'a [u8]>) -> Vec<Tensor> {
+    let values: Vec<u64> = numbers.iter().map(|&n| n as u64).collect();
+    let infos = sizes::actual(&entry.program.results, &entry.sizes.results, &values);
+    let one = |(info, bytes): (TensorInfo, &[u8])| {
+        let bytes = bytes[..info.bytes() as usize].to_vec();
+        Tensor::new(info.dtype, info.dims, bytes)
+    };
+    infos.into_iter().zip(memory).map(one).collect()
 }
 
 /// The argument in aligned memory of its own.
@@ -331,23 +370,4 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kernel::Program;
-
-    #[test]
-    fn a_model_without_work_loads_and_runs() {
-        let target = Target::resolve(None, None, None).expect("this machine");
-        let program = Program { name: "empty".into(), ..Default::default() };
-        let object = crate::codegen::compile(&program, &target, crate::codegen::Launches::Direct).expect("compiles");
-        let module = crate::hlo::Builder::new("m").module().clone();
-        let built = Built { module, program, object };
-        for threads in [1, 3] {
-            match Session::new(&built, &target, &[], threads) {
-                Ok(mut session) => session.call().expect("runs"),
-                // a machine without linker can't say
-                Err(e) => assert!(e.to_string().contains("TFA0301"), "{e}"),
-            }
-        }
-    }
-}
+mod tests;

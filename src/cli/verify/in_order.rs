@@ -3,7 +3,7 @@ use super::{Bound, Comparison, compare, expected};
 use crate::cli::args::VerifyArgs;
 use crate::cli::calls::{self, Interpreted};
 use crate::cli::run::Native;
-use crate::cli::{graph, npz};
+use crate::cli::{graph, npz, sizes};
 use crate::diag::Result;
 use crate::tensor::Tensor;
 use std::path::Path;
@@ -21,6 +21,7 @@ pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     let in_file = |e| graph::in_file(e, &graph);
     let mut plain = Interpreted::new(&functions).map_err(in_file)?;
     let mut native = Native::new(functions.clone(), &name, &target, args.threads.into()).map_err(in_file)?;
+    let told_sizes = sizes::parse(&args.sizes)?;
     let bound = Bound::of(args, target.precision);
     let mut all = Vec::new();
     for (number, call) in calls.iter().enumerate() {
@@ -28,12 +29,12 @@ pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
         let (signature, lowered) = &functions.all[function];
         let keys = graph::result_keys(&graph, lowered);
         let told: Vec<String> = keys.iter().map(|key| format!("call {number}, {signature}: {key}")).collect();
-        let values = calls::arguments(call, lowered)?;
+        let values = calls::arguments(call, lowered, &told_sizes)?;
         let got = native.call(function, &values).map_err(in_file)?;
         let want = plain.call(function, values).map_err(in_file)?;
         all.extend(compare(&told, "interpreter", &got, &want, bound));
         if let Some(path) = &call.expect {
-            let wanted = expected(&npz::read(path)?, path, &keys, &lowered.results)?;
+            let wanted = expected(&npz::read(path)?, path, &keys, lowered)?;
             all.extend(compare(&told, "expected", &got, &wanted, bound));
         }
     }

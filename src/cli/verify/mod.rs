@@ -9,10 +9,11 @@ use super::calls::Interpreted;
 use super::npz::Arrays;
 use super::progress::{self, Progress};
 use super::run::Native;
-use super::{Verdict, graph, inputs, npz, out};
+use super::{Verdict, graph, inputs, npz, out, sizes};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::lower::Lowered;
 use crate::target::{MathType, Precision, Target, WeightType};
 use crate::tensor::{DTypeClass, Tensor, TensorInfo};
 use serde_json::{Value, json};
@@ -50,7 +51,10 @@ struct Comparison {
     output: String,
     with: &'static str,
     bound: Bound,
+    /// None where there are no elements, or as many as can't be compared.
     worst: Option<Worst>,
+    /// The types of both where their sizes are not the same.
+    types: Option<[String; 2]>,
     error: Departure,
     /// The error of code that rounds nothing, where this code does.
     unrounded: Option<Departure>,
@@ -66,8 +70,14 @@ struct Departure {
 impl Comparison {
     /// A tensor by the compiled code, `got`, and by another engine or the expectation.
     fn of(name: &str, with: &'static str, got: &Tensor, want: &Tensor, bound: Bound) -> Self {
+        let output = name.to_string();
+        if got.dims != want.dims {
+            let types = [got, want].map(|t| format!("{}{:?}", t.dtype, t.dims));
+            let error = Departure { largest: f64::INFINITY, rms: f64::INFINITY };
+            return Comparison { output, with, bound, worst: None, types: Some(types), error, unrounded: None };
+        }
         let (worst, error) = (worst(got, want, bound), error(got, want));
-        Comparison { output: name.to_string(), with, bound, worst, error, unrounded: None }
+        Comparison { output, with, bound, worst, types: None, error, unrounded: None }
     }
     /// Whether some element departs by more than the bound.
     fn departs(&self) -> bool {
@@ -119,14 +129,14 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let name = graph::model_name(None, &args.graph.graph)?;
     let functions = graph::function(&args.graph)?;
     let lowered = functions.all[0].1.clone();
-    let state_is_empty = lowered.state.is_empty();
+    let is_plain = lowered.state.is_empty() && lowered.sized.is_none();
     let keys = graph::result_keys(&args.graph, &lowered);
     let named = |r: &TensorInfo| [Some(r.name.clone()), r.called.clone()].into_iter().flatten();
     let names: Vec<String> = lowered.results.iter().flat_map(named).collect();
-    let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
+    let values = inputs::of_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
     let results = lowered.results.clone();
     let mut reference = args.expect.as_deref().map(npz::read).transpose()?.unwrap_or_default();
-    let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered.results)).transpose()?;
+    let wanted = args.expect.as_deref().map(|path| expected(&reference, path, &keys, &lowered)).transpose()?;
     let in_file = |e| graph::in_file(e, &args.graph);
     let _progress = Progress::begin("interpreting", args.graph.quiet);
     let plain = Interpreted::new(&functions).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
@@ -152,15 +162,18 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
         }
         let mut rounded = functions.clone();
         rounded.all.iter_mut().zip(built.modules.drain(..)).for_each(|((_, lowered), module)| lowered.module = module);
-        let same = Interpreted::new(&rounded).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
+        let same =
+            Interpreted::new(&rounded).and_then(|i| i.with_padding().call(0, values.clone())).map_err(in_file)?;
         // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
         let bound = if precision.math == MathType::F32 { Bound::of(args, Precision::default()) } else { bound };
         all.extend(compare(&keys, "interpreter, rounded", &native, &same, bound));
     }
     let mut blamed = None;
     let others = others(&reference, &keys, &names);
-    if let (false, Some(other)) = (state_is_empty, others.first()) {
-        let told = format!("`{other}` is no result: inside of functions with variables nothing is looked at");
+    if let (false, Some(other)) = (is_plain, others.first()) {
+        let told = format!(
+            "`{other}` is no result: inside of functions with variables or sizes that vary nothing is looked at"
+        );
         let error = Error::user(Code::BadInputs, told);
         return Err(args.expect.iter().fold(error, |e, path| out::in_file(e, &path.display().to_string())));
     }
@@ -168,7 +181,7 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let by_name = results.iter().map(|r| r.name.clone()).zip(wanted.iter().flatten().cloned());
     reference.extend(by_name);
     progress::step("looking for the op that departs");
-    if state_is_empty && (args.ops || !others.is_empty() || all.iter().any(Comparison::departs)) {
+    if is_plain && (args.ops || !others.is_empty() || all.iter().any(Comparison::departs)) {
         let in_file = |e| match &args.expect {
             Some(path) => out::in_file(e, &path.display().to_string()),
             None => e,
@@ -183,14 +196,25 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
 
 /// The expected results of a file, which may hold intermediate ones too. Errors: `Code::BadInputs` for each that is missing
 /// or has another type.
-fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], infos: &[TensorInfo]) -> Result<Vec<Tensor>> {
+///
+/// Sizes that vary may be any up to their bounds; whether they are those of the call is compared.
+fn expected(reference: &Arrays, path: &std::path::Path, keys: &[String], lowered: &Lowered) -> Result<Vec<Tensor>> {
+    let infos = &lowered.results;
     let in_file = |e| out::in_file(e, &path.display().to_string());
-    let one = |(key, info): (&String, &TensorInfo)| {
+    let one = |(i, (key, info)): (usize, (&String, &TensorInfo))| {
         let found = reference.get(key).or_else(|| inputs::find(reference, info, infos));
         let found = found.ok_or_else(|| Error::user(Code::BadInputs, format!("there is no array `{key}`")));
-        inputs::fit(found.map_err(in_file)?, &TensorInfo { called: Some(key.clone()), ..info.clone() }).map_err(in_file)
+        let found = found.map_err(in_file)?;
+        let mut wanted = TensorInfo { called: Some(key.clone()), ..info.clone() };
+        let axes = lowered.sized.as_ref().and_then(|s| s.sizes.results.get(i));
+        for ((most, &n), axis) in wanted.dims.iter_mut().zip(&found.dims).zip(axes.into_iter().flatten()) {
+            if axis.is_some() && n <= *most {
+                *most = n;
+            }
+        }
+        inputs::fit(found, &wanted).map_err(in_file)
     };
-    keys.iter().zip(infos).map(one).collect()
+    keys.iter().zip(infos).enumerate().map(one).collect()
 }
 
 /// The keys of the expectation that are no outputs, which have these keys and names.
@@ -279,6 +303,11 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
             out::line(step)?;
         }
     }
+    if let Some((c, [got, want])) = bad.and_then(|c| Some((c, c.types.as_ref()?))) {
+        let told = format!("`{}` is {got}, and {want} by the {}", c.output, c.with);
+        out::error(Diagnostic::new(Code::Mismatch, told).into());
+        return Ok(Verdict::No);
+    }
     let Some((c, w)) = bad.and_then(|c| Some((c, c.worst.as_ref()?))) else { return Ok(Verdict::Yes) };
     let message = format!(
         "`{}` departs most: element {} is {}, and {} by the {}",
@@ -296,7 +325,8 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
 }
 
 fn excess(c: &Comparison) -> f64 {
-    c.worst.as_ref().map_or(0.0, |w| w.excess)
+    let of_elements = c.worst.as_ref().map_or(0.0, |w| w.excess);
+    if c.types.is_some() { f64::INFINITY } else { of_elements }
 }
 
 fn as_json(c: &Comparison, departs: bool) -> Value {

@@ -5,6 +5,7 @@ mod block;
 mod create;
 mod diag;
 mod format;
+mod found;
 pub(in crate::ops) mod gather;
 mod join;
 mod set;
@@ -31,4 +32,5 @@ pub const ROWS: &[&[OpRow]] = &[
     diag::ROWS,
     format::ROWS,
     set::ROWS,
+    found::ROWS,
 ];

@@ -1,9 +1,9 @@
 //! Selection of boxes that do not overlap.
 //!
 //! Each step takes the best box that is left (of equals the one in front) and lowers the scores of the boxes that overlap it:
-//! to nothing where the overlap exceeds the threshold, or gradually (soft suppression). This equals TensorFlow's queue, costs
-//! `max_output_size * boxes`, and has a fixed result size, which is why only the padded forms can be compiled.
-use crate::diag::{Code, Diagnostic, Error, Result};
+//! to nothing where the overlap exceeds the threshold, or gradually (soft suppression). This equals TensorFlow's queue and costs
+//! `max_output_size * boxes`. The forms that are not padded have as many results as boxes are selected.
+use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::SliceDim;
 use crate::hlo::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
@@ -65,19 +65,10 @@ fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
         .filter(|&v| v <= 1 << 24)
         .ok_or_else(|| Error::user(Code::TooLarge, format!("max_output_size is {wanted}")))?;
     let padded = form >= Form::V4 && cx.flag("pad_to_max_output_size");
-    // The number of results is known without padding only where there can be none.
-    if !padded && wanted.min(*n) > 0 {
-        return Err(Diagnostic::new(
-            Code::DynamicShape,
-            "how many boxes are selected depends on the scores; only the padded forms have a fixed size",
-        )
-        .help("use NonMaxSuppressionV4 or V5 with pad_to_max_output_size, or feed the selected indices")
-        .into());
-    }
-    let size = if padded { wanted } else { 0 };
     let score_type = cx.dtype(1)?;
     let problem = problem(cx, form, wanted.min(*n))?;
     let (indices, scores, valid) = run(cx.b, &problem, *n)?;
+    let size = if padded { wanted } else { cx.found(valid, wanted.min(*n), "the list of boxes")? };
     let indices = resized(cx.b, indices, size);
     let scores = resized(cx.b, scores, size);
     let scores = cx.b.convert(scores, score_type);

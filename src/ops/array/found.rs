@@ -1,0 +1,146 @@
+//! Ops whose results are as long as the values say: what holds, what differs, what belongs to a group.
+use super::gather::take_axis;
+use crate::diag::Result;
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::compact::{Compact, compact, placed, running};
+use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, element_count};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("Where", "condition -> index", places).shape(positions),
+    op("Unique", "x -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)),
+    op("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)).constants(&[1]),
+    op("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)).shape(|cx| unique_shape(cx, true)),
+    op("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true))
+        .shape(|cx| unique_shape(cx, true))
+        .constants(&[1]),
+    op("DynamicPartition", "data partitions -> outputs*", partition).shape(partition_shape),
+];
+
+/// The first elements of `x`, as many as `size`.
+fn first(b: &mut Builder, x: InstId, size: u64) -> InstId {
+    b.slice_axis(x, 0, 0, size)
+}
+
+/// The indices of what is not zero, in row-major order: `s64[count, rank]`.
+fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let dims = cx.b.dims(x).to_vec();
+    let total = element_count(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let zero = cx.b.full_like(x, 0.0);
+    let holds = cx.b.compare(Direction::Ne, x, zero);
+    let flat = cx.b.reshape(holds, &[total]);
+    let Compact { places, count, .. } = compact(cx, flat)?;
+    let size = cx.found(count, total, "the result")?;
+    let places = first(cx.b, places, size);
+    let mut rest = cx.b.convert(places, DType::S64);
+    let mut columns = Vec::with_capacity(dims.len());
+    for &n in dims.iter().rev() {
+        let by = cx.b.full(DType::S64, &[size], n.max(1) as f64);
+        let at = cx.b.elementwise(ScalarOp::Remainder, &[rest, by]);
+        rest = cx.b.div(rest, by);
+        columns.push(cx.b.reshape(at, &[size, 1]));
+    }
+    columns.reverse();
+    let index = match columns.is_empty() {
+        true => cx.b.full(DType::S64, &[size, 0], 0.0),
+        false => cx.b.concatenate(&columns, 1),
+    };
+    cx.one(index)
+}
+
+/// Each value once, in the order in which they come first; where each element's value is among them; how often each is there.
+fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
+    let x = cx.arg(0)?;
+    let axes = if cx.args.len() > 1 { cx.constant_ints(1)? } else { vec![] };
+    if cx.b.rank(x) != 1 || !matches!(axes[..], [] | [0 | -1]) {
+        return Err(cx.unsupported("unique rows of a matrix; unique elements of a vector are supported"));
+    }
+    let n = cx.b.dims(x)[0];
+    let index_type = cx.attr_dtype("out_idx")?;
+    let first_of = first_equal(cx, x)?;
+    let own = cx.b.iota(DType::S32, &[n], 0);
+    let is_first = cx.b.compare(Direction::Eq, first_of, own);
+    let Compact { places, before, count } = compact(cx, is_first)?;
+    let index = take_axis(cx, before, first_of, 0, 0)?;
+    let size = cx.found(count, n, "the list of values")?;
+    let places = first(cx.b, places, size);
+    let values = take_axis(cx, x, places, 0, 0)?;
+    let mut out = vec![Value::Array(values), Value::Array(cx.b.convert(index, index_type))];
+    if counts {
+        let ones = cx.b.full(DType::S32, &[n], 1.0);
+        let none = cx.b.full(DType::S32, &[n], 0.0);
+        let all = match n {
+            0 => none,
+            _ => {
+                let to = cx.b.reshape(index, &[n, 1]);
+                super::scatter(cx, none, to, ones, Some(ScalarOp::Add))?
+            }
+        };
+        let all = first(cx.b, all, size);
+        out.push(Value::Array(cx.b.convert(all, index_type)));
+    }
+    Ok(out)
+}
+
+/// For each element of a vector the place of the first one that equals it: `s32[n]`.
+fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
+    let n = cx.b.dims(x)[0];
+    let own = cx.b.iota(DType::S32, &[n], 0);
+    if n == 0 {
+        return Ok(own);
+    }
+    // -0 equals 0 and is sorted with it
+    let zero = cx.b.full_like(x, 0.0);
+    let key = if cx.b.dtype(x).is_float() { cx.b.add(x, zero) } else { x };
+    let comp = ascending(cx.b, cx.b.dtype(key));
+    let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[key, own]);
+    let (keys, places) = (cx.b.get_tuple_element(sorted, 0), cx.b.get_tuple_element(sorted, 1));
+    let (head, tail) = (cx.b.slice_axis(keys, 0, 0, 1), cx.b.slice_axis(keys, 0, 0, n - 1));
+    let previous = cx.b.concatenate(&[head, tail], 0);
+    let differs = cx.b.compare(Direction::Ne, keys, previous);
+    // where the run of equal elements begins that an element is of
+    let none = cx.b.full(DType::S32, &[n], 0.0);
+    let begins = cx.b.select(differs, own, none);
+    let begins = running(cx, begins, ScalarOp::Maximum, 0.0);
+    let first_of = take_axis(cx, places, begins, 0, 0)?;
+    let all = cx.b.full(DType::Pred, &[n], 1.0);
+    placed(cx, all, places, Some(first_of))
+}
+
+/// Compares pairs of a value and a place by the value, all of them ordered.
+fn ascending(b: &mut Builder, dtype: DType) -> CompId {
+    b.begin("ascending");
+    let values = [0, 1].map(|_| b.parameter(Shape::array(dtype, [])));
+    let _places = [0, 1].map(|_| b.parameter(Shape::array(DType::S32, [])));
+    let kind = if dtype.is_float() { crate::scalar::CompareKind::Total } else { crate::scalar::CompareKind::Partial };
+    let root = b.elementwise(ScalarOp::Compare(Direction::Lt, kind), &values);
+    b.end(root)
+}
+
+/// The rows of `data` of each group, in order.
+fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (data, groups) = (cx.arg(0)?, cx.arg(1)?);
+    let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(groups).to_vec());
+    if !dims.starts_with(&places) {
+        return Err(cx.mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
+    }
+    let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
+    let rows = element_count(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let groups = cx.b.reshape(groups, &[rows]);
+    let data = cx.b.reshape(data, &[&[rows], &dims[places.len()..]].concat());
+    let mut out = Vec::new();
+    for group in 0..count {
+        let number = cx.b.full(cx.b.dtype(groups), &[rows], group as f64);
+        let own = cx.b.compare(Direction::Eq, groups, number);
+        let Compact { places, count, .. } = compact(cx, own)?;
+        let size = cx.found(count, rows, "a group")?;
+        let places = first(cx.b, places, size);
+        out.push(Value::Array(take_axis(cx, data, places, 0, 0)?));
+    }
+    Ok(out)
+}
