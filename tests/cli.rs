@@ -69,7 +69,7 @@ fn blockers_of_one_cause_are_told_together() {
         typed("T")
     );
     for i in 0..5 {
-        text += &format!("node {{ name: 'u{i}' op: 'Unique' input: 'x' {} }}\n", typed("T"));
+        text += &format!("node {{ name: 'u{i}' op: 'MatrixSquareRoot' input: 'x' {} }}\n", typed("T"));
     }
     text += &format!(
         "node {{ name: 'all' op: 'AddN' input: 'odd' input: 'u0' input: 'u1' input: 'u2' input: 'u3' input: 'u4' {}
@@ -82,7 +82,7 @@ fn blockers_of_one_cause_are_told_together() {
     assert_eq!(told.matches("error[").count(), 2, "{told}");
     let first = told.find("(5 nodes)").expect("the group of most nodes");
     assert!(first < told.find("AdjustContrast has no lowering").expect("the other"), "{told}");
-    assert!(told.contains("so `u1` (Unique), `u2` (Unique) and 2 more"), "{told}");
+    assert!(told.contains("so `u1` (MatrixSquareRoot), `u2` (MatrixSquareRoot) and 2 more"), "{told}");
     assert_eq!(exits(1, &["check", &file, "--all"]).matches("error[").count(), 6);
     let out = scratch.path().join("out").display().to_string();
     assert_eq!(exits(1, &["compile", &file, "-o", &out]).matches("error[").count(), 2);
