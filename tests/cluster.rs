@@ -1,9 +1,11 @@
 //! `tfaot cluster` and `tfaot rewrite` on the repository's graphs.
 mod common;
 
+use common::tolerance::departure;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tfaot::tensor::Tensor;
 
 fn tfaot(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tfaot"));
@@ -195,4 +197,116 @@ fn a_function_that_the_user_marked_is_a_cluster_of_its_own() {
     assert!(told.contains("is a cluster of its own") && told.contains("TFA0526"), "{told}");
     let told = explained(marked, "AsString", "output");
     assert!(told.contains("TFA0511") && told.contains("refuses to run it"), "{told}");
+}
+
+/// Writes the clusters of a graph of the repository and links them into one program; what `clusters.json` says.
+fn linked(name: &str, flags: &str, more: &[&str], folder: &Path, cc: &str) -> Value {
+    let out = folder.display().to_string();
+    let emit = ["cluster", &graph(name), "-q", "--emit", "hlo,obj,header", "-o", &out, "--tf-xla-flags", flags];
+    common::succeed(&[&emit[..], more].concat());
+    let text = std::fs::read(folder.join("clusters.json")).expect("it was written");
+    let told: Value = serde_json::from_slice(&text).expect("JSON");
+    let files = told["clusters"].as_array().into_iter().flatten().flat_map(|c| c["files"].as_array()).flatten();
+    let objects = files.filter_map(Value::as_str).filter(|f| f.ends_with(".o"));
+    let mut build = Command::new(cc);
+    build.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", "main", "main.c"]).args(objects);
+    let built = build.current_dir(folder).output().expect("a compiler");
+    assert!(built.status.success(), "{}", common::said(&built));
+    told
+}
+
+/// TensorFlow's answers come out of a program that knows the objects of clusters alone. `mlp` is cut into clusters that feed one
+/// another, and so is `conv_net`.
+#[test]
+fn a_program_of_clusters_gives_the_answers_of_the_graph() {
+    let Some(cc) = common::program(&["gcc", "cc"]) else { return };
+    let flags = "--tf_xla_min_cluster_size=1 --tf_xla_max_cluster_size=6";
+    for name in ["mlp", "conv_net"] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let told = linked(name, flags, &[], dir.path(), cc);
+        let tensors = told["tensors"].as_array().expect("a list");
+        assert!(told["clusters"].as_array().is_some_and(|c| c.len() > 1), "{name} is one cluster");
+        let between = |t: &&Value| !t["from"].is_null() && t["to"].as_array().is_some_and(|to| !to.is_empty());
+        assert!(tensors.iter().any(|t| between(&t)), "no cluster of {name} feeds another");
+        let feeds = common::npz(&common::path("testdata/graphs").join(name).join("feeds.npz"));
+        let full = |key: &str| if key.contains(':') { key.to_string() } else { format!("{key}:0") };
+        for (key, value) in &feeds {
+            let fed = tensors.iter().filter(|t| t["name"] == full(key) && t["from"].is_null());
+            for file in fed.filter_map(|t| t["file"].as_str()) {
+                std::fs::write(dir.path().join(file), &value.bytes).expect("written");
+            }
+        }
+        let run = Command::new(dir.path().join("main")).args([".", "."]).current_dir(dir.path()).output();
+        let run = run.expect("the program starts");
+        assert!(run.status.success(), "{}", common::said(&run));
+        let mut compared = 0;
+        for (key, want) in common::npz(&common::path("testdata/graphs").join(name).join("expect.npz")) {
+            let given = tensors.iter().find(|t| t["name"] == full(&key) && !t["from"].is_null());
+            let Some(file) = given.and_then(|t| t["file"].as_str()) else { continue };
+            let bytes = std::fs::read(dir.path().join(file)).expect("the program wrote it");
+            let got = Tensor::new(want.dtype, want.dims.clone(), bytes);
+            assert_eq!(departure(&got, &want), None, "{name} {key}");
+            compared += 1;
+        }
+        assert!(compared > 0, "no answer of {name} comes out of a cluster");
+    }
+}
+
+/// The module of a cluster is read back from both of its files; one cluster alone is written on request, and no other.
+#[test]
+fn a_cluster_is_written_alone() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().display().to_string();
+    let flags = "--tf-xla-flags=--tf_xla_min_cluster_size=1 --tf_xla_max_cluster_size=6";
+    let emit = ["cluster", &graph("mlp"), "-q", flags, "--emit", "hlo", "-o", &out, "--only"];
+    common::succeed(&[&emit[..], &["cluster_1", "--name", "m"]].concat());
+    let mut names: Vec<String> = std::fs::read_dir(dir.path())
+        .expect("a folder")
+        .map(|e| e.expect("a file").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["clusters.json", "m_cluster_1.hlo", "m_cluster_1.hlo.pb"]);
+    for name in &names[1..] {
+        common::succeed(&["verify", &dir.path().join(name).display().to_string()]);
+    }
+    let missing = tfaot(&[&emit[..], &["cluster_99"]].concat());
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(common::said(&missing).contains("there is no cluster `cluster_99`"));
+}
+
+/// What can't be compiled is told with its reasons, and the rest is written. `x` has an open size.
+#[test]
+fn a_cluster_that_is_refused_is_told() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("g.pbtxt");
+    let placeholder = |name: &str, dim: &str| {
+        format!(
+            "node {{ name: \"{name}\" op: \"Placeholder\" attr {{ key: \"dtype\" value {{ type: DT_FLOAT }} }} attr {{ key: \"shape\" value {{ shape {{ dim {{ size: {dim} }} }} }} }} }}\n"
+        )
+    };
+    let unary = |name: &str, op: &str, of: &str| {
+        format!(
+            "node {{ name: \"{name}\" op: \"{op}\" input: \"{of}\" attr {{ key: \"T\" value {{ type: DT_FLOAT }} }} }}\n"
+        )
+    };
+    let text = [placeholder("x", "-1"), placeholder("y", "3"), unary("a", "Tanh", "x"), unary("b", "Exp", "y")];
+    std::fs::write(&file, text.concat()).expect("written");
+    let (file, out) = (file.display().to_string(), dir.path().join("out"));
+    let flags = "--tf-xla-flags=--tf_xla_min_cluster_size=1";
+    let run = |more: &[&str]| {
+        tfaot(&[&["cluster", &file, "-q", flags, "--emit", "obj", "-o", out.to_str().expect("a path")], more].concat())
+    };
+    let some = run(&[]);
+    assert_eq!(some.status.code(), Some(1));
+    assert!(common::said(&some).contains("TFA0"), "{}", common::said(&some));
+    let told = || -> Value {
+        serde_json::from_slice(&std::fs::read(out.join("clusters.json")).expect("it was written")).expect("JSON")
+    };
+    let first = told();
+    assert_eq!(
+        (first["clusters"].as_array().map(Vec::len), first["refused"].as_array().map(Vec::len)),
+        (Some(1), Some(1))
+    );
+    assert_eq!(run(&["--dim", "4"]).status.code(), Some(0));
+    assert_eq!(told()["refused"].as_array().map(Vec::len), Some(0));
 }

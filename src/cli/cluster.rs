@@ -1,6 +1,6 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
 use super::args::{ClusterArgs, ClusterPassArgs, GraphArgs, XlaArgs};
-use super::{Verdict, cluster_text, dump, graph, graph_dump, out};
+use super::{Verdict, cluster_files, cluster_text, dump, graph, graph_dump, out};
 use crate::cluster::{self, Body, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Program;
@@ -14,6 +14,9 @@ use std::path::Path;
 
 /// Prints the clusters.
 pub fn run(args: &ClusterArgs) -> Result<Verdict> {
+    if !args.files.emit.is_empty() {
+        return cluster_files::run(args);
+    }
     let mut options = options(&args.pass, args.graph.quiet)?;
     options.refused_edges = args.json || args.tsv.is_none();
     tell_of_modules(args.graph.quiet)?;

@@ -111,7 +111,7 @@ fn cached(args: &CompileArgs, name: &str, cache: Option<&Cache>) -> Result<Optio
     told(&written).map(Some)
 }
 
-fn told(written: &[PathBuf]) -> Result<Verdict> {
+pub fn told(written: &[PathBuf]) -> Result<Verdict> {
     for path in written {
         out::line(path.display())?;
     }
@@ -119,7 +119,7 @@ fn told(written: &[PathBuf]) -> Result<Verdict> {
 }
 
 /// The files that are asked for, with their names.
-fn contents(asked: &[Emit], built: &Compiled, class: &ClassName) -> Result<Vec<(String, Pieces)>> {
+pub fn contents(asked: &[Emit], built: &Compiled, class: &ClassName) -> Result<Vec<(String, Pieces)>> {
     emitted(asked).into_iter().map(|e| file(e, built, class)).collect()
 }
 

@@ -1,38 +1,26 @@
 //! `tfaot report`: what became of a graph, as one page.
 use super::args::ReportArgs;
 use super::native::Session;
-use super::{Verdict, cluster, dump, graph, graph_dump, inputs, out, profile};
-use crate::cluster::{Clustering, Entrance};
+use super::scene::Scene;
+use super::{Verdict, dump, graph, inputs, out, profile};
+use crate::cluster::Clustering;
 use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Flags;
 use crate::graph::{NodeId, Program};
-use crate::infer::{self, Facts};
+use crate::infer::Facts;
 use crate::package::files;
-use crate::prepare::{self, FeedSpec, Request};
 use crate::report::{self, Refusal, Report, code, page};
 use crate::target::Target;
 use std::path::Path;
 
 /// Writes the page, or the data of it.
 pub fn run(args: &ReportArgs) -> Result<Verdict> {
-    let mut options = cluster::options(&args.pass, args.graph.quiet)?;
-    options.refused_edges = true;
     let flags = dump::flags(&args.xla)?;
-    let mut request = graph::request(&args.graph)?;
-    let loaded = cluster::load(&args.graph, &mut request, &mut options)?;
-    let (mut program, gone, assumed) = (loaded.program, loaded.gone, loaded.assumed);
-    graph_dump::ask(&mut options);
-    let mut found = cluster::find(&args.graph, &program, &options)?;
-    if options.seen {
-        cluster::tell(&args.graph, &program, &options, &mut found)?;
-    }
-    report::with_copies(&mut program, &found);
-    let facts = facts(&mut program, request, options.entrance == Entrance::Saved)
-        .map_err(|e| graph::in_file(e, &args.graph))?;
+    let Scene { mut program, found, facts, options, gone, assumed, .. } = Scene::load(&args.graph, &args.pass)?;
     let source = title(&args.graph.graph);
-    let input = report::Input { program: &program, found: &found, facts: &facts, gone: gone.len(), assumed, source };
+    let input = report::Input { program: &program, found: &found, facts: &facts, gone, assumed, source };
     let mut made = report::report(&input);
     report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
     if !args.no_compile {
@@ -54,38 +42,6 @@ fn title(path: &Path) -> String {
         (Some(folder), Some("model" | "graph" | "frozen" | "saved_model" | "plain")) => format!("{folder}/{name}"),
         (_, _) => name,
     }
-}
-
-/// What is known of the tensors of a program that was brought to the pass. A feed that the cut made an argument has the
-/// argument's name.
-fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Facts> {
-    // Calls are inlined: what signatures name may be gone, and Placeholders are there whatever signature is called.
-    program.signatures.clear();
-    request.signatures.clear();
-    if saved && !request.fetches.is_empty() {
-        for (i, feed) in request.feeds.iter_mut().enumerate() {
-            let (name, port) = feed.name.rsplit_once(':').unwrap_or((&feed.name, "0"));
-            feed.name = format!("_arg_{name}_{port}_{i}");
-        }
-    }
-    if saved {
-        // what was cut to is in the inputs of its ends, whatever became of the names
-        request.fetches.clear();
-    }
-    let graph = &program.graph;
-    for node in graph.nodes.values().filter(|n| &*n.op == "_Arg") {
-        let of_node = |f: &FeedSpec| f.name.split(':').next() == Some(&*node.name);
-        if !request.feeds.iter().any(of_node) {
-            request.feeds.push(FeedSpec { name: node.name.to_string(), ..FeedSpec::default() });
-        }
-    }
-    if request.fetches.is_empty() {
-        // What a dump of TensorFlow's fetches is an input of a node that gives nothing itself.
-        let fetched = graph.nodes.values().filter(|n| &*n.op == "_Retval").flat_map(|n| n.inputs.iter());
-        request.fetches.extend(fetched.map(|e| format!("{}:{}", graph.nodes[e.node].name, e.port)));
-    }
-    let open = prepare::open(program, &request)?;
-    Ok(infer::infer(program, &open.feeds))
 }
 
 /// Compiles each cluster alone, where its sizes are known.

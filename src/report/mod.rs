@@ -5,7 +5,7 @@
 //! compiles, measures, or touches files; the same input gives the same bytes.
 //!
 //! `graph` tells the nodes in columns, `flops` estimates their work, `blockers` groups what keeps nodes outside, `part` cuts a
-//! cluster out so that it can be compiled alone, `code` tells what came of that.
+//! cluster out so that it can be compiled alone, `order` says in which order such parts can run, `code` tells what came of that.
 //!
 //! # How it works
 //!
@@ -24,6 +24,7 @@ mod flops;
 mod graph;
 mod memory;
 mod model;
+mod order;
 pub mod page;
 mod part;
 #[cfg(test)]
@@ -32,6 +33,7 @@ mod tests;
 pub use blockers::what_ifs;
 pub use graph::with_copies;
 pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Refusal, Report, Stop};
+pub use order::in_order;
 pub use part::{Part, part, settle};
 
 use crate::cluster::Clustering;

@@ -1,5 +1,5 @@
 //! The verbs that form clusters.
-use super::compile::{GraphArgs, TargetArgs, XlaArgs};
+use super::compile::{Emit, GraphArgs, TargetArgs, XlaArgs};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -27,6 +27,31 @@ pub struct ClusterArgs {
     /// Say how the clusters would change if XLA compiled this op. Repeats.
     #[arg(long = "what-if", value_name = "op=NAME")]
     pub what_if: Vec<String>,
+    #[command(flatten)]
+    pub files: ClusterFilesArgs,
+}
+
+/// Clusters as files.
+#[derive(Args, Debug)]
+#[group(id = "cluster_files", conflicts_with_all = ["json", "tsv", "summary", "baseline", "min_clustered", "what_if"])]
+pub struct ClusterFilesArgs {
+    /// Compile each cluster alone, and write these files of it; `hlo` is the module that XLA would be given, as text and as HloProto.
+    /// With them come clusters.json, which says what feeds what, and with headers main.c, which runs the clusters in order.
+    #[arg(long, value_enum, value_delimiter = ',', requires = "out")]
+    pub emit: Vec<Emit>,
+    /// The folder to write to; it is made if it is missing.
+    #[arg(short, long, value_name = "DIR", requires = "emit")]
+    pub out: Option<PathBuf>,
+    /// Only this cluster. Repeats.
+    #[arg(long, value_name = "CLUSTER", requires = "emit")]
+    pub only: Vec<String>,
+    /// What the symbols and files of clusters begin with, before `_` and the cluster's name; by default nothing does.
+    #[arg(long, value_name = "PREFIX", requires = "emit")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub xla: XlaArgs,
+    #[command(flatten)]
+    pub target: TargetArgs,
 }
 
 #[derive(Args, Debug)]

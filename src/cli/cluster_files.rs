@@ -1,0 +1,245 @@
+//! `tfaot cluster --emit`: each cluster as files of its own, with what feeds what.
+//!
+//! Clusters are those of TensorFlow's pass, and calls of functions that are marked with `jit_compile=True`, which are clusters that
+//! the user drew.
+use super::args::{ClusterArgs, Emit};
+use super::scene::Scene;
+use super::{Verdict, compile as verb, dump, graph, out};
+use crate::cluster::Left;
+use crate::codegen::Launches;
+use crate::compile::{self, Compiled, Functions};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::dump::Flags;
+use crate::graph::{Endpoint, NodeId};
+use crate::hlo::{proto, text};
+use crate::lower::Lowered;
+use crate::package::clusters::{self, Chain, Piece, Wire};
+use crate::package::cpp::ClassName;
+use crate::package::{files, names};
+use crate::report::{self, Part};
+use crate::target::Target;
+use crate::tensor::TensorInfo;
+use crate::util::id_vec::Id;
+use crate::util::pieces::Pieces;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+
+/// A cluster that is to be compiled.
+struct Wanted {
+    /// The cluster's name.
+    name: String,
+    /// The function that the user marked.
+    function: Option<String>,
+    /// How many nodes it has.
+    nodes: u64,
+}
+
+/// A cluster that was compiled.
+struct Made {
+    part: Part,
+    built: Compiled,
+    files: Vec<(String, Pieces)>,
+}
+
+/// Writes the files of the clusters; exit status 1 where one could not be compiled.
+pub fn run(args: &ClusterArgs) -> Result<Verdict> {
+    let flags = dump::flags(&args.files.xla)?;
+    let targets = graph::targets(&args.files.target)?;
+    let mut scene = Scene::load(&args.graph, &args.pass)?;
+    let (wanted, member) = wanted(&scene);
+    chosen(&args.files.only, &wanted)?;
+    let in_part = |id: NodeId| member.get(id.index()).copied().flatten();
+    report::settle(&mut scene.program, &scene.facts, &in_part);
+    let order = report::in_order(&scene.program.graph, &in_part, wanted.len());
+    let idents = identifiers(args.files.name.as_deref(), &wanted)?;
+    let mut chain = Chain { source: compile::source_name(&args.graph.graph), ..Chain::default() };
+    let (mut parts, mut all, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut compiled = HashSet::new();
+    for at in order.into_iter().filter(|&at| is_asked(&args.files.only, &wanted[at].name)) {
+        let inside = |id: NodeId| in_part(id) == Some(at as u32);
+        match made(args, &flags, &scene, &inside, &idents[at], &targets) {
+            Ok(made) => {
+                compiled.insert(at as u32);
+                chain.pieces.push(piece(&wanted[at], &made));
+                parts.push(made.part);
+                all.extend(made.files);
+            }
+            Err(Error::User(why)) => {
+                refused.extend(why.iter().map(|d| blamed(d, &wanted[at].name)));
+                chain.refused.push((wanted[at].name.clone(), wanted[at].nodes, reasons(&why)));
+            }
+            Err(internal) => return Err(internal),
+        }
+    }
+    wire(&mut chain, &parts, &scene, &|id| in_part(id).is_some_and(|at| compiled.contains(&at)));
+    // files that are the same for all clusters are written once
+    let mut names = HashSet::new();
+    all.retain(|(name, _): &(String, Pieces)| names.insert(name.clone()));
+    all.push(("clusters.json".to_string(), clusters::document(&chain).into()));
+    if args.files.emit.contains(&Emit::Header) && !chain.pieces.is_empty() {
+        all.push(("main.c".to_string(), clusters::program(&chain).into()));
+    }
+    let folder = args.files.out.as_deref().unwrap_or(std::path::Path::new("."));
+    verb::told(&files::write_all(folder, &all)?)?;
+    if refused.is_empty() {
+        return Ok(Verdict::Yes);
+    }
+    out::error(Error::User(refused).map(|mut d| {
+        d.place.file.get_or_insert_with(|| args.graph.graph.display().to_string());
+        d
+    }));
+    Ok(Verdict::No)
+}
+
+/// The clusters of a graph, and for each node the number of its cluster.
+fn wanted(scene: &Scene) -> (Vec<Wanted>, Vec<Option<u32>>) {
+    let mut all: Vec<Wanted> = Vec::new();
+    for cluster in &scene.found.clusters {
+        all.push(Wanted { name: cluster.name.clone(), function: None, nodes: cluster.nodes });
+    }
+    let verdicts: HashMap<&str, _> = scene.found.nodes.iter().map(|v| (v.name.as_str(), &v.cluster)).collect();
+    let nodes = &scene.program.graph.nodes;
+    let mut member = vec![None; nodes.len()];
+    for (id, node) in nodes.iter() {
+        member[id.index()] = match verdicts.get(&*node.name) {
+            Some(Ok(at)) => Some(*at),
+            Some(Err(Left::OwnCluster(function))) => {
+                let function = Some(function.to_string());
+                all.push(Wanted { name: node.name.to_string(), function, nodes: 1 });
+                Some(all.len() as u32 - 1)
+            }
+            Some(Err(_)) | None => None,
+        };
+    }
+    (all, member)
+}
+
+/// Errors: `Code::BadOption` for a name in `--only` that no cluster has.
+fn chosen(only: &[String], wanted: &[Wanted]) -> Result<()> {
+    let Some(missing) = only.iter().find(|name| !wanted.iter().any(|w| w.name == **name)) else { return Ok(()) };
+    let told = format!("there is no cluster `{missing}`");
+    let known: Vec<&str> = wanted.iter().take(8).map(|w| w.name.as_str()).collect();
+    let more = if wanted.len() > known.len() { ", ..." } else { "" };
+    let help = format!("the clusters are {}{more}; `tfaot cluster` lists them", known.join(", "));
+    Err(Diagnostic::new(Code::BadOption, told).help(help).into())
+}
+
+fn is_asked(only: &[String], name: &str) -> bool {
+    only.is_empty() || only.iter().any(|o| o == name)
+}
+
+/// C names of the clusters, all different.
+fn identifiers(prefix: Option<&str>, wanted: &[Wanted]) -> Result<Vec<String>> {
+    if let Some(prefix) = prefix {
+        graph::model_name(Some(prefix), std::path::Path::new(""))?;
+    }
+    let of = |w: &Wanted| match prefix {
+        Some(prefix) => format!("{prefix}_{}", w.name),
+        None => w.name.clone(),
+    };
+    let names: Vec<String> = wanted.iter().map(of).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok(names::of_functions(&names))
+}
+
+/// Compiles one cluster. Errors: those of cutting it out, lowering and compiling it.
+fn made(
+    args: &ClusterArgs,
+    flags: &Flags,
+    scene: &Scene,
+    inside: &dyn Fn(NodeId) -> bool,
+    name: &str,
+    targets: &[Target],
+) -> Result<Made> {
+    let mut part = report::part(&scene.program, &scene.facts, inside)?;
+    if part.fetches.is_empty() {
+        return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
+    }
+    for feed in &mut part.feeds {
+        if let Some(tensor) = scene.fed.get(&feed.info.name) {
+            feed.info.name.clone_from(tensor);
+        }
+        feed.info.field.clear();
+    }
+    let mut lowered = compile::lowered_part(&scene.program, &part.feeds, &part.fetches)?;
+    lowered.module.name = name.to_string();
+    let mut files = if args.files.emit.contains(&Emit::Hlo) { module_files(&lowered, name)? } else { Vec::new() };
+    let mut dumped = dump::start(flags, &lowered.module);
+    let source = compile::source_name(&args.graph.graph);
+    let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
+    let built =
+        compile::build_all(functions, name, &source, targets, Launches::Direct, std::slice::from_mut(&mut dumped));
+    let built = built.and_then(|b| {
+        let module = b.modules.first().ok_or_else(|| Error::internal("cluster", "nothing was compiled"))?;
+        dump::built(&mut dumped, module, &b.programs(), &b.object.content)?;
+        Ok(b)
+    });
+    // What was seen before an error helps to find it.
+    dump::write(flags, dumped)?;
+    let built = built?;
+    let others: Vec<Emit> = args.files.emit.iter().copied().filter(|e| *e != Emit::Hlo).collect();
+    files.extend(verb::contents(&others, &built, &ClassName::of_model(name))?);
+    Ok(Made { part, built, files })
+}
+
+/// The module as XLA would be given it: text, and HloProto.
+fn module_files(lowered: &Lowered, name: &str) -> Result<Vec<(String, Pieces)>> {
+    let style = text::Style { large_constants: true, metadata: true };
+    let printed = text::print_with(&lowered.module, style);
+    Ok(vec![
+        (format!("{name}.hlo"), printed.into()),
+        (format!("{name}.hlo.pb"), proto::encode_laid_out(&lowered.module)?.into()),
+    ])
+}
+
+fn piece(wanted: &Wanted, made: &Made) -> Piece {
+    Piece {
+        cluster: wanted.name.clone(),
+        function: wanted.function.clone(),
+        nodes: wanted.nodes,
+        face: made.built.bundle.face.clone(),
+        args: Vec::new(),
+        results: Vec::new(),
+        files: made.files.iter().map(|(name, _)| name.clone()).collect(),
+    }
+}
+
+/// Says of each argument and result which tensor of the graph it is; `inside` tells nodes that are in a piece.
+fn wire(chain: &mut Chain, parts: &[Part], scene: &Scene, inside: &dyn Fn(NodeId) -> bool) {
+    let nodes = &scene.program.graph.nodes;
+    let mut taken: HashSet<Endpoint> = HashSet::new();
+    for (_, node) in nodes.iter().filter(|(id, _)| !inside(*id)) {
+        taken.extend(node.inputs.iter().copied());
+    }
+    let mut numbers: HashMap<Endpoint, usize> = HashMap::new();
+    let mut used: HashSet<Endpoint> = parts.iter().flat_map(|p| p.feeds.iter().map(|f| f.at)).collect();
+    used.extend(&taken);
+    let Chain { pieces, tensors, .. } = chain;
+    for (at, (piece, part)) in pieces.iter_mut().zip(parts).enumerate() {
+        let program = piece.face.entries.first().map(|e| e.program.clone()).unwrap_or_default();
+        let mut number = |end: Endpoint, info: &TensorInfo, from: Option<usize>| {
+            *numbers.entry(end).or_insert_with(|| {
+                let op = nodes[end.node].op.to_string();
+                let leaves = from.is_some() && (taken.contains(&end) || !used.contains(&end));
+                tensors.push(Wire { info: info.clone(), op, from, leaves });
+                tensors.len() - 1
+            })
+        };
+        piece.args = part.feeds.iter().zip(&program.args).map(|(f, info)| number(f.at, info, None)).collect();
+        piece.results =
+            part.fetches.iter().zip(&program.results).map(|(f, info)| number(f.1, info, Some(at))).collect();
+    }
+}
+
+/// A diagnostic with the cluster that it is about.
+fn blamed(d: &Diagnostic, cluster: &str) -> Diagnostic {
+    let mut d = d.clone();
+    d.message = format!("`{cluster}` can't be compiled: {}", d.message);
+    d
+}
+
+/// Diagnostics as `clusters.json` has them.
+fn reasons(all: &[Diagnostic]) -> Value {
+    let one = |d: &Diagnostic| json!({"code": d.code.id(), "node": d.place.node, "op": d.place.op, "reason": d.message, "help": d.help});
+    all.iter().map(one).collect()
+}

@@ -1,0 +1,177 @@
+//! Several objects of one graph: `clusters.json`, which says what feeds what, and `main.c`, which runs them in order.
+use super::header::{WORKSPACE_ALIGN, in_comment};
+use super::metadata;
+use crate::kernel::Face;
+use crate::tensor::TensorInfo;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// A part of a graph that became an object of one function.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The function that the user marked as this cluster.
+    pub function: Option<String>,
+    /// How many nodes of the graph it has.
+    pub nodes: u64,
+    /// What callers of the object see.
+    pub face: Face,
+    /// For each argument the number of its tensor in [`Chain::tensors`].
+    pub args: Vec<usize>,
+    /// For each result the same.
+    pub results: Vec<usize>,
+    /// The files that were written of it.
+    pub files: Vec<String>,
+}
+
+/// A tensor that pieces take or give.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    /// What it is in the graph.
+    pub info: TensorInfo,
+    /// The op of the node that gives it.
+    pub op: String,
+    /// The piece that gives it; `None`: it comes from nodes that are in no piece.
+    pub from: Option<usize>,
+    /// Whether nodes that are in no piece take it.
+    pub leaves: bool,
+}
+
+/// The pieces of a graph.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// The file that they are of.
+    pub source: String,
+    /// The pieces in an order in which they can run: none needs what a later one gives, on whatever way.
+    pub pieces: Vec<Piece>,
+    /// What they exchange.
+    pub tensors: Vec<Wire>,
+    /// Clusters that could not be compiled: name, number of nodes, and why.
+    pub refused: Vec<(String, u64, Value)>,
+}
+
+/// The document `clusters.json`, with a line break at its end.
+pub fn document(chain: &Chain) -> String {
+    let tensor = |(i, wire): (usize, &Wire)| {
+        let mut all = metadata::tensors(std::slice::from_ref(&wire.info)).pop().unwrap_or_default();
+        all["op"] = wire.op.as_str().into();
+        all["file"] = file(i).into();
+        all["from"] = wire.from.map_or(Value::Null, |at| chain.pieces[at].cluster.as_str().into());
+        let takes = chain.pieces.iter().filter(|p| p.args.contains(&i));
+        all["to"] = takes.map(|p| p.cluster.as_str()).collect();
+        all["leaves"] = wire.leaves.into();
+        if let Some(fields) = all.as_object_mut() {
+            fields.remove("field");
+        }
+        all
+    };
+    let ends = |infos: &[TensorInfo], wires: &[usize]| -> Value {
+        let one = |(info, at): (&TensorInfo, &usize)| json!({"field": info.field, "tensor": at});
+        infos.iter().zip(wires).map(one).collect()
+    };
+    let piece = |p: &Piece| {
+        let entry = p.face.entries.first();
+        json!({
+            "name": p.cluster,
+            "jit_compile": p.function,
+            "nodes": p.nodes,
+            "symbol": entry.map(|e| e.function.as_str()),
+            "files": p.files,
+            "args": ends(entry.map_or(&[], |e| &e.program.args), &p.args),
+            "results": ends(entry.map_or(&[], |e| &e.program.results), &p.results),
+            "workspace_bytes": p.face.workspace_bytes(),
+            "flops": entry.map(|e| e.program.flops),
+        })
+    };
+    let refused = |(name, nodes, why): &(String, u64, Value)| json!({"name": name, "nodes": nodes, "reasons": why});
+    let document = json!({
+        "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
+        "source": chain.source,
+        "clusters": chain.pieces.iter().map(piece).collect::<Value>(),
+        "tensors": chain.tensors.iter().enumerate().map(tensor).collect::<Value>(),
+        "refused": chain.refused.iter().map(refused).collect::<Value>(),
+    });
+    format!("{document:#}\n")
+}
+
+/// The file of a tensor that `main.c` reads or writes.
+fn file(tensor: usize) -> String {
+    format!("tensor_{tensor}.bin")
+}
+
+/// How `main.c` reads and writes tensors.
+const FILES: &str = r#"/* Bytes of a tensor from or to the file of this name in a folder; 0, or 1 with a message. */
+static int move(const char *folder, const char *name, const char *mode, void *bytes, size_t count) {
+  char path[4096];
+  FILE *file;
+  size_t done;
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 1;
+  file = fopen(path, mode);
+  if (!file) {
+    perror(path);
+    return 1;
+  }
+  done = mode[0] == 'r' ? fread(bytes, 1, count, file) : fwrite(bytes, 1, count, file);
+  if (fclose(file) || done != count) {
+    fprintf(stderr, "%s: not %zu bytes\n", path, count);
+    return 1;
+  }
+  return 0;
+}
+"#;
+
+/// The program: C11, for the headers of the pieces.
+pub fn program(chain: &Chain) -> String {
+    let mut out = format!(
+        "/* Runs the clusters of {} in order, each on what those before it gave.\n \
+         * What comes from nodes outside of them is read from IN/tensor_N.bin, dense and row-major; results go to OUT/tensor_N.bin.\n \
+         * clusters.json says which tensor is which. */\n",
+        in_comment(&chain.source)
+    );
+    for piece in &chain.pieces {
+        let _ = writeln!(out, "#include \"{}.h\"", piece.face.name);
+    }
+    out += "#include <stdio.h>\n\n";
+    for (i, wire) in chain.tensors.iter().enumerate() {
+        let (bytes, told) = (wire.info.bytes().max(1), in_comment(&wire.info.name));
+        let _ = writeln!(
+            out,
+            "static _Alignas({WORKSPACE_ALIGN}) unsigned char tensor_{i}[{bytes}]; /* {}  {told} */",
+            wire.info.spelled()
+        );
+    }
+    let most = chain.pieces.iter().map(|p| p.face.workspace_bytes()).max().unwrap_or(0).max(1);
+    let _ = write!(out, "static _Alignas({WORKSPACE_ALIGN}) unsigned char workspace[{most}];\n\n{FILES}\n");
+    out += "int main(int argc, char **argv) {\n  if (argc != 3) {\n    fprintf(stderr, \"%s IN OUT\\n\", argv[0]);\n    return 2;\n  }\n";
+    for (i, wire) in chain.tensors.iter().enumerate().filter(|(_, wire)| wire.from.is_none()) {
+        let _ =
+            writeln!(out, "  if (move(argv[1], \"{}\", \"rb\", tensor_{i}, {})) return 1;", file(i), wire.info.bytes());
+    }
+    chain.pieces.iter().for_each(|piece| out += &call(piece));
+    for (i, wire) in chain.tensors.iter().enumerate().filter(|(_, wire)| wire.from.is_some()) {
+        let _ =
+            writeln!(out, "  if (move(argv[2], \"{}\", \"wb\", tensor_{i}, {})) return 1;", file(i), wire.info.bytes());
+    }
+    out + "  return 0;\n}\n"
+}
+
+/// The call of one piece.
+fn call(piece: &Piece) -> String {
+    let name = &piece.face.name;
+    let Some(entry) = piece.face.entries.first() else { return String::new() };
+    let members = |infos: &[TensorInfo], wires: &[usize]| -> Vec<String> {
+        infos.iter().zip(wires).map(|(info, at)| format!(".{} = (void *)tensor_{at}", info.field)).collect()
+    };
+    let (args, results) = (members(&entry.program.args, &piece.args), members(&entry.program.results, &piece.results));
+    let (taken, given) = if args.is_empty() {
+        (String::new(), "NULL")
+    } else {
+        (format!("    {name}_args args = {{{}}};\n", args.join(", ")), "&args")
+    };
+    format!(
+        "  {{\n{taken}    {name}_results results = {{{}}};\n    if ({}({given}, &results, workspace, NULL)) return 1;\n  }}\n",
+        results.join(", "),
+        entry.function
+    )
+}
