@@ -132,8 +132,11 @@ impl Derived {
     }
 }
 
-/// What to write in a place of a size that is told with its bounds.
+/// The sizes that the caller says, with their bounds.
 fn spelled(given: &[Size]) -> String {
+    if given.is_empty() {
+        return "values at run time say it".to_string();
+    }
     given.iter().map(|s| format!("`{}` from {} to {}", s.name, s.least, s.most)).collect::<Vec<_>>().join(", ")
 }
 

@@ -292,6 +292,9 @@ fn alone(
     }
     let Ok(prepared) = prepare(program.clone(), &request) else { return Ok(None) };
     let Ok(lowered) = compile::lowered(&prepared) else { return Ok(None) };
+    if lowered.sized.is_some() {
+        return Ok(None);
+    }
     let value = |info: &TensorInfo| values.iter().find(|v| v.0 == info.name).map(|v| v.1.clone());
     let Some(inputs) = lowered.args.iter().map(value).collect::<Option<Vec<Tensor>>>() else { return Ok(None) };
     Ok(run::native(lowered, name, target, &inputs, args.threads.into())?.into_iter().next())

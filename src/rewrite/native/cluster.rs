@@ -78,6 +78,10 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
     let request = Request { feeds, fetches, ..Request::default() };
     program.signatures.clear();
     let lowered = compile::lowered(&prepare::prepare(program, &request)?)?;
+    if lowered.sized.is_some() {
+        let told = "how large a result is depends on values at run time, and the launch of a cluster has fixed sizes";
+        return Err(Diagnostic::new(Code::DynamicShape, told).into());
+    }
     agree(ports, &lowered)?;
     Ok(Ready { args, lowered })
 }
