@@ -86,7 +86,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
         if !named.is_empty() {
             document["sizes"] = named.into();
         }
-        out::json(&document)?;
+        out::line(&document)?;
     } else {
         let rate = flops / (measured.min_ms * 1e6);
         let Times { min_ms, median_ms, p90_ms, p99_ms, max_ms, runs, warmup_runs, .. } = measured;
@@ -156,7 +156,7 @@ fn table(
         let names: Vec<&str> = entry.sizes.all[..entry.sizes.given()].iter().map(|s| s.name.as_str()).collect();
         let facts = json!({"names": names, "rows": documents, "threads": args.threads, "cpu": target.cpu,
             "object_bytes": built.object.content.len(), "workspace_bytes": face.workspace_bytes(), "weights_bytes": face.weights_bytes});
-        out::json(&facts)?;
+        out::line(&facts)?;
     }
     Ok(Verdict::Yes)
 }
