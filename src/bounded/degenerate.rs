@@ -1,10 +1,9 @@
 //! Whether the instance for some sizes, mostly 1, is the general one but for instructions that move nothing there: a broadcast to one
 //! row, a reshape to the same sizes.
 use super::extent::Extent;
-use super::instance::{Elements, Form, Varying, numbers, plain};
+use super::instance::{Form, Varying, numbers, plain};
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op};
 use crate::interp;
-use crate::scalar::eval;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 
@@ -147,15 +146,8 @@ fn moves_nothing(op: &Op, operands: &[Value], dims: &[Vec<u64>]) -> bool {
 
 /// A constant for the sizes `at`.
 fn constant(t: &Tensor, varying: &Varying, at: &[u64], dims: &[u64]) -> Option<Tensor> {
-    let numbers = |extents: &[Extent]| extents.iter().map(|e| e.at(at)).collect::<Option<Vec<i64>>>();
-    let of = |values: Vec<f64>| eval::convert(&Tensor::of(&t.dims, &values), t.dtype);
     match &varying.elements {
         None => Some(interp::first_part(t, dims.to_vec())),
-        Some(Elements::Numbers(e)) => Some(of(numbers(e)?.into_iter().map(|n| n as f64).collect())),
-        Some(Elements::Reciprocals(e)) => {
-            let one = |n: i64| Tensor::scalar_of(t.dtype, 1.0 / n as f64).bytes.to_vec();
-            let bytes: Vec<u8> = numbers(e)?.into_iter().flat_map(one).collect();
-            Some(Tensor::new(t.dtype, t.dims.clone(), bytes))
-        }
+        Some(elements) => elements.at(t.dtype, &t.dims, at),
     }
 }

@@ -46,6 +46,21 @@ pub enum Elements {
     Reciprocals(Vec<Extent>),
 }
 
+impl Elements {
+    /// The constant of this type and sizes for the sizes `at`; `None` where a number is beyond 63 bits.
+    pub fn at(&self, dtype: DType, dims: &[u64], at: &[u64]) -> Option<Tensor> {
+        let (extents, inverse) = match self {
+            Elements::Numbers(extents) => (extents, false),
+            Elements::Reciprocals(extents) => (extents, true),
+        };
+        let numbers = extents.iter().map(|e| e.at(at)).collect::<Option<Vec<i64>>>()?;
+        let one = |n: i64| if inverse { 1.0 / n as f64 } else { n as f64 };
+        let bytes: Vec<u8> =
+            numbers.into_iter().flat_map(|n| Tensor::scalar_of(dtype, one(n)).bytes.to_vec()).collect();
+        Some(Tensor::new(dtype, dims.to_vec(), bytes))
+    }
+}
+
 /// The instructions of a computation that count, operands first, and how they vary.
 #[derive(Debug)]
 pub struct Form {
@@ -97,7 +112,8 @@ pub struct Departure {
     pub what: String,
 }
 
-fn departure(inst: &Inst, what: impl Into<String>) -> Departure {
+/// That something is wrong at an instruction.
+pub fn departure(inst: &Inst, what: impl Into<String>) -> Departure {
     Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what: what.into() }
 }
 
@@ -324,15 +340,9 @@ fn elements(all: &[&Inst], dims: &[Vec<Extent>], points: &Points) -> Result<Opti
         return Ok(Some(Elements::Numbers(numbers)));
     }
     let inverse = |v: f64| whole((1.0 / v).round());
-    let exact = |extents: &[Extent]| {
-        let rounded = |e: &Extent, p: &[u64]| e.at(p).map(|n| Tensor::scalar_of(base.dtype, 1.0 / n as f64).bytes);
-        points.all.iter().zip(&values).all(|(p, t)| {
-            let width = base.dtype.bytes();
-            extents.iter().enumerate().all(|(i, e)| rounded(e, p).as_deref() == t.bytes.get(i * width..(i + 1) * width))
-        })
+    let reciprocals = if base.dtype.is_float() { of(&inverse).map(Elements::Reciprocals) } else { None };
+    let exact = |e: &Elements| {
+        points.all.iter().zip(&values).all(|(p, t)| e.at(base.dtype, &base.dims, p).as_ref() == Some(*t))
     };
-    match of(&inverse) {
-        Some(extents) if base.dtype.is_float() && exact(&extents) => Ok(Some(Elements::Reciprocals(extents))),
-        _ => Err(unknown()),
-    }
+    reciprocals.filter(exact).map(Some).ok_or_else(unknown)
 }

@@ -42,15 +42,21 @@ impl Instances {
         let base: Vec<u64> = sizes.iter().map(|s| if s.is_result { s.most.div_ceil(2) } else { s.most }).collect();
         let points = Points { all: Vec::new() };
         let mut instances = Instances { given, found, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
+        let at = |sizes: &[u64]| if sizes == most { Ok(largest.clone()) } else { (exact.0)(sizes) };
         for point in std::iter::once(base.clone()).chain(beside(&sizes, &base)) {
             let said = &point[..instances.given.len()];
-            instances.add(&sizes, said, (exact.0)(&point)?)?;
+            instances.add(&sizes, said, at(&point)?)?;
         }
-        let bounds = std::iter::once(most).chain(rungs(&instances.given));
-        for bound in bounds {
-            let lowered = (exact.0)(&bound)?;
-            if instances.add(&sizes, &bound, lowered.clone())? {
+        for bound in std::iter::once(most.clone()).chain(rungs(&instances.given)) {
+            // without sizes that values say some of the points are bounds
+            if let Some(known) = instances.points.all.iter().position(|p| *p == bound) {
+                let lowered = instances.all[known].clone();
                 instances.bounds.push((bound, lowered));
+            } else if !instances.others.iter().any(|(p, ..)| *p == bound) {
+                let lowered = at(&bound)?;
+                if instances.add(&sizes, &bound, lowered.clone())? {
+                    instances.bounds.push((bound, lowered));
+                }
             }
         }
         if instances

@@ -14,7 +14,6 @@ mod pad;
 pub use evaluate::evaluate;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::Module;
 use crate::lower::{Exact, Lowered, Rung, Sized};
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
@@ -36,7 +35,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     let apart = instances.apart(&forms)?;
     let (_, largest) = &instances.bounds[0];
     let derived = Derived::of(largest, &forms, given);
-    let padded = |lowered: &Lowered, forms: &[Form], results: &[Extent]| -> Result<Module> {
+    let rung = |most: &[u64], lowered: &Lowered, forms: &[Form], results: &[Extent]| -> Result<Rung> {
         let padded = Padded {
             module: &lowered.module,
             forms,
@@ -46,23 +45,21 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
             args: lowered.args.len(),
             results: (lowered.results.len(), results),
         };
-        padded.module().map_err(refused)
+        let module = padded.module().map_err(refused)?;
+        let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
+        Ok(Rung { most: most.to_vec(), module, results })
     };
     let mut all = Vec::new();
     for (most, lowered) in &instances.bounds {
         let own = Form::of_alike(&forms, &lowered.module, instances.found);
-        let module = padded(lowered, &own, &derived.extents)?;
-        let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        all.push(Rung { most: most.clone(), module, results });
+        all.push(rung(most, lowered, &own, &derived.extents)?);
     }
     if let Some(least) = apart {
         // another function for the smallest size, which serves that one alone
         let at: Vec<u64> = given.iter().map(|s| s.least).collect();
         derived.same_dims(largest, least, &at).then_some(()).ok_or_else(|| other_results(given))?;
         let fixed: Vec<Extent> = derived.extents.iter().map(|e| Extent::constant(e.at(&at).unwrap_or(0))).collect();
-        let module = padded(least, &Form::fixed(&least.module, 0), &fixed)?;
-        let results = least.results.iter().map(|r| r.dims.clone()).collect();
-        all.push(Rung { most: at, module, results });
+        all.push(rung(&at, least, &Form::fixed(&least.module, 0), &fixed)?);
     }
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };

@@ -10,11 +10,11 @@ mod reshape;
 mod rules;
 
 use super::extent::{Extent, Points};
-use super::instance::{Departure, Elements, Form, Varying};
+use super::instance::{Departure, Elements, Form, Varying, departure};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::tensor::{DType, Tensor};
 use mask::Scope;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// A module with what varies in it.
 pub struct Padded<'a> {
@@ -42,12 +42,16 @@ impl Padded<'_> {
     /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
     pub fn module(&self) -> Result<Module, Departure> {
         let reachable = self.module.reachable();
-        let control: HashSet<CompId> = reachable
-            .iter()
-            .flat_map(|&c| self.module.comps[c].insts.values())
-            .filter(|i| matches!(i.op, Op::While { .. } | Op::Conditional(_) | Op::Call(_)))
-            .flat_map(|i| i.op.called())
-            .collect();
+        let mut kinds: HashMap<CompId, Kind> = HashMap::from([(self.module.entry, Kind::Entry)]);
+        for inst in reachable.iter().flat_map(|&c| self.module.comps[c].insts.values()) {
+            match inst.op {
+                Op::While { cond, body } => kinds.extend([(cond, Kind::Control), (body, Kind::Body)]),
+                Op::Conditional(_) | Op::Call(_) => {
+                    kinds.extend(inst.op.called().into_iter().map(|c| (c, Kind::Control)));
+                }
+                _ => {}
+            }
+        }
         let mut b = Builder::new(&self.module.name);
         let mut comps = HashMap::new();
         for (&id, form) in reachable.iter().zip(self.forms) {
@@ -55,11 +59,7 @@ impl Padded<'_> {
             if !is_entry {
                 b.begin(&self.module.comps[id].name);
             }
-            let kind = match (is_entry, control.contains(&id)) {
-                (true, _) => Kind::Entry,
-                (false, true) => Kind::Control,
-                (false, false) => Kind::Scalar,
-            };
+            let kind = kinds.get(&id).copied().unwrap_or(Kind::Scalar);
             let walk = Walk::new(self, &mut b, (id, form), kind, &comps);
             let root = walk.run()?;
             if is_entry {
@@ -76,8 +76,10 @@ impl Padded<'_> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Entry,
-    /// Of loops, branches and calls: it gets the sizes from its caller.
+    /// Of conditions, branches and calls: it gets the sizes from its caller.
     Control,
+    /// Of loops: it gets the sizes and hands them to its next round.
+    Body,
     /// Of scalars: it sees no sizes.
     Scalar,
 }
@@ -125,7 +127,7 @@ impl<'a> Walk<'a> {
         let parts = &comp.insts[comp.root].operands;
         let found = match self.kind {
             Kind::Entry => &parts[parts.len().saturating_sub(self.all.found)..],
-            Kind::Control | Kind::Scalar => &[],
+            Kind::Control | Kind::Body | Kind::Scalar => &[],
         };
         for &id in &self.form.order {
             if let Op::Parameter(_) = comp.insts[id].op {
@@ -135,7 +137,7 @@ impl<'a> Walk<'a> {
             self.b.metadata = inst.metadata.clone();
             let new = self.instruction(inst, id).map_err(|refusal| told(inst, &refusal))?;
             if let Some(what) = self.b.take_error() {
-                return Err(told_text(inst, what));
+                return Err(departure(inst, what));
             }
             self.values.insert(id, new);
             for size in (0..found.len()).filter(|&i| found[i] == id) {
@@ -175,7 +177,7 @@ impl<'a> Walk<'a> {
                 sizes.resize(self.all.sizes(), None);
                 self.scope = Scope::of(sizes);
             }
-            Kind::Control => {
+            Kind::Control | Kind::Body => {
                 // one tuple of all that the parameters hold, and the sizes
                 let mut parts: Vec<Shape> = shapes.iter().flat_map(|(_, s)| parts_of(s)).collect();
                 parts.extend((0..self.all.sizes()).map(|_| scalar()));
@@ -227,8 +229,8 @@ impl<'a> Walk<'a> {
     fn root(&mut self, root: InstId) -> Written {
         let value = self.values[&root];
         match self.kind {
-            Kind::Scalar | Kind::Control if !self.is_body() => Ok(value),
-            Kind::Scalar | Kind::Control => Ok(self.packed(&[value])),
+            Kind::Scalar | Kind::Control => Ok(value),
+            Kind::Body => Ok(self.packed(&[value])),
             Kind::Entry => {
                 let (results, derived) = self.all.results;
                 let mut parts = self.parts(value);
@@ -242,12 +244,6 @@ impl<'a> Walk<'a> {
                 Ok(self.b.tuple(&parts))
             }
         }
-    }
-
-    /// Whether this is the body of a loop, which hands the sizes to its next round.
-    fn is_body(&self) -> bool {
-        let all = self.all.module.comps.values().flat_map(|c| c.insts.values());
-        all.into_iter().any(|i| matches!(i.op, Op::While { body, .. } if body == self.id))
     }
 
     /// A number that follows from the sizes, as `s32[]`.
@@ -331,11 +327,7 @@ fn parts_of(shape: &Shape) -> Vec<Shape> {
 
 fn told(inst: &Inst, refusal: &Refusal) -> Departure {
     match refusal {
-        Refusal::Unknown(what) => told_text(inst, format!("`{}` {what}", inst.op.name())),
-        Refusal::Size => told_text(inst, format!("a number of `{}` is beyond 32 bits", inst.op.name())),
+        Refusal::Unknown(what) => departure(inst, format!("`{}` {what}", inst.op.name())),
+        Refusal::Size => departure(inst, format!("a number of `{}` is beyond 32 bits", inst.op.name())),
     }
-}
-
-fn told_text(inst: &Inst, what: String) -> Departure {
-    Departure { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what }
 }

@@ -171,8 +171,7 @@ impl Walk<'_> {
             || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
         self.only(!grouped, "has groups that vary")?;
         self.only(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
-        let moving: Vec<usize> = (0..d.window.len()).collect();
-        for &w in &moving {
+        for w in 0..d.window.len() {
             let fixed = window(self.varying(id), w).is_some_and(|n| !n.low.varies());
             self.only(fixed, "begins elsewhere for other sizes")?;
         }
