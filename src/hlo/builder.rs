@@ -336,6 +336,15 @@ impl Builder {
         let root = self.select(larger, y, x);
         self.end(root)
     }
+    /// The computation that sorts keys with an `s32` beside each, the smallest key first; floats in their total order.
+    pub fn ascending_computation(&mut self, dtype: DType) -> CompId {
+        self.begin("ascending");
+        let keys = [0, 1].map(|_| self.parameter(Shape::array(dtype, [])));
+        let _beside = [0, 1].map(|_| self.parameter(Shape::array(DType::S32, [])));
+        let kind = if dtype.is_float() { CompareKind::Total } else { CompareKind::Partial };
+        let root = self.elementwise(ScalarOp::Compare(Direction::Lt, kind), &keys);
+        self.end(root)
+    }
     /// Folds dimensions with one op; `init` is its neutral element.
     pub fn reduce(&mut self, x: InstId, init: InstId, op: ScalarOp, dims: &[usize]) -> InstId {
         let comp = self.scalar_computation(op, self.dtype(x));

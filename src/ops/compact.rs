@@ -1,9 +1,9 @@
 //! The elements of a vector for which something holds, in order: as many as the values say.
 use super::LowerCtx;
 use super::array::scatter;
+use super::math::scan;
 use crate::diag::Result;
-use crate::hlo::attrs::WindowDim;
-use crate::hlo::{InstId, Op};
+use crate::hlo::InstId;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -32,14 +32,11 @@ pub fn compact(cx: &mut LowerCtx, mask: InstId) -> Result<Compact> {
 
 /// `s32[n]` combined up to each element.
 pub fn running(cx: &mut LowerCtx, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
-    let n = cx.b.dims(x)[0];
-    if n == 0 {
+    if cx.b.dims(x) == [0] {
         return x;
     }
-    let window = vec![WindowDim { size: n, pad_low: n as i64 - 1, ..WindowDim::default() }];
     let comp = cx.b.scalar_computation(op, DType::S32);
-    let init = cx.b.scalar(DType::S32, neutral);
-    cx.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
+    scan::running(cx, x, 0, comp, neutral)
 }
 
 /// The elements of `x`, or their places, for which `mask` holds, written to the places `to`; zeros elsewhere.

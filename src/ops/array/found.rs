@@ -1,7 +1,7 @@
 //! Ops whose results are as long as the values say: what holds, what differs, what belongs to a group.
 use super::gather::take_axis;
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::{Builder, InstId, Op};
 use crate::ops::compact::{Compact, compact, placed, running};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
 use crate::ops::row::op;
@@ -97,7 +97,7 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     // -0 equals 0 and is sorted with it
     let zero = cx.b.full_like(x, 0.0);
     let key = if cx.b.dtype(x).is_float() { cx.b.add(x, zero) } else { x };
-    let comp = ascending(cx.b, cx.b.dtype(key));
+    let comp = cx.b.ascending_computation(cx.b.dtype(key));
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[key, own]);
     let (keys, places) = (cx.b.get_tuple_element(sorted, 0), cx.b.get_tuple_element(sorted, 1));
     let (head, tail) = (cx.b.slice_axis(keys, 0, 0, 1), cx.b.slice_axis(keys, 0, 0, n - 1));
@@ -110,16 +110,6 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let first_of = take_axis(cx, places, begins, 0, 0)?;
     let all = cx.b.full(DType::Pred, &[n], 1.0);
     placed(cx, all, places, Some(first_of))
-}
-
-/// Compares pairs of a value and a place by the value, all of them ordered.
-fn ascending(b: &mut Builder, dtype: DType) -> CompId {
-    b.begin("ascending");
-    let values = [0, 1].map(|_| b.parameter(Shape::array(dtype, [])));
-    let _places = [0, 1].map(|_| b.parameter(Shape::array(DType::S32, [])));
-    let kind = if dtype.is_float() { crate::scalar::CompareKind::Total } else { crate::scalar::CompareKind::Partial };
-    let root = b.elementwise(ScalarOp::Compare(Direction::Lt, kind), &values);
-    b.end(root)
 }
 
 /// The rows of `data` of each group, in order.

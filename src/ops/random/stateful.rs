@@ -11,7 +11,7 @@ use super::{
     ranged, sizes, truncated, uniform,
 };
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::hlo::{InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::Fact;
 use crate::ops::math::reduce::arg_extreme_axis;
@@ -162,20 +162,11 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let draw = Draw { dtype: DType::U64, dims: vec![rows], count: counted(&[rows])?, bounds: 0 };
     let words = bits(cx.b, &generator, true, &draw);
     let places = cx.b.iota(DType::S32, &[rows], 0);
-    let comp = ascending(cx.b);
+    let comp = cx.b.ascending_computation(DType::U64);
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[words, places]);
     let order = cx.b.get_tuple_element(sorted, 1);
     cx.args = vec![Value::Array(x), Value::Array(order)];
     gather(cx)
-}
-
-/// Compares pairs of a word and a place by the word.
-fn ascending(b: &mut Builder) -> crate::hlo::CompId {
-    b.begin("ascending");
-    let words = [0, 1].map(|_| b.parameter(Shape::array(DType::U64, [])));
-    let _places = [0, 1].map(|_| b.parameter(Shape::array(DType::S32, [])));
-    let root = b.compare(Direction::Lt, words[0], words[1]);
-    b.end(root)
 }
 
 /// Classes with the probabilities of a softmax: the largest of the logits with Gumbel noise on each.
