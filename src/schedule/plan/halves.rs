@@ -11,6 +11,7 @@
 //! That is done while the peak becomes lower. Where a program needs more than dense arrays would, which is for the margins of
 //! windows, larger windows are cut by rows too; the few rows that both halves read are made twice.
 use super::convolution::{Convolutions, convolutions};
+use super::cuts::Cuts;
 use super::fuse::{self, Fate, Fusion};
 use super::live::{self, Arrays, Lifetimes};
 use super::spots;
@@ -30,37 +31,6 @@ const MOST_DEPTH: usize = 64;
 const SMALL_BYTES: u64 = 64 << 10;
 /// One of so many rows may be made twice.
 const TWICE: u64 = 8;
-
-/// What may be cut.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Cuts {
-    /// Large arrays, of which no element is made twice.
-    Once,
-    /// Small ones and some rows of larger windows too.
-    Twice,
-}
-
-/// Which cuts a module has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halves {
-    /// None.
-    None,
-    /// Those of [`Cuts::Once`].
-    Once,
-    /// Those of [`Cuts::Once`], then those of [`Cuts::Twice`].
-    Twice,
-}
-
-impl Halves {
-    /// What plans call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Halves::None => "none",
-            Halves::Once => "once",
-            Halves::Twice => "twice",
-        }
-    }
-}
 
 /// The module with pairs of its entry cut in halves; `None` where there is nothing to gain.
 pub fn cut(module: &Module, cuts: Cuts, target: &Target) -> Option<Module> {

@@ -13,6 +13,7 @@
 pub mod axis;
 pub mod choices;
 pub mod convolution;
+pub mod cuts;
 pub mod depthwise;
 pub mod fold;
 pub mod fuse;

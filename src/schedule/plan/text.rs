@@ -11,9 +11,9 @@
 //!
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
 use super::choices::{Choices, Key};
+use super::cuts::Halves;
 use super::depthwise::Window;
 use super::fuse::{Fate, Fusion};
-use super::halves::Halves;
 use super::recipe::{Recipe, Setup};
 use super::spots::Spot;
 use super::tile::Tile;
