@@ -17,7 +17,7 @@
 
 using namespace llvm;
 
-// `PASSES` of src/codegen/llvm.rs. A release whose source has another refuses to compile anything, which tools/release would see.
+// `PASSES` of src/codegen/llvm.rs; tools/release holds the two to each other.
 static const char passes[] = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
 
 extern "C" LLVMErrorRef LLVMRunPasses(LLVMModuleRef module, const char *wanted, LLVMTargetMachineRef machine,
