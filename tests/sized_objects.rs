@@ -1,18 +1,20 @@
 //! Functions whose sizes vary as a C or C++ programmer meets them: arrays as long as the sizes of the call, sizes that the call says,
 //! sizes that are refused, variables beside, several processors in one object, under sanitizers.
 mod common;
+#[path = "common/objects.rs"]
+mod objects;
 #[path = "common/state.rs"]
 mod state;
 
 use common::{path, program};
-use std::path::Path;
+use objects::{ran, write};
 use std::process::Command;
 use std::sync::Arc;
 use tfaot::codegen::Launches;
 use tfaot::compile::{self, Compiled, Functions};
 use tfaot::diag::Error;
 use tfaot::lower::{Exact, Lowered, Rung, Sized};
-use tfaot::package::{cpp, fortran, header, metadata};
+use tfaot::package::{fortran, header, metadata};
 use tfaot::target::Target;
 use tfaot::tensor::{Size, Sizes};
 
@@ -103,20 +105,6 @@ fn functions() -> Functions {
 
 fn built(targets: &[Target]) -> Compiled {
     compile::build_all(functions(), "m", "m.pb", targets, Launches::Direct, &mut []).expect("it compiles")
-}
-
-fn write(made: &Compiled, folder: &Path) {
-    let targets: Vec<&Target> = made.bundle.variants.iter().map(|v| &v.1).collect();
-    let face = &made.bundle.face;
-    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("written");
-    put("m.o", &made.object.content.joined());
-    put("m.h", header::header(face, &targets).as_bytes());
-    put("m.hpp", cpp::header(face, &cpp::ClassName::of_model("m")).as_bytes());
-}
-
-fn ran(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}\n{}", common::said(&output));
 }
 
 /// Compiles `source` with `compiler`, which must say nothing, and runs it.

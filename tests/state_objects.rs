@@ -1,16 +1,18 @@
 //! Models with variables as a C or C++ programmer meets them: two functions over one state in one object, against the interpreter,
 //! under sanitizers, and from two threads that only read.
 mod common;
+#[path = "common/objects.rs"]
+mod objects;
 #[path = "common/state.rs"]
 mod state;
 
 use common::{path, program, random::Random, tolerance::departure_beyond};
-use std::path::Path;
+use objects::{ran, write};
 use std::process::Command;
 use tfaot::codegen::Launches;
 use tfaot::compile::{self, Compiled, Functions};
 use tfaot::lower::Lowered;
-use tfaot::package::{cpp, header};
+use tfaot::package::header;
 use tfaot::target::Target;
 use tfaot::tensor::{DType, Tensor};
 
@@ -61,21 +63,6 @@ fn built(functions: Functions, targets: &[Target]) -> Compiled {
 
 fn here() -> Vec<Target> {
     vec![Target::resolve(None, None, None).expect("this machine")]
-}
-
-/// Object and headers.
-fn write(made: &Compiled, folder: &Path) {
-    let targets: Vec<&Target> = made.bundle.variants.iter().map(|v| &v.1).collect();
-    let face = &made.bundle.face;
-    let put = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("written");
-    put("m.o", &made.object.content.joined());
-    put("m.h", header::header(face, &targets).as_bytes());
-    put("m.hpp", cpp::header(face, &cpp::ClassName::of_model("m")).as_bytes());
-}
-
-fn ran(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}\n{}", common::said(&output));
 }
 
 /// What the interpreter has behind so many steps: what `predict` says, and the state.
