@@ -340,6 +340,55 @@ def version1():
     return graph, (init, ends), calls
 
 
+@module
+def tables():
+    """Tables of each kind that calls look things up in, and one call that changes a table, which is refused."""
+    m, look = tf.Module(), tf.lookup
+    keys = lambda dtype=tf.int64: tf.cast(tf.constant([3, 500000, -7, 0, 12]), dtype)
+    pairs = lambda k, v: look.KeyValueTensorInitializer(tf.cast(keys(), k), tf.cast(tf.constant([0.5, 9, -2, 4, 7]), v))
+    m.fixed = look.StaticHashTable(pairs(tf.int32, tf.float32), -1.0)
+    m.unnamed = look.StaticHashTable(pairs(tf.int64, tf.int64), -1, experimental_is_anonymous=True)
+    m.many = look.StaticHashTable(look.KeyValueTensorInitializer(tf.range(2000, dtype=tf.int64) ** 2, tf.range(2000) * 3), 5)
+    m.empty = look.experimental.MutableHashTable(tf.int64, tf.float32, 2.5)
+    m.rows = look.experimental.MutableHashTable(tf.int64, tf.float32, tf.constant([0.25, 1.0]))
+    m.rows.insert(keys(), real(5, 2))
+    m.numbers = look.experimental.MutableHashTable(tf.int64, tf.int64, -5, experimental_is_anonymous=True)
+    m.dense = look.experimental.DenseHashTable(tf.int64, tf.float32, -1.0, empty_key=-100, deleted_key=-200, initial_num_buckets=16)
+    m.unnamed_rows = look.experimental.MutableHashTable(tf.int64, tf.float32, tf.constant([0.25, 1.0]), experimental_is_anonymous=True)
+    m.unnamed_dense = look.experimental.DenseHashTable(tf.int64, tf.int64, -1, empty_key=-100, deleted_key=-200, initial_num_buckets=16, experimental_is_anonymous=True)
+    for table, values in [(m.numbers, [1, 2, 3, 4, 5]), (m.dense, [1.5, 2, 3, 4, 5]), (m.unnamed_dense, [7, 8, 9, 10, 11])]:
+        table.insert(keys(), tf.constant(values, table.value_dtype))
+    m.unnamed_rows.insert(keys(), real(5, 2, seed=3))
+    m.numbers.insert(keys()[:1], tf.constant([70], tf.int64))
+    m.dense.remove(keys()[1:3])
+
+    def find(x):
+        every = [m.unnamed, m.empty, m.rows, m.numbers, m.dense, m.unnamed_rows, m.unnamed_dense]
+        found = {f"y{i}": table.lookup(x) for i, table in enumerate(every)}
+        return {"fixed": m.fixed.lookup(tf.cast(x, tf.int32)), "own": m.numbers.lookup(x, x * 2), **found}
+
+    def inside(x):
+        """In a branch and a loop, and tables of two thousand keys."""
+        if x[0] > 0:
+            y = m.many.lookup(x)
+        else:
+            y = m.many.lookup(x * x)
+        for i in tf.range(3, dtype=tf.int64):
+            y += m.many.lookup(x + i)
+        return {"y": y, "size": m.many.size() + m.rows.size() * 100000}
+
+    def change(x):
+        m.numbers.insert(x, x)
+        m.numbers.remove(x[:1])
+        return {"y": m.numbers.lookup(x)}
+
+    signatures = {"find": (find, dict(x=([6], tf.int64))), "inside": (inside, dict(x=([6], tf.int64))), "change": (change, dict(x=([6], tf.int64)))}
+    some = np.array([3, -7, 500000, 1, 12, 0]), np.array([13, -3, 3, 2**40, -2**40, 4])
+    squares = np.array([4, 9, 10, 1999**2, 1998**2, 1]), np.array([-5, 0, 1999, 2000, 3, 1])
+    calls = [("find", dict(x=x)) for x in some] + [("inside", dict(x=x)) for x in squares]
+    return m, signatures, calls
+
+
 def save_version1(out, graph, init, ends):
     c = tf.compat.v1
     info = lambda ts: {k: c.saved_model.build_tensor_info(t) for k, t in ts.items()}

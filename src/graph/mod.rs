@@ -1,9 +1,11 @@
 //! The noun `graph`: a TensorFlow graph and its function library, as imported.
 mod attr;
+mod tables;
 mod types;
 mod variables;
 
 pub use attr::{Attr, FuncRef};
+pub use tables::{CONTENTS_UNKNOWN, KEYS, VALUES, is_table};
 pub use types::{PartialShape, TfType};
 pub use variables::{Role, Variable, is_handle};
 

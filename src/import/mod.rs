@@ -4,7 +4,7 @@
 //! |---|---|
 //! | GraphDef, binary | `graph_def.rs` over `wire.rs` |
 //! | GraphDef and others, text | `text.rs`, which turns text into the binary form |
-//! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `object_graph.rs`, `checkpoint/` and `variables.rs` |
+//! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `object_graph.rs`, `checkpoint/` and `variables.rs`, its tables `tables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 //!
 //! A module of HLO or StableHLO is told from graphs (`detect.rs`) and handed on as its bytes.
@@ -29,6 +29,7 @@ mod saved_model;
 pub mod schema;
 pub mod seeds;
 mod source;
+mod tables;
 mod tensor_proto;
 mod text;
 mod tfjs;
@@ -140,12 +141,14 @@ fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
     let saved_model::Saved { mut program, objects } = saved;
     let checkpoint = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))?;
     variables::find(&mut program, &objects, checkpoint.as_ref())?;
+    tables::fill(&mut program, checkpoint.as_ref())?;
     Ok(program)
 }
 
 /// The program with its variables, of which nothing tells the values.
 fn without_values(mut program: Program) -> Result<Program> {
     variables::find(&mut program, &object_graph::ObjectGraph::default(), None)?;
+    tables::fill(&mut program, None)?;
     Ok(program)
 }
 

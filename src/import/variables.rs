@@ -118,7 +118,7 @@ fn restores(graph: &Graph) -> bool {
 }
 
 /// The output that `e` passes on.
-fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
+pub(super) fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[e.node];
         match (&*node.op, node.inputs.first()) {
@@ -130,7 +130,7 @@ fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
 }
 
 /// The name under which `RestoreV2` reads the value that arrives at `e`.
-fn restored_name(graph: &Graph, e: Endpoint) -> Option<String> {
+pub(super) fn restored_name(graph: &Graph, e: Endpoint) -> Option<String> {
     let from = origin(graph, e);
     let restore = Some(&graph.nodes[from.node]).filter(|n| &*n.op == "RestoreV2")?;
     let names = &graph.nodes[origin(graph, *restore.inputs.get(1)?).node];

@@ -6,7 +6,7 @@ use crate::hlo::{InstId, Literal, Op, Shape};
 use crate::interp;
 use crate::ops::holder::HolderId;
 use crate::ops::value::{Count, Elements, ListValue};
-use crate::ops::{Value, list};
+use crate::ops::{Table, Value, list};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -28,6 +28,8 @@ pub(super) enum Form {
     Variable(usize),
     /// The handle of a TensorArray or stack.
     Holder(HolderId),
+    /// The handle of a lookup table.
+    Table(Arc<Table>),
     /// No value.
     Unavailable(TfType),
 }
@@ -85,9 +87,12 @@ impl Form {
                 let count = list.count.map(|_| Shape::array(DType::S32, []));
                 std::iter::once(Shape::array(list.dtype, list.dims.clone())).chain(count).collect()
             }
-            Form::Constant(_) | Form::Unshaped(..) | Form::Variable(_) | Form::Holder(_) | Form::Unavailable(_) => {
-                Vec::new()
-            }
+            Form::Constant(_)
+            | Form::Unshaped(..)
+            | Form::Variable(_)
+            | Form::Holder(_)
+            | Form::Table(_)
+            | Form::Unavailable(_) => Vec::new(),
         }
     }
 
@@ -134,6 +139,7 @@ impl Walker<'_> {
             Value::UnshapedList { length, dtype, name } => Form::Unshaped(*length, *dtype, name.clone()),
             Value::Variable(id) => Form::Variable(*id),
             Value::Holder(id) => Form::Holder(*id),
+            Value::Table(table) => Form::Table(table.clone()),
             Value::Unavailable(t) => Form::Unavailable(*t),
         }
     }
@@ -180,6 +186,7 @@ impl Walker<'_> {
                 }
                 Form::Variable(id) => Value::Variable(*id),
                 Form::Holder(id) => Value::Holder(*id),
+                Form::Table(table) => Value::Table(table.clone()),
                 Form::Unavailable(t) => Value::Unavailable(*t),
             });
         }
@@ -207,6 +214,10 @@ impl Walker<'_> {
             (Form::Variable(want), Value::Variable(found)) if want == found => Ok(Vec::new()),
             (Form::Variable(_), Value::Variable(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one variable or of another")))
+            }
+            (Form::Table(want), Value::Table(found)) if want == found => Ok(Vec::new()),
+            (Form::Table(_), Value::Table(_)) => {
+                Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one table or of another")))
             }
             (Form::Array(want), Value::Array(id)) => {
                 let found = self.b.shape(*id);

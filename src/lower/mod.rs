@@ -211,6 +211,7 @@ fn array(value: Value) -> Result<InstId> {
         Value::List(_) | Value::UnshapedList { .. } => "a TensorList".to_string(),
         Value::Variable(_) => "the handle of a variable".to_string(),
         Value::Holder(_) => "a TensorArray or stack".to_string(),
+        Value::Table(_) => "a lookup table".to_string(),
         Value::Unavailable(t) => t.to_string(),
     };
     Err(Error::user(Code::UnsupportedType, format!("the result is {what}; compiled code returns arrays")))

@@ -50,8 +50,8 @@ pub(super) struct Walker<'p> {
     pub ranges: Ranges,
     /// Whether the program has lists whose length may change.
     pub resizes: bool,
-    /// Whether the program has stacks.
-    stacks: bool,
+    /// Whether the program has stacks, or changes tables.
+    acts: bool,
 }
 
 impl<'p> Walker<'p> {
@@ -60,7 +60,8 @@ impl<'p> Walker<'p> {
         let (store, accesses) = (Store::default(), Accesses::default());
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
         let nodes = || graphs.clone().flat_map(|g| g.nodes.values());
-        let (stacks, resizes) = (nodes().any(|n| &*n.op == "StackPushV2"), nodes().any(ops::resizes_list));
+        let acts = nodes().any(|n| &*n.op == "StackPushV2" || ops::changes_table(n));
+        let resizes = nodes().any(ops::resizes_list);
         Walker {
             program,
             b,
@@ -71,7 +72,7 @@ impl<'p> Walker<'p> {
             holders: Holders::default(),
             ranges: Ranges::default(),
             resizes,
-            stacks,
+            acts,
         }
     }
 
@@ -123,7 +124,7 @@ impl<'p> Walker<'p> {
         targets: &[Endpoint],
     ) -> Result<Vec<NodeId>, NodeId> {
         let is_seed = |e: &Endpoint| seeds.contains_key(e);
-        if self.store.ids().is_empty() && !self.stacks {
+        if self.store.ids().is_empty() && !self.acts {
             return order::needed(scope.graph, targets, is_seed);
         }
         let nodes = scope.graph.nodes.values();
@@ -158,9 +159,11 @@ impl<'p> Walker<'p> {
         let id = match value {
             Value::Array(id) => *id,
             Value::List(list) => list.buffer,
-            Value::UnshapedList { .. } | Value::Variable(_) | Value::Holder(_) | Value::Unavailable(_) => {
-                return Ok(());
-            }
+            Value::UnshapedList { .. }
+            | Value::Variable(_)
+            | Value::Holder(_)
+            | Value::Table(_)
+            | Value::Unavailable(_) => return Ok(()),
         };
         match self.b.shape(id).as_array() {
             Some(a) if a.bytes() > MAX_BYTES => {
@@ -239,7 +242,7 @@ pub(super) fn unknown_op(node: &Node) -> Error {
         _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => {
             Diagnostic::new(
                 Code::UnsupportedType,
-                format!("{op} works on strings or tables, which compiled code can't hold"),
+                format!("{op} works on strings or on tables that are no constants, which compiled code can't hold"),
             )
             .help("feed what is computed from it")
             .into()

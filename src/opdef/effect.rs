@@ -32,7 +32,7 @@ impl Effect {
     }
 }
 
-/// The effect of an op; none of what only computes, of what calls functions, and of what changes variables, lists and stacks, which
+/// The effect of an op; none of what only computes, of what calls functions, and of what changes variables, lists, stacks and tables, which
 /// is state of the call.
 ///
 /// The sorts that are told apart are known by name. All others follow from the definition: an op without outputs is there for its
@@ -67,9 +67,9 @@ fn named(op: &str) -> Option<Effect> {
 }
 
 fn acts_outside(def: &OpDef) -> bool {
-    // Ops that order others, results of functions, and the stores of loops of control flow v1.
-    let plumbing = matches!(def.name, "NoOp" | "ControlTrigger")
-        || ["_", "Stack", "TensorArray"].iter().any(|p| def.name.starts_with(p));
+    // Ops that order others, results of functions, the stores of loops of control flow v1, and tables, which are known or refused.
+    let plumbing = matches!(def.name, "NoOp" | "ControlTrigger" | "InitializeTableV2")
+        || ["_", "Stack", "TensorArray", "LookupTable"].iter().any(|p| def.name.starts_with(p));
     let sends = ["_Send", "_HostSend"].contains(&def.name);
     let is_handle = |arg: &ArgDef| {
         matches!(arg.kind, ArgKind::One(ArgType::Fixed(RESOURCE)))
@@ -92,7 +92,7 @@ mod tests {
             "QueueDequeueV2",
             "Send",
             "_Send",
-            "LookupTableImportV2",
+            "InitializeTableFromTextFileV2",
             "IteratorGetNext",
         ] {
             assert_eq!(effect(op), Some(Effect::Outside), "{op}");
@@ -113,6 +113,7 @@ mod tests {
             "VarHandleOp",
             "MatMul",
             "FIFOQueueV2",
+            "LookupTableImportV2",
         ] {
             assert_eq!(effect(op), None, "{op}");
         }

@@ -45,6 +45,10 @@ impl LowerCtx<'_> {
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a TensorArray or stack, and the op needs an array"),
             )),
+            Some(Value::Table(_)) => Err(Error::user(
+                Code::UnsupportedType,
+                format!("input {i} is the handle of a lookup table, and the op needs an array"),
+            )),
             Some(Value::Unavailable(t)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is of type {t}, which compiled code can't hold"),

@@ -29,15 +29,9 @@ pub const ROWS: &[HostRow] = &[
     host("AsString", "input -> output", |cx| cx.one(TfType::String, cx.dims(0)?)),
     host("Enter", "data -> output", pass_first),
     host("Exit", "data -> output", pass_first),
-    host("HashTableV2", "-> table_handle", |cx| cx.one(TfType::Resource, vec![])),
     host("InitializeTableFromTextFileV2", "table_handle filename ->", nothing),
-    host("InitializeTableV2", "table_handle keys values ->", nothing),
-    host("LookupTableFindV2", "table_handle keys default_value -> values", table_find),
-    host("LookupTableImportV2", "table_handle keys values ->", nothing),
-    host("LookupTableSizeV2", "table_handle -> size", |cx| cx.one(S64, vec![])),
     host("LoopCond", "input -> output", |cx| cx.one(PRED, vec![])),
     host("Merge", "inputs* -> output value_index", merge),
-    host("MutableHashTableV2", "-> table_handle", |cx| cx.one(TfType::Resource, vec![])),
     host("NextIteration", "data -> output", pass_first),
     host("Placeholder", "-> output", placeholder),
     host("PlaceholderV2", "-> output", placeholder),
@@ -109,12 +103,6 @@ fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
     let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(*t), cx.unranked(Why::Data));
     Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
-}
-
-fn table_find(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let scalar = cx.dims(2)?.as_ranked().is_some_and(<[Dim]>::is_empty);
-    let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };
-    cx.typed("Tout", dims)
 }
 
 /// Scalars are joined to every element of the others.

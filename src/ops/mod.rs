@@ -21,6 +21,7 @@ mod image;
 mod linalg;
 mod data_flow;
 pub mod list;
+mod lookup;
 mod math;
 mod nn;
 mod quant;
@@ -31,6 +32,7 @@ pub mod xla;
 
 pub use ctx::LowerCtx;
 pub use list::resizes_list;
+pub use lookup::{Table, changes_table};
 pub use outputs::output_count;
 pub use row::{Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;
@@ -52,6 +54,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("quant", quant::ROWS),
     ("list", list::ROWS),
     ("data_flow", data_flow::ROWS),
+    ("lookup", lookup::ROWS),
     ("control_flow", control_flow::ROWS),
     ("xla", xla::ROWS),
 ];

@@ -70,6 +70,8 @@ pub enum Value {
     Variable(usize),
     /// The handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
     Holder(super::holder::HolderId),
+    /// The handle of a lookup table.
+    Table(Arc<super::Table>),
     /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
     Unavailable(crate::graph::TfType),
 }

@@ -1,0 +1,15 @@
+//! Lookup tables: the nodes that give their handles, and where what is known of their contents is written.
+use super::Node;
+
+/// The attribute of a table's handle that has its keys, written by the importer.
+pub const KEYS: &str = "keys";
+/// The one that has a value for each key.
+pub const VALUES: &str = "values";
+/// The one that says why nothing is known of the contents.
+pub const CONTENTS_UNKNOWN: &str = "contents_unknown";
+
+/// Whether a node gives the handle of a lookup table.
+pub fn is_table(node: &Node) -> bool {
+    let name = node.op.strip_prefix("Anonymous").or_else(|| node.op.strip_suffix("V2"));
+    matches!(name, Some("HashTable" | "MutableHashTable" | "MutableHashTableOfTensors" | "MutableDenseHashTable"))
+}

@@ -1,0 +1,194 @@
+//! `lookup_ops.cc`: tables from numbers to numbers that nothing changes, whose contents become constants of the code.
+//!
+//! `import` finds what a table is filled with and writes it to the nodes that give its handle, as the attributes [`KEYS`] and [`VALUES`];
+//! looking something up is a perfect hash function ([`hash`]) and a gather. Ops that change a table are refused.
+mod hash;
+
+use super::array::gather::take_axis;
+use super::fact::Fact;
+use super::row::op;
+use super::shape::{S64, nothing};
+use super::symbols::{Dim, Why};
+use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
+use crate::hlo::InstId;
+use crate::tensor::{Tensor, element_count};
+use hash::{PerfectHash, bits};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[&[
+    op("HashTableV2", "-> table_handle", handle).shape(handle_shape),
+    op("MutableHashTableV2", "-> table_handle", handle).shape(handle_shape),
+    op("MutableHashTableOfTensorsV2", "-> table_handle", handle).shape(handle_shape),
+    op("MutableDenseHashTableV2", "empty_key deleted_key -> table_handle", handle).shape(handle_shape),
+    op("AnonymousHashTable", "-> table_handle", handle).shape(handle_shape),
+    op("AnonymousMutableHashTable", "-> table_handle", handle).shape(handle_shape),
+    op("AnonymousMutableHashTableOfTensors", "-> table_handle", handle).shape(handle_shape),
+    op("AnonymousMutableDenseHashTable", "empty_key deleted_key -> table_handle", handle).shape(handle_shape),
+    op("LookupTableFindV2", "table_handle keys default_value -> values", find)
+        .shape(find_shape)
+        .dtypes("integers to numbers, of tables that nothing changes"),
+    op("LookupTableSizeV2", "table_handle -> size", size).shape(|cx| cx.one(S64, vec![])),
+    op("LookupTableImportV2", "table_handle keys values ->", change).shape(nothing).writes(&[0]).dtypes(FILLS),
+    op("LookupTableInsertV2", "table_handle keys values ->", change).shape(nothing).writes(&[0]).dtypes(NEVER),
+    op("LookupTableRemoveV2", "table_handle keys ->", change).shape(nothing).writes(&[0]).dtypes(NEVER),
+    op("InitializeTableV2", "table_handle keys values ->", change).shape(nothing).writes(&[0]).dtypes(FILLS),
+]];
+
+const FILLS: &str = "integers to numbers, where the file fills a table before any call";
+const NEVER: &str = "none: refused where a call would change a table";
+
+/// A table whose contents are known.
+#[derive(Debug, PartialEq)]
+pub struct Table {
+    /// The name of the node of its handle.
+    name: String,
+    /// Its keys, each once.
+    keys: Tensor,
+    /// A value for each key.
+    values: Tensor,
+    /// Where a key is; `None` for a table that holds nothing.
+    hash: Option<PerfectHash>,
+}
+
+/// Whether a node changes a table.
+pub fn changes_table(node: &Node) -> bool {
+    ROWS.iter().flat_map(|rows| rows.iter()).any(|row| !row.writes.is_empty() && row.name == &*node.op)
+}
+
+/// The table that a node gives the handle of.
+fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let of = |name: &str| cx.required(cx.node.tf_type(name), name);
+    for (name, t) in [("key_dtype", of("key_dtype")?), ("value_dtype", of("value_dtype")?)] {
+        if t.dtype().is_none_or(|d| name == "key_dtype" && !d.is_integer()) {
+            let told = format!("{name} of the table is {t}; tables from integers to numbers are supported");
+            let d = Diagnostic::new(Code::UnsupportedType, told).help("feed what is looked up");
+            return Err(d.into());
+        }
+    }
+    let (Some(Attr::Tensor(keys)), Some(Attr::Tensor(values))) = (cx.node.attr(KEYS), cx.node.attr(VALUES)) else {
+        let why = cx.node.str(CONTENTS_UNKNOWN).unwrap_or("nothing in the file fills it");
+        let d = Diagnostic::new(Code::TableContents, "the contents of the table are not known").note(why);
+        return Err(d.into());
+    };
+    Ok(vec![Value::Table(Arc::new(Table::new(cx, keys, values)?))])
+}
+
+impl Table {
+    /// A table of these keys. A mutable table that is given a key twice keeps the last value; TensorFlow refuses to fill one that is
+    /// not with different values of one key.
+    fn new(cx: &LowerCtx, keys: &Tensor, values: &Tensor) -> Result<Table> {
+        let n = keys.len();
+        if keys.dims.first() != Some(&(n as u64)) || values.dims.first() != keys.dims.first() {
+            return Err(cx.mismatch(format!("a table of keys {:?} and values {:?}", keys.dims, values.dims)));
+        }
+        let row = values.bytes.len() / n.max(1);
+        let value = |i: usize| &values.bytes[i * row..(i + 1) * row];
+        let mutable = cx.node.op.contains("Mutable");
+        let numbers = bits(keys);
+        let mut last: HashMap<u64, usize> = HashMap::with_capacity(n);
+        for (i, &key) in numbers.iter().enumerate() {
+            if let Some(before) = last.insert(key, i)
+                && !mutable
+                && value(before) != value(i)
+            {
+                let told = format!("the table is filled with two values for the key {}", keys.element_text(i));
+                return Err(Error::user(Code::TableContents, told));
+            }
+        }
+        let marks = marks(cx)?;
+        let is_kept = |i: &usize| last.get(&numbers[*i]) == Some(i) && !marks.contains(&numbers[*i]);
+        let kept: Vec<usize> = (0..n).filter(is_kept).collect();
+        let size = keys.dtype.bytes();
+        let own: Vec<u8> = kept.iter().flat_map(|&i| &keys.bytes[i * size..(i + 1) * size]).copied().collect();
+        let rows: Vec<u8> = kept.iter().flat_map(|&i| value(i)).copied().collect();
+        let count = kept.len() as u64;
+        let keys = Tensor::new(keys.dtype, vec![count], own);
+        let one = match cx.node.attr("value_shape") {
+            Some(Attr::Shape(shape)) => shape.fixed().unwrap_or_default(),
+            _ => values.dims[1..].to_vec(),
+        };
+        if element_count(&one).is_none_or(|size| size as usize * values.dtype.bytes() != row) && n > 0 {
+            return Err(cx.mismatch(format!("a table of values {one:?} that is filled with {:?}", &values.dims[1..])));
+        }
+        let values = Tensor::new(values.dtype, [&[count], &one[..]].concat(), rows);
+        let hash = PerfectHash::new(&bits(&keys)).map_err(|told| Error::user(Code::TooLarge, told))?;
+        Ok(Table { name: cx.node.name.to_string(), keys, values, hash })
+    }
+}
+
+/// The keys that mark empty and deleted places of a dense table: what it is saved as has these places, too.
+fn marks(cx: &LowerCtx) -> Result<Vec<u64>> {
+    let mut marks = Vec::new();
+    for i in 0..cx.args.len() {
+        marks.extend(bits(&cx.constant(i)?));
+    }
+    Ok(marks)
+}
+
+/// The table whose handle is input 0.
+fn table(cx: &LowerCtx) -> Result<Arc<Table>> {
+    match cx.args.first() {
+        Some(Value::Table(table)) => Ok(table.clone()),
+        Some(Value::Unavailable(TfType::Resource)) => {
+            Err(cx.unsupported("a table whose handle comes from outside of the graph"))
+        }
+        _ => Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a table")),
+    }
+}
+
+/// The value of each key, and what stands for it where there is none: one for all keys, or one for each.
+///
+/// Shapes: `keys [k..]`, values of the table `[n, v..]`, `default_value [v..]` or `[k.., v..]` -> `[k.., v..]`.
+fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let table = table(cx)?;
+    let (keys, default) = (cx.arg(1)?, cx.arg(2)?);
+    if cx.b.dtype(keys) != table.keys.dtype || cx.b.dtype(default) != table.values.dtype {
+        let told = format!("keys of {} and values of {}", cx.b.dtype(keys), cx.b.dtype(default));
+        let own = format!("the table `{}` is from {} to {}", table.name, table.keys.dtype, table.values.dtype);
+        return Err(Diagnostic::new(Code::TypeMismatch, told).note(own).into());
+    }
+    let (places, one) = (cx.b.dims(keys).to_vec(), &table.values.dims[1..]);
+    let out = [&places[..], one].concat();
+    let given = cx.b.dims(default);
+    if given != one && given != out {
+        return Err(cx.mismatch(format!("a default value of {given:?} for values of {one:?}")));
+    }
+    let default = cx.b.broadcast_to(default, &out);
+    let Some(hash) = table.hash.as_ref().filter(|_| !out.contains(&0)) else { return cx.one(default) };
+    let slot = hash.slot(cx, keys)?;
+    let at = cx.b.constant(hash.spread(&table.keys));
+    let there = take_axis(cx, at, slot, 0, 0)?;
+    let found = cx.b.compare(crate::scalar::Direction::Eq, there, keys);
+    let values = cx.b.constant(hash.spread(&table.values));
+    let value = take_axis(cx, values, slot, 0, 0)?;
+    let found: InstId = cx.b.broadcast(found, &out, &(0..places.len()).collect::<Vec<_>>());
+    let y = cx.b.select(found, value, default);
+    cx.one(y)
+}
+
+fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let n = table(cx)?.keys.len() as i64;
+    let n = cx.b.constant(Tensor::scalar(n));
+    cx.one(n)
+}
+
+/// What fills a table before any call is known from the file; a call can't change it.
+fn change(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let told = format!("{} changes a table, and tables are constants of the code", cx.node.op);
+    Err(Error::user(Code::VariableAssigned, told))
+}
+
+fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    cx.one(TfType::Resource, vec![])
+}
+
+/// One value a key. A default that is no scalar may be one value, or one for each key.
+fn find_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let scalar = cx.dims(2)?.as_ranked().is_some_and(<[Dim]>::is_empty);
+    let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };
+    cx.typed("Tout", dims)
+}
