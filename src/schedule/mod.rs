@@ -19,7 +19,10 @@
 //! - *How many pixels has a tile of a depthwise window, which taps are written out*: `plan/depthwise.rs`.
 //! - *Winograd's method, along one axis of a window or both: when, how cut, with weights made when*: `plan/winograd/`,
 //!   `plan/points.rs`; `emit/winograd/`.
-//! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured.
+//! - *How is a contraction done*: `plan/contraction.rs`: lanes along its sums or a tile, where its right side is read and how that
+//!   lies (`plan/numbers.rs`), which loop is outside, of sizes, types and strides alone.
+//! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured; `plan/amx.rs` with AMX.
+//! - *How are elements folded*: `plan/reduce.rs`: where lanes lie, and which sums of planes are done in parts.
 //! - *What do caches hold, what does a cycle take in, what does it cost to go to a cache farther away*: `target/machine.rs`:
 //!   the sizes by processor with a stated default, the costs with unit and source; a plan has thresholds in sixteenths of the
 //!   second level.

@@ -3,33 +3,11 @@ use super::element::Elements;
 use super::tile::Part;
 use crate::kernel::{BufId, Index, Kernel, Stmt, TileRows, TileSums, VarId};
 use crate::schedule::plan::axis::Axis;
-use crate::schedule::plan::tile::{Cover, Tile};
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
-
-/// Tiles beside one another, and one below the other: two by two use each tile that is read twice, and two of each side leave four
-/// of the eight registers to sums.
-const ACROSS: u64 = 2;
-
-/// Fewest rows of a block: of fewer, most of a tile is empty, and the sums still go over the stack.
-const FEWEST_ROWS: u64 = 4;
 
 /// Rounds that are worth it where all of them then have as many terms: new shapes for what is left of the terms, and the sums
 /// to memory and back, take as long by the cycles of Intel's optimization manual.
 const MORE_ROUNDS: u64 = 3;
-
-/// The block for a product, where it has enough rows; `apart` are the steps of the left side along the last two axes of rows.
-pub(super) fn block(cover: Cover, apart: (i64, i64)) -> Option<Tile> {
-    let evenly = |all: u64, most: u64| all.div_ceil(all.div_ceil(most.max(1)));
-    let is_even = apart.0 == cover.width as i64 * apart.1;
-    let (high, wide) = match cover.width {
-        // rows of several lines, each line a tile where they don't follow one another
-        width if width <= ROWS => (evenly(cover.height, if is_even { 2 * ROWS / width } else { 2 }), width),
-        width => (1, evenly(width, 2 * ROWS)),
-    };
-    let vectors = cover.columns.div_ceil(COLUMNS).min(ACROSS);
-    let is_forward = apart.0 >= 0 && apart.1 >= 0;
-    (is_forward && high * wide >= FEWEST_ROWS).then_some(Tile { high, wide, vectors, lanes: COLUMNS })
-}
 
 /// The sums of a block, to `stack`: rows of `columns`.
 pub(super) fn sums(
@@ -119,20 +97,6 @@ mod tests {
         for (terms, at_once) in all {
             assert_eq!(cut(terms), at_once, "{terms} terms");
         }
-    }
-
-    #[test]
-    fn a_block_is_two_tiles_high() {
-        let cover = |height, width, columns| Cover { height, width, columns, sum: 64, stride: 0 };
-        let tile = |height, width, columns, apart| {
-            let tile = block(cover(height, width, columns), apart)?;
-            Some((tile.high, tile.wide, tile.vectors))
-        };
-        assert_eq!(tile(1, 3, 64, (0, 1)), None);
-        assert_eq!(tile(1, 33, 64, (0, 1)), Some((1, 17, 2)));
-        assert_eq!(tile(1, 1000, 8, (0, 1)), Some((1, 32, 1)));
-        assert_eq!(tile(7, 7, 64, (7, 1)), Some((4, 7, 2)));
-        assert_eq!(tile(14, 14, 64, (16, 1)), Some((2, 14, 2)));
     }
 
     #[test]

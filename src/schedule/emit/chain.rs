@@ -26,8 +26,7 @@ impl<'a> Emitter<'a> {
         let made = self.strip(scope, &mut e, chain, (&rows, d), steps)?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.var(extent);
-        let (count, pixels) = (e.k.vars[made.batch] * chain.bands, result.dims[d.output_spatial[1]]);
-        let parts = self.parts(scope, id, count, pixels);
+        let parts = self.parts(scope, id, e.k.vars[made.batch] * chain.bands);
         let sums = parts.map(|_| self.on_stack(DType::F32, panel));
         let mut layout = rows.layout(d, panel, d.window[1].pad_low);
         layout.strides[d.input_spatial[0]] = rows.stride as i64;

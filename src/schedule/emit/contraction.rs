@@ -1,10 +1,9 @@
 //! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
-use super::amx;
 use super::element::Elements;
 use super::grid::{Grid, chunked, guarded, shares};
 use super::held::{Held, Strip};
-use super::pairs::{Order, is_bf16};
+use super::pack::Panels;
 use super::prefetch_panel::Ahead;
 use super::tile::Part;
 use super::{each, label};
@@ -14,10 +13,11 @@ use crate::kernel::index::{linear, reshape};
 use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::schedule::emit::{Emitter, Scope, Value};
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
+use crate::schedule::plan::contraction::{Given, LONG_EPILOGUE, Method, Product, Read, Side};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::inside::Inside;
 use crate::schedule::plan::stored::Stored;
-use crate::schedule::plan::tile::{self, Cover, Tile, tiles_in_a_row};
+use crate::schedule::plan::tile::Tile;
 use crate::target::{Choice, LoopOrder};
 use crate::tensor::{DType, Tensor};
 
@@ -68,13 +68,6 @@ pub struct Contraction {
 /// From the number of a batch, a row and a column to the coordinates of an element of the result.
 pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
 
-/// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
-/// each of two dozen vectors, its instructions come from farther away than they take.
-const LONG_EPILOGUE: u64 = 48;
-
-/// Fewest lanes of a vector of pairs.
-const FEWEST_PAIRS: u64 = 4;
-
 /// A contraction without the loops of its grid.
 pub(super) struct Nest {
     pub grid: Grid,
@@ -99,9 +92,9 @@ impl<'a> Emitter<'a> {
         steps: &mut Vec<Step>,
     ) -> Result<()> {
         let is_whole = product(&c.rows) * product(&c.columns) == scope.comp.array(ids.1).elements();
-        if let Some(right) = self.narrow_right(c).filter(|_| is_whole) {
+        if is_whole && let Some(right) = self.narrow_right(c) {
             return self.narrow(scope, ids, out, steps, |s, scope, out, steps| {
-                s.narrow_sums(scope, ids.1, c, &right, place, out, steps)
+                s.narrow_sums(scope, ids.1, c, right, place, out, steps)
             });
         }
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
@@ -152,55 +145,21 @@ impl<'a> Emitter<'a> {
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
-        let size = self.program.buffers[c.left].dtype.bytes() as u64;
-        let stride = rows.last().map_or(0, |x| x.a.unsigned_abs()) * size;
-        let cover = Cover { height, width, columns: n, sum: k, stride };
-        let pairs = self.pairs(c, &sum);
-        let cover = if pairs.is_some() { Cover { sum: k / 2, ..cover } } else { cover };
-        let steps_apart = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows.last().map_or(0, |x| x.a));
-        let has_tiles = pairs.is_some() && self.target.bf16_tiles && strip.is_none() && c.inside.is_none();
-        let block = if has_tiles { amx::block(cover, steps_apart) } else { None };
-        let (form, tile) = match strip {
-            Some(strip) => (strip.form.clone().unwrap_or_default(), strip.tile),
-            None => {
-                let dtype = c.dtype.accumulator();
-                let form = tile::form(self.target, dtype, cover, product(&rows), product(&c.batch));
-                let tile = match (block, c.inside) {
-                    (Some(block), _) => block,
-                    (None, Some(_)) => {
-                        tile::best_of(self.target, tiles_in_a_row(self.target, dtype, cover), dtype, &form)
-                    }
-                    (None, None) => tile::best(self.target, dtype, cover, &form),
-                };
-                (form, tile)
-            }
-        };
-        let lying = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
-            Some(_) if block.is_some() => Order::Tiles,
-            Some(sums) => Order::Terms(sums),
-            None if tile.lanes >= FEWEST_PAIRS && is_bf16(&c.right) && c.dtype.accumulator() == DType::F32 => {
-                Order::Vectors(tile.lanes)
-            }
-            None => Order::Plain,
-        };
+        let given = strip.map(|s| Given { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
+        let Method { form, tile, numbers, read, order, is_in_bands } =
+            self.facts(c).method((&rows, &sum), given.as_ref(), self.target);
         let panel = tile.vectors * tile.lanes;
         let batch = e.k.var(product(&c.batch));
         let panels = n.div_ceil(panel);
-        let turned = if pairs.is_none() { self.turned(c, &sum, panel) } else { None };
-        let lying = turned.map_or(lying, |(_, order)| order);
-        let unpacked = match turned {
-            Some((panels, _)) => Some(panels),
-            None if pairs.is_none() => self.unpacked(c, &sum, &tile),
-            None => None,
-        };
-        let near = match (unpacked, strip, c.sums_apart) {
-            (Some(unpacked), ..) => Some((unpacked, Vec::new())),
-            (None, None, None) => self.pack_near(&mut e.k, c, &sum, batch, (panel, panels)),
-            (None, Some(_), _) | (None, _, Some(_)) => None,
-        };
-        let (packed, packs) = match near {
-            Some(near) => near,
-            None => (self.pack(c, &sum, (panel, panels, lying), steps)?, Vec::new()),
+        let (packed, packs) = match (read, &c.right) {
+            (Read::Lying { term, batch }, &Right::Buffer(buf)) => {
+                (Panels { buf, term, batch, panel, scales: None }, Vec::new())
+            }
+            (Read::Turned { panel, batch }, &Right::Buffer(buf)) => {
+                (Panels { buf, term: 1, batch, panel, scales: None }, Vec::new())
+            }
+            (Read::Stack, &Right::Buffer(buf)) => self.pack_near(&mut e.k, (c, buf), &sum, batch, (panel, panels)),
+            _ => (self.pack(c, &sum, (panel, panels, numbers), steps)?, Vec::new()),
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let looped =
@@ -213,9 +172,7 @@ impl<'a> Emitter<'a> {
             tile: e.k.var(tiled.div_ceil(tall)),
             panel: e.k.var(n.div_ceil(panel)),
         };
-        let right = k * n * self.program.buffers[packed.buf].dtype.bytes() as u64;
-        let at_once = strip.and_then(|s| s.block_rows(&e.k, width)).unwrap_or(product(&rows));
-        let order = self.order(c, &tile, at_once, (right, n), &form);
+        let right = k * n * self.right_type(c).bytes() as u64;
         let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
         let tiles = (Ahead::is_worth(right, pass) && packed.term == panel).then(|| grid.rows());
         if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
@@ -239,7 +196,7 @@ impl<'a> Emitter<'a> {
                     b,
                     ahead,
                     packed: packed.buf,
-                    order: lying,
+                    order: numbers,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     term: packed.term,
                     moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
@@ -266,10 +223,46 @@ impl<'a> Emitter<'a> {
         };
         e.k.flops += 2 * n * terms;
         e.k.direct_flops = c.direct_flops;
-        let moved = product(&rows) * (k + n) * size;
-        let in_bands =
-            packs.is_empty() && (order == LoopOrder::Panels || c.sums_apart.is_some()) && is_worth_bands(right, moved);
-        Ok(Nest { grid, order, in_bands, packs, body })
+        Ok(Nest { grid, order, in_bands: is_in_bands, packs, body })
+    }
+
+    /// What decides how `c` is made.
+    pub(super) fn facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
+        let left = &self.program.buffers[c.left];
+        let side = match &c.right {
+            Right::Constant(_) => Side::Constant,
+            Right::Stored(s) => Side::Stored { scales: s.scales.is_some() },
+            Right::Scaled(..) => Side::Scaled,
+            Right::Buffer(_) => Side::Computed,
+        };
+        Product {
+            dtype: c.dtype,
+            left: (left.dtype, left.elements),
+            right: self.right_type(c),
+            side,
+            b0: c.b0,
+            batch: &c.batch,
+            rows: &c.rows,
+            columns: &c.columns,
+            sum: &c.sum,
+            inside: c.inside,
+            is_bare: c.sums_apart.is_some(),
+        }
+    }
+
+    /// The type of the right side.
+    pub(super) fn right_type(&self, c: &Contraction) -> DType {
+        match &c.right {
+            Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
+            Right::Stored(s) => s.numbers.dtype,
+            Right::Buffer(buf) => self.program.buffers[*buf].dtype,
+        }
+    }
+
+    /// The right side of `c`, where lanes had better run along its sums.
+    pub(super) fn narrow_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
+        let Right::Constant(right) = &c.right else { return None };
+        self.facts(c).is_narrow(self.target).then_some(right)
     }
 
     /// Operations that make an element of the result of one of the anchor.
@@ -342,21 +335,6 @@ impl<'a> Emitter<'a> {
         let first = strip.filter(|s| matches!(s.held, Held::Left(_))).map_or(first, Strip::first);
         Part { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..Part::default() }
     }
-
-    /// Which loop is outside.
-    fn order(&self, c: &Contraction, tile: &Tile, rows: u64, right: (u64, u64), form: &str) -> LoopOrder {
-        let buffer = &self.program.buffers[c.left];
-        // a strided window reads only a part of its buffer
-        let read = product(&c.sum).saturating_mul(rows);
-        let left = buffer.elements.min(read) * buffer.dtype.bytes() as u64;
-        tile::order(self.target, tile, (rows, left), right, form)
-    }
-}
-
-/// Whether threads should share the rows, each reading all of the right side, rather than the panels: what a thread then
-/// writes it has near when it shares the rows of the next kernel, and what it reads is from the one before.
-fn is_worth_bands(right: u64, moved: u64) -> bool {
-    right < moved
 }
 
 /// Where the first of the `high` by `wide` rows begins that lie at `at` along their axis, where `outer` are at the others; and of each

@@ -93,7 +93,7 @@ impl<'a> Emitter<'a> {
         if is_narrow {
             return self.narrow(scope, (id, anchor), out, steps, |s, scope, out, steps| {
                 each(s, scope, &mut |s, scope, c, place| match s.narrow_right(c) {
-                    Some(right) => s.narrow_sums(scope, anchor, c, &right, place, out, steps),
+                    Some(right) => s.narrow_sums(scope, anchor, c, right, place, out, steps),
                     None => Ok(()),
                 })
             });

@@ -18,17 +18,12 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, V
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, View};
 use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::depthwise::Window;
+use crate::schedule::plan::depthwise::{self, Window};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::sides::{Run, Side};
 use crate::tensor::DType;
 use std::collections::BTreeSet;
-
-/// Fewest chunks that threads should find.
-const FEW_CHUNKS: u64 = 8;
-/// Fewest vectors of a group of channels, where threads share those rather than rows: a pixel of fewer is too short a stretch.
-const FEW_VECTORS: u64 = 4;
 
 /// The convolution in one place.
 pub(super) struct Depthwise<'d> {
@@ -223,15 +218,14 @@ impl<'a> Emitter<'a> {
         // where there are few tiles, threads share the channels too
         let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let blocks = parts.first().map_or(1, |p| p.blocks);
-        let enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
         // a thread that made some of the channels had better read those
-        let apart = (2..=blocks / FEW_VECTORS).find(enough).filter(|_| self.is_by_channel(&input, d));
-        let groups = apart.unwrap_or((1..=blocks).find(enough).unwrap_or(blocks));
+        let by_channel = self.is_by_channel(&input, d);
+        let (groups, is_outside) = depthwise::groups(blocks, tiles, by_channel);
         let group = e.k.var(groups);
-        loops.insert(if apart.is_some() { 0 } else { loops.len() }, group);
+        loops.insert(if is_outside { 0 } else { loops.len() }, group);
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
         let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
-        let sums = self.parts(scope, id, rows.iter().product::<u64>() * count, tile.min(wide.extent));
+        let sums = self.parts(scope, id, rows.iter().product::<u64>() * count);
         let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {

@@ -20,7 +20,7 @@ impl<'a> Emitter<'a> {
         lanes: u64,
     ) -> Result<Vec<Stmt>> {
         let dims = scope.comp.array(f.inputs[0]).dims.clone();
-        let op = f.simple.ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
+        let op = f.way.simple.ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
         let narrow = scope.comp.array(f.inputs[0]).dtype;
         let dtype = e.k.regs[reg].dtype;
         let last = dims.len() - 1;

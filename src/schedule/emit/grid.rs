@@ -2,14 +2,12 @@
 //! threads share.
 use super::each;
 use crate::kernel::{Expr, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::schedule::plan::contraction::ENOUGH_CHUNKS;
 use crate::target::LoopOrder;
 use std::ops::Range;
 
 /// Bands of rows that threads may share, where panels pass them one after another.
 pub const BANDS: u64 = 2;
-
-/// Chunks that a kernel should have, so that threads share it evenly.
-pub const ENOUGH_CHUNKS: u64 = 16;
 
 /// The loops around the tile.
 pub struct Grid {

@@ -74,7 +74,7 @@ use crate::schedule::refuse;
 use crate::target::Target;
 use heaviest::label;
 use pieces::{constant, convert, each, number};
-use planes::Parts;
+use planes::LeftSums;
 use std::collections::{HashMap, HashSet};
 pub use value::Value;
 use view::View;
@@ -155,7 +155,7 @@ pub struct Scope<'a> {
     /// Memory that belongs to the caller.
     borrowed: HashSet<BufId>,
     /// The sums that depthwise windows left.
-    parts: HashMap<InstId, Parts>,
+    parts: HashMap<InstId, LeftSums>,
 }
 
 impl<'a> Emitter<'a> {

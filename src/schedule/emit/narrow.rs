@@ -1,6 +1,6 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
-use super::contraction::{Contraction, Coordinates, Right};
+use super::contraction::{Contraction, Coordinates};
 use super::element::Elements;
 use super::grid::{chunked, guarded, shares};
 use super::{each, label};
@@ -10,18 +10,12 @@ use crate::kernel::index::linear;
 use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, LoopKind, Place, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value};
-use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::plan::axis::{Axis, merged, offset_of, product};
+use crate::schedule::plan::contraction::lanes_along;
 use crate::schedule::plan::fuse::Fate;
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
-/// Fewest terms of a sum that pay for folding it.
-const FEWEST_TERMS: u64 = 32;
-/// The same where the columns fill half a vector, which takes as long as a whole one or half as long, as processors go.
-const FEWEST_FOR_HALF: u64 = 128;
-/// Rows from which on half a vector of columns is summed fast enough: of fewer, sums wait for one another.
-const FEW_ROWS: u64 = 8;
 /// Most columns at once.
 const BLOCK: u64 = 4;
 /// Most rows at once.
@@ -36,23 +30,6 @@ struct Stretch {
 }
 
 impl<'a> Emitter<'a> {
-    /// Whether `c` is better taken this way; then its right side.
-    pub(super) fn narrow_right(&self, c: &Contraction) -> Option<Tensor> {
-        let sum = merged(&c.sum);
-        let (n, last) = (product(&c.columns), sum.last()?);
-        let Right::Constant(right) = &c.right else { return None };
-        let plain = right.dtype == c.dtype
-            && self.program.buffers[c.left].dtype == c.dtype
-            && c.dtype.accumulator() == c.dtype
-            && c.dtype.is_float();
-        let lanes = along(last.extent, self.lanes(c.dtype));
-        // Columns that fill vectors as wide as those along the sum are taken as they are.
-        let is_half = (2 * n).is_multiple_of(lanes) && product(&c.rows) >= FEW_ROWS;
-        let fewest = if is_half { FEWEST_FOR_HALF } else { FEWEST_TERMS };
-        let fits = n <= MOST_NARROW_COLUMNS && n % lanes != 0 && last.a == 1 && last.extent >= self.lanes(c.dtype) / 2;
-        (plain && product(&c.batch) == 1 && fits && product(&sum) >= fewest).then(|| right.clone())
-    }
-
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
     pub(super) fn narrow(
         &mut self,
@@ -95,7 +72,7 @@ impl<'a> Emitter<'a> {
         let run = sum.last().map_or(1, |x| x.extent);
         let sum = lying_by_column(&sum, n);
         let width = rows.last().map_or(1, |x| x.extent);
-        let lanes = along(run, self.lanes(c.dtype));
+        let lanes = lanes_along(run, self.lanes(c.dtype));
         let pieces = 1 + u64::from((run % lanes).count_ones());
         // A few columns at a time, so that each of their vectors serves many rows.
         let block = n.div_ceil(n.div_ceil(BLOCK));
@@ -168,12 +145,6 @@ fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
         step *= axis.extent as i64;
     }
     lying
-}
-
-/// Lanes of the vectors along a sum of `run` terms: half of `whole` where those come out even and whole ones do not.
-fn along(run: u64, whole: u64) -> u64 {
-    let half = (whole / 2).max(1);
-    if !run.is_multiple_of(whole) && run.is_multiple_of(half) { half } else { whole }
 }
 
 /// One side of sums along lanes: `count` of its rows or columns, `step` apart, the first from `from` on.

@@ -1,24 +1,21 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use super::contraction::{Contraction, Right};
 use super::each;
-use super::grid::{ENOUGH_CHUNKS, chunked, guarded, shares};
+use super::grid::{chunked, guarded, shares};
 use super::packings::Numbers;
-use super::pairs::Order;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::Emitter;
-use crate::schedule::plan::axis::{Axis, merged, offset_of, one_axis, product};
+use crate::schedule::plan::axis::{Axis, offset_of, product};
+use crate::schedule::plan::contraction::{has_own, is_turned};
+use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::stored::Stored;
-use crate::schedule::plan::tile::Tile;
-use crate::target::LINE;
 use crate::tensor::{DType, Tensor};
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
-/// The part of the first level that a batch may have.
-const OF_FIRST_LEVEL: u64 = 2;
 
 /// The right side in panels, each `[sum][columns of a panel]`.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +43,9 @@ impl Emitter<'_> {
         steps: &mut Vec<Step>,
     ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
-        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
+        let own = has_own(&c.batch);
         let batch = if own { product(&c.batch) } else { 1 };
-        let dtype = match &c.right {
-            Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
-            Right::Stored(s) => s.numbers.dtype,
-            Right::Buffer(from) => self.program.buffers[*from].dtype,
-        };
+        let dtype = self.right_type(c);
         let made = |buf: BufId, scales: Option<BufId>| Panels {
             buf,
             term: panel,
@@ -80,9 +73,9 @@ impl Emitter<'_> {
                 let to = self.buffer(dtype, total);
                 let lanes = self.lanes(dtype);
                 let source = Source { c, sum, from: *from, own };
-                let few = if is_turned(c) { FEW_TERMS } else { 1 };
+                let few = if is_turned(&c.columns) { FEW_TERMS } else { 1 };
                 let dims = [batch, panels, k, panel];
-                let kernel = match !is_turned(c) && n.is_multiple_of(panel) {
+                let kernel = match !is_turned(&c.columns) && n.is_multiple_of(panel) {
                     true => source.straight(to, dims, lanes),
                     false => source.by_panel((to, dtype), dims, (n, few), lanes),
                 };
@@ -92,52 +85,25 @@ impl Emitter<'_> {
         }
     }
 
-    /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
-    /// or stays in the first-level cache.
-    pub(super) fn unpacked(&self, c: &Contraction, sum: &[Axis], tile: &Tile) -> Option<Panels> {
-        let Right::Buffer(buf) = c.right else { return None };
-        let (batch, columns) = (one_on_the_right(&c.batch)?, one_on_the_right(&c.columns)?);
-        let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
-        let (term, batch) = (u64::try_from(term).ok()?, u64::try_from(batch.b).ok()?);
-        let dtype = self.program.buffers[buf].dtype;
-        let (size, panel) = (dtype.bytes() as u64, tile.vectors * tile.lanes);
-        let is_once = product(&c.rows) <= tile.wide * tile.high;
-        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= self.target.caches.l1d;
-        let is_worth = is_once || is_near || term == panel;
-        let is_plain = dtype == c.dtype.accumulator() && c.b0 == 0 && c.sums_apart.is_none();
-        let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;
-        (fits && is_worth).then_some(Panels { buf, term, batch, panel, scales: None })
-    }
-
-    /// The panels of one batch on the stack, and what packs them there, where batches are enough for threads and each has a
-    /// small right side of its own.
+    /// The panels of one batch on the stack, and what packs them there.
     pub(super) fn pack_near(
         &mut self,
         k: &mut Kernel,
-        c: &Contraction,
+        (c, from): (&Contraction, BufId),
         sum: &[Axis],
         b: VarId,
         (panel, panels): (u64, u64),
-    ) -> Option<(Panels, Vec<Stmt>)> {
-        let Right::Buffer(from) = c.right else { return None };
+    ) -> (Panels, Vec<Stmt>) {
         let (n, terms, batch) = (product(&c.columns), product(sum), product(&c.batch));
         let dtype = self.program.buffers[from].dtype;
-        let elements = panels.checked_mul(terms)?.checked_mul(panel)?;
-        let own = c.batch.iter().any(|x| x.b != 0 && x.extent > 1);
-        if !own
-            || batch < ENOUGH_CHUNKS
-            || elements.checked_mul(dtype.bytes() as u64)? > self.target.caches.l1d / OF_FIRST_LEVEL
-        {
-            return None;
-        }
-        let buf = self.on_stack(dtype, elements);
-        let few = if is_turned(c) { FEW_TERMS } else { 1 };
-        let source = Source { c, sum, from, own };
+        let buf = self.on_stack(dtype, panels * terms * panel);
+        let few = if is_turned(&c.columns) { FEW_TERMS } else { 1 };
+        let source = Source { c, sum, from, own: true };
         let dims = [batch, panels, terms, panel];
         let lanes = self.lanes(dtype);
         let ([p, round], body) = source.panels(k, (buf, dtype, &Index::default()), (b, dims), (n, few), lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
-        Some((Panels { buf, term: panel, batch: 0, panel: terms * panel, scales: None }, body))
+        (Panels { buf, term: panel, batch: 0, panel: terms * panel, scales: None }, body)
     }
 
     /// The panels of a constant.
@@ -170,17 +136,6 @@ impl Emitter<'_> {
         }
         self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values))
     }
-}
-
-/// `axes` as the right side has them, if they are one there.
-pub(super) fn one_on_the_right(axes: &[Axis]) -> Option<Axis> {
-    let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
-    <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
-}
-
-/// Whether columns lie apart, so that each has a line of terms.
-pub(super) fn is_turned(c: &Contraction) -> bool {
-    c.columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
 }
 
 /// The kernel that writes panels `from`, of `[panels, terms, columns]`, times one factor a term.

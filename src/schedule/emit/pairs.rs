@@ -1,71 +1,15 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
-use super::contraction::{Contraction, Right};
+use super::contraction::Contraction;
 use super::element::Elements;
 use super::sums::term_loops;
 use super::tile::Part;
 use super::{convert, each};
 use crate::kernel::{Expr, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::Emitter;
 use crate::schedule::plan::axis::Axis;
-use crate::target::{MathType, PairSums};
+use crate::schedule::plan::numbers::Order;
+use crate::target::PairSums;
 use crate::tensor::DType;
-
-/// How the numbers of a panel of columns lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Order {
-    /// Term after term, column after column.
-    #[default]
-    Plain,
-    /// Two terms of a column side by side, for an instruction that adds both.
-    Terms(PairSums),
-    /// The same, for one that multiplies tiles.
-    Tiles,
-    /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
-    /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
-    Vectors(u64),
-    /// Column after column, so far apart, the terms of each side by side.
-    Turned(u64),
-}
-
-impl Order {
-    /// Where column `column` of `panel` columns has its number in term `term`.
-    pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
-        match self {
-            Order::Plain => term * panel + column,
-            Order::Terms(_) | Order::Tiles => (term / 2 * panel + column) * 2 + term % 2,
-            Order::Vectors(lanes) => {
-                let (vector, lane) = (column / lanes, column % lanes);
-                let even = vector / 2 * 2;
-                let inside = if even + 1 < panel / lanes { even * lanes + 2 * lane + vector % 2 } else { column };
-                term * panel + inside
-            }
-            Order::Turned(apart) => column * apart + term,
-        }
-    }
-}
-
-impl Emitter<'_> {
-    /// Whether two terms of each sum are multiplied at once: where factors are bf16 on request, and neighbours on the left.
-    pub(super) fn pairs(&self, c: &Contraction, sum: &[Axis]) -> Option<PairSums> {
-        let side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
-        let asked = self.target.precision.math == MathType::Bf16
-            && is_bf16(&c.right)
-            && side_by_side
-            && self.program.buffers[c.left].dtype == DType::BF16
-            && c.dtype == DType::F32;
-        self.target.bf16_pairs.filter(|_| asked)
-    }
-}
-
-/// Whether the right side is a constant of bf16 without scales.
-pub(super) fn is_bf16(right: &Right) -> bool {
-    match right {
-        Right::Constant(t) => t.dtype == DType::BF16,
-        Right::Stored(s) => s.numbers.dtype == DType::BF16 && s.scales.is_none(),
-        Right::Scaled(..) | Right::Buffer(_) => false,
-    }
-}
 
 /// The vectors of a term of the right side, which begins at `first`, in registers as another type.
 pub fn load_right(

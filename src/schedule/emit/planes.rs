@@ -11,21 +11,19 @@ use crate::hlo::InstId;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope};
-use crate::schedule::plan::fuse::Fate;
 use crate::schedule::plan::planes::Planes;
+use crate::schedule::plan::reduce::{Parts, Reduction};
 use crate::tensor::DType;
 
 /// Kernels that are looked through for the one that made a plane.
 const RECENT: usize = 16;
 
-/// Fewest pixels of a part.
-const FEWEST_PIXELS: u64 = 4;
 /// Most parts that are added up without a loop.
 const FEW_PARTS: u64 = 4;
 
 /// Sums of an array's channels in parts: `[part][channel]`.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub struct LeftSums {
     pub(super) buf: BufId,
     pub(super) count: u64,
     pub(super) channels: u64,
@@ -83,30 +81,33 @@ impl<'a> Emitter<'a> {
         self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
     }
 
-    /// Memory for the sums of `count` parts, of `pixels` each at most, of what `id` makes, where they are wanted.
-    pub(super) fn parts(&mut self, scope: &mut Scope<'a>, id: InstId, count: u64, pixels: u64) -> Option<Parts> {
-        if !scope.stages.summed.contains(&id) || pixels < FEWEST_PIXELS {
+    /// Memory for the sums of `count` parts of what `id` makes, where they are wanted.
+    pub(super) fn parts(&mut self, scope: &mut Scope<'a>, id: InstId, count: u64) -> Option<LeftSums> {
+        if !scope.stages.summed.contains(&id) {
             return None;
         }
         let channels = scope.comp.array(id).dims.last().copied()?;
-        let parts = Parts { buf: self.buffer(DType::F32, count * channels), count, channels };
+        let parts = LeftSums { buf: self.buffer(DType::F32, count * channels), count, channels };
         scope.parts.insert(id, parts);
         Some(parts)
     }
 
-    /// The sum `anchor`, where it is one over planes whose parts were summed, or whose rows were shared.
-    pub(super) fn as_planes(&mut self, scope: &mut Scope<'a>, anchor: InstId, sums: bool) -> Result<Option<Planes>> {
-        let Some(planes) = Planes::of(scope.comp, anchor).filter(|_| sums) else { return Ok(None) };
-        if scope.parts.contains_key(&planes.input) {
-            return Ok(Some(planes));
-        }
-        if scope.fusion.fate[planes.input] != Fate::Materialised {
-            return Ok(None);
-        }
-        let value = self.value(scope, planes.input)?;
-        let channels = scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
-        let rows = self.shared_at(value.buffer()?).is_some_and(|m| m >= channels as i64);
-        Ok(rows.then_some(planes))
+    /// The planes that are summed in parts: what was left of them, or bands of their rows if those were shared.
+    pub(super) fn planes_in_parts<'w>(
+        &mut self,
+        scope: &mut Scope<'a>,
+        way: &'w Reduction,
+    ) -> Result<Option<&'w Planes>> {
+        let Some((planes, parts)) = &way.planes else { return Ok(None) };
+        let is_so = match parts {
+            Parts::Left => true,
+            Parts::Bands => {
+                let value = self.value(scope, planes.input)?;
+                let channels = scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
+                self.shared_at(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
+            }
+        };
+        Ok(is_so.then_some(planes))
     }
 
     /// The kernels of sum `anchor` with the epilogue `id`.
@@ -128,7 +129,7 @@ impl<'a> Emitter<'a> {
                     let kernel = self.bands(scope, id, p, cut, (partial, channels))?;
                     self.launch(kernel, steps);
                 }
-                Parts { buf: partial, count: BANDS, channels }
+                LeftSums { buf: partial, count: BANDS, channels }
             }
         };
         for cut in &cuts {
@@ -145,7 +146,7 @@ impl<'a> Emitter<'a> {
         (id, anchor): (InstId, InstId),
         p: &Planes,
         cut: &Cut,
-        parts: &Parts,
+        parts: &LeftSums,
         finish: &mut Finish<'_, 'a>,
     ) -> Result<Kernel> {
         let mut e = Elements::new(id, label(scope.comp, id));

@@ -5,14 +5,14 @@ use super::vectors::{ONE, Vectors, windowed};
 use super::window::{self, Interior};
 use super::{convert, each, label};
 use crate::diag::Result;
-use crate::hlo::{CompId, InstId, Op};
+use crate::hlo::{InstId, Op};
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value, refuse};
 use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{FEW_COLUMNS, forward};
+use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::recipe::Setup;
+use crate::schedule::plan::reduce::{Lanes, Reduction};
 use crate::tensor::DType;
 
 /// Most taps of a window that are written out.
@@ -21,59 +21,45 @@ const MOST_TAPS: u64 = 9;
 /// What is folded into one element.
 pub(super) struct Folded<'c> {
     pub anchor: InstId,
-    pub comp: CompId,
     /// Inputs, then initial values.
-    pub inputs: Vec<InstId>,
-    pub inits: Vec<InstId>,
+    pub inputs: &'c [InstId],
+    pub inits: &'c [InstId],
     pub op: &'c Op,
-    /// The op that the computation applies, where it is one that is known to be associative.
-    pub simple: Option<ScalarOp>,
-    /// Whether short rows are lanes of a vector.
-    pub by_lane: bool,
+    pub way: &'c Reduction,
 }
 
 impl Folded<'_> {
     /// The type of the registers that hold partial results of `dtype`: sums of small floats are kept in f32.
     fn held(&self, dtype: DType) -> DType {
-        if self.simple.is_some() { dtype.computed() } else { dtype }
+        if self.way.simple.is_some() { dtype.computed() } else { dtype }
     }
 }
 
 /// Elements that are folded from others.
 pub const FAMILY: Family = Family {
     name: "reduce",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::Reduce { .. } | Op::ReduceWindow { .. }).then_some(Setup::Plain)),
-    emit: |s, root, _| s.reduce(root),
+    recipe: |planner, asked| Reduction::of(asked, planner.target),
+    emit: |s, root, setup| match setup {
+        Setup::Reduce(reduction) => s.reduce(root, reduction),
+        other => other.unfit(),
+    },
 };
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn reduce(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>) -> Result<()> {
+    pub(super) fn reduce(
+        &mut self,
+        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
+        way: &Reduction,
+    ) -> Result<()> {
         let comp = scope.comp;
         let inst = &comp[anchor];
-        let called = inst.op.called();
-        let half = inst.operands.len() / 2;
-        let called = *called.first().ok_or_else(|| refuse(comp, id, ""))?;
-        let simple = simple_fold(&self.module.comps[called]).filter(|_| half == 1);
-        let mut folded = Folded {
-            anchor,
-            comp: called,
-            inputs: inst.operands[..half].to_vec(),
-            inits: inst.operands[half..].to_vec(),
-            op: &inst.op,
-            simple,
-            by_lane: false,
-        };
-        let dims = match &comp[anchor].shape {
-            crate::hlo::Shape::Array(a) => a.dims.clone(),
-            shape => shape.leaves().first().map(|a| a.dims.clone()).unwrap_or_default(),
-        };
+        let (inputs, inits) = inst.operands.split_at(inst.operands.len() / 2);
+        let dims = inst.shape.leaves().first().map(|a| a.dims.clone()).unwrap_or_default();
         if dims.contains(&0) {
             return Ok(());
         }
-        let input_dims = comp.array(folded.inputs[0]).dims.clone();
-        let sums = folded.simple == Some(ScalarOp::Add);
-        if let Some(planes) = self.as_planes(scope, anchor, sums)? {
+        if let Some(planes) = self.planes_in_parts(scope, way)? {
             let mut finish = |s: &mut Self, scope: &mut Scope<'a>, e: &mut Elements, channel: &Index| {
                 let mut at = vec![Index::constant(0); dims.len()];
                 if let Some(last) = at.last_mut() {
@@ -81,26 +67,22 @@ impl<'a> Emitter<'a> {
                 }
                 s.finished(scope, e, (id, anchor), &at, out)
             };
-            return self.plane_sums(scope, (id, anchor), &planes, &mut finish, steps);
+            return self.plane_sums(scope, (id, anchor), planes, &mut finish, steps);
         }
-        let minor_folded = match folded.op {
-            Op::Reduce { dims: axes, .. } => axes.contains(&(input_dims.len().wrapping_sub(1))),
-            _ => false,
-        };
-        let width = self.width(comp.array(folded.inputs[0]).dtype);
+        let input = comp.array(inputs[0]);
+        let width = self.width(input.dtype);
         let minor = dims.last().copied().unwrap_or(1);
-        let terms = comp.array(folded.inputs[0]).elements() / dims.iter().product::<u64>();
-        folded.by_lane = minor_folded && simple.is_some() && terms <= FEW_COLUMNS && minor >= width.lanes;
-        let across = minor_folded && simple.is_some() && !folded.by_lane;
         let axis = dims.len().saturating_sub(1);
-        let (axis, cuts) = match folded.op {
-            Op::ReduceWindow { window, .. } => windowed(window, &input_dims, &dims, width),
-            _ if minor_folded && !folded.by_lane || dims.is_empty() => (axis, ONE.cut(minor)),
-            _ => (axis, width.cut(minor)),
+        let (axis, cuts) = match (way.lanes, &inst.op) {
+            (_, Op::ReduceWindow { window, .. }) => windowed(window, &input.dims, &dims, width),
+            (Lanes::ShortRows | Lanes::Results, _) => (axis, width.cut(minor)),
+            (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.cut(minor)),
         };
+        let folded = Folded { anchor, inputs, inits, op: &inst.op, way };
+        let across = (way.lanes == Lanes::Terms).then_some(width.lanes);
         // Each cut in a kernel of its own.
         for cut in cuts {
-            self.reduce_part(scope, id, &folded, &dims, (axis, cut), across.then_some(width.lanes), out, steps)?;
+            self.reduce_part(scope, id, &folded, &dims, (axis, cut), across, out, steps)?;
         }
         Ok(())
     }
@@ -121,7 +103,7 @@ impl<'a> Emitter<'a> {
         let comp = scope.comp;
         let mut e = Elements::new(id, label(comp, id));
         // an epilogue that is long, as that of short rows is, stands there once
-        let is_shared = matches!(f.op, Op::Reduce { .. }) && across.is_none() && !f.by_lane;
+        let is_shared = matches!(f.way.lanes, Lanes::Results | Lanes::None);
         let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
         let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
@@ -181,7 +163,7 @@ impl<'a> Emitter<'a> {
         let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
         let slot = vectors.slot();
         let mut body = Vec::new();
-        for (&reg, &init) in regs.iter().zip(&f.inits) {
+        for (&reg, &init) in regs.iter().zip(f.inits) {
             let value = self.element(scope, e, init, &[])?;
             let held = e.k.regs[reg].dtype;
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
@@ -197,7 +179,7 @@ impl<'a> Emitter<'a> {
         e.forget();
         let values: Vec<ExprId> = regs
             .iter()
-            .zip(&f.inputs)
+            .zip(f.inputs)
             .map(|(&r, &input)| {
                 let value = e.k.expr(Expr::Reg(r, slot.clone()));
                 let (held, dtype) = (e.k.regs[r].dtype, comp.array(input).dtype);
@@ -267,12 +249,12 @@ impl<'a> Emitter<'a> {
             let held = e.k.regs[reg].dtype;
             args.push(convert(&mut e.k, value, scope.comp.array(input).dtype, held));
         }
-        let results = match f.simple {
+        let results = match f.way.simple {
             Some(op) => {
                 let held = e.k.regs[regs[0]].dtype;
                 vec![e.k.op(op, &args, held)]
             }
-            None => self.apply(e, f.comp, &args)?,
+            None => self.apply(e, f.way.comp, &args)?,
         };
         // All results are computed before any register changes.
         let hold: Vec<RegId> = if regs.len() > 1 {

@@ -1,13 +1,14 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
 use super::contraction::Contraction;
 use super::element::Elements;
-use super::pairs::{Order, load_right};
+use super::pairs::load_right;
 use super::tile::{Band, Part, in_vectors};
 use super::{convert, each};
 use crate::kernel::{Expr, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::plan::axis::{Axis, product};
+use crate::schedule::plan::numbers::Order;
 use crate::tensor::DType;
 
 /// How the sums of the contracted loops `sum` are made; units are steps of the outermost.

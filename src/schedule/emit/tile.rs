@@ -3,7 +3,7 @@
 use super::contraction::{Contraction, Coordinates};
 use super::element::Elements;
 use super::inside::OfRow;
-use super::pairs::{Order, pair_loops};
+use super::pairs::pair_loops;
 use super::prefetch_panel::Ahead;
 use super::sums::{in_parts, parts, sum_loops};
 use super::{amx, convert, each};
@@ -13,6 +13,7 @@ use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, V
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope, Value};
 use crate::schedule::plan::axis::{Axis, product};
+use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::tile::is_mixed;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;

@@ -1,43 +1,19 @@
 //! Products of few rows with a right side that lies turned, the terms of a column side by side, such as the keys that the query
 //! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
 //! written for few multiply-adds.
-use super::contraction::{Contraction, Right};
+use super::contraction::Contraction;
+use super::each;
 use super::element::Elements;
 use super::narrow::{Side, sums};
-use super::pack::Panels;
-use super::pairs::Order;
 use super::tile::Part;
-use super::{each, pack};
 use crate::kernel::{BufId, Index, LoopKind, Stmt};
 use crate::schedule::emit::Emitter;
-use crate::schedule::plan::axis::{Axis, merged, product};
+use crate::schedule::plan::axis::Axis;
 
-/// Most rows that are taken this way: a number that is packed serves each of them.
-const MOST_ROWS: u64 = 8;
-/// Fewest terms for each row: each sum is folded at its end.
-const FEWEST_TERMS: u64 = 8;
 /// Columns at once, so that their sums do not wait for one another.
 const BLOCK: u64 = 4;
 
 impl Emitter<'_> {
-    /// The right side of `c` where it lies, if that is turned and rows are few; `panel` columns are a panel.
-    pub(super) fn turned(&self, c: &Contraction, sum: &[Axis], panel: u64) -> Option<(Panels, Order)> {
-        let Right::Buffer(buf) = c.right else { return None };
-        let (batch, columns) = (pack::one_on_the_right(&c.batch)?, pack::one_on_the_right(&c.columns)?);
-        let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
-        let plain = [buf, c.left].iter().all(|&b| self.program.buffers[b].dtype == c.dtype)
-            && c.dtype.is_float()
-            && c.dtype.accumulator() == c.dtype
-            && c.b0 == 0
-            && c.sums_apart.is_none()
-            && c.inside.is_none();
-        let along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= self.lanes(c.dtype));
-        let few = product(&c.rows) <= MOST_ROWS.min(product(sum) / FEWEST_TERMS);
-        let fits = plain && along && few && merged(&c.rows).len() <= 1 && pack::is_turned(c);
-        let panels = Panels { buf, term: 1, batch, panel: panel.checked_mul(column)?, scales: None };
-        fits.then_some((panels, Order::Turned(column)))
-    }
-
     /// Writes the sums of a tile to `buf`, where a row is `width` from the next; columns of the right side are `apart`.
     pub(super) fn turned_sums(
         &self,

@@ -5,6 +5,11 @@ use super::within::Look;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
 
+/// Fewest chunks that threads should find.
+const FEW_CHUNKS: u64 = 8;
+/// Fewest vectors of a group of channels, where threads share those rather than rows: a pixel of fewer is too short a stretch.
+const FEW_VECTORS: u64 = 4;
+
 /// How a window of one channel a group is done.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -73,5 +78,15 @@ impl Window {
         let sides = || self.outer.iter().chain([&self.wide]);
         let taps = sides().map(Side::taps).product::<u64>();
         [taps, sides().map(|s| s.size * s.extent).product()].map(|taps| 2 * batch * channels * taps)
+    }
+}
+
+/// Groups of `blocks` vectors of channels, where there are few tiles of pixels and threads share the channels too; and whether the
+/// loop over them is outside, where the operand was made by channels: a thread that made some of them had better read those.
+pub fn groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
+    let is_enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
+    match (2..=blocks / FEW_VECTORS).find(is_enough).filter(|_| is_by_channel) {
+        Some(apart) => (apart, true),
+        None => ((1..=blocks).find(is_enough).unwrap_or(blocks), false),
     }
 }

@@ -7,11 +7,14 @@
 //! - [`within`]: what is made inside its reader;
 //! - [`spots`]: margins, and parts of concatenations that are made in their places;
 //! - the order, [`late`] and [`states`] in loops, and [`live`], when values live in it;
-//! - [`recipe`]: how the kernels of each root are made, with all parameters.
+//! - [`recipe`]: how the kernels of each root are made, with all parameters;
+//! - [`contraction`]: what is left of that until it is known where the operands of a product lie: a method of these facts alone.
 //!
 //! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
+pub mod amx;
 pub mod axis;
 pub mod choices;
+pub mod contraction;
 pub mod convolution;
 pub mod cuts;
 pub mod depthwise;
@@ -21,12 +24,14 @@ pub mod halves;
 pub mod inside;
 pub mod late;
 pub mod live;
+pub mod numbers;
 pub mod order;
 pub mod passes;
 pub mod phases;
 pub mod planes;
 pub mod points;
 pub mod recipe;
+pub mod reduce;
 pub mod scaled;
 pub mod scan;
 pub mod sides;
@@ -166,7 +171,8 @@ pub struct Planner<'a> {
     module: &'a Module,
     /// What the entry's variables get.
     updates: Vec<(InstId, InstId)>,
-    target: &'a Target,
+    /// What kernels are made for.
+    pub target: &'a Target,
     methods: &'a Methods,
     choices: &'a Choices,
     /// By how much constants may still grow for speed.
@@ -194,7 +200,7 @@ impl Planner<'_> {
         let chosen = self.choices.order.as_ref().filter(|_| is_entry);
         let plain = chosen.cloned().unwrap_or_else(|| comp.post_order());
         let mut fused = fused(&look, &plain);
-        let summed = planes::summed(&look, &fused.fusion);
+        let mut summed = planes::summed(&look, &fused.fusion);
         if is_entry {
             spots::copy_parts(&mut fused.spots, &self.choices.apart);
             spots::copy_planes(&mut fused.spots, &self.choices.copied);
@@ -215,7 +221,11 @@ impl Planner<'_> {
             self.called(comp, inst)?;
             let is_root = fused.fusion.fate[inst] == Fate::Materialised && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
-                recipes.insert(inst, self.recipe(&look, &fused, (id, inst))?);
+                let recipe = self.recipe(&look, (&fused, &summed), (id, inst))?;
+                if !planes::leaves_sums(&recipe.setup) {
+                    summed.remove(&inst);
+                }
+                recipes.insert(inst, recipe);
             }
         }
         self.depth -= 1;

@@ -2,7 +2,8 @@
 use super::convolution::Convolution;
 use super::fold::simple_fold;
 use super::fuse::{Fate, Fusion};
-use super::within::Look;
+use super::recipe::Setup;
+use super::within::{Look, Within};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
@@ -11,7 +12,11 @@ use std::collections::HashSet;
 
 /// Fewest elements of planes whose sums are worth another kernel.
 const FEWEST: u64 = 4096;
+/// Fewest pixels of a part that has a sum of its own.
+const FEWEST_PIXELS: u64 = 4;
+
 /// A sum over all axes but the channels.
+#[derive(Clone, Debug)]
 pub struct Planes {
     /// What is summed.
     pub input: InstId,
@@ -40,6 +45,16 @@ impl Planes {
         let all = (0..last).all(|d| dims[d] == 1 || axes.contains(&d)) && !axes.contains(&last) && axis < last;
         (all && array.dtype == DType::F32 && array.elements() >= FEWEST).then_some(Planes { input, init, axis })
     }
+}
+
+/// Whether kernels that are made so can leave the sums of parts of what they make: of tiles of pixels, or of bands of rows.
+pub fn leaves_sums(setup: &Setup) -> bool {
+    let pixels = match setup {
+        Setup::Depthwise(window) => window.tile.min(window.wide.extent),
+        Setup::Within(Within::Chain(chain)) => chain.window.wide.extent,
+        _ => 0,
+    };
+    pixels >= FEWEST_PIXELS
 }
 
 /// What depthwise windows of `comp` make that is summed over all its pixels.

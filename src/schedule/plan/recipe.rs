@@ -4,6 +4,7 @@ use super::convolution::{Convolution, Way};
 use super::depthwise::Window;
 use super::fuse::Rows;
 use super::phases::{self, Phase};
+use super::reduce::Reduction;
 use super::scan::Scan;
 use super::within::{Look, Pooled, Within};
 use super::{Fused, Planner, winograd};
@@ -13,6 +14,7 @@ use crate::hlo::{CompId, InstId, Op};
 use crate::schedule::family::{FAMILIES, Family};
 use crate::schedule::refuse;
 use crate::tensor::DType;
+use std::collections::HashSet;
 
 /// Most groups of several channels that a convolution has, each of which becomes a contraction.
 const MOST_GROUPS: u64 = 64;
@@ -37,6 +39,8 @@ pub enum Setup {
     Rows(Rows),
     /// A running fold.
     Scan(Scan),
+    /// A fold.
+    Reduce(Reduction),
     /// A contraction for each group and combination of phases.
     Direct(Direct),
     /// A depthwise window.
@@ -62,6 +66,8 @@ pub struct Asked<'l> {
     pub look: &'l Look<'l>,
     /// What is inlined into what.
     pub fused: &'l Fused,
+    /// Planes of which parts are summed when they are made.
+    pub summed: &'l HashSet<InstId>,
     /// The computation.
     pub comp: CompId,
     /// The root.
@@ -136,9 +142,14 @@ pub struct Direct {
 
 impl Planner<'_> {
     /// The recipe of root `at`. Errors: `Code::HloUnsupported` for what no kernel does.
-    pub fn recipe(&mut self, look: &Look<'_>, fused: &Fused, (comp, id): Key) -> Result<Recipe> {
+    pub fn recipe(
+        &mut self,
+        look: &Look<'_>,
+        (fused, summed): (&Fused, &HashSet<InstId>),
+        (comp, id): Key,
+    ) -> Result<Recipe> {
         let anchor = fused.fusion.anchor[id].unwrap_or(id);
-        let asked = Asked { look, fused, comp, id, anchor };
+        let asked = Asked { look, fused, summed, comp, id, anchor };
         for &family in FAMILIES {
             if let Some(setup) = (family.recipe)(self, &asked)? {
                 return Ok(Recipe { family, setup });

@@ -15,6 +15,7 @@ use super::cuts::Halves;
 use super::depthwise::Window;
 use super::fuse::{Fate, Fusion};
 use super::recipe::{Recipe, Setup};
+use super::reduce::{Lanes, Parts, Reduction};
 use super::spots::Spot;
 use super::tile::Tile;
 use super::winograd::{self, Cut};
@@ -148,6 +149,7 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
             let way = if scan.backwards { "backwards" } else { "forwards" };
             format!("along {} {way}, {} of {} ahead {}", scan.axis, scan.outputs, scan.inputs, scan.ahead)
         }
+        Setup::Reduce(reduction) => folded(reduction),
         Setup::Direct(direct) => {
             let phases: Vec<String> = direct.phases.iter().map(|axis| axis.len().to_string()).collect();
             let edges = if direct.at_edges { ", results at edges apart" } else { "" };
@@ -173,6 +175,22 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         }
     };
     format!("{} {parameters}", recipe.family.name)
+}
+
+/// A fold: in parts, or where lanes lie.
+fn folded(reduction: &Reduction) -> String {
+    let lanes = match reduction.lanes {
+        Lanes::Terms => "lanes along terms",
+        Lanes::ShortRows => "lanes along short rows",
+        Lanes::Results => "lanes along results",
+        Lanes::Windows => "lanes along windows",
+        Lanes::None => "without lanes",
+    };
+    match &reduction.planes {
+        Some((_, Parts::Left)) => "of sums that are left of planes".to_string(),
+        Some((_, Parts::Bands)) => format!("in bands of planes, if rows are shared, else {lanes}"),
+        None => lanes.to_string(),
+    }
 }
 
 /// A depthwise window: pixels of a tile, taps.

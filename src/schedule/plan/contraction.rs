@@ -1,0 +1,358 @@
+//! How a contraction is made, a product or a convolution as one: whether lanes run along its sums, and else its tile, how the
+//! numbers of its right side lie and where they are read, which loop is outside, whether threads share rows. What decides is
+//! sizes, types and strides alone, as the contraction has them once it is known where its operands lie.
+use super::MOST_NARROW_COLUMNS;
+use super::axis::{Axis, merged, one_axis, product};
+use super::inside::Inside;
+use super::tile::{self, Cover, Tile, tiles_in_a_row};
+use super::{amx, numbers::Order};
+use crate::target::{LINE, LoopOrder, MathType, PairSums, Target};
+use crate::tensor::DType;
+
+/// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
+/// each of two dozen vectors, its instructions come from farther away than they take.
+pub const LONG_EPILOGUE: u64 = 48;
+/// Chunks that a kernel should have, so that threads share it evenly.
+pub const ENOUGH_CHUNKS: u64 = 16;
+/// Fewest lanes of a vector of pairs.
+const FEWEST_PAIRS: u64 = 4;
+/// The part of the first level that the right side of a batch may have.
+const OF_FIRST_LEVEL: u64 = 2;
+
+/// Fewest terms of a sum that pay for folding the lanes along it.
+const FEWEST_NARROW_TERMS: u64 = 32;
+/// The same where the columns fill half a vector, which takes as long as a whole one or half as long, as processors go.
+const FEWEST_FOR_HALF: u64 = 128;
+/// Rows from which on half a vector of columns is summed fast enough: of fewer, sums wait for one another.
+const FEW_ROWS: u64 = 8;
+
+/// Most rows that read a right side that lies turned: a number that is packed serves each of them.
+const MOST_TURNED_ROWS: u64 = 8;
+/// Fewest terms for each row of such a product: each sum is folded at its end.
+const FEWEST_TURNED_TERMS: u64 = 8;
+
+/// What is known of a right side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// All of it, at compile time.
+    Constant,
+    /// The same, in fewer bits than the products have; whether its columns have scales.
+    Stored {
+        /// Whether each column has a scale.
+        scales: bool,
+    },
+    /// All but one factor a term.
+    Scaled,
+    /// Nothing.
+    Computed,
+}
+
+/// A contraction, but for its memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'c> {
+    /// The type of its results.
+    pub dtype: DType,
+    /// The type of the left side, and the elements of its memory.
+    pub left: (DType, u64),
+    /// The type of the right side.
+    pub right: DType,
+    /// What is known of that.
+    pub side: Side,
+    /// Its first element.
+    pub b0: i64,
+    /// Loops over both sides.
+    pub batch: &'c [Axis],
+    /// Loops over the left side.
+    pub rows: &'c [Axis],
+    /// Loops over the right side.
+    pub columns: &'c [Axis],
+    /// Loops that are summed over.
+    pub sum: &'c [Axis],
+    /// Which steps of the first loop of the sum are left out.
+    pub inside: Option<Inside>,
+    /// Whether the sums are stored as they are.
+    pub is_bare: bool,
+}
+
+/// A contraction inside a kernel that makes its left side or reads its result at once: what has been decided for it.
+#[derive(Clone, Debug)]
+pub struct Given<'s> {
+    /// Its tile.
+    pub tile: Tile,
+    /// What tuned choices call it, if they have a say.
+    pub form: Option<&'s str>,
+    /// Rows of a block, of which there is one after another; `None` where they are pixels that panels pass.
+    pub rows: Option<u64>,
+}
+
+/// How it is made.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// What the tuned choices call it.
+    pub form: String,
+    /// The register tile.
+    pub tile: Tile,
+    /// How the numbers of a panel of the right side lie.
+    pub numbers: Order,
+    /// Where they are read.
+    pub read: Read,
+    /// Which loop is outside.
+    pub order: LoopOrder,
+    /// Whether threads had better have bands of rows each.
+    pub is_in_bands: bool,
+}
+
+/// Where the right side is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// Where it lies, `term` elements from a term to the next and `batch` from a batch to the next.
+    Lying { term: u64, batch: u64 },
+    /// Where it lies, the terms of a column side by side: `panel` elements from a panel to the next.
+    Turned { panel: u64, batch: u64 },
+    /// In panels of one batch, on the stack.
+    Stack,
+    /// In panels.
+    Panels,
+}
+
+impl Product<'_> {
+    /// Whether lanes run along the sum, the columns being few and the left side contiguous.
+    pub fn is_narrow(&self, target: &Target) -> bool {
+        let sum = merged(self.sum);
+        let Some(last) = sum.last() else { return false };
+        let whole = target.lanes(self.dtype.bytes() as u64);
+        let (n, lanes) = (product(self.columns), lanes_along(last.extent, whole));
+        let is_plain = self.side == Side::Constant && self.right == self.dtype && self.is_plain_left();
+        // columns that fill vectors as wide as those along the sum are taken as they are
+        let is_half = (2 * n).is_multiple_of(lanes) && product(self.rows) >= FEW_ROWS;
+        let fewest = if is_half { FEWEST_FOR_HALF } else { FEWEST_NARROW_TERMS };
+        let fits = n <= MOST_NARROW_COLUMNS && n % lanes != 0 && last.a == 1 && last.extent >= whole / 2;
+        is_plain && product(self.batch) == 1 && fits && product(&sum) >= fewest
+    }
+
+    /// Whether the left side has the type in which floats are summed.
+    fn is_plain_left(&self) -> bool {
+        self.left.0 == self.dtype && self.dtype.accumulator() == self.dtype && self.dtype.is_float()
+    }
+
+    /// Whether the right side is a constant of bf16 without scales.
+    fn is_bf16(&self) -> bool {
+        self.right == DType::BF16 && matches!(self.side, Side::Constant | Side::Stored { scales: false })
+    }
+
+    /// How two terms of each sum of `sum` are multiplied at once: where factors are bf16 on request, and neighbours on the left.
+    pub fn pairs(&self, sum: &[Axis], target: &Target) -> Option<PairSums> {
+        let is_side_by_side = sum.last().is_some_and(|last| last.a == 1 && last.extent.is_multiple_of(2));
+        let is_asked = target.precision.math == MathType::Bf16
+            && self.is_bf16()
+            && is_side_by_side
+            && self.left.0 == DType::BF16
+            && self.dtype == DType::F32;
+        target.bf16_pairs.filter(|_| is_asked)
+    }
+
+    /// Its method with these loops over rows and sums; `given` is what has been decided.
+    pub fn method(&self, (rows, sum): (&[Axis], &[Axis]), given: Option<&Given<'_>>, target: &Target) -> Method {
+        let (n, k) = (product(self.columns), product(sum));
+        let size = self.left.0.bytes() as u64;
+        let dtype = self.dtype.accumulator();
+        let (last, before) = (rows.last(), rows.len().checked_sub(2).map(|i| rows[i]));
+        let width = last.map_or(1, |x| x.extent);
+        let height = before.map_or(1, |x| x.extent);
+        let pairs = self.pairs(sum, target);
+        let terms = if pairs.is_some() { k / 2 } else { k };
+        let stride = last.map_or(0, |x| x.a.unsigned_abs()) * size;
+        let cover = Cover { height, width, columns: n, sum: terms, stride };
+        let has_blocks = pairs.is_some() && target.bf16_tiles && given.is_none() && self.inside.is_none();
+        let apart = (before.map_or(0, |x| x.a), last.map_or(0, |x| x.a));
+        let block = if has_blocks { amx::block(cover, apart) } else { None };
+        let (form, tile) = match given {
+            Some(given) => (given.form.unwrap_or_default().to_string(), given.tile),
+            None => {
+                let form = tile::form(target, dtype, cover, product(rows), product(self.batch));
+                let tile = match (block, self.inside) {
+                    (Some(block), _) => block,
+                    (None, Some(_)) => tile::best_of(target, tiles_in_a_row(target, dtype, cover), dtype, &form),
+                    (None, None) => tile::best(target, dtype, cover, &form),
+                };
+                (form, tile)
+            }
+        };
+        let numbers = match pairs.filter(|_| tile.lanes >= FEWEST_PAIRS) {
+            Some(_) if block.is_some() => Order::Tiles,
+            Some(sums) => Order::Terms(sums),
+            None if tile.lanes >= FEWEST_PAIRS && self.is_bf16() && dtype == DType::F32 => Order::Vectors(tile.lanes),
+            None => Order::Plain,
+        };
+        let panel = tile.vectors * tile.lanes;
+        let turned = if pairs.is_none() { self.turned(sum, panel, target) } else { None };
+        let lying = || self.lying(sum, &tile, target).filter(|_| pairs.is_none());
+        let is_near = || given.is_none() && !self.is_bare && self.is_near(sum, panel, target);
+        let (numbers, read) = match turned {
+            Some(turned) => turned,
+            None => (numbers, lying().unwrap_or_else(|| if is_near() { Read::Stack } else { Read::Panels })),
+        };
+        let right = k * n * self.right.bytes() as u64;
+        let at_once = given.and_then(|given| given.rows).unwrap_or(product(rows));
+        // a strided window reads only a part of its memory
+        let left = self.left.1.min(product(self.sum).saturating_mul(at_once)) * size;
+        let order = tile::order(target, &tile, (at_once, left), (right, n), &form);
+        // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
+        let is_worth_bands = right < product(rows) * (k + n) * size;
+        let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
+        Method { form, tile, numbers, read, order, is_in_bands }
+    }
+
+    /// The right side where it lies, if that is turned and rows are few: packed for lanes along columns, all of it would be read and
+    /// written for few multiply-adds.
+    fn turned(&self, sum: &[Axis], panel: u64, target: &Target) -> Option<(Order, Read)> {
+        let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
+        let (batch, column) = (u64::try_from(batch.b).ok()?, u64::try_from(columns.b).ok()?);
+        let is_plain = self.side == Side::Computed
+            && self.right == self.dtype
+            && self.is_plain_left()
+            && self.b0 == 0
+            && !self.is_bare
+            && self.inside.is_none();
+        let lanes = target.lanes(self.dtype.bytes() as u64);
+        let is_along = sum.last().is_some_and(|x| x.a == 1 && x.b == 1 && x.extent >= lanes);
+        let is_few = product(self.rows) <= MOST_TURNED_ROWS.min(product(sum) / FEWEST_TURNED_TERMS);
+        let fits = is_plain && is_along && is_few && merged(self.rows).len() <= 1 && is_turned(self.columns);
+        let panel = panel.checked_mul(column)?;
+        fits.then_some((Order::Turned(column), Read::Turned { panel, batch }))
+    }
+
+    /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
+    /// or stays in the first-level cache.
+    fn lying(&self, sum: &[Axis], tile: &Tile, target: &Target) -> Option<Read> {
+        let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
+        let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
+        let (term, batch) = (u64::try_from(term).ok()?, u64::try_from(batch.b).ok()?);
+        let (size, panel) = (self.right.bytes() as u64, tile.vectors * tile.lanes);
+        let is_once = product(self.rows) <= tile.wide * tile.high;
+        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= target.caches.l1d;
+        let is_worth = is_once || is_near || term == panel;
+        let is_plain =
+            self.side == Side::Computed && self.right == self.dtype.accumulator() && self.b0 == 0 && !self.is_bare;
+        let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;
+        (fits && is_worth).then_some(Read::Lying { term, batch })
+    }
+
+    /// Whether each batch packs a small right side of its own, batches being enough for threads.
+    fn is_near(&self, sum: &[Axis], panel: u64, target: &Target) -> bool {
+        let panels = product(self.columns).div_ceil(panel);
+        let elements = panels.checked_mul(product(sum)).and_then(|n| n.checked_mul(panel));
+        let bytes = elements.and_then(|n| n.checked_mul(self.right.bytes() as u64));
+        self.side == Side::Computed
+            && has_own(self.batch)
+            && product(self.batch) >= ENOUGH_CHUNKS
+            && bytes.is_some_and(|bytes| bytes <= target.caches.l1d / OF_FIRST_LEVEL)
+    }
+}
+
+/// Lanes of the vectors along a sum of `run` terms: half of `whole` where those come out even and whole ones do not.
+pub fn lanes_along(run: u64, whole: u64) -> u64 {
+    let half = (whole / 2).max(1);
+    if !run.is_multiple_of(whole) && run.is_multiple_of(half) { half } else { whole }
+}
+
+/// Whether each of the batches has a right side of its own.
+pub fn has_own(batch: &[Axis]) -> bool {
+    batch.iter().any(|x| x.b != 0 && x.extent > 1)
+}
+
+/// Whether columns lie apart, so that each has a line of terms.
+pub fn is_turned(columns: &[Axis]) -> bool {
+    columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
+}
+
+/// `axes` as the right side has them, if they are one there.
+fn one_on_the_right(axes: &[Axis]) -> Option<Axis> {
+    let on_the_right: Vec<Axis> = axes.iter().map(|x| Axis { a: 0, ..*x }).collect();
+    <[Axis; 1]>::try_from(one_axis(merged(&on_the_right))).ok().map(|[axis]| axis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(triple: &str, cpu: &str) -> Target {
+        Target::resolve(Some(triple), Some(cpu), None).expect("a processor")
+    }
+
+    fn avx512() -> Target {
+        target("x86_64-unknown-linux-gnu", "x86-64-v4")
+    }
+
+    /// The loops of `batch` products of `rows` by `terms` with `terms` by `columns`, all row-major; `turned` is whether the right
+    /// side lies column after column.
+    fn axes([batch, rows, columns, terms]: [u64; 4], turned: bool) -> [Vec<Axis>; 4] {
+        let axis = |extent: u64, a: u64, b: u64| vec![Axis { extent, a: a as i64, b: b as i64 }];
+        let (term, column) = if turned { (1, terms) } else { (columns, 1) };
+        [
+            axis(batch, rows * terms, terms * columns),
+            axis(rows, terms, 0),
+            axis(columns, 0, column),
+            axis(terms, 1, term),
+        ]
+    }
+
+    fn product_of(axes: &[Vec<Axis>; 4], side: Side) -> Product<'_> {
+        let [batch, rows, columns, sum] = axes;
+        let left = (DType::F32, rows[0].extent * sum[0].extent * batch[0].extent);
+        let (right, is_bare) = (DType::F32, false);
+        Product { dtype: DType::F32, left, right, side, b0: 0, batch, rows, columns, sum, inside: None, is_bare }
+    }
+
+    fn read(sizes: [u64; 4], turned: bool, side: Side) -> Read {
+        let axes = axes(sizes, turned);
+        product_of(&axes, side).method((&merged_or_one(&axes[1]), &axes[3]), None, &avx512()).read
+    }
+
+    fn merged_or_one(axes: &[Axis]) -> Vec<Axis> {
+        one_axis(merged(axes))
+    }
+
+    #[test]
+    fn few_columns_of_a_constant_are_summed_along_lanes() {
+        let is_narrow = |sizes, side| product_of(&axes(sizes, false), side).is_narrow(&avx512());
+        assert!(is_narrow([1, 64, 3, 256], Side::Constant));
+        // as many as there are lanes along them, too many, too short, not known now
+        assert!(!is_narrow([1, 64, 16, 256], Side::Constant));
+        assert!(!is_narrow([1, 64, 9, 256], Side::Constant));
+        assert!(!is_narrow([1, 64, 3, 16], Side::Constant));
+        assert!(!is_narrow([1, 64, 3, 256], Side::Computed));
+    }
+
+    #[test]
+    fn a_right_side_is_read_where_it_lies_if_it_is_read_once_or_stays_near() {
+        assert_eq!(read([1, 1, 512, 512], false, Side::Computed), Read::Lying { term: 512, batch: 0 });
+        assert_eq!(read([1, 64, 64, 64], false, Side::Computed), Read::Lying { term: 64, batch: 0 });
+        assert_eq!(read([1, 512, 512, 512], false, Side::Computed), Read::Panels);
+        assert_eq!(read([1, 1, 512, 512], false, Side::Constant), Read::Panels);
+    }
+
+    #[test]
+    fn few_rows_read_a_turned_right_side_where_it_lies() {
+        assert!(matches!(read([4, 1, 512, 64], true, Side::Computed), Read::Turned { batch: 32768, .. }));
+        assert_eq!(read([4, 64, 512, 64], true, Side::Computed), Read::Panels);
+    }
+
+    #[test]
+    fn small_right_sides_of_many_batches_are_packed_on_the_stack() {
+        assert_eq!(read([16, 64, 48, 32], true, Side::Computed), Read::Stack);
+        assert_eq!(read([15, 64, 48, 32], true, Side::Computed), Read::Panels);
+        assert_eq!(read([16, 64, 512, 512], true, Side::Computed), Read::Panels);
+    }
+
+    #[test]
+    fn bands_of_rows_are_shared_where_the_right_side_is_less_than_what_they_move() {
+        let is_in_bands = |rows| {
+            let axes = axes([1, rows, 512, 64], false);
+            let method = product_of(&axes, Side::Constant).method((&axes[1], &axes[3]), None, &avx512());
+            (method.order, method.is_in_bands)
+        };
+        assert_eq!(is_in_bands(512), (LoopOrder::Panels, true));
+        assert_eq!(is_in_bands(16), (LoopOrder::Panels, false));
+    }
+}

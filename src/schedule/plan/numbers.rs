@@ -1,0 +1,36 @@
+//! How the numbers of the right side of a contraction lie in a panel.
+use crate::target::PairSums;
+
+/// How the numbers of a panel of columns lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Term after term, column after column.
+    #[default]
+    Plain,
+    /// Two terms of a column side by side, for an instruction that adds both.
+    Terms(PairSums),
+    /// The same, for one that multiplies tiles.
+    Tiles,
+    /// The columns of two vectors of so many lanes by turns: each word holds one of both, and a shift and a mask make f32 of
+    /// them, which is half of what widening each vector takes. A last vector without a partner is as it was.
+    Vectors(u64),
+    /// Column after column, so far apart, the terms of each side by side.
+    Turned(u64),
+}
+
+impl Order {
+    /// Where column `column` of `panel` columns has its number in term `term`.
+    pub fn place(self, term: u64, column: u64, panel: u64) -> u64 {
+        match self {
+            Order::Plain => term * panel + column,
+            Order::Terms(_) | Order::Tiles => (term / 2 * panel + column) * 2 + term % 2,
+            Order::Vectors(lanes) => {
+                let (vector, lane) = (column / lanes, column % lanes);
+                let even = vector / 2 * 2;
+                let inside = if even + 1 < panel / lanes { even * lanes + 2 * lane + vector % 2 } else { column };
+                term * panel + inside
+            }
+            Order::Turned(apart) => column * apart + term,
+        }
+    }
+}
