@@ -28,6 +28,41 @@ fn exported_functions_give_what_jax_gives() {
     }
 }
 
+/// The graphs of testdata/jax2tf with the sizes that they are open for, as feeds; none where their sizes are fixed.
+const IN_GRAPHS: &[(&str, &[&str])] = &[
+    ("batch", &["x0=f32[5,6]", "x0=f32[b<=7,6]"]),
+    ("attention", &["x0=f32[3,5,8]", "x0=f32[b<=4,t<=6,8]"]),
+    ("steps", &["x0=f32[5,3]", "x0=f32[t<=6,3]"]),
+    ("control", &[]),
+    ("platforms", &[]),
+    ("functions", &[]),
+];
+
+#[test]
+fn modules_in_graphs_give_what_tensorflow_gives() {
+    for (name, sizes) in IN_GRAPHS {
+        let file = |end: &str| path("testdata/jax2tf").join(format!("{name}.{end}")).display().to_string();
+        let [graph, given, wanted] = ["pb", "in.npz", "out.npz"].map(file);
+        let fixed = [vec!["verify", &graph, "--inputs", &given, "--expect", &wanted]];
+        let sized = sizes.iter().map(|feed| [&fixed[0][..], &["--feed", feed]].concat());
+        let all: Vec<Vec<&str>> = if sizes.is_empty() { fixed.to_vec() } else { sized.collect() };
+        for arguments in all {
+            succeed(&arguments);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_a_module_was_not_exported_for_are_refused() {
+    let graph = path("testdata/jax2tf/platforms.pb").display().to_string();
+    let refused = common::tfaot(&["check", &graph, "--feed", "x0=f32[4,7]"]);
+    let told = said(&refused);
+    assert!(
+        !refused.status.success() && told.contains("argument 0 of the module is f32[4,6], and gets f32[4,7]"),
+        "{told}"
+    );
+}
+
 /// Compiles `module` and a C program that calls it, runs the program, and gives what it prints.
 fn call(folder: &Path, module: &str, name: &str, main: &str) -> Option<String> {
     let compiler = program(&["cc"])?;

@@ -141,6 +141,16 @@ impl Builder {
         }
         id
     }
+    /// Calls an instruction of the open computation `name`.
+    pub fn rename(&mut self, id: InstId, name: String) {
+        let comp = self.open.last_mut().expect("a computation is open");
+        comp.insts[id].name = name;
+    }
+    /// Gives an instruction of the open computation attributes that are only carried.
+    pub fn annotate(&mut self, id: InstId, extra: Vec<(String, String)>) {
+        let comp = self.open.last_mut().expect("a computation is open");
+        comp.insts[id].extra = extra;
+    }
     /// Adds an instruction and infers its shape.
     pub fn add_inst(&mut self, op: Op, operands: &[InstId]) -> InstId {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();

@@ -30,6 +30,7 @@ impl<'p> Walker<'p> {
                 Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
                 _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
             },
+            "XlaCallModule" => self.call_module(node, &args).map(Some),
             "XlaVariadicSort" => self.variadic_sort(node, args).map(Some),
             "XlaReduce" | "XlaVariadicReduce" | "XlaVariadicReduceV2" => self.variadic_reduce(node, args).map(Some),
             "XlaReduceWindow" => self.reduce_window(node, args).map(Some),

@@ -1,5 +1,6 @@
 //! TensorFlow graph to HLO: walks the nodes in topological order and calls the row of each.
 mod access;
+mod call_module;
 mod flat;
 mod functions;
 mod holders;

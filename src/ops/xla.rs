@@ -1,7 +1,8 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
+use super::fact::Fact;
 use super::row::{op, walker};
 use super::shape::same;
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use crate::hlo::attrs::{PadDim, SliceDim};
@@ -34,10 +35,22 @@ const FUNCTIONAL: &[OpRow] = &[
     )
     .constants(&[2, 3, 4, 5, 6]),
     walker("XlaWhile", "input* -> output*"),
+    walker("XlaCallModule", "args* -> output*").shape(call_module_shape).dtypes("versions 4 to 10"),
 ];
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[NODES, FUNCTIONAL];
+
+/// The shapes and types that the op itself declares.
+fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (Some(Attr::Types(types)), Some(Attr::Shapes(shapes))) = (cx.node.attr("Tout"), cx.node.attr("Sout")) else {
+        return Ok(Vec::new());
+    };
+    if types.len() != shapes.len() {
+        return Err(cx.mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
+    }
+    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t), cx.attr_shape(shape))).collect())
+}
 
 /// A list of integers, which may be empty.
 pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {

@@ -2,19 +2,23 @@
 //!
 //! Both are read as one tree (`tree.rs`): of text, `function.rs` reads functions and `operation.rs` their operations in the
 //! generic form and in StableHLO's own; `bytecode/` reads the other form. `convert.rs` makes instructions of the tree, through
-//! the same constructor of ops as HLO's text and messages. Read is what computes on arrays of fixed sizes: quantised types,
-//! unknown sizes, collectives and tokens that are more than ordering are refused by name. The function `main`, or else the
+//! the same constructor of ops as HLO's text and messages, and `regions.rs` computations of regions. A file is read if its arguments
+//! have fixed sizes; a module that is called inside of another (`called.rs`) may leave them open, and has those of the call
+//! (`sizes.rs`). Quantised types, collectives and tokens that are more than ordering are refused by name. The function `main`, or else the
 //! first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
 //!
 //! Source: StableHLO's specification and its printed forms.
 mod attribute;
 mod attributes;
 mod bytecode;
+mod called;
 mod convert;
 mod exported;
 mod function;
 mod operation;
 mod reader;
+mod regions;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -24,7 +28,10 @@ use bytes::Bytes;
 
 use super::{Module, Source};
 use crate::diag::Result;
+pub use called::Called;
+pub use convert::Host;
 use exported::Exported;
+pub use sizes::Checks;
 
 /// Reads StableHLO's text; errors carry line and column.
 ///

@@ -1,5 +1,6 @@
 //! Types: `tensor<2x3xf32>`, `tuple<...>`, `!stablehlo.token`, and functions of such.
 use super::reader::Reader;
+use super::sizes::OPEN;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::tensor::DType;
@@ -39,7 +40,7 @@ fn element(name: &str) -> Option<DType> {
 }
 
 fn unsupported(r: &Reader, what: &str) -> crate::diag::Error {
-    r.error_as(Code::HloUnsupported, format!("{what}; read are ranked tensors of fixed sizes, tuples and tokens"))
+    r.error_as(Code::HloUnsupported, format!("{what}; read are ranked tensors, tuples and tokens"))
 }
 
 impl<'a> Reader<'a> {
@@ -80,8 +81,13 @@ impl<'a> Reader<'a> {
         self.expect("<")?;
         let mut dims = Vec::new();
         while let Some(digit) = self.rest().chars().next() {
-            if matches!(digit, '?' | '*') {
-                return Err(unsupported(self, "a dimension that is not known"));
+            if digit == '*' {
+                return Err(unsupported(self, "a tensor without rank"));
+            }
+            if self.eat("?") {
+                dims.push(OPEN);
+                self.expect("x")?;
+                continue;
             }
             let digits = self.rest().find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
             if digits == 0 {

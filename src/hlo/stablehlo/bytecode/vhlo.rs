@@ -4,6 +4,7 @@ use super::tables::{Entry, MOST_DEPTH, Tables};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::stablehlo::attribute::dense;
 use crate::hlo::stablehlo::reader::Reader;
+use crate::hlo::stablehlo::sizes::OPEN;
 use crate::hlo::stablehlo::tree::Attr;
 use crate::hlo::{ArrayShape, Shape};
 use crate::tensor::{DType, Tensor};
@@ -96,7 +97,7 @@ fn unread(code: u64) -> &'static str {
 }
 
 fn unsupported(what: impl std::fmt::Display) -> Error {
-    let told = format!("{what} is not read; read are ranked tensors of fixed sizes, tuples and tokens");
+    let told = format!("{what} is not read; read are ranked tensors, tuples and tokens");
     Error::user(Code::HloUnsupported, told)
 }
 
@@ -223,8 +224,10 @@ impl Tables<'_> {
                 other => Err(unsupported(format_args!("a complex number of {other}"))),
             },
             ty::RANKED_TENSOR => {
-                let dims = at.signed_list()?.into_iter().map(u64::try_from).collect::<Result<Vec<_>, _>>();
-                let dims = dims.map_err(|_| unsupported("a dimension that is not known"))?;
+                // The smallest number stands for a size that is not known.
+                let size = |d: i64| if d == i64::MIN { Ok(OPEN) } else { u64::try_from(d) };
+                let dims = at.signed_list()?.into_iter().map(size).collect::<Result<Vec<_>, _>>();
+                let dims = dims.map_err(|_| at.error("a size is negative"))?;
                 let dtype = self.element(at.number()?, &at, depth)?;
                 Ok(Shape::array(dtype, dims))
             }

@@ -1,0 +1,72 @@
+//! A module that is called inside of another, for the sizes that its arguments have there.
+use super::convert::{self, Converter, Host};
+use super::sizes::{Checks, fits};
+use super::tree::Functions;
+use super::{bytecode, function};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::{InstId, Module, Op, Shape};
+use crate::util::id_vec::IdVec;
+use bytes::Bytes;
+
+/// A module whose functions are read, and not yet made for any sizes.
+pub struct Called(Functions);
+
+impl Called {
+    /// Reads portable bytecode, or text.
+    ///
+    /// Errors: those of [`super::parse`] and `Code::BadEncoding` for damaged bytes.
+    pub fn read(bytes: &Bytes) -> Result<Called> {
+        if bytecode::is_bytecode(bytes) {
+            return bytecode::parse(bytes).map(Called);
+        }
+        let text = std::str::from_utf8(bytes);
+        let text = text.map_err(|_| Error::user(Code::BadEncoding, "the module is neither bytecode nor text"))?;
+        function::parse(text).map(Called)
+    }
+    /// The results on `args`; tokens, which order effects that compiled code does not have, are neither given nor returned.
+    /// `platform` is the number of the platform, where the first argument asks for it; `checks` says which of the module's
+    /// assertions about sizes hold.
+    ///
+    /// Errors: `Code::ShapeMismatch` for arguments that do not fit, `Code::SeveralDevices`, and those of [`super::parse`].
+    pub fn call(
+        &self,
+        host: &mut dyn Host,
+        args: &[InstId],
+        platform: Option<usize>,
+        checks: Checks,
+    ) -> Result<Vec<InstId>> {
+        let functions = &self.0;
+        let entry = convert::entry(functions)?;
+        let (extra, comps) = (functions.header.clone(), IdVec::new());
+        Module { name: entry.to_string(), comps, entry: crate::hlo::CompId(0), extra }.for_one_device()?;
+        let mut given = Vec::with_capacity(args.len());
+        let mut rest = args.iter();
+        for (i, (_, shape)) in functions.all[entry].body.args.iter().enumerate() {
+            let b = host.builder();
+            let id = match (platform, shape) {
+                (Some(index), _) if i == 0 => convert::platform_index(b, shape, index)?,
+                (_, Shape::Token) => b.add_inst(Op::AfterAll, &[]),
+                // Of the op's own arguments the next.
+                _ => {
+                    *rest.next().ok_or_else(|| wrong(format!("the module takes more than {} arguments", args.len())))?
+                }
+            };
+            if !fits(b.shape(id), shape) {
+                let place = args.len() - rest.len() - 1;
+                return Err(wrong(format!("argument {place} of the module is {shape}, and gets {}", b.shape(id))));
+            }
+            given.push(id);
+        }
+        if rest.next().is_some() {
+            return Err(wrong(format!("the module takes fewer than {} arguments", args.len())));
+        }
+        let mut results = Converter::new(host, functions, entry, checks)?.entry(entry, &given)?;
+        let b = host.builder();
+        results.retain(|&id| *b.shape(id) != Shape::Token);
+        Ok(results)
+    }
+}
+
+fn wrong(message: String) -> Error {
+    Diagnostic::new(Code::ShapeMismatch, message).into()
+}

@@ -1,0 +1,183 @@
+//! Regions of operations as computations.
+use std::collections::BTreeSet;
+
+use super::convert::{Converter, Scope, at};
+use super::tree::{Operation, Region};
+use crate::diag::{Code, Result};
+use crate::hlo::{CompId, InstId, Literal, Op, Shape};
+use crate::tensor::Tensor;
+
+/// Constants of at most this many bytes are made anew in a region that reads them, where sizes are found.
+const MOST_COPIED: usize = 1 << 10;
+
+/// The names that a region reads and does not define.
+fn free(region: &Region, out: &mut BTreeSet<String>) {
+    let mut used = BTreeSet::new();
+    let mut defined: BTreeSet<&str> = region.args.iter().map(|a| a.0.as_str()).collect();
+    for op in &region.ops {
+        used.extend(op.operands.iter().map(|v| v.name.clone()));
+        op.regions.iter().for_each(|inner| free(inner, &mut used));
+        defined.extend(op.results.iter().map(String::as_str));
+    }
+    out.extend(used.into_iter().filter(|name| !defined.contains(name.as_str())));
+}
+
+/// The values around an operation that its regions read.
+struct Captured {
+    /// Names with how many values each.
+    counts: Vec<(String, usize)>,
+    /// The values.
+    values: Vec<InstId>,
+    /// Names of constants, which the regions make anew.
+    constants: Vec<(String, Tensor)>,
+}
+
+impl<'a> Converter<'a, '_> {
+    /// A region as a computation that reads nothing around it but constants.
+    pub fn closed(&mut self, op: &Operation, region: &'a Region, outer: &Scope) -> Result<CompId> {
+        let mut names = BTreeSet::new();
+        free(region, &mut names);
+        let mut constants = Vec::new();
+        for name in names {
+            let outside = outer.values.get(&name).and_then(|all| all.first()).copied();
+            let Some(value) = outside.and_then(|id| self.literal(id)) else {
+                let told = format!("its computation reads %{name}, which is neither a constant nor its own");
+                return Err(at(op, Code::HloUnsupported, told));
+            };
+            constants.push((name, value));
+        }
+        self.begin(op)?;
+        let mut scope = Scope { open: outer.open, ..Scope::default() };
+        for (name, shape) in &region.args {
+            let id = self.b().parameter(shape.clone());
+            scope.values.insert(name.clone(), vec![id]);
+        }
+        self.remake(&mut scope, constants);
+        let results = self.ops(region, &mut scope)?;
+        let root = if let [one] = results[..] { one } else { self.b().tuple(&results) };
+        Ok(self.end(root))
+    }
+    fn begin(&mut self, op: &Operation) -> Result<()> {
+        self.enter(op)?;
+        let stem = op.name.rsplit('.').next().unwrap_or("region");
+        self.b().begin(stem);
+        Ok(())
+    }
+    fn end(&mut self, root: InstId) -> CompId {
+        self.leave();
+        self.b().end(root)
+    }
+    /// The value of an instruction that is a constant.
+    fn literal(&mut self, id: InstId) -> Option<Tensor> {
+        match &self.b().current().insts.get(id)?.op {
+            Op::Constant(Literal::Array(t)) => Some(t.clone()),
+            _ => None,
+        }
+    }
+    fn remake(&mut self, scope: &mut Scope, constants: Vec<(String, Tensor)>) {
+        for (name, value) in constants {
+            let id = self.b().constant(value);
+            scope.values.insert(name, vec![id]);
+        }
+    }
+    /// A region as a computation of one tuple: first the region's own arguments, then what it reads around it.
+    fn open(
+        &mut self,
+        op: &Operation,
+        region: &'a Region,
+        state: &Shape,
+        captured: &Captured,
+        outer: &Scope,
+        results: impl FnOnce(&mut Self, Vec<InstId>, Vec<InstId>) -> InstId,
+    ) -> Result<CompId> {
+        self.begin(op)?;
+        let mut scope = Scope { open: outer.open, ..Scope::default() };
+        let param = self.b().parameter(state.clone());
+        let mut parts = self.parts(param).into_iter();
+        for (name, _) in &region.args {
+            let part =
+                parts.next().ok_or_else(|| at(op, Code::HloSyntax, "a region has more arguments than values"))?;
+            scope.values.insert(name.clone(), vec![part]);
+        }
+        let rest: Vec<InstId> = parts.collect();
+        let mut from = 0;
+        for (name, count) in &captured.counts {
+            scope.values.insert(name.clone(), rest[from..from + count].to_vec());
+            from += count;
+        }
+        self.remake(&mut scope, captured.constants.clone());
+        let made = self.ops(region, &mut scope)?;
+        let root = results(self, made, rest);
+        Ok(self.end(root))
+    }
+    fn captured(&mut self, op: &Operation, scope: &Scope) -> Result<Captured> {
+        let mut names = BTreeSet::new();
+        op.regions.iter().for_each(|region| free(region, &mut names));
+        let mut out = Captured { counts: Vec::new(), values: Vec::new(), constants: Vec::new() };
+        for name in names {
+            let all = scope.values.get(&name);
+            let all = all.ok_or_else(|| at(op, Code::HloSyntax, format!("the value %{name} does not exist here")))?;
+            if let (true, [one]) = (scope.open, &all[..])
+                && let Some(value) = self.literal(*one).filter(|t| t.bytes.len() <= MOST_COPIED)
+            {
+                out.constants.push((name, value));
+                continue;
+            }
+            out.values.extend(all);
+            out.counts.push((name, all.len()));
+        }
+        Ok(out)
+    }
+    pub fn while_loop(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &Scope) -> Result<Vec<InstId>> {
+        let [cond, turn] = &op.regions[..] else { return Err(at(op, Code::HloSyntax, "a loop has two regions")) };
+        let n = operands.len();
+        if cond.args.len() != n || turn.args.len() != n {
+            return Err(at(op, Code::HloSyntax, format!("the regions of a loop over {n} values have {n} arguments")));
+        }
+        let captured = self.captured(op, scope)?;
+        let init = self.b().tuple(&[&operands[..], &captured.values].concat());
+        let state = self.b().shape(init).clone();
+        let cond = self.open(op, cond, &state, &captured, scope, |c, made, _| match made[..] {
+            [one] => one,
+            _ => c.b().tuple(&made),
+        })?;
+        let turn =
+            self.open(op, turn, &state, &captured, scope, |c, made, rest| c.b().tuple(&[made, rest].concat()))?;
+        let id = self.b().push(Op::While { cond, body: turn }, &[init], state);
+        let mut parts = self.parts(id);
+        parts.truncate(n);
+        Ok(parts)
+    }
+    pub fn branches(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &mut Scope) -> Result<Vec<InstId>> {
+        let [selector] = operands[..] else { return Err(at(op, Code::HloSyntax, "one value chooses a branch")) };
+        if op.regions.is_empty() || (op.name == "stablehlo.if" && op.regions.len() != 2) {
+            return Err(at(op, Code::HloSyntax, "the branches are not as many as the operation has"));
+        }
+        if let Some(region) = self.taken(op, selector) {
+            self.enter(op)?;
+            let mut inner = Scope { values: scope.values.clone(), open: scope.open, ..Scope::default() };
+            let results = self.ops(region, &mut inner)?;
+            self.leave();
+            return Ok(results);
+        }
+        let captured = self.captured(op, scope)?;
+        let given = self.b().tuple(&captured.values);
+        let state = self.b().shape(given).clone();
+        let mut all = Vec::with_capacity(op.regions.len());
+        for region in &op.regions {
+            all.push(self.open(op, region, &state, &captured, scope, |c, made, _| c.b().tuple(&made))?);
+        }
+        let operands = [vec![selector], vec![given; all.len()]].concat();
+        let id = self.b().add_inst(Op::Conditional(all), &operands);
+        Ok(self.parts(id))
+    }
+    /// The branch that is taken, if that is known: the others may be for other platforms.
+    fn taken(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a Region> {
+        let value = self.host.constant(selector)?.get_i64(0)?;
+        if op.name == "stablehlo.if" {
+            return op.regions.get(usize::from(value == 0));
+        }
+        let last = op.regions.len() - 1;
+        op.regions.get(usize::try_from(value).unwrap_or(last).min(last))
+    }
+}

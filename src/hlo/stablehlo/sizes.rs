@@ -1,0 +1,258 @@
+//! Open sizes: a module is read for the sizes that its arguments have, and every type follows from them.
+//!
+//! Shape computations are whole numbers that follow from constants, so what operations take as shapes is known where they are
+//! read. Operations whose sizes are operands become those whose sizes are attributes; all others imply their result's.
+use super::convert::{Converter, at};
+use super::tree::{Attr, Function, Operation, Region};
+use crate::diag::{Code, Result};
+use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer};
+use crate::tensor::element_count;
+
+/// A size that is not known.
+pub(super) const OPEN: u64 = u64::MAX;
+
+/// Lists of sizes have no more elements.
+const MOST_SIZES: u64 = 64;
+
+/// Whether what a module asserts about the sizes of its arguments is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checks {
+    /// It must hold.
+    Sizes,
+    /// It was exported to be called without.
+    None,
+}
+
+/// Whether all sizes in `shape` are known.
+pub(super) fn is_fixed(shape: &Shape) -> bool {
+    shape.leaves().iter().all(|a| !a.dims.contains(&OPEN))
+}
+
+/// Whether a function has open sizes, or needs what surrounds its call: sizes and the platform as arguments, graphs' functions.
+pub(super) fn is_open(function: &Function) -> bool {
+    function.args.iter().any(|port| port.text("jax.global_constant").is_some()) || region_is_open(&function.body)
+}
+
+fn region_is_open(region: &Region) -> bool {
+    let own = |op: &Operation| {
+        !op.types.iter().all(is_fixed)
+            || op.regions.iter().any(region_is_open)
+            || matches!(target(op), Some("tf.call_tf_function" | "shape_assertion"))
+    };
+    !region.args.iter().all(|(_, shape)| is_fixed(shape)) || region.ops.iter().any(own)
+}
+
+/// The target of a custom call.
+pub(super) fn target(op: &Operation) -> Option<&str> {
+    match op.attr(&["call_target_name", "callee"]) {
+        Some(Attr::Symbol(name) | Attr::Text(name)) if op.name == "stablehlo.custom_call" => Some(name),
+        _ => None,
+    }
+}
+
+/// An operation with its sizes as attributes.
+pub(super) struct Fixed {
+    pub op: Operation,
+    pub operands: Vec<InstId>,
+    /// Its computations, where they were named.
+    pub comps: Option<Vec<CompId>>,
+}
+
+impl Converter<'_, '_> {
+    /// The numbers that an operand holds.
+    fn numbers(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Vec<i64>> {
+        let known = operands.get(i).and_then(|&id| self.host.constant(id)).and_then(|t| t.to_i64s());
+        known.ok_or_else(|| at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
+    }
+    /// The same operation with sizes as attributes, if it has them as operands, or is one in a custom call.
+    pub fn fixed(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Fixed>> {
+        let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), target(op)) {
+            ("stablehlo.dynamic_pad", _) => {
+                ("stablehlo.pad", 2, &["edge_padding_low", "edge_padding_high", "interior_padding"])
+            }
+            ("stablehlo.real_dynamic_slice", _) => {
+                ("stablehlo.slice", 1, &["start_indices", "limit_indices", "strides"])
+            }
+            ("stablehlo.dynamic_gather", _) => ("stablehlo.gather", 2, &["slice_sizes"]),
+            ("stablehlo.dynamic_conv", _) => ("stablehlo.convolution", 2, &["padding"]),
+            (_, Some("stablehlo.dynamic_reduce_window")) => (
+                "stablehlo.reduce_window",
+                operands.len().saturating_sub(5),
+                &["window_dimensions", "window_strides", "base_dilations", "window_dilations", "padding"],
+            ),
+            (_, Some("stablehlo.dynamic_rng_bit_generator")) => ("stablehlo.rng_bit_generator", 1, &[]),
+            (_, Some("stablehlo.dynamic_top_k")) => ("chlo.top_k", 1, &["k"]),
+            (_, Some(own)) if own.starts_with("mhlo.") => return Ok(in_a_call(op, own, operands)),
+            _ => return Ok(None),
+        };
+        if operands.len() < taken + names.len() {
+            return Err(at(op, Code::HloSyntax, format!("{} operands are too few", operands.len())));
+        }
+        let mut fixed = Operation { name: name.to_string(), ..op.clone() };
+        for (i, name) in names.iter().enumerate() {
+            let numbers = self.numbers(op, operands, taken + i)?.into_iter().map(Attr::Int).collect();
+            fixed.attrs.retain(|a| a.0 != *name);
+            fixed.attrs.push((name.to_string(), Attr::List(numbers)));
+        }
+        if name == "stablehlo.rng_bit_generator" {
+            fixed.types = vec![op.types.first().cloned().unwrap_or(Shape::Token), self.told(op, operands, 1)?];
+        }
+        let comps = if op.name == "stablehlo.custom_call" { Some(self.called(op)?) } else { None };
+        Ok(Some(Fixed { op: fixed, operands: operands[..taken].to_vec(), comps }))
+    }
+    /// The computations that a custom call names.
+    fn called(&mut self, op: &Operation) -> Result<Vec<CompId>> {
+        let Some(Attr::List(names)) = op.attr(&["called_computations"]) else { return Ok(Vec::new()) };
+        let mut comps = Vec::with_capacity(names.len());
+        for name in names {
+            let (Attr::Symbol(name) | Attr::Text(name)) = name else {
+                return Err(at(op, Code::HloSyntax, "a called computation has no name"));
+            };
+            comps.push(self.computation(op, name)?);
+        }
+        Ok(comps)
+    }
+    /// Result `i` of a custom call that says in an operand how large it is.
+    fn told(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Shape> {
+        let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
+        let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared) };
+        let places = op.attr(&["indices_of_shape_operands"]).and_then(Attr::ints).unwrap_or_default();
+        let place = places.get(i).and_then(|&p| usize::try_from(p).ok());
+        let place =
+            place.ok_or_else(|| at(op, Code::HloUnsupported, format!("the sizes of {declared} are not told")))?;
+        let dims = self.numbers(op, operands, place)?;
+        Ok(Shape::array(a.dtype, dims.into_iter().map(|d| u64::try_from(d).unwrap_or(OPEN)).collect::<Vec<_>>()))
+    }
+    /// The shape of the result of `made`, which is declared as `declared`; `sizes` are operands that say how large it is.
+    pub fn found(
+        &mut self,
+        op: &Operation,
+        made: &Op,
+        declared: Shape,
+        operands: &[InstId],
+        sizes: &[InstId],
+    ) -> Result<Shape> {
+        if is_fixed(&declared) {
+            return Ok(declared);
+        }
+        let found = match (made, &declared) {
+            (Op::Iota(_) | Op::Reshape | Op::Broadcast(_), Shape::Array(a)) => {
+                let dims = self.numbers(op, sizes, 0)?;
+                let dims: Vec<u64> = dims.into_iter().map(|d| u64::try_from(d).unwrap_or(OPEN)).collect();
+                Shape::array(a.dtype, dims)
+            }
+            (Op::Foreign(f), _) if f.opcode == "custom-call" => {
+                let all = (0..op.types.len()).map(|i| self.told(op, operands, i)).collect::<Result<Vec<_>>>()?;
+                if let [one] = &all[..] { one.clone() } else { Shape::Tuple(all) }
+            }
+            // Functions of one operand, each element for itself.
+            (Op::Foreign(_), Shape::Array(a)) if operands.len() == 1 => {
+                Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
+            }
+            (Op::BitcastConvertWidth, Shape::Array(a)) => {
+                let known = a.dims.iter().zip(self.b().dims(operands[0]));
+                Shape::array(a.dtype, known.map(|(&d, &x)| if d == OPEN { x } else { d }).collect::<Vec<_>>())
+            }
+            _ => {
+                let b = self.b();
+                let shapes: Vec<&Shape> = operands.iter().map(|&o| b.shape(o)).collect();
+                infer::infer(made, &shapes, b.module()).map_err(|m| at(op, Code::ShapeMismatch, m))?
+            }
+        };
+        let counted = |a: &&ArrayShape| element_count(&a.dims).is_some() && !a.dims.contains(&OPEN);
+        if fits(&found, &declared) && found.leaves().iter().all(counted) {
+            return Ok(found);
+        }
+        Err(at(op, Code::ShapeMismatch, format!("the result has the shape {found}, where {declared} is declared")))
+    }
+    /// The constant that `id` is, if it is a small whole number, or some, that follow from constants; else `id`.
+    ///
+    /// What is folded must not depend on the sizes, or modules for two sizes would differ in more than numbers: so only results
+    /// whose own sizes are declared.
+    pub fn settled(&mut self, op: &Operation, id: InstId) -> InstId {
+        let comp = self.b().current();
+        let inst = &comp.insts[id];
+        let Some(a) = inst.shape.as_array() else { return id };
+        if let Op::GetDimensionSize(axis) = inst.op {
+            let size = comp.insts[inst.operands[0]].shape.as_array().and_then(|x| x.dims.get(axis)).copied();
+            return size.map_or(id, |n| self.b().scalar(crate::tensor::DType::S32, n as f64));
+        }
+        let known = |o: &InstId| matches!(comp.insts[*o].op, Op::Constant(Literal::Array(_)));
+        let small = a.elements() <= MOST_SIZES && !a.dtype.is_float() && !a.dtype.is_complex();
+        if !small || inst.operands.is_empty() || !inst.operands.iter().all(known) || !op.types.iter().all(is_fixed) {
+            return id;
+        }
+        match self.host.constant(id) {
+            Some(value) => self.b().constant(value),
+            None => id,
+        }
+    }
+    /// Whether an operation is for what surrounds the module.
+    pub fn is_surrounding(&self, op: &Operation) -> bool {
+        matches!(target(op), Some("tf.call_tf_function" | "shape_assertion"))
+    }
+    /// An assertion about sizes, or a call of a function of the graph around the module.
+    pub fn surrounding(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
+        if target(op) == Some("shape_assertion") {
+            return self.assertion(op, operands).map(|()| Vec::new());
+        }
+        let entries = match op.attr(&["tf.backend_config"]) {
+            Some(Attr::Dict(entries)) => &entries[..],
+            _ => &[],
+        };
+        let entry = |name: &str| entries.iter().find(|e| e.0 == name).map(|e| &e.1);
+        let Some(&Attr::Int(index)) = entry("called_index") else {
+            return Err(at(op, Code::HloSyntax, "`called_index` is expected but not seen"));
+        };
+        let token = matches!(entry("has_token_input_output"), Some(Attr::Bool(true)));
+        let args = operands.get(usize::from(token)..).unwrap_or_default();
+        let mut results = self.host.call(index, args)?;
+        if token {
+            results.insert(0, self.b().add_inst(Op::AfterAll, &[]));
+        }
+        let b = self.host.builder();
+        if results.len() != op.types.len() || results.iter().zip(&op.types).any(|(&r, t)| !fits(b.shape(r), t)) {
+            let found: Vec<String> = results.iter().map(|&r| b.shape(r).to_string()).collect();
+            return Err(at(op, Code::ShapeMismatch, format!("the function gives ({})", found.join(", "))));
+        }
+        Ok(results)
+    }
+    /// Refuses sizes that JAX was told not to expect; what depends on values at run time is not looked at.
+    fn assertion(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
+        let holds = operands.first().and_then(|&id| self.host.constant(id)).and_then(|t| t.get_i64(0));
+        if holds != Some(0) || self.checks == Checks::None {
+            return Ok(());
+        }
+        let mut told = match op.attr(&["error_message"]) {
+            Some(Attr::Text(text)) => text.clone(),
+            _ => "the sizes are not those that the module was exported for".to_string(),
+        };
+        for (i, &id) in operands[1..].iter().enumerate() {
+            let value = self.host.constant(id).and_then(|t| t.get_i64(0));
+            told = told.replace(&format!("{{{i}}}"), &value.map_or("?".to_string(), |v| v.to_string()));
+        }
+        Err(at(op, Code::ShapeMismatch, told))
+    }
+}
+
+/// An operation that is written as a custom call of its name.
+fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<Fixed> {
+    super::attributes::opcode(name)?;
+    let attrs = match op.attr(&["mhlo.attributes"]) {
+        Some(Attr::Dict(attrs)) => attrs.clone(),
+        _ => Vec::new(),
+    };
+    let op = Operation { name: name.to_string(), attrs, ..op.clone() };
+    Some(Fixed { op, operands: operands.to_vec(), comps: None })
+}
+
+/// Whether `found` is `declared`, whose sizes may be open.
+pub(super) fn fits(found: &Shape, declared: &Shape) -> bool {
+    match (found, declared) {
+        (Shape::Array(f), Shape::Array(d)) => {
+            f.dtype == d.dtype && f.rank() == d.rank() && f.dims.iter().zip(&d.dims).all(|(&x, &y)| y == OPEN || x == y)
+        }
+        (Shape::Tuple(f), Shape::Tuple(d)) => f.len() == d.len() && f.iter().zip(d).all(|(x, y)| fits(x, y)),
+        _ => found.same(declared),
+    }
+}

@@ -1,0 +1,113 @@
+//! `XlaCallModule`: a module of StableHLO as one op, which is what `jax2tf` and Keras on JAX write.
+use super::state::Threaded;
+use super::walker::{Slot, Walker};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Attr, FuncRef, Node};
+use crate::hlo::stablehlo::{Called, Checks, Host};
+use crate::hlo::{Builder, InstId};
+use crate::interp;
+use crate::ops::Value;
+use crate::tensor::Tensor;
+
+/// Versions of the op that TensorFlow 2.21 takes: portable bytecode is in it since the first of them.
+const VERSIONS: std::ops::RangeInclusive<i64> = 4..=10;
+/// Since this version what the module asserts about sizes is looked at.
+const SHAPE_ASSERTIONS: i64 = 7;
+
+/// The walker as what surrounds a module.
+struct InGraph<'w, 'p> {
+    walker: &'w mut Walker<'p>,
+    functions: &'w [FuncRef],
+    /// How many computations are open around the module.
+    depth: usize,
+}
+
+impl Host for InGraph<'_, '_> {
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.walker.b
+    }
+    fn constant(&mut self, id: InstId) -> Option<Tensor> {
+        interp::constant_value(&self.walker.b, id)
+    }
+    fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>> {
+        let function = usize::try_from(index).ok().and_then(|i| self.functions.get(i)).ok_or_else(|| {
+            let told = format!("the module calls function {index} of {}", self.functions.len());
+            Error::user(Code::BadFunction, told)
+        })?;
+        let args = args.iter().map(|&id| Value::Array(id)).collect();
+        // Variables have no value inside of the module's own computations.
+        let results = if self.walker.b.depth() == self.depth {
+            self.walker.call_whole(function, args)?
+        } else {
+            self.walker.call_inside(function, args, &Threaded::default())?
+        };
+        let told = || format!("the module calls `{}`, which can't be compiled", function.name);
+        let results = results.ok_or_else(|| Error::user(Code::BadFunction, told()))?;
+        results.into_iter().map(|value| self.walker.array(&value)).collect()
+    }
+}
+
+/// Texts of a list.
+fn texts<'n>(node: &'n Node, name: &str) -> Vec<&'n str> {
+    node.strs(name).unwrap_or_default()
+}
+
+/// The number of the CPU among the platforms of the module, where it has an argument for that.
+fn platform(node: &Node, checks: &[&str]) -> Result<Option<usize>> {
+    let platforms = texts(node, "platforms");
+    let found = platforms.iter().position(|&p| p == "CPU");
+    if !platforms.is_empty() && found.is_none() && !checks.contains(&"platform") {
+        let told = format!("the module is for {}, and code is for a CPU", platforms.join(", "));
+        return Err(Error::user(Code::UnsupportedCase, told));
+    }
+    Ok((platforms.len() > 1).then(|| found.unwrap_or(0)))
+}
+
+impl Walker<'_> {
+    /// The outputs of an `XlaCallModule`.
+    pub(super) fn call_module(&mut self, node: &Node, args: &[Value]) -> Result<Vec<Slot>> {
+        let version = node.int("version").unwrap_or(0);
+        if !VERSIONS.contains(&version) {
+            let told = format!(
+                "XlaCallModule of version {version}; versions {} to {} are supported",
+                VERSIONS.start(),
+                VERSIONS.end()
+            );
+            return Err(Error::user(Code::UnsupportedCase, told));
+        }
+        if !texts(node, "dim_args_spec").is_empty() {
+            return Err(Error::user(
+                Code::UnsupportedCase,
+                "XlaCallModule with `dim_args_spec`, which only version 2 had",
+            ));
+        }
+        let Some(Attr::Str(bytes)) = node.attr("module") else {
+            return Err(Error::user(Code::BadAttr, "attribute `module` is missing or no string"));
+        };
+        let functions: &[FuncRef] = match node.attr("function_list") {
+            Some(Attr::Funcs(all)) => all,
+            _ => &[],
+        };
+        let disabled = texts(node, "disabled_checks");
+        let unchecked = version < SHAPE_ASSERTIONS || disabled.contains(&"shape_assertions");
+        let checks = if unchecked { Checks::None } else { Checks::Sizes };
+        let module = Called::read(bytes)?;
+        let platform = platform(node, &disabled)?;
+        let args = args.iter().map(|value| self.array(value)).collect::<Result<Vec<_>>>()?;
+        let depth = self.b.depth();
+        let results = module.call(&mut InGraph { walker: self, functions, depth }, &args, platform, checks)?;
+        Ok(results.into_iter().map(|id| Some(Value::Array(id))).collect())
+    }
+    /// The array that a value is.
+    fn array(&self, value: &Value) -> Result<InstId> {
+        match value {
+            Value::Array(id) => Ok(*id),
+            Value::Variable(id) => self.store.read(*id),
+            Value::List(_)
+            | Value::UnshapedList { .. }
+            | Value::Holder(_)
+            | Value::Table(_)
+            | Value::Unavailable(_) => Err(Error::user(Code::UnsupportedType, "a module takes and gives arrays")),
+        }
+    }
+}
