@@ -22,7 +22,7 @@ pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
 impl<'a> Emitter<'a> {
     /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
     pub(super) fn dies(&self, scope: &Scope<'a>, buf: BufId, id: InstId) -> bool {
-        let now = scope.stages.lifetimes.of(id).0;
+        let now = scope.stages.lifetimes.of(id).first;
         (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
             && !scope.borrowed.contains(&buf)
             && scope

@@ -1,6 +1,7 @@
 //! Where intermediate buffers lie in the workspace: intervals of launches, several orders, first fit; and an independent check.
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{BufId, Buffer, Place, Program, Step};
+use crate::schedule::plan::live::{self, Span};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, HashMap};
@@ -13,8 +14,8 @@ const MOST_BYTES: u64 = 1 << 46;
 /// Which launches touch which buffers, in the order of the steps.
 #[derive(Clone, Debug, Default)]
 struct Uses {
-    /// First and last launch of each buffer.
-    intervals: BTreeMap<BufId, (usize, usize)>,
+    /// The launches of each buffer.
+    intervals: BTreeMap<BufId, Span>,
     /// Number of launches so far.
     clock: usize,
 }
@@ -54,8 +55,7 @@ impl Uses {
     /// The next launch touches these.
     fn touch(&mut self, buffers: impl IntoIterator<Item = BufId>) {
         for b in buffers {
-            let slot = self.intervals.entry(b).or_insert((self.clock, self.clock));
-            slot.1 = self.clock;
+            self.intervals.entry(b).or_insert(Span { first: self.clock, last: self.clock }).last = self.clock;
         }
         self.clock += 1;
     }
@@ -63,10 +63,8 @@ impl Uses {
     /// What steps from `start` on read from before them lives until their end.
     fn close(&mut self, start: usize) {
         let end = self.clock;
-        for (first, last) in self.intervals.values_mut() {
-            if *first < start && *last >= start {
-                *last = end;
-            }
+        for span in self.intervals.values_mut().filter(|s| s.first < start && s.last >= start) {
+            span.last = end;
         }
         self.clock += 1;
     }
@@ -74,21 +72,20 @@ impl Uses {
     /// What steps from `start` on touch lives from the first of them to the last: they run at once.
     fn widen(&mut self, start: usize) {
         let end = self.clock;
-        for (first, last) in self.intervals.values_mut().filter(|i| i.1 >= start) {
-            (*first, *last) = ((*first).min(start), end);
+        for span in self.intervals.values_mut().filter(|s| s.last >= start) {
+            *span = Span { first: span.first.min(start), last: end };
         }
         self.clock += 1;
     }
 }
 
-/// A buffer that needs memory from one launch to another, both included.
+/// A buffer that needs memory from one launch to another.
 #[derive(Clone, Copy)]
 struct Wanted {
     buf: BufId,
     bytes: u64,
     align: u64,
-    first: usize,
-    last: usize,
+    span: Span,
 }
 
 /// Comparisons of two buffers that a better plan may cost.
@@ -123,45 +120,45 @@ struct Host {
     place: Place,
     dtype: DType,
     bytes: u64,
-    /// The first launch that touches it, and those of its guests.
-    taken: Vec<(usize, usize)>,
+    /// From the first launch that touches it on, and when its guests live.
+    taken: Vec<Span>,
 }
 
 /// Gives buffers of the peak, the largest first, the memory of results of their type that nothing has touched by then.
 fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
-        (place @ Place::Result(_), Some(&(first, _))) => {
-            let bytes = buffer.bytes();
-            Some(Host { place, dtype: buffer.dtype, bytes, taken: vec![(first, usize::MAX)] })
+        (place @ Place::Result(_), Some(span)) => {
+            let own = Span { last: usize::MAX, ..*span };
+            Some(Host { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken: vec![own] })
         }
         _ => None,
     };
     let mut hosts: Vec<Host> = program.buffers.iter().filter_map(result).collect();
     loop {
-        let (_, peak) = most_at_once(wanted);
+        let Some(peak) = most_at_once(wanted).1 else { break };
         let fits = |w: &Wanted| {
             let buffer = &program.buffers[w.buf];
             let bytes = buffer.bytes();
-            let free = |h: &Host| h.taken.iter().all(|&(first, last)| w.last < first || last < w.first);
+            let free = |h: &Host| h.taken.iter().all(|&other| !w.span.meets(other));
             hosts.iter().position(|h| h.dtype == buffer.dtype && bytes <= h.bytes && free(h))
         };
-        let at_peak = wanted.iter().enumerate().filter(|(_, w)| w.first <= peak && peak <= w.last);
+        let at_peak = wanted.iter().enumerate().filter(|(_, w)| w.span.has(peak));
         let found = at_peak.filter_map(|(i, w)| fits(w).map(|host| (w.bytes, i, host))).max();
         let Some((_, i, host)) = found else { break };
         let guest = wanted.remove(i);
         program.buffers[guest.buf].place = hosts[host].place;
-        hosts[host].taken.push((guest.first, guest.last));
+        hosts[host].taken.push(guest.span);
     }
 }
 
 /// The buffers that are to be placed.
 fn wanted(program: &Program, uses: &Uses) -> Vec<Wanted> {
     let in_workspace = |b: &BufId| matches!(program.buffers[*b].place, Place::Workspace(_));
-    let one = |(&buf, &(first, last)): (&BufId, &(usize, usize))| {
+    let one = |(&buf, &span): (&BufId, &Span)| {
         let buffer = &program.buffers[buf];
         let bytes = buffer.bytes().max(1);
         let align = bytes.next_power_of_two().min(ALIGN);
-        Wanted { buf, bytes: bytes.next_multiple_of(align), align, first, last }
+        Wanted { buf, bytes: bytes.next_multiple_of(align), align, span }
     };
     uses.intervals.iter().filter(|(b, _)| in_workspace(b)).map(one).collect()
 }
@@ -170,31 +167,29 @@ fn wanted(program: &Program, uses: &Uses) -> Vec<Wanted> {
 pub fn at_peak(program: &Program) -> Vec<BufId> {
     let wanted = wanted(program, &Uses::of(program));
     let (_, at) = most_at_once(&wanted);
-    wanted.iter().filter(|w| w.first <= at && at <= w.last).map(|w| w.buf).collect()
+    wanted.iter().filter(|w| at.is_some_and(|at| w.span.has(at))).map(|w| w.buf).collect()
 }
 
 /// What groups of buffers take in the workspace: the group's own bytes, and the most that all others take while it lives.
 pub fn beside<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
     let wanted = wanted(program, &Uses::of(program));
-    let mut spans: BTreeMap<T, (u64, usize, usize)> = BTreeMap::new();
+    let mut spans: BTreeMap<T, (u64, Span)> = BTreeMap::new();
     for w in &wanted {
         if let Some(&group) = groups.get(&w.buf) {
-            let span = spans.entry(group).or_insert((0, w.first, w.last));
-            *span = (span.0 + w.bytes, span.1.min(w.first), span.2.max(w.last));
+            let (bytes, span) = spans.get(&group).copied().unwrap_or((0, w.span));
+            spans.insert(group, (bytes + w.bytes, span.with(w.span)));
         }
     }
-    let others = |group: T, (own, first, last): (u64, usize, usize)| {
-        let beside: Vec<Wanted> = wanted.iter().filter(|w| groups.get(&w.buf) != Some(&group)).copied().collect();
-        (group, (own, most_within(&beside, first, last)))
+    let others = |group: T, (own, span): (u64, Span)| {
+        let beside = wanted.iter().filter(|w| groups.get(&w.buf) != Some(&group));
+        (group, (own, most_within(beside, span)))
     };
     spans.into_iter().map(|(group, span)| others(group, span)).collect()
 }
 
-/// The most bytes that live at a launch between two.
-fn most_within(wanted: &[Wanted], first: usize, last: usize) -> u64 {
-    let lives = wanted.iter().filter(|w| w.first <= last && first <= w.last);
-    let within = lives.map(|w| Wanted { first: w.first.max(first), last: w.last.min(last), ..*w });
-    most_at_once(&within.collect::<Vec<_>>()).0
+/// The most bytes that live at a launch of `span`.
+fn most_within<'w>(wanted: impl Iterator<Item = &'w Wanted>, span: Span) -> u64 {
+    live::most(wanted.filter_map(|w| Some((w.bytes, w.span.within(span)?)))).0
 }
 
 /// The bytes of the best plan that was found, and its offsets.
@@ -203,8 +198,8 @@ fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
     let mut orders: Vec<Vec<usize>> = vec![(0..wanted.len()).collect(); 3];
     let of = |i: &usize| &wanted[*i];
     orders[0].sort_by_key(|i| (std::cmp::Reverse(of(i).bytes), of(i).buf.index()));
-    orders[1].sort_by_key(|i| (std::cmp::Reverse(of(i).last - of(i).first), of(i).buf.index()));
-    orders[2].sort_by_key(|i| (of(i).first, std::cmp::Reverse(of(i).bytes), of(i).buf.index()));
+    orders[1].sort_by_key(|i| (std::cmp::Reverse(of(i).span.last - of(i).span.first), of(i).buf.index()));
+    orders[2].sort_by_key(|i| (of(i).span.first, std::cmp::Reverse(of(i).bytes), of(i).buf.index()));
     let mut found = place(wanted, &orders[0]);
     let mut rounds = BUDGET / (wanted.len() as u64).pow(2).max(1);
     for order in &mut orders {
@@ -227,20 +222,8 @@ fn best(wanted: &[Wanted]) -> (u64, Vec<u64>) {
 }
 
 /// The bytes that live at the launch where most do, and the first such launch: no plan takes less.
-fn most_at_once(wanted: &[Wanted]) -> (u64, usize) {
-    let mut changes: Vec<(usize, bool, u64)> = Vec::new();
-    for w in wanted {
-        changes.extend([(w.first, true, w.bytes), (w.last + 1, false, w.bytes)]);
-    }
-    changes.sort_unstable();
-    let (mut now, mut most, mut when) = (0, 0, 0);
-    for (at, begins, bytes) in changes {
-        now = if begins { now + bytes } else { now - bytes };
-        if now > most {
-            (most, when) = (now, at);
-        }
-    }
-    (most, when)
+fn most_at_once(wanted: &[Wanted]) -> (u64, Option<usize>) {
+    live::most(wanted.iter().map(|w| (w.bytes, w.span)))
 }
 
 /// The bytes and the offsets of the plan that places buffers in this order.
@@ -251,7 +234,7 @@ fn place(wanted: &[Wanted], order: &[usize]) -> (u64, Vec<u64>) {
     for &i in order {
         let w = wanted[i];
         taken.clear();
-        let beside = placed.iter().filter(|(p, _)| p.first <= w.last && w.first <= p.last);
+        let beside = placed.iter().filter(|(p, _)| p.span.meets(w.span));
         taken.extend(beside.map(|(p, at)| (*at, at.saturating_add(p.bytes))));
         taken.sort_unstable();
         let mut at = 0u64;
@@ -271,7 +254,7 @@ fn place(wanted: &[Wanted], order: &[usize]) -> (u64, Vec<u64>) {
 /// No two buffers that live at the same launch share a byte.
 fn check(program: &Program, uses: &Uses) -> Result<()> {
     let mut events: Vec<(usize, BufId, u64, u64, usize)> = Vec::new();
-    for (&b, &(first, last)) in &uses.intervals {
+    for (&b, &Span { first, last }) in &uses.intervals {
         let buffer = &program.buffers[b];
         if let Place::Workspace(at) = buffer.place {
             events.push((first, b, at, at + buffer.bytes(), last));
@@ -298,23 +281,17 @@ mod tests {
             buf: BufId(i as u32),
             bytes,
             align: 1,
-            first,
-            last,
+            span: Span { first, last },
         };
         all.iter().enumerate().map(one).collect()
     }
 
     #[test]
-    fn what_ends_as_another_begins_still_lives() {
-        let wanted = wanted(&[(64, 0, 1), (128, 1, 2), (64, 2, 3)]);
-        assert_eq!((most_at_once(&wanted), best(&wanted).0), ((192, 1), 192));
-    }
-
-    #[test]
     fn what_lives_between_two_launches_is_counted_there_alone() {
         let wanted = wanted(&[(64, 0, 1), (128, 2, 4), (32, 3, 5), (256, 5, 6)]);
-        assert_eq!(most_within(&wanted, 1, 3), 160);
-        assert_eq!(most_within(&wanted[..1], 1, 3), 64);
+        let span = Span { first: 1, last: 3 };
+        assert_eq!(most_within(wanted.iter(), span), 160);
+        assert_eq!(most_within(wanted[..1].iter(), span), 64);
     }
 
     #[test]
@@ -327,8 +304,9 @@ mod tests {
         assert_eq!(top, most_at_once(&wanted).0);
         for (i, a) in wanted.iter().enumerate() {
             for (j, b) in wanted.iter().enumerate().skip(i + 1) {
-                let together = a.first <= b.last && b.first <= a.last;
-                assert!(!together || offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i]);
+                assert!(
+                    !a.span.meets(b.span) || offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i]
+                );
             }
         }
     }

@@ -10,11 +10,13 @@
 //!
 //! That is done while the peak becomes lower. Where a program needs more than dense arrays would, which is for the margins of
 //! windows, larger windows are cut by rows too; the few rows that both halves read are made twice.
+use super::Planned;
 use super::convolution::{Convolutions, convolutions};
 use super::cuts::Cuts;
 use super::fuse::{self, Fate, Fusion};
-use super::live::{self, Arrays, Lifetimes};
+use super::live::{Need, Sharing};
 use super::spots;
+use super::within::Look;
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::target::Target;
@@ -61,9 +63,7 @@ pub fn dense(module: &Module, target: &Target) -> u64 {
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
     let spots = spots::spots(comp, &fusion, &convolutions(comp, target));
-    let arrays = Arrays::of(comp, &fusion, &spots, &order);
-    let spans = live::spans(&order, &fusion, &Lifetimes::new(comp, &fusion, &order), &arrays.held);
-    live::most(order.len(), &spans, |id| arrays.bytes[id].1).0
+    Need::of(comp, (&fusion, &spots), &order, Sharing::Views).bytes
 }
 
 /// When most memory is needed, as far as that can be told before there are kernels.
@@ -78,17 +78,10 @@ struct Peak {
 
 impl Peak {
     fn of(module: &Module, comp: &Computation, target: &Target) -> Peak {
-        let order = comp.post_order();
         let convolutions = convolutions(comp, target);
-        let mut fusion = fuse::fuse(module, comp, &order);
-        spots::leave_apart(comp, &mut fusion, &convolutions, target);
-        let spots = spots::spots(comp, &fusion, &convolutions);
-        let lifetimes = Lifetimes::new(comp, &fusion, &order);
-        let arrays = Arrays::of(comp, &fusion, &spots, &order);
-        let spans = live::spans(&order, &fusion, &lifetimes, &arrays.joined);
-        let (bytes, at) = live::most(order.len(), &spans, |id| arrays.bytes[id].0);
-        let at = at.map(|i| order[i]);
-        Peak { fusion, convolutions, bytes, at }
+        let look = Look { module, comp, users: &comp.users(), convolutions: &convolutions, target };
+        let Planned { fusion, order, need } = super::planned(&look, comp.post_order());
+        Peak { bytes: need.bytes, at: need.at.map(|i| order[i]), fusion, convolutions }
     }
 }
 

@@ -1,5 +1,5 @@
-//! How much memory lives when, as far as that can be told before there are kernels: the arrays of a computation, not what a kernel
-//! takes for itself.
+//! What memory lives when. Before there are kernels, [`Need`] says it of the arrays of a computation, not of what a kernel takes for
+//! itself; of the buffers of a program, `emit/memory_plan.rs` counts it the same way.
 use super::fuse::{Fate, Fusion};
 use super::spots::Spot;
 use crate::hlo::{Computation, InstId, Op};
@@ -40,24 +40,25 @@ impl Lifetimes {
     }
 
     /// When a value is made and when it is read for the last time.
-    pub fn of(&self, id: InstId) -> (usize, usize) {
-        (self.position[id], self.last_read[id].max(self.position[id]))
+    pub fn of(&self, id: InstId) -> Span {
+        let first = self.position[id];
+        Span { first, last: self.last_read[id].max(first) }
     }
 }
 
 /// The arrays of a computation.
-pub struct Arrays {
+struct Arrays {
     /// A view is the value that it shows.
-    pub held: IdVec<InstId, InstId>,
+    held: IdVec<InstId, InstId>,
     /// That, and a part of a concatenation that is made in its place is the whole.
-    pub joined: IdVec<InstId, InstId>,
+    joined: IdVec<InstId, InstId>,
     /// Bytes with margins, and without; none where nothing is made in the workspace.
-    pub bytes: IdVec<InstId, (u64, u64)>,
+    bytes: IdVec<InstId, (u64, u64)>,
 }
 
 impl Arrays {
     /// Of `comp`; `order` has operands before their readers.
-    pub fn of(comp: &Computation, fusion: &Fusion, spots: &IdVec<InstId, Spot>, order: &[InstId]) -> Arrays {
+    fn of(comp: &Computation, fusion: &Fusion, spots: &IdVec<InstId, Spot>, order: &[InstId]) -> Arrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
         for &id in order {
@@ -97,40 +98,143 @@ impl Arrays {
     }
 }
 
-/// Between which positions of `order` each array lives, where `of` says which array a value is.
-pub fn spans(
-    order: &[InstId],
-    fusion: &Fusion,
-    lifetimes: &Lifetimes,
-    of: &IdVec<InstId, InstId>,
-) -> BTreeMap<InstId, (usize, usize)> {
-    let mut spans: BTreeMap<InstId, (usize, usize)> = BTreeMap::new();
-    for &id in order.iter().filter(|&&id| fusion.fate[id] == Fate::Materialised) {
-        let (first, last) = lifetimes.of(id);
-        let span = spans.entry(of[id]).or_insert((first, last));
-        *span = (span.0.min(first), span.1.max(last));
-    }
-    spans
+/// Which values share an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Views, and no others: arrays are dense, and concatenations lie beside their parts.
+    Views,
+    /// Parts of concatenations that are made in their places too, and arrays have the margins that windows want.
+    Parts,
+    /// The same, and what is written over an operand that nothing reads afterwards.
+    InPlace,
 }
 
-/// The most bytes that live at one position of `length`, and the first such position.
-pub fn most(
-    length: usize,
-    spans: &BTreeMap<InstId, (usize, usize)>,
-    bytes: impl Fn(InstId) -> u64,
-) -> (u64, Option<usize>) {
-    let mut changes = vec![0i128; length + 1];
-    for (&id, &(first, last)) in spans {
-        let bytes = i128::from(bytes(id));
-        changes[first] += bytes;
-        changes[last.min(length.saturating_sub(1)) + 1] -= bytes;
+/// The memory that the arrays of a computation take, as its kernels run in some order.
+pub struct Need {
+    /// When values live.
+    pub lifetimes: Lifetimes,
+    /// Which array each value is.
+    pub of: IdVec<InstId, InstId>,
+    /// The bytes of each array, and between which places in the order it lives.
+    pub spans: BTreeMap<InstId, (u64, Span)>,
+    /// The most bytes that live at once.
+    pub bytes: u64,
+    /// What runs then, first.
+    pub at: Option<usize>,
+}
+
+impl Need {
+    /// Of `comp` in `order`, which has operands before their readers.
+    pub fn of(
+        comp: &Computation,
+        (fusion, spots): (&Fusion, &IdVec<InstId, Spot>),
+        order: &[InstId],
+        sharing: Sharing,
+    ) -> Need {
+        let lifetimes = Lifetimes::new(comp, fusion, order);
+        let arrays = Arrays::of(comp, fusion, spots, order);
+        let of = match sharing {
+            Sharing::Views => arrays.held,
+            Sharing::Parts => arrays.joined,
+            Sharing::InPlace => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
+        };
+        let mut spans: BTreeMap<InstId, (u64, Span)> = BTreeMap::new();
+        for &id in order.iter().filter(|&&id| fusion.fate[id] == Fate::Materialised) {
+            let (with_margins, dense) = arrays.bytes[of[id]];
+            let bytes = if sharing == Sharing::Views { dense } else { with_margins };
+            let own = lifetimes.of(id);
+            let (_, span) = spans.entry(of[id]).or_insert((bytes, own));
+            *span = span.with(own);
+        }
+        let (bytes, at) = most(spans.values().copied());
+        Need { lifetimes, of, spans, bytes, at: at.filter(|_| bytes > 0) }
     }
-    let (mut now, mut most, mut at) = (0, 0, None);
-    for (i, change) in changes.into_iter().take(length).enumerate() {
-        now += change;
-        if now > most {
-            (most, at) = (now, Some(i));
+}
+
+/// Which array each value is, with what is written over an operand that nothing reads afterwards.
+fn in_place(
+    comp: &Computation,
+    fusion: &Fusion,
+    mut of: IdVec<InstId, InstId>,
+    bytes: &IdVec<InstId, (u64, u64)>,
+    order: &[InstId],
+    lifetimes: &Lifetimes,
+) -> IdVec<InstId, InstId> {
+    for &id in order {
+        let whole = matches!(comp[id].op, Op::Elementwise(_)) && fusion.fate[id] == Fate::Materialised;
+        if !whole || of[id] != id {
+            continue;
+        }
+        let now = lifetimes.of(id).first;
+        let over = comp[id].operands.iter().copied().find(|&o| {
+            let made = fusion.fate[o] == Fate::Materialised && bytes[of[o]] == bytes[id];
+            made && bytes[o].0 > 0 && lifetimes.of(o).last == now
+        });
+        if let Some(over) = over {
+            of[id] = of[over];
         }
     }
-    (u64::try_from(most).unwrap_or(u64::MAX), at)
+    of
+}
+
+/// From one moment to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// When memory is first touched.
+    pub first: usize,
+    /// And last.
+    pub last: usize,
+}
+
+impl Span {
+    /// Whether it lives at a moment.
+    pub fn has(&self, at: usize) -> bool {
+        self.first <= at && at <= self.last
+    }
+
+    /// Whether both live at some moment.
+    pub fn meets(&self, other: Span) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// From the first moment of both to the last.
+    pub fn with(&self, other: Span) -> Span {
+        Span { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+
+    /// What of it is within another.
+    pub fn within(&self, other: Span) -> Option<Span> {
+        let both = Span { first: self.first.max(other.first), last: self.last.min(other.last) };
+        self.meets(other).then_some(both)
+    }
+}
+
+/// The most bytes that live at one moment, and the first such moment; none where nothing lives.
+pub fn most(all: impl IntoIterator<Item = (u64, Span)>) -> (u64, Option<usize>) {
+    let mut changes: Vec<(usize, bool, u64)> = Vec::new();
+    for (bytes, span) in all {
+        changes.extend([(span.first, true, bytes), (span.last.saturating_add(1), false, bytes)]);
+    }
+    changes.sort_unstable();
+    let (mut now, mut most, mut when) = (0u64, 0, None);
+    for (at, begins, bytes) in changes {
+        now = if begins { now.saturating_add(bytes) } else { now.saturating_sub(bytes) };
+        if now > most {
+            (most, when) = (now, Some(at));
+        }
+    }
+    (most, when)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_as_another_begins_still_lives() {
+        let span = |first, last| Span { first, last };
+        assert_eq!(most([(64, span(0, 1)), (128, span(1, 2)), (64, span(2, usize::MAX))]), (192, Some(1)));
+        assert_eq!(most([(0, span(0, 1))]), (0, None));
+        assert_eq!(most([]), (0, None));
+    }
 }

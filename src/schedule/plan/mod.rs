@@ -51,7 +51,7 @@ use crate::util::id_vec::IdVec;
 use choices::Choices;
 use convolution::{Convolutions, Methods};
 use fuse::{Fate, Fusion};
-use live::Lifetimes;
+use live::{Lifetimes, Need, Sharing};
 use recipe::Recipe;
 use scaled::Scaled;
 use spots::Spot;
@@ -156,14 +156,29 @@ fn fused(look: &Look<'_>, order: &[InstId]) -> Fused {
     Fused { fusion, scaled, within, spots }
 }
 
+/// What a plan comes to, as far as memory goes, before its recipes.
+pub struct Planned {
+    /// What is inlined into what.
+    pub fusion: Fusion,
+    /// In which instructions run.
+    pub order: Vec<InstId>,
+    /// The memory that takes.
+    pub need: Need,
+}
+
+/// The same for `plain`, which has operands before their readers.
+fn planned(look: &Look<'_>, plain: Vec<InstId>) -> Planned {
+    let Fused { fusion, spots, .. } = fused(look, &plain);
+    let order = late::order(look.comp, plain);
+    let need = Need::of(look.comp, (&fusion, &spots), &order, Sharing::InPlace);
+    Planned { fusion, order, need }
+}
+
 /// An order of the entry that takes less memory than post order; `None` where none was found.
 pub fn lower_order(module: &Module, target: &Target, methods: &Methods) -> Option<Vec<InstId>> {
     let comp = module.entry();
     let look = Look { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
-    order::lower(comp, |order| {
-        let fused = fused(&look, order);
-        (fused.fusion, fused.spots)
-    })
+    order::lower(comp, |order| planned(&look, order))
 }
 
 /// What makes the plan of a module.

@@ -9,13 +9,12 @@
 //!
 //! A round takes time linear in the instructions but for some maps; there are a few, and fewer for large computations. Which
 //! instructions share a kernel is decided anew for each order, as a kernel takes in what comes last.
+use super::Planned;
 use super::fuse::{Fate, Fusion};
-use super::late;
-use super::live::{self, Arrays, Lifetimes};
-use super::spots::Spot;
-use crate::hlo::{Computation, InstId, Op};
+use super::live::{Need, Span};
+use crate::hlo::{Computation, InstId};
 use crate::util::id_vec::{Id, IdVec};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// Most orders that are tried, and most instructions in all of them.
 const MOST_TRIES: usize = 64;
@@ -26,11 +25,8 @@ const MOST_ARRAYS: usize = 8;
 /// For each instruction that does not take its operands as they stand, their numbers as it does.
 type Turned = HashMap<InstId, Vec<usize>>;
 
-/// Which instructions share a kernel, and where arrays lie, in an order that has operands before their readers.
-pub type Planned = (Fusion, IdVec<InstId, Spot>);
-
 /// An order that has operands before their readers and takes less memory than post order; `None` where none was found.
-pub fn lower(comp: &Computation, planned: impl Fn(&[InstId]) -> Planned) -> Option<Vec<InstId>> {
+pub fn lower(comp: &Computation, planned: impl Fn(Vec<InstId>) -> Planned) -> Option<Vec<InstId>> {
     let search = Search { comp, users: comp.users(), planned };
     let mut turned = Turned::new();
     let mut best = search.walked(&turned);
@@ -47,7 +43,7 @@ pub fn lower(comp: &Computation, planned: impl Fn(&[InstId]) -> Planned) -> Opti
             operands.retain(|&o| o != operand);
             operands.insert(0, operand);
             let walked = search.walked(&tried);
-            if walked.bytes < best.bytes {
+            if walked.need.bytes < best.need.bytes {
                 (best, turned, found) = (walked, tried, true);
                 continue 'rounds;
             }
@@ -71,34 +67,20 @@ struct Walked {
     /// From which reader, by the number of its operand, each instruction was reached first.
     reached: IdVec<InstId, Option<(InstId, usize)>>,
     fusion: Fusion,
-    lifetimes: Lifetimes,
-    /// Which array each value is.
-    of: IdVec<InstId, InstId>,
-    /// The bytes of each array.
-    sizes: IdVec<InstId, (u64, u64)>,
-    /// When each lives.
-    spans: BTreeMap<InstId, (usize, usize)>,
-    /// The peak.
-    bytes: u64,
-    at: Option<usize>,
+    need: Need,
 }
 
-impl<P: Fn(&[InstId]) -> Planned> Search<'_, P> {
+impl<P: Fn(Vec<InstId>) -> Planned> Search<'_, P> {
     fn walked(&self, turned: &Turned) -> Walked {
         let (plain, reached) = walk(self.comp, turned);
-        let (fusion, spots) = (self.planned)(&plain);
-        let order = late::order(self.comp, plain.clone());
-        let lifetimes = Lifetimes::new(self.comp, &fusion, &order);
-        let arrays = Arrays::of(self.comp, &fusion, &spots, &order);
-        let of = in_place(self.comp, &fusion, &arrays, &order, &lifetimes);
-        let spans = live::spans(&order, &fusion, &lifetimes, &of);
-        let (bytes, at) = live::most(order.len(), &spans, |id| arrays.bytes[id].0);
-        Walked { plain, order, reached, fusion, lifetimes, of, sizes: arrays.bytes, spans, bytes, at }
+        let Planned { fusion, order, need } = (self.planned)(plain.clone());
+        Walked { plain, order, reached, fusion, need }
     }
 
     /// What may lower the peak: instructions, and which of their operands comes first.
     fn moves(&self, walked: &Walked) -> Vec<(InstId, usize)> {
-        let Some(at) = walked.at else { return vec![] };
+        let need = &walked.need;
+        let Some(at) = need.at else { return vec![] };
         // what the peak's result comes to, with the operand on whose side the peak is
         let mut above: IdVec<InstId, Option<usize>> = self.comp.insts.ids().map(|_| None).collect();
         let mut next = Some((walked.order[at], 0));
@@ -106,14 +88,15 @@ impl<P: Fn(&[InstId]) -> Planned> Search<'_, P> {
             above[id] = Some(operand);
             next = walked.reached[id];
         }
-        let lives = |&(first, last): &(usize, usize)| first <= at && at < last;
-        let live = walked.spans.iter().filter(|(_, span)| lives(span)).map(|(&id, _)| (walked.sizes[id].0, id));
-        let mut live: Vec<(u64, InstId)> = live.filter(|l| l.0 > 0).collect();
+        // what lives there and later
+        let lives = |span: Span| span.first <= at && at < span.last;
+        let live = need.spans.iter().filter(|(_, (bytes, span))| lives(*span) && *bytes > 0);
+        let mut live: Vec<(u64, InstId)> = live.map(|(&id, &(bytes, _))| (bytes, id)).collect();
         live.sort_by_key(|&(bytes, id)| (std::cmp::Reverse(bytes), id.index()));
         live.truncate(MOST_ARRAYS);
         let mut moves = Vec::new();
         for (_, array) in live {
-            let values = walked.order.iter().filter(|&&v| walked.of[v] == array && lives(&walked.lifetimes.of(v)));
+            let values = walked.order.iter().filter(|&&v| need.of[v] == array && lives(need.lifetimes.of(v)));
             let readers = values.flat_map(|&v| &self.users[v]).filter(|&&u| walked.runs(u) > at);
             for &reader in readers.take(MOST_ARRAYS) {
                 let meet = meet(reader, &above, &walked.reached);
@@ -128,8 +111,8 @@ impl Walked {
     /// When the kernel runs that computes `id`; late if there are several.
     fn runs(&self, id: InstId) -> usize {
         match self.fusion.fate[id] {
-            Fate::Materialised => self.lifetimes.of(id).0,
-            Fate::Inlined(Some(root)) => self.lifetimes.of(root).0,
+            Fate::Materialised => self.need.lifetimes.of(id).first,
+            Fate::Inlined(Some(root)) => self.need.lifetimes.of(root).first,
             Fate::Inlined(None) => usize::MAX,
         }
     }
@@ -152,32 +135,6 @@ fn meet(
         }
         reader = by;
     }
-}
-
-/// Which array each value is, with what is written over an operand that nothing reads afterwards.
-fn in_place(
-    comp: &Computation,
-    fusion: &Fusion,
-    arrays: &Arrays,
-    order: &[InstId],
-    lifetimes: &Lifetimes,
-) -> IdVec<InstId, InstId> {
-    let mut of = arrays.joined.clone();
-    for &id in order {
-        let whole = matches!(comp[id].op, Op::Elementwise(_)) && fusion.fate[id] == Fate::Materialised;
-        if !whole || of[id] != id {
-            continue;
-        }
-        let now = lifetimes.of(id).0;
-        let over = comp[id].operands.iter().copied().find(|&o| {
-            let made = fusion.fate[o] == Fate::Materialised && arrays.bytes[of[o]] == arrays.bytes[id];
-            made && arrays.bytes[o].0 > 0 && lifetimes.of(o).1 == now
-        });
-        if let Some(over) = over {
-            of[id] = of[over];
-        }
-    }
-    of
 }
 
 /// Post order, and from where each instruction was reached first.
@@ -212,7 +169,8 @@ fn walk(comp: &Computation, turned: &Turned) -> (Vec<InstId>, IdVec<InstId, Opti
 mod tests {
     use super::*;
     use crate::hlo::{Module, text};
-    use crate::schedule::plan::{convolution, fuse, spots};
+    use crate::schedule::plan::convolution;
+    use crate::schedule::plan::within::Look;
     use crate::target::Target;
 
     const SHORTCUT: &str = "HloModule t
@@ -240,11 +198,8 @@ ENTRY e {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
         let comp = module.entry();
         let convolutions = convolution::convolutions(comp, &target);
-        let planned = |order: &[InstId]| {
-            let fusion = fuse::fuse(module, comp, order);
-            let spots = spots::spots(comp, &fusion, &convolutions);
-            (fusion, spots)
-        };
+        let look = Look { module, comp, users: &comp.users(), convolutions: &convolutions, target: &target };
+        let planned = |order| crate::schedule::plan::planned(&look, order);
         let order = lower(comp, planned)?;
         let mut left: IdVec<InstId, usize> = comp.insts.ids().map(|id| comp[id].operands.len()).collect();
         let users = comp.users();

@@ -14,6 +14,7 @@ use super::choices::{Choices, Key};
 use super::cuts::Halves;
 use super::depthwise::Window;
 use super::fuse::{Fate, Fusion};
+use super::live::Span;
 use super::recipe::{Recipe, Setup};
 use super::reduce::{Lanes, Parts, Reduction};
 use super::spots::Spot;
@@ -127,7 +128,7 @@ fn stage(comp: &Computation, stages: &Stages, key: Key, names: &Names) -> String
             let _ = write!(out, "; part of {} at {before} along {axis}", of_comp(*whole));
         }
     }
-    let (first, last) = stages.lifetimes.of(id);
+    let Span { first, last } = stages.lifetimes.of(id);
     let until = if last == usize::MAX { String::new() } else { last.to_string() };
     let _ = write!(out, ", {first}..{until}");
     out
