@@ -41,7 +41,6 @@ pub struct Root<'s, 'a> {
 /// All families: the first that takes a root makes it.
 pub const FAMILIES: &[&Family] = &[
     &emit::rows::FAMILY,
-    &emit::pooled::FAMILY,
     &emit::within::FAMILY,
     &EMPTY,
     &emit::dot::FAMILY,

@@ -30,7 +30,7 @@ mod pairs;
 mod pieces;
 mod planes;
 pub mod pointwise;
-pub mod pooled;
+mod pooled;
 mod positions;
 mod prefetch_panel;
 mod prefetch_weights;
@@ -67,7 +67,6 @@ use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::{BufId, Buffer, Place, Program, Step};
 use crate::schedule::family::Root;
 use crate::schedule::plan::fuse::{Fate, Fusion};
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::spots::Spot;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
@@ -307,7 +306,7 @@ impl<'a> Emitter<'a> {
         let stages = scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
         let anchor = scope.fusion.anchor[id].unwrap_or(id);
-        let convolution = if let Setup::Pooled(pooled, _) = &recipe.setup { pooled.convolution } else { anchor };
+        let convolution = recipe.setup.convolution().unwrap_or(anchor);
         let (comp, first) = (scope.id, self.program.kernels.len());
         (recipe.family.emit)(self, Root { scope, id, anchor, out, steps }, &recipe.setup)?;
         if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {

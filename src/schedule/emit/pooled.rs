@@ -6,21 +6,9 @@ use crate::hlo::Fold;
 use crate::hlo::InstId;
 use crate::kernel::{Expr, ExprId, Index, Kernel};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::family::Family;
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::within::Pooled;
 use crate::tensor::DType;
-
-/// A window of maxima that makes what it reads, a convolution by Winograd's method along one axis.
-pub const FAMILY: Family = Family {
-    name: "pooled",
-    recipe: |planner, asked| planner.pooled(asked),
-    emit: |s, root, setup| match setup {
-        Setup::Pooled(pooled, setup) => s.winograd(root, (setup, Some(pooled))),
-        other => other.unfit(),
-    },
-};
 
 impl<'a> Emitter<'a> {
     /// Takes element `at` of the operand; with the last one of a window, the place and the value that the kernel of `id` makes of it.

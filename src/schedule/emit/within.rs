@@ -18,14 +18,15 @@ use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::within::Within;
 use crate::tensor::DType;
 
-/// What makes a few rows of an operand at a time.
+/// What makes what it reads.
 pub const FAMILY: Family = Family {
     name: "within",
-    recipe: |_, asked| Ok(asked.within().map(Setup::Within)),
+    recipe: |planner, asked| planner.within(asked),
     emit: |s, root, setup| match setup {
-        Setup::Within(Within::Chain(chain)) => s.chain(root, chain),
-        Setup::Within(Within::Separable(separable)) => s.separable(root, separable),
-        Setup::Within(Within::Block(block)) => s.block(root, block),
+        Setup::Within(Within::Chain(chain), _) => s.chain(root, chain),
+        Setup::Within(Within::Separable(separable), _) => s.separable(root, separable),
+        Setup::Within(Within::Block(block), _) => s.block(root, block),
+        Setup::Within(Within::Pooled(pooled), Some(setup)) => s.winograd(root, (setup, Some(pooled))),
         other => other.unfit(),
     },
 };

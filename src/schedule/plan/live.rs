@@ -103,10 +103,9 @@ impl Arrays {
 pub enum Sharing {
     /// Views, and no others: arrays are dense, and concatenations lie beside their parts.
     Views,
-    /// Parts of concatenations that are made in their places too, and arrays have the margins that windows want.
-    Parts,
-    /// The same, and what is written over an operand that nothing reads afterwards.
-    InPlace,
+    /// As planned: parts of concatenations that are made in their places too, and what is written over an operand that nothing reads
+    /// afterwards; arrays have the margins that windows want.
+    Planned,
 }
 
 /// The memory that the arrays of a computation take, as its kernels run in some order.
@@ -135,8 +134,7 @@ impl Need {
         let arrays = Arrays::of(comp, fusion, spots, order);
         let of = match sharing {
             Sharing::Views => arrays.held,
-            Sharing::Parts => arrays.joined,
-            Sharing::InPlace => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
+            Sharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
         };
         let mut spans: BTreeMap<InstId, (u64, Span)> = BTreeMap::new();
         for &id in order.iter().filter(|&&id| fusion.fate[id] == Fate::Materialised) {

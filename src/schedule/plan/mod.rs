@@ -170,7 +170,7 @@ pub struct Planned {
 fn planned(look: &Look<'_>, plain: Vec<InstId>) -> Planned {
     let Fused { fusion, spots, .. } = fused(look, &plain);
     let order = late::order(look.comp, plain);
-    let need = Need::of(look.comp, (&fusion, &spots), &order, Sharing::InPlace);
+    let need = Need::of(look.comp, (&fusion, &spots), &order, Sharing::Planned);
     Planned { fusion, order, need }
 }
 
@@ -343,7 +343,7 @@ ENTRY e {
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
         let plan = Plan::of(module, &Variables::default(), &target, &methods, &choices).expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
-        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_))))
+        stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_), _)))
     }
 
     #[test]

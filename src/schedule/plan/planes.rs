@@ -51,7 +51,7 @@ impl Planes {
 pub fn leaves_sums(setup: &Setup) -> bool {
     let pixels = match setup {
         Setup::Depthwise(window) => window.tile.min(window.wide.extent),
-        Setup::Within(Within::Chain(chain)) => chain.window.wide.extent,
+        Setup::Within(Within::Chain(chain), _) => chain.window.wide.extent,
         _ => 0,
     };
     pixels >= FEWEST_PIXELS

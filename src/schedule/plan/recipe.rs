@@ -6,7 +6,7 @@ use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
 use super::scan::Scan;
-use super::within::{Look, Pooled, Within};
+use super::within::{Look, Within};
 use super::{Fused, Planner, winograd};
 use crate::diag::{Error, Result};
 use crate::hlo::attrs::ConvDims;
@@ -47,13 +47,19 @@ pub enum Setup {
     Depthwise(Window),
     /// How a convolution by Winograd's method is cut.
     Winograd(winograd::Setup),
-    /// What makes what it reads a few rows at a time.
-    Within(Within),
-    /// A window of maxima, and the convolution by Winograd's method that it reads.
-    Pooled(Pooled, winograd::Setup),
+    /// What makes what it reads, and how that is cut where it is a convolution by Winograd's method.
+    Within(Within, Option<winograd::Setup>),
 }
 
 impl Setup {
+    /// The convolution whose method is that of the kernels, where it is not the anchor.
+    pub fn convolution(&self) -> Option<InstId> {
+        match self {
+            Setup::Within(Within::Pooled(pooled), _) => Some(pooled.convolution),
+            _ => None,
+        }
+    }
+
     /// The error of a family that was given these and has others.
     pub fn unfit<T>(&self) -> Result<T> {
         Err(Error::internal("schedule", format!("parameters of another family: {self:?}")))
@@ -85,11 +91,6 @@ impl Asked<'_> {
     /// Whether the anchor has no elements.
     pub fn is_empty(&self) -> bool {
         self.look.comp.array(self.anchor).elements() == 0
-    }
-
-    /// How the root is made with what it reads, if it is.
-    pub fn within(&self) -> Option<Within> {
-        self.fused.within.get(&self.id).cloned()
     }
 
     /// The convolution, where the anchor is one. Errors: `Code::HloUnsupported` for batch groups.
@@ -158,12 +159,17 @@ impl Planner<'_> {
         Err(refuse(look.comp, id, " yet"))
     }
 
-    /// A window of maxima with what it reads. Errors: none where the plan is sound.
-    pub fn pooled(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
-        let Some(Within::Pooled(pooled)) = asked.fused.within.get(&asked.id) else { return Ok(None) };
-        let setup = self.winograd(asked.look, (asked.comp, pooled.convolution));
-        let setup = setup.ok_or_else(|| refuse(asked.look.comp, asked.id, ""))?;
-        Ok(Some(Setup::Pooled(pooled.clone(), setup)))
+    /// A root with what it makes that it reads, if it does. Errors: none where the plan is sound.
+    pub fn within(&mut self, asked: &Asked<'_>) -> Result<Option<Setup>> {
+        let Some(within) = asked.fused.within.get(&asked.id).cloned() else { return Ok(None) };
+        let setup = match &within {
+            Within::Pooled(pooled) => {
+                let setup = self.winograd(asked.look, (asked.comp, pooled.convolution));
+                Some(setup.ok_or_else(|| refuse(asked.look.comp, asked.id, ""))?)
+            }
+            Within::Chain(_) | Within::Block(_) | Within::Separable(_) => None,
+        };
+        Ok(Some(Setup::Within(within, setup)))
     }
 
     /// A convolution as contractions. Errors: `Code::HloUnsupported` for too many groups.

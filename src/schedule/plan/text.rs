@@ -158,24 +158,30 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
         }
         Setup::Depthwise(window) => taps(window),
         Setup::Winograd(setup) => winograd(setup),
-        Setup::Within(Within::Chain(chain)) => {
-            let (of, window) = (name(chain.producer), taps(&chain.window));
-            format!("chain of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
-        }
-        Setup::Within(Within::Separable(s)) => {
-            format!("separable of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile))
-        }
-        Setup::Within(Within::Block(block)) => {
-            let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
-            format!("block of {scores} in blocks of {} rows, products {made} and {read}", block.height)
-        }
-        // a family of its own makes those
-        Setup::Within(Within::Pooled(pooled)) => format!("pooled of {}", name(pooled.producer)),
-        Setup::Pooled(pooled, setup) => {
-            format!("of {} by {} along {}, {}", name(pooled.producer), pooled.count, pooled.axis, winograd(setup))
+        Setup::Within(within, setup) => {
+            let setup = setup.as_ref().map_or(String::new(), |setup| format!(", {}", winograd(setup)));
+            format!("{}{setup}", made_within(within, name))
         }
     };
     format!("{} {parameters}", recipe.family.name)
+}
+
+/// What is made inside its reader, and how.
+fn made_within<'n>(within: &Within, name: &impl Fn(InstId) -> &'n str) -> String {
+    match within {
+        Within::Chain(chain) => {
+            let (of, window) = (name(chain.producer), taps(&chain.window));
+            format!("chain of {of} in {} bands, {window}, products {}", chain.bands, tile(chain.tile))
+        }
+        Within::Separable(s) => {
+            format!("separable of {}, {}, products {}", name(s.producer), taps(&s.window), tile(s.tile))
+        }
+        Within::Block(block) => {
+            let (scores, [made, read]) = (name(block.scores), block.tiles.map(tile));
+            format!("block of {scores} in blocks of {} rows, products {made} and {read}", block.height)
+        }
+        Within::Pooled(p) => format!("pooled of {} by {} along {}", name(p.producer), p.count, p.axis),
+    }
 }
 
 /// A fold: in parts, or where lanes lie.

@@ -46,34 +46,42 @@ pub enum Within {
     Pooled(Pooled),
 }
 
-/// Those of a computation, by the instruction that their kernel ends in. What they take in has no buffer any more.
+impl Within {
+    /// What it makes that then has no buffer.
+    fn taken(&self) -> Vec<InstId> {
+        match self {
+            Within::Chain(chain) => vec![chain.producer],
+            Within::Block(block) => vec![block.left, block.scores],
+            Within::Separable(separable) => vec![separable.producer],
+            Within::Pooled(pooled) => vec![pooled.producer],
+        }
+    }
+}
+
+/// How the kernel that ends in an instruction makes what it reads, if it does.
+type Choose = fn(&Look<'_>, &Fusion, InstId) -> Option<Within>;
+
+/// All ways, those first that have the first choice.
+const WAYS: [Choose; 4] = [
+    |look, fusion, id| chain::choose(look, fusion, id).map(Within::Chain),
+    |look, fusion, id| block::choose(look, fusion, id).map(Within::Block),
+    |look, fusion, id| separable::choose(look, fusion, id).map(Within::Separable),
+    |look, fusion, id| pooled::choose(look, fusion, id).map(Within::Pooled),
+];
+
+/// Those of a computation, by the instruction that their kernel ends in. What they take in has no buffer any more, and makes nothing
+/// of what it reads itself.
 pub fn choose(look: &Look<'_>, fusion: &mut Fusion) -> HashMap<InstId, Within> {
     let order = look.comp.post_order();
     let mut within: HashMap<InstId, Within> = HashMap::new();
-    for &id in &order {
-        if let Some(chain) = chain::choose(look, fusion, id) {
-            fusion.fate[chain.producer] = Fate::Inlined(Some(id));
-            within.insert(id, Within::Chain(chain));
-        }
-    }
-    for &id in &order {
-        if let Some(block) = block::choose(look, fusion, id).filter(|block| !within.contains_key(&block.scores)) {
-            fusion.fate[block.left] = Fate::Inlined(Some(id));
-            fusion.fate[block.scores] = Fate::Inlined(Some(id));
-            within.insert(id, Within::Block(block));
-        }
-    }
-    for &id in &order {
-        let separable = separable::choose(look, fusion, id).filter(|s| !within.contains_key(&s.producer));
-        if let Some(separable) = separable {
-            fusion.fate[separable.producer] = Fate::Inlined(Some(id));
-            within.insert(id, Within::Separable(separable));
-        }
-    }
-    for &id in &order {
-        if let Some(pooled) = pooled::choose(look, fusion, id) {
-            fusion.fate[pooled.producer] = Fate::Inlined(Some(id));
-            within.insert(id, Within::Pooled(pooled));
+    for choose in WAYS {
+        for &id in &order {
+            let found = choose(look, fusion, id);
+            let Some(found) = found.filter(|f| f.taken().iter().all(|taken| !within.contains_key(taken))) else {
+                continue;
+            };
+            found.taken().into_iter().for_each(|taken| fusion.fate[taken] = Fate::Inlined(Some(id)));
+            within.insert(id, found);
         }
     }
     within
