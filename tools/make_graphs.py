@@ -353,6 +353,23 @@ def growing_lists(x, at):
             raw.TensorListLength(input_handle=rest), summed, loss, *tape.gradient(loss, [x, w]))
 
 
+@graph(("zeros", f32, (4, 6)), ("x", f32, (6, 3)), ("ids", i32, (7,)))
+def sparse(zeros, x, ids):
+    """Sparse tensors as long as the data say, what `tf.sparse` does with them, and embeddings of rows with few ids or none."""
+    s = tf.sparse.from_dense(zeros)
+    wide = tf.sparse.reshape(s, [3, -1])
+    both = tf.sparse.concat(1, [s, tf.SparseTensor([[0, 5], [3, 0]], x[0, :2], [4, 6])])
+    table, places = weights(3, 20, 5), tf.constant([[0, 0], [0, 1], [2, 0], [2, 3], [2, 1], [3, 2], [5, 0]], tf.int64)
+    words = tf.sparse.reorder(tf.SparseTensor(places, tf.cast(ids, tf.int64), [6, 4]))
+    heavy = tf.SparseTensor(words.indices, tf.abs(tf.reshape(x, [18])[:7]), [6, 4])
+    embedded = [tf.nn.embedding_lookup_sparse(table, words, w, combiner=c) for w in (None, heavy) for c in ("sum", "mean", "sqrtn")]
+    safe = [tf.nn.safe_embedding_lookup_sparse(table, words, w, combiner="mean", default_id=7) for w in (None,)]
+    filled, gaps = tf.sparse.fill_empty_rows(both, 0.5)
+    return (tf.sparse.sparse_dense_matmul(s, x), tf.sparse.to_dense(wide), tf.sparse.to_dense(tf.sparse.reorder(both)), tf.sparse.reduce_sum(both, 0),
+            tf.sparse.reduce_max(s, 1), filled.values, filled.indices, gaps, tf.sparse.to_dense(s.__mul__(x[:, 0])), tf.sparse.add(s, tf.reshape(x, [3, 6])[:1] + tf.zeros([4, 6])),
+            tf.math.segment_mean(x, tf.constant([0, 0, 1, 3, 3, 3])), *embedded, *safe)
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng = np.random.default_rng(seed)

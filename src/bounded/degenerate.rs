@@ -131,6 +131,10 @@ fn sizes(varying: &Varying, at: &[u64]) -> Option<Vec<Vec<u64>>> {
 
 /// Whether the result is the operand in other sizes.
 fn moves_nothing(op: &Op, operands: &[Value], dims: &[Vec<u64>]) -> bool {
+    // no update
+    if let (Op::Scatter { .. }, [_, _, (_, updates)]) = (op, operands) {
+        return updates.iter().flatten().any(|&n| n == 0);
+    }
     let ([(_, from)], [to]) = (operands, dims) else { return false };
     let [from] = &from[..] else { return false };
     match op {

@@ -40,12 +40,18 @@ impl Instances {
         sizes.extend(largest.found.iter().map(size));
         // so that a size that values say may stay the same while others get smaller
         let base: Vec<u64> = sizes.iter().map(|s| if s.is_result { s.most.div_ceil(2) } else { s.most }).collect();
+        let base = spaced(base, given.len(), exact);
         let points = Points { all: Vec::new() };
         let mut instances = Instances { given, found, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
         let at = |sizes: &[u64]| if sizes == most { Ok(largest.clone()) } else { (exact.0)(sizes) };
         for point in std::iter::once(base.clone()).chain(beside(&sizes, &base)) {
-            let said = &point[..instances.given.len()];
-            instances.add(&sizes, said, at(&point)?)?;
+            let (said, by_values) = point.split_at(instances.given.len());
+            match at(&point) {
+                Ok(lowered) => instances.add(&sizes, said, lowered).map(|_| ())?,
+                // elements of an empty array are asked for: TensorFlow takes no values that say so
+                Err(_) if point != base && by_values.contains(&0) => {}
+                Err(error) => return Err(error),
+            }
         }
         for bound in std::iter::once(most.clone()).chain(rungs(&instances.given)) {
             // without sizes that values say some of the points are bounds
@@ -138,6 +144,27 @@ fn sound(given: &[Size], exact: &Exact) -> Vec<Size> {
         sound[size].least = least;
     }
     sound
+}
+
+/// A point near `base` at which each size that values say can get smaller alone: one that is never larger than another gets less than
+/// that one.
+fn spaced(mut base: Vec<u64>, given: usize, exact: &Exact) -> Vec<u64> {
+    for _ in 0..STEPS {
+        let mut next = base.clone();
+        for size in (given..base.len()).filter(|&size| base[size] > 0) {
+            let mut point = base.clone();
+            point[size] -= 1;
+            let Ok(lowered) = (exact.0)(&point) else { continue };
+            let taken = lowered.found.iter().map(|f| f.0).zip(&point[given..]);
+            let smaller = taken.enumerate().filter(|(_, (taken, wanted))| taken < *wanted).map(|(i, _)| given + i);
+            smaller.for_each(|other| next[other] = next[other].min(base[other].saturating_sub(1)));
+        }
+        if next == base {
+            break;
+        }
+        base = next;
+    }
+    base
 }
 
 /// Points that differ little from `base`: in one size, and in two.

@@ -139,6 +139,15 @@ impl Module {
 }
 
 impl Computation {
+    /// Whether it has the same instructions as another one, none of them foreign.
+    pub fn same(&self, other: &Computation) -> bool {
+        self.params == other.params
+            && self.root == other.root
+            && self.insts.len() == other.insts.len()
+            && self.insts.values().zip(other.insts.values()).all(|(x, y)| {
+                x.operands == y.operands && x.shape == y.shape && x.op == y.op && !matches!(x.op, Op::Foreign(_))
+            })
+    }
     /// The instructions that the root needs and all parameters, operands before users.
     pub fn post_order(&self) -> Vec<InstId> {
         self.post_order_of(&[])

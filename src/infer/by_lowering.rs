@@ -67,7 +67,7 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
             args: values,
             store: &mut Store::default(),
             holders: &mut Holders::default(),
-            ranges: &Ranges::default(),
+            ranges: &mut Ranges::default(),
         })
         .ok()?;
     if b.take_error().is_some() || b.depth() != 1 {

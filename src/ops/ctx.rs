@@ -1,12 +1,13 @@
 //! What a lowering sees of its node.
 use super::holder::Holders;
 use super::range::Ranges;
-use super::{Store, Value};
+use super::{Store, Value, linear};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::{Builder, Found, InstId};
 use crate::interp;
 use crate::tensor::{DType, Tensor};
+use std::collections::HashSet;
 
 /// A node to lower: its attributes, its inputs as values, and the builder.
 pub struct LowerCtx<'a> {
@@ -20,8 +21,8 @@ pub struct LowerCtx<'a> {
     pub store: &'a mut Store,
     /// What TensorArrays and stacks hold.
     pub holders: &'a mut Holders,
-    /// What is known of integers that come from outside of the open computation.
-    pub ranges: &'a Ranges,
+    /// What is known of integers of the open computation.
+    pub ranges: &'a mut Ranges,
 }
 
 impl LowerCtx<'_> {
@@ -142,14 +143,17 @@ impl LowerCtx<'_> {
         Diagnostic::new(Code::ShapeMismatch, message).into()
     }
     /// The size that is `count` at run time, an integer scalar, and never larger than `most`; what is `made` of it is told where it can't
-    /// be. Arrays have this size, and code for every size comes of it (`bounded/`).
+    /// be. Arrays have this size, and code for every size comes of it (`bounded/`). What is computed twice is one size.
     ///
     /// Errors: `DynamicShape` inside of a loop or branch, where sizes are fixed.
     pub fn found(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
-        if let Some(known) =
-            interp::constant_value(self.b, count).and_then(|t| t.to_i64s()).and_then(|v| v.first().copied())
-        {
+        let known = interp::constant_value(self.b, count).and_then(|t| t.get_i64(0));
+        if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
             return Ok(u64::try_from(known).unwrap_or(0).min(most));
+        }
+        let is_count = |f: &&Found| f.most == most && linear::same(self.b, f.count, count);
+        if let (1, Some(known)) = (self.b.depth(), self.b.founds().iter().find(is_count)) {
+            return Ok(known.assumed);
         }
         self.b.found(count, most).ok_or_else(|| {
             let told = format!(
@@ -157,6 +161,20 @@ impl LowerCtx<'_> {
             );
             Error::user(Code::DynamicShape, told)
         })
+    }
+    /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be
+    /// 0, and is a size like those where it is not.
+    fn counts_nothing(&self, value: InstId) -> bool {
+        let insts = &self.b.current().insts;
+        let (mut todo, mut seen) = (vec![value], HashSet::new());
+        while let Some(id) = todo.pop() {
+            let Some(inst) = insts.get(id).filter(|_| seen.insert(id)) else { continue };
+            if inst.shape.as_array().is_some_and(|a| a.elements() == 0) {
+                return true;
+            }
+            todo.extend(&inst.operands);
+        }
+        false
     }
     /// One array as the list of outputs.
     pub fn one(&self, id: InstId) -> Result<Vec<Value>> {

@@ -5,7 +5,7 @@ use super::join::Join;
 use super::shape::{PRED, S32, S64, nothing, pass_first, same};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
 use super::symbols::{Dim, Why};
-use crate::diag::{Code, Error, Result};
+use crate::diag::Result;
 use crate::graph::{Attr, TfType};
 use std::collections::HashSet;
 
@@ -45,14 +45,6 @@ pub const ROWS: &[HostRow] = &[
     host("Save", "filename tensor_names data* ->", nothing),
     host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", nothing),
     host("ShardedFilename", "basename shard num_shards -> filename", |cx| cx.one(TfType::String, vec![])),
-    host(
-        "SparseFillEmptyRows",
-        "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",
-        sparse_fill,
-    ),
-    host("SparseReshape", "input_indices input_shape new_shape -> output_indices output_shape", sparse_reshape),
-    host("SparseSegmentMean", "data indices segment_ids -> output", sparse_segment),
-    host("SparseSegmentSum", "data indices segment_ids -> output", sparse_segment),
     host("StringJoin", "inputs* -> output", string_join),
     host("StringLower", "input -> output", same),
     host("StringToHashBucketFast", "input -> output", |cx| cx.one(S64, cx.dims(0)?)),
@@ -119,7 +111,7 @@ fn string_join(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// As many entries as before and one for each empty row.
-fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, n) = (cx.of_rank(0, 2)?, cx.fresh(Why::Data));
     let rows = match cx.ints(2).as_deref() {
         Some([rows, ..]) => rows.size(),
@@ -134,23 +126,10 @@ fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     ])
 }
 
-fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+/// Indices and the shape that they lead into, of another rank.
+pub fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, rank) = (cx.of_rank(0, 2)?, cx.of_rank(2, 1)?);
     Ok(vec![Fact::new(S64, vec![indices[0], rank[0]].into()), Fact::new(S64, rank.into())])
-}
-
-/// One row a segment, of which there are as many as the data say.
-fn sparse_segment(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims: Dims = match cx.ranked(0)? {
-        Some(mut dims) => {
-            let n = cx.fresh(Why::Data);
-            let rows = dims.first_mut().ok_or_else(|| Error::user(Code::ShapeMismatch, "a scalar has no segments"))?;
-            *rows = n;
-            dims.into()
-        }
-        None => cx.unranked_from(0),
-    };
-    cx.like(0, dims)
 }
 
 /// Each value once, and for each element which it is; with `counts` how often each is there.

@@ -3,7 +3,7 @@ use crate::hlo::{Builder, Inst, InstId, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// How many instructions above an integer are looked at.
 const MOST_DEPTH: usize = 32;
@@ -44,8 +44,12 @@ impl Linear {
 /// Sums, differences, products with numbers, and what only moves elements are looked through; all else is a term. Sums are taken for
 /// exact: where an index is near the end of its type, no slice that starts there has elements.
 pub fn element(b: &Builder, array: InstId, at: u64) -> Linear {
-    let mut reader = Reader { b, budget: 256, comparisons: 1 << 16 };
-    reader.element(array, at, MOST_DEPTH)
+    Reader::new(b).element(array, at, MOST_DEPTH)
+}
+
+/// Whether two instructions of the open computation are known to have the same value, as they are the same ops of the same operands.
+pub fn same(b: &Builder, x: InstId, y: InstId) -> bool {
+    Reader::new(b).is_equal(x, y, 4 * MOST_DEPTH)
 }
 
 struct Reader<'b> {
@@ -54,9 +58,15 @@ struct Reader<'b> {
     budget: usize,
     /// How many more pairs of equal ops may have their operands compared.
     comparisons: usize,
+    /// Pairs that were found equal.
+    equal: HashSet<(InstId, InstId)>,
 }
 
-impl Reader<'_> {
+impl<'b> Reader<'b> {
+    fn new(b: &'b Builder) -> Self {
+        Reader { b, budget: 256, comparisons: 1 << 16, equal: HashSet::new() }
+    }
+
     fn element(&mut self, array: InstId, at: u64, depth: usize) -> Linear {
         if let Some(value) = interp::constant_value(self.b, array)
             && let Some(number) = usize::try_from(at).ok().and_then(|i| value.get_i64(i))
@@ -82,15 +92,33 @@ impl Reader<'_> {
     /// Whether two instructions are the same op of the same operands; false where that takes long to find out.
     fn is_equal(&mut self, x: InstId, y: InstId, depth: usize) -> bool {
         let (a, b) = (&self.b.current().insts[x], &self.b.current().insts[y]);
-        if x == y {
+        if x == y || self.equal.contains(&(x, y)) {
             return true;
         }
-        let is_random = matches!(a.op, Op::Rng { .. } | Op::Foreign(_));
-        if depth == 0 || a.shape != b.shape || a.operands.len() != b.operands.len() || is_random || a.op != b.op {
+        if depth == 0 || a.shape != b.shape || a.operands.len() != b.operands.len() || !self.is_one_op(&a.op, &b.op) {
             return false;
         }
         self.comparisons = self.comparisons.saturating_sub(1);
-        self.comparisons > 0 && a.operands.iter().zip(&b.operands).all(|(&x, &y)| self.is_equal(x, y, depth - 1))
+        let equal =
+            self.comparisons > 0 && a.operands.iter().zip(&b.operands).all(|(&x, &y)| self.is_equal(x, y, depth - 1));
+        if equal {
+            self.equal.insert((x, y));
+        }
+        equal
+    }
+
+    /// Whether two ops do the same, also by computations that are written twice.
+    fn is_one_op(&self, x: &Op, y: &Op) -> bool {
+        if matches!(x, Op::Rng { .. } | Op::Foreign(_) | Op::Parameter(_)) || x.name() != y.name() {
+            return false;
+        }
+        let (comps, mut y) = (&self.b.module().comps, y.clone());
+        for (own, there) in x.called().into_iter().zip(y.called_mut()) {
+            if own != *there && comps[own].same(&comps[*there]) {
+                *there = own;
+            }
+        }
+        *x == y
     }
 
     /// What the instruction that makes the element says of it, if it is one that is looked through.

@@ -27,6 +27,7 @@ mod nn;
 mod quant;
 mod random;
 mod spectral;
+mod sparse;
 mod control_flow;
 pub mod xla;
 
@@ -48,6 +49,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("image", image::ROWS),
     ("linalg", linalg::ROWS),
     ("spectral", spectral::ROWS),
+    ("sparse", sparse::ROWS),
     ("random", random::ROWS),
     ("state", state::ROWS),
     ("training", training::ROWS),

@@ -1,12 +1,20 @@
 //! What integers lie between, as far as the instructions that make them tell.
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::attrs::SliceDim;
+use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
+use std::cell::Cell;
 use std::collections::HashMap;
 
 /// Expressions are followed no deeper.
 const MOST_DEPTH: usize = 32;
+
+/// No more instructions are looked at for one answer: expressions share parts.
+const MOST_LOOKS: usize = 4096;
+
+/// Constants of more elements are not looked at.
+const MOST_ELEMENTS: usize = 1 << 16;
 
 /// An interval of integers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +61,12 @@ impl Range {
         (least, if self.most == i64::MAX { INFINITE } else { self.most.into() })
     }
 
+    /// What holds every element of an array of integers; all where there is none.
+    fn all(value: &Tensor) -> Range {
+        let ranges = (0..value.len()).map(|i| value.get_i64(i).map_or(Range::ALL, Range::one));
+        ranges.reduce(Range::joined).unwrap_or(Range::ALL)
+    }
+
     /// What both intervals hold together.
     fn joined(self, other: Range) -> Range {
         Range { least: self.least.min(other.least), most: self.most.max(other.most) }
@@ -85,33 +99,80 @@ impl Range {
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     parts: HashMap<usize, Vec<Option<Range>>>,
+    /// Arrays, by the depth of their computation, that hold every integer from 0 up to before this one and no other.
+    whole: HashMap<(usize, InstId), u64>,
 }
 
 impl Ranges {
     /// Says what is known of the parts of the computation that was opened last.
     pub fn enter(&mut self, b: &Builder, parts: Vec<Option<Range>>) {
+        self.whole.retain(|&(depth, _), _| depth < b.depth());
         self.parts.insert(b.depth(), parts);
+    }
+
+    /// Says that an array of the open computation holds every integer from 0 up to before `n`, and no other.
+    pub fn enter_whole(&mut self, b: &Builder, id: InstId, n: u64) {
+        self.whole.insert((b.depth(), id), n);
+    }
+
+    /// What was said so of an array, or of one of which it has all elements.
+    pub fn whole(&self, b: &Builder, mut id: InstId) -> Option<u64> {
+        for _ in 0..MOST_DEPTH {
+            if let Some(n) = self.whole.get(&(b.depth(), id)) {
+                return Some(*n);
+            }
+            let inst = b.current().insts.get(id)?;
+            let from = *inst.operands.first()?;
+            id = match &inst.op {
+                Op::Reshape | Op::Copy | Op::Elementwise(ScalarOp::Convert(DType::S32 | DType::S64)) => from,
+                Op::Slice(dims) => {
+                    let part = part_of(b, from, dims).unwrap_or(from);
+                    let same = b.shape(part).as_array()?.elements() == inst.shape.as_array()?.elements();
+                    same.then_some(part)?
+                }
+                _ => return None,
+            };
+        }
+        None
     }
 
     /// The interval of an integer scalar of the open computation.
     pub fn of(&self, b: &Builder, id: InstId) -> Range {
-        self.follow(b, id, MOST_DEPTH)
+        self.follow(b, id, (MOST_DEPTH, &Cell::new(MOST_LOOKS)))
     }
 
-    fn follow(&self, b: &Builder, id: InstId, depth: usize) -> Range {
+    /// What the elements of an array of integers of the open computation all lie between.
+    pub fn elements(&self, b: &Builder, id: InstId) -> Range {
+        self.follow(b, id, (MOST_DEPTH, &Cell::new(MOST_LOOKS)))
+    }
+
+    fn follow(&self, b: &Builder, id: InstId, (depth, left): (usize, &Cell<usize>)) -> Range {
         let Some(inst) = b.current().insts.get(id) else { return Range::ALL };
-        let one = inst.shape.as_array().filter(|a| a.elements() == 1);
-        let (Some(array), Some(depth)) = (one, depth.checked_sub(1)) else { return Range::ALL };
+        let more = left.get().checked_sub(1).and_then(|n| {
+            left.set(n);
+            depth.checked_sub(1)
+        });
+        let (Some(array), Some(depth)) = (inst.shape.as_array(), more) else { return Range::ALL };
         if !matches!(array.dtype, DType::S32 | DType::S64) {
             return Range::ALL;
         }
-        if let Some(value) = interp::constant_value(b, id) {
-            return value.get_i64(0).map_or(Range::ALL, Range::one);
+        let known = if array.elements() == 1 { interp::constant_value(b, id) } else { constant(inst) };
+        if let Some(value) = known {
+            return Range::all(&value);
         }
-        let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, depth));
+        let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, (depth, left)));
         let range = match &inst.op {
             Op::GetTupleElement(_) => self.told(b, id).unwrap_or_else(|| left_by_loop(b, id)),
             Op::Reshape | Op::Copy | Op::Broadcast(_) | Op::Elementwise(ScalarOp::Convert(_)) => operand(0),
+            Op::Transpose(_) | Op::Reverse(_) | Op::Gather(_) | Op::DynamicSlice(_) => operand(0),
+            Op::Slice(dims) => match part_of(b, inst.operands[0], dims) {
+                Some(part) => self.follow(b, part, (depth, left)),
+                None => operand(0),
+            },
+            Op::Pad(_) | Op::DynamicUpdateSlice => operand(0).joined(operand(1)),
+            Op::Concatenate(_) => (1..inst.operands.len()).fold(operand(0), |all, i| all.joined(operand(i))),
+            Op::Iota(axis) => Range::new(0, i128::from(array.dims[*axis]) - 1),
+            Op::Scatter { comp, .. } if replaces(b, *comp) => operand(0).joined(operand(2)),
             Op::Elementwise(ScalarOp::Select) => operand(1).joined(operand(2)),
             Op::Elementwise(ScalarOp::Clamp) => {
                 let low = Range::of(ScalarOp::Maximum, operand(0), operand(1));
@@ -128,6 +189,35 @@ impl Ranges {
         let part = part(b, id)?;
         self.parts.get(&b.depth())?.get(part).copied()?
     }
+}
+
+/// The value of a constant of not too many elements.
+fn constant(inst: &Inst) -> Option<Tensor> {
+    match &inst.op {
+        Op::Constant(Literal::Array(t)) if t.len() <= MOST_ELEMENTS => Some(t.clone()),
+        _ => None,
+    }
+}
+
+/// The one of the arrays joined in `x` in which a slice of them lies.
+fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
+    let inst = b.current().insts.get(x)?;
+    let Op::Concatenate(axis) = inst.op else { return None };
+    let (mut begin, slice) = (0, dims.get(axis)?);
+    for &part in &inst.operands {
+        let end = begin + b.dims(part).get(axis)?;
+        if begin <= slice.start && slice.limit <= end {
+            return Some(part);
+        }
+        begin = end;
+    }
+    None
+}
+
+/// Whether a computation of an old and a new element gives the new one.
+fn replaces(b: &Builder, comp: CompId) -> bool {
+    let comp = &b.module().comps[comp];
+    comp.params.get(1) == Some(&comp.root)
 }
 
 /// What a loop leaves in a part of its state, where that is known.

@@ -55,7 +55,7 @@ fn merge_computations(module: &mut Module) -> Changed {
         }
         let comp = &module.comps[id];
         let candidates = known.entry(hash_comp(comp)).or_default();
-        match candidates.iter().copied().find(|&c| equal_comps(comp, &module.comps[c])) {
+        match candidates.iter().copied().find(|&c| comp.same(&module.comps[c])) {
             Some(other) if id != module.entry => {
                 same_as.insert(id, other);
             }
@@ -73,15 +73,6 @@ fn hash_comp(comp: &Computation) -> u64 {
         hash_inst(&inst.op, &inst.operands, &inst.shape).hash(&mut hasher);
     }
     hasher.finish()
-}
-
-fn equal_comps(a: &Computation, b: &Computation) -> bool {
-    a.params == b.params
-        && a.root == b.root
-        && a.insts.len() == b.insts.len()
-        && a.insts.values().zip(b.insts.values()).all(|(x, y)| {
-            x.operands == y.operands && x.shape == y.shape && x.op == y.op && !matches!(x.op, Op::Foreign(_))
-        })
 }
 
 /// A hash that equal instructions share; it looks at the op's name and constants only, as payloads rarely differ else.

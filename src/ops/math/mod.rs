@@ -16,7 +16,7 @@ pub(in crate::ops) mod reduce;
 pub(in crate::ops) mod scan;
 mod segment;
 pub(in crate::ops) mod special;
-mod unary;
+pub(in crate::ops) mod unary;
 
 /// The rows of this family.
 pub const ROWS: &[&[OpRow]] = &[

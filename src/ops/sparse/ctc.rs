@@ -1,0 +1,110 @@
+//! The best path of connectionist temporal classification.
+use super::columns;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::compact::{Compact, compact};
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::shape::S64;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op(
+    "CTCGreedyDecoder",
+    "inputs sequence_length -> decoded_indices decoded_values decoded_shape log_probability",
+    decode,
+)
+.shape(decode_shape)
+.dtypes("f32, f64")];
+
+/// The most likely class at each time, without blanks, and without repetitions where the node says so.
+///
+/// Shapes: `inputs [time, batch, classes]`, `sequence_length s32[batch]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`, `[batch, 1]`.
+fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
+    let (&[time, batch, classes], dtype) = (cx.b.dims(x), cx.b.dtype(x)) else {
+        return Err(cx.mismatch("inputs must be of rank 3"));
+    };
+    if cx.b.dims(lengths) != [batch] || time == 0 || classes == 0 {
+        return Err(cx.mismatch(format!("lengths of {:?} for a batch of {batch}", cx.b.dims(lengths))));
+    }
+    let blank = cx.node.int("blank_index").unwrap_or(-1);
+    let blank = if blank < 0 { blank + classes as i64 } else { blank };
+    let x = cx.b.transpose(x, &[1, 0, 2]);
+    let all = [batch, time];
+    let (best, class) = largest(cx, x, dtype);
+    let step = cx.b.iota(DType::S32, &all, 1);
+    let lengths = cx.b.broadcast(lengths, &all, &[0]);
+    let inside = cx.b.compare(Direction::Lt, step, lengths);
+    let blank = cx.b.full(DType::S32, &all, blank as f64);
+    let named = cx.b.compare(Direction::Ne, class, blank);
+    let mut kept = cx.b.elementwise(ScalarOp::And, &[inside, named]);
+    if cx.flag("merge_repeated") {
+        let none = cx.b.full(DType::S32, &[batch, 1], -1.0);
+        let before = cx.b.slice_axis(class, 1, 0, time - 1);
+        let before = cx.b.concatenate(&[none, before], 1);
+        let other = cx.b.compare(Direction::Ne, class, before);
+        kept = cx.b.elementwise(ScalarOp::And, &[kept, other]);
+    }
+    let ones = cx.b.convert(kept, DType::S32);
+    let add = cx.b.scalar_computation(ScalarOp::Add, DType::S32);
+    let up_to = crate::ops::math::scan::running(cx, ones, 1, add, 0.0);
+    let place = cx.b.sub(up_to, ones);
+    let longest = {
+        let zero = cx.b.scalar(DType::S32, 0.0);
+        cx.b.reduce(up_to, zero, ScalarOp::Maximum, &[0, 1])
+    };
+    let flat = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[batch * time]);
+    let mask = flat(cx, kept);
+    let Compact { places, count, .. } = compact(cx, mask)?;
+    let size = cx.found(count, batch * time, "the decoded list")?;
+    let places = cx.b.slice_axis(places, 0, 0, size);
+    let item = cx.b.iota(DType::S32, &all, 0);
+    let mut taken = Vec::new();
+    for x in [item, place, class] {
+        let x = flat(cx, x);
+        let x = take_axis(cx, x, places, 0, 0)?;
+        taken.push(cx.b.convert(x, DType::S64));
+    }
+    let indices = columns(cx, &taken[..2], size);
+    let longest = cx.b.convert(longest, DType::S64);
+    let longest = cx.b.reshape(longest, &[1]);
+    let items = cx.b.full(DType::S64, &[1], batch as f64);
+    let shape = cx.b.concatenate(&[items, longest], 0);
+    let none = cx.b.full(dtype, &all, 0.0);
+    let counted = cx.b.select(inside, best, none);
+    let zero = cx.b.scalar(dtype, 0.0);
+    let sum = cx.b.reduce(counted, zero, ScalarOp::Add, &[1]);
+    let sum = cx.b.unary(ScalarOp::Negate, sum);
+    let probability = cx.b.reshape(sum, &[batch, 1]);
+    Ok([indices, taken[2], shape, probability].map(Value::Array).into())
+}
+
+/// The largest element of the last axis of three and the first place that has it: `[a, b]`, `s32[a, b]`.
+fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
+    let dims = cx.b.dims(x).to_vec();
+    let least = cx.b.scalar(dtype, f64::NEG_INFINITY);
+    let best = cx.b.reduce(x, least, ScalarOp::Maximum, &[2]);
+    let spread = cx.b.broadcast(best, &dims, &[0, 1]);
+    let is_best = cx.b.compare(Direction::Eq, x, spread);
+    let number = cx.b.iota(DType::S32, &dims, 2);
+    let none = cx.b.full(DType::S32, &dims, dims[2] as f64 - 1.0);
+    let number = cx.b.select(is_best, number, none);
+    let last = cx.b.scalar(DType::S32, dims[2] as f64 - 1.0);
+    (best, cx.b.reduce(number, last, ScalarOp::Minimum, &[2]))
+}
+
+fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (dims, n) = (cx.of_rank(0, 3)?, cx.fresh(Why::Data));
+    let two = Dim::Known(2);
+    Ok(vec![
+        Fact::new(S64, vec![n, two].into()),
+        Fact::new(S64, vec![n].into()),
+        Fact::new(S64, vec![two].into()),
+        Fact::new(cx.dtype(0), vec![dims[1], Dim::Known(1)].into()),
+    ])
+}

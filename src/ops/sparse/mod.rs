@@ -1,0 +1,80 @@
+//! `sparse_ops.cc`: tensors as lists of indices and values, and sums by lists of segment numbers.
+//!
+//! A sparse tensor is three inputs: `indices s64[n, rank]`, `values [n]` and `shape s64[rank]`. Indices out of range are dropped or
+//! clamped, where TensorFlow's kernels refuse them at run time.
+mod ctc;
+mod order;
+mod product;
+mod rows;
+mod segment;
+
+use super::{LowerCtx, OpRow};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[product::ROWS, order::ROWS, rows::ROWS, segment::ROWS, ctc::ROWS];
+
+/// `indices`, input `i`, with the number of its rows and the rank that it leads into.
+fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, u64, usize)> {
+    let id = cx.arg(i)?;
+    match cx.b.dims(id)[..] {
+        [n, rank] if rank <= 64 => Ok((id, n, rank as usize)),
+        ref other => Err(cx.mismatch(format!("indices of {other:?}; a matrix with a row for each value is needed"))),
+    }
+}
+
+/// Column `k` of a matrix.
+fn column(cx: &mut LowerCtx, x: InstId, k: usize) -> InstId {
+    let n = cx.b.dims(x)[0];
+    let one = cx.b.slice_axis(x, 1, k as u64, k as u64 + 1);
+    cx.b.reshape(one, &[n])
+}
+
+/// The element `k` of a vector, a scalar.
+fn element(cx: &mut LowerCtx, x: InstId, k: usize) -> InstId {
+    let one = cx.b.slice_axis(x, 0, k as u64, k as u64 + 1);
+    cx.b.reshape(one, &[])
+}
+
+/// Vectors of one length as the columns of a matrix.
+fn columns(cx: &mut LowerCtx, all: &[InstId], n: u64) -> InstId {
+    if all.is_empty() {
+        return cx.b.full(DType::S64, &[n, 0], 0.0);
+    }
+    let all: Vec<InstId> = all.iter().map(|&x| cx.b.reshape(x, &[n, 1])).collect();
+    cx.b.concatenate(&all, 1)
+}
+
+/// What one step along each axis of an array of this shape, `s64[rank]`, is worth in row-major order: scalars.
+fn strides(cx: &mut LowerCtx, shape: InstId, rank: usize) -> Vec<InstId> {
+    let mut stride = cx.b.scalar(DType::S64, 1.0);
+    let mut out = Vec::with_capacity(rank);
+    for k in (0..rank).rev() {
+        out.push(stride);
+        let size = element(cx, shape, k);
+        stride = cx.b.mul(stride, size);
+    }
+    out.reverse();
+    out
+}
+
+/// The place of each index in row-major order: `s64[n]`.
+fn linear(cx: &mut LowerCtx, indices: InstId, shape: InstId) -> InstId {
+    let (n, rank) = (cx.b.dims(indices)[0], cx.b.dims(indices)[1] as usize);
+    let mut place = cx.b.full(DType::S64, &[n], 0.0);
+    for (k, stride) in strides(cx, shape, rank).into_iter().enumerate() {
+        let at = column(cx, indices, k);
+        let at = cx.b.mul(at, stride);
+        place = cx.b.add(place, at);
+    }
+    place
+}
+
+/// The sum of a vector of `s32`.
+fn total(cx: &mut LowerCtx, x: InstId) -> InstId {
+    let zero = cx.b.scalar(DType::S32, 0.0);
+    cx.b.reduce(x, zero, ScalarOp::Add, &[0])
+}

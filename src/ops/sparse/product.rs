@@ -1,0 +1,169 @@
+//! Sparse tensors with dense ones.
+use super::indices;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::{scatter, shape::sizes};
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::symbols::Why;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("SparseTensorDenseMatMul", "a_indices a_values a_shape b -> product", product)
+        .shape(product_shape)
+        .constants(&[2]),
+    op("SparseTensorDenseAdd", "a_indices a_values a_shape b -> output", add).shape(|cx| cx.like(3, cx.dims(3)?)),
+    op("SparseDenseCwiseAdd", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Add))
+        .shape(|cx| cx.like(1, cx.dims(1)?)),
+    op("SparseDenseCwiseMul", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Multiply))
+        .shape(|cx| cx.like(1, cx.dims(1)?)),
+    op("SparseDenseCwiseDiv", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Divide))
+        .shape(|cx| cx.like(1, cx.dims(1)?)),
+    op("SparseReduceSum", "input_indices input_values input_shape reduction_axes -> output", |cx| {
+        reduce(cx, ScalarOp::Add)
+    })
+    .shape(reduce_shape)
+    .constants(&[2, 3]),
+    op("SparseReduceMax", "input_indices input_values input_shape reduction_axes -> output", |cx| {
+        reduce(cx, ScalarOp::Maximum)
+    })
+    .shape(reduce_shape)
+    .constants(&[2, 3])
+    .dtypes("real numbers"),
+];
+
+/// The type in which values of this one are added.
+fn wide(dtype: DType) -> DType {
+    if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype }
+}
+
+/// A matrix with few elements times a dense one: each element takes a row of `b`, which is added to a row of the result, in the order of
+/// the elements.
+///
+/// Shapes: `a_indices s64[n, 2]`, `a_values [n]`, `b [k, m]` -> `[rows, m]`.
+fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, shape, b) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?, cx.arg(3)?);
+    let (adjoint_a, adjoint_b) = (cx.flag("adjoint_a"), cx.flag("adjoint_b"));
+    let (dtype, dims) = (cx.b.dtype(values), cx.b.dims(b).to_vec());
+    let (&[rows, inner], 2, &[x, y]) = (&shape[..], rank, &dims[..]) else {
+        return Err(cx.mismatch(format!("a product of {shape:?} and {dims:?}; matrices are needed")));
+    };
+    let (rows, inner) = if adjoint_a { (inner, rows) } else { (rows, inner) };
+    let (k, m) = if adjoint_b { (y, x) } else { (x, y) };
+    if inner != k || cx.b.dims(values) != [n] {
+        return Err(cx.mismatch(format!("a product of {rows} by {inner} and {k} by {m}, {n} elements given")));
+    }
+    let conjugated = |cx: &mut LowerCtx, x: InstId, adjoint: bool| {
+        if adjoint && dtype.is_complex() { crate::ops::math::unary::conj(cx.b, x) } else { x }
+    };
+    let (values, b) = (conjugated(cx, values, adjoint_a), conjugated(cx, b, adjoint_b));
+    let b = if adjoint_b { cx.b.transpose(b, &[1, 0]) } else { b };
+    let (values, b) = (cx.b.convert(values, wide(dtype)), cx.b.convert(b, wide(dtype)));
+    let zeros = cx.b.full(wide(dtype), &[rows, m], 0.0);
+    if [n, rows, m].contains(&0) || k == 0 {
+        let y = cx.b.convert(zeros, dtype);
+        return cx.one(y);
+    }
+    let (row, at) = if adjoint_a { (1, 0) } else { (0, 1) };
+    let (row, at) = (cx.b.slice_axis(places, 1, row, row + 1), super::column(cx, places, at));
+    let taken = take_axis(cx, b, at, 0, 0)?;
+    let factors = cx.b.broadcast(values, &[n, m], &[0]);
+    let terms = cx.b.mul(taken, factors);
+    let y = scatter(cx, zeros, row, terms, Some(ScalarOp::Add))?;
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// A dense tensor with the elements of a sparse one of its shape added.
+fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, b) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(3)?);
+    if cx.b.rank(b) != rank || cx.b.dims(values) != [n] {
+        return Err(cx.mismatch(format!("{n} indices of rank {rank} into {}", cx.b.shape(b))));
+    }
+    let y = scatter(cx, b, places, values, Some(ScalarOp::Add))?;
+    cx.one(y)
+}
+
+/// The values of a sparse tensor with those that a dense one, broadcast to its shape, has in their places.
+fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, dense) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(3)?);
+    let dims = cx.b.dims(dense).to_vec();
+    let Some(lead) = rank.checked_sub(dims.len()) else {
+        return Err(cx.mismatch(format!("a dense tensor {dims:?} for a sparse one of rank {rank}")));
+    };
+    let strides: Vec<u64> = (0..dims.len()).map(|k| dims[k + 1..].iter().product()).collect();
+    let mut at = cx.b.full(DType::S64, &[n], 0.0);
+    for (k, (&size, &stride)) in dims.iter().zip(&strides).enumerate().filter(|(_, (size, _))| **size != 1) {
+        let place = super::column(cx, places, lead + k);
+        // an index out of range of its own axis is clamped
+        let (low, high) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, size.saturating_sub(1) as f64));
+        let place = cx.b.max(place, low);
+        let place = cx.b.min(place, high);
+        let stride = cx.b.scalar(DType::S64, stride as f64);
+        let place = cx.b.mul(place, stride);
+        at = cx.b.add(at, place);
+    }
+    let flat = cx.b.reshape(dense, &[dims.iter().product()]);
+    let taken = take_axis(cx, flat, at, 0, 0)?;
+    let y = cx.b.binary(op, values, taken);
+    cx.one(y)
+}
+
+/// The sizes that a reduction keeps, the axes that it sums over, and the sizes of its result.
+fn kept(shape: &[u64], axes: &[usize], keep_dims: bool) -> (Vec<u64>, Vec<u64>) {
+    let kept = |k: &usize| !axes.contains(k);
+    let small: Vec<u64> = (0..shape.len()).filter(kept).map(|k| shape[k]).collect();
+    let whole = (0..shape.len()).map(|k| if kept(&k) { shape[k] } else { 1 }).collect();
+    (small.clone(), if keep_dims { whole } else { small })
+}
+
+/// Elements combined over some axes; zeros where there is none.
+fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?);
+    if shape.len() != rank {
+        return Err(cx.mismatch(format!("indices of rank {rank} into {shape:?}")));
+    }
+    let axes = cx.constant_ints(3)?.into_iter().map(|a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
+    let (small, out) = kept(&shape, &axes, cx.flag("keep_dims"));
+    let dtype = cx.b.dtype(values);
+    let values = cx.b.convert(values, wide(dtype));
+    let zeros = cx.b.full(wide(dtype), &small, 0.0);
+    let leading: Vec<InstId> = (0..rank).filter(|k| !axes.contains(k)).map(|k| super::column(cx, places, k)).collect();
+    let places = super::columns(cx, &leading, n);
+    let y = match op {
+        ScalarOp::Maximum => {
+            let least = cx.b.full(wide(dtype), &small, f64::NEG_INFINITY);
+            let most = scatter(cx, least, places, values, Some(op))?;
+            let (none, one) = (cx.b.full(DType::S32, &small, 0.0), cx.b.full(DType::S32, &[n], 1.0));
+            let count = scatter(cx, none, places, one, Some(ScalarOp::Add))?;
+            let some = cx.b.compare(Direction::Gt, count, none);
+            cx.b.select(some, most, zeros)
+        }
+        _ => scatter(cx, zeros, places, values, Some(op))?,
+    };
+    let y = cx.b.convert(y, dtype);
+    let y = cx.b.reshape(y, &out);
+    cx.one(y)
+}
+
+fn product_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (a, b) = (cx.shape_of_value(2)?, cx.of_rank(3, 2)?);
+    let rows = cx.with_rank(&a, 2).map(|a| a[usize::from(cx.flag("adjoint_a"))]);
+    let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
+    cx.like(1, vec![rows, b[usize::from(!cx.flag("adjoint_b"))]])
+}
+
+fn reduce_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (shape, axes) = (cx.shape_of_value(2)?.fixed(), cx.constant_ints(3));
+    let (Some(shape), Some(axes)) = (shape, axes) else {
+        let dims = cx.unranked(Why::Value(2));
+        return cx.like(1, dims);
+    };
+    let axes = axes.into_iter().map(|a| cx.axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
+    let dims = crate::ops::fact::Dims::known(&kept(&shape, &axes, cx.flag("keep_dims")).1);
+    cx.like(1, dims)
+}

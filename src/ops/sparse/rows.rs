@@ -1,0 +1,106 @@
+//! Rows that have no element.
+use super::{column, columns, indices, total};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::{scatter, shape::sizes};
+use crate::ops::compact::{placed, running};
+use crate::ops::fact::Fact;
+use crate::ops::host::sparse_fill;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op(
+        "SparseFillEmptyRows",
+        "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",
+        fill,
+    )
+    .shape(sparse_fill)
+    .constants(&[2]),
+    op("SparseFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", gradient)
+        .shape(gradient_shape),
+];
+
+/// Gives each row without an element one in its first column: `n` elements, and as many more as there are such rows.
+fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?, cx.arg(3)?);
+    let Some(&rows) = shape.first().filter(|_| shape.len() == rank && shape[0] < 1 << 31) else {
+        return Err(cx.mismatch(format!("indices of rank {rank} into {shape:?}")));
+    };
+    if rows == 0 && n > 0 {
+        return Err(cx.mismatch(format!("{n} elements in no rows")));
+    }
+    // a row out of range counts as the last
+    let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1) as f64));
+    let row = column(cx, places, 0);
+    let row = cx.b.max(row, zero);
+    let row = cx.b.min(row, last);
+    let number = cx.b.convert(row, DType::S32);
+    let (none, ones) = (cx.b.full(DType::S32, &[rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
+    let to = cx.b.reshape(number, &[n, 1]);
+    let counts = scatter(cx, none, to, ones, Some(ScalarOp::Add))?;
+    let empty = cx.b.compare(Direction::Eq, counts, none);
+    let gaps = cx.b.convert(empty, DType::S32);
+    let (gaps_before, before) = (exclusive(cx, gaps), exclusive(cx, counts));
+    // where elements go: by row, those of a row in their order
+    let at = if n == 0 {
+        cx.b.full(DType::S32, &[0], 0.0)
+    } else {
+        let order = super::order::sorted(cx, number);
+        let all = cx.b.full(DType::Pred, &[n], 1.0);
+        let rank = placed(cx, all, order, None)?;
+        let shift = take_axis(cx, gaps_before, number, 0, 0)?;
+        cx.b.add(rank, shift)
+    };
+    let own = cx.b.add(before, gaps_before);
+    let outside = cx.b.full(DType::S32, &[rows], -1.0);
+    let gap = cx.b.select(empty, own, outside);
+    let (of, added) = (total(cx, ones), total(cx, gaps));
+    let count = cx.b.add(of, added);
+    let size = cx.found(count, n + rows, "the list of elements")?;
+    let to = (cx.b.reshape(at, &[n, 1]), cx.b.reshape(gap, &[rows, 1]));
+    let filled = |cx: &mut LowerCtx, x: InstId, gap: InstId| -> Result<InstId> {
+        let base = cx.b.full(cx.b.dtype(x), &[n + rows], 0.0);
+        let y = scatter(cx, base, to.0, x, None)?;
+        let y = scatter(cx, y, to.1, gap, None)?;
+        Ok(cx.b.slice_axis(y, 0, 0, size))
+    };
+    let numbers = cx.b.iota(DType::S64, &[rows], 0);
+    let zeros = cx.b.full(DType::S64, &[rows], 0.0);
+    let mut all = vec![filled(cx, row, numbers)?];
+    cx.ranges.enter_whole(cx.b, all[0], rows);
+    for k in 1..rank {
+        let x = column(cx, places, k);
+        all.push(filled(cx, x, zeros)?);
+    }
+    let values = filled(cx, values, default)?;
+    let places = columns(cx, &all, size);
+    let map = cx.b.convert(at, DType::S64);
+    Ok([places, values, empty, map].map(Value::Array).into())
+}
+
+/// What stands in front of each element, added.
+fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
+    let up_to = running(cx, x, ScalarOp::Add, 0.0);
+    cx.b.sub(up_to, x)
+}
+
+/// The gradients of the values, and the sum of those of the elements that were added.
+fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
+    let values = take_axis(cx, grad, map, 0, 0)?;
+    let (dtype, n) = (cx.b.dtype(grad), cx.b.dims(map)[0]);
+    let (zeros, zero) = (cx.b.full(dtype, &[n], 0.0), cx.b.scalar(dtype, 0.0));
+    let to = cx.b.reshape(map, &[n, 1]);
+    let rest = scatter(cx, grad, to, zeros, None)?;
+    let default = cx.b.reduce(rest, zero, ScalarOp::Add, &[0]);
+    Ok(vec![Value::Array(values), Value::Array(default)])
+}
+
+fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(vec![cx.like(1, cx.dims(0)?)?.remove(0), cx.like(1, vec![])?.remove(0)])
+}

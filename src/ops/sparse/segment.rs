@@ -1,0 +1,196 @@
+//! Rows combined by sorted segment numbers, of rows that are taken from a table by index, and of rows in order.
+//!
+//! Results have a row for each number up to the last one, or as many as the node says.
+use crate::diag::{Code, Diagnostic, Result};
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::scatter;
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).shape(|cx| found_shape(cx, 1)),
+    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).shape(|cx| found_shape(cx, 1)),
+];
+
+/// What becomes of the rows of a segment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fold {
+    Sum,
+    Mean,
+    /// The sum over the root of how many there are.
+    SqrtN,
+    Product,
+    Largest,
+    Smallest,
+}
+
+fn sparse(cx: &mut LowerCtx, fold: Fold, counted: bool) -> Result<Vec<Value>> {
+    let (data, indices, ids) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 {
+        return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
+    }
+    let rows = take_axis(cx, data, indices, 0, 0)?;
+    let count = if counted { Some(told(cx, 3)?) } else { None };
+    folded(cx, rows, ids, fold, count)
+}
+
+fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
+    let (data, ids) = (cx.arg(0)?, cx.arg(1)?);
+    if cx.b.rank(ids) != 1 || cx.b.dims(data).first() != cx.b.dims(ids).first() {
+        return Err(cx.mismatch(format!("segments {} for {}", cx.b.shape(ids), cx.b.shape(data))));
+    }
+    folded(cx, data, ids, fold, None)
+}
+
+/// The number that input `i`, which must be known, says.
+fn told(cx: &LowerCtx, i: usize) -> Result<u64> {
+    let n = cx.constant_int(i)?;
+    u64::try_from(n).ok().filter(|&n| n < 1 << 31).ok_or_else(|| cx.mismatch(format!("{n} rows")))
+}
+
+/// As many segments as the last number says, which is known of what `SparseFillEmptyRows` gives. Errors: `DynamicShape` where nothing bounds the numbers.
+fn found(cx: &mut LowerCtx, ids: InstId) -> Result<u64> {
+    if let Some(n) = cx.ranges.whole(cx.b, ids) {
+        return Ok(n);
+    }
+    let most = cx.ranges.elements(cx.b, ids).bound().and_then(|most| u64::try_from(most.checked_add(1)?).ok());
+    let Some(most) = most.filter(|&m| m < 1 << 31) else {
+        let told = format!("how many rows {} returns depends on its segment numbers, which nothing bounds", cx.node.op);
+        let help = "use the form with `num_segments`, or bound the numbers: tf.minimum(segment_ids, last)";
+        return Err(Diagnostic::new(Code::DynamicShape, told).help(help).into());
+    };
+    let none = cx.b.scalar(DType::S64, -1.0);
+    let ids = cx.b.convert(ids, DType::S64);
+    let last = cx.b.reduce(ids, none, ScalarOp::Maximum, &[0]);
+    let one = cx.b.scalar(DType::S64, 1.0);
+    let count = cx.b.add(last, one);
+    let count = cx.b.convert(count, DType::S32);
+    cx.found(count, most, "the list of segments")
+}
+
+/// How many rows each of `n` segments has: `s32[n]`.
+fn sizes(cx: &mut LowerCtx, ids: InstId, n: u64) -> Result<InstId> {
+    let rows = cx.b.dims(ids)[0];
+    let (none, ones) = (cx.b.full(DType::S32, &[n], 0.0), cx.b.full(DType::S32, &[rows], 1.0));
+    let to = cx.b.reshape(ids, &[rows, 1]);
+    scatter(cx, none, to, ones, Some(ScalarOp::Add))
+}
+
+/// `rows [k, ..]` combined by `ids [k]`; a segment without rows is 0, and 1 in a product.
+fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Option<u64>) -> Result<Vec<Value>> {
+    let n = match count {
+        Some(n) => n,
+        None => found(cx, ids)?,
+    };
+    let dims = cx.b.dims(rows).to_vec();
+    let (out, dtype) = ([&[n], &dims[1..]].concat(), cx.b.dtype(rows));
+    let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
+    let rows = cx.b.convert(rows, work);
+    let to = cx.b.reshape(ids, &[dims[0], 1]);
+    let (base, op) = match fold {
+        Fold::Sum | Fold::Mean | Fold::SqrtN => (cx.b.full(work, &out, 0.0), ScalarOp::Add),
+        Fold::Product => (cx.b.full(work, &out, 1.0), ScalarOp::Multiply),
+        Fold::Largest => (cx.b.full(work, &out, f64::NEG_INFINITY), ScalarOp::Maximum),
+        Fold::Smallest => (cx.b.full(work, &out, f64::INFINITY), ScalarOp::Minimum),
+    };
+    let mut y = scatter(cx, base, to, rows, Some(op))?;
+    let sized = |cx: &mut LowerCtx| -> Result<InstId> {
+        let sizes = sizes(cx, ids, n)?;
+        Ok(cx.b.broadcast(sizes, &out, &[0]))
+    };
+    match fold {
+        Fold::Sum | Fold::Product => {}
+        Fold::Mean | Fold::SqrtN => {
+            let sizes = sized(cx)?;
+            let by = divisor(cx, sizes, fold, work);
+            y = cx.b.div(y, by);
+        }
+        Fold::Largest | Fold::Smallest => {
+            let sizes = sized(cx)?;
+            let none = cx.b.full_like(sizes, 0.0);
+            let (some, zeros) = (cx.b.compare(Direction::Gt, sizes, none), cx.b.full(work, &out, 0.0));
+            y = cx.b.select(some, y, zeros);
+        }
+    }
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// What the sum of as many rows is divided by.
+fn divisor(cx: &mut LowerCtx, sizes: InstId, fold: Fold, dtype: DType) -> InstId {
+    let one = cx.b.full_like(sizes, 1.0);
+    let sizes = cx.b.max(sizes, one);
+    let sizes = cx.b.convert(sizes, dtype);
+    if fold == Fold::SqrtN { cx.b.unary(ScalarOp::Sqrt, sizes) } else { sizes }
+}
+
+/// The gradient of a sum by segment: that of each segment goes to the rows that it has taken.
+fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
+    let (grad, indices, ids, rows) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, told(cx, 3)?);
+    if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 || cx.b.rank(grad) == 0 {
+        return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
+    }
+    let (dims, dtype) = (cx.b.dims(grad).to_vec(), cx.b.dtype(grad));
+    let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
+    let mut grad = cx.b.convert(grad, work);
+    if fold != Fold::Sum {
+        let sizes = sizes(cx, ids, dims[0])?;
+        let sizes = cx.b.broadcast(sizes, &dims, &[0]);
+        let by = divisor(cx, sizes, fold, work);
+        grad = cx.b.div(grad, by);
+    }
+    let taken = take_axis(cx, grad, ids, 0, 0)?;
+    let zeros = cx.b.full(work, &[&[rows], &dims[1..]].concat(), 0.0);
+    let count = cx.b.dims(indices)[0];
+    let to = cx.b.reshape(indices, &[count, 1]);
+    let y = scatter(cx, zeros, to, taken, Some(ScalarOp::Add))?;
+    let y = cx.b.convert(y, dtype);
+    cx.one(y)
+}
+
+/// As many rows as input `i` says.
+fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
+    let n = cx.size(i);
+    match cx.ranked(0)? {
+        Some(dims) if !dims.is_empty() => cx.like(0, [&[n], &dims[1..]].concat()),
+        Some(_) => Err(cx.mismatch("a scalar has no rows")),
+        None => {
+            let dims = cx.unranked_from(0);
+            cx.like(0, dims)
+        }
+    }
+}
+
+/// One row a segment, of which there are as many as the numbers, input `i`, say.
+fn found_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
+    let last = cx.constant_ints(i).map(|ids| ids.into_iter().fold(-1, i64::max));
+    let n = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()).map(Dim::Known);
+    let n = n.unwrap_or_else(|| cx.fresh(Why::Data));
+    match cx.ranked(0)? {
+        Some(dims) if !dims.is_empty() => cx.like(0, [&[n], &dims[1..]].concat()),
+        Some(_) => Err(cx.mismatch("a scalar has no segments")),
+        None => {
+            let dims = cx.unranked_from(0);
+            cx.like(0, dims)
+        }
+    }
+}
