@@ -173,7 +173,10 @@ fn shells_and_manual() {
         assert!(succeed(&["completions", shell]).contains("tfaot"), "{shell}");
     }
     assert!(succeed(&["man"]).contains("tfaot"));
-    assert!(succeed(&["targets"]).contains("x86_64"));
+    let targets = succeed(&["targets"]);
+    for word in ["x86_64", "rv64gcv", "cortex-m4", "wasm32", "x86_64-w64-windows-gnu"] {
+        assert!(targets.contains(word), "{word}: {targets}");
+    }
 }
 
 #[test]

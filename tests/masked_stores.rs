@@ -68,7 +68,7 @@ ENTRY e {
 
 #[test]
 fn a_lane_that_is_replaced_leaves_its_neighbours() {
-    if Target::resolve(None, None, None).expect("this machine is known").level() != Level::Avx512 {
+    if Target::resolve(None, None, None).expect("this machine is known").level != Level::Avx512 {
         eprintln!("SKIPPED: this machine has no AVX-512");
         return;
     }

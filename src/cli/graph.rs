@@ -110,7 +110,7 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
         if all.len() > 1 && !one.can_be_asked() {
             let told = format!("no program on {} can find out whether it runs on `{}`", one.triple, one.cpu);
             let problem = Diagnostic::new(Code::BadOption, told);
-            return Err(problem.help("one --cpu, please; on AArch64 code asks Linux alone").into());
+            return Err(problem.help("one --cpu, please; on AArch64 and RISC-V code asks Linux alone").into());
         }
         if let Some(same) = all[..i].iter().find(|other| other.instructions() == one.instructions()) {
             let told = format!(

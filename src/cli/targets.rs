@@ -2,11 +2,23 @@
 use super::args::TargetsArgs;
 use super::{Verdict, out};
 use crate::diag::Result;
-use crate::target::{HOST_TRIPLE, Level, Target, cpus};
+use crate::target::{Arch, HOST_TRIPLE, Level, Target, cpus};
 use serde_json::json;
 
-/// The triples that are tested; others of the same architectures work alike.
-const TRIPLES: &[&str] = &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
+/// The triples that are tested; others of the same architectures and kinds of objects work alike.
+const TRIPLES: &[&str] = &[
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "riscv64-unknown-linux-gnu",
+    "x86_64-w64-windows-gnu",
+    "x86_64-pc-windows-msvc",
+    "aarch64-pc-windows-msvc",
+    "x86_64-apple-macosx11.0.0",
+    "arm64-apple-macosx11.0.0",
+    "arm64-apple-ios15.0",
+    "wasm32-unknown-unknown",
+    "thumbv7em-none-eabihf",
+];
 
 /// What code for x86-64 processors may use, oldest first.
 const LEVELS: [(Level, &str); 3] =
@@ -20,11 +32,13 @@ pub fn run(args: &TargetsArgs) -> Result<Verdict> {
         .iter()
         .map(|&(level, _)| cpus::cpus("x86_64").filter(of_level(level)).map(|c| c.name).collect())
         .collect();
-    let aarch64: Vec<&str> = cpus::cpus("aarch64").map(|cpu| cpu.name).collect();
+    let of = |arch: Arch| cpus::cpus(arch.name()).map(|cpu| cpu.name).collect::<Vec<_>>();
+    let (aarch64, riscv64, thumb) = (of(Arch::Aarch64), of(Arch::Riscv64), of(Arch::Thumb));
     if args.json {
         out::json(&json!({
             "host": HOST_TRIPLE, "host_cpu": host.cpu, "targets": TRIPLES,
             "x86_64_cpus": x86.concat(), "aarch64_cpus": aarch64,
+            "riscv64_cpus": riscv64, "thumbv7em_cpus": thumb,
         }))?;
         return Ok(Verdict::Yes);
     }
@@ -34,5 +48,7 @@ pub fn run(args: &TargetsArgs) -> Result<Verdict> {
         out::line(format_args!("processors of x86_64, code for {instructions}: {}", names.join(", ")))?;
     }
     out::line(format_args!("processors of aarch64, code for what each has: {}", aarch64.join(", ")))?;
+    out::line(format_args!("processors of riscv64, code for rv64gc or rv64gcv: {}", riscv64.join(", ")))?;
+    out::line(format_args!("processors of thumbv7em: {}", thumb.join(", ")))?;
     Ok(Verdict::Yes)
 }

@@ -100,7 +100,7 @@ fn here(targets: &[Target]) -> Result<&Target> {
     };
     let host = Target::resolve(None, None, None)?;
     let arch = |t: &str| t.split('-').next().unwrap_or("").to_string();
-    if arch(&target.triple) != arch(HOST_TRIPLE) || target.level() > host.level() {
+    if arch(&target.triple) != arch(HOST_TRIPLE) || target.level > host.level {
         let told =
             format!("--tune measures on this machine, which can't run code for {} {}", target.triple, target.cpu);
         return Err(Diagnostic::new(Code::BadOption, told)

@@ -71,6 +71,16 @@ fn plain(f: &mut Function, x: &Val, to: DType) -> Val {
         (DTypeClass::Float, DTypeClass::Float) => {
             format!("{} {a} {} to {b}", if to == DType::F64 { "fpext" } else { "fptrunc" }, x.text)
         }
+        // LLVM 22 makes no end of taking vectors of `i1` apart for RISC-V's vectors
+        (DTypeClass::Float, _) if to.bits() == 1 => {
+            let (wide, least, most) = if to.is_signed() { (DType::S8, -1i64, 0) } else { (DType::U8, 0, 1) };
+            let whole = plain(f, x, wide);
+            let (least, most) = (bits(&whole, least as u64 & 0xff), bits(&whole, most));
+            let sign = if to.is_signed() { "s" } else { "u" };
+            let above = super::scalar::call(f, &format!("{sign}max"), &[&whole, &least]);
+            let held = super::scalar::call(f, &format!("{sign}min"), &[&above, &most]);
+            return convert(f, &held, to);
+        }
         (DTypeClass::Float, class) => {
             let kind = if class == DTypeClass::Signed { "s" } else { "u" };
             let like = Val { dtype: to, ..x.clone() };

@@ -5,7 +5,6 @@ use super::scalar::{bits, call, fcmp, icmp, no_meaning, reinterpret, select, two
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
-use crate::target::Level;
 use crate::tensor::DType;
 
 /// `op` on f32 or f64.
@@ -103,7 +102,7 @@ fn sign(f: &mut Function, x: &Val) -> Val {
     select(f, &moves, &unit, x)
 }
 
-/// Rounding to a whole number. SSE2 has no instruction for it: there, adding and taking away 2^23 (2^52) rounds to even.
+/// Rounding to a whole number. Where there is no instruction for it, adding and taking away 2^23 (2^52) rounds to even.
 pub fn round(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
     if op == ScalarOp::RoundNearestAfz {
         // Away from zero at halves: truncate |x| + the largest number below a half.
@@ -113,7 +112,7 @@ pub fn round(f: &mut Function, op: ScalarOp, x: &Val) -> Val {
         let whole = round(f, ScalarOp::Floor, &sum);
         return call(f, "copysign", &[&whole, x]);
     }
-    if f.target.level() != Level::Sse2 {
+    if f.target.level.has_rounding() {
         let name = match op {
             ScalarOp::Floor => "floor",
             ScalarOp::Ceil => "ceil",

@@ -420,9 +420,9 @@ impl<'a> Function<'a> {
             // such as a bias, in vector registers all the time, and move sums out to the stack.
             Place::Weights(_) | Place::State(_) | Place::Workspace(_) | Place::Arg(_) | Place::Result(_) => {
                 self.slots.push(buf);
-                let (name, at) = (format!("%b{}", self.slots.len()), 8 * self.slots.len());
+                let (name, at) = (format!("%b{}", self.slots.len()), self.slots.len());
                 self.base_text += &format!(
-                    "  {name}.s = getelementptr i8, ptr %closure, i64 {at}\n  {name} = load ptr, ptr {name}.s\n"
+                    "  {name}.s = getelementptr ptr, ptr %closure, i64 {at}\n  {name} = load ptr, ptr {name}.s\n"
                 );
                 name
             }

@@ -1,5 +1,6 @@
-//! How AArch64 code asks Linux which instructions it may use: two words of the list that the kernel hands to a process, which
+//! How AArch64 and RISC-V code asks Linux which instructions it may use: two words of the list that the kernel hands to a process, which
 //! C programs read with `getauxval`. Objects need no C library, so the code asks the kernel itself.
+use crate::target::Arch;
 use std::fmt::Write;
 
 const FUNCTION: &str = "@tfaot.hwcaps";
@@ -18,8 +19,23 @@ pub fn ask(out: &mut String, needed: [u64; 2]) -> String {
 }
 
 /// What `text` calls of this.
-pub fn helper(text: &str) -> &'static str {
-    if text.contains(FUNCTION) { HWCAPS } else { "" }
+pub fn helper(text: &str, arch: Arch) -> String {
+    if text.contains(FUNCTION) { format!("{}{HWCAPS}", system(arch)) } else { String::new() }
+}
+
+/// The function that calls the kernel: the number of the call, and what it is given.
+fn system(arch: Arch) -> String {
+    let (call, registers) = match arch {
+        Arch::Riscv64 => ("ecall", "={x10},{x17},{x10},{x11},{x12},{x13},{x14},~{memory}"),
+        _ => ("svc #0", "={x0},{x8},{x0},{x1},{x2},{x3},{x4},~{cc},~{memory}"),
+    };
+    format!(
+        r#"define internal i64 @tfaot.system(i64 %number, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e) noinline nounwind "no-builtins" {{
+  %result = call i64 asm sideeffect "{call}", "{registers}"(i64 %number, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e)
+  ret i64 %result
+}}
+"#
+    )
 }
 
 /// The words `AT_HWCAP` and `AT_HWCAP2`; zeros where the kernel tells neither way, so that then nothing is supported that not
@@ -28,11 +44,6 @@ pub fn helper(text: &str) -> &'static str {
 /// those of `asm-generic/unistd.h`, numbers of pairs those of `uapi/linux/auxvec.h`.
 const HWCAPS: &str = r#"
 @tfaot.auxv = private unnamed_addr constant [16 x i8] c"/proc/self/auxv\00"
-
-define internal i64 @tfaot.system(i64 %number, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e) noinline nounwind "no-builtins" {
-  %result = call i64 asm sideeffect "svc #0", "={x0},{x8},{x0},{x1},{x2},{x3},{x4},~{cc},~{memory}"(i64 %number, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e)
-  ret i64 %result
-}
 
 define internal { i64, i64 } @tfaot.hwcaps() noinline nounwind "no-builtins" {
 entry:
@@ -129,9 +140,7 @@ int main(void) {
     /// Needs gcc on x86-64, which then plays the kernel.
     #[test]
     fn kernels_are_asked_in_both_ways() {
-        let begin = HWCAPS.find("define internal i64 @tfaot.system").expect("it is there");
-        let end = begin + HWCAPS[begin..].find("}\n").expect("it ends") + 2;
-        let text = HWCAPS.replace(&HWCAPS[begin..end], "declare i64 @system_call(i64, i64, i64, i64, i64, i64)\n");
+        let text = format!("declare i64 @system_call(i64, i64, i64, i64, i64, i64)\n{HWCAPS}");
         let text = text
             .replace("@tfaot.system", "@system_call")
             .replace("internal { i64, i64 } @tfaot.hwcaps", "{ i64, i64 } @hwcaps");

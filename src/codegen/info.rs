@@ -1,25 +1,27 @@
 //! `NAME_info` and the facts behind it, as generated headers declare them.
 use super::sized;
 use crate::kernel::{Entry, Face, Program};
+use crate::target::Arch;
 use crate::tensor::{Sizes, TensorInfo};
 use std::fmt::Write;
 
 /// The alignment of workspaces and of what the state is rounded to.
 const ALIGN: u64 = 64;
 /// `tfaot_tensor_info`.
-const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, i64 }";
+const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, %tfaot.size }";
 /// `tfaot_variable_info`.
-const VARIABLE: &str = "{ { ptr, ptr, i32, i32, ptr, i64 }, i64 }";
+const VARIABLE: &str = "{ { ptr, ptr, i32, i32, ptr, %tfaot.size }, %tfaot.size }";
 /// `tfaot_size_info`.
 const SIZE: &str = "{ ptr, i64, i64, i32, i32 }";
 /// `tfaot_entry_info`.
-const ENTRY: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }";
+const ENTRY: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, i64, ptr }";
 /// `tfaot_module_info`.
-const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, i64, i64, ptr }";
+const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, ptr }";
 
-/// Adds the facts; `target` is what they say of the machine.
-pub fn emit(out: &mut String, face: &Face, target: &str) {
+/// Adds the facts; `target` is what they say of the machine, and `%tfaot.size` is C's `size_t`.
+pub fn emit(out: &mut String, face: &Face, target: &str, arch: Arch) {
     let name = &face.name;
+    let _ = writeln!(out, "%tfaot.size = type i{}", 8 * arch.pointer_bytes());
     string(out, &format!("{name}_str_name"), name);
     string(out, &format!("{name}_str_source"), &face.source);
     string(out, &format!("{name}_str_target"), target);
@@ -35,7 +37,7 @@ fn function(out: &mut String, program: &Program, name: &str) {
     tensors(out, name, "result", &program.results);
     let _ = writeln!(
         out,
-        "@{name}_model_info = private unnamed_addr constant {{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64, i64, ptr }} {{ i32 1, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}_args, ptr @{name}_results, ptr null, i64 {}, i64 {ALIGN}, i64 {}, ptr @{name}_run }}",
+        "@{name}_model_info = private unnamed_addr constant {{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, i64, ptr }} {{ i32 1, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}_args, ptr @{name}_results, ptr null, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr @{name}_run }}",
         program.args.len(),
         program.results.len(),
         program.workspace_bytes,
@@ -56,7 +58,7 @@ fn module(out: &mut String, face: &Face) {
         generic(out, &own, entry, face);
         let (sizes, axes) = sizes(out, &own, &entry.sizes);
         entries.push(format!(
-            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, i64 {}, i64 {ALIGN}, i64 {}, ptr @{own}_run }}",
+            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr @{own}_run }}",
             program.args.len(),
             program.results.len(),
             entry.sizes.all.len(),
@@ -67,13 +69,13 @@ fn module(out: &mut String, face: &Face) {
     }
     let infos: Vec<TensorInfo> = face.state.iter().map(|v| v.info.clone()).collect();
     let rows = tensor_rows(out, &format!("{name}.s"), "variable", &infos);
-    let rows = rows.iter().zip(&face.state).map(|(row, v)| format!("{VARIABLE} {{ {row}, i64 {} }}", v.offset));
+    let rows = rows.iter().zip(&face.state).map(|(row, v)| format!("{VARIABLE} {{ {row}, %tfaot.size {} }}", v.offset));
     table(out, &format!("{name}.variables"), VARIABLE, &rows.collect::<Vec<_>>());
     table(out, &format!("{name}.entries"), ENTRY, &entries);
     let init = if face.state.is_empty() { "null".to_string() } else { format!("@{name}_init") };
     let _ = writeln!(
         out,
-        "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, i64 {}, i64 {ALIGN}, ptr {init} }}\n\
+        "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, %tfaot.size {}, %tfaot.size {ALIGN}, ptr {init} }}\n\
          define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_module_info\n}}",
         face.entries.len(),
         face.state.len(),
@@ -105,7 +107,7 @@ fn generic(out: &mut String, own: &str, entry: &Entry, face: &Face) {
     let function = &entry.function;
     let _ = writeln!(
         out,
-        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %workspace, ptr %exec) nounwind {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
+        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %workspace, ptr %exec) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
     );
 }
 
@@ -145,7 +147,7 @@ fn tensor_rows(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) -> 
         );
         let number = t.dtype.tf_number().unwrap_or(0);
         rows.push(format!(
-            "{TENSOR} {{ ptr @{name}_{kind}{i}_name, ptr @{name}_{kind}{i}_field, i32 {number}, i32 {}, ptr @{name}_{kind}{i}_dims, i64 {} }}",
+            "{TENSOR} {{ ptr @{name}_{kind}{i}_name, ptr @{name}_{kind}{i}_field, i32 {number}, i32 {}, ptr @{name}_{kind}{i}_dims, %tfaot.size {} }}",
             t.dims.len(),
             t.bytes()
         ));

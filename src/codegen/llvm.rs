@@ -1,12 +1,12 @@
 //! The one place that speaks to LLVM: text in, object or assembly out.
 use crate::diag::{Code, Error, Result};
-use crate::target::Target;
+use crate::target::{Arch, Target};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetTriple,
+    FileType, InitializationConfig, RelocMode, Target as LlvmTarget, TargetMachine, TargetMachineOptions, TargetTriple,
 };
 
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
@@ -17,22 +17,38 @@ const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
 fn machine(target: &Target) -> Result<TargetMachine> {
     static START: std::sync::Once = std::sync::Once::new();
     START.call_once(|| {
-        LlvmTarget::initialize_x86(&InitializationConfig::default());
-        LlvmTarget::initialize_aarch64(&InitializationConfig::default());
+        let all = InitializationConfig::default();
+        LlvmTarget::initialize_x86(&all);
+        LlvmTarget::initialize_aarch64(&all);
+        LlvmTarget::initialize_riscv(&all);
+        LlvmTarget::initialize_webassembly(&all);
+        LlvmTarget::initialize_arm(&all);
     });
     let triple = TargetTriple::create(&target.triple);
     let unknown = |message: String| Error::user(Code::UnknownTarget, message);
     let found = LlvmTarget::from_triple(&triple).map_err(|e| unknown(format!("`{}`: {e}", target.triple)))?;
+    let oldest = target.level.oldest();
+    let options = TargetMachineOptions::new()
+        .set_cpu(oldest.cpu())
+        .set_features(oldest.features())
+        .set_level(OptimizationLevel::Default)
+        .set_reloc_mode(relocations(target));
+    let options = if target.arch() == Arch::Riscv64 { options.set_abi(RISCV_ABI) } else { options };
     found
-        .create_target_machine(
-            &triple,
-            target.oldest_cpu(),
-            "",
-            OptimizationLevel::Default,
-            RelocMode::PIC,
-            CodeModel::Default,
-        )
+        .create_target_machine_from_options(&triple, options)
         .ok_or_else(|| unknown(format!("LLVM makes no code for `{}`", target.triple)))
+}
+
+/// Floats are passed in registers, as Linux's distributions have it (RISC-V psABI, "LP64D").
+const RISCV_ABI: &str = "lp64d";
+
+/// Code may lie anywhere, but where there is no loader that could move it: tables of addresses are constants then, which programs of
+/// microcontrollers leave in flash memory.
+fn relocations(target: &Target) -> RelocMode {
+    match target.arch() {
+        Arch::X86_64 | Arch::Aarch64 | Arch::Riscv64 => RelocMode::PIC,
+        Arch::Wasm32 | Arch::Thumb => RelocMode::Static,
+    }
 }
 
 fn with_module<T>(
@@ -43,11 +59,11 @@ fn with_module<T>(
 ) -> Result<T> {
     let machine = machine(target)?;
     let context = Context::create();
-    let mut bytes = text.as_bytes().to_vec();
-    bytes.push(0);
+    // before the text, whose parser takes sizes and alignments of addresses from it
+    let layout = machine.get_target_data().get_data_layout();
+    let bytes = format!("target datalayout = {:?}\n{text}\0", layout.as_str().to_string_lossy()).into_bytes();
     let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, "model");
     let module = context.create_module_from_ir(buffer).map_err(|e| Error::internal("llvm parse", e.to_string()))?;
-    module.set_data_layout(&machine.get_target_data().get_data_layout());
     module.verify().map_err(|e| Error::internal("llvm verify", e.to_string()))?;
     module
         .run_passes(passes, &machine, PassBuilderOptions::create())

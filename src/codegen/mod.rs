@@ -13,9 +13,11 @@
 //!   again, as it does x·logistic(x) and mish.
 //! - `codegen/` prints LLVM's text itself and lets LLVM only assign registers and choose instructions (`sroa`, `early-cse`,
 //!   no pipeline). Kernels that differ in nothing but where their memory is share one function: the driver puts the addresses
-//!   into the closure. The weights are zeros in that text that take no place in the object: `codegen/elf.rs` tells the header
-//!   of their section where they lie behind it, and nothing copies them before the file is written (`util/pieces.rs`). So
-//!   objects are ELF only.
+//!   into the closure. The weights are zeros in that text: `codegen/container/` puts them into the object, or behind it with their
+//!   section's header told where they lie (ELF, COFF, Mach-O, WebAssembly), and nothing copies them before the file is written
+//!   (`util/pieces.rs`).
+//! - Addresses have 8 or 4 bytes ([`crate::target::Arch::pointer_bytes`]), which LLVM's data layout says: the text counts pointers,
+//!   not bytes. Sizes and indices are `i64` everywhere.
 //! - With several `--cpu`, the model is scheduled once an instruction set (of which AMX makes another) under names of its
 //!   own, and `NAME_run` calls the newest that the machine supports. Code is made for the instruction set that
 //!   `NAME_supported` asks for and only tuned for the processor; what `--features` switches on is asked for too, and refused
@@ -27,10 +29,10 @@
 //!   asked, which of the features it has that not every processor has (`target/hwcaps.rs`, `codegen/hwcaps.rs`). What
 //!   processors have is LLVM's word (`target/cpus.tsv`).
 mod complex;
+mod container;
 mod convert;
 #[cfg(test)]
 mod cpus;
-mod elf;
 mod float;
 mod function;
 mod hwcaps;
@@ -52,13 +54,11 @@ mod value;
 pub use module::E_CPU;
 pub use sized::{E_BOUND, E_SIZE};
 
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{Bundle, KernelId, Program};
-use crate::target::Target;
+use crate::target::{Arch, Format, Target};
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
-use elf::WeightsSection;
-use object::{Object as _, ObjectSymbol};
 
 /// A relocatable object, whole: code, weights, metadata.
 #[derive(Clone, Debug)]
@@ -87,8 +87,14 @@ pub enum Launches {
     Observed,
 }
 
-/// Undefined symbols that an object may have.
+/// Undefined symbols that an object may have: functions that every C library has, and what LLVM names itself.
 const ALLOWED: &[&str] = &["memcpy", "memset", "memmove", "_GLOBAL_OFFSET_TABLE_"];
+/// On Windows, of the C compiler's library: what makes a large stack frame, and a mark of programs with floats.
+const ALLOWED_COFF: &[&str] = &["__chkstk", "___chkstk_ms", "_fltused"];
+/// Apple's name of `memset` with zeros.
+const ALLOWED_MACH_O: &[&str] = &["__bzero", "bzero"];
+/// How names begin of what Arm's C compilers have in their own libraries (libgcc, compiler-rt): arithmetic of 64 bits, copies.
+const ALLOWED_THUMB: &str = "__";
 
 /// Compiles `program`; symbols carry `program.name`.
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
@@ -98,48 +104,49 @@ pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result
 /// One object of all functions of a model for all its targets; where there are several, a function calls the first that the machine
 /// supports.
 ///
-/// Errors: `Code::UnknownTarget` where the target's objects are no ELF.
+/// Errors: `Code::UnknownTarget` where the target's objects are of no kind that is known, or its processors lack an instruction that
+/// the model needs; `Code::TooLarge` for more constants than its code reaches.
 pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let (_, target) = bundle.variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
-    if !llvm::object("", target)?.starts_with(elf::MAGIC) {
-        return Err(Error::user(
-            Code::UnknownTarget,
-            format!("objects for `{}` are not ELF; targets whose objects are ELF are supported", target.triple),
-        ));
+    if !container::is_of_kind(&llvm::object("", target)?, target.format()) {
+        let told = format!("objects for `{}` are none of ELF, COFF, Mach-O and WebAssembly", target.triple);
+        return Err(Error::user(Code::UnknownTarget, told));
     }
-    let mut made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
-    no_strays(&made)?;
-    let start = (made.len() as u64).next_multiple_of(elf::WEIGHTS_ALIGN);
-    let section = WeightsSection::of(bundle.face.weights_bytes, &target.triple);
-    elf::place(&mut made, section, &module::weights_symbol(&bundle.face.name), start)?;
-    let mut content = Pieces::default();
-    content.push(made);
-    content.fill(start);
-    for (offset, data) in &bundle.weights {
-        content.fill(start + offset);
-        content.push(data.clone());
-    }
-    let end = start + bundle.face.weights_bytes.max(1);
-    content.fill(end);
-    if content.len() == end {
-        Ok(Object { content })
-    } else {
-        Err(Error::internal("codegen", "weights beyond their section"))
-    }
+    let made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
+    no_strays(&made, target)?;
+    let (symbol, bytes) = (module::weights_symbol(&bundle.face.name), bundle.face.weights_bytes);
+    let weights = bundle.weights.iter().map(|(offset, data)| (*offset, data.clone()));
+    Ok(Object { content: container::filled(made, &symbol, bytes, weights, target)? })
 }
 
-fn no_strays(bytes: &[u8]) -> Result<()> {
-    let file = object::File::parse(bytes).map_err(|e| Error::internal("codegen", e.to_string()))?;
-    let stray: Vec<&str> = file
-        .symbols()
-        .filter(|s| s.is_undefined())
-        .filter_map(|s| s.name().ok())
-        .filter(|n| !n.is_empty() && !ALLOWED.contains(n))
-        .collect();
+fn no_strays(made: &[u8], target: &Target) -> Result<()> {
+    let mut stray = container::undefined(made, target.format())?;
+    stray.retain(|name| {
+        let name = name.as_str();
+        let of_format = match target.format() {
+            Format::Coff => ALLOWED_COFF.contains(&name),
+            Format::MachO => ALLOWED_MACH_O.contains(&name),
+            Format::Elf => target.arch() == Arch::Thumb && name.starts_with(ALLOWED_THUMB),
+            Format::Wasm => false,
+        };
+        !of_format && !ALLOWED.contains(&name)
+    });
     if stray.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::internal("codegen", format!("the object needs {}", stray.join(", "))))
+        return Ok(());
+    }
+    let stray = stray.join(", ");
+    match target.arch() {
+        // it computes what is of 64 bits by calls, and not all that can be computed has one
+        Arch::Thumb => Err(Diagnostic::new(
+            Code::UnknownTarget,
+            format!(
+                "processors of `{}` have no instructions for what this model computes, but functions: {stray}",
+                target.triple
+            ),
+        )
+        .help("f32 in the place of f64, or --cpu cortex-m7, which has f64")
+        .into()),
+        _ => Err(Error::internal("codegen", format!("the object needs {stray}"))),
     }
 }
 

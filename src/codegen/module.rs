@@ -1,12 +1,12 @@
 //! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
-use super::elf::{WEIGHTS_ALIGN, WeightsSection};
+use super::container;
 use super::function::Function;
 use super::supported::supported;
 use super::{hwcaps, info, math, sized, start};
-use crate::diag::Result;
+use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Bundle, Face, KernelId, Place, Program, Step};
-use crate::target::Target;
+use crate::target::{Format, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -20,19 +20,11 @@ pub const E_CPU: u32 = 1;
 /// For several targets a function calls the first that the machine supports; only then programs have no symbols that callers see.
 pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> {
     let Bundle { face, variants, .. } = bundle;
-    let triple = variants.first().map_or("", |v| v.1.triple.as_str());
-    let mut out = format!("target triple = \"{triple}\"\n\n");
+    let (_, target) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
+    let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
-    info::emit(&mut out, face, &told.join(" | "));
-    let weights = weights_symbol(&face.name);
-    let section = WeightsSection::of(face.weights_bytes, triple);
-    let _ = writeln!(
-        out,
-        "@{weights} = hidden global [{} x i8] zeroinitializer, section \"{}{weights}\"{}, align {WEIGHTS_ALIGN}",
-        face.weights_bytes.max(1),
-        section.empty_prefix,
-        section.code_model,
-    );
+    info::emit(&mut out, face, &told.join(" | "), target.arch());
+    out += &container::global(&weights_symbol(&face.name), face.weights_bytes, target)?;
     let mut first = None;
     for (i, (programs, target)) in variants.iter().enumerate() {
         let is_only = variants.len() == 1;
@@ -46,8 +38,8 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
     if !face.state.is_empty() {
         start::emit(&mut out, bundle);
     }
-    out += &math::helpers(&out);
-    out += hwcaps::helper(&out);
+    out += &math::helpers(&out, target.arch());
+    out += &hwcaps::helper(&out, target.arch());
     Ok((out, first.unwrap_or_default()))
 }
 
@@ -72,13 +64,13 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
             let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}({parameters})\n  ret i32 %r{i}\nask{next}:\n");
         }
         let function = &entry.function;
-        let _ = writeln!(out, "define i32 @{function}({parameters}) nounwind {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
+        let _ = writeln!(out, "define i32 @{function}({parameters}) #1 {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
     }
     for (i, (programs, _)) in variants.iter().enumerate() {
         let _ = write!(supported, "{}  ret i32 1\nask{}:\n", ask(i, programs), i + 1);
     }
     let name = &face.name;
-    let _ = writeln!(out, "define i32 @{name}_supported() nounwind {{\nentry:\n{supported}  ret i32 0\n}}");
+    let _ = writeln!(out, "define i32 @{name}_supported() #1 {{\nentry:\n{supported}  ret i32 0\n}}");
 }
 
 /// The symbol of what says whether the machine supports one of several variants.
@@ -180,11 +172,13 @@ fn code(
             sized::emit(out, entry, own, (linkage.visibility, &run, plain));
         }
     }
+    // Windows walks the stack by tables alone
+    let unwound = if target.format() == Format::Coff { " uwtable" } else { "" };
     let _ = writeln!(
         out,
-        "attributes #{group} = {{ nounwind \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind \"no-builtins\" }}",
+        "attributes #{group} = {{ nounwind{unwound} \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind{unwound} \"no-builtins\" }}",
         target.code_cpu(),
-        target.cpu,
+        target.tune_cpu(),
         target.code_features(),
         target.vector_bits
     );
@@ -200,6 +194,9 @@ fn described(target: &Target) -> String {
 pub fn weights_symbol(name: &str) -> String {
     format!("{name}_weights")
 }
+
+/// `tfaot_executor` of the headers.
+const EXECUTOR: &str = "{ ptr, i32, ptr }";
 
 struct Driver<'a> {
     program: &'a Program,
@@ -246,7 +243,7 @@ impl Driver<'_> {
         };
         let _ = write!(
             out,
-            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr i8, ptr %exec, i64 16\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
+            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr {EXECUTOR}, ptr %exec, i64 0, i32 2\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
              define {visibility}i32 @{run}(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
             self.out
         );
@@ -317,12 +314,12 @@ impl Driver<'_> {
         let cases: Vec<String> = (1..parts.len()).map(|i| format!("i64 {i}, label %part{n}.{i}")).collect();
         let words = self.words();
         let state = match self.has_state() {
-            true => "  %call3 = getelementptr i8, ptr %call, i64 24\n  %state = load ptr, ptr %call3\n",
+            true => "  %call3 = getelementptr ptr, ptr %call, i64 3\n  %state = load ptr, ptr %call3\n",
             false => "",
         };
         let _ = write!(
             self.functions_out,
-            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr i8, ptr %call, i64 8\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr i8, ptr %call, i64 16\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
+            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr ptr, ptr %call, i64 1\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr ptr, ptr %call, i64 2\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
             self.linkage.attributes + 1,
             cases.join(" ")
         );
@@ -331,8 +328,7 @@ impl Driver<'_> {
             let at = self.fresh();
             let _ = writeln!(
                 self.out,
-                "  %c{at} = getelementptr i8, ptr %closure, i64 {}\n  store ptr {value}, ptr %c{at}",
-                8 * word
+                "  %c{at} = getelementptr ptr, ptr %closure, i64 {word}\n  store ptr {value}, ptr %c{at}"
             );
         }
         let exec = if self.is_part { "null" } else { "%exec" };
@@ -368,8 +364,8 @@ impl Driver<'_> {
             let (at, word) = (self.address(buf), self.fresh());
             let _ = writeln!(
                 self.out,
-                "  %c{word} = getelementptr i8, ptr %closure, i64 {}\n  store ptr {at}, ptr %c{word}",
-                8 * (i + 1)
+                "  %c{word} = getelementptr ptr, ptr %closure, i64 {}\n  store ptr {at}, ptr %c{word}",
+                i + 1
             );
         }
         let name = &self.program.name;
@@ -391,16 +387,12 @@ impl Driver<'_> {
             Place::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
             // a kernel has it itself, and the verifier has seen that no step reads one
             Place::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),
-            Place::Arg(i) => writeln!(
-                self.out,
-                "  %q{n} = getelementptr i8, ptr %args, i64 {}\n  %p{n} = load ptr, ptr %q{n}",
-                8 * i
-            ),
-            Place::Result(i) => writeln!(
-                self.out,
-                "  %q{n} = getelementptr i8, ptr %results, i64 {}\n  %p{n} = load ptr, ptr %q{n}",
-                8 * i
-            ),
+            Place::Arg(i) => {
+                writeln!(self.out, "  %q{n} = getelementptr ptr, ptr %args, i64 {i}\n  %p{n} = load ptr, ptr %q{n}")
+            }
+            Place::Result(i) => {
+                writeln!(self.out, "  %q{n} = getelementptr ptr, ptr %results, i64 {i}\n  %p{n} = load ptr, ptr %q{n}")
+            }
         };
         format!("%p{n}")
     }

@@ -206,12 +206,12 @@ impl Driver<'_> {
 
     /// The caller's pointer number `i`.
     fn pointer(&mut self, list: &str, i: usize) -> String {
-        let at = self.offset(list, &(8 * i).to_string());
+        let at = self.value(&format!("getelementptr ptr, ptr {list}, i64 {i}"));
         self.value(&format!("load ptr, ptr {at}"))
     }
 
     fn put(&mut self, list: &str, i: usize, pointer: &str) {
-        let at = self.offset(list, &(8 * i).to_string());
+        let at = self.value(&format!("getelementptr ptr, ptr {list}, i64 {i}"));
         self.line(&format!("store ptr {pointer}, ptr {at}"));
     }
 

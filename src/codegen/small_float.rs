@@ -7,7 +7,6 @@ use super::function::Function;
 use super::scalar::{bits, call, fcmp, icmp, reinterpret, select, two};
 use super::value::{Val, value_type};
 use crate::scalar::small_float::{Format, Special, format};
-use crate::target::Level;
 use crate::tensor::DType;
 
 /// An f32's mantissa bits.
@@ -37,15 +36,10 @@ fn power_of_two(exponent: i32) -> f64 {
     2f64.powi(exponent)
 }
 
-/// Whether f16 has instructions here: F16C, or AArch64's.
-fn has_f16(f: &Function) -> bool {
-    f.target.level() != Level::Sse2
-}
-
 /// The f32 of a small float.
 pub fn decode(f: &mut Function, x: &Val) -> Val {
     let Some(form) = format(x.dtype) else { return x.clone() };
-    if x.dtype == DType::F16 && has_f16(f) {
+    if x.dtype == DType::F16 && f.target.level.has_f16() {
         let half = half_type(x.lanes);
         let held = f.ins(&format!("bitcast {} {} to {half}", x.ty(), x.text), DType::F16, x.lanes);
         let wide = value_type(DType::F32, x.lanes);
@@ -103,7 +97,7 @@ pub fn decode(f: &mut Function, x: &Val) -> Val {
 /// The small float nearest to an f32.
 pub fn encode(f: &mut Function, x: &Val, to: DType) -> Val {
     let Some(form) = format(to) else { return x.clone() };
-    if to == DType::F16 && has_f16(f) {
+    if to == DType::F16 && f.target.level.has_f16() {
         let half = half_type(x.lanes);
         let held = f.ins(&format!("fptrunc {} {} to {half}", x.ty(), x.text), to, x.lanes);
         return f.ins(&format!("bitcast {half} {} to {}", held.text, value_type(to, x.lanes)), to, x.lanes);

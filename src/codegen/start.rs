@@ -10,7 +10,7 @@ pub fn emit(out: &mut String, bundle: &Bundle) {
     let _ = writeln!(
         out,
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n\
-         define void @{name}_init(ptr %state) nounwind {{\n  call void @llvm.memset.p0.i64(ptr %state, i8 0, i64 {bytes}, i1 false)"
+         define void @{name}_init(ptr %state) #1 {{\n  call void @llvm.memset.p0.i64(ptr %state, i8 0, i64 {bytes}, i1 false)"
     );
     for (i, start) in bundle.starts.iter().enumerate() {
         let _ = writeln!(

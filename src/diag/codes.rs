@@ -57,7 +57,7 @@ codes! {
     StepLimit 204 "step-limit" "The loops of a module take more steps than the interpreter was allowed." "The loop may have no end; --max-steps allows more.";
     SeveralDevices 205 "several-devices" "The HLO module is for several replicas or partitions, and can't be run or compiled." "Each device would run one program and wait for what the others send; write the module for one device.";
     NoLinker 301 "no-linker" "A shared library is needed and no linker was found." "Install lld or a C compiler.";
-    UnknownTarget 302 "unknown-target" "LLVM does not know the target, the processor or the feature." "tfaot targets lists them.";
+    UnknownTarget 302 "unknown-target" "Code is not made for this target, processor or feature, or the processor lacks an instruction that the model needs." "tfaot targets lists them.";
     NameClash 303 "name-clash" "Two names become the same C identifier." "Give names in --config.";
     NoBf16Math 304 "no-bf16-math" "Products of bfloat16 were asked for, and the target has no instruction for them." "Choose a processor with AVX512-BF16, or an AArch64 one with bfdot, by --cpu or --features; --weights bf16 works on every target.";
     Mismatch 401 "mismatch" "Two engines, or the code and the expected answer, differ by more than the bound." "The message names the output and the element.";

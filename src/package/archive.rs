@@ -1,13 +1,12 @@
 //! Static libraries: one member, a symbol table, no dates.
 use crate::diag::{Error, Result};
-use crate::target::Target;
+use crate::target::{Format, Target};
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 use std::io::Cursor;
 
 /// The bytes of an archive that holds `object` as `member`. They depend on the arguments only.
 pub fn archive(member: &str, object: &[u8], target: &Target) -> Result<Vec<u8>> {
-    let darwin = target.triple.contains("apple");
-    let kind = if darwin { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
+    let kind = if target.format() == Format::MachO { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
     let members = [NewArchiveMember::new(object, &DEFAULT_OBJECT_READER, member.to_string())];
     let mut out = Cursor::new(Vec::new());
     write_archive_to_stream(&mut out, &members, kind, false, None)

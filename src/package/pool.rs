@@ -1,5 +1,5 @@
 //! The pool of threads that C programs may use, libraries of clusters have, and tfaot loads: one source, `pool/tfaot_pool.h`.
-use crate::target::Target;
+use crate::target::{Arch, Target};
 
 /// The text of `tfaot_pool.h`, the same for all models.
 pub const HEADER: &str = include_str!("pool/tfaot_pool.h");
@@ -12,7 +12,11 @@ pub const TEXT: &str = include_str!("pool/pool.ll");
 
 /// The function of the processor's instruction for loops that wait, as LLVM's text.
 pub fn relax(target: &Target) -> String {
-    let instruction = if target.triple.starts_with("x86_64") { "pause" } else { "isb" };
+    let instruction = match target.arch() {
+        Arch::X86_64 => "pause",
+        Arch::Aarch64 => "isb",
+        Arch::Riscv64 | Arch::Wasm32 | Arch::Thumb => "",
+    };
     format!(
         "define hidden void @tfaot_relax() nounwind {{\n  call void asm sideeffect \"{instruction}\", \"\"()\n  ret void\n}}\n"
     )

@@ -3,7 +3,7 @@
 //! A linker in `../lib/tfaot` as seen from this program's folder comes with it, and is the first choice.
 use super::unfinished;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::target::Target;
+use crate::target::{Arch, Format, Target};
 use crate::util::pieces::{Content, Pieces};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin",
 
 /// The ending of shared libraries' names.
 pub fn ending(target: &Target) -> &'static str {
-    if target.triple.contains("apple") { "dylib" } else { "so" }
+    if target.format() == Format::MachO { "dylib" } else { "so" }
 }
 
 /// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
@@ -38,8 +38,7 @@ pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8
 pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) -> Result<()> {
     let mut command = linker(target)?;
     let said = command.args(inputs).arg("-o").arg(output);
-    let elf = !target.triple.contains("apple");
-    if elf {
+    if target.format() == Format::Elf {
         said.arg(if said.get_program().to_string_lossy().ends_with("cc") {
             format!("-Wl,-soname,{soname}")
         } else {
@@ -59,18 +58,26 @@ pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) ->
 
 /// The linker with the flags that make its output a function of its input.
 fn linker(target: &Target) -> Result<Command> {
-    if target.triple.contains("apple") {
+    let has_libraries = matches!(target.format(), Format::Elf | Format::MachO) && target.arch() != Arch::Thumb;
+    if !has_libraries {
+        let told = format!("no shared libraries are made for `{}`", target.triple);
+        return Err(Diagnostic::new(Code::NoLinker, told)
+            .help("link the object, or the archive, into your own")
+            .into());
+    }
+    if target.format() == Format::MachO {
         let ld = find(&["ld64.lld-22", "ld64.lld"]).ok_or_else(|| none("ld64.lld"))?;
         let mut command = Command::new(ld);
         let arch = target.triple.split('-').next().map_or("arm64", |a| if a == "aarch64" { "arm64" } else { a });
+        let (platform, version) = if target.triple.contains("ios") { ("ios", "15.0") } else { ("macos", "11.0") };
         command.args([
             "-dylib",
             "-arch",
             arch,
             "-platform_version",
-            "macos",
-            "11.0",
-            "11.0",
+            platform,
+            version,
+            version,
             "-undefined",
             "dynamic_lookup",
         ]);

@@ -1,12 +1,22 @@
 //! Processors by LLVM's names, and what LLVM's tables say of their instructions.
 //!
 //! `cpus.tsv` has a line a processor: the architecture, the name, and those of the features that [`super::features`] and
-//! [`super::hwcaps`] know. A test of `codegen` holds it equal to the LLVM that is linked, and writes it
-//! (`TFAOT_BLESS=1 cargo test --lib cpus_are_those_of_llvm`).
+//! [`super::hwcaps`] know, and of RISC-V's `d`, which all have that are listed, and `v`. A test of `codegen` holds it equal to the
+//! LLVM that is linked, and writes it (`TFAOT_BLESS=1 cargo test --lib cpus_are_those_of_llvm`).
 use super::Level;
 use super::features::{AVX2, AVX512};
 
 const TABLE: &str = include_str!("cpus.tsv");
+
+/// Processors that stand for an instruction set, where LLVM has no name for it.
+const INSTRUCTION_SETS: &[(&str, Cpu)] =
+    &[("riscv64", Cpu { name: "rv64gc", features: "d" }), ("riscv64", Cpu { name: "rv64gcv", features: "d v" })];
+/// Processors of the architectures that code is made for in one way only.
+const OTHERS: &[(&str, Cpu)] = &[
+    ("wasm32", Cpu { name: "generic", features: "" }),
+    ("thumbv7em", Cpu { name: "cortex-m4", features: "" }),
+    ("thumbv7em", Cpu { name: "cortex-m7", features: "" }),
+];
 
 /// How many names a message gives for one that is not known.
 const MOST_NEAR: usize = 6;
@@ -40,13 +50,25 @@ impl Cpu {
     }
 }
 
-/// The processors of an architecture (`x86_64`, `aarch64`), in the order of their names.
+/// The processors of an architecture (`x86_64`, `aarch64`, as [`super::Arch::name`] has them): instruction sets, and those that LLVM
+/// knows in the order of their names.
 pub fn cpus(arch: &str) -> impl Iterator<Item = Cpu> {
+    let own = INSTRUCTION_SETS.iter().chain(OTHERS).filter(move |row| row.0 == arch).map(|row| row.1);
+    own.chain(of_llvm(arch))
+}
+
+/// Those that LLVM knows, of the architectures with many.
+pub fn of_llvm(arch: &str) -> impl Iterator<Item = Cpu> {
     let lines = TABLE.lines().filter_map(|line| line.split_once('\t'));
     lines.filter(move |line| line.0 == arch).map(|(_, rest)| {
         let (name, features) = rest.split_once('\t').unwrap_or((rest, ""));
         Cpu { name, features }
     })
+}
+
+/// Whether a name is that of an instruction set, which LLVM has no processor of.
+pub fn is_instruction_set(name: &str) -> bool {
+    INSTRUCTION_SETS.iter().any(|row| row.1.name == name)
 }
 
 /// The processor of that name.

@@ -38,7 +38,7 @@ pub struct Asks {
     pub state: u32,
     /// Registers, by their bit of XCR0, that the system gives only to processes that ask for them.
     pub request: Option<u32>,
-    /// Bits of Linux's `AT_HWCAP` and `AT_HWCAP2` on AArch64.
+    /// Bits of Linux's `AT_HWCAP` and `AT_HWCAP2` on AArch64 and RISC-V.
     pub hwcaps: [u64; 2],
 }
 
@@ -119,7 +119,7 @@ pub(super) const AVX512: &[&str] = &["avx512bw", "avx512cd", "avx512dq", "avx512
 /// What x86-64 code for `level` with `features` (`+avx2,-fma`) needs.
 pub fn asks(level: Level, features: &str) -> Asks {
     let mut names: Vec<&str> = match level {
-        Level::Neon => return Asks::default(),
+        Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => return Asks::default(),
         Level::Sse2 => vec![],
         Level::Avx2 => AVX2.to_vec(),
         Level::Avx512 => [AVX2, AVX512].concat(),
@@ -171,7 +171,11 @@ pub(super) fn check_against(
         Code::UnknownTarget,
         format!("`+{name}` is no feature that compiled code can ask a machine for"),
     )
-    .help(format!("one of {}", asked.join(", ")))
+    .help(if asked.is_empty() {
+        "code for this architecture is of one kind".into()
+    } else {
+        format!("one of {}", asked.join(", "))
+    })
     .into())
 }
 

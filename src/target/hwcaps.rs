@@ -1,4 +1,4 @@
-//! What a program can ask Linux on AArch64 before it runs code with instructions that not all processors have: bits of two words
+//! What a program can ask Linux on AArch64 and RISC-V before it runs code with instructions that not all processors have: bits of two words
 //! that the kernel hands to every process (`Documentation/arch/arm64/elf_hwcaps.rst`). The processor's own registers are closed
 //! to programs.
 use super::features::{self, switched};
@@ -28,6 +28,9 @@ const FEATURES: &[Row] = &[
     ("sve2",      1, 1 << 1,            Some("sve")),
     ("sve2p1",    1, 1 << 36,           Some("sve2")),
 ];
+
+/// The words of RISC-V's vectors: `AT_HWCAP` has a bit a letter of the instruction set (`arch/riscv/include/uapi/asm/hwcap.h`).
+pub(super) const RISCV_V: [u64; 2] = [1 << (b'V' - b'A'), 0];
 
 /// What every AArch64 processor that Linux runs programs on has.
 const BASELINE: &[&str] = &["fp-armv8", "neon"];

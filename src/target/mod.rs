@@ -2,14 +2,18 @@
 pub mod cpus;
 pub mod features;
 pub mod hwcaps;
+mod level;
 pub mod machine;
 mod pairs;
 mod precision;
+mod system;
 pub mod tiles;
 mod tuning;
 
+pub use level::Level;
 pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
+pub use system::{Arch, Format};
 pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
@@ -25,6 +29,8 @@ pub const LINE: u64 = 64;
 pub struct Target {
     /// LLVM's triple.
     pub triple: String,
+    /// The instruction set that code uses.
+    pub level: Level,
     /// LLVM's CPU name.
     pub cpu: String,
     /// LLVM's feature string, `+avx2,-fma`.
@@ -51,60 +57,35 @@ pub struct Target {
     pub plans: Option<String>,
 }
 
-/// The instruction set that a CPU has, as far as schedules ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    /// SSE2: 16 registers of 128 bits.
-    Sse2,
-    /// AVX2 and FMA: 16 registers of 256 bits.
-    Avx2,
-    /// AVX-512 F, BW, DQ, VL: 32 registers of 512 bits.
-    Avx512,
-    /// AArch64: 32 registers of 128 bits.
-    Neon,
-}
-
 impl Target {
     /// The target of `--target`, `--cpu`, `--features`; what is missing is this machine's (or, for another
     /// architecture, its baseline). Errors: `Code::UnknownTarget`.
     pub fn resolve(triple: Option<&str>, cpu: Option<&str>, features: Option<&str>) -> Result<Target> {
         let triple = triple.unwrap_or(HOST_TRIPLE);
-        let arch = triple.split('-').next().unwrap_or("");
-        let host = HOST_TRIPLE.split('-').next() == Some(arch);
+        let arch = Arch::of(triple)?;
+        let host = Arch::of(HOST_TRIPLE)? == arch;
         let named = cpu.filter(|&name| name != "native");
-        let known = |arch: &str, name: &str| cpus::find(arch, name).ok_or_else(|| unknown_cpu(arch, name));
-        let (cpu, level) = match (arch, named) {
-            ("aarch64" | "arm64", name) => (known("aarch64", name.unwrap_or("generic"))?, Level::Neon),
-            ("x86_64", Some(name)) => known("x86_64", name).map(|cpu| (cpu, cpu.x86_level()))?,
-            ("x86_64", None) if host => known("x86_64", host_level()).map(|cpu| (cpu, cpu.x86_level()))?,
-            ("x86_64", None) => (known("x86_64", "x86-64")?, Level::Sse2),
-            _ => {
-                return Err(Diagnostic::new(Code::UnknownTarget, format!("`{triple}` is no target of tfaot"))
-                    .help("x86_64 and aarch64 triples are supported, such as x86_64-unknown-linux-gnu")
-                    .into());
-            }
-        };
-        let (vector_bits, vector_registers, fma) = match level {
-            Level::Sse2 => (128, 16, false),
-            Level::Avx2 => (256, 16, true),
-            Level::Avx512 => (512, 32, true),
-            Level::Neon => (128, 32, true),
-        };
+        let name = named.unwrap_or(if host { host_level() } else { default_cpu(arch) });
+        let cpu = cpus::find(arch.name(), name).ok_or_else(|| unknown_cpu(arch, name))?;
         let features = features.unwrap_or("");
-        match level {
-            Level::Neon => hwcaps::check(features)?,
-            Level::Sse2 | Level::Avx2 | Level::Avx512 => features::check(features)?,
+        match arch {
+            Arch::X86_64 => features::check(features)?,
+            Arch::Aarch64 => hwcaps::check(features)?,
+            Arch::Riscv64 => features::check_against(features, &[], ["v"].into_iter())?,
+            Arch::Wasm32 | Arch::Thumb => features::check_against(features, &[], [].into_iter())?,
         }
+        let level = level(arch, cpu, features);
         let here = host && named.is_none();
         let told = |name: &str| features::switched(features, name);
         let bf16_pairs = PairSums::of(level).filter(|sums| has_pair_sums(*sums, cpu, here, told));
         Ok(Target {
             triple: triple.to_string(),
+            level,
             cpu: cpu.name.to_string(),
             features: features.to_string(),
-            vector_bits,
-            vector_registers,
-            fma,
+            vector_bits: level.vector_bits(),
+            vector_registers: level.vector_registers(),
+            fma: level.has_fma(),
             bf16_pairs,
             bf16_tiles: bf16_pairs == Some(PairSums::Avx512Bf16) && tiles::has(cpu, here, told),
             caches: Caches::of(cpu.name),
@@ -119,12 +100,15 @@ impl Target {
         if precision.math == MathType::Bf16 {
             let Some(sums) = self.bf16_pairs else {
                 let told = format!("`--math bf16` needs an instruction, and {} ({}) has none", self.cpu, self.triple);
-                let help = match self.level() {
-                    Level::Neon => "--cpu neoverse-v1, neoverse-n2 or apple-m2, or --features +bf16",
-                    _ => "--cpu znver4, znver5, sapphirerapids or graniterapids, or --features +avx512bf16",
+                let help = match self.arch() {
+                    Arch::X86_64 => {
+                        "--cpu znver4, znver5, sapphirerapids or graniterapids, or --features +avx512bf16; "
+                    }
+                    Arch::Aarch64 => "--cpu neoverse-v1, neoverse-n2 or apple-m2, or --features +bf16; ",
+                    Arch::Riscv64 | Arch::Wasm32 | Arch::Thumb => "",
                 };
                 return Err(Diagnostic::new(Code::NoBf16Math, told)
-                    .help(format!("{help}; --weights bf16 needs no such instruction"))
+                    .help(format!("{help}--weights bf16 needs no such instruction"))
                     .into());
             };
             let of_tiles = tiles::FEATURES.into_iter().filter(|_| self.bf16_tiles);
@@ -142,31 +126,41 @@ impl Target {
     pub fn lanes(&self, element_bytes: u64) -> u64 {
         (self.vector_bits / 8 / element_bytes.max(1)).max(1)
     }
+    /// The architecture.
+    pub fn arch(&self) -> Arch {
+        match self.level {
+            Level::Sse2 | Level::Avx2 | Level::Avx512 => Arch::X86_64,
+            Level::Neon => Arch::Aarch64,
+            Level::Rv64 | Level::Rvv => Arch::Riscv64,
+            Level::Simd128 => Arch::Wasm32,
+            Level::Fpv4 => Arch::Thumb,
+        }
+    }
+    /// The kind of its object files.
+    pub fn format(&self) -> Format {
+        Format::of(&self.triple)
+    }
     /// LLVM's names of the vector registers.
     pub fn vector_names(&self) -> impl Iterator<Item = String> + use<> {
-        let kind = match self.level() {
-            Level::Sse2 => "xmm",
-            Level::Avx2 => "ymm",
-            Level::Avx512 => "zmm",
-            Level::Neon => "v",
-        };
-        (0..self.vector_registers).map(move |number| format!("{kind}{number}"))
+        let (kind, count) = self.level.register_names();
+        (0..count).map(move |number| format!("{kind}{number}"))
     }
-    /// LLVM's name of the oldest processor that has what [`Self::level`] promises: code is made for it with
-    /// [`Self::code_features`], and tuned for `cpu`, so that [`Self::asks`] has all that the code needs.
-    pub fn code_cpu(&self) -> &'static str {
-        match self.level() {
-            Level::Sse2 => "x86-64",
-            Level::Avx2 => "x86-64-v3",
-            Level::Avx512 => "x86-64-v4",
-            Level::Neon => "generic",
-        }
+    /// LLVM's name of the processor that code is made for, with [`Self::code_features`]: the oldest that has what [`Self::level`]
+    /// promises, so that [`Self::asks`] has all that the code needs; code is only tuned for `cpu`. Microcontrollers run what was
+    /// made for them, and have all of their own instructions.
+    pub fn code_cpu(&self) -> &str {
+        if self.level == Level::Fpv4 { &self.cpu } else { self.level.cpu() }
+    }
+    /// LLVM's name of the processor to tune for.
+    pub fn tune_cpu(&self) -> &str {
+        if cpus::is_instruction_set(&self.cpu) { self.level.cpu() } else { &self.cpu }
     }
     /// LLVM's string of the features that code may use beside those of [`Self::code_cpu`].
     pub fn code_features(&self) -> String {
-        match self.level() {
-            Level::Sse2 | Level::Avx2 | Level::Avx512 => self.features.clone(),
-            Level::Neon => self.hwcap_features().iter().map(|name| format!("+{name}")).collect::<Vec<_>>().join(","),
+        match self.arch() {
+            Arch::X86_64 => self.features.clone(),
+            Arch::Aarch64 => self.hwcap_features().iter().map(|name| format!("+{name}")).collect::<Vec<_>>().join(","),
+            Arch::Riscv64 | Arch::Wasm32 | Arch::Thumb => self.level.features().to_string(),
         }
     }
     /// What AArch64 code uses of what Linux tells of.
@@ -178,10 +172,11 @@ impl Target {
     /// architecture's oldest processors. Linux alone wants to be asked for registers, and tells of AArch64's processors.
     pub fn asks(&self) -> Asks {
         let linux = self.triple.contains("linux");
-        match self.level() {
+        match self.level {
             Level::Neon if linux => Asks { hwcaps: hwcaps::words(&self.hwcap_features()), ..Asks::default() },
-            Level::Neon => Asks::default(),
-            level => {
+            Level::Rvv if linux => Asks { hwcaps: hwcaps::RISCV_V, ..Asks::default() },
+            Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => Asks::default(),
+            level @ (Level::Sse2 | Level::Avx2 | Level::Avx512) => {
                 let asks = features::asks(level, &self.features);
                 Asks { request: asks.request.filter(|_| linux), ..asks }
             }
@@ -189,32 +184,18 @@ impl Target {
     }
     /// Whether programs can find out if a machine has what the code needs; where not, they are taken at their word.
     pub fn can_be_asked(&self) -> bool {
-        self.level() != Level::Neon || self.triple.contains("linux") || self.hwcap_features().is_empty()
-    }
-    /// LLVM's name of the oldest processor of the architecture.
-    pub fn oldest_cpu(&self) -> &'static str {
-        match self.level() {
-            Level::Sse2 | Level::Avx2 | Level::Avx512 => "x86-64",
-            Level::Neon => "generic",
+        match self.level {
+            Level::Sse2 | Level::Avx2 | Level::Avx512 | Level::Rv64 => true,
+            Level::Neon => self.triple.contains("linux") || self.hwcap_features().is_empty(),
+            Level::Rvv => self.triple.contains("linux"),
+            Level::Simd128 | Level::Fpv4 => false,
         }
     }
     /// What tells the instruction sets of processors apart, the newer the larger: the level, whether code uses tiles, and on
     /// AArch64 the features of the code, by their number first.
     pub fn instructions(&self) -> (Level, bool, usize, Vec<&'static str>) {
-        let features = match self.level() {
-            Level::Neon => self.hwcap_features(),
-            Level::Sse2 | Level::Avx2 | Level::Avx512 => Vec::new(),
-        };
-        (self.level(), self.bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
-    }
-    /// The features that code may use, for the check at run time.
-    pub fn level(&self) -> Level {
-        match (self.triple.starts_with("x86_64"), self.vector_bits) {
-            (false, _) => Level::Neon,
-            (true, 512) => Level::Avx512,
-            (true, 256) => Level::Avx2,
-            (true, _) => Level::Sse2,
-        }
+        let features = if self.level == Level::Neon { self.hwcap_features() } else { Vec::new() };
+        (self.level, self.bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
     }
 }
 
@@ -222,8 +203,30 @@ impl Target {
 pub const HOST_TRIPLE: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
-fn unknown_cpu(arch: &str, name: &str) -> Diagnostic {
-    let spelled = if arch == "x86_64" { "x86-64" } else { "AArch64" };
+/// The processor that code is made for where none is named and this machine is of another architecture.
+fn default_cpu(arch: Arch) -> &'static str {
+    match arch {
+        Arch::X86_64 => "x86-64",
+        Arch::Aarch64 | Arch::Wasm32 => "generic",
+        Arch::Riscv64 => "rv64gc",
+        Arch::Thumb => "cortex-m4",
+    }
+}
+
+/// The instruction set of a processor with `features` (`+v`) on and off.
+fn level(arch: Arch, cpu: Cpu, features: &str) -> Level {
+    match arch {
+        Arch::X86_64 => cpu.x86_level(),
+        Arch::Aarch64 => Level::Neon,
+        Arch::Riscv64 if features::switched(features, "v").unwrap_or_else(|| cpu.has("v")) => Level::Rvv,
+        Arch::Riscv64 => Level::Rv64,
+        Arch::Wasm32 => Level::Simd128,
+        Arch::Thumb => Level::Fpv4,
+    }
+}
+
+fn unknown_cpu(arch: Arch, name: &str) -> Diagnostic {
+    let (arch, spelled) = (arch.name(), arch.spelled());
     let near = cpus::near(arch, name);
     let all = "`tfaot targets` lists all";
     let help = if near.is_empty() { all.to_string() } else { format!("near are {}; {all}", near.join(", ")) };
@@ -268,5 +271,5 @@ fn host_level() -> &'static str {
             return "x86-64-v3";
         }
     }
-    "x86-64"
+    default_cpu(if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 })
 }

@@ -17,7 +17,7 @@ impl PairSums {
         match level {
             Level::Avx512 => Some(PairSums::Avx512Bf16),
             Level::Neon => Some(PairSums::Bfdot),
-            Level::Sse2 | Level::Avx2 => None,
+            Level::Sse2 | Level::Avx2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => None,
         }
     }
     /// LLVM's name of the feature.

@@ -3,6 +3,7 @@
 pub mod formula;
 pub mod random;
 pub mod tolerance;
+pub mod toolchains;
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -38,7 +38,7 @@ fn targets() -> (Vec<Target>, Share) {
     let own = Target::resolve(None, None, None).expect("this machine is known");
     let names: &[&str] = if own.triple.starts_with("x86_64") { &["x86-64", "x86-64-v3"] } else { &[] };
     let named = names.iter().map(|cpu| named(cpu).expect("a known processor"));
-    let mut all: Vec<Target> = named.filter(|t| t.level() < own.level()).collect();
+    let mut all: Vec<Target> = named.filter(|t| t.level < own.level).collect();
     all.push(own);
     if emulated::is_here() {
         all.push(Target::resolve(Some(emulated::TRIPLE), None, None).expect("a known target"));

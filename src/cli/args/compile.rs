@@ -38,7 +38,7 @@ pub struct GraphArgs {
 /// The machine that code is made for.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TargetArgs {
-    /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's.
+    /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's. `tfaot targets` lists them.
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
     /// The processor, such as x86-64-v3; by default this machine's. With several, `compile` makes one object that picks.

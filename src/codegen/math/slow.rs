@@ -1,6 +1,7 @@
 //! Functions of single doubles for arguments that vectors can't do: called lane by lane, and rarely.
 use super::super::function::Function;
 use super::super::value::Val;
+use crate::target::Arch;
 use crate::tensor::DType;
 use std::fmt::Write;
 
@@ -109,7 +110,7 @@ impl Slow {
 }
 
 /// The definitions of those functions that `text` calls.
-pub fn helpers(text: &str) -> String {
+pub fn helpers(text: &str, arch: Arch) -> String {
     let mut out = String::new();
     if text.contains(Slow::Remainder.name()) {
         out += REMAINDER;
@@ -126,6 +127,8 @@ pub fn helpers(text: &str) -> String {
             words.len(),
             words.join(", ")
         );
+        // LLVM calls a function of the C compiler's library for products of 128 bits there
+        out += if arch == Arch::Wasm32 { PRODUCT_OF_HALVES } else { PRODUCT };
     }
     out
 }
@@ -206,12 +209,9 @@ const TURNS: &str = "define internal i128 @tfaot.turns(double %x) #1 {
   %w0 = call i64 @llvm.fshl.i64(i64 %t0, i64 %t1, i64 %bit)
   %w1 = call i64 @llvm.fshl.i64(i64 %t1, i64 %t2, i64 %bit)
   %w2 = call i64 @llvm.fshl.i64(i64 %t2, i64 %t3, i64 %bit)
-  %mm = zext i64 %m to i128
-  %x1 = zext i64 %w1 to i128
-  %x2 = zext i64 %w2 to i128
-  %low = mul i128 %mm, %x2
+  %low = call i128 @tfaot.product(i64 %m, i64 %w2)
   %carry = lshr i128 %low, 64
-  %mid = mul i128 %mm, %x1
+  %mid = call i128 @tfaot.product(i64 %m, i64 %w1)
   %sum = add i128 %mid, %carry
   %high = mul i64 %m, %w0
   %high1 = zext i64 %high to i128
@@ -238,12 +238,16 @@ define internal double @tfaot.rest(double %x) #1 {
   %size = select i1 %negative, i128 %minus, i128 %up
   %zeros = call i128 @llvm.ctlz.i128(i128 %size, i1 false)
   %few = and i128 %zeros, 127
-  %moved = shl i128 %size, %few
-  %top0 = lshr i128 %moved, 64
-  %top = trunc i128 %top0 to i64
+  %high0 = lshr i128 %size, 64
+  %high = trunc i128 %high0 to i64
+  %low = trunc i128 %size to i64
+  %by = trunc i128 %few to i64
+  %far = icmp ugt i64 %by, 63
+  %first = select i1 %far, i64 %low, i64 %high
+  %second = select i1 %far, i64 0, i64 %low
+  %top = call i64 @llvm.fshl.i64(i64 %first, i64 %second, i64 %by)
   %count = uitofp i64 %top to double
-  %shift = trunc i128 %few to i64
-  %exponent = sub i64 959, %shift
+  %exponent = sub i64 959, %by
   %power = shl i64 %exponent, 52
   %scale = bitcast i64 %power to double
   %turn = fmul double %count, %scale
@@ -251,6 +255,44 @@ define internal double @tfaot.rest(double %x) #1 {
   %other = fneg double %rest
   %out = select i1 %negative, double %other, double %rest
   ret double %out
+}
+";
+
+/// The product of two numbers, whole.
+const PRODUCT: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
+  %xx = zext i64 %x to i128
+  %yy = zext i64 %y to i128
+  %xy = mul i128 %xx, %yy
+  ret i128 %xy
+}
+";
+
+/// The same of four products of half the bits.
+const PRODUCT_OF_HALVES: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
+  %x0 = and i64 %x, 4294967295
+  %y0 = and i64 %y, 4294967295
+  %x1 = lshr i64 %x, 32
+  %y1 = lshr i64 %y, 32
+  %p00 = mul i64 %x0, %y0
+  %p01 = mul i64 %x0, %y1
+  %p10 = mul i64 %x1, %y0
+  %p11 = mul i64 %x1, %y1
+  %h0 = lshr i64 %p00, 32
+  %l1 = and i64 %p01, 4294967295
+  %s0 = add i64 %h0, %l1
+  %s1 = add i64 %s0, %p10
+  %h1 = lshr i64 %p01, 32
+  %h2 = lshr i64 %s1, 32
+  %t0 = add i64 %p11, %h1
+  %high = add i64 %t0, %h2
+  %low0 = and i64 %p00, 4294967295
+  %low1 = shl i64 %s1, 32
+  %low = or i64 %low0, %low1
+  %low2 = zext i64 %low to i128
+  %high1 = zext i64 %high to i128
+  %high2 = shl i128 %high1, 64
+  %all = or i128 %high2, %low2
+  ret i128 %all
 }
 ";
 

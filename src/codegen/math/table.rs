@@ -9,7 +9,7 @@ pub const ENTRIES: u64 = 16;
 
 /// Whether [`look_up`] is one instruction.
 pub fn is_table(f: &Function) -> bool {
-    f.target.level() == Level::Avx512
+    f.target.level == Level::Avx512
 }
 
 /// Entry `n` modulo 16 of a table of words, for each lane, a power of two of them.

@@ -203,7 +203,7 @@ pub fn tiles(target: &Target, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
 fn is_pair(target: &Target, dtype: DType, cover: Cover) -> bool {
     let lanes = target.lanes(dtype.bytes() as u64);
     let several = cover.height * cover.width > 1;
-    let is_wide = target.level() == Level::Avx512 && lanes > 1;
+    let is_wide = target.level == Level::Avx512 && lanes > 1;
     is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
 }
 

@@ -1,0 +1,53 @@
+//! Weights in Windows's objects: LLVM leaves a section of zeros without bytes, as uninitialized data, and its header is told where
+//! they lie. Fields and numbers are those of Microsoft's "PE Format".
+use super::{Gap, behind, part, put, word};
+
+/// Bytes of the file's header, and where it says how many sections there are, where their names' texts are, and how many symbols
+/// stand before those.
+const HEADER_BYTES: usize = 20;
+const MACHINES: [u16; 2] = [0x8664, 0xaa64];
+const SECTIONS: usize = 2;
+const SYMBOLS_AT: usize = 8;
+const SYMBOLS: usize = 12;
+const SYMBOL_BYTES: usize = 18;
+/// Bytes of a section's header, and of its name in it.
+const SECTION_BYTES: usize = 40;
+const NAME_BYTES: usize = 8;
+const POINTER_TO_RAW_DATA: usize = 20;
+const CHARACTERISTICS: usize = 36;
+/// Initialized data, aligned to 64 bytes, read only.
+const READ_ONLY: u32 = 0x40 | 0x0070_0000 | 0x4000_0000;
+
+/// The section of a model's weights: linkers put it among the constants, and what is behind `$` away.
+pub fn section(symbol: &str) -> String {
+    format!(".rdata${symbol}")
+}
+
+/// Whether a file is an object for a processor that code is made for.
+pub fn is_coff(made: &[u8]) -> bool {
+    part(made, 0).is_some_and(|bytes| MACHINES.contains(&u16::from_le_bytes(bytes)))
+}
+
+/// Makes a section of weights out of the empty one, whose bytes are behind the file.
+pub fn place(made: &mut [u8], symbol: &str) -> Option<Gap> {
+    let wanted = section(symbol);
+    let count = usize::from(u16::from_le_bytes(part(made, SECTIONS)?));
+    let texts = word(made, SYMBOLS_AT)?.checked_add(word(made, SYMBOLS)?.checked_mul(SYMBOL_BYTES)?)?;
+    let mut headers = (0..count).map(|i| HEADER_BYTES + i * SECTION_BYTES);
+    let at = headers.find(|&at| name(made, at, texts).is_some_and(|name| name == wanted.as_bytes()))?;
+    let gap = behind(made);
+    put(made, at + POINTER_TO_RAW_DATA, &u32::try_from(gap.at).ok()?.to_le_bytes())?;
+    put(made, at + CHARACTERISTICS, &READ_ONLY.to_le_bytes())?;
+    Some(gap)
+}
+
+/// The name of a section: in its header, or, where that is too short, `/` and a number: where it begins among the texts.
+fn name(made: &[u8], header: usize, texts: usize) -> Option<&[u8]> {
+    let short = made.get(header..header + NAME_BYTES)?;
+    let until_zero = |bytes: &'_ [u8]| bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    let short = &short[..until_zero(short)];
+    let Some(number) = short.strip_prefix(b"/") else { return Some(short) };
+    let from = texts.checked_add(std::str::from_utf8(number).ok()?.parse().ok()?)?;
+    let rest = made.get(from..)?;
+    Some(&rest[..until_zero(rest)])
+}

@@ -1,0 +1,140 @@
+//! Weights in an object file of any kind: LLVM's text has zeros in their place, and they are put into the file that it makes.
+mod coff;
+mod elf;
+mod macho;
+mod wasm;
+
+use crate::diag::{Code, Error, Result};
+use crate::target::{Format, Target};
+use crate::util::pieces::Pieces;
+use bytes::Bytes;
+use object::{Object as _, ObjectSymbol};
+use std::fmt::Write;
+
+/// The alignment of weights in memory and, but for WebAssembly, in the file.
+pub const ALIGN: u64 = 64;
+
+/// Weights of more bytes lie in a section behind all others: code and unwind tables name other memory by offsets of 32 bits, which
+/// reach 2 GiB, and a program may link several models.
+const MOST_NEAR: u64 = 1 << 30;
+
+/// Where in the file weights lie.
+struct Gap {
+    /// The first byte.
+    at: usize,
+    /// The first byte of LLVM's file behind them: that of the end where they are behind everything.
+    rest: usize,
+}
+
+/// LLVM's text of the global with `bytes` of weights, zeros so far.
+///
+/// Errors: `Code::TooLarge` for more than the target's code reaches.
+pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
+    let has_far = target.format() == Format::Elf && elf::has_far(target.arch());
+    if bytes > MOST_NEAR && !has_far {
+        return Err(Error::user(
+            Code::TooLarge,
+            format!(
+                "{bytes} bytes of constants are more than the {MOST_NEAR} that code for `{}` can have",
+                target.triple
+            ),
+        ));
+    }
+    let mut place = match target.format() {
+        Format::Elf => elf::global(symbol, bytes, target.arch()),
+        Format::Coff => coff::section(symbol),
+        Format::MachO => macho::SECTION.to_string(),
+        Format::Wasm => wasm::section(symbol),
+    };
+    if !place.contains('"') {
+        place = format!("\"{place}\"");
+    }
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "@{symbol} = hidden global [{} x i8] zeroinitializer, section {place}, align {ALIGN}",
+        bytes.max(1)
+    );
+    Ok(text)
+}
+
+/// Whether LLVM made a file of the kind that the triple tells of.
+pub fn is_of_kind(made: &[u8], format: Format) -> bool {
+    match format {
+        Format::Elf => made.starts_with(elf::MAGIC),
+        Format::Coff => coff::is_coff(made),
+        Format::MachO => made.starts_with(macho::MAGIC),
+        Format::Wasm => made.starts_with(wasm::MAGIC),
+    }
+}
+
+/// The file with `weights`, each piece with its offset, in the place of the `bytes` of zeros of `symbol`.
+///
+/// Errors: an internal error where the object is not as LLVM makes them.
+pub fn filled(
+    mut made: Vec<u8>,
+    symbol: &str,
+    bytes: u64,
+    weights: impl Iterator<Item = (u64, Bytes)>,
+    target: &Target,
+) -> Result<Pieces> {
+    let gap = match target.format() {
+        Format::Elf => elf::place(&mut made, elf::Section::of(bytes, target.arch()), symbol)?,
+        Format::Coff => coff::place(&mut made, symbol).ok_or_else(missing)?,
+        Format::MachO => macho::place(&mut made).ok_or_else(missing)?,
+        Format::Wasm => wasm::place(&made, symbol).ok_or_else(missing)?,
+    };
+    let rest = made.split_off(gap.rest);
+    made.truncate(gap.at);
+    let (mut content, start) = (Pieces::default(), gap.at as u64);
+    content.push(made);
+    content.fill(start);
+    for (offset, data) in weights {
+        content.fill(start + offset);
+        content.push(data);
+    }
+    let end = start + bytes.max(1);
+    content.fill(end);
+    if content.len() != end {
+        return Err(Error::internal("codegen", "weights beyond their section"));
+    }
+    if !rest.is_empty() {
+        content.push(rest);
+    }
+    Ok(content)
+}
+
+/// The names that the object takes from elsewhere.
+pub fn undefined(made: &[u8], format: Format) -> Result<Vec<String>> {
+    if format == Format::Wasm {
+        return wasm::imports(made).ok_or_else(missing);
+    }
+    let file = object::File::parse(made).map_err(|e| Error::internal("codegen", e.to_string()))?;
+    let names = file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok().map(str::to_string));
+    Ok(names.filter(|n| !n.is_empty()).map(|n| if format == Format::MachO { n[1..].to_string() } else { n }).collect())
+}
+
+fn missing() -> Error {
+    Error::internal("codegen", "the section of the weights is missing")
+}
+
+/// Where weights begin that are put behind a file.
+fn behind(made: &[u8]) -> Gap {
+    Gap { at: made.len().next_multiple_of(ALIGN as usize), rest: made.len() }
+}
+
+/// Bytes of a file at `at`, as many as a number has.
+fn part<const N: usize>(file: &[u8], at: usize) -> Option<[u8; N]> {
+    file.get(at..)?.first_chunk().copied()
+}
+
+/// A number of 32 bits, least byte first.
+fn word(file: &[u8], at: usize) -> Option<usize> {
+    part(file, at).map(|bytes| u32::from_le_bytes(bytes) as usize)
+}
+
+/// Writes bytes over those of a file.
+fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
+    file.get_mut(at..at.checked_add(bytes.len())?)?.copy_from_slice(bytes);
+    Some(())
+}

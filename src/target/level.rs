@@ -1,0 +1,102 @@
+//! Instruction sets, as far as schedules and code ask: how wide vectors are, how many there are, what is one instruction.
+
+/// The instruction set that code uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// x86-64's SSE2: 16 registers of 128 bits.
+    Sse2,
+    /// x86-64's AVX2 and FMA: 16 registers of 256 bits.
+    Avx2,
+    /// x86-64's AVX-512 F, BW, DQ, VL: 32 registers of 512 bits.
+    Avx512,
+    /// AArch64: 32 registers of 128 bits.
+    Neon,
+    /// RISC-V's rv64gc: 32 registers of one float, which make 8 vectors of 4.
+    Rv64,
+    /// RISC-V's rv64gcv: 32 registers of at least 128 bits.
+    Rvv,
+    /// WebAssembly's vectors of 128 bits; engines have their machine's registers for them, at least 16.
+    Simd128,
+    /// Armv7E-M's FPv4: 32 registers of one f32, which make 8 vectors of 4. What is of 64 bits is computed by the C compiler's library.
+    Fpv4,
+}
+
+impl Level {
+    /// Bits of a vector register.
+    pub fn vector_bits(self) -> u64 {
+        match self {
+            Level::Avx512 => 512,
+            Level::Avx2 => 256,
+            Level::Sse2 | Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => 128,
+        }
+    }
+    /// Number of vector registers.
+    pub fn vector_registers(self) -> u64 {
+        match self {
+            Level::Avx512 | Level::Neon | Level::Rvv => 32,
+            Level::Sse2 | Level::Avx2 | Level::Simd128 => 16,
+            Level::Rv64 | Level::Fpv4 => 8,
+        }
+    }
+    /// Whether `x·y + z` is one instruction for f32 and for f64.
+    pub fn has_fma(self) -> bool {
+        match self {
+            Level::Avx2 | Level::Avx512 | Level::Neon | Level::Rv64 | Level::Rvv => true,
+            Level::Sse2 | Level::Simd128 | Level::Fpv4 => false,
+        }
+    }
+    /// Whether there are instructions that round to whole numbers.
+    pub fn has_rounding(self) -> bool {
+        match self {
+            Level::Avx2 | Level::Avx512 | Level::Neon | Level::Simd128 => true,
+            Level::Sse2 | Level::Rv64 | Level::Rvv | Level::Fpv4 => false,
+        }
+    }
+    /// Whether f16 becomes f32, and back, by an instruction.
+    pub fn has_f16(self) -> bool {
+        match self {
+            Level::Avx2 | Level::Avx512 | Level::Neon => true,
+            Level::Sse2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => false,
+        }
+    }
+    /// LLVM's name of the oldest processor that has it, as far as names tell: the rest is in [`Level::features`].
+    pub fn cpu(self) -> &'static str {
+        match self {
+            Level::Sse2 => "x86-64",
+            Level::Avx2 => "x86-64-v3",
+            Level::Avx512 => "x86-64-v4",
+            Level::Neon | Level::Simd128 => "generic",
+            Level::Rv64 | Level::Rvv => "generic-rv64",
+            Level::Fpv4 => "cortex-m4",
+        }
+    }
+    /// LLVM's string of what it has beside [`Level::cpu`].
+    pub fn features(self) -> &'static str {
+        match self {
+            Level::Sse2 | Level::Avx2 | Level::Avx512 | Level::Neon | Level::Fpv4 => "",
+            Level::Rv64 => "+m,+a,+f,+d,+c",
+            Level::Rvv => "+m,+a,+f,+d,+c,+v",
+            Level::Simd128 => "+simd128",
+        }
+    }
+    /// The instruction set of every processor of its architecture.
+    pub fn oldest(self) -> Level {
+        match self {
+            Level::Sse2 | Level::Avx2 | Level::Avx512 => Level::Sse2,
+            Level::Rv64 | Level::Rvv => Level::Rv64,
+            Level::Neon | Level::Simd128 | Level::Fpv4 => self,
+        }
+    }
+    /// How LLVM's names of the registers that vectors lie in begin, and how many there are of them; none where code has no registers.
+    pub fn register_names(self) -> (&'static str, u64) {
+        match self {
+            Level::Sse2 => ("xmm", 16),
+            Level::Avx2 => ("ymm", 16),
+            Level::Avx512 => ("zmm", 32),
+            Level::Neon | Level::Rvv => ("v", 32),
+            Level::Rv64 => ("f", 32),
+            Level::Fpv4 => ("s", 32),
+            Level::Simd128 => ("", 0),
+        }
+    }
+}

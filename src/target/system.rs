@@ -1,0 +1,118 @@
+//! What a triple says of the system: the architecture, the kind of object files, how wide an address is.
+use crate::diag::{Code, Diagnostic, Result};
+
+/// The architectures that code is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arch {
+    /// x86-64.
+    X86_64,
+    /// AArch64.
+    Aarch64,
+    /// RISC-V with 64 bits.
+    Riscv64,
+    /// WebAssembly with addresses of 32 bits.
+    Wasm32,
+    /// Arm's microcontrollers with a floating-point unit for f32 (Armv7E-M).
+    Thumb,
+}
+
+/// The kinds of object files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Linux, the BSDs, and machines without a system.
+    Elf,
+    /// Windows.
+    Coff,
+    /// macOS, iOS and their kin.
+    MachO,
+    /// WebAssembly.
+    Wasm,
+}
+
+/// Words of a triple that tell of Windows or of Apple's systems; all others have ELF.
+const COFF: &[&str] = &["windows", "win32", "w64", "mingw32", "uefi"];
+const MACH_O: &[&str] = &["apple", "macos", "ios", "tvos", "watchos", "darwin"];
+
+impl Arch {
+    /// That of a triple. Errors: `Code::UnknownTarget`.
+    pub fn of(triple: &str) -> Result<Arch> {
+        let arch = match triple.split('-').next().unwrap_or("") {
+            "x86_64" => Arch::X86_64,
+            "aarch64" | "arm64" => Arch::Aarch64,
+            "riscv64" => Arch::Riscv64,
+            "wasm32" => Arch::Wasm32,
+            "thumbv7em" => Arch::Thumb,
+            _ => {
+                return Err(Diagnostic::new(Code::UnknownTarget, format!("`{triple}` is no target of tfaot"))
+                    .help("x86_64, aarch64, riscv64, wasm32 and thumbv7em triples are supported, such as x86_64-unknown-linux-gnu")
+                    .into());
+            }
+        };
+        Ok(arch)
+    }
+
+    /// What triples call it, as the table of processors does.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64",
+            Arch::Aarch64 => "aarch64",
+            Arch::Riscv64 => "riscv64",
+            Arch::Wasm32 => "wasm32",
+            Arch::Thumb => "thumbv7em",
+        }
+    }
+
+    /// What people call it.
+    pub fn spelled(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86-64",
+            Arch::Aarch64 => "AArch64",
+            Arch::Riscv64 => "RISC-V",
+            Arch::Wasm32 => "WebAssembly",
+            Arch::Thumb => "Armv7E-M",
+        }
+    }
+
+    /// Bytes of an address.
+    pub fn pointer_bytes(self) -> u64 {
+        match self {
+            Arch::X86_64 | Arch::Aarch64 | Arch::Riscv64 => 8,
+            Arch::Wasm32 | Arch::Thumb => 4,
+        }
+    }
+}
+
+impl Format {
+    /// That of a triple.
+    pub fn of(triple: &str) -> Format {
+        let has =
+            |words: &[&str]| triple.split('-').skip(1).any(|part| words.iter().any(|word| part.starts_with(word)));
+        match triple.starts_with("wasm32") {
+            true => Format::Wasm,
+            false if has(COFF) => Format::Coff,
+            false if has(MACH_O) => Format::MachO,
+            false => Format::Elf,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triples_tell_their_format() {
+        for (triple, format) in [
+            ("x86_64-unknown-linux-gnu", Format::Elf),
+            ("thumbv7em-none-eabihf", Format::Elf),
+            ("x86_64-pc-windows-msvc", Format::Coff),
+            ("x86_64-w64-mingw32", Format::Coff),
+            ("arm64-apple-ios15.0", Format::MachO),
+            ("x86_64-apple-macosx11.0.0", Format::MachO),
+            ("wasm32-unknown-unknown", Format::Wasm),
+        ] {
+            assert_eq!(Format::of(triple), format, "{triple}");
+        }
+        assert!(Arch::of("mips-unknown-linux-gnu").is_err());
+    }
+}
