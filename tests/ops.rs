@@ -92,7 +92,7 @@ fn native() {
 /// The ops of the modules whose calls `tests/variables.rs` judges, and of graphs of TensorFlow 1 that `tests/graphs.rs` judges.
 fn in_modules() -> BTreeSet<String> {
     let mut ops = BTreeSet::new();
-    for graph in ["arrays_v1", "loops_v1"] {
+    for graph in ["arrays_v1", "branches_v1", "loops_v1"] {
         let file = path("testdata/graphs").join(graph).join("graph.pb");
         let program = tfaot::import::load(&file, None).expect("reads");
         ops.extend(program.graph.nodes.values().map(|n| n.op.to_string()));

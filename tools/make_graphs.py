@@ -370,6 +370,25 @@ def sparse(zeros, x, ids):
             tf.math.segment_mean(x, tf.constant([0, 0, 1, 3, 3, 3])), *embedded, *safe)
 
 
+@graph(("x", f32, (3,)), ("n", i32, ()))
+@v1
+def branches_v1(x, n):
+    """TensorFlow 1: gradients of loops that are on one side of a condition: of one that is taken, of one that is not, and of one
+    behind two tests."""
+    c = tf.compat.v1
+
+    def grown(y, end):
+        body = lambda i, y: (i + 1, tf.sin(y) * x)
+        y = c.while_loop(lambda i, y: tf.not_equal(i, end), body, (0, y), maximum_iterations=6)[1]
+        return tf.tanh(y * 2.0)
+
+    taken = c.cond(n > 2, lambda: grown(x * 0.5, n) * x, lambda: x)
+    left = c.cond(n > 100, lambda: x, lambda: c.cond(n < 0, lambda: grown(taken, n - 10), lambda: taken * 3.0))
+    nested = c.cond(n > 1, lambda: c.cond(n > 3, lambda: grown(left, n - 2), lambda: left) + x, lambda: left * 2.0)
+    outs = [taken, left, nested]
+    return (*outs, *c.gradients(tf.add_n(outs), [x]))
+
+
 def feed(name, dtype, shape, seed):
     """A seeded input: normal reals; integers -20..20, `ids` 0..20, `mask` 0 or 1, `at` 1 or 2, a scalar 5, `back` -2."""
     rng = np.random.default_rng(seed)

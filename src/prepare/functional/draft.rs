@@ -78,6 +78,10 @@ impl Draft {
             Endpoint { node, port: 0 }
         })
     }
+    /// Knows the values of its arguments again, after others were forgotten.
+    pub fn keep_arguments(&mut self) {
+        self.values.extend(self.args.iter().map(|&(e, node)| (e, Endpoint { node, port: 0 })));
+    }
     /// Drops what neither results nor effects need, but for the first `pinned` nodes.
     pub fn sweep(&mut self, pinned: usize) {
         let mut needed: IdVec<NodeId, bool> = self.nodes.ids().map(|id| id.index() < pinned).collect();

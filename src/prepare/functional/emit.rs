@@ -1,14 +1,16 @@
 //! Regions as graphs: a branch becomes an `If`.
+use super::ahead::Steps;
 use super::class::{Class, class};
 use super::draft::{Draft, plain};
 use super::formula::Formula;
+use super::liveness::Test;
 use super::region::{Path, Region, Source, Step, Unit};
 use super::{Flow, Order, frames};
 use crate::diag::{Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Node, NodeId, TfType};
 use crate::opdef;
 use crate::tensor::{DType, Tensor};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Regions inside of each other.
@@ -21,13 +23,7 @@ impl Flow<'_> {
             let told = format!("has conditions nested deeper than {MOST_NESTED}");
             return Err(frames::fault(&self.frames.all[region.frame], told).into());
         }
-        for step in self.steps(region)? {
-            match step {
-                Step::Do(Unit::Node(id)) => self.emit_node(region, draft, id)?,
-                Step::Do(Unit::Loop(frame)) => self.emit_loop(region, draft, frame, depth)?,
-                Step::Branch(test, units) => self.emit_branch(region, draft, test, &units, depth)?,
-            }
-        }
+        self.emit_steps(region, draft, depth)?;
         for &target in &region.targets {
             let e = self.look_up(region, draft, target)?;
             draft.rets.push(e);
@@ -35,11 +31,30 @@ impl Flow<'_> {
         Ok(())
     }
 
+    /// Writes the steps of a region into a draft.
+    pub fn emit_steps(&mut self, region: &Region, draft: &mut Draft, depth: usize) -> Result<()> {
+        let Steps { steps, ahead } = self.steps(region)?;
+        for step in steps {
+            match step {
+                Step::Do(Unit::Node(id)) => self.emit_node(region, draft, id)?,
+                Step::Do(Unit::Loop(frame)) if ahead.contains(&frame) => {
+                    self.emit_ahead(region, draft, frame, &ahead, depth)?;
+                }
+                Step::Do(Unit::Loop(frame)) => self.emit_loop(region, draft, frame, depth)?,
+                Step::Branch(test, units) => self.emit_branch(region, draft, test, &units, &ahead, depth)?,
+            }
+        }
+        Ok(())
+    }
+
     /// The new output that an old one is in a region.
     pub fn look_up(&mut self, region: &Region, draft: &mut Draft, e: Endpoint) -> Result<Endpoint> {
         match self.source(region, e)? {
-            Source::Around(e) if region.is_whole => Err(lost(&self.graph.nodes[e.node])),
-            Source::Around(e) => Ok(draft.argument(e, self.type_of(e))),
+            Source::Around(e) => match &region.into {
+                Some(into) => self.look_up(into, draft, e),
+                None if region.is_whole => Err(lost(&self.graph.nodes[e.node])),
+                None => Ok(draft.argument(e, self.type_of(e))),
+            },
             Source::Index(i) => Ok(number(draft, i as i32)),
             Source::Inside(e) => match draft.kept.get(&e.node) {
                 Some(&node) => Ok(Endpoint { node, port: e.port }),
@@ -53,6 +68,9 @@ impl Flow<'_> {
             return Ok(());
         }
         if self.order_of[id] == Order::Changes {
+            if !region.guard.is_empty() {
+                return Err(self.shared(region, Unit::Node(id)));
+            }
             self.do_once(region, Unit::Node(id))?;
         }
         let old = &self.graph.nodes[id];
@@ -74,8 +92,13 @@ impl Flow<'_> {
             before.push(region.path.clone());
             return Ok(());
         }
+        Err(self.shared(region, unit))
+    }
+
+    /// That several conditions use what is done only once.
+    pub fn shared(&self, region: &Region, unit: Unit) -> Error {
         let frame = &self.frames.all[region.frame];
-        Err(match unit {
+        match unit {
             Unit::Loop(inner) => {
                 frames::fault(&self.frames.all[inner], "changes something that several conditions use")
             }
@@ -86,7 +109,7 @@ impl Flow<'_> {
                 frames::fault(frame, told).at_node(&node.name, &node.op)
             }
         }
-        .into())
+        .into()
     }
 
     fn emit_branch(
@@ -95,6 +118,7 @@ impl Flow<'_> {
         draft: &mut Draft,
         test: u32,
         units: &[Unit],
+        ahead: &BTreeSet<usize>,
         depth: usize,
     ) -> Result<()> {
         let (mut targets, mut effects, mut own) = (Vec::new(), Vec::new(), HashSet::new());
@@ -120,6 +144,9 @@ impl Flow<'_> {
                 path,
                 frame: region.frame,
                 is_whole: false,
+                ahead: region.ahead.union(ahead).copied().collect(),
+                guard: region.guard.clone(),
+                into: None,
             };
             sides.push(self.draft(&side, depth)?);
         }
@@ -198,7 +225,7 @@ impl Flow<'_> {
         Attr::Types(of.iter().map(|&e| self.type_of(e)).collect())
     }
 
-    fn type_of(&self, e: Endpoint) -> TfType {
+    pub fn type_of(&self, e: Endpoint) -> TfType {
         let node = &self.graph.nodes[e.node];
         match class(&node.op) {
             Class::Merge if e.port == 1 => TfType::Data(DType::S32),
@@ -214,12 +241,17 @@ impl Flow<'_> {
     fn predicate(&mut self, region: &Region, draft: &mut Draft, test: u32) -> Result<Endpoint> {
         let test = self.test(test).ok_or_else(|| Error::internal("prepare", "a test without a number"))?;
         let at = self.look_up(region, draft, test.at)?;
-        let Some(value) = test.equals else { return Ok(at) };
-        let constant = number(draft, value);
-        let t = [("T".into(), Attr::Type(TfType::Data(DType::S32)))];
-        let equal = Node { inputs: [at, constant].into(), attrs: t.into(), ..plain("branch", "Equal") };
-        Ok(Endpoint { node: draft.push(equal), port: 0 })
+        Ok(truth(draft, test, at))
     }
+}
+
+/// The truth value of a test of this value.
+pub fn truth(draft: &mut Draft, test: Test, at: Endpoint) -> Endpoint {
+    let Some(value) = test.equals else { return at };
+    let constant = number(draft, value);
+    let t = [("T".into(), Attr::Type(TfType::Data(DType::S32)))];
+    let equal = Node { inputs: [at, constant].into(), attrs: t.into(), ..plain("branch", "Equal") };
+    Endpoint { node: draft.push(equal), port: 0 }
 }
 
 fn number(draft: &mut Draft, value: i32) -> Endpoint {

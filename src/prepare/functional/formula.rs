@@ -133,6 +133,20 @@ impl Formulas {
         self.fixed.insert((f, variable, value), made);
         made
     }
+    /// The values of variables without which a formula is false, if they make it true.
+    pub fn only_way(&self, mut formula: Formula) -> Option<Vec<(u32, bool)>> {
+        let mut way = Vec::new();
+        while formula != Formula::TRUE {
+            let d = self.decisions[formula.0 as usize].0;
+            formula = match (d.no, d.yes) {
+                (Formula::FALSE, yes) if yes != Formula::FALSE => yes,
+                (no, Formula::FALSE) if no != Formula::FALSE => no,
+                _ => return None,
+            };
+            way.push((d.variable, formula == d.yes));
+        }
+        Some(way)
+    }
     /// The first variable that a formula depends on.
     pub fn first(&self, formula: Formula) -> Option<u32> {
         let variable = self.decisions[formula.0 as usize].0.variable;
@@ -155,6 +169,16 @@ mod tests {
         assert_eq!(f.or(both, only_p), p);
         assert_eq!(f.under(both, &[(0, true)]), q);
         assert_eq!(f.first(both), Some(0));
+    }
+
+    #[test]
+    fn a_conjunction_has_one_way() {
+        let mut f = Formulas::default();
+        let (p, not_q) = (f.literal(0, true), f.literal(1, false));
+        let (both, either) = (f.and(p, not_q), f.or(p, not_q));
+        assert_eq!(f.only_way(both), Some(vec![(0, true), (1, false)]));
+        assert_eq!((f.only_way(either), f.only_way(Formula::FALSE)), (None, None));
+        assert_eq!(f.only_way(Formula::TRUE), Some(Vec::new()));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A frame as a `While`.
 use super::Flow;
+use super::class::{Class, class};
 use super::draft::{Draft, plain};
 use super::formula::Formula;
 use super::frames::{Variable, fault};
 use super::region::{Path, Region, Source, Unit};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, Node, NodeId};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Where the value comes from that an `Exit` brings out of its loop.
 enum Left {
@@ -35,7 +36,8 @@ impl Flow<'_> {
         let nexts: Vec<Endpoint> = variables.iter().map(|v| self.graph.nodes[v.next].inputs[0]).collect();
         let body = self.draft(&inside(frame, self.loop_path(region, frame, true), nexts, effects.clone()), depth)?;
         let condition = self.frames.all[frame].condition.into_iter().map(|id| self.graph.nodes[id].inputs[0]).collect();
-        let cond = self.draft(&inside(frame, region.path.clone(), condition, Vec::new()), depth)?;
+        let mut cond = self.draft(&inside(frame, region.path.clone(), condition, Vec::new()), depth)?;
+        self.guard(region, &mut cond);
 
         let merges: Vec<Endpoint> = variables.iter().map(|v| Endpoint { node: v.merge, port: 0 }).collect();
         let mut outside: Vec<Endpoint> = Vec::new();
@@ -164,6 +166,45 @@ impl Flow<'_> {
         Ok(())
     }
 
+    /// The variables of a loop that its condition, its exits and its effects need, by position.
+    fn needed_variables(&self, frame: usize, effects: &[Unit]) -> Vec<usize> {
+        let inside = &self.frames.all[frame];
+        let numbers: HashMap<NodeId, usize> = inside.variables.iter().enumerate().map(|(i, v)| (v.merge, i)).collect();
+        let sources = |id: &NodeId| self.graph.nodes[*id].inputs.first().map(|e| e.node);
+        let ends = inside.exits.iter().chain(&inside.condition).filter_map(sources);
+        let mut todo: Vec<Unit> = ends.map(|id| self.unit(id)).chain(effects.iter().copied()).collect();
+        let mut seen: HashSet<Unit> = HashSet::new();
+        let mut needed = vec![false; inside.variables.len()];
+        while let Some(unit) = todo.pop() {
+            if !seen.insert(unit) {
+                continue;
+            }
+            let inputs = |id: &NodeId| self.graph.nodes[*id].inputs.iter().map(|e| e.node);
+            let from: Vec<NodeId> = match unit {
+                Unit::Node(id) => match numbers.get(&id) {
+                    Some(&number) => {
+                        needed[number] = true;
+                        inputs(&inside.variables[number].next).collect()
+                    }
+                    None if class(&self.graph.nodes[id].op) == Class::Enter => Vec::new(),
+                    None => inputs(&id).collect(),
+                },
+                Unit::Loop(inner) => {
+                    let inner = &self.frames.all[inner];
+                    inner.enters.iter().flat_map(inputs).chain(inner.outside.iter().map(|e| e.node)).collect()
+                }
+            };
+            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.unit(id)));
+        }
+        (0..needed.len()).filter(|&i| needed[i]).collect()
+    }
+
+    /// What is decided inside of a loop that a region runs, when it goes on or when it ends: what the region decided holds in every round.
+    fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> Path {
+        let (test, value) = self.live.condition(frame);
+        region.path.iter().copied().chain([(test, value == goes_on)]).collect()
+    }
+
     fn dead_end(&self, frame: usize, at: NodeId, what: &str) -> Error {
         let node = &self.graph.nodes[at];
         fault(&self.frames.all[frame], what).at_node(&node.name, &node.op).into()
@@ -172,5 +213,5 @@ impl Flow<'_> {
 
 /// What a loop computes inside under some outcome of its condition.
 fn inside(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<Unit>) -> Region {
-    Region { frame, path, around: None, targets, effects, own: HashSet::new(), is_whole: false }
+    Region { frame, path, targets, effects, ..Region::default() }
 }

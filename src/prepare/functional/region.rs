@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 pub type Path = Vec<(u32, bool)>;
 
 /// What becomes one function, or the graph itself.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Region {
     /// The frame.
     pub frame: usize,
@@ -31,6 +31,12 @@ pub struct Region {
     pub own: HashSet<NodeId>,
     /// Whether nothing is around it: it is a graph or the body of a function.
     pub is_whole: bool,
+    /// Loops that the regions around it have run, though they are not always there.
+    pub ahead: BTreeSet<usize>,
+    /// What else must hold for a loop to go on, because the region is computed whether it holds or not.
+    pub guard: Path,
+    /// The region that it is written into, if it is computed ahead and no function of its own.
+    pub into: Option<Box<Region>>,
 }
 
 /// A node, or a whole loop.
@@ -43,12 +49,22 @@ pub enum Unit {
 }
 
 /// One step of a region.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Step {
     /// Computes a node or runs a loop.
     Do(Unit),
     /// Decides by a test about Merges, and about nodes with effects.
     Branch(u32, Vec<Unit>),
+}
+
+impl Step {
+    /// What is decided, if it is a branch.
+    pub fn decided(&self) -> Option<&[Unit]> {
+        match self {
+            Step::Branch(_, units) => Some(units),
+            Step::Do(_) => None,
+        }
+    }
 }
 
 /// What a `Merge` passes on in a region.
@@ -94,7 +110,7 @@ impl Flow<'_> {
         self.live.formulas.under(f, path)
     }
 
-    fn always(&mut self, f: Formula, path: &Path) -> bool {
+    pub fn always(&mut self, f: Formula, path: &Path) -> bool {
         self.live.formulas.under(f, path) == Formula::TRUE
     }
 
@@ -122,7 +138,7 @@ impl Flow<'_> {
             let around = match &region.around {
                 Some(path) if kind != Class::Switch && !region.own.contains(&e.node) => {
                     let f = self.live.at(e);
-                    self.always(f, path)
+                    self.always(f, path) || self.is_ahead(region, self.unit(e.node))
                 }
                 _ => false,
             };
@@ -178,7 +194,7 @@ impl Flow<'_> {
         if let Some(path) = &region.around {
             from.retain(|&id| {
                 let f = self.live.node(id);
-                region.own.contains(&id) || !self.always(f, path)
+                region.own.contains(&id) || !(self.always(f, path) || self.is_ahead(region, self.unit(id)))
             });
         }
         let mut units: Vec<Unit> = from.into_iter().map(|id| self.unit(id)).collect();
@@ -187,22 +203,27 @@ impl Flow<'_> {
         units
     }
 
-    /// The steps of a region, producers first.
+    /// The steps of a region, producers first, given what each unit waits for and which loops are run ahead.
     ///
     /// Merges that wait for one test are decided together as far as none waits for another. Errors: `BadGraph` for units that wait for
     /// each other.
-    pub fn steps(&mut self, region: &Region) -> Result<Vec<Step>> {
-        let waits = self.all_waits(region);
+    pub fn steps_of(
+        &mut self,
+        region: &Region,
+        waits: &BTreeMap<Unit, Vec<Unit>>,
+        ahead: &BTreeSet<usize>,
+    ) -> Result<Vec<Step>> {
+        let is_ahead = |unit: &Unit| matches!(unit, Unit::Loop(frame) if ahead.contains(frame));
         let mut users: HashMap<Unit, Vec<Unit>> = HashMap::new();
         let mut missing: BTreeMap<Unit, usize> = BTreeMap::new();
-        for (&unit, from) in &waits {
+        for (&unit, from) in waits {
             missing.insert(unit, from.len());
             for &f in from {
                 users.entry(f).or_default().push(unit);
             }
         }
         let mut tests: BTreeMap<Unit, u32> =
-            missing.keys().filter_map(|&u| Some((u, self.test_of(region, u)?))).collect();
+            missing.keys().filter(|u| !is_ahead(u)).filter_map(|&u| Some((u, self.test_of(region, u)?))).collect();
         let inner = self.inner_effects(region, &tests, &users);
         tests.retain(|unit, _| !inner.contains(unit));
         let mut left: BTreeMap<u32, usize> = BTreeMap::new();
@@ -219,7 +240,7 @@ impl Flow<'_> {
                     continue;
                 }
                 Some(unit) => {
-                    if self.is_step(region, unit) {
+                    if is_ahead(&unit) || self.is_step(region, unit) {
                         steps.push(Step::Do(unit));
                     }
                     vec![unit]
@@ -230,7 +251,7 @@ impl Flow<'_> {
                     let units = parked.remove(&test).unwrap_or_default();
                     left.entry(test).and_modify(|n| *n -= units.len());
                     let mut decided = units.clone();
-                    decided.extend(inner_of(&units, &waits, &tests, &inner));
+                    decided.extend(inner_of(&units, waits, &tests, &inner));
                     steps.push(Step::Branch(test, decided));
                     units
                 }
@@ -272,13 +293,19 @@ impl Flow<'_> {
         inner
     }
 
+    /// Whether a unit is a loop that a region around this one has run.
+    fn is_ahead(&self, region: &Region, unit: Unit) -> bool {
+        matches!(unit, Unit::Loop(frame) if region.ahead.contains(&frame))
+    }
+
     /// All units that the targets and effects of a region wait for, with what each waits for.
-    fn all_waits(&mut self, region: &Region) -> BTreeMap<Unit, Vec<Unit>> {
+    pub fn all_waits(&mut self, region: &Region) -> BTreeMap<Unit, Vec<Unit>> {
         let mut todo: Vec<Unit> = region.effects.clone();
         for &e in &region.targets {
             let foreign = self.frames.of[e.node] != region.frame;
             let f = self.live.node(e.node);
             let around = region.around.as_ref().is_some_and(|path| self.always(f, path));
+            let around = around || self.is_ahead(region, self.unit(e.node));
             if !foreign && (region.own.contains(&e.node) || !around) {
                 todo.push(self.unit(e.node));
             }
@@ -319,45 +346,6 @@ impl Flow<'_> {
             };
         }
         if region.effects.contains(&unit) { self.live.formulas.first(f) } else { None }
-    }
-
-    /// The variables of a loop that its condition, its exits and its effects need, by position.
-    pub fn needed_variables(&self, frame: usize, effects: &[Unit]) -> Vec<usize> {
-        let inside = &self.frames.all[frame];
-        let numbers: HashMap<NodeId, usize> = inside.variables.iter().enumerate().map(|(i, v)| (v.merge, i)).collect();
-        let sources = |id: &NodeId| self.graph.nodes[*id].inputs.first().map(|e| e.node);
-        let ends = inside.exits.iter().chain(&inside.condition).filter_map(sources);
-        let mut todo: Vec<Unit> = ends.map(|id| self.unit(id)).chain(effects.iter().copied()).collect();
-        let mut seen: HashSet<Unit> = HashSet::new();
-        let mut needed = vec![false; inside.variables.len()];
-        while let Some(unit) = todo.pop() {
-            if !seen.insert(unit) {
-                continue;
-            }
-            let inputs = |id: &NodeId| self.graph.nodes[*id].inputs.iter().map(|e| e.node);
-            let from: Vec<NodeId> = match unit {
-                Unit::Node(id) => match numbers.get(&id) {
-                    Some(&number) => {
-                        needed[number] = true;
-                        inputs(&inside.variables[number].next).collect()
-                    }
-                    None if class(&self.graph.nodes[id].op) == Class::Enter => Vec::new(),
-                    None => inputs(&id).collect(),
-                },
-                Unit::Loop(inner) => {
-                    let inner = &self.frames.all[inner];
-                    inner.enters.iter().flat_map(inputs).chain(inner.outside.iter().map(|e| e.node)).collect()
-                }
-            };
-            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.unit(id)));
-        }
-        (0..needed.len()).filter(|&i| needed[i]).collect()
-    }
-
-    /// What is decided inside of a loop that a region runs, when it goes on or when it ends: what the region decided holds in every round.
-    pub fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> Path {
-        let (test, value) = self.live.condition(frame);
-        region.path.iter().copied().chain([(test, value == goes_on)]).collect()
     }
 
     /// The test behind a number.
