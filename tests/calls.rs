@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Folders of `testdata/modules` have a SavedModel, and calls with TensorFlow's answers.
-const MODULES: [&str; 2] = ["variables", "flow"];
+const MODULES: [&str; 3] = ["variables", "flow", "embeddings"];
 
 fn model(name: &str) -> String {
     path("testdata/modules").join(name).join("saved_model").display().to_string()

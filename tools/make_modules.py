@@ -261,6 +261,33 @@ def recurrent():
 
 
 @module
+def embeddings():
+    """Steps of tf-keras's optimizers, the older ones too, for rows of a table: gradients of rows that are named twice are added first,
+    and how many rows there are only the values say."""
+    import tf_keras
+    m, rules = tf.Module(), tf_keras.optimizers
+    made = {"adam": rules.legacy.Adam(0.1), "momentum": rules.legacy.SGD(0.1, momentum=0.9), "rmsprop": rules.legacy.RMSprop(0.1),
+            "ftrl": rules.legacy.Ftrl(0.1), "adagrad": rules.Adagrad(0.1), "clipped": rules.Adam(0.1, global_clipnorm=0.05)}
+    m.tables, m.kept = [tf.Variable(real(8, 3, seed=i)) for i in range(len(made))], []
+    for table, optimizer in zip(m.tables, made.values()):
+        optimizer.build([table]) if hasattr(optimizer, "build") else optimizer._create_all_weights([table])
+        numbers = [getattr(optimizer, "_learning_rate", None), *getattr(optimizer, "_hyper", {}).values()]
+        m.kept.append([v for v in numbers if isinstance(v, tf.Variable)] + list(optimizer.variables() if callable(optimizer.variables) else optimizer.variables))
+
+    def step(table, optimizer):
+        def f(ids, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean((tf.nn.embedding_lookup(table, ids) - y) ** 2)
+            optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+            return {"table": table.read_value()}
+        return f, dict(ids=([5], tf.int32), y=[5, 3])
+
+    signatures = {name: step(table, optimizer) for table, (name, optimizer) in zip(m.tables, made.items())}
+    some = [[1, 4, 1, 7, 1], [0, 2, 3, 5, 6], [2, 2, 2, 2, 2]]
+    return m, signatures, [(name, dict(ids=np.array(ids, np.int32), y=real(5, 3, seed=i))) for i, ids in enumerate(some) for name in made]
+
+
+@module
 def generators():
     """Ops that draw from a generator which is a variable."""
     m = tf.Module()
