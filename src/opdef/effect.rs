@@ -67,8 +67,9 @@ fn named(op: &str) -> Option<Effect> {
 }
 
 fn acts_outside(def: &OpDef) -> bool {
-    // Ops that order others, results of functions, the stores of loops of control flow v1, and tables, which are known or refused.
-    let plumbing = matches!(def.name, "NoOp" | "ControlTrigger" | "InitializeTableV2")
+    // Ops that order others, results of functions, the stores of loops of control flow v1, tables, which are known or refused, and what
+    // asks for the shape of a variable by a handle of another name than other ops have.
+    let plumbing = matches!(def.name, "NoOp" | "ControlTrigger" | "InitializeTableV2" | "VariableShape")
         || ["_", "Stack", "TensorArray", "LookupTable"].iter().any(|p| def.name.starts_with(p));
     let sends = ["_Send", "_HostSend"].contains(&def.name);
     let is_handle = |arg: &ArgDef| {
@@ -101,6 +102,7 @@ mod tests {
             "AssignVariableOp",
             "ResourceApplyAdam",
             "ReadVariableOp",
+            "VariableShape",
             "Assign",
             "NoOp",
             "_Retval",
