@@ -16,7 +16,7 @@ use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
 pub use build::{Compiled, Functions, at_bounds, build_all, initial, places};
-pub use module::named;
+pub use module::{named, write_known_calls};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -21,11 +21,75 @@ fn file(name: &str) -> String {
 #[test]
 fn exported_functions_give_what_jax_gives() {
     let all = models();
-    assert!(all.len() >= 11, "{all:?}");
+    assert!(all.len() >= 21, "{all:?}");
     for name in all {
         let [module, given, wanted] = ["mlirbc", "in.npz", "out.npz"].map(|end| file(&format!("{name}.{end}")));
         succeed(&["verify", &module, "--inputs", &given, "--expect", &wanted, "--rtol", "1e-5", "--atol", "1e-5"]);
     }
+}
+
+#[test]
+fn the_older_form_of_lapacks_calls_is_the_newer_one() {
+    // Options and sizes in front of the arrays, scratch memory behind the results.
+    let text = "module @m { func.func public @main() -> (tensor<2x2xf32>, tensor<2xi32>, tensor<i32>, tensor<2x2xf32>, tensor<2x1xf32>, tensor<2xf32>) {
+        %a = stablehlo.constant dense<[[0.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+        %s = stablehlo.constant dense<[[4.0, 9.0], [2.0, 5.0]]> : tensor<2x2xf32>
+        %b = stablehlo.constant dense<[[2.0], [5.0]]> : tensor<2x1xf32>
+        %0 = stablehlo.constant dense<0> : tensor<i32>
+        %1 = stablehlo.constant dense<1> : tensor<i32>
+        %2 = stablehlo.constant dense<2> : tensor<i32>
+        %f = stablehlo.constant dense<1.0> : tensor<f32>
+        %lu:3 = stablehlo.custom_call @lapack_sgetrf(%1, %2, %2, %a) : (tensor<i32>, tensor<i32>, tensor<i32>, tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xi32>, tensor<i32>)
+        %l:2 = stablehlo.custom_call @lapack_spotrf(%1, %1, %2, %s) : (tensor<i32>, tensor<i32>, tensor<i32>, tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>)
+        %x = stablehlo.custom_call @blas_strsm(%1, %1, %0, %0, %2, %1, %1, %f, %l#0, %b) : (tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>, tensor<f32>, tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x1xf32>
+        %v:5 = stablehlo.custom_call @lapack_ssyevd(%1, %1, %2, %s) : (tensor<i32>, tensor<i32>, tensor<i32>, tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2xf32>, tensor<i32>, tensor<21xf32>, tensor<13xi32>)
+        return %lu#0, %lu#1, %lu#2, %l#0, %x, %v#1 : tensor<2x2xf32>, tensor<2xi32>, tensor<i32>, tensor<2x2xf32>, tensor<2x1xf32>, tensor<2xf32>
+    } }";
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let module = folder.path().join("older.mlir").display().to_string();
+    std::fs::write(&module, text).expect("written");
+    let told = succeed(&["hlo", "eval", &module]);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines[0], "0: f32[2, 2] [3.0, 4.0, 0.0, 2.0]");
+    assert_eq!(lines[1], "1: s32[2] [2, 2]");
+    assert_eq!(lines[2], "2: s32[] [0]");
+    assert_eq!(lines[3], "3: f32[2, 2] [2.0, 0.0, 1.0, 2.0]");
+    assert_eq!(lines[4], "4: f32[2, 1] [1.0, 2.0]");
+    // (9 ∓ √17) / 2
+    assert!(lines[5].starts_with("5: f32[2] [2.438447") && lines[5].contains("6.56155"), "{told}");
+    succeed(&["hlo", "run", &module, "--random", "--engine", "native,interpreter"]);
+}
+
+#[test]
+fn a_function_of_lapack_that_is_not_here_is_refused_by_name() {
+    let text = "module @m { func.func public @main(%a: tensor<2x2xf32>) -> tensor<2xf32> {
+        %0:5 = stablehlo.custom_call @lapack_sgeev_ffi(%a) {api_version = 4 : i32, mhlo.backend_config = {compute_left = 78 : ui8}} : (tensor<2x2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2x2xcomplex<f32>>, tensor<2x2xcomplex<f32>>, tensor<i32>)
+        return %0#0 : tensor<2xf32>
+    } }";
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let module = folder.path().join("general.mlir").display().to_string();
+    std::fs::write(&module, text).expect("written");
+    let refused = common::tfaot(&["compile", &module, "-o", &folder.path().display().to_string()]);
+    let told = said(&refused);
+    assert!(!refused.status.success() && told.contains("TFA0203") && told.contains("lapack_sgeev_ffi"), "{told}");
+}
+
+#[test]
+fn two_engines_give_one_verdict() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let module = folder.path().join("m.hlo").display().to_string();
+    let text = "HloModule m
+ENTRY e {
+  x = f32[3,4] parameter(0)
+  i = s32[4] parameter(1)
+  t = f32[3,4] tanh(x)
+  ROOT r = (f32[3,4], s32[4]) tuple(t, i)
+}";
+    std::fs::write(&module, text).expect("written");
+    let told = succeed(&["hlo", "run", &module, "--random", "--engine", "native,interpreter"]);
+    assert_eq!(told.lines().filter(|l| l.starts_with("equal")).count(), 2, "{told}");
+    let plain = succeed(&["hlo", "run", &module, "--engine", "interpreter"]);
+    assert_eq!(plain, succeed(&["hlo", "eval", &module]));
 }
 
 /// The graphs of testdata/jax2tf with the sizes that they are open for, as feeds; none where their sizes are fixed.

@@ -85,7 +85,7 @@ fn depends<'a>(
 pub fn modules(args: &HloCompile) -> Result<Verdict> {
     let targets = graph::targets(&args.target)?;
     for path in &args.files.files {
-        let module = hlo::load_sound(path)?;
+        let module = hlo::load_whole(path)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
         let built = compile::wrap(module).and_then(|lowered| {

@@ -1,5 +1,5 @@
 //! `tfaot hlo`: modules as text or messages.
-use super::args::{HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
+use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 use super::{Verdict, dump, graph, inputs, npz, out};
 use crate::codegen::Launches;
 use crate::compile;
@@ -23,7 +23,7 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
         }),
         HloVerb::Verify(args) => verify_all(&args),
         HloVerb::Eval(args) => eval(&args.call, args.max_steps),
-        HloVerb::Run(args) => native(&args),
+        HloVerb::Run(args) => by_engines(&args),
         HloVerb::Compile(args) => super::compile::modules(&args),
     }
 }
@@ -40,9 +40,16 @@ fn load(file: &str) -> Result<Module> {
 }
 
 /// The same, verified.
-pub(super) fn load_sound(file: &str) -> Result<Module> {
+fn load_sound(file: &str) -> Result<Module> {
     let module = load(file)?;
     verify::verify(&module).map_err(|e| out::in_file(e, file))?;
+    Ok(module)
+}
+
+/// The same, with instructions in the place of calls that are known.
+pub(super) fn load_whole(file: &str) -> Result<Module> {
+    let mut module = load_sound(file)?;
+    compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, file))?;
     Ok(module)
 }
 
@@ -115,18 +122,43 @@ fn verify_all(args: &HloVerify) -> Result<Verdict> {
 }
 
 fn eval(args: &HloCall, max_steps: u64) -> Result<Verdict> {
-    let module = load_sound(&args.file)?;
+    let module = load_whole(&args.file)?;
+    write_results(args, interpreted(args, &module, max_steps)?)
+}
+
+/// The leaves of the root by the interpreter.
+fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Tensor>> {
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let mut leaves = inputs::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
     let literals = shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
-    let value = interp::evaluate_within(&module, module.entry, &literals, max_steps);
+    let value = interp::evaluate_within(module, module.entry, &literals, max_steps);
     let value = value.map_err(|e| out::in_file(e, &args.file))?;
-    let results = value.leaves().into_iter().cloned().collect();
-    write_results(args, results)
+    Ok(value.leaves().into_iter().cloned().collect())
 }
 
-fn native(HloRun { call: args, target }: &HloRun) -> Result<Verdict> {
-    let lowered = compile::wrap(load_sound(&args.file)?).map_err(|e| out::in_file(e, &args.file))?;
+/// Runs a module by the engines that are asked for; two of them are compared.
+fn by_engines(args: &HloRun) -> Result<Verdict> {
+    let module = load_whole(&args.call.file)?;
+    let plain = match args.engine.contains(&Engine::Interpreter) {
+        true => Some(interpreted(&args.call, &module, interp::MAX_STEPS)?),
+        false => None,
+    };
+    let native = if args.engine.contains(&Engine::Native) { Some(native(args, module)?) } else { None };
+    match (native, plain) {
+        (Some(native), Some(plain)) => {
+            let keys: Vec<String> = (0..native.len()).map(|i| i.to_string()).collect();
+            if args.call.outputs.is_some() {
+                write_results(&args.call, native.clone())?;
+            }
+            super::verify::two_engines(&keys, &native, &plain)
+        }
+        (results, others) => write_results(&args.call, results.or(others).unwrap_or_default()),
+    }
+}
+
+/// The leaves of the root by compiled code.
+fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<Vec<Tensor>> {
+    let lowered = compile::wrap(module).map_err(|e| out::in_file(e, &args.file))?;
     let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
     let target = graph::target(target)?;
     let flags = dump::flags(&args.xla)?;
@@ -138,7 +170,7 @@ fn native(HloRun { call: args, target }: &HloRun) -> Result<Verdict> {
     });
     dump::write(&flags, dumped)?;
     let results = built.and_then(|b| super::run::call(&b, &target, &values, args.threads.into()));
-    write_results(args, results.map_err(|e| out::in_file(e, &args.file))?)
+    results.map_err(|e| out::in_file(e, &args.file))
 }
 
 /// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.

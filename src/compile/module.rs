@@ -1,7 +1,9 @@
 //! Modules as inputs: HLO and StableHLO from a file, with the file's names for arguments and results.
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{self, InstId, Op, Shape, Source, verify};
+use crate::hlo::{self, InstId, Module, Op, Shape, Source, verify};
 use crate::lower::Lowered;
+use crate::ops::lapack;
+use crate::optimize;
 use crate::package::names;
 use crate::prepare::Request;
 use crate::tensor::TensorInfo;
@@ -22,8 +24,9 @@ pub(super) fn read(bytes: &Bytes, request: &Request) -> Result<Lowered> {
 ///
 /// An argument is called what its parameter is, a result what the file says or the instruction that gives it; a part of a tuple
 /// has its number behind. The positions `0`, `1`, ... are names too. Errors: those of the verifier and of [`super::wrap`].
-pub fn named(source: Source) -> Result<Lowered> {
+pub fn named(mut source: Source) -> Result<Lowered> {
     verify::verify(&source.module)?;
+    write_known_calls(&mut source.module)?;
     let entry = source.module.entry();
     let args = entry.params.iter().flat_map(|&p| called(&entry.insts[p].name, &entry.insts[p].shape)).collect();
     let parts = match &entry.insts[entry.root].op {
@@ -39,6 +42,13 @@ pub fn named(source: Source) -> Result<Lowered> {
     call(&mut lowered.args, args);
     call(&mut lowered.results, results);
     Ok(lowered)
+}
+
+/// Puts instructions in place of calls of libraries whose functions are here: LAPACK's, as JAX calls them on a CPU.
+///
+/// Errors: `Code::HloUnsupported` for functions of such a library that are not.
+pub fn write_known_calls(module: &mut Module) -> Result<()> {
+    optimize::write_calls(module, lapack::lower).map(drop)
 }
 
 /// The names of the arrays in a value called `name`.

@@ -3,10 +3,11 @@ use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
+use crate::hlo::attrs::Foreign;
 use crate::hlo::stablehlo::{Called, Checks, Host};
-use crate::hlo::{Builder, InstId};
+use crate::hlo::{Builder, InstId, Shape};
 use crate::interp;
-use crate::ops::Value;
+use crate::ops::{Value, lapack};
 use crate::tensor::Tensor;
 
 /// Versions of the op that TensorFlow 2.21 takes: portable bytecode is in it since the first of them.
@@ -45,6 +46,21 @@ impl Host for InGraph<'_, '_> {
         let results = results.ok_or_else(|| Error::user(Code::BadFunction, told()))?;
         results.into_iter().map(|value| self.walker.array(&value)).collect()
     }
+    fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
+        let b = &mut self.walker.b;
+        if let ([x], true) = (operands, is_hint(call)) {
+            return Ok(b.shape(*x).same(shape).then_some(*x));
+        }
+        lapack::lower(b, call, operands, shape)
+    }
+}
+
+/// Whether a call says where an array should be, which is nothing to one device.
+fn is_hint(call: &Foreign) -> bool {
+    const HINTS: &[&str] =
+        &["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint"];
+    let target = call.attrs.iter().find(|a| a.0 == "custom_call_target").map(|a| a.1.trim_matches('"'));
+    target.is_some_and(|target| HINTS.contains(&target))
 }
 
 /// Texts of a list.

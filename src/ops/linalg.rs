@@ -2,7 +2,9 @@
 //!
 //! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
 //! vectorised over the batch.
+mod factor;
 mod jacobi;
+pub mod lapack;
 mod tridiagonal;
 
 use super::ShapeCtx;
@@ -191,25 +193,10 @@ fn eliminate_column(b: &mut Builder, shape: &Shape) -> CompId {
     let lead: Vec<usize> = (0..rank - 2).collect();
     let by_row: Vec<usize> = (0..rank - 1).collect();
     let by_column: Vec<usize> = (0..rank).filter(|&a| a != rank - 2).collect();
-    let n = rows[rank - 2];
     let index = b.iota(DType::S32, rows, rank - 2);
     let column = column_at(b, work, k);
-    // The pivot row: the first of the largest at or below row k.
-    let size = b.unary(ScalarOp::Abs, column);
-    let (below, out) = (b.compare(Direction::Ge, index, k), b.full_like(size, -1.0));
-    let size = b.select(below, size, out);
-    let lowest = b.scalar(b.dtype(size), -1.0);
-    let best = b.reduce(size, lowest, ScalarOp::Maximum, &[rank - 2]);
-    let best = b.broadcast(best, rows, &lead);
-    let (is_best, behind) = (b.compare(Direction::Eq, size, best), b.full(DType::S32, rows, n as f64));
-    let candidate = b.select(is_best, index, behind);
-    let candidate = b.select(below, candidate, behind);
-    let last = b.scalar(DType::S32, n as f64);
-    let pivot_row = b.reduce(candidate, last, ScalarOp::Minimum, &[rank - 2]);
     let current = b.broadcast(k, batch, &[]);
-    let behind = b.full(DType::S32, batch, n as f64);
-    let missing = b.compare(Direction::Ge, pivot_row, behind);
-    let pivot_row = b.select(missing, current, pivot_row);
+    let pivot_row = pivot_at(b, column, k);
     let swapped = b.compare(Direction::Ne, pivot_row, current);
     let pivot_index = b.broadcast(pivot_row, rows, &lead);
     let (is_pivot, is_current) = (b.compare(Direction::Eq, index, pivot_index), b.compare(Direction::Eq, index, k));
@@ -240,6 +227,30 @@ fn eliminate_column(b: &mut Builder, shape: &Shape) -> CompId {
     let next = b.add(k, one);
     let root = b.tuple(&[next, work, pivots]);
     b.end(root)
+}
+
+/// The row of the first of the largest elements of `column [batch.., rows]` at or below row `k`; `k` where all are NaN.
+fn pivot_at(b: &mut Builder, column: InstId, k: InstId) -> InstId {
+    let rows = b.dims(column).to_vec();
+    let last = rows.len() - 1;
+    let (batch, n) = (&rows[..last], rows[last] as f64);
+    let lead: Vec<usize> = (0..last).collect();
+    let index = b.iota(DType::S32, &rows, last);
+    let size = b.unary(ScalarOp::Abs, column);
+    let (below, out) = (b.compare(Direction::Ge, index, k), b.full_like(size, -1.0));
+    let size = b.select(below, size, out);
+    let lowest = b.scalar(b.dtype(size), -1.0);
+    let best = b.reduce(size, lowest, ScalarOp::Maximum, &[last]);
+    let best = b.broadcast(best, &rows, &lead);
+    let (is_best, behind) = (b.compare(Direction::Eq, size, best), b.full(DType::S32, &rows, n));
+    let candidate = b.select(is_best, index, behind);
+    let candidate = b.select(below, candidate, behind);
+    let end = b.scalar(DType::S32, n);
+    let pivot_row = b.reduce(candidate, end, ScalarOp::Minimum, &[last]);
+    let current = b.broadcast(k, batch, &[]);
+    let behind = b.full(DType::S32, batch, n);
+    let missing = b.compare(Direction::Ge, pivot_row, behind);
+    b.select(missing, current, pivot_row)
 }
 
 /// Element `k` of the last dimension: of matrices a column, of rows a number.
@@ -298,6 +309,19 @@ fn reflect_column(b: &mut Builder, shape: &Shape) -> CompId {
     b.begin("reflect_column");
     let state = b.parameter(shape.clone());
     let [k, r, q] = [0, 1, 2].map(|i| b.get_tuple_element(state, i));
+    let (v, tau) = reflector(b, r, k);
+    let r = reflect_rows(b, r, v, tau);
+    let turned = adjoint(b, q);
+    let turned = reflect_rows(b, turned, v, tau);
+    let q = adjoint(b, turned);
+    let step = b.scalar(DType::S32, 1.0);
+    let next = b.add(k, step);
+    let root = b.tuple(&[next, r, q]);
+    b.end(root)
+}
+
+/// `v [batch.., rows]`, 0 above row `k` and 1 there, and `tau [batch..]`, with which `1 - tau v v*` clears column `k` below row `k`.
+fn reflector(b: &mut Builder, r: InstId, k: InstId) -> (InstId, InstId) {
     let dims = b.dims(r).to_vec();
     let rank = dims.len();
     let rows = dims[..rank - 1].to_vec();
@@ -333,15 +357,7 @@ fn reflect_column(b: &mut Builder, shape: &Shape) -> CompId {
     let wide = b.broadcast(below_pivot, &rows, &lead);
     let v = b.div(tail, wide);
     let ones = b.full_like(v, 1.0);
-    let v = b.select(is_k, ones, v);
-    let r = reflect_rows(b, r, v, tau);
-    let turned = adjoint(b, q);
-    let turned = reflect_rows(b, turned, v, tau);
-    let q = adjoint(b, turned);
-    let step = b.scalar(DType::S32, 1.0);
-    let next = b.add(k, step);
-    let root = b.tuple(&[next, r, q]);
-    b.end(root)
+    (b.select(is_k, ones, v), tau)
 }
 
 /// `x - tau v (v* x)`.

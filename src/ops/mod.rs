@@ -32,6 +32,7 @@ mod control_flow;
 pub mod xla;
 
 pub use ctx::LowerCtx;
+pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, changes_table};
 pub use outputs::output_count;

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Module, verify};
-pub use expand::EXPANSIONS;
+pub use expand::{EXPANSIONS, write_calls};
 pub use precision::reduce;
 pub use rewrite::Changed;
 

@@ -1,5 +1,5 @@
 //! The verbs of HLO modules.
-use super::compile::{Emit, TargetArgs, XlaArgs};
+use super::compile::{Emit, Engine, TargetArgs, XlaArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -95,6 +95,12 @@ pub struct HloCall {
 pub struct HloRun {
     #[command(flatten)]
     pub call: HloCall,
+    /// Make the parameters up, the same every time, as is done where no file has them.
+    #[arg(long, conflicts_with = "inputs")]
+    pub random: bool,
+    /// Who computes. Both are compared, and a departure is the command's failure.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "native")]
+    pub engine: Vec<Engine>,
     #[command(flatten)]
     pub target: TargetArgs,
 }

@@ -277,8 +277,17 @@ fn worst(got: &Tensor, want: &Tensor, allowed: Bound) -> Option<Worst> {
 }
 
 fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs) -> Result<Verdict> {
+    told(all, blamed, args.json, args.ops)
+}
+
+/// Compares results of compiled code, called `keys`, with those of the interpreter, and prints a line for each.
+pub(super) fn two_engines(keys: &[String], native: &[Tensor], plain: &[Tensor]) -> Result<Verdict> {
+    told(&compare(keys, "interpreter", native, plain, EXACT), None, false, false)
+}
+
+fn told(all: &[Comparison], blamed: Option<&departs::Blame>, as_document: bool, ops: bool) -> Result<Verdict> {
     let bad = all.iter().filter(|c| c.departs()).max_by(|a, b| excess(a).total_cmp(&excess(b)));
-    if args.json {
+    if as_document {
         let list: Vec<Value> = all.iter().map(|c| as_json(c, c.departs())).collect();
         let mut document = json!({"ok": bad.is_none(), "comparisons": list});
         if let Some(blamed) = blamed {
@@ -299,7 +308,7 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
             let told = format!("{verdict:8} {} with {}, worst {:.3} of the bound", c.output, c.with, excess(c));
             out::line(format_args!("{told}{error}"))?;
         }
-        for step in blamed.iter().flat_map(|b| &b.steps).filter(|s| args.ops || s.own.is_some()) {
+        for step in blamed.iter().flat_map(|b| &b.steps).filter(|s| ops || s.own.is_some()) {
             out::line(step)?;
         }
     }

@@ -254,13 +254,32 @@ fn custom_call(op: &Operation, comps: &[CompId], out: &mut Out) -> Found<()> {
         return Err("a custom call that calls computations".to_string());
     }
     out.carried("custom_call_target", format!("\"{target}\""));
-    if let Some(config) = word(op, &["backend_config"]).filter(|c| !c.is_empty()) {
-        out.carried("backend_config", format!("\"{config}\""));
+    match op.attr(&["mhlo.backend_config", "backend_config"]) {
+        Some(Attr::Text(config)) if !config.is_empty() => out.carried("backend_config", format!("\"{config}\"")),
+        Some(Attr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
+        _ => {}
     }
     if flag(op, "has_side_effect") {
         out.carried("custom_call_has_side_effect", "true".to_string());
     }
     Ok(())
+}
+
+/// The entries of a dictionary that are numbers, truth values and words, as MLIR writes them.
+fn options(entries: &[(String, Attr)]) -> String {
+    let one = |(name, value): &(String, Attr)| {
+        let value = match value {
+            Attr::Int(i) => i.to_string(),
+            Attr::Float(f) => format!("{f:e}"),
+            Attr::Bool(b) => b.to_string(),
+            Attr::Text(text) => format!("\"{text}\""),
+            Attr::Symbol(_) | Attr::List(_) | Attr::Dict(_) | Attr::Dense(_) | Attr::Conv(_) | Attr::Other => {
+                return None;
+            }
+        };
+        Some(format!("{name} = {value}"))
+    };
+    entries.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn size(value: i64) -> Found<u64> {

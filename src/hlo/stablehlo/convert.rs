@@ -9,6 +9,7 @@ use super::attributes::{self, opcode};
 use super::sizes::{self, Checks, Fixed};
 use super::tree::{Attr, Function, Functions, Operation, Port, Region, ValueRef, callee, callees};
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::attrs::Foreign;
 use crate::hlo::text::op_from_attrs;
 use crate::hlo::{Builder, CompId, InstId, Literal, Op, Shape, Source};
 use crate::tensor::Tensor;
@@ -28,6 +29,12 @@ pub trait Host {
     ///
     /// Errors: `Code::HloUnsupported` where there are none.
     fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>>;
+    /// The value, of this shape, of a custom call, given with all its attributes, that is written with instructions; `None` for one that stays a call.
+    ///
+    /// Errors: as the host likes.
+    fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &Shape) -> Result<Option<InstId>> {
+        Ok(None)
+    }
 }
 
 /// A builder with nothing around it.
@@ -341,8 +348,20 @@ impl<'a, 'h> Converter<'a, 'h> {
         let mut attrs = attributes::of(op, &opcode, &shapes, comps).map_err(refuse)?;
         let made = op_from_attrs::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
         let shape = self.found(op, &made, declared, &operands, &sizes)?;
-        let id = self.b().push(made, &operands, shape);
-        self.b().annotate(id, attrs.into_extra());
+        let extra = attrs.into_extra();
+        let known = match &made {
+            Op::Foreign(call) if opcode == "custom-call" => {
+                let mut call = call.clone();
+                call.attrs.extend(extra.iter().cloned());
+                self.host.custom_call(&call, &operands, &shape)?
+            }
+            _ => None,
+        };
+        let id = known.unwrap_or_else(|| {
+            let id = self.b().push(made, &operands, shape);
+            self.b().annotate(id, extra);
+            id
+        });
         if op.types.len() != 1 {
             return Ok(self.parts(id));
         }

@@ -65,22 +65,26 @@ fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{n} by {} matrices are not square", batch.columns)));
     }
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
-    let b = &mut *cx.b;
-    let dims = [batch.count, n, n];
-    let x = b.reshape(x, &dims);
-    let symmetric = mirrored(b, x);
-    let vectors = super::identity(b, dtype, &dims);
-    let (x, vectors) = if n > 1 { sweep(b, symmetric, vectors, Kind::TwoSided) } else { (symmetric, vectors) };
-    let values = diagonal(b, x);
-    let (values, vectors) = ordered(b, values, vectors, Direction::Lt);
-    let values = batch.back(b, values);
+    let x = cx.b.reshape(x, &[batch.count, n, n]);
+    let (values, columns) = eigen_of(cx.b, x);
+    let values = batch.back(cx.b, values);
     if !cx.node.bool("compute_v").unwrap_or(true) {
         let none = cx.b.full(dtype, &[0], 0.0);
         return Ok(vec![Value::Array(values), Value::Array(none)]);
     }
-    let columns = cx.b.transpose(vectors, &[0, 2, 1]);
     let columns = batch.back(cx.b, columns);
     Ok(vec![Value::Array(values), Value::Array(columns)])
+}
+
+/// Eigenvalues `[batch, n]` in rising order and eigenvectors as columns of the lower triangles of real `x [batch, n, n]`.
+pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
+    let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
+    let symmetric = mirrored(b, x);
+    let vectors = super::identity(b, dtype, &dims);
+    let (x, vectors) = if dims[1] > 1 { sweep(b, symmetric, vectors, Kind::TwoSided) } else { (symmetric, vectors) };
+    let values = diagonal(b, x);
+    let (values, vectors) = ordered(b, values, vectors, Direction::Lt);
+    (values, b.transpose(vectors, &[0, 2, 1]))
 }
 
 /// Singular values in falling order, and the vectors of both sides as columns.
@@ -94,30 +98,58 @@ fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let b = &mut *cx.b;
     let x = b.reshape(x, &[batch.count, m, n]);
+    let turned = turned_rows(b, x);
+    let values = batch.back(b, turned.sizes);
+    if !vectors_too {
+        let none = b.full(dtype, &[0], 0.0);
+        return Ok(vec![Value::Array(values), Value::Array(none), Value::Array(none)]);
+    }
+    let (u, v) = turned.vectors(b);
+    let (u, v) = (batch.back(b, u), batch.back(b, v));
+    Ok(vec![Value::Array(values), Value::Array(u), Value::Array(v)])
+}
+
+/// The rows of the shorter side made orthogonal.
+pub(super) struct Turned {
+    /// Their lengths in falling order, `[batch, p]`: the singular values.
+    pub sizes: InstId,
+    /// The rows, and beside them what turned them.
+    both: InstId,
+    /// Elements of a row.
+    long: u64,
+    /// The rows are those of the matrix, not its columns.
+    wide: bool,
+}
+
+/// Makes the rows or columns, whichever are fewer, of real matrices `[batch, m, n]` orthogonal.
+pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
+    let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
+    let [m, n] = [dims[1], dims[2]];
     // The shorter side becomes rows that are made orthogonal.
     let wide = m <= n;
     let rows = if wide { x } else { b.transpose(x, &[0, 2, 1]) };
     let (p, long) = (m.min(n), m.max(n));
-    let turns = super::identity(b, dtype, &[batch.count, p, p]);
+    let turns = super::identity(b, dtype, &[dims[0], p, p]);
     let (rows, turns) = if p > 1 { sweep(b, rows, turns, Kind::OneSided) } else { (rows, turns) };
     let squares = b.mul(rows, rows);
     let squares = super::total(b, squares, 2);
     let sizes = b.unary(ScalarOp::Sqrt, squares);
     let both = b.concatenate(&[rows, turns], 2);
     let (sizes, both) = ordered(b, sizes, both, Direction::Gt);
-    let values = batch.back(b, sizes);
-    if !vectors_too {
-        let none = b.full(dtype, &[0], 0.0);
-        return Ok(vec![Value::Array(values), Value::Array(none), Value::Array(none)]);
+    Turned { sizes, both, long, wide }
+}
+
+impl Turned {
+    /// The singular vectors of the left and of the right side, as columns.
+    pub(super) fn vectors(&self, b: &mut Builder) -> (InstId, InstId) {
+        let whole = b.dims(self.both)[2];
+        let (rows, turns) = (b.slice_axis(self.both, 2, 0, self.long), b.slice_axis(self.both, 2, self.long, whole));
+        let dims = b.dims(rows).to_vec();
+        let wide_sizes = b.broadcast(self.sizes, &dims, &[0, 1]);
+        let units = formula(b, [rows, wide_sizes], |[row, size]| (row / size).except(size.equals(0.0), 0.0));
+        let (units, turns) = (b.transpose(units, &[0, 2, 1]), b.transpose(turns, &[0, 2, 1]));
+        if self.wide { (turns, units) } else { (units, turns) }
     }
-    let (rows, turns) = (b.slice_axis(both, 2, 0, long), b.slice_axis(both, 2, long, long + p));
-    let dims = b.dims(rows).to_vec();
-    let wide_sizes = b.broadcast(sizes, &dims, &[0, 1]);
-    let units = formula(b, [rows, wide_sizes], |[row, size]| (row / size).except(size.equals(0.0), 0.0));
-    let (units, turns) = (b.transpose(units, &[0, 2, 1]), b.transpose(turns, &[0, 2, 1]));
-    let (u, v) = if wide { (turns, units) } else { (units, turns) };
-    let (u, v) = (batch.back(b, u), batch.back(b, v));
-    Ok(vec![Value::Array(values), Value::Array(u), Value::Array(v)])
 }
 
 /// The symmetric matrix of the lower triangle.

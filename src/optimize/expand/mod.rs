@@ -12,9 +12,10 @@ mod foreign;
 mod random;
 
 use super::Pass;
-use super::rewrite::Editor;
+use super::rewrite::{Changed, Editor, rewrite};
 use crate::diag::Result;
-use crate::hlo::{Builder, CompId, InstId, Module, Op};
+use crate::hlo::attrs::Foreign;
+use crate::hlo::{Builder, CompId, InstId, Module, Op, Shape};
 use crate::util::id_vec::Id;
 
 /// Every expansion, in the order in which they run.
@@ -29,6 +30,39 @@ pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-bitcast",      about: "writes reinterpretations of another width with shifts",        run: bitcast::expand },
     Pass { name: "expand-fft",          about: "writes Fourier transforms as products with small matrices",    run: fft::expand },
 ];
+
+/// Puts what `write` makes of calls that leave the module in their place; it gets the call with all its
+/// attributes, the operands and the declared shape.
+///
+/// Errors: those of `write`.
+pub fn write_calls(
+    module: &mut Module,
+    write: impl Fn(&mut Builder, &Foreign, &[InstId], &Shape) -> Result<Option<InstId>>,
+) -> Result<Changed> {
+    rewrite(module, |editor, id| {
+        let Op::Foreign(mut call) = editor.op(id).clone() else { return Ok(None) };
+        if call.opcode != "custom-call" {
+            return Ok(None);
+        }
+        call.attrs.extend(editor.comp()[id].extra.iter().cloned());
+        let mut b = Builder::new("call");
+        let (mut given, mut operands) = (Vec::new(), Vec::new());
+        for &operand in editor.operands(id) {
+            // What says how to compute is told in operands that are constants.
+            let known = editor.constant(operand).cloned();
+            operands.push(match known {
+                Some(value) => b.constant(value),
+                None => {
+                    given.push(operand);
+                    b.parameter(editor.shape(operand).clone())
+                }
+            });
+        }
+        let Some(root) = write(&mut b, &call, &operands, editor.shape(id))? else { return Ok(None) };
+        let module = b.finish(root)?;
+        splice(editor, module, &given).map(Some)
+    })
+}
 
 /// The value of what `write` makes of the operands of `id`; `None` where it makes nothing.
 fn written(

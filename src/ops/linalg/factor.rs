@@ -1,0 +1,157 @@
+//! Factorisations in the packed forms that LAPACK has, loops over columns that are vectorised over the batch.
+//!
+//! Source: the documentation of LAPACK's `getrf`, `geqrf` and `orgqr`.
+use super::{column_at, column_loop, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
+use crate::hlo::{Builder, InstId, Op};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// Runs a loop over columns: `body` gets the column's number and the other parts of the state, and gives the latter anew.
+fn columns(
+    b: &mut Builder,
+    name: &str,
+    count: u64,
+    state: &[InstId],
+    body: impl FnOnce(&mut Builder, InstId, Vec<InstId>) -> Vec<InstId>,
+) -> Vec<InstId> {
+    let zero = b.scalar(DType::S32, 0.0);
+    let start = b.tuple(&[&[zero], state].concat());
+    let shape = b.shape(start).clone();
+    let cond = column_loop(b, &shape, count);
+    b.begin(name);
+    let param = b.parameter(shape);
+    let k = b.get_tuple_element(param, 0);
+    let parts = (1..=state.len()).map(|i| b.get_tuple_element(param, i)).collect();
+    let parts = body(b, k, parts);
+    let one = b.scalar(DType::S32, 1.0);
+    let next = b.add(k, one);
+    let root = b.tuple(&[&[next], &parts[..]].concat());
+    let body = b.end(root);
+    let end = b.add_inst(Op::While { cond, body }, &[start]);
+    (1..=state.len()).map(|i| b.get_tuple_element(end, i)).collect()
+}
+
+/// `x` with element `k` of its last dimension replaced by `value`.
+fn with_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let last = dims.len() - 1;
+    let index = b.iota(DType::S32, &dims, last);
+    let is_k = b.compare(Direction::Eq, index, k);
+    let wide = b.broadcast(value, &dims, &(0..last).collect::<Vec<_>>());
+    b.select(is_k, wide, x)
+}
+
+/// The upper and the lower factor of `a [batch.., m, n]` in one array, the latter's ones left out, and `[batch.., min(m, n)]` rows,
+/// counted from 1, with which rows were exchanged.
+pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let rank = dims.len();
+    let p = dims[rank - 2].min(dims[rank - 1]);
+    let pivots = b.full(DType::S32, &[&dims[..rank - 2], &[p]].concat(), 1.0);
+    let parts = columns(b, "eliminate_below", p, &[a, pivots], |b, k, parts| {
+        let (a, pivots) = (parts[0], parts[1]);
+        let rows = dims[..rank - 1].to_vec();
+        let (lead, by_row): (Vec<usize>, Vec<usize>) = ((0..rank - 2).collect(), (0..rank - 1).collect());
+        let by_column: Vec<usize> = (0..rank).filter(|&axis| axis != rank - 2).collect();
+        let column = column_at(b, a, k);
+        let pivot_row = pivot_at(b, column, k);
+        // Exchange the two rows.
+        let index = b.iota(DType::S32, &rows, rank - 2);
+        let pivot_index = b.broadcast(pivot_row, &rows, &lead);
+        let (is_pivot, is_k) = (b.compare(Direction::Eq, index, pivot_index), b.compare(Direction::Eq, index, k));
+        let (top, old) = (row_where(b, a, is_pivot), row_where(b, a, is_k));
+        let (wide_top, wide_old) = (b.broadcast(top, &dims, &by_column), b.broadcast(old, &dims, &by_column));
+        let (on_pivot, on_k) = (b.broadcast(is_pivot, &dims, &by_row), b.broadcast(is_k, &dims, &by_row));
+        let a = b.select(on_pivot, wide_old, a);
+        let a = b.select(on_k, wide_top, a);
+        // Factors below the diagonal; where the pivot is zero, all below it are zero and stay.
+        let column = column_at(b, a, k);
+        let pivot = column_at(b, top, k);
+        let (zero, one) = (b.full_like(pivot, 0.0), b.full_like(pivot, 1.0));
+        let none = b.compare(Direction::Eq, pivot, zero);
+        let divisor = b.select(none, one, pivot);
+        let divisor = b.broadcast(divisor, &rows, &lead);
+        let factors = b.div(column, divisor);
+        let (below, zeros) = (b.compare(Direction::Gt, index, k), b.full_like(column, 0.0));
+        let factors_below = b.select(below, factors, zeros);
+        // What is right of the column and below its diagonal.
+        let place = b.iota(DType::S32, &dims, rank - 1);
+        let right = b.compare(Direction::Gt, place, k);
+        let wide = b.broadcast(factors_below, &dims, &by_row);
+        let part = b.mul(wide, wide_top);
+        let reduced = b.sub(a, part);
+        let a = b.select(right, reduced, a);
+        let own = b.select(below, factors, column);
+        let a = with_column(b, a, k, own);
+        let one = b.scalar(DType::S32, 1.0);
+        let number = b.add(pivot_row, one);
+        vec![a, with_column(b, pivots, k, number)]
+    });
+    (parts[0], parts[1])
+}
+
+/// `r` above the diagonal of `a [batch.., m, n]` and the reflections' vectors below it, and their factors `[batch.., min(m, n)]`.
+pub(super) fn packed_qr(b: &mut Builder, a: InstId) -> (InstId, InstId) {
+    let dims = b.dims(a).to_vec();
+    let rank = dims.len();
+    let p = dims[rank - 2].min(dims[rank - 1]);
+    let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[p]].concat(), 0.0);
+    let parts = columns(b, "reflect_packed", p, &[a, taus], |b, k, parts| {
+        let (a, taus) = (parts[0], parts[1]);
+        let (v, tau) = reflector(b, a, k);
+        let turned = reflect_rows(b, a, v, tau);
+        // Columns to the left hold vectors already.
+        let place = b.iota(DType::S32, &dims, rank - 1);
+        let left = b.compare(Direction::Lt, place, k);
+        let a = b.select(left, a, turned);
+        let column = column_at(b, a, k);
+        let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
+        let below = b.compare(Direction::Gt, index, k);
+        let own = b.select(below, v, column);
+        let a = with_column(b, a, k, own);
+        let tau = conjugate(b, tau);
+        vec![a, with_column(b, taus, k, tau)]
+    });
+    (parts[0], parts[1])
+}
+
+/// The first `n` columns of the product of the reflections whose vectors are below the diagonal of `a [batch.., m, n]`, and whose
+/// factors are `taus [batch.., k]`.
+pub(super) fn product_of_reflections(b: &mut Builder, a: InstId, taus: InstId) -> InstId {
+    let dims = b.dims(a).to_vec();
+    let rank = dims.len();
+    let count = b.dims(taus).last().copied().unwrap_or(0);
+    let q = identity(b, b.dtype(a), &dims);
+    let parts = columns(b, "multiply_reflections", count, &[q, a, taus], |b, step, parts| {
+        let (q, a, taus) = (parts[0], parts[1], parts[2]);
+        // From the last to the first.
+        let last = b.scalar(DType::S32, count as f64 - 1.0);
+        let k = b.sub(last, step);
+        let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
+        let (is_k, below) = (b.compare(Direction::Eq, index, k), b.compare(Direction::Gt, index, k));
+        let column = column_at(b, a, k);
+        let (one, zero) = (b.full_like(column, 1.0), b.full_like(column, 0.0));
+        let v = b.select(below, column, zero);
+        let v = b.select(is_k, one, v);
+        let tau = column_at(b, taus, k);
+        vec![reflect_rows(b, q, v, tau), a, taus]
+    });
+    parts[0]
+}
+
+/// The place, from 1, of the first zero on the diagonal of `a [batch.., m, n]`; 0 where there is none.
+pub(super) fn first_zero(b: &mut Builder, a: InstId) -> InstId {
+    let dims = b.dims(a).to_vec();
+    let rank = dims.len();
+    let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
+    let diagonal = b.compare(Direction::Eq, row, column);
+    let zero = b.full_like(a, 0.0);
+    let is_zero = b.compare(Direction::Eq, a, zero);
+    let found = b.binary(ScalarOp::And, diagonal, is_zero);
+    let (one, none) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, f64::from(i32::MAX)));
+    let number = b.add(row, one);
+    let number = b.select(found, number, none);
+    let least = b.reduce(number, none, ScalarOp::Minimum, &[rank - 2, rank - 1]);
+    let (missing, zero) = (b.compare(Direction::Eq, least, none), b.full_like(least, 0.0));
+    b.select(missing, zero, least)
+}
