@@ -251,7 +251,7 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     flatten(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
-    Ok(Lowered { module, args, results, state: Vec::new(), found: Vec::new(), sized: None })
+    Ok(Lowered { module, args, results, state: Vec::new(), found: Vec::new(), used: Vec::new(), sized: None })
 }
 
 /// Names and types of the arrays in `shape`; numbers start at `from`.

@@ -2,13 +2,16 @@
 //! both, the first on arrays whose padding is as bad as it can be.
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tfaot::compile;
 use tfaot::hlo::attrs::{DotDims, GatherDims, PadDim, ScatterDims, WindowDim};
 use tfaot::hlo::{Builder, InstId, Literal, Op, Shape};
 use tfaot::interp;
+use tfaot::kernel;
 use tfaot::lower::{Exact, Lowered};
 use tfaot::prepare::{FeedSpec, Request};
 use tfaot::scalar::{Direction, ScalarOp};
+use tfaot::target::Target;
 use tfaot::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 
 /// A generator of numbers that are the same everywhere.
@@ -51,6 +54,11 @@ fn padded(x: &Tensor, dims: &[u64]) -> Tensor {
     Tensor::new(x.dtype, dims.to_vec(), bytes)
 }
 
+/// Statements that kernels of a test may run.
+const MOST_STATEMENTS: u64 = 200_000_000;
+/// Functions some of whose loops end where what is needed ends.
+static LIMITED: AtomicU64 = AtomicU64::new(0);
+
 fn evaluated(module: &tfaot::hlo::Module, args: Vec<Tensor>) -> Vec<Tensor> {
     let args: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
     let root = interp::evaluate(module, module.entry, &args).expect("it can be evaluated");
@@ -73,6 +81,9 @@ fn compared(lowered: &Lowered, rounds: usize, seed: u64) {
     let mut numbers = Numbers(seed);
     let whole: Vec<u64> = sizes.all[..given].iter().map(|s| s.most).collect();
     let bounds = std::iter::once((&whole, &lowered.module)).chain(sized.smaller.iter().map(|r| (&r.most, &r.module)));
+    let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v3"), None).expect("a target");
+    let (_, program) = compile::plan(lowered.clone(), "f", "", &target).expect("kernels");
+    LIMITED.fetch_add(program.kernels.values().any(|k| k.label == "limits").into(), Ordering::Relaxed);
     for (most, module) in bounds {
         tfaot::hlo::verify::verify(module).expect("it is a module");
         for _ in 0..rounds {
@@ -92,6 +103,9 @@ fn compared(lowered: &Lowered, rounds: usize, seed: u64) {
                 .map(|(x, (info, axes))| padded(x, &at(axes, &info.dims, most)))
                 .collect();
             all.extend(now.iter().map(|&n| Tensor::scalar(n as i32)));
+            // loops of the largest bound end where what is needed ends
+            let by_kernels = std::ptr::eq(module, &lowered.module);
+            let by_kernels = by_kernels.then(|| kernel::evaluate(&program, &all, MOST_STATEMENTS).expect("kernels run"));
             let got = evaluated(module, all);
             let found = &got[lowered.results.len()..];
             let mut values = now.clone();
@@ -99,6 +113,11 @@ fn compared(lowered: &Lowered, rounds: usize, seed: u64) {
             for (((got, want), info), axes) in got.iter().zip(&want).zip(&lowered.results).zip(&sizes.results) {
                 let cut = interp::first_part(got, at(axes, &info.dims, &values));
                 assert!(close(&cut, want), "`{}` at {now:?} of {most:?}:\n{cut:?}\n{want:?}", info.name);
+            }
+            let made = by_kernels.iter().flatten();
+            for (((got, want), info), axes) in made.zip(&want).zip(&lowered.results).zip(&sizes.results) {
+                let cut = interp::first_part(got, at(axes, &info.dims, &values));
+                assert!(close(&cut, want), "`{}` by kernels at {now:?} of {most:?}:\n{cut:?}\n{want:?}", info.name);
             }
         }
     }
@@ -320,7 +339,7 @@ fn random(seed: u64, sizes: &[u64]) -> Lowered {
     let found = founds.iter().map(|f| (f.assumed, f.most)).collect();
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
-    Lowered { module, args, results, state: Vec::new(), found, sized: None }
+    Lowered { module, args, results, state: Vec::new(), found, used: Vec::new(), sized: None }
 }
 
 /// How many random functions are looked at.
@@ -350,7 +369,8 @@ fn random_functions_are_right_for_every_size() {
             }
         }
     }
-    println!("{right} right, {refused} refused");
+    println!("{right} right, {refused} refused, loops end early in {}", LIMITED.load(Ordering::Relaxed));
+    assert!(LIMITED.load(Ordering::Relaxed) * 2 > right, "few loops end early");
     assert!(right > 2 * refused, "{right} right, {refused} refused");
 }
 

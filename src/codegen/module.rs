@@ -356,7 +356,10 @@ impl Driver<'_> {
 
     fn launch(&mut self, id: KernelId) {
         let kernel = &self.program.kernels[id];
-        let n = kernel.chunks.map_or(1, |v| kernel.vars[v]);
+        let n = match kernel.limit {
+            Some((buf, at)) => self.limit(buf, at),
+            None => kernel.count().to_string(),
+        };
         if self.launches == Launches::Observed {
             let _ = writeln!(self.out, "  store i64 {}, ptr %closure", id.0);
         }
@@ -375,6 +378,17 @@ impl Driver<'_> {
             true => writeln!(self.out, "  call void @{name}_launch(ptr %exec, ptr {function}, ptr %closure, i64 {n})"),
             false => writeln!(self.out, "  call void {function}(ptr %closure, i64 0, i64 {n})"),
         };
+    }
+
+    /// The number of chunks that a call says.
+    fn limit(&mut self, buf: BufId, at: u64) -> String {
+        let (from, n) = (self.address(buf), self.fresh());
+        let _ = writeln!(
+            self.out,
+            "  %l{n} = getelementptr i8, ptr {from}, i64 {}\n  %v{n} = load i32, ptr %l{n}, align 4\n  %n{n} = sext i32 %v{n} to i64",
+            4 * at
+        );
+        format!("%n{n}")
     }
 
     /// The address of a buffer.

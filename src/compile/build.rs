@@ -212,6 +212,10 @@ fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Ve
         dims: Vec::new(),
     };
     let (given, found) = sizes.all.split_at(sizes.given());
+    let used = |axes: &Vec<Option<usize>>| {
+        let size = |axis: &Option<usize>| axis.filter(|&s| s < given.len()).map(|s| lowered.args.len() + s);
+        axes.iter().map(size).collect()
+    };
     let arg = |(info, axes): (&TensorInfo, &Vec<Option<usize>>)| TensorInfo {
         dims: Sizes::actual(axes, &info.dims, most),
         ..info.clone()
@@ -223,6 +227,7 @@ fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Ve
         results: lowered.results.iter().zip(results).map(result).chain(found.iter().map(number)).collect(),
         state: lowered.state.clone(),
         found: Vec::new(),
+        used: sizes.results.iter().map(used).collect(),
         sized: None,
     }
 }

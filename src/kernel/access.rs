@@ -26,6 +26,7 @@ impl Access {
             Step::Launch(kernel) => {
                 let kernel = &program.kernels[*kernel];
                 self.read.extend(kernel.loads().map(|span| span.buf));
+                self.read.extend(kernel.limit.map(|(buf, _)| buf));
                 self.written.extend(kernel.stores().into_iter().map(|span| span.buf));
             }
             Step::While { cond, pred, body } => {

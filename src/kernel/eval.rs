@@ -111,11 +111,15 @@ impl Machine<'_> {
             regs: kernel.regs.values().map(filled).collect(),
             memo: HashMap::new(),
         };
+        let count = match kernel.limit {
+            Some((buf, at)) => self.read(buf, at as i64)?.get_i64(0).map_or(0, |n| n.clamp(0, kernel.count() as i64)),
+            None => kernel.count() as i64,
+        };
         if let Some([_, last]) = kernel.range {
-            frame.vars[last.index()] = kernel.count() as i64 - 1;
+            frame.vars[last.index()] = count - 1;
         }
         match kernel.chunks {
-            Some(var) => self.each(&mut frame, var, &kernel.body),
+            Some(var) => self.each(&mut frame, (var, count), &kernel.body),
             None => self.stmts(&mut frame, &kernel.body),
         }
         .map_err(|e| match e {
@@ -126,9 +130,10 @@ impl Machine<'_> {
         })
     }
 
-    fn each(&mut self, f: &mut Frame, var: VarId, body: &[Stmt]) -> Result<()> {
-        for i in 0..f.kernel.vars[var] {
-            f.vars[var.index()] = i as i64;
+    /// The rounds of a loop.
+    fn each(&mut self, f: &mut Frame, (var, count): (VarId, i64), body: &[Stmt]) -> Result<()> {
+        for i in 0..count {
+            f.vars[var.index()] = i;
             self.stmts(f, body)?;
         }
         f.vars[var.index()] = 0;
@@ -148,7 +153,7 @@ impl Machine<'_> {
                 let valid = match kind {
                     LoopKind::Vector if lanes != 1 => lanes,
                     LoopKind::Masked(valid) => *valid,
-                    LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => return self.each(f, *var, body),
+                    LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => return self.each(f, (*var, lanes as i64), body),
                 };
                 (f.lane, f.valid) = (Some((*var, lanes)), valid);
                 self.stmts(f, body)?;

@@ -227,6 +227,8 @@ pub struct Kernel {
     /// Variables that are the first and the last chunk of the range that is being done, for kernels whose chunks find on the
     /// stack what the one before them left there.
     pub range: Option<[VarId; 2]>,
+    /// Where a call says how many chunks there are to do, at most as many as the loop has: this element of an `s32` buffer.
+    pub limit: Option<(BufId, u64)>,
     /// The body of the outermost loop.
     pub body: Vec<Stmt>,
     /// Floating-point operations of one launch.
@@ -366,6 +368,7 @@ impl Kernel {
     /// The buffers that it reads or writes, each once.
     pub fn buffers(&self) -> Vec<BufId> {
         let mut all: Vec<BufId> = self.loads().chain(self.stores()).map(|span| span.buf).collect();
+        all.extend(self.limit.map(|(buf, _)| buf));
         all.sort_unstable();
         all.dedup();
         all

@@ -21,7 +21,8 @@ pub fn print(program: &Program) -> String {
     for (id, k) in program.kernels.iter() {
         let chunks = k.chunks.map_or(String::new(), |v| format!(" chunks v{} < {}", v.0, k.vars[v]));
         let range = k.range.map_or(String::new(), |[a, b]| format!(" from v{} to v{}", a.0, b.0));
-        let _ = writeln!(out, "kernel k{} \"{}\"{chunks}{range} flops {}", id.0, k.label, k.flops);
+        let limit = k.limit.map_or(String::new(), |(buf, at)| format!(" limit b{}[{at}]", buf.0));
+        let _ = writeln!(out, "kernel k{} \"{}\"{chunks}{range}{limit} flops {}", id.0, k.label, k.flops);
         stmts(&mut out, k, &k.body, 1);
     }
     steps(&mut out, &program.steps, 0);

@@ -59,6 +59,9 @@ pub struct Lowered {
     /// What sizes that values at run time say were taken to be, and the most that they may be; the last parts of the root are these
     /// sizes. Such a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
+    /// Of a function for the largest of sizes that vary: for each result the parameter, an `s32[]`, that says how many elements along each
+    /// axis callers read. Empty for any other.
+    pub used: Vec<Vec<Option<usize>>>,
     /// What is there besides where sizes vary from call to call; the rest then is of the largest sizes.
     pub sized: Option<Arc<Sized>>,
 }
@@ -256,7 +259,7 @@ fn finish(
         results,
         state: variables,
         found,
-        sized: None,
+        used: Vec::new(), sized: None,
     })
 }
 

@@ -106,6 +106,7 @@ use plan::choices::Choices;
 use plan::convolution::Methods;
 use plan::cuts::{Cuts, Halves};
 use plan::halves;
+use plan::needed::Needed;
 use plan::states::Variables;
 use plan::text::{self, Given};
 use plan::{Plan, late, scaled};
@@ -150,8 +151,9 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     // the choices of the search, or those that are given
     let made = |module: &Module, halves: Halves, given: Option<&Given>| {
         let methods = Methods::of(module, target);
+        let needed = Needed::of(module, &lowered.used);
         let make = |choices: &Choices| {
-            let plan = Plan::of(module, &variables, target, &methods, choices)?;
+            let plan = Plan::of(module, &variables, target, (&methods, &needed), choices)?;
             let (program, found) = emit::emit(module, &plan, target, (empty.clone(), &packings), choices.in_results)?;
             Ok(Made { plan, program, found })
         };

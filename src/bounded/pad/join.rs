@@ -2,7 +2,7 @@
 use super::mask::{longer, masked, take};
 use super::{Refusal, Walk, Written};
 use crate::bounded::extent::Extent;
-use crate::hlo::attrs::SliceDim;
+use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::hlo::{Inst, InstId, Op};
 use crate::tensor::DType;
 
@@ -29,13 +29,14 @@ impl Walk<'_> {
         Ok(self.b.slice(x, &rest))
     }
 
-    /// Padding becomes what the array is grown with.
+    /// Padding becomes what the array is grown with, along axes that grow.
     pub(super) fn pad(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
         let Op::Pad(dims) = &inst.op else { return Err(Refusal::Size) };
         let numbers = &self.varying(id).numbers;
         let moves = (0..dims.len()).any(|axis| numbers[3 * axis].varies() || numbers[3 * axis + 2].varies());
         self.only(!moves, "begins elsewhere for other sizes")?;
-        let axes: Vec<usize> = (0..dims.len()).collect();
+        let grows = |&axis: &usize| dims[axis] != PadDim::default() || numbers[3 * axis + 1].varies();
+        let axes: Vec<usize> = (0..dims.len()).filter(grows).collect();
         let limits = self.limits(inst.operands[0], &axes)?;
         let x = masked(self.b, operands[0], &limits, operands[1]);
         self.same(inst.op.clone(), inst, &[x, operands[1]])

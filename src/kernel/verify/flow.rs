@@ -121,7 +121,8 @@ impl Flow<'_> {
 
     fn launch(&mut self, id: KernelId, defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
         let touched = &self.kernels[id.index()];
-        for &b in &touched.outside {
+        let limit = self.program.kernels[id].limit.map(|(buf, _)| buf);
+        for &b in touched.outside.iter().chain(&limit) {
             self.needs(b, defined).map_err(|why| format!("{why} by k{}", id.0))?;
         }
         for (b, _) in &touched.stores {

@@ -262,6 +262,7 @@ impl<'a> Emitter<'a> {
         if shape.elements() > 0 {
             self.launch(k, steps);
         }
+        self.note_needed(scope, operand, &copy);
         scope.padded.insert(operand, copy.clone());
         Ok(copy)
     }

@@ -116,6 +116,7 @@ impl<'a> Emitter<'a> {
             }
             let (dtype, elements) = (self.program.buffers[leaf].dtype, self.program.buffers[leaf].elements);
             let out = self.program.buffers.push(Buffer { dtype, elements, place: Place::Result(i) });
+            self.regions.same(out, leaf);
             self.copy(leaf, out, steps);
         }
         Ok(())

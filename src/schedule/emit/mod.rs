@@ -20,6 +20,7 @@ mod held;
 mod in_place;
 mod inside;
 mod joined;
+mod limits;
 mod linalg;
 mod memory;
 pub mod memory_plan;
@@ -98,6 +99,7 @@ pub fn emit(
         weights: Weights::default(),
         packings,
         found: Found::default(),
+        regions: limits::Regions::default(),
         depth: 0,
     };
     let mut args = Vec::new();
@@ -119,6 +121,7 @@ pub fn emit(
     together::gather(&mut s.program);
     joined::join(&mut s.program);
     prefetch_weights::ask(&mut s.program);
+    limits::set(&mut s.program, &s.regions)?;
     memory_plan::plan(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     Ok((s.program, s.found))
@@ -133,6 +136,7 @@ pub struct Emitter<'a> {
     weights: Weights,
     packings: &'a Packings,
     found: Found,
+    regions: limits::Regions,
     /// Computations of scalars that call one another.
     depth: usize,
 }
@@ -184,6 +188,9 @@ impl<'a> Emitter<'a> {
             borrowed,
             parts: HashMap::new(),
         };
+        for &param in &comp.params {
+            self.note_needed(&scope, param, &scope.values[&param]);
+        }
         for &inst in &stages.order {
             self.instruction(&mut scope, inst, steps)?;
         }
@@ -272,8 +279,17 @@ impl<'a> Emitter<'a> {
                 out
             }
         };
+        self.note_needed(scope, id, &value);
         scope.values.insert(id, value);
         Ok(())
+    }
+
+    /// Notes what results need of a value, where they need less than all.
+    fn note_needed(&mut self, scope: &Scope<'a>, id: InstId, value: &Value) {
+        let needed = self.plan.needed();
+        if !needed.is_empty() {
+            self.regions.note(&scope.comp[id].shape, value, needed.get(scope.id, id));
+        }
     }
 
     /// Whether a step launches a kernel that touches `value`, or other steps.

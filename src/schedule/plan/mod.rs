@@ -7,6 +7,7 @@
 //! - [`within`]: what is made inside its reader;
 //! - [`spots`]: margins, and parts of concatenations that are made in their places;
 //! - the order, [`late`] and [`states`] in loops, and [`live`], when values live in it;
+//! - [`needed`]: which elements of arrays results need, where sizes vary;
 //! - [`recipe`]: how the kernels of each root are made, with all parameters;
 //! - [`contraction`]: what is left of that until it is known where the operands of a product lie: a method of these facts alone.
 //!
@@ -24,6 +25,7 @@ pub mod halves;
 pub mod inside;
 pub mod late;
 pub mod live;
+pub mod needed;
 pub mod numbers;
 pub mod order;
 pub mod passes;
@@ -52,6 +54,7 @@ use choices::Choices;
 use convolution::{Convolutions, Methods};
 use fuse::{Fate, Fusion};
 use live::{Lifetimes, Need, Sharing};
+use needed::Needed;
 use recipe::Recipe;
 use scaled::Scaled;
 use spots::Spot;
@@ -79,6 +82,7 @@ pub enum Params {
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     methods: &'a Methods,
+    needed: &'a Needed,
     comps: HashMap<(CompId, Params), Stages>,
 }
 
@@ -112,7 +116,7 @@ impl<'a> Plan<'a> {
         module: &'a Module,
         variables: &Variables,
         target: &'a Target,
-        methods: &'a Methods,
+        (methods, needed): (&'a Methods, &'a Needed),
         choices: &Choices,
     ) -> Result<Plan<'a>> {
         let comps = HashMap::new();
@@ -120,12 +124,17 @@ impl<'a> Plan<'a> {
         let updates = variables.updates(module.entry());
         let mut planner = Planner { module, updates, target, methods, choices, spare_bytes, depth: 0, comps };
         planner.computation(module.entry, Params::Borrowed)?;
-        Ok(Plan { methods, comps: planner.comps })
+        Ok(Plan { methods, needed, comps: planner.comps })
     }
 
     /// That of a computation.
     pub fn stages(&self, id: CompId, owner: Params) -> Result<&Stages> {
         self.comps.get(&(id, owner)).ok_or_else(|| Error::internal("schedule", "a computation has no plan"))
+    }
+
+    /// Which elements of arrays results need.
+    pub fn needed(&self) -> &'a Needed {
+        self.needed
     }
 
     /// The convolutions of a computation.
@@ -341,7 +350,7 @@ ENTRY e {
     fn is_chain(module: &Module, cpu: &str) -> bool {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
-        let plan = Plan::of(module, &Variables::default(), &target, &methods, &choices).expect("a plan");
+        let plan = Plan::of(module, &Variables::default(), &target, (&methods, &Needed::default()), &choices).expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
         stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_), _)))
     }
@@ -363,7 +372,7 @@ ENTRY e {
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
-            let plan = Plan::of(&module, &Variables::default(), &target, &methods, choices).expect("a plan");
+            let plan = Plan::of(&module, &Variables::default(), &target, (&methods, &Needed::default()), choices).expect("a plan");
             let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
             match &stages.recipes[&convolution].setup {
                 Setup::Winograd(setup) => setup.is_known,
