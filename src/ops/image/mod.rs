@@ -1,5 +1,6 @@
 //! Image ops: resizing, crops, colours, box selection.
 mod color;
+mod combined_nms;
 mod crop;
 mod nms;
 mod patches;
@@ -8,4 +9,4 @@ mod resize;
 use super::OpRow;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[color::ROWS, crop::ROWS, nms::ROWS, patches::ROWS, resize::ROWS];
+pub const ROWS: &[&[OpRow]] = &[color::ROWS, combined_nms::ROWS, crop::ROWS, nms::ROWS, patches::ROWS, resize::ROWS];

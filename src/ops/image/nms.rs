@@ -187,35 +187,42 @@ fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
 fn overlap_with(b: &mut Builder, boxes: InstId, at: InstId, n: u64) -> InstId {
     let zero_index = b.scalar(DType::S32, 0.0);
     let one = b.add_inst(Op::DynamicSlice(vec![1, 4]), &[boxes, at, zero_index]);
-    let all = corners(b, boxes, n);
-    let one = corners(b, one, 1);
-    let one = one.map(|x| {
+    let all = corners(b, boxes);
+    let one = corners(b, one).map(|x| {
         let x = b.reshape(x, &[]);
         b.broadcast(x, &[n], &[])
     });
-    let zero = b.full(DType::F32, &[n], 0.0);
+    overlap(b, all, one)
+}
+
+/// Intersection over union of boxes with others, both by their [`corners`]; 0 where an area is not positive.
+pub(super) fn overlap(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -> InstId {
+    let zero = b.full_like(these[0], 0.0);
     let mut side = |low: usize, high: usize| {
-        let start = b.max(all[low], one[low]);
-        let stop = b.min(all[high], one[high]);
+        let start = b.max(these[low], those[low]);
+        let stop = b.min(these[high], those[high]);
         let length = b.sub(stop, start);
         b.max(length, zero)
     };
     let (height, width) = (side(0, 2), side(1, 3));
     let common = b.mul(height, width);
-    let (area_all, area_one) = (area(b, all), area(b, one));
-    let both = b.add(area_all, area_one);
+    let (area_these, area_those) = (area(b, these), area(b, those));
+    let both = b.add(area_these, area_those);
     let union = b.sub(both, common);
     let ratio = b.div(common, union);
-    let smaller = b.min(area_all, area_one);
+    let smaller = b.min(area_these, area_those);
     let real = b.compare(Direction::Gt, smaller, zero);
     b.select(real, ratio, zero)
 }
 
-/// Lower and upper ends: `[y low, x low, y high, x high]`, each `[n]`.
-fn corners(b: &mut Builder, boxes: InstId, n: u64) -> [InstId; 4] {
+/// Lower and upper ends of boxes, whose numbers are the last axis: `[y low, x low, y high, x high]`, each without that axis.
+pub(super) fn corners(b: &mut Builder, boxes: InstId) -> [InstId; 4] {
+    let mut dims = b.dims(boxes).to_vec();
+    let axis = dims.len() - 1;
+    dims.truncate(axis);
     let columns = [0, 1, 2, 3].map(|i| {
-        let column = b.slice_axis(boxes, 1, i, i + 1);
-        b.reshape(column, &[n])
+        let column = b.slice_axis(boxes, axis, i, i + 1);
+        b.reshape(column, &dims)
     });
     let [y1, x1, y2, x2] = columns;
     [b.min(y1, y2), b.min(x1, x2), b.max(y1, y2), b.max(x1, x2)]

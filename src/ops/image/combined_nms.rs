@@ -1,0 +1,251 @@
+//! Selection of boxes that do not overlap, for several classes and images at once.
+//!
+//! As TensorFlow's kernel: of each class the best boxes whose scores are above a threshold and that do not overlap one another, then the
+//! best of all classes. All classes of all images take their steps together. Of equal scores the box in front comes first, and the class
+//! in front.
+use super::nms::{corners, overlap};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{GatherDims, PadDim};
+use crate::hlo::{Builder, CompId, InstId, Op, Shape};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+#[rustfmt::skip]
+pub const ROWS: &[OpRow] = &[
+    op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).constants(&[2, 3]).dtypes("f32"),
+];
+
+/// Most boxes that are selected.
+const MOST: u64 = 1 << 24;
+
+/// Sizes of the problem.
+#[derive(Clone, Copy)]
+struct Sizes {
+    images: u64,
+    boxes: u64,
+    classes: u64,
+    /// Boxes that are selected of each class at most.
+    each: u64,
+}
+
+impl Sizes {
+    fn of_classes(self) -> [u64; 2] {
+        [self.images, self.classes]
+    }
+    fn of_boxes(self) -> [u64; 3] {
+        [self.images, self.classes, self.boxes]
+    }
+}
+
+fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
+    let ([images, n, q, 4], [b, m, classes]) = (&boxes[..], &scores[..]) else {
+        return Err(cx.mismatch(format!("boxes {boxes:?} must be [images, n, q, 4] and scores {scores:?} [images, n, classes]")));
+    };
+    if images != b || n != m || (*q != 1 && q != classes) {
+        return Err(cx.mismatch(format!("boxes {boxes:?} and scores {scores:?}")));
+    }
+    let of_class = count(cx, 2)?;
+    let sizes = Sizes { images: *images, boxes: *n, classes: *classes, each: of_class.min(*n) };
+    let most = count(cx, 3)?;
+    let total = match cx.flag("pad_per_class") {
+        true => most.min(of_class.saturating_mul(*classes)),
+        false => most,
+    };
+    let clip = cx.node.bool("clip_boxes").unwrap_or(true);
+    let (boxes, scores) = (cx.arg(0)?, cx.arg(1)?);
+    let threshold = |cx: &mut LowerCtx, i: usize| -> Result<InstId> {
+        let x = cx.arg(i)?;
+        Ok(cx.b.reshape(x, &[]))
+    };
+    let (iou, least) = (threshold(cx, 4)?, threshold(cx, 5)?);
+    let b = &mut *cx.b;
+    let boxes = b.transpose(boxes, &[0, 2, 1, 3]);
+    let scores = b.transpose(scores, &[0, 2, 1]);
+    let is_candidate = b.compare(Direction::Gt, scores, least);
+    let nothing = b.full_like(scores, f64::NEG_INFINITY);
+    let scores = b.select(is_candidate, scores, nothing);
+    let (chosen, of) = of_each_class(b, sizes, [boxes, scores, iou]);
+    best_of_all(cx.b, sizes, (boxes, chosen, of), total, clip)
+}
+
+/// How many boxes an input says.
+fn count(cx: &LowerCtx, i: usize) -> Result<u64> {
+    let n = cx.constant_int(i)?;
+    u64::try_from(n)
+        .ok()
+        .filter(|&n| n > 0 && n <= MOST)
+        .ok_or_else(|| Error::user(Code::TooLarge, format!("{n} boxes are to be selected")))
+}
+
+/// The scores that are selected of each class, best first, -inf where there are no more, and their boxes: `[images, classes, each]`.
+fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3]) -> (InstId, InstId) {
+    let [images, classes] = sizes.of_classes();
+    let chosen = b.full(DType::F32, &[images, classes, sizes.each], f64::NEG_INFINITY);
+    let of = b.full(DType::S32, &[images, classes, sizes.each], 0.0);
+    if chosen_none(sizes) {
+        return (chosen, of);
+    }
+    let zero = b.scalar(DType::S32, 0.0);
+    let state = b.tuple(&[zero, scores, chosen, of, boxes, iou]);
+    let shape = b.shape(state).clone();
+    let cond = condition(b, &shape, sizes.each);
+    let body = step(b, &shape, sizes);
+    let end = b.add_inst(Op::While { cond, body }, &[state]);
+    (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
+}
+
+fn chosen_none(sizes: Sizes) -> bool {
+    sizes.of_boxes().contains(&0)
+}
+
+fn condition(b: &mut Builder, shape: &Shape, count: u64) -> CompId {
+    b.begin("combined_nms_condition");
+    let state = b.parameter(shape.clone());
+    let i = b.get_tuple_element(state, 0);
+    let end = b.scalar(DType::S32, count as f64);
+    let root = b.compare(Direction::Lt, i, end);
+    b.end(root)
+}
+
+/// One step: the best box of each class goes to place `i`, and those that overlap it are no candidates any more.
+fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
+    b.begin("combined_nms_step");
+    let state = b.parameter(shape.clone());
+    let [i, scores, chosen, of, boxes, iou] = [0, 1, 2, 3, 4, 5].map(|k| b.get_tuple_element(state, k));
+    let (all, each) = (sizes.of_boxes(), sizes.of_classes());
+    let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
+    let best = b.reduce(scores, lowest, ScalarOp::Maximum, &[2]);
+    let places = b.iota(DType::S32, &all, 2);
+    let wide = b.broadcast(best, &all, &[0, 1]);
+    let is_best = b.compare(Direction::Eq, scores, wide);
+    let last = b.full_like(places, (sizes.boxes - 1) as f64);
+    let candidates = b.select(is_best, places, last);
+    let behind = b.scalar(DType::S32, (sizes.boxes - 1) as f64);
+    let at = b.reduce(candidates, behind, ScalarOp::Minimum, &[2]);
+    let zero = b.scalar(DType::S32, 0.0);
+    let mut put = |x: InstId, value: InstId| {
+        let value = b.reshape(value, &[each[0], each[1], 1]);
+        b.add_inst(Op::DynamicUpdateSlice, &[x, value, zero, zero, i])
+    };
+    let (chosen, of) = (put(chosen, best), put(of, at));
+    let one = taken(b, boxes, at);
+    let ends = corners(b, boxes).map(|x| spread(b, x, &all));
+    let one = corners(b, one).map(|x| b.broadcast(x, &all, &[0, 1]));
+    let overlap = overlap(b, ends, one);
+    let is_over = b.compare(Direction::Gt, overlap, iou);
+    let at = b.broadcast(at, &all, &[0, 1]);
+    let is_taken = b.compare(Direction::Eq, places, at);
+    let gone = b.elementwise(ScalarOp::Or, &[is_over, is_taken]);
+    let nothing = b.full_like(scores, f64::NEG_INFINITY);
+    let scores = b.select(gone, nothing, scores);
+    let step = b.scalar(DType::S32, 1.0);
+    let next = b.add(i, step);
+    let root = b.tuple(&[next, scores, chosen, of, boxes, iou]);
+    b.end(root)
+}
+
+/// `[images, q, boxes]` for each class.
+fn spread(b: &mut Builder, x: InstId, all: &[u64; 3]) -> InstId {
+    let dims = b.dims(x).to_vec();
+    if dims[1] == all[1] {
+        return x;
+    }
+    let x = b.reshape(x, &[dims[0], dims[2]]);
+    b.broadcast(x, all, &[0, 2])
+}
+
+/// The boxes at some places of each class, `[images, classes, ...]`: the same with four numbers each.
+fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
+    let (q, dims) = (b.dims(boxes)[1], b.dims(at).to_vec());
+    let indices = b.reshape(at, &[&dims[..], &[1]].concat());
+    let own = q == dims[1];
+    let batch = if own { vec![0, 1] } else { vec![0] };
+    let dims = GatherDims {
+        offset_dims: vec![dims.len()],
+        collapsed_slice_dims: if own { vec![2] } else { vec![1, 2] },
+        start_index_map: vec![2],
+        index_vector_dim: dims.len(),
+        operand_batching_dims: batch.clone(),
+        start_indices_batching_dims: batch,
+        slice_sizes: vec![1, 1, 1, 4],
+        indices_are_sorted: false,
+    };
+    b.add_inst(Op::Gather(dims), &[boxes, indices])
+}
+
+/// The best of all classes, `total` of each image, zeros where there are no more.
+fn best_of_all(
+    b: &mut Builder,
+    sizes: Sizes,
+    (boxes, chosen, of): (InstId, InstId, InstId),
+    total: u64,
+    clip: bool,
+) -> Result<Vec<Value>> {
+    let [images, classes] = sizes.of_classes();
+    let width = classes.saturating_mul(sizes.each);
+    let k = total.min(width);
+    let [scores, at] = [chosen, of].map(|x| b.reshape(x, &[images, width]));
+    let best = b.add_inst(Op::TopK { k, largest: true }, &[scores]);
+    let (scores, place) = (b.get_tuple_element(best, 0), b.get_tuple_element(best, 1));
+    let nothing = b.full_like(scores, f64::NEG_INFINITY);
+    let is_real = b.compare(Direction::Gt, scores, nothing);
+    let each = b.full_like(place, sizes.each.max(1) as f64);
+    let class = b.div(place, each);
+    let at = picked(b, at, &[place]);
+    // an index of what is not there names the first box
+    let zero = b.full_like(at, 0.0);
+    let class_of_box = if b.dims(boxes)[1] == 1 { zero } else { class };
+    let selected = match chosen_none(sizes) {
+        true => b.full(DType::F32, &[images, k, 4], 0.0),
+        false => picked(b, boxes, &[class_of_box, at]),
+    };
+    let selected = match clip {
+        true => {
+            let (low, high) = (b.full_like(selected, 0.0), b.full_like(selected, 1.0));
+            let above = b.max(selected, low);
+            b.min(above, high)
+        }
+        false => selected,
+    };
+    let class = b.convert(class, DType::F32);
+    let mut filled = |x: InstId| {
+        let dims = b.dims(x).to_vec();
+        let real = b.broadcast(is_real, &dims, &[0, 1]);
+        let zero = b.full_like(x, 0.0);
+        let x = b.select(real, x, zero);
+        let fill = b.scalar(DType::F32, 0.0);
+        let grown = |axis| PadDim { low: 0, high: if axis == 1 { (total - k) as i64 } else { 0 }, interior: 0 };
+        let pads: Vec<PadDim> = (0..dims.len()).map(grown).collect();
+        Value::Array(if total > k { b.pad(x, fill, &pads) } else { x })
+    };
+    let mut out = vec![filled(selected), filled(scores), filled(class)];
+    let real = b.convert(is_real, DType::S32);
+    let zero = b.scalar(DType::S32, 0.0);
+    out.push(Value::Array(b.reduce(real, zero, ScalarOp::Add, &[1])));
+    Ok(out)
+}
+
+/// What stands at some places, `[images, k]` a component, of each image: `[images, k, ...]`.
+fn picked(b: &mut Builder, x: InstId, places: &[InstId]) -> InstId {
+    let (dims, at) = (b.dims(x).to_vec(), b.dims(places[0]).to_vec());
+    let parts: Vec<InstId> = places.iter().map(|&p| b.reshape(p, &[at[0], at[1], 1])).collect();
+    let indices = if parts.len() == 1 { parts[0] } else { b.concatenate(&parts, 2) };
+    let picked: Vec<usize> = (1..=places.len()).collect();
+    let rest = dims.len() - picked.len() - 1;
+    let slice_sizes = dims.iter().enumerate().map(|(a, &n)| if a <= picked.len() { 1 } else { n }).collect();
+    let dims = GatherDims {
+        offset_dims: (2..2 + rest).collect(),
+        collapsed_slice_dims: picked.clone(),
+        start_index_map: picked,
+        index_vector_dim: 2,
+        operand_batching_dims: vec![0],
+        start_indices_batching_dims: vec![0],
+        slice_sizes,
+        indices_are_sorted: false,
+    };
+    b.add_inst(Op::Gather(dims), &[x, indices])
+}
