@@ -105,7 +105,8 @@ fn compared(lowered: &Lowered, rounds: usize, seed: u64) {
             all.extend(now.iter().map(|&n| Tensor::scalar(n as i32)));
             // loops of the largest bound end where what is needed ends
             let by_kernels = std::ptr::eq(module, &lowered.module);
-            let by_kernels = by_kernels.then(|| kernel::evaluate(&program, &all, MOST_STATEMENTS).expect("kernels run"));
+            let by_kernels =
+                by_kernels.then(|| kernel::evaluate(&program, &all, MOST_STATEMENTS).expect("kernels run"));
             let got = evaluated(module, all);
             let found = &got[lowered.results.len()..];
             let mut values = now.clone();

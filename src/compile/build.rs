@@ -8,7 +8,7 @@ use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, Entry, Face, Padded};
 use crate::lower::{Lowered, StateVariable};
 use crate::package::names;
-use crate::target::{Precision, Reduced, Target};
+use crate::target::{Precision, Reduced, Target, Tuning};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
 
@@ -100,10 +100,7 @@ pub fn build_all(
             };
             match &rungs[i] {
                 None => build(lowered, &own)?,
-                Some(rungs) => {
-                    let mut each = rungs.all.iter().enumerate();
-                    each.try_for_each(|(r, (_, lowered))| build(lowered, &format!("{own}.r{r}")))?;
-                }
+                Some(rungs) => programs.extend(rungs.scheduled(&own, source, target, reduced)?),
             }
         }
         variants.push((programs, target.clone()));
@@ -190,6 +187,22 @@ impl Rungs {
         }
         all.push((most, at_bounds(lowered.clone())));
         Ok(Some(Rungs { all }))
+    }
+
+    /// The program for each bound. Those for smaller ones have the panels of the largest where they can, so that constants are shared.
+    fn scheduled(&self, own: &str, source: &str, target: &Target, reduced: Reduced) -> Result<Vec<kernel::Program>> {
+        let mut target = target.clone();
+        let mut programs = Vec::with_capacity(self.all.len());
+        for (r, (_, lowered)) in self.all.iter().enumerate().rev() {
+            let program = schedule::build(lowered, &format!("{own}.r{r}"), source, &target)?;
+            for (form, choice) in program.kernels.values().filter_map(|k| k.chosen.as_ref()) {
+                let panel = (choice.vectors, choice.lanes);
+                target.tuning.panels.entry(Tuning::panel(form)).or_insert(panel);
+            }
+            programs.push(kernel::Program { reduced, ..program });
+        }
+        programs.reverse();
+        Ok(programs)
     }
 }
 

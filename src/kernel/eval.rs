@@ -153,7 +153,9 @@ impl Machine<'_> {
                 let valid = match kind {
                     LoopKind::Vector if lanes != 1 => lanes,
                     LoopKind::Masked(valid) => *valid,
-                    LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => return self.each(f, (*var, lanes as i64), body),
+                    LoopKind::Seq | LoopKind::Unroll | LoopKind::Vector => {
+                        return self.each(f, (*var, lanes as i64), body);
+                    }
                 };
                 (f.lane, f.valid) = (Some((*var, lanes)), valid);
                 self.stmts(f, body)?;

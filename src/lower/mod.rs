@@ -259,7 +259,8 @@ fn finish(
         results,
         state: variables,
         found,
-        used: Vec::new(), sized: None,
+        used: Vec::new(),
+        sized: None,
     })
 }
 

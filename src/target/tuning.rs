@@ -65,6 +65,9 @@ pub struct Tuning {
     pub methods: BTreeMap<String, Method>,
     /// For products without a row.
     pub trial: Trial,
+    /// Vectors and lanes of the panels that code for other sizes of the same function has, by [`Tuning::panel`]: with the same ones
+    /// both have one copy of the constants.
+    pub panels: BTreeMap<String, (u64, u64)>,
 }
 
 impl Tuning {
@@ -75,6 +78,13 @@ impl Tuning {
             (None, Trial::OtherMethod) => of_model.other(),
             (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
         }
+    }
+    /// What panels of a product of that name are the same for: its type, columns and terms.
+    pub fn panel(form: &str) -> String {
+        let mut words = form.split(' ').skip(1);
+        let dtype = words.next().unwrap_or("");
+        let of: Vec<&str> = words.filter(|w| w.starts_with("columns=") || w.starts_with("sum=")).collect();
+        format!("{dtype} {}", of.join(" "))
     }
     /// The rows of a file. Errors: `Code::BadOption` for the first line that is none, or a file of another kind.
     pub fn parse(text: &str) -> Result<Tuning> {

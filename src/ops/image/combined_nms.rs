@@ -43,7 +43,9 @@ impl Sizes {
 fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
     let ([images, n, q, 4], [b, m, classes]) = (&boxes[..], &scores[..]) else {
-        return Err(cx.mismatch(format!("boxes {boxes:?} must be [images, n, q, 4] and scores {scores:?} [images, n, classes]")));
+        return Err(cx.mismatch(format!(
+            "boxes {boxes:?} must be [images, n, q, 4] and scores {scores:?} [images, n, classes]"
+        )));
     };
     if images != b || n != m || (*q != 1 && q != classes) {
         return Err(cx.mismatch(format!("boxes {boxes:?} and scores {scores:?}")));

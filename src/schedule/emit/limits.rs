@@ -333,7 +333,7 @@ impl Look<'_> {
         if private && self.program.buffers[buf].place == Place::Stack {
             return Some(());
         }
-let region = self.regions.get(buf)?;
+        let region = self.regions.get(buf)?;
         let extents = &self.kernel.vars;
         let mut x = known.value(index).offset(-region.origin);
         if region.period != i64::MAX {
@@ -417,7 +417,9 @@ impl Known {
             return None;
         }
         match growth {
-            Growth { d: 1, k0, k } => Some(Growth { d: 1, k0: k0.checked_mul(c)?.checked_add(low)?, k: k.checked_mul(c)? }),
+            Growth { d: 1, k0, k } => {
+                Some(Growth { d: 1, k0: k0.checked_mul(c)?.checked_add(low)?, k: k.checked_mul(c)? })
+            }
             _ => (c == 1).then_some(growth),
         }
     }

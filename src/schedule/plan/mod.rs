@@ -350,7 +350,8 @@ ENTRY e {
     fn is_chain(module: &Module, cpu: &str) -> bool {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
-        let plan = Plan::of(module, &Variables::default(), &target, (&methods, &Needed::default()), &choices).expect("a plan");
+        let needed = Needed::default();
+        let plan = Plan::of(module, &Variables::default(), &target, (&methods, &needed), &choices).expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
         stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_), _)))
     }
@@ -372,7 +373,8 @@ ENTRY e {
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
-            let plan = Plan::of(&module, &Variables::default(), &target, (&methods, &Needed::default()), choices).expect("a plan");
+            let needed = Needed::default();
+            let plan = Plan::of(&module, &Variables::default(), &target, (&methods, &needed), choices).expect("a plan");
             let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
             match &stages.recipes[&convolution].setup {
                 Setup::Winograd(setup) => setup.is_known,

@@ -99,7 +99,8 @@ impl Needed {
             Op::While { cond, body } => vec![self.while_loop(module, *cond, *body, needs)],
             Op::Conditional(branches) => {
                 let selector = vec![whole(shape(0))];
-                let of = |b: &CompId| self.computation(module, *b, needs.to_vec()).into_iter().next().unwrap_or_default();
+                let of =
+                    |b: &CompId| self.computation(module, *b, needs.to_vec()).into_iter().next().unwrap_or_default();
                 selector.into_iter().chain(branches.iter().map(of)).collect()
             }
             Op::Sort { dim, .. } => {
@@ -286,8 +287,8 @@ fn gather(
 ) -> Vec<Option<Bound>> {
     let mut of = vec![None; dims.len()];
     if i == 0 {
-        let kept = (0..dims.len())
-            .filter(|a| !d.collapsed_slice_dims.contains(a) && !d.operand_batching_dims.contains(a));
+        let kept =
+            (0..dims.len()).filter(|a| !d.collapsed_slice_dims.contains(a) && !d.operand_batching_dims.contains(a));
         for (axis, &offset) in kept.zip(&d.offset_dims) {
             // a slice as long as its axis begins at its first element
             if d.slice_sizes.get(axis) == Some(&dims[axis]) {

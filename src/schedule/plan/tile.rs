@@ -1,7 +1,7 @@
 //! The register tile of contractions: which there are, how long each is predicted to take, and which is chosen. What it does is in
 //! `emit/tile.rs`.
 use crate::target::machine::L2_BYTES;
-use crate::target::{Choice, Level, LoopOrder, Target, Trial};
+use crate::target::{Choice, Level, LoopOrder, Target, Trial, Tuning};
 use crate::tensor::DType;
 
 /// The register tile: `high` by `wide` rows (neighbours along the last two row axes) by `vectors` of `lanes` columns.
@@ -81,6 +81,9 @@ const ENOUGH_PANELS: u64 = 4;
 /// Sixteenths of the second level: what stays there while it is read again and again.
 const NEAR_SIXTEENTHS: u64 = 8;
 
+/// How many times as long as the best tile, as predicted, one may take whose panels other code has already.
+const MOST_SHARED: f64 = 1.25;
+
 /// Most rows of a tile.
 pub const MOST_ROWS: u64 = 14;
 
@@ -110,6 +113,13 @@ pub fn best_of(target: &Target, mut all: Vec<(f64, Tile)>, dtype: DType, form: &
     // a stable sort: of equal ones the first
     all.sort_by(|x, y| x.0.total_cmp(&y.0));
     let least = all.first().map_or(0.0, |best| best.0);
+    if let Some(&(vectors, lanes)) = tuning.panels.get(&Tuning::panel(form)) {
+        let shares =
+            |(time, tile): &&(f64, Tile)| (tile.vectors, tile.lanes) == (vectors, lanes) && *time < MOST_SHARED * least;
+        if let Some((_, tile)) = all.iter().find(shares) {
+            return *tile;
+        }
+    }
     let place = match tuning.trial {
         Trial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
         Trial::None | Trial::OtherOrder | Trial::OtherMethod => 0,
