@@ -36,6 +36,8 @@ mod positions;
 mod prefetch_panel;
 mod prefetch_weights;
 pub mod reduce;
+mod regions;
+mod rounds;
 pub mod rows;
 pub mod scan;
 pub mod scatter;
@@ -99,7 +101,7 @@ pub fn emit(
         weights: Weights::default(),
         packings,
         found: Found::default(),
-        regions: limits::Regions::default(),
+        regions: regions::Regions::default(),
         depth: 0,
     };
     let mut args = Vec::new();
@@ -136,7 +138,7 @@ pub struct Emitter<'a> {
     weights: Weights,
     packings: &'a Packings,
     found: Found,
-    regions: limits::Regions,
+    regions: regions::Regions,
     /// Computations of scalars that call one another.
     depth: usize,
 }

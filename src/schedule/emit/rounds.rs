@@ -1,0 +1,370 @@
+//! What the rounds of a kernel's loops store: how many of them reach what is needed (`limits.rs`), and whether what they leave in
+//! registers is read behind them.
+use super::regions::{Region, Regions};
+use crate::kernel::index::Extents;
+use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, Place, Program, RegId, Stmt, VarId};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Most different limits of which a loop takes the largest.
+const MOST_FORMS: usize = 4;
+/// Sums in limits stay below this, which no size of an array is above.
+pub const MOST_ELEMENTS: i64 = 1 << 46;
+
+/// A number of rounds: `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, where what is inside is at least 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Form {
+    /// The argument that is the size.
+    pub size: usize,
+    /// How many for each of the size.
+    pub times: i64,
+    /// How many a round takes.
+    pub c: i64,
+    /// Rounds of what grows with the variable.
+    pub d: i64,
+    /// Where that begins.
+    pub k0: i64,
+    /// How much it grows a round.
+    pub k: i64,
+    /// How many besides.
+    pub more: i64,
+}
+
+impl Form {
+    /// As an index, of the size as a number.
+    pub fn rounds(&self, size: &Index) -> Index {
+        let up = |x: Index, n: i64| match n {
+            1 => x,
+            _ => Index::atom(Atom::Div(Box::new(x.offset(n - 1)), n)),
+        };
+        let not_below_0 = |x: Index| Index::atom(Atom::Clamp(Box::new(x), 0, MOST_ELEMENTS));
+        let steps = up(not_below_0(size.scale(self.times).offset(self.more)), self.c);
+        match (self.d, self.k0, self.k) {
+            (1, 0, 1) => steps,
+            _ => up(not_below_0(steps.scale(self.d).offset(-self.k0)), self.k),
+        }
+    }
+
+    /// The value for one size.
+    pub fn at(&self, size: i64) -> i64 {
+        let up = |x: i64, n: i64| (x.max(0) + n - 1) / n;
+        up(up(self.times * size + self.more, self.c) * self.d - self.k0, self.k)
+    }
+}
+
+/// Rows of an array that lies in periods which some statements write: each `stride` elements, the first at `first`.
+pub struct Rows {
+    /// What is needed of the array.
+    pub region: Region,
+    /// Elements of a row.
+    pub stride: i64,
+    /// The first element of the first row.
+    pub first: Index,
+    /// How many rows there are after the first.
+    pub others: i64,
+}
+
+/// What grows with a variable as `⌊(k·var + k₀) / d⌋` at least.
+#[derive(Clone, Copy)]
+struct Growth {
+    d: i64,
+    k0: i64,
+    k: i64,
+}
+
+/// What is known at a statement.
+#[derive(Clone, Default)]
+pub struct Known {
+    /// Values of variables.
+    values: HashMap<VarId, Index>,
+    /// Sums that lie in a range.
+    within: Vec<(Index, i64, i64)>,
+}
+
+pub struct Look<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// What is needed of its buffers.
+    pub regions: &'a Regions,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+}
+
+impl Look<'_> {
+    /// How many rounds of `var`, which stands for rounds that follow one another, store something that is needed; of no variable:
+    /// whether one does. `None` where that is not known.
+    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, known: &mut Known, private: bool) -> Option<Vec<Form>> {
+        let mut all = BTreeMap::new();
+        self.collect(body, var, known, private, &mut all)?;
+        let forms = all.into_iter().map(|(form, more): (Form, i64)| Form { more, ..form });
+        let forms: Vec<Form> = forms.collect();
+        (!forms.is_empty() && forms.len() <= MOST_FORMS).then_some(forms)
+    }
+
+    /// Adds those of the stores of `body`; memory on the stack does not count where it is `private` to the rounds.
+    fn collect(
+        &self,
+        body: &[Stmt],
+        var: Option<VarId>,
+        known: &mut Known,
+        private: bool,
+        all: &mut BTreeMap<Form, i64>,
+    ) -> Option<()> {
+        for stmt in body {
+            match stmt {
+                Stmt::Store { buf, index, .. } => self.store(*buf, (index, 0), var, known, private, all)?,
+                Stmt::Tiles(sums) => {
+                    let span = sums.writes();
+                    self.store(span.buf, (span.first, span.last), var, known, private, all)?;
+                }
+                Stmt::For { body, .. } | Stmt::While { body, .. } => self.collect(body, var, known, private, all)?,
+                Stmt::Let { var: own, value, body } => {
+                    let mut inner = known.clone();
+                    inner.values.insert(*own, known.value(value));
+                    self.collect(body, var, &mut inner, private, all)?;
+                }
+                Stmt::If { cond, body } => {
+                    let mut inner = known.clone();
+                    if let Expr::Within(x, low, high) = &self.kernel.exprs[*cond] {
+                        inner.within.push((known.value(x), *low, *high));
+                    }
+                    self.collect(body, var, &mut inner, private, all)?;
+                }
+                Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
+            }
+        }
+        Some(())
+    }
+
+    fn store(
+        &self,
+        buf: BufId,
+        (index, last): (&Index, u64),
+        var: Option<VarId>,
+        known: &Known,
+        private: bool,
+        all: &mut BTreeMap<Form, i64>,
+    ) -> Option<()> {
+        if private && self.program.buffers[buf].place == Place::Stack {
+            return Some(());
+        }
+        let region = self.regions.get(buf)?;
+        let extents = &self.kernel.vars;
+        let mut x = known.value(index).offset(-region.origin);
+        if region.period != i64::MAX {
+            x.terms.retain(|t| t.1 % region.period != 0);
+            x.constant = x.constant.rem_euclid(region.period);
+        }
+        let (low, high) = x.range(extents);
+        let high = high.checked_add_unsigned(last)?;
+        if low < 0 || high >= region.period {
+            return None;
+        }
+        let own = var.and_then(|v| known.growing(&x, v, extents));
+        let (c, Growth { d, k0, k }, rest) = match own {
+            Some((term, growth)) => {
+                let (_, c) = x.terms.remove(term);
+                (c, growth, x.range(extents).0)
+            }
+            // where a variable has one value alone, as if what is stored grew with it from 0 on
+            None => match var.map(|v| known.fixed(v, extents)) {
+                Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, 0))?,
+                None => (1, Growth { d: 1, k0: 0, k: 1 }, low),
+            },
+        };
+        let form = Form { size: region.size, times: region.times, c, d, k0, k, more: 0 };
+        let most = all.entry(form).or_insert(i64::MIN);
+        *most = (*most).max(region.more - rest);
+        Some(())
+    }
+}
+
+impl Known {
+    /// A sum with the values of variables in it.
+    fn value(&self, x: &Index) -> Index {
+        let mut out = Index::constant(x.constant);
+        for (atom, c) in &x.terms {
+            let inner = |y: &Index| Box::new(self.value(y));
+            let one = match atom {
+                Atom::Var(v) => self.values.get(v).cloned().unwrap_or_else(|| Index::var(*v)),
+                Atom::Div(y, n) => Index::atom(Atom::Div(inner(y), *n)),
+                Atom::Rem(y, n) => Index::atom(Atom::Rem(inner(y), *n)),
+                Atom::Clamp(y, low, high) => Index::atom(Atom::Clamp(inner(y), *low, *high)),
+                Atom::Value(e) => Index::atom(Atom::Value(*e)),
+            };
+            out = out.add(&one.scale(*c));
+        }
+        out
+    }
+
+    /// The one value that something which grows with `var` has here, above 0, and how it grows.
+    fn fixed(&self, var: VarId, extents: &Extents) -> Option<(i64, Growth)> {
+        let mut alone = self.within.iter().filter(|(_, low, high)| *low > 0 && high - low == 1);
+        alone.find_map(|(x, low, _)| Some((*low, self.growth(x, var, extents)?)))
+    }
+
+    /// The term of a sum that grows with `var`, the one that grows most.
+    fn growing(&self, x: &Index, var: VarId, extents: &Extents) -> Option<(usize, Growth)> {
+        let all = x.terms.iter().enumerate().filter(|(_, (_, c))| *c > 0);
+        let all = all.filter_map(|(i, (atom, c))| Some((*c, i, self.growth_of(atom, var, extents)?)));
+        all.max_by_key(|t| t.0).map(|(_, i, growth)| (i, growth))
+    }
+
+    fn growth_of(&self, atom: &Atom, var: VarId, extents: &Extents) -> Option<Growth> {
+        match atom {
+            Atom::Var(v) => (*v == var).then_some(Growth { d: 1, k0: 0, k: 1 }),
+            Atom::Div(y, d) => self.growth(y, var, extents).filter(|g| g.d == 1).map(|g| Growth { d: *d, ..g }),
+            Atom::Clamp(y, low, high) => {
+                let same = |w: &(Index, i64, i64)| w.0 == **y && w.1 >= *low && w.2 <= high + 1;
+                self.growth(y, var, extents).filter(|_| self.within.iter().any(same))
+            }
+            Atom::Rem(..) | Atom::Value(_) => None,
+        }
+    }
+
+    /// How a sum of one term that grows with `var`, and others that are not negative, grows with it at least.
+    fn growth(&self, x: &Index, var: VarId, extents: &Extents) -> Option<Growth> {
+        let (term, growth) = self.growing(x, var, extents)?;
+        let mut rest = x.clone();
+        let (_, c) = rest.terms.remove(term);
+        let (low, _) = rest.range(extents);
+        if low < 0 {
+            return None;
+        }
+        match growth {
+            Growth { d: 1, k0, k } => {
+                Some(Growth { d: 1, k0: k0.checked_mul(c)?.checked_add(low)?, k: k.checked_mul(c)? })
+            }
+            _ => (c == 1).then_some(growth),
+        }
+    }
+}
+
+impl Look<'_> {
+    /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it.
+    pub fn rows(&self, body: &[Stmt]) -> Option<Rows> {
+        let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
+        writes(body, &mut stores, &mut bound)?;
+        let region = self.regions.get(stores.first()?.0)?;
+        let Region { origin, period, times, more, .. } = region;
+        let stride = gcd(gcd(times, more), period);
+        if period == i64::MAX || stride <= 0 {
+            return None;
+        }
+        let (mut terms, mut rows) = (None, (i64::MAX, i64::MIN));
+        for (buf, index) in stores {
+            let mut first = index.offset(-origin);
+            let mut inner = Index::constant(first.constant.rem_euclid(stride));
+            first.constant -= inner.constant;
+            let (outer, within): (Vec<_>, Vec<_>) = first.terms.into_iter().partition(|t| t.1 % stride == 0);
+            inner.terms = within;
+            let (low, high) = inner.range(&self.kernel.vars);
+            let row = (first.constant.min(rows.0), first.constant.max(rows.1));
+            let outer = Index { terms: outer, constant: 0 };
+            let unbound = bound.iter().all(|&v| !outer.depends_on(v, &|_| true));
+            let same = terms.get_or_insert_with(|| outer.clone()) == &outer;
+            if self.regions.get(buf)? != region || low < 0 || high >= stride || !unbound || !same {
+                return None;
+            }
+            rows = row;
+        }
+        let first = terms?.offset(rows.0);
+        let others = (rows.1 - rows.0) / stride;
+        let sound = first.range(&self.kernel.vars).0 >= 0 && (others + 1).checked_mul(stride)? <= period;
+        sound.then_some(Rows { region, stride, first, others })
+    }
+
+    /// Whether statements outside of `body` read registers that it sets.
+    pub fn leaves_registers(&self, body: &[Stmt], all: &[Stmt]) -> bool {
+        let mut set = BTreeSet::new();
+        let mut inner = Registers { kernel: self.kernel, counts: BTreeMap::new(), set: &mut set };
+        inner.stmts(body);
+        let inner = inner.counts;
+        let mut others = BTreeSet::new();
+        let mut outer = Registers { kernel: self.kernel, counts: BTreeMap::new(), set: &mut others };
+        outer.stmts(all);
+        let outer = outer.counts;
+        set.iter().any(|r| inner.get(r) != outer.get(r))
+    }
+}
+
+/// The single elements that statements store, and the variables that they bind; `None` where they store blocks.
+fn writes<'s>(all: &'s [Stmt], stores: &mut Vec<(BufId, &'s Index)>, bound: &mut BTreeSet<VarId>) -> Option<()> {
+    for s in all {
+        match s {
+            Stmt::Store { buf, index, .. } => stores.push((*buf, index)),
+            Stmt::For { var, body, .. } | Stmt::Let { var, body, .. } => {
+                bound.insert(*var);
+                writes(body, stores, bound)?;
+            }
+            Stmt::If { body, .. } | Stmt::While { body, .. } => writes(body, stores, bound)?,
+            Stmt::Tiles(_) => return None,
+            Stmt::Set { .. } | Stmt::Prefetch { .. } | Stmt::Release => {}
+        }
+    }
+    Some(())
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// How often statements name registers.
+struct Registers<'k> {
+    kernel: &'k Kernel,
+    counts: BTreeMap<RegId, usize>,
+    set: &'k mut BTreeSet<RegId>,
+}
+
+impl Registers<'_> {
+    fn stmts(&mut self, all: &[Stmt]) {
+        for s in all {
+            match s {
+                Stmt::For { body, .. } | Stmt::Let { body, .. } => self.stmts(body),
+                Stmt::If { cond, body } | Stmt::While { cond, body } => {
+                    self.read(*cond);
+                    self.stmts(body);
+                }
+                Stmt::Store { index, value, .. } => {
+                    self.read(*value);
+                    self.index(index);
+                }
+                Stmt::Prefetch { index, .. } => self.index(index),
+                Stmt::Set { reg, value, .. } => {
+                    self.set.insert(*reg);
+                    *self.counts.entry(*reg).or_default() += 1;
+                    self.read(*value);
+                }
+                Stmt::Tiles(_) | Stmt::Release => {}
+            }
+        }
+    }
+
+    fn index(&mut self, x: &Index) {
+        for (atom, _) in &x.terms {
+            match atom {
+                Atom::Var(_) => {}
+                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => self.index(y),
+                Atom::Value(e) => self.read(*e),
+            }
+        }
+    }
+
+    fn read(&mut self, root: ExprId) {
+        let (mut open, mut seen) = (vec![root], BTreeSet::new());
+        while let Some(e) = open.pop() {
+            if !seen.insert(e) {
+                continue;
+            }
+            match &self.kernel.exprs[e] {
+                Expr::Const(..) => {}
+                Expr::Op(_, args, _) => open.extend(args),
+                Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
+                Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x),
+                Expr::Reg(r, x) | Expr::Lanes(r, x, _, _) | Expr::Fold(_, r, x) => {
+                    *self.counts.entry(*r).or_default() += 1;
+                    self.index(x);
+                }
+            }
+        }
+    }
+}
