@@ -1,5 +1,5 @@
 //! The one place that speaks to LLVM: text in, object or assembly out.
-use crate::diag::{Code, Error, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, Target};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
@@ -26,7 +26,10 @@ fn machine(target: &Target) -> Result<TargetMachine> {
     });
     let triple = TargetTriple::create(&target.triple);
     let unknown = |message: String| Error::user(Code::UnknownTarget, message);
-    let found = LlvmTarget::from_triple(&triple).map_err(|e| unknown(format!("`{}`: {e}", target.triple)))?;
+    let found = LlvmTarget::from_triple(&triple).map_err(|_| {
+        let told = format!("this build of tfaot makes no code for `{}`", target.triple);
+        Diagnostic::new(Code::UnknownTarget, told).help("one that `cargo install` builds makes code for all targets")
+    })?;
     let oldest = target.level.oldest();
     let options = TargetMachineOptions::new()
         .set_cpu(oldest.cpu())
