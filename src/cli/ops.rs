@@ -26,7 +26,7 @@ fn as_json(family: &str, row: &OpRow) -> serde_json::Value {
         Lower::Node(_) => "node",
         Lower::Unary(_) => "unary",
         Lower::Binary(_) => "binary",
-        Lower::Walker => "function call",
+        Lower::Walker(_) => "function call",
     };
     json!({"op": row.name, "family": family, "signature": row.signature, "kind": kind, "constants": row.constants, "dtypes": row.dtypes})
 }

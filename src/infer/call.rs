@@ -1,10 +1,10 @@
 //! Functions: calls, branches, loops.
 use super::walk::{Inference, Scope};
 use crate::graph::{Attr, Endpoint, FuncRef, Node};
-use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::join::Join;
 use crate::ops::symbols::{DimId, Site, Why};
+use crate::ops::{Calls, ShapeCtx};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -16,24 +16,23 @@ const MOST_ROUNDS: usize = 64;
 
 impl Inference<'_> {
     /// The outputs of a node whose row is `walker(..)`.
-    pub(super) fn control_flow(&mut self, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
+    pub(super) fn control_flow(&mut self, node: &Node, calls: Calls, site: Site, args: &[Fact]) -> Vec<Fact> {
         let func = |name: &str| node.func(name).cloned();
-        let outputs = match &*node.op {
-            "PartitionedCall" | "StatefulPartitionedCall" => {
-                func("f").map(|f| self.call(&f.name, &f.attrs, site, args))
-            }
-            "If" | "StatelessIf" => match (func("then_branch"), func("else_branch")) {
+        let outputs = match calls {
+            Calls::One => func("f").map(|f| self.call(&f.name, &f.attrs, site, args)),
+            Calls::ByTruth => match (func("then_branch"), func("else_branch")) {
                 (Some(yes), Some(no)) => self.branches(&self.taken_by_truth(yes, no, args), site, args),
                 _ => None,
             },
-            "Case" | "StatelessCase" => match node.attr("branches") {
+            Calls::ByNumber => match node.attr("branches") {
                 Some(Attr::Funcs(all)) => self.branches(&taken_by_index(all, args), site, args),
                 _ => None,
             },
-            _ => match (func("cond"), func("body")) {
+            Calls::Repeatedly => match (func("cond"), func("body")) {
                 (Some(cond), Some(body)) => Some(self.repeated(&cond, &body, site, args)),
                 _ => None,
             },
+            Calls::Sort | Calls::Reduce | Calls::ReduceWindow | Calls::Module => None,
         };
         let outputs = outputs.unwrap_or_else(|| self.unknowns(node, site, Why::Invalid));
         self.told(node, site, outputs)

@@ -156,7 +156,7 @@ impl<'p> Inference<'p> {
             Some(row) if !row.takes(args.len()) => {
                 Err(Error::user(Code::BadGraph, format!("{} does not take {} inputs", node.op, args.len())))
             }
-            Some(row) if matches!(row.lower, Lower::Walker) => Ok(self.control_flow(node, site, args)),
+            Some(OpRow { lower: Lower::Walker(calls), .. }) => Ok(self.control_flow(node, *calls, site, args)),
             Some(row) => {
                 if let Some(folded) = by_lowering::fold(row, node, args) {
                     return Ok(folded);
@@ -231,8 +231,7 @@ fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<In
 }
 
 fn no_function(node: &Node) -> bool {
-    ops::find(&node.op)
-        .is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && !matches!(row.lower, Lower::Walker))
+    ops::find(&node.op).is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && row.calls().is_none())
         && find_host(&node.op).is_none()
 }
 

@@ -1,6 +1,6 @@
 //! What functions do to the variables whose handles they get.
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle};
-use crate::ops;
+use crate::ops::{self, Calls, OpRow};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -137,15 +137,13 @@ impl Accesses {
     /// What a node does to the variable whose handle is its input `i`, and the outputs that are this handle again.
     fn input(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
         let callees = called(program, node);
+        let calls = ops::find(&node.op).and_then(OpRow::calls);
         // the input that is the first argument of what is called
         let first = match &*node.op {
-            "Identity" | "StopGradient" | "Enter" | "Exit" | "NextIteration" | "Merge" => {
-                return (Access::None, vec![0]);
-            }
-            "IdentityN" => return (Access::None, vec![i as u32]),
+            "Enter" | "Exit" | "NextIteration" | "Merge" => return (Access::None, vec![0]),
+            op if ops::forwards(op) => return (Access::None, vec![i as u32]),
             "Switch" => return (Access::None, if i == 0 { vec![0, 1] } else { vec![] }),
-            "If" | "StatelessIf" | "Case" | "StatelessCase" => 1,
-            _ if !callees.is_empty() => 0,
+            _ if !callees.is_empty() => calls.map_or(0, Calls::first_argument),
             _ => {
                 let row = ops::find(&node.op);
                 let writes = row.is_some_and(|row| row.writes.contains(&i));
@@ -155,7 +153,7 @@ impl Accesses {
             }
         };
         let Some(arg) = i.checked_sub(first) else { return (Access::Read, vec![]) };
-        let repeats = matches!(&*node.op, "While" | "StatelessWhile");
+        let repeats = calls == Some(Calls::Repeatedly);
         let (mut most, mut ports) = (Access::None, if repeats { vec![i as u32] } else { vec![] });
         for name in &callees {
             let uses = self.function(program, name);

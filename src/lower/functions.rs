@@ -6,7 +6,7 @@ use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::{CompId, Op};
-use crate::ops::Value;
+use crate::ops::{Calls, Value};
 use crate::tensor::DType;
 use std::sync::Arc;
 
@@ -15,30 +15,31 @@ const MAX_DEPTH: usize = 100;
 
 impl<'p> Walker<'p> {
     /// The outputs of a node whose row is `walker(..)`.
-    pub(super) fn control_flow(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
-        if let "PartitionedCall" | "StatefulPartitionedCall" = &*node.op {
+    pub(super) fn control_flow(&mut self, node: &Node, calls: Calls, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+        if calls == Calls::One {
             let f = required(node, "f")?;
             return self.call(&f.name, &f.attrs, args).map(Some);
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
-        match &*node.op {
-            "If" | "StatelessIf" => {
+        match calls {
+            // above: arguments that are missing don't stop it
+            Calls::One => Ok(None),
+            Calls::ByTruth => {
                 let (yes, no) = (required(node, "then_branch")?, required(node, "else_branch")?);
                 self.branch_on_truth(yes, no, &args).map(Some)
             }
-            "Case" | "StatelessCase" => match node.attr("branches") {
+            Calls::ByNumber => match node.attr("branches") {
                 Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
                 _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
             },
-            "XlaCallModule" => self.call_module(node, &args).map(Some),
-            "XlaVariadicSort" => self.variadic_sort(node, args).map(Some),
-            "XlaReduce" | "XlaVariadicReduce" | "XlaVariadicReduceV2" => self.variadic_reduce(node, args).map(Some),
-            "XlaReduceWindow" => self.reduce_window(node, args).map(Some),
-            "While" | "StatelessWhile" | "XlaWhile" => {
+            Calls::Module => self.call_module(node, &args).map(Some),
+            Calls::Sort => self.variadic_sort(node, args).map(Some),
+            Calls::Reduce => self.variadic_reduce(node, args).map(Some),
+            Calls::ReduceWindow => self.reduce_window(node, args).map(Some),
+            Calls::Repeatedly => {
                 let (cond, body) = (required(node, "cond")?, required(node, "body")?);
                 self.while_loop(cond, body, args).map(Some)
             }
-            other => Err(Error::internal("lower", format!("no control flow for {other}"))),
         }
     }
 

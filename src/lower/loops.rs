@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
 use crate::hlo::Op;
 use crate::interp;
-use crate::ops::{Value, list};
+use crate::ops::{self, Value, list};
 use crate::tensor::Tensor;
 
 /// Shapes and room that do not settle in so many rounds never do.
@@ -228,14 +228,9 @@ fn invariant(body: &Function) -> Vec<bool> {
     let origin = |mut e: Endpoint| {
         for _ in 0..body.graph.nodes.len() {
             let node = &body.graph.nodes[e.node];
-            let next = match &*node.op {
-                "Identity" | "StopGradient" | "PreventGradient" | "Snapshot" => node.inputs.first(),
-                "IdentityN" => node.inputs.get(e.port as usize),
-                _ => None,
-            };
-            match next {
-                Some(&next) => e = next,
-                None => break,
+            match node.inputs.get(e.port as usize) {
+                Some(&next) if ops::forwards(&node.op) => e = next,
+                _ => break,
             }
         }
         e

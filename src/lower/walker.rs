@@ -188,8 +188,8 @@ impl<'p> Walker<'p> {
                 format!("{} takes the inputs ({inputs}), and the node has {}", node.op, args.len()),
             ));
         }
-        if let Lower::Walker = row.lower {
-            return self.control_flow(node, args);
+        if let Lower::Walker(calls) = row.lower {
+            return self.control_flow(node, calls, args);
         }
         let Some(mut args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         if !row.by_reference {

@@ -1,6 +1,6 @@
 //! Constants, pass-through nodes, and the ops that call functions.
 use super::fact::{Dims, Fact};
-use super::row::{op, walker};
+use super::row::{Calls, op, walker};
 use super::shape::{self, pass_first};
 use super::shape_ctx::ShapeCtx;
 use super::symbols::Why;
@@ -10,11 +10,11 @@ use crate::graph::{Attr, TfType};
 
 const NODES: &[OpRow] = &[
     op("Const", "-> output", constant).shape(constant_shape),
-    op("Identity", "input -> output", pass).shape(pass_first).dtypes("any, also lists"),
-    op("IdentityN", "input* -> output*", pass).shape(shape::pass).dtypes("any, also lists"),
-    op("Snapshot", "input -> output", pass).shape(pass_first),
-    op("StopGradient", "input -> output", pass).shape(pass_first),
-    op("PreventGradient", "input -> output", pass).shape(pass_first),
+    op("Identity", "input -> output", pass).shape(pass_first).forwards().dtypes("any, also lists"),
+    op("IdentityN", "input* -> output*", pass).shape(shape::pass).forwards().dtypes("any, also lists"),
+    op("Snapshot", "input -> output", pass).shape(pass_first).forwards(),
+    op("StopGradient", "input -> output", pass).shape(pass_first).forwards(),
+    op("PreventGradient", "input -> output", pass).shape(pass_first).forwards(),
     op("CheckNumerics", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
     op("CheckNumericsV2", "tensor -> output", pass).shape(pass_first).dtypes("floats; nothing is checked"),
     op("EnsureShape", "input -> output", ensure_shape).shape(ensure_shape_shape),
@@ -29,14 +29,14 @@ const NODES: &[OpRow] = &[
 ];
 
 const FUNCTIONAL: &[OpRow] = &[
-    walker("PartitionedCall", "args* -> output*"),
-    walker("StatefulPartitionedCall", "args* -> output*"),
-    walker("If", "cond input* -> output*"),
-    walker("StatelessIf", "cond input* -> output*"),
-    walker("Case", "branch_index input* -> output*"),
-    walker("StatelessCase", "branch_index input* -> output*"),
-    walker("While", "input* -> output*"),
-    walker("StatelessWhile", "input* -> output*"),
+    walker("PartitionedCall", "args* -> output*", Calls::One),
+    walker("StatefulPartitionedCall", "args* -> output*", Calls::One),
+    walker("If", "cond input* -> output*", Calls::ByTruth),
+    walker("StatelessIf", "cond input* -> output*", Calls::ByTruth),
+    walker("Case", "branch_index input* -> output*", Calls::ByNumber),
+    walker("StatelessCase", "branch_index input* -> output*", Calls::ByNumber),
+    walker("While", "input* -> output*", Calls::Repeatedly),
+    walker("StatelessWhile", "input* -> output*", Calls::Repeatedly),
 ];
 
 /// The rows of this family.

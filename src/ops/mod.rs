@@ -36,7 +36,7 @@ pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, changes_table};
 pub use outputs::output_count;
-pub use row::{Lower, OpRow, Shapes};
+pub use row::{Calls, Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;
 pub use state::valueless;
 pub use store::Store;
@@ -66,6 +66,11 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
 pub fn find(op: &str) -> Option<&'static OpRow> {
     static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpRow>> = std::sync::OnceLock::new();
     ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
+}
+
+/// Whether each output of an op is the input of its number as it is.
+pub fn forwards(op: &str) -> bool {
+    find(op).is_some_and(|row| row.forwards)
 }
 
 /// Every row with its family, in table order.

@@ -14,8 +14,39 @@ pub enum Lower {
     Unary(fn(&mut Builder, InstId) -> InstId),
     /// Two arrays in (not yet broadcast), one out, no attributes.
     Binary(fn(&mut Builder, InstId, InstId) -> InstId),
-    /// Calls a function of the library: lowered by the walker (`lower/`), which alone sees functions.
-    Walker,
+    /// Calls functions of the library: lowered by the walker (`lower/`), which alone sees functions.
+    Walker(Calls),
+}
+
+/// How an op calls functions of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calls {
+    /// `f`, on all inputs.
+    One,
+    /// `then_branch` or `else_branch` on the inputs behind the first, by the truth of that.
+    ByTruth,
+    /// One of `branches` on the inputs behind the first, by that number.
+    ByNumber,
+    /// `body` on all inputs as long as `cond` is true of them.
+    Repeatedly,
+    /// A comparator, on pairs of elements that are sorted.
+    Sort,
+    /// A reducer, on what was folded and an element.
+    Reduce,
+    /// The same for each window.
+    ReduceWindow,
+    /// A module of StableHLO, which is an attribute.
+    Module,
+}
+
+impl Calls {
+    /// The input that is the first argument of what is called.
+    pub fn first_argument(self) -> usize {
+        match self {
+            Calls::ByTruth | Calls::ByNumber => 1,
+            Calls::One | Calls::Repeatedly | Calls::Sort | Calls::Reduce | Calls::ReduceWindow | Calls::Module => 0,
+        }
+    }
 }
 
 /// How the shapes of an op's outputs follow from what is known of its inputs.
@@ -54,6 +85,8 @@ pub struct OpRow {
     pub by_reference: bool,
     /// Whether it draws from the generator that no handle names.
     pub draws: bool,
+    /// Whether its outputs are its inputs as they are.
+    pub forwards: bool,
 }
 
 /// A row with a function of the whole node.
@@ -72,8 +105,8 @@ pub const fn binary(name: &'static str, lower: fn(&mut Builder, InstId, InstId) 
 }
 
 /// A row that the walker lowers.
-pub const fn walker(name: &'static str, signature: &'static str) -> OpRow {
-    row(name, signature, Lower::Walker, Shapes::ByLowering)
+pub const fn walker(name: &'static str, signature: &'static str, calls: Calls) -> OpRow {
+    row(name, signature, Lower::Walker(calls), Shapes::ByLowering)
 }
 
 const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpRow {
@@ -88,6 +121,7 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
         writes: &[],
         by_reference: false,
         draws: false,
+        forwards: false,
     }
 }
 
@@ -107,6 +141,17 @@ impl OpRow {
     /// Says that it draws from the generator that no handle names.
     pub const fn draws(self) -> Self {
         OpRow { draws: true, ..self }
+    }
+    /// Says that its outputs are its inputs as they are.
+    pub const fn forwards(self) -> Self {
+        OpRow { forwards: true, ..self }
+    }
+    /// How it calls functions of the library, if it does.
+    pub fn calls(&self) -> Option<Calls> {
+        match self.lower {
+            Lower::Walker(calls) => Some(calls),
+            Lower::Node(_) | Lower::Unary(_) | Lower::Binary(_) => None,
+        }
     }
     /// Says which element types it takes.
     pub const fn dtypes(self, dtypes: &'static str) -> Self {
@@ -140,7 +185,7 @@ impl OpRow {
                 }
                 Ok(vec![Value::Array(f(cx.b, x, y))])
             }
-            Lower::Walker => Err(Error::internal("lower", format!("{} has no function of the node", self.name))),
+            Lower::Walker(_) => Err(Error::internal("lower", format!("{} has no function of the node", self.name))),
         }
     }
     /// Names of the inputs; a list ends in `*`.

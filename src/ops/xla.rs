@@ -1,6 +1,6 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
 use super::fact::Fact;
-use super::row::{op, walker};
+use super::row::{Calls, op, walker};
 use super::shape::same;
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
@@ -25,17 +25,18 @@ const NODES: &[OpRow] = &[
 ];
 
 const FUNCTIONAL: &[OpRow] = &[
-    walker("XlaVariadicSort", "inputs* dimension -> outputs*").constants(&[1]),
-    walker("XlaVariadicReduceV2", "inputs* init_values* -> outputs*"),
-    walker("XlaVariadicReduce", "input* init_value* -> output*"),
-    walker("XlaReduce", "input init_value -> output"),
+    walker("XlaVariadicSort", "inputs* dimension -> outputs*", Calls::Sort).constants(&[1]),
+    walker("XlaVariadicReduceV2", "inputs* init_values* -> outputs*", Calls::Reduce),
+    walker("XlaVariadicReduce", "input* init_value* -> output*", Calls::Reduce),
+    walker("XlaReduce", "input init_value -> output", Calls::Reduce),
     walker(
         "XlaReduceWindow",
         "input init_value window_dimensions window_strides base_dilations window_dilations padding -> output",
+        Calls::ReduceWindow,
     )
     .constants(&[2, 3, 4, 5, 6]),
-    walker("XlaWhile", "input* -> output*"),
-    walker("XlaCallModule", "args* -> output*").shape(call_module_shape).dtypes("versions 4 to 10"),
+    walker("XlaWhile", "input* -> output*", Calls::Repeatedly),
+    walker("XlaCallModule", "args* -> output*", Calls::Module).shape(call_module_shape).dtypes("versions 4 to 10"),
 ];
 
 /// The rows of this family.

@@ -5,7 +5,7 @@
 //! branches of conditions count once. Where a size is open or nothing is known of the op, there is no number.
 use crate::graph::{Endpoint, Graph, Node, Program};
 use crate::infer::{Facts, GraphFacts};
-use crate::ops::{self, Shapes};
+use crate::ops::{self, Calls, OpRow, Shapes};
 use crate::tensor::element_count;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -87,10 +87,10 @@ struct Counter<'a> {
 impl Counter<'_> {
     fn node(&mut self, scope: &Scope, i: usize, node: &Node, depth: usize) -> Option<u64> {
         let op = &*node.op;
-        let called: &[&str] = match op {
-            "PartitionedCall" | "StatefulPartitionedCall" => &["f"],
-            "If" | "StatelessIf" => &["then_branch", "else_branch"],
-            "While" | "StatelessWhile" | "XlaWhile" => &["cond", "body"],
+        let called: &[&str] = match ops::find(op).and_then(OpRow::calls) {
+            Some(Calls::One) => &["f"],
+            Some(Calls::ByTruth) => &["then_branch", "else_branch"],
+            Some(Calls::Repeatedly) => &["cond", "body"],
             _ if self.program.functions.contains_key(op) => return self.function(op, depth),
             _ => return estimate(scope, i, node),
         };

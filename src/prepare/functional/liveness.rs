@@ -4,6 +4,7 @@ use super::formula::{Formula, Formulas};
 use super::frames::{Frames, TOP, fault};
 use crate::diag::Result;
 use crate::graph::{Endpoint, Graph, NodeId};
+use crate::ops;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -39,18 +40,19 @@ fn origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[at.node];
         let constant = node.bool("is_constant").unwrap_or(false);
-        let passes = match class(&node.op) {
-            Class::LoopCond | Class::Switch => true,
-            Class::Enter => constant,
-            Class::Other => {
-                negated ^= &*node.op == "LogicalNot";
-                matches!(&*node.op, "Identity" | "Snapshot" | "StopGradient" | "LogicalNot")
+        let from = match class(&node.op) {
+            Class::LoopCond | Class::Switch => Some(0),
+            Class::Enter => constant.then_some(0),
+            Class::Other if &*node.op == "LogicalNot" => {
+                negated ^= true;
+                Some(0)
             }
-            Class::Merge | Class::Exit | Class::NextIteration => false,
+            Class::Other => ops::forwards(&node.op).then_some(at.port as usize),
+            Class::Merge | Class::Exit | Class::NextIteration => None,
         };
-        match node.inputs.first() {
-            Some(&next) if passes => at = next,
-            _ => break,
+        match from.and_then(|i| node.inputs.get(i)) {
+            Some(&next) => at = next,
+            None => break,
         }
     }
     (at, negated)

@@ -134,8 +134,7 @@ fn lodge(program: &mut Program, uses: &Uses, wanted: &mut Vec<Wanted>) {
         _ => None,
     };
     let mut hosts: Vec<Host> = program.buffers.iter().filter_map(result).collect();
-    loop {
-        let Some(peak) = most_at_once(wanted).1 else { break };
+    while let Some(peak) = most_at_once(wanted).1 {
         let fits = |w: &Wanted| {
             let buffer = &program.buffers[w.buf];
             let bytes = buffer.bytes();
