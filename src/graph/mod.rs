@@ -10,6 +10,7 @@ pub use types::{PartialShape, TfType};
 pub use variables::{Role, Variable, is_handle};
 
 use crate::util::id_vec::IdVec;
+use crate::util::order::breadth_first;
 use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -202,27 +203,12 @@ impl Graph {
     }
     /// Nodes so that producers come before users (data and control); `Err` names a node on a cycle.
     pub fn topological_order(&self) -> Result<Vec<NodeId>, NodeId> {
-        let mut missing: Vec<u32> = self.nodes.values().map(|n| (n.inputs.len() + n.controls.len()) as u32).collect();
-        let mut users: IdVec<NodeId, Vec<NodeId>> = self.nodes.ids().map(|_| Vec::new()).collect();
+        let mut edges = Vec::new();
         for (id, node) in self.nodes.iter() {
-            for from in node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()) {
-                users[from].push(id);
-            }
+            let needed = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
+            edges.extend(needed.map(|from| (from, id)));
         }
-        let mut order: Vec<NodeId> = self.nodes.ids().filter(|id| missing[id.0 as usize] == 0).collect();
-        let mut at = 0;
-        while at < order.len() {
-            for &user in &users[order[at]] {
-                missing[user.0 as usize] -= 1;
-                if missing[user.0 as usize] == 0 {
-                    order.push(user);
-                }
-            }
-            at += 1;
-        }
-        if order.len() == self.nodes.len() {
-            return Ok(order);
-        }
-        Err(self.nodes.ids().find(|id| missing[id.0 as usize] > 0).expect("some node was not ordered"))
+        let sorted = breadth_first(self.nodes.len(), &edges);
+        sorted.stuck().map_or(Ok(sorted.order), Err)
     }
 }

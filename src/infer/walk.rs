@@ -8,6 +8,8 @@ use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::host::find_host;
 use crate::ops::symbols::{Dim, Site, Symbols, Why};
 use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
+use crate::util::id_vec::Id;
+use crate::util::order::{Sorted, breadth_first};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -240,45 +242,10 @@ fn order(graph: &Graph) -> Vec<NodeId> {
     if graph.nodes.iter().all(|(id, node)| node.inputs.iter().all(|e| e.node < id)) {
         return graph.nodes.ids().collect();
     }
-    let n = graph.nodes.len();
-    let mut starts = vec![0u32; n + 1];
-    for node in graph.nodes.values() {
-        for e in &node.inputs {
-            starts[e.node.0 as usize + 1] += 1;
-        }
-    }
-    for i in 0..n {
-        starts[i + 1] += starts[i];
-    }
-    let (mut next, mut users) = (starts.clone(), vec![NodeId(0); starts[n] as usize]);
-    let mut missing = vec![0u32; n];
-    for (id, node) in graph.nodes.iter() {
-        for e in &node.inputs {
-            let at = &mut next[e.node.0 as usize];
-            users[*at as usize] = id;
-            *at += 1;
-        }
-        // The edges of a Merge that closes a loop come later than the node.
-        let waits = |e: &&Endpoint| !graph.nodes[e.node].op.ends_with("NextIteration");
-        missing[id.0 as usize] = node.inputs.iter().filter(waits).count() as u32;
-    }
-    let mut order: Vec<NodeId> = graph.nodes.ids().filter(|id| missing[id.0 as usize] == 0).collect();
-    let mut done = vec![false; n];
-    let mut at = 0;
-    while at < order.len() {
-        let id = order[at];
-        done[id.0 as usize] = true;
-        at += 1;
-        if graph.nodes[id].op.ends_with("NextIteration") {
-            continue;
-        }
-        for &user in &users[starts[id.0 as usize] as usize..starts[id.0 as usize + 1] as usize] {
-            missing[user.0 as usize] -= 1;
-            if missing[user.0 as usize] == 0 {
-                order.push(user);
-            }
-        }
-    }
-    order.extend(graph.nodes.ids().filter(|id| !done[id.0 as usize]));
+    // the edges of a Merge that closes a loop come later than the node
+    let waits = |e: &&Endpoint| !graph.nodes[e.node].op.ends_with("NextIteration");
+    let edges = graph.nodes.iter().flat_map(|(id, node)| node.inputs.iter().filter(waits).map(move |e| (e.node, id)));
+    let Sorted { mut order, missing } = breadth_first(graph.nodes.len(), &edges.collect::<Vec<_>>());
+    order.extend(graph.nodes.ids().filter(|id| missing[id.index()] > 0));
     order
 }

@@ -1,6 +1,7 @@
 //! Which nodes of a graph some outputs need, producers first.
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
+use crate::util::order::breadth_first;
 
 /// The nodes that `targets` need through data edges, without following an output that `is_seed`, producers before users;
 /// `Err` names a node on a cycle.
@@ -63,32 +64,15 @@ fn sorted(
     is_seed: impl Fn(&Endpoint) -> bool,
     controls: bool,
 ) -> Result<Vec<NodeId>, NodeId> {
-    let mut missing = vec![0u32; graph.nodes.len()];
-    let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); graph.nodes.len()];
-    let mut order = Vec::new();
+    let mut edges = Vec::new();
     for (id, node) in graph.nodes.iter().filter(|(id, _)| marked[*id]) {
         let data = node.inputs.iter().filter(|e| !is_seed(e)).map(|e| e.node);
         let waits = node.controls.iter().copied().filter(|_| controls);
-        for from in data.chain(waits) {
-            users[from.0 as usize].push(id);
-            missing[id.0 as usize] += 1;
-        }
-        if missing[id.0 as usize] == 0 {
-            order.push(id);
-        }
+        edges.extend(data.chain(waits).map(|from| (from, id)));
     }
-    let mut at = 0;
-    while at < order.len() {
-        for &user in &users[order[at].0 as usize] {
-            missing[user.0 as usize] -= 1;
-            if missing[user.0 as usize] == 0 {
-                order.push(user);
-            }
-        }
-        at += 1;
-    }
-    match graph.nodes.ids().find(|id| missing[id.0 as usize] > 0) {
+    let sorted = breadth_first(graph.nodes.len(), &edges);
+    match sorted.stuck() {
         Some(id) => Err(id),
-        None => Ok(order),
+        None => Ok(sorted.order.into_iter().filter(|&id| marked[id]).collect()),
     }
 }

@@ -1,6 +1,7 @@
 //! The ops of TensorFlow 1's control flow, and the order of a graph that has them.
 use crate::graph::{Graph, NodeId};
-use crate::util::id_vec::{Id, IdVec};
+use crate::util::id_vec::Id;
+use crate::util::order::breadth_first;
 
 /// What an op does to the flow of values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,40 +43,18 @@ pub fn is_present(graph: &Graph) -> bool {
 /// Nodes so that producers come before users, through data and control edges and `more` of them, but for the edges that close loops;
 /// `Err` is a node on a cycle.
 pub fn order(graph: &Graph, more: &[(NodeId, NodeId)]) -> Result<Vec<NodeId>, NodeId> {
-    let mut users: IdVec<NodeId, Vec<NodeId>> = graph.nodes.ids().map(|_| Vec::new()).collect();
-    let mut missing = vec![0u32; graph.nodes.len()];
-    let mut edge = |from: NodeId, to: NodeId| {
-        users[from].push(to);
-        missing[to.index()] += 1;
-    };
+    let mut edges = Vec::new();
     for (id, node) in graph.nodes.iter() {
         let merge = class(&node.op) == Class::Merge;
-        for from in node.inputs.iter().map(|e| e.node) {
-            if !(merge && class(&graph.nodes[from].op) == Class::NextIteration) {
-                edge(from, id);
-            }
-        }
-        for &from in &node.controls {
-            edge(from, id);
-        }
+        let closes = |from: &NodeId| merge && class(&graph.nodes[*from].op) == Class::NextIteration;
+        edges.extend(node.inputs.iter().map(|e| e.node).filter(|from| !closes(from)).map(|from| (from, id)));
+        edges.extend(node.controls.iter().map(|&from| (from, id)));
     }
-    for &(from, to) in more {
-        edge(from, to);
-    }
-    let mut order: Vec<NodeId> = graph.nodes.ids().filter(|id| missing[id.index()] == 0).collect();
-    let mut at = 0;
-    while at < order.len() {
-        for &user in &users[order[at]] {
-            missing[user.index()] -= 1;
-            if missing[user.index()] == 0 {
-                order.push(user);
-            }
-        }
-        at += 1;
-    }
-    match graph.nodes.ids().find(|id| missing[id.index()] > 0) {
-        None => Ok(order),
-        Some(stuck) => Err(on_cycle(graph, more, &missing, stuck)),
+    edges.extend(more);
+    let sorted = breadth_first(graph.nodes.len(), &edges);
+    match sorted.stuck() {
+        None => Ok(sorted.order),
+        Some(stuck) => Err(on_cycle(graph, more, &sorted.missing, stuck)),
     }
 }
 
