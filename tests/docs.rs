@@ -62,6 +62,11 @@ fn ops() {
             writeln!(text, "{}", op_line(row)).expect("a String takes all");
         }
     }
+    text += "\n## Left out\n\nOps that TensorFlow's XLA has a kernel for on a CPU, and why they have none here.\n\n\
+             | op | reason |\n|---|---|\n";
+    for (op, reason) in tfaot::ops::LEFT_OUT {
+        writeln!(text, "| {op} | {reason} |").expect("a String takes all");
+    }
     hold("ops.md", &text);
 }
 

@@ -32,7 +32,12 @@ impl Inference<'_> {
                 (Some(cond), Some(body)) => Some(self.repeated(&cond, &body, site, args)),
                 _ => None,
             },
-            Calls::Sort | Calls::Reduce | Calls::ReduceWindow | Calls::Module => None,
+            Calls::Sort
+            | Calls::Reduce
+            | Calls::ReduceWindow
+            | Calls::Scatter
+            | Calls::SelectAndScatter
+            | Calls::Module => None,
         };
         let outputs = outputs.unwrap_or_else(|| self.unknowns(node, site, Why::Invalid));
         self.told(node, site, outputs)

@@ -35,6 +35,8 @@ impl<'p> Walker<'p> {
             Calls::Module => self.call_module(node, &args).map(Some),
             Calls::Sort => self.variadic_sort(node, args).map(Some),
             Calls::Reduce => self.variadic_reduce(node, args).map(Some),
+            Calls::Scatter => self.scatter(node, &args).map(Some),
+            Calls::SelectAndScatter => self.select_and_scatter(node, &args).map(Some),
             Calls::ReduceWindow => self.reduce_window(node, args).map(Some),
             Calls::Repeatedly => {
                 let (cond, body) = (required(node, "cond")?, required(node, "body")?);

@@ -2,8 +2,9 @@
 use super::state::Threaded;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::graph::{FuncRef, Node};
+use crate::graph::{Attr, FuncRef, Node};
 use crate::hlo::attrs::WindowDim;
+use crate::hlo::proto::numbers;
 use crate::hlo::{CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
@@ -142,6 +143,50 @@ impl Walker<'_> {
         let f = super::functions::required(node, "computation")?;
         let Some(comp) = self.scalar_function(f, &[dtype, dtype], &[dtype])? else { return Ok(vec![None]) };
         let y = self.b.add_inst(Op::ReduceWindow { window, comp }, &[*x, *init]);
+        Ok(vec![Some(Value::Array(y))])
+    }
+}
+
+impl Walker<'_> {
+    /// `XlaScatter`: updates combined with the elements at indices by a function.
+    pub(super) fn scatter(&mut self, node: &Node, args: &[Value]) -> Result<Vec<Slot>> {
+        let [Value::Array(x), Value::Array(indices), Value::Array(updates)] = *args else {
+            return Err(mismatch("an array, indices and updates are needed"));
+        };
+        let Some(Attr::Str(bytes)) = node.attr("dimension_numbers") else {
+            return Err(Error::user(Code::BadAttr, "attribute `dimension_numbers` is missing"));
+        };
+        let mut dims = numbers::scatter(bytes)?;
+        dims.indices_are_sorted = node.bool("indices_are_sorted").unwrap_or(false);
+        let dtype = self.b.dtype(x);
+        let f = super::functions::required(node, "update_computation")?;
+        let Some(comp) = self.scalar_function(f, &[dtype, dtype], &[dtype])? else { return Ok(vec![None]) };
+        let y = self.b.add_inst(Op::Scatter { dims, comp }, &[x, indices, updates]);
+        Ok(vec![Some(Value::Array(y))])
+    }
+
+    /// `XlaSelectAndScatter`: each element of the source goes to the one of its window that a function selects.
+    pub(super) fn select_and_scatter(&mut self, node: &Node, args: &[Value]) -> Result<Vec<Slot>> {
+        let [Value::Array(x), sizes, strides, padding, Value::Array(source), Value::Array(init)] = args else {
+            return Err(mismatch("an array, a window, a source and a scalar to start with are needed"));
+        };
+        let (rank, dtype) = (self.b.rank(*x), self.b.dtype(*x));
+        let list = |value: &Value| {
+            let known = self.known(value).and_then(|t| t.to_i64s());
+            known.ok_or_else(|| Error::user(Code::NotConstant, "the window must be known at compile time"))
+        };
+        let (sizes, strides, padding) = (list(sizes)?, list(strides)?, list(padding)?);
+        let ones = vec![1; rank];
+        let window = windows(rank, [&sizes, &strides, &ones, &ones], &padding)
+            .ok_or_else(|| mismatch(&format!("a window of {sizes:?} does not fit {rank} dimensions")))?;
+        if self.b.rank(*init) != 0 || [*source, *init].iter().any(|&id| self.b.dtype(id) != dtype) {
+            return Err(mismatch("the source and the scalar to start with must be of the array's type"));
+        }
+        let (keeps, adds) = (super::functions::required(node, "select")?, super::functions::required(node, "scatter")?);
+        let select = self.scalar_function(keeps, &[dtype, dtype], &[DType::Pred])?;
+        let scatter = self.scalar_function(adds, &[dtype, dtype], &[dtype])?;
+        let (Some(select), Some(scatter)) = (select, scatter) else { return Ok(vec![None]) };
+        let y = self.b.add_inst(Op::SelectAndScatter { window, select, scatter }, &[*x, *source, *init]);
         Ok(vec![Some(Value::Array(y))])
     }
 }

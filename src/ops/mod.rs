@@ -20,6 +20,7 @@ mod array;
 mod image;
 mod linalg;
 mod data_flow;
+mod left_out;
 pub mod list;
 mod lookup;
 mod math;
@@ -32,6 +33,7 @@ mod control_flow;
 pub mod xla;
 
 pub use ctx::LowerCtx;
+pub use left_out::LEFT_OUT;
 pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, changes_table};

@@ -35,6 +35,10 @@ pub enum Calls {
     Reduce,
     /// The same for each window.
     ReduceWindow,
+    /// One function of two scalars that combines an element with an update.
+    Scatter,
+    /// One that selects an element of each window, and one that combines it with an update.
+    SelectAndScatter,
     /// A module of StableHLO, which is an attribute.
     Module,
 }
@@ -44,7 +48,14 @@ impl Calls {
     pub fn first_argument(self) -> usize {
         match self {
             Calls::ByTruth | Calls::ByNumber => 1,
-            Calls::One | Calls::Repeatedly | Calls::Sort | Calls::Reduce | Calls::ReduceWindow | Calls::Module => 0,
+            Calls::One
+            | Calls::Repeatedly
+            | Calls::Sort
+            | Calls::Reduce
+            | Calls::ReduceWindow
+            | Calls::Scatter
+            | Calls::SelectAndScatter
+            | Calls::Module => 0,
         }
     }
 }

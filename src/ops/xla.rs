@@ -1,5 +1,7 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
 use super::fact::Fact;
+mod contract;
+
 use super::row::{Calls, op, walker};
 use super::shape::same;
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -35,12 +37,19 @@ const FUNCTIONAL: &[OpRow] = &[
         Calls::ReduceWindow,
     )
     .constants(&[2, 3, 4, 5, 6]),
+    walker(
+        "XlaSelectAndScatter",
+        "operand window_dimensions window_strides padding source init_value -> output",
+        Calls::SelectAndScatter,
+    )
+    .constants(&[1, 2, 3]),
+    walker("XlaScatter", "operand scatter_indices updates -> output", Calls::Scatter),
     walker("XlaWhile", "input* -> output*", Calls::Repeatedly),
     walker("XlaCallModule", "args* -> output*", Calls::Module).shape(call_module_shape).dtypes("versions 4 to 10"),
 ];
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES, FUNCTIONAL];
+pub const ROWS: &[&[OpRow]] = &[NODES, contract::ROWS, FUNCTIONAL];
 
 /// The shapes and types that the op itself declares.
 fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -8,6 +8,7 @@ mod carried;
 mod dims;
 mod generated;
 mod literal;
+pub mod numbers;
 mod read;
 mod read_op;
 pub(in crate::hlo) mod scan;

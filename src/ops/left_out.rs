@@ -1,0 +1,31 @@
+//! Ops that TensorFlow's XLA has a kernel for on a CPU and that have no row for good, each with the reason.
+
+/// The ops by name, with the reason.
+pub const LEFT_OUT: &[(&str, &str)] = &[
+    ("AssignVariableXlaConcatND", "it writes a variable that lies in parts on several devices, and code is for one"),
+    ("ReadVariableXlaSplitND", "it reads a variable in parts for several devices, and code is for one"),
+    ("SymbolicGradient", "TensorFlow writes the gradient of the function when the graph runs; no file has it"),
+    ("XlaIf", "TensorFlow's own kernel asks for an attribute that the op does not have: `If` is supported"),
+    ("XlaRecv", "it takes a tensor from the host in the middle of a call"),
+    ("XlaRemoveDynamicDimensionSize", "bounded sizes are those of feeds: `--feed 'x=f32[n<=64]'`"),
+    ("XlaSend", "it hands a tensor to the host in the middle of a call"),
+    ("XlaSetBound", "bounded sizes are those of feeds: `--feed 'x=f32[n<=64]'`"),
+    ("XlaSetDynamicDimensionSize", "bounded sizes are those of feeds: `--feed 'x=f32[n<=64]'`"),
+    ("_Arg", "an argument of a function; feeds and calls are what gives it a value"),
+    ("_ArrayToList", "TensorFlow's executor makes it; no file has it"),
+    ("_ListToArray", "TensorFlow's executor makes it; no file has it"),
+    ("_Retval", "a result of a function; fetches and calls are what takes it"),
+    ("_XlaAotOnlyVarHandleOp", "tfcompile makes it; files have `VarHandleOp`"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::LEFT_OUT;
+
+    #[test]
+    fn what_is_left_out_has_no_row() {
+        assert!(LEFT_OUT.windows(2).all(|w| w[0].0 < w[1].0));
+        let with: Vec<&str> = LEFT_OUT.iter().map(|o| o.0).filter(|op| crate::ops::find(op).is_some()).collect();
+        assert!(with.is_empty(), "{with:?}");
+    }
+}

@@ -1,0 +1,254 @@
+//! Uniform quantisation: integers that stand for (q - zero point) times a scale, one for all or one for each place along an axis.
+//!
+//! Sums of integers come into another scale by a fixed-point factor of 31 bits and a shift, as in TensorFlow's kernels and TFLite.
+//! Source of both: TensorFlow's `uniform_quant_ops/math_utils.h`.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::InstId;
+use crate::hlo::attrs::DotDims;
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("UniformQuantize", "input scales zero_points -> output", quantize).shape(typed).dtypes("f32 to s8, u8, s32"),
+    op("UniformDequantize", "input scales zero_points -> output", dequantize).shape(typed).dtypes("s8, u8, s32 to f32"),
+    op(
+        "UniformRequantize",
+        "input input_scales input_zero_points output_scales output_zero_points -> output",
+        requantize,
+    )
+    .shape(typed)
+    .constants(&[1, 3])
+    .dtypes("s8, u8, s32"),
+    op(
+        "UniformQuantizedAdd",
+        "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
+        add,
+    )
+    .constants(&[2, 4, 6])
+    .dtypes("s32"),
+    op("UniformQuantizedClipByValue", "operand min max scales zero_points -> output", clip).shape(same).dtypes("s32"),
+    op(
+        "UniformQuantizedDot",
+        "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
+        dot,
+    )
+    .constants(&[2, 4, 6])
+    .dtypes("s8 to s32"),
+];
+
+fn typed(cx: &mut ShapeCtx) -> Result<Vec<crate::ops::fact::Fact>> {
+    let dims = cx.dims(0)?;
+    cx.typed("Tout", dims)
+}
+
+/// The axis that an attribute names; -1 is none.
+fn axis(cx: &LowerCtx, name: &str) -> Option<usize> {
+    usize::try_from(cx.node.int(name).unwrap_or(-1)).ok()
+}
+
+/// `v`, a scalar or one number a place of `axis`, in every element of an array of these sizes.
+fn along(cx: &mut LowerCtx, v: InstId, dims: &[u64], axis: Option<usize>) -> Result<InstId> {
+    match (cx.b.dims(v), axis) {
+        ([], _) => Ok(cx.b.broadcast(v, dims, &[])),
+        ([n], Some(axis)) if dims.get(axis) == Some(n) => Ok(cx.b.broadcast(v, dims, &[axis])),
+        (other, _) => Err(cx.mismatch(format!("scales or zero points of {other:?} for {dims:?}"))),
+    }
+}
+
+/// The ends of the range of integers of the result that attributes of this prefix name.
+fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
+    let end = |cx: &LowerCtx, name: &str| {
+        let name = format!("{prefix}quantization_{name}_val");
+        cx.required(cx.node.int(&name), &name)
+    };
+    let (low, high) = (end(cx, "min")?, end(cx, "max")?);
+    let (low, high) = (cx.b.scalar(DType::S32, low as f64), cx.b.scalar(DType::S32, high as f64));
+    let x = cx.b.min(x, high);
+    Ok(cx.b.max(x, low))
+}
+
+fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, axis(cx, "quantization_axis"));
+    let (scales, zeros) = (cx.arg(1)?, cx.arg(2)?);
+    let one = cx.b.full_like(scales, 1.0);
+    let inverse = cx.b.div(one, scales);
+    let (inverse, zeros) = (along(cx, inverse, &dims, axis)?, along(cx, zeros, &dims, axis)?);
+    let x = cx.b.convert(x, DType::F32);
+    let scaled = cx.b.mul(x, inverse);
+    let half = cx.b.full_like(scaled, 0.5);
+    let up = cx.b.add(scaled, half);
+    let whole = cx.b.unary(ScalarOp::Floor, up);
+    let whole = cx.b.convert(whole, DType::S32);
+    let q = cx.b.add(whole, zeros);
+    let q = clamped(cx, q, "")?;
+    let out = cx.attr_dtype("Tout")?;
+    let q = cx.b.convert(q, out);
+    cx.one(q)
+}
+
+/// (q - zero point), in 32 bits.
+fn centred(cx: &mut LowerCtx, x: InstId, zeros: InstId, axis: Option<usize>) -> Result<InstId> {
+    let dims = cx.b.dims(x).to_vec();
+    let (x, zeros) = (cx.b.convert(x, DType::S32), along(cx, zeros, &dims, axis)?);
+    Ok(cx.b.sub(x, zeros))
+}
+
+fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, axis(cx, "quantization_axis"));
+    let (scales, zeros) = (cx.arg(1)?, cx.arg(2)?);
+    let (q, scales) = (centred(cx, x, zeros, axis)?, along(cx, scales, &dims, axis)?);
+    let q = cx.b.convert(q, DType::F32);
+    let y = cx.b.mul(q, scales);
+    let out = cx.attr_dtype("Tout")?;
+    let y = cx.b.convert(y, out);
+    cx.one(y)
+}
+
+/// A positive factor as an integer of 31 bits and the bits that it is to be shifted to the left: factor · 2^(shift - 31).
+fn fixed_point(factor: f64) -> Option<(i64, i64)> {
+    if !factor.is_finite() || factor <= 0.0 {
+        return None;
+    }
+    let mut shift = factor.log2().floor() as i64 + 1;
+    let mut part = factor / 2f64.powi(shift as i32);
+    // the logarithm may round to the next integer
+    if part >= 1.0 {
+        (part, shift) = (part / 2.0, shift + 1);
+    }
+    let mut fixed = (part * 2f64.powi(31)).round() as i64;
+    if fixed == 1 << 31 {
+        (fixed, shift) = (fixed / 2, shift + 1);
+    }
+    Some(match shift {
+        ..-31 => (0, 0),
+        31.. => (i64::from(i32::MAX), 30),
+        _ => (fixed, shift),
+    })
+}
+
+/// `x`, `s32`, times factors, one for all or one a place of `axis`, rounded to the nearest, halves up.
+fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) -> Result<InstId> {
+    let parts: Option<Vec<(i64, i64)>> = factors.iter().map(|&f| fixed_point(f)).collect();
+    let parts = parts.ok_or_else(|| Error::user(Code::BadInputs, "scales must be positive"))?;
+    let dims = cx.b.dims(x).to_vec();
+    let sizes: &[u64] = if axis.is_some() { &[factors.len() as u64] } else { &[] };
+    let number = |cx: &mut LowerCtx, f: &dyn Fn(&(i64, i64)) -> i64| {
+        let all: Vec<i64> = parts.iter().map(f).collect();
+        let all = cx.b.constant(Tensor::of(sizes, &all));
+        along(cx, all, &dims, axis)
+    };
+    let factor = number(cx, &|p| p.0)?;
+    let half = number(cx, &|p| 1 << (30 - p.1))?;
+    let by = number(cx, &|p| 31 - p.1)?;
+    let wide = cx.b.convert(x, DType::S64);
+    let product = cx.b.mul(wide, factor);
+    let product = cx.b.add(product, half);
+    let whole = cx.b.binary(ScalarOp::ShiftRightArithmetic, product, by);
+    let (low, high) = (f64::from(i32::MIN), f64::from(i32::MAX));
+    let (low, high) = (cx.b.scalar(DType::S64, low), cx.b.scalar(DType::S64, high));
+    let whole = cx.b.max(whole, low);
+    let whole = cx.b.min(whole, high);
+    Ok(cx.b.convert(whole, DType::S32))
+}
+
+/// The scales that input `i` has.
+fn scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
+    let t = cx.constant(i)?;
+    Ok((0..t.len()).map(|k| t.get_f64(k).unwrap_or(0.0)).collect())
+}
+
+/// For each place of an axis, or for all: the product of `over` divided by the scale under it.
+fn factors(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Result<Vec<f64>> {
+    let n = over.iter().chain([&under]).map(|s| s.len()).max().unwrap_or(1);
+    let at = |s: &[f64], i: usize| if s.len() == 1 { s.first().copied() } else { s.get(i).copied() };
+    let one = |i: usize| {
+        let product = over.iter().try_fold(1.0, |p, s| Some(p * at(s, i)?))?;
+        Some(product / at(under, i)?)
+    };
+    (0..n).map(one).collect::<Option<Vec<f64>>>().ok_or_else(|| cx.mismatch("as many scales as places are needed"))
+}
+
+fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (from, to) = (axis(cx, "input_quantization_axis"), axis(cx, "output_quantization_axis"));
+    let (x, zeros, out_zeros, dims) = (cx.arg(0)?, cx.arg(2)?, cx.arg(4)?, cx.dims(0)?);
+    let q = centred(cx, x, zeros, from)?;
+    let factors = factors(cx, &[&scales(cx, 1)?], &scales(cx, 3)?)?;
+    let q = rescaled(cx, q, &factors, from.or(to))?;
+    let zeros = along(cx, out_zeros, &dims, to)?;
+    let q = cx.b.add(q, zeros);
+    let q = clamped(cx, q, "output_")?;
+    let out = cx.attr_dtype("Tout")?;
+    let q = cx.b.convert(q, out);
+    cx.one(q)
+}
+
+/// Both sides brought into the scale of the result, and added.
+fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let out = axis(cx, "output_quantization_axis");
+    let under = scales(cx, 6)?;
+    let mut sides = Vec::new();
+    for (side, own) in ["lhs_quantization_axis", "rhs_quantization_axis"].into_iter().enumerate() {
+        let own = axis(cx, own);
+        let (x, zeros) = (cx.arg(side)?, cx.arg(2 * side + 3)?);
+        if own.is_none() && out.is_some() {
+            return Err(cx.unsupported("a side with one scale for a result with one a place of an axis"));
+        }
+        let q = centred(cx, x, zeros, own)?;
+        let factors = factors(cx, &[&scales(cx, 2 * side + 2)?], &under)?;
+        sides.push(rescaled(cx, q, &factors, own)?);
+    }
+    let sum = cx.b.add(sides[0], sides[1]);
+    let dims = cx.b.dims(sum).to_vec();
+    let zeros = cx.arg(7)?;
+    let zeros = along(cx, zeros, &dims, out)?;
+    let sum = cx.b.add(sum, zeros);
+    let q = clamped(cx, sum, "output_")?;
+    cx.one(q)
+}
+
+fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, axis(cx, "quantization_axis"));
+    let (low, high) = (cx.arg(1)?, cx.arg(2)?);
+    let (low, high) = (along(cx, low, &dims, axis)?, along(cx, high, &dims, axis)?);
+    let x = cx.b.max(x, low);
+    let y = cx.b.min(x, high);
+    cx.one(y)
+}
+
+/// A product of matrices in integers, brought into the scale of the result.
+fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (right, out) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
+    if axis(cx, "lhs_quantization_axis").is_some() || right == Some(0) {
+        return Err(cx.unsupported("one scale a place of an axis that is summed over or of the left side"));
+    }
+    let (x, y, zeros, out_zeros) = (cx.arg(0)?, cx.arg(1)?, (cx.arg(3)?, cx.arg(5)?), cx.arg(7)?);
+    let (x, y) = (centred(cx, x, zeros.0, None)?, centred(cx, y, zeros.1, right)?);
+    let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
+    let sum = cx.b.dot(x, y, dims);
+    let dims = cx.b.dims(sum).to_vec();
+    let factors = factors(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
+    let q = rescaled(cx, sum, &factors, right.or(out))?;
+    let zeros = along(cx, out_zeros, &dims, out)?;
+    let q = cx.b.add(q, zeros);
+    let q = clamped(cx, q, "output_")?;
+    cx.one(q)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixed_point;
+
+    #[test]
+    fn factors_are_fractions_of_31_bits() {
+        assert_eq!(fixed_point(1.0), Some((1 << 30, 1)));
+        assert_eq!(fixed_point(0.75), Some((3 << 29, 0)));
+        assert_eq!(fixed_point(2f64.powi(-40)), Some((0, 0)));
+        assert_eq!(fixed_point(2f64.powi(40)), Some((i64::from(i32::MAX), 30)));
+        assert_eq!(fixed_point(1.0 - 2f64.powi(-40)), Some((1 << 30, 1)));
+        assert_eq!((fixed_point(0.0), fixed_point(f64::NAN)), (None, None));
+    }
+}

@@ -1,0 +1,111 @@
+//! HLO instructions whose axes are messages in attributes: products, convolutions, gathers; and random bits.
+use crate::diag::Result;
+use crate::graph::Attr;
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::proto::numbers;
+use crate::hlo::{InstId, Op, Shape};
+use crate::ops::array::shape::sizes;
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("XlaDot", "lhs rhs -> output", dot),
+    op("XlaDotV2", "lhs rhs -> output", dot),
+    op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]),
+    op("XlaConvV2", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]),
+    op("XlaGather", "operand start_indices slice_sizes -> output", gather).constants(&[2]),
+    op("XlaRngBitGenerator", "algorithm initial_state shape -> output_key output", random_bits).constants(&[0, 2]),
+];
+
+const CONVOLUTION: &str = "lhs rhs window_strides padding lhs_dilation rhs_dilation feature_group_count -> output";
+
+/// The bytes of the attribute that has the axes.
+fn axes<'n>(cx: &'n LowerCtx) -> Result<&'n [u8]> {
+    let bytes = if let Some(Attr::Str(bytes)) = cx.node.attr("dimension_numbers") { Some(&bytes[..]) } else { None };
+    cx.required(bytes, "dimension_numbers")
+}
+
+/// Both sides in the type of the result.
+fn sides(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
+    let (x, y) = (cx.arg(0)?, cx.arg(1)?);
+    let dtype = if cx.node.attr("preferred_element_type").is_some() {
+        cx.attr_dtype("preferred_element_type")?
+    } else {
+        cx.b.dtype(x)
+    };
+    Ok([cx.b.convert(x, dtype), cx.b.convert(y, dtype)])
+}
+
+fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dims = numbers::dot(axes(cx)?)?;
+    let [x, y] = sides(cx)?;
+    let y = cx.b.dot(x, y, dims);
+    cx.one(y)
+}
+
+fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut dims = numbers::convolution(axes(cx)?)?;
+    let [x, kernel] = sides(cx)?;
+    let rank = dims.kernel_spatial.len();
+    let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<u64>> {
+        let list = cx.constant_ints(i)?;
+        let sizes: Option<Vec<u64>> =
+            list.iter().map(|&v| u64::try_from(v).ok().filter(|v| (1..1 << 32).contains(v))).collect();
+        sizes.filter(|s| s.len() == rank).ok_or_else(|| cx.mismatch(format!("{list:?} for {rank} spatial dimensions")))
+    };
+    let (strides, base, dilations) = (whole(cx, 2)?, whole(cx, 4)?, whole(cx, 5)?);
+    let padding = cx.constant_ints(3)?;
+    let sizes: Option<Vec<u64>> = dims.kernel_spatial.iter().map(|&a| cx.b.dims(kernel).get(a).copied()).collect();
+    let (Some(sizes), true) = (sizes, padding.len() == 2 * rank && padding.iter().all(|p| p.abs() < 1 << 32)) else {
+        return Err(cx.mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")));
+    };
+    let window = |i: usize| WindowDim {
+        size: sizes[i],
+        stride: strides[i],
+        pad_low: padding[2 * i],
+        pad_high: padding[2 * i + 1],
+        lhs_dilate: base[i],
+        rhs_dilate: dilations[i],
+        reversal: false,
+    };
+    dims.window = (0..rank).map(window).collect();
+    let count = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
+    let groups = (count(cx.constant_int(6)?), count(cx.node.int("batch_group_count").unwrap_or(1)));
+    let (Some(features), Some(batches)) = groups else { return Err(cx.mismatch("a number of groups below 1")) };
+    (dims.feature_group_count, dims.batch_group_count) = (features, batches);
+    let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel]);
+    cx.one(y)
+}
+
+fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut dims = numbers::gather(axes(cx)?)?;
+    dims.slice_sizes = sizes(cx, 2)?;
+    dims.indices_are_sorted = cx.flag("indices_are_sorted");
+    let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
+    let y = cx.b.add_inst(Op::Gather(dims), &[x, indices]);
+    cx.one(y)
+}
+
+/// Bits from a state, and the state behind them.
+fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (algorithm, state, dims) = (cx.constant_int(0)?, cx.arg(1)?, sizes(cx, 2)?);
+    let (algorithm, words): (&str, u64) = match algorithm {
+        1 => ("rng_philox", 3),
+        2 => ("rng_three_fry", 2),
+        other => {
+            return Err(cx.unsupported(format!("the algorithm {other}; 1 (Philox) and 2 (ThreeFry) are supported")));
+        }
+    };
+    let dtype = cx.attr_dtype("dtype")?;
+    if !matches!(dtype, DType::U32 | DType::U64) {
+        return Err(cx.unsupported(format!("random bits of {dtype}; u32 and u64 are supported")));
+    }
+    if cx.b.dims(state) != [words] || cx.b.dtype(state) != DType::U64 {
+        return Err(cx.unsupported(format!("a state {}; u64[{words}] is supported", cx.b.shape(state))));
+    }
+    let shape = Shape::Tuple(vec![cx.b.shape(state).clone(), Shape::array(dtype, dims)]);
+    let both = cx.b.push(Op::RngBitGenerator { algorithm: algorithm.to_string() }, &[state], shape);
+    Ok((0..2).map(|i| Value::Array(cx.b.get_tuple_element(both, i))).collect())
+}
