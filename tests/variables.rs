@@ -112,7 +112,7 @@ macro_rules! modules {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-modules! { draws flow generators no_gradient recurrent tables training variables version1 }
+modules! { draws embeddings flow generators no_gradient recurrent tables training variables version1 }
 
 #[test]
 fn initialisers_are_computed() {
