@@ -164,6 +164,23 @@ fn arrows_point_downward() {
     assert!(wrong.is_empty(), "arrows between rooms:\n{}", wrong.join("\n"));
 }
 
+/// Rooms that may ask the environment: the output is a function of the input, and these ask for the user's flags and tools.
+const ASK_THE_ENVIRONMENT: &[&str] = &["cli", "package"];
+
+#[test]
+fn no_room_below_asks_the_environment() {
+    let src = root().join("src");
+    let asks = |path: &Path, text: &str| {
+        let room = path.strip_prefix(&src).ok()?.components().next()?.as_os_str().to_string_lossy().to_string();
+        let may = ASK_THE_ENVIRONMENT.contains(&room.trim_end_matches(".rs"));
+        // tests behind the code may: it says whether they rewrite what they expect
+        let shipped = text.split("#[test]").next()?.split("#[cfg(test)]").next()?;
+        (!may && code(shipped).contains("env::")).then(|| path.display().to_string())
+    };
+    let wrong: Vec<String> = files(&src).iter().filter_map(|(path, text)| asks(path, text)).collect();
+    assert!(wrong.is_empty(), "the environment is asked in\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn the_reader_of_arrows_reads() {
     let text = "use crate::{graph::Node, hlo::{Op, Shape}, tensor};\nfn f(x: crate::diag::Error) {} // crate::cli\n";

@@ -193,13 +193,7 @@ fn rungs(given: &[Size]) -> Vec<Vec<u64>> {
     let mut last: Vec<u64> = given.iter().map(|s| s.most).collect();
     let least: Vec<u64> = given.iter().map(|s| s.least).collect();
     while last != least && out.len() + 1 < MOST_RUNGS {
-        last = last
-            .iter()
-            .zip(&least)
-            .map(|(n, &least)| {
-                n.div_ceil(std::env::var("LADDER").ok().and_then(|x| x.parse().ok()).unwrap_or(2)).max(least)
-            })
-            .collect();
+        last = last.iter().zip(&least).map(|(n, &least)| n.div_ceil(2).max(least)).collect();
         out.push(last.clone());
     }
     if last != least && least.iter().all(|&n| n <= 1) {
