@@ -26,7 +26,7 @@ pub use state::Variable;
 pub use text::print;
 pub use tiles::{Span, TileRows, TileSums};
 pub use touched::Touched;
-pub use verify::verify;
+pub use verify::{for_operands, for_values, verify};
 pub use work::shared;
 
 use crate::scalar::ScalarOp;

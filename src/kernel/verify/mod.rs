@@ -20,6 +20,8 @@ mod flow;
 mod state;
 mod tiles;
 
+pub use body::{for_operands, for_values};
+
 use super::{Place, Program};
 use crate::diag::{Error, Result};
 

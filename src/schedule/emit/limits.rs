@@ -4,19 +4,16 @@
 //! nothing else can be left out, the chunks of the kernel. What they would have made is never read. One small kernel computes all
 //! limits at the start of a call.
 use super::regions::{Region, Regions};
-use super::rounds::{Form, Known, Look, MOST_ELEMENTS, Rows};
-use crate::diag::Result;
+use super::rounds::{Form, Look, MOST_ELEMENTS, Rows};
 use crate::kernel::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 use std::collections::{BTreeMap, HashMap};
 
 /// Ends loops of `program` behind what is needed.
-///
-/// Errors: internal, where a size is no argument.
-pub fn set(program: &mut Program, regions: &Regions) -> Result<()> {
+pub fn set(program: &mut Program, regions: &Regions) {
     if regions.are_whole() {
-        return Ok(());
+        return;
     }
     let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: Place::Workspace(0) });
     let mut limits = Limits { buf, sizes: sizes(program), slots: BTreeMap::new(), kernel: Kernel::default() };
@@ -24,7 +21,7 @@ pub fn set(program: &mut Program, regions: &Regions) -> Result<()> {
     for kernel in kernels.values_mut() {
         let mut body = std::mem::take(&mut kernel.body);
         let look = Look { program, regions, kernel };
-        let of_chunks = kernel.chunks.and_then(|v| look.forms(&body, Some(v), &mut Known::default(), true));
+        let of_chunks = kernel.chunks.and_then(|v| look.forms(&body, Some(v), true));
         match of_chunks.and_then(|forms| limits.slot(&forms, kernel.count(), 1)) {
             Some(slot) => kernel.limit = Some((buf, slot)),
             None => {
@@ -36,13 +33,12 @@ pub fn set(program: &mut Program, regions: &Regions) -> Result<()> {
     }
     program.kernels = kernels;
     if limits.slots.is_empty() {
-        return Ok(());
+        return;
     }
     program.buffers[buf].elements = limits.slots.len() as u64;
     limits.kernel.label = "limits".to_string();
     let id = program.kernels.push(limits.kernel);
     program.steps.insert(0, Step::Launch(id));
-    Ok(())
 }
 
 /// The buffers of arguments, by number.
@@ -91,9 +87,7 @@ impl Limits {
         self.slots.insert(key, slot);
         Some(slot)
     }
-}
 
-impl Limits {
     /// Whether a number is below the limit in `slot`.
     fn above(&self, kernel: &mut Kernel, x: Index, slot: u64) -> ExprId {
         let limit = kernel.expr(Expr::Load(self.buf, Index::constant(slot as i64)));
@@ -134,8 +128,11 @@ fn inside(
         };
         let extent = var.map_or(1, |v| kernel.vars[v]);
         let look = Look { program, regions, kernel };
-        let forms = look.forms(own, var, &mut Known::default(), false);
-        let forms = forms.filter(|_| !look.leaves_registers(own, all));
+        if look.leaves_registers(own, all) {
+            inside(limits, (program, regions, kernel), own, all);
+            continue;
+        }
+        let (forms, rows) = (look.forms(own, var, false), look.rows(own));
         // without a variable: whether there is a round at all
         let forms = forms.map(|f| match var {
             Some(_) => f,
@@ -143,10 +140,7 @@ fn inside(
         });
         let cond = match forms.and_then(|forms| limits.slot(&forms, extent, 0)) {
             Some(slot) => Some(limits.above(kernel, var.map_or(Index::default(), Index::var), slot)),
-            None => {
-                let rows = look.rows(own).filter(|_| !look.leaves_registers(own, all));
-                rows.and_then(|rows| rows.needed(limits, kernel))
-            }
+            None => rows.and_then(|rows| rows.needed(limits, kernel)),
         };
         match cond {
             Some(cond) => *own = vec![Stmt::If { cond, body: std::mem::take(own) }],

@@ -123,7 +123,7 @@ pub fn emit(
     together::gather(&mut s.program);
     joined::join(&mut s.program);
     prefetch_weights::ask(&mut s.program);
-    limits::set(&mut s.program, &s.regions)?;
+    limits::set(&mut s.program, &s.regions);
     memory_plan::plan(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     Ok((s.program, s.found))

@@ -1,8 +1,10 @@
 //! What the rounds of a kernel's loops store: how many of them reach what is needed (`limits.rs`), and whether what they leave in
 //! registers is read behind them.
 use super::regions::{Region, Regions};
-use crate::kernel::index::Extents;
-use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, Place, Program, RegId, Stmt, VarId};
+use crate::kernel::index::{Extents, gcd};
+use crate::kernel::{
+    Atom, BufId, Expr, ExprId, Index, Kernel, Place, Program, RegId, Stmt, VarId, for_operands, for_values,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Most different limits of which a loop takes the largest.
@@ -73,13 +75,14 @@ struct Growth {
 
 /// What is known at a statement.
 #[derive(Clone, Default)]
-pub struct Known {
+struct Known {
     /// Values of variables.
     values: HashMap<VarId, Index>,
     /// Sums that lie in a range.
     within: Vec<(Index, i64, i64)>,
 }
 
+/// One kernel, and what is needed of the memory that it writes.
 pub struct Look<'a> {
     /// The program.
     pub program: &'a Program,
@@ -92,9 +95,9 @@ pub struct Look<'a> {
 impl Look<'_> {
     /// How many rounds of `var`, which stands for rounds that follow one another, store something that is needed; of no variable:
     /// whether one does. `None` where that is not known.
-    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, known: &mut Known, private: bool) -> Option<Vec<Form>> {
+    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Vec<Form>> {
         let mut all = BTreeMap::new();
-        self.collect(body, var, known, private, &mut all)?;
+        self.collect(body, var, &Known::default(), private, &mut all)?;
         let forms = all.into_iter().map(|(form, more): (Form, i64)| Form { more, ..form });
         let forms: Vec<Form> = forms.collect();
         (!forms.is_empty() && forms.len() <= MOST_FORMS).then_some(forms)
@@ -105,7 +108,7 @@ impl Look<'_> {
         &self,
         body: &[Stmt],
         var: Option<VarId>,
-        known: &mut Known,
+        known: &Known,
         private: bool,
         all: &mut BTreeMap<Form, i64>,
     ) -> Option<()> {
@@ -120,14 +123,14 @@ impl Look<'_> {
                 Stmt::Let { var: own, value, body } => {
                     let mut inner = known.clone();
                     inner.values.insert(*own, known.value(value));
-                    self.collect(body, var, &mut inner, private, all)?;
+                    self.collect(body, var, &inner, private, all)?;
                 }
                 Stmt::If { cond, body } => {
                     let mut inner = known.clone();
                     if let Expr::Within(x, low, high) = &self.kernel.exprs[*cond] {
                         inner.within.push((known.value(x), *low, *high));
                     }
-                    self.collect(body, var, &mut inner, private, all)?;
+                    self.collect(body, var, &inner, private, all)?;
                 }
                 Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
             }
@@ -275,15 +278,8 @@ impl Look<'_> {
 
     /// Whether statements outside of `body` read registers that it sets.
     pub fn leaves_registers(&self, body: &[Stmt], all: &[Stmt]) -> bool {
-        let mut set = BTreeSet::new();
-        let mut inner = Registers { kernel: self.kernel, counts: BTreeMap::new(), set: &mut set };
-        inner.stmts(body);
-        let inner = inner.counts;
-        let mut others = BTreeSet::new();
-        let mut outer = Registers { kernel: self.kernel, counts: BTreeMap::new(), set: &mut others };
-        outer.stmts(all);
-        let outer = outer.counts;
-        set.iter().any(|r| inner.get(r) != outer.get(r))
+        let (inner, outer) = (Registers::of(self.kernel, body), Registers::of(self.kernel, all));
+        inner.set.iter().any(|r| inner.named.get(r) != outer.named.get(r))
     }
 }
 
@@ -304,18 +300,22 @@ fn writes<'s>(all: &'s [Stmt], stores: &mut Vec<(BufId, &'s Index)>, bound: &mut
     Some(())
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-/// How often statements name registers.
+/// The registers of some statements.
 struct Registers<'k> {
     kernel: &'k Kernel,
-    counts: BTreeMap<RegId, usize>,
-    set: &'k mut BTreeSet<RegId>,
+    /// How often each is named.
+    named: BTreeMap<RegId, usize>,
+    /// Those that are set.
+    set: BTreeSet<RegId>,
 }
 
-impl Registers<'_> {
+impl<'k> Registers<'k> {
+    fn of(kernel: &'k Kernel, all: &[Stmt]) -> Registers<'k> {
+        let mut registers = Registers { kernel, named: BTreeMap::new(), set: BTreeSet::new() };
+        registers.stmts(all);
+        registers
+    }
+
     fn stmts(&mut self, all: &[Stmt]) {
         for s in all {
             match s {
@@ -326,25 +326,15 @@ impl Registers<'_> {
                 }
                 Stmt::Store { index, value, .. } => {
                     self.read(*value);
-                    self.index(index);
+                    for_values(index, &mut |e| self.read(e));
                 }
-                Stmt::Prefetch { index, .. } => self.index(index),
+                Stmt::Prefetch { index, .. } => for_values(index, &mut |e| self.read(e)),
                 Stmt::Set { reg, value, .. } => {
                     self.set.insert(*reg);
-                    *self.counts.entry(*reg).or_default() += 1;
+                    *self.named.entry(*reg).or_default() += 1;
                     self.read(*value);
                 }
                 Stmt::Tiles(_) | Stmt::Release => {}
-            }
-        }
-    }
-
-    fn index(&mut self, x: &Index) {
-        for (atom, _) in &x.terms {
-            match atom {
-                Atom::Var(_) => {}
-                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => self.index(y),
-                Atom::Value(e) => self.read(*e),
             }
         }
     }
@@ -355,16 +345,11 @@ impl Registers<'_> {
             if !seen.insert(e) {
                 continue;
             }
-            match &self.kernel.exprs[e] {
-                Expr::Const(..) => {}
-                Expr::Op(_, args, _) => open.extend(args),
-                Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
-                Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x),
-                Expr::Reg(r, x) | Expr::Lanes(r, x, _, _) | Expr::Fold(_, r, x) => {
-                    *self.counts.entry(*r).or_default() += 1;
-                    self.index(x);
-                }
+            let expr = &self.kernel.exprs[e];
+            if let Expr::Reg(r, _) | Expr::Lanes(r, ..) | Expr::Fold(_, r, _) = expr {
+                *self.named.entry(*r).or_default() += 1;
             }
+            for_operands(expr, &mut |e| open.push(e));
         }
     }
 }

@@ -104,21 +104,15 @@ impl Needed {
                 selector.into_iter().chain(branches.iter().map(of)).collect()
             }
             Op::Sort { dim, .. } => {
-                let mut joined: Vec<Need> = vec![None];
-                needs.iter().for_each(|need| join(&mut joined, vec![need.clone()]));
-                let kept = joined.pop().flatten().map(|axes| without(axes, &[*dim]));
+                let kept = joined(needs).map(|axes| without(axes, &[*dim]));
                 vec![vec![kept]; inst.operands.len()]
             }
             Op::TopK { .. } => {
-                let mut joined: Vec<Need> = vec![None];
-                needs.iter().for_each(|need| join(&mut joined, vec![need.clone()]));
                 let last = shape(0).as_array().map_or(0, |a| a.rank().saturating_sub(1));
-                vec![vec![joined.pop().flatten().map(|axes| without(axes, &[last]))]]
+                vec![vec![joined(needs).map(|axes| without(axes, &[last]))]]
             }
             Op::Reduce { dims, .. } => {
-                let mut joined: Vec<Need> = vec![None];
-                needs.iter().for_each(|need| join(&mut joined, vec![need.clone()]));
-                let axes = joined.pop().flatten().unwrap_or_default();
+                let axes = joined(needs).unwrap_or_default();
                 let count = inst.operands.len() / 2;
                 let rank = shape(0).as_array().map_or(0, |a| a.rank());
                 let mut kept = axes.into_iter();
@@ -158,6 +152,13 @@ impl Needed {
 /// All elements of a value.
 fn whole(shape: &Shape) -> Vec<Need> {
     shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
+}
+
+/// What is needed of any of several arrays of the same sizes.
+fn joined(needs: &[Need]) -> Need {
+    let mut all = Vec::new();
+    needs.iter().for_each(|need| join(&mut all, vec![need.clone()]));
+    all.pop().flatten()
 }
 
 /// Adds what is needed besides.
