@@ -8,7 +8,7 @@ use crate::hlo::proto::numbers;
 use crate::hlo::{CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
-use crate::ops::xla::int_list;
+use crate::ops::xla::{int_list, window};
 use crate::tensor::DType;
 
 /// A sort or a reduction over arrays.
@@ -193,24 +193,8 @@ impl Walker<'_> {
 
 /// One window a dimension, of sizes, strides and dilations that are at least 1; paddings come in pairs.
 fn windows(rank: usize, parts: [&Vec<i64>; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
-    let whole = |list: &[i64]| -> Option<Vec<u64>> {
-        list.iter().map(|&v| u64::try_from(v).ok().filter(|v| (1..1 << 32).contains(v))).collect()
-    };
-    let [sizes, strides, base, dilations] = parts.map(|list| whole(list).filter(|l| l.len() == rank));
-    let (sizes, strides, base, dilations) = (sizes?, strides?, base?, dilations?);
-    if padding.len() != 2 * rank || padding.iter().any(|p| p.abs() >= 1 << 32) {
-        return None;
-    }
-    let dim = |i: usize| WindowDim {
-        size: sizes[i],
-        stride: strides[i],
-        pad_low: padding[2 * i],
-        pad_high: padding[2 * i + 1],
-        lhs_dilate: base[i],
-        rhs_dilate: dilations[i],
-        reversal: false,
-    };
-    Some((0..rank).map(dim).collect())
+    let [sizes, strides, base, dilations] = parts.map(|list| window::whole(list, rank));
+    window::windows([&sizes?, &strides?, &base?, &dilations?], padding)
 }
 
 fn mismatch(message: &str) -> Error {

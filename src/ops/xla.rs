@@ -1,7 +1,8 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
-use super::fact::Fact;
 mod contract;
+pub mod window;
 
+use super::fact::Fact;
 use super::row::{Calls, op, walker};
 use super::shape::same;
 use super::{LowerCtx, OpRow, ShapeCtx, Value};

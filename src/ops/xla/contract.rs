@@ -1,11 +1,11 @@
 //! HLO instructions whose axes are messages in attributes: products, convolutions, gathers; and random bits.
 use crate::diag::Result;
 use crate::graph::Attr;
-use crate::hlo::attrs::WindowDim;
 use crate::hlo::proto::numbers;
 use crate::hlo::{InstId, Op, Shape};
 use crate::ops::array::shape::sizes;
 use crate::ops::row::op;
+use crate::ops::xla::window;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::DType;
 
@@ -51,26 +51,13 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let rank = dims.kernel_spatial.len();
     let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<u64>> {
         let list = cx.constant_ints(i)?;
-        let sizes: Option<Vec<u64>> =
-            list.iter().map(|&v| u64::try_from(v).ok().filter(|v| (1..1 << 32).contains(v))).collect();
-        sizes.filter(|s| s.len() == rank).ok_or_else(|| cx.mismatch(format!("{list:?} for {rank} spatial dimensions")))
+        window::whole(&list, rank).ok_or_else(|| cx.mismatch(format!("{list:?} for {rank} spatial dimensions")))
     };
     let (strides, base, dilations) = (whole(cx, 2)?, whole(cx, 4)?, whole(cx, 5)?);
     let padding = cx.constant_ints(3)?;
     let sizes: Option<Vec<u64>> = dims.kernel_spatial.iter().map(|&a| cx.b.dims(kernel).get(a).copied()).collect();
-    let (Some(sizes), true) = (sizes, padding.len() == 2 * rank && padding.iter().all(|p| p.abs() < 1 << 32)) else {
-        return Err(cx.mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")));
-    };
-    let window = |i: usize| WindowDim {
-        size: sizes[i],
-        stride: strides[i],
-        pad_low: padding[2 * i],
-        pad_high: padding[2 * i + 1],
-        lhs_dilate: base[i],
-        rhs_dilate: dilations[i],
-        reversal: false,
-    };
-    dims.window = (0..rank).map(window).collect();
+    let windows = sizes.and_then(|sizes| window::windows([&sizes, &strides, &base, &dilations], &padding));
+    dims.window = windows.ok_or_else(|| cx.mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")))?;
     let count = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
     let groups = (count(cx.constant_int(6)?), count(cx.node.int("batch_group_count").unwrap_or(1)));
     let (Some(features), Some(batches)) = groups else { return Err(cx.mismatch("a number of groups below 1")) };
