@@ -337,6 +337,15 @@ impl Builder {
         let root = self.elementwise(op, &[x, y]);
         self.end(root)
     }
+    /// The condition of a loop whose state begins with an `s32` counter: that it is below `count`.
+    pub fn counter_below(&mut self, name: &str, state: &Shape, count: u64) -> CompId {
+        self.begin(name);
+        let state = self.parameter(state.clone());
+        let counter = self.get_tuple_element(state, 0);
+        let end = self.scalar(DType::S32, count as f64);
+        let root = self.compare(Direction::Lt, counter, end);
+        self.end(root)
+    }
     /// The computation of [`Fold::Larger`](super::Fold::Larger).
     pub fn larger_computation(&mut self, dtype: DType) -> CompId {
         self.begin("larger");

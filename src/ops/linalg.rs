@@ -164,22 +164,13 @@ fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
     let zero = b.scalar(DType::S32, 0.0);
     let state = b.tuple(&[zero, work, pivots]);
     let shape = b.shape(state).clone();
-    let (cond, body) = (column_loop(b, &shape, n), eliminate_column(b, &shape));
+    let (cond, body) = (b.counter_below("columns_left", &shape, n), eliminate_column(b, &shape));
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     let (work, pivots) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
     let part =
         |(i, &size): (usize, &u64)| SliceDim { start: if i + 1 == rank { n } else { 0 }, limit: size, stride: 1 };
     let parts: Vec<_> = whole.iter().enumerate().map(part).collect();
     (b.slice(work, &parts), pivots)
-}
-
-fn column_loop(b: &mut Builder, shape: &Shape, n: u64) -> CompId {
-    b.begin("columns_left");
-    let state = b.parameter(shape.clone());
-    let k = b.get_tuple_element(state, 0);
-    let end = b.scalar(DType::S32, n as f64);
-    let root = b.compare(Direction::Lt, k, end);
-    b.end(root)
 }
 
 /// Column `k`: brings its largest element at or below the diagonal to row `k`, scales that row to 1, and clears the column elsewhere.
@@ -292,7 +283,7 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = b.scalar(DType::S32, 0.0);
     let state = b.tuple(&[zero, a, q]);
     let shape = b.shape(state).clone();
-    let (cond, body) = (column_loop(b, &shape, m.min(n)), reflect_column(b, &shape));
+    let (cond, body) = (b.counter_below("columns_left", &shape, m.min(n)), reflect_column(b, &shape));
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     let (r, q) = (b.get_tuple_element(end, 1), b.get_tuple_element(end, 2));
     let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));

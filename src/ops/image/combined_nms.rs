@@ -38,6 +38,10 @@ impl Sizes {
     fn of_boxes(self) -> [u64; 3] {
         [self.images, self.classes, self.boxes]
     }
+    /// Whether there is nothing to select from.
+    fn are_none(self) -> bool {
+        self.of_boxes().contains(&0)
+    }
 }
 
 fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -88,29 +92,16 @@ fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3
     let [images, classes] = sizes.of_classes();
     let chosen = b.full(DType::F32, &[images, classes, sizes.each], f64::NEG_INFINITY);
     let of = b.full(DType::S32, &[images, classes, sizes.each], 0.0);
-    if chosen_none(sizes) {
+    if sizes.are_none() {
         return (chosen, of);
     }
     let zero = b.scalar(DType::S32, 0.0);
     let state = b.tuple(&[zero, scores, chosen, of, boxes, iou]);
     let shape = b.shape(state).clone();
-    let cond = condition(b, &shape, sizes.each);
+    let cond = b.counter_below("combined_nms_condition", &shape, sizes.each);
     let body = step(b, &shape, sizes);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
-}
-
-fn chosen_none(sizes: Sizes) -> bool {
-    sizes.of_boxes().contains(&0)
-}
-
-fn condition(b: &mut Builder, shape: &Shape, count: u64) -> CompId {
-    b.begin("combined_nms_condition");
-    let state = b.parameter(shape.clone());
-    let i = b.get_tuple_element(state, 0);
-    let end = b.scalar(DType::S32, count as f64);
-    let root = b.compare(Direction::Lt, i, end);
-    b.end(root)
 }
 
 /// One step: the best box of each class goes to place `i`, and those that overlap it are no candidates any more.
@@ -201,7 +192,7 @@ fn best_of_all(
     // an index of what is not there names the first box
     let zero = b.full_like(at, 0.0);
     let class_of_box = if b.dims(boxes)[1] == 1 { zero } else { class };
-    let selected = match chosen_none(sizes) {
+    let selected = match sizes.are_none() {
         true => b.full(DType::F32, &[images, k, 4], 0.0),
         false => picked(b, boxes, &[class_of_box, at]),
     };

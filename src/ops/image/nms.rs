@@ -123,19 +123,10 @@ fn run(b: &mut Builder, p: &Problem, n: u64) -> Result<(InstId, InstId, InstId)>
     let parts = [zero, p.scores, indices, chosen, zero, p.boxes, p.iou_threshold, p.score_threshold, p.sigma];
     let state = b.tuple(&parts);
     let shape = b.shape(state).clone();
-    let cond = condition(b, &shape, p.count);
+    let cond = b.counter_below("nms_condition", &shape, p.count);
     let body = step(b, &shape, n);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     Ok((b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4)))
-}
-
-fn condition(b: &mut Builder, shape: &Shape, count: u64) -> crate::hlo::CompId {
-    b.begin("nms_condition");
-    let state = b.parameter(shape.clone());
-    let i = b.get_tuple_element(state, 0);
-    let end = b.scalar(DType::S32, count as f64);
-    let root = b.compare(Direction::Lt, i, end);
-    b.end(root)
 }
 
 /// One step: the best box is written to place `i` if there is one, and the scores of the others sink.

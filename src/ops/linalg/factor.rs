@@ -1,7 +1,7 @@
 //! Factorisations in the packed forms that LAPACK has, loops over columns that are vectorised over the batch.
 //!
 //! Source: the documentation of LAPACK's `getrf`, `geqrf` and `orgqr`.
-use super::{column_at, column_loop, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
+use super::{column_at, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
 use crate::hlo::{Builder, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -17,7 +17,7 @@ fn columns(
     let zero = b.scalar(DType::S32, 0.0);
     let start = b.tuple(&[&[zero], state].concat());
     let shape = b.shape(start).clone();
-    let cond = column_loop(b, &shape, count);
+    let cond = b.counter_below("columns_left", &shape, count);
     b.begin(name);
     let param = b.parameter(shape);
     let k = b.get_tuple_element(param, 0);

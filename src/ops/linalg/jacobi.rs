@@ -217,12 +217,7 @@ fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, 
     let (first, second, none) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, 1.0), b.scalar(DType::Pred, 0.0));
     let start = b.tuple(&[first, second, none, x, turns]);
     let shape = b.shape(start).clone();
-    b.begin("pairs_left");
-    let state = b.parameter(shape.clone());
-    let p = b.get_tuple_element(state, 0);
-    let last = b.scalar(DType::S32, (n - 1) as f64);
-    let root = b.compare(Direction::Lt, p, last);
-    let cond = b.end(root);
+    let cond = b.counter_below("pairs_left", &shape, n - 1);
     let body = turn_pair(b, &shape, n, kind);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))

@@ -108,7 +108,7 @@ fn rows_loop(
     let parts: Vec<InstId> = [zero].into_iter().chain(state).collect();
     let start = b.tuple(&parts);
     let shape = b.shape(start).clone();
-    let cond = super::column_loop(b, &shape, steps);
+    let cond = b.counter_below("columns_left", &shape, steps);
     let body = body(b, &shape);
     b.add_inst(Op::While { cond, body }, &[start])
 }
@@ -191,7 +191,7 @@ fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m
     let zero = b.scalar(DType::S32, 0.0);
     let start = b.tuple(&[zero, main, upper, second, right, none, none]);
     let shape = b.shape(start).clone();
-    let cond = super::column_loop(b, &shape, m);
+    let cond = b.counter_below("columns_left", &shape, m);
     b.begin("back_substitute");
     let state = b.parameter(shape);
     let [step, main, upper, second, right, x1, x2] = [0, 1, 2, 3, 4, 5, 6].map(|p| b.get_tuple_element(state, p));

@@ -1,7 +1,7 @@
 //! Rules applied to rows, one index after the other: where an index comes twice, the second step sees what the first one made.
 use super::{Rule, Terms, declared, operands};
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op, Shape};
+use crate::hlo::{Builder, InstId, Op};
 use crate::ops::math::expr::formulas;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -28,7 +28,7 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let parts: Vec<InstId> = [start].into_iter().chain(values).collect();
     let start = cx.b.tuple(&parts);
     let shape = cx.b.shape(start).clone();
-    let cond = before_end(cx.b, &shape, rows);
+    let cond = cx.b.counter_below("rows_left", &shape, rows);
     cx.b.begin("row");
     let tuple = cx.b.parameter(shape);
     let mut parts: Vec<InstId> = (0..parts.len()).map(|i| cx.b.get_tuple_element(tuple, i)).collect();
@@ -63,15 +63,6 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
         cx.write(i, value)?;
     }
     Ok(vec![])
-}
-
-fn before_end(b: &mut Builder, shape: &Shape, rows: u64) -> crate::hlo::CompId {
-    b.begin("rows_left");
-    let tuple = b.parameter(shape.clone());
-    let round = b.get_tuple_element(tuple, 0);
-    let end = b.scalar(DType::S32, rows as f64);
-    let root = b.compare(Direction::Lt, round, end);
-    b.end(root)
 }
 
 /// Whether an index is one of `rows` rows.
