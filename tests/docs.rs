@@ -1,6 +1,8 @@
 //! `docs/ops.md` and `docs/diagnostics.md` say what the tables say. `TFAOT_BLESS=1 cargo test --test docs` rewrites them.
+//! Every page is in the book, and every link leads somewhere.
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tfaot::ops::OpRow;
 
@@ -82,4 +84,83 @@ fn diagnostics() {
             .expect("a String takes all");
     }
     hold("diagnostics.md", &text);
+}
+
+/// The Markdown files below `folder`.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(pages(&path));
+        } else if path.extension().is_some_and(|e| e == "md") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// What the links of a page name: each text in `](...)` outside of code.
+fn links(text: &str) -> Vec<String> {
+    let mut code = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        code ^= line.starts_with("```");
+        // every second part of a line stands between backticks
+        let prose: String = line.split('`').step_by(2).collect::<Vec<_>>().join("code");
+        let parts = prose.split("](").skip(1).filter(|_| !code);
+        found.extend(parts.filter_map(|rest| Some(rest.split_once(')')?.0.to_string())));
+    }
+    found
+}
+
+/// The anchors of a page's headings, as mdBook and GitHub make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|l| l.starts_with('#')).map(|l| l.trim_start_matches('#').trim());
+    let letter = |c: char| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c.to_ascii_lowercase()),
+        _ => None,
+    };
+    headings.map(|h| h.chars().filter_map(letter).collect()).collect()
+}
+
+#[test]
+fn every_page_is_in_the_book() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the contents");
+    let listed: Vec<PathBuf> = links(&summary).iter().map(|link| docs.join(link)).collect();
+    let have: BTreeSet<PathBuf> = pages(&docs).into_iter().filter(|p| !p.ends_with("docs/SUMMARY.md")).collect();
+    assert_eq!(have, listed.iter().cloned().collect());
+    assert_eq!(have.len(), listed.len(), "a page is listed twice");
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "ROADMAP.md", "CHANGELOG.md"].map(|name| top.join(name));
+    let mut lost = Vec::new();
+    for page in pages(&top.join("docs")).into_iter().chain(own) {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        for link in links(&text).iter().filter(|link| !link.contains("://")) {
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { page.clone() } else { page.with_file_name("").join(file) };
+            let is_there = target.exists()
+                && (anchor.is_empty()
+                    || anchors(&std::fs::read_to_string(&target).unwrap_or_default()).contains(anchor));
+            if !is_there {
+                lost.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{lost:#?}");
+}
+
+/// `docs/` is what mdBook makes a site of; the settings are few enough to be held by hand.
+#[test]
+fn the_book_is_made_of_the_docs() {
+    let settings =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("book.toml")).expect("the settings");
+    assert!(settings.contains("src = \"docs\"") && settings.contains("[output.html.search]"), "{settings}");
 }

@@ -160,7 +160,7 @@ fn microsofts_linker_takes_objects() {
             assert!(built.status.success(), "{triple}: {}", said(&built));
         };
         compiled(Path::new("own.c"), "own.o");
-        compiled(&path("tests/objects/bare/memory.c"), "memory.o");
+        compiled(&path("examples/microcontroller/memory.c"), "memory.o");
         let mut link = Command::new(lld);
         link.args(["/dll", "/noentry", "/nodefaultlib", "/export:m_run", "/export:m_info", "/out:m.dll"]);
         let linked = link.args(["m.o", "own.o", "memory.o"]).current_dir(&folder).output().expect("a linker");

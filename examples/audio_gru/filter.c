@@ -10,8 +10,20 @@ enum { BLOCK = 64 };
 static gru_state left, right;
 static _Alignas(GRU_WORKSPACE_ALIGN) unsigned char workspace[GRU_WORKSPACE_BYTES];
 
+/* clang holds a function to what an audio callback may do: -Wfunction-effects and -fsanitize=realtime look at it. */
+#ifndef __has_attribute
+#define __has_attribute(name) 0
+#endif
+#if __has_attribute(nonblocking)
+#define NONBLOCKING __attribute__((nonblocking))
+#else
+#define NONBLOCKING
+#endif
+
 /* One block of one channel. */
-static int process(gru_state *channel, const float *in, float *out) {
+static int process(gru_state *channel, const float *in, float *out) NONBLOCKING;
+
+static int process(gru_state *channel, const float *in, float *out) NONBLOCKING {
   const gru_process_args args = {.x = in};
   const gru_process_results results = {.y = out};
   return gru_process(&args, &results, channel, workspace, NULL);

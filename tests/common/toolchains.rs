@@ -68,7 +68,7 @@ impl Toolchain {
             triple: "wasm32-unknown-unknown",
             cpu: None,
             build: [&[compiler][..], &flags].concat(),
-            sources: vec!["bare/memory.c"],
+            sources: vec!["../../examples/microcontroller/memory.c"],
             file: "m.wasm",
             run: vec![program(&["node"])?, concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/driver.mjs")],
         })
@@ -90,7 +90,7 @@ impl Toolchain {
     /// A Cortex-M4 without a system or a C library, on a board that is emulated.
     pub fn cortex_m4() -> Option<Toolchain> {
         let compiler = program(&["clang-22"])?;
-        let script = concat!("-Wl,-T,", env!("CARGO_MANIFEST_DIR"), "/tests/objects/bare/mps2.ld");
+        let script = concat!("-Wl,-T,", env!("CARGO_MANIFEST_DIR"), "/examples/microcontroller/board.ld");
         let flags = ["--target=thumbv7em-none-eabihf", "-mcpu=cortex-m4", "-std=c11", "-O1", "-ffreestanding"];
         let link = ["-nostdlib", "-fuse-ld=lld", "-Wl,-e,reset", script, "-Wall", "-Wextra", "-Werror"];
         let board = ["-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "none"];
@@ -99,7 +99,7 @@ impl Toolchain {
             triple: "thumbv7em-none-eabihf",
             cpu: None,
             build: [&[compiler][..], &flags, &link].concat(),
-            sources: vec!["bare/cortex_m.c", "bare/memory.c"],
+            sources: vec!["bare/cortex_m.c", "../../examples/microcontroller/memory.c"],
             file: "m.elf",
             run: [&[program(&["qemu-system-arm"])?][..], &board, &host].concat(),
         })
