@@ -15,7 +15,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
-pub use build::{Compiled, Functions, at_bounds, build_all, initial, places};
+pub use build::{Compiled, Functions, at_bounds, build_all, in_file, initial, places, weights};
 pub use module::{named, write_known_calls};
 use std::path::Path;
 use std::sync::Arc;

@@ -19,6 +19,7 @@ const PAGES: &[&str] = &[
     "docs/rewriting.md",
     "docs/state.md",
     "docs/tuning.md",
+    "docs/weights.md",
 ];
 
 /// The blocks of `page` in language `language`.
@@ -102,6 +103,24 @@ fn the_examples_with_state_run() {
     for (i, (g, w)) in got.iter().zip(&want).enumerate() {
         assert!((g - w).abs() < 1e-5, "sample {i}: {g} instead of {w}");
     }
+}
+
+/// The program about weights in a file, by both files that the page makes.
+#[test]
+fn the_program_about_weights_runs() {
+    let Some(cc) = program(&["gcc", "clang-22"]) else { return };
+    let folder = scene();
+    for line in blocks("docs/weights.md", "sh").iter().flat_map(|b| b.lines()) {
+        shell(line, folder.path());
+    }
+    let [text] = &blocks("docs/weights.md", "c")[..] else { panic!("one C block is expected") };
+    std::fs::write(folder.path().join("use.c"), text).expect("written");
+    shell(
+        &format!("{cc} -std=c11 -D_DEFAULT_SOURCE -Wall -Wextra -Werror -I out use.c out/net.o -o use"),
+        folder.path(),
+    );
+    shell("./use out/net.weights && ./use out/next.weights", folder.path());
+    shell("head -c 1000 out/net.weights > out/cut.weights; ! ./use out/cut.weights", folder.path());
 }
 
 /// The other commands are scripts of this repository.

@@ -171,7 +171,8 @@ fn headers_and_metadata_say_the_sizes() {
     ] {
         assert!(text.contains(told), "{told} in\n{text}");
     }
-    let document: serde_json::Value = serde_json::from_str(&metadata::metadata(face, &[&targets[0]])).expect("JSON");
+    let document: serde_json::Value =
+        serde_json::from_str(&metadata::metadata(face, &[&targets[0]], None)).expect("JSON");
     let entry = &document["entries"][1];
     assert_eq!(entry["sizes"][1]["most"], 100);
     assert_eq!(entry["results"][0]["axes"][0], 1);

@@ -178,7 +178,7 @@ fn made(
     dump::write(flags, dumped)?;
     let built = built?;
     let others: Vec<Emit> = args.files.emit.iter().copied().filter(|e| *e != Emit::Hlo).collect();
-    files.extend(verb::contents(&others, &built, &ClassName::of_model(name))?);
+    files.extend(verb::contents(&others, &built, &ClassName::of_model(name), None)?);
     Ok(Made { part, built, files })
 }
 

@@ -2,7 +2,7 @@
 use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{Cache, Entry};
 use super::progress::{self, Progress};
-use super::{Verdict, dump, graph, hlo, out, tune};
+use super::{Verdict, dump, graph, hlo, out, tune, weights};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -13,6 +13,7 @@ use crate::package::cpp::{self, ClassName};
 use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, shared};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Compiles the graph and writes what `--emit` lists, all of it or nothing.
@@ -25,7 +26,10 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
         return Ok(verdict);
     }
     let _progress = Progress::begin("reading the graph", args.graph.quiet);
-    let (functions, mut notes) = graph::functions(&args.graph)?;
+    let (mut functions, mut notes) = graph::functions(&args.graph)?;
+    if args.weights_file {
+        compile::in_file(&mut functions);
+    }
     let targets = match (&args.tune, &functions.all[..]) {
         (None, _) => targets,
         (Some(file), [(_, only)]) if only.state.is_empty() => {
@@ -50,7 +54,8 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     // What was seen before an error helps to find it.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let mut all = contents(&args.emit, &built, &class)?;
+    let request = weights::request(args, &targets);
+    let mut all = contents(&args.emit, &built, &class, Some(&request))?;
     if built.bundle.face.reduced.precision.is_reduced() {
         let note = built.bundle.face.reduced.to_string();
         if !args.graph.quiet {
@@ -93,7 +98,7 @@ pub fn modules(args: &HloCompile) -> Result<Verdict> {
             compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut [])
         });
         let built = built.map_err(|e| out::in_file(e, path))?;
-        told(&files::write_all(&args.out, &contents(&args.emit, &built, &ClassName::of_model(&name))?)?)?;
+        told(&files::write_all(&args.out, &contents(&args.emit, &built, &ClassName::of_model(&name), None)?)?)?;
     }
     Ok(Verdict::Yes)
 }
@@ -118,9 +123,16 @@ pub fn told(written: &[PathBuf]) -> Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-/// The files that are asked for, with their names.
-pub fn contents(asked: &[Emit], built: &Compiled, class: &ClassName) -> Result<Vec<(String, Pieces)>> {
-    emitted(asked).into_iter().map(|e| file(e, built, class)).collect()
+/// The files that are asked for, with their names, and that of the weights; the metadata tell how they were asked for.
+pub fn contents(
+    asked: &[Emit],
+    built: &Compiled,
+    class: &ClassName,
+    request: Option<&Value>,
+) -> Result<Vec<(String, Pieces)>> {
+    let mut all = emitted(asked).into_iter().map(|e| file(e, built, class, request)).collect::<Result<Vec<_>>>()?;
+    all.extend(built.bundle.file_content().map(|content| (format!("{}.weights", built.bundle.face.name), content)));
+    Ok(all)
 }
 
 /// What is asked for but depfiles, once, with what it needs: the class stands on the C header, build files on header and archive.
@@ -139,7 +151,7 @@ fn emitted(asked: &[Emit]) -> Vec<Emit> {
 }
 
 /// The name and the bytes of one file.
-fn file(emit: Emit, built: &Compiled, class: &ClassName) -> Result<(String, Pieces)> {
+fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>) -> Result<(String, Pieces)> {
     let face = &built.bundle.face;
     let name = &face.name;
     let object = &built.object.content;
@@ -166,7 +178,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName) -> Result<(String, Piec
             })?;
             (file, bytes.into())
         }
-        Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets).into()),
+        Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets, request).into()),
         Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),

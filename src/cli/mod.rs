@@ -45,6 +45,7 @@ mod tfcompile;
 mod times;
 mod tune;
 mod verify;
+mod weights;
 
 use crate::diag::Result;
 use args::{Cli, Verb};
@@ -84,6 +85,7 @@ pub fn main() -> ExitCode {
 fn dispatch(verb: Verb) -> Result<Verdict> {
     match verb {
         Verb::Compile(args) => compile::run(&args),
+        Verb::Weights(args) => weights::run(&args),
         Verb::Tfcompile(args) => tfcompile::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Verify(args) => verify::run(&args),

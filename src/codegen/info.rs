@@ -18,6 +18,9 @@ const ENTRY: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, %tfaot.size,
 /// `tfaot_module_info`.
 const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, ptr }";
 
+/// `tfaot_weights_info`.
+const WEIGHTS: &str = "{ i32, i32, ptr, %tfaot.size, %tfaot.size, ptr, ptr, ptr }";
+
 /// Adds the facts; `target` is what they say of the machine, and `%tfaot.size` is C's `size_t`.
 pub fn emit(out: &mut String, face: &Face, target: &str, arch: Arch) {
     let name = &face.name;
@@ -56,9 +59,10 @@ fn module(out: &mut String, face: &Face) {
         tensors(out, &own, "arg", &program.args);
         tensors(out, &own, "result", &program.results);
         generic(out, &own, entry, face);
+        let run = if face.file.is_some() { "null".to_string() } else { format!("@{own}_run") };
         let (sizes, axes) = sizes(out, &own, &entry.sizes);
         entries.push(format!(
-            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr @{own}_run }}",
+            "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr {run} }}",
             program.args.len(),
             program.results.len(),
             entry.sizes.all.len(),
@@ -73,14 +77,25 @@ fn module(out: &mut String, face: &Face) {
     table(out, &format!("{name}.variables"), VARIABLE, &rows.collect::<Vec<_>>());
     table(out, &format!("{name}.entries"), ENTRY, &entries);
     let init = if face.state.is_empty() { "null".to_string() } else { format!("@{name}_init") };
+    let own_init = if face.file.is_some() { "null" } else { &init };
+    let info = if face.file.is_some() { "weights" } else { "module" };
     let _ = writeln!(
         out,
-        "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, %tfaot.size {}, %tfaot.size {ALIGN}, ptr {init} }}\n\
-         define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_module_info\n}}",
+        "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, %tfaot.size {}, %tfaot.size {ALIGN}, ptr {own_init} }}\n\
+         define ptr @{name}_info() nounwind {{\n  ret ptr @{name}_{info}_info\n}}",
         face.entries.len(),
         face.state.len(),
         face.state_bytes(),
     );
+    if let Some(file) = &face.file {
+        let runs: Vec<String> = (0..face.entries.len()).map(|i| format!("ptr @{name}.e{i}_run")).collect();
+        table(out, &format!("{name}.runs"), "ptr", &runs);
+        let _ = writeln!(
+            out,
+            "@{name}_weights_info = private unnamed_addr constant {WEIGHTS} {{ i32 3, i32 0, ptr @{name}_module_info, %tfaot.size {}, %tfaot.size {ALIGN}, ptr @{name}_weights_check, ptr @{name}.runs, ptr {init} }}",
+            file.bytes()
+        );
+    }
 }
 
 /// The table of the sizes and that of the axes that have them; both are null where all are fixed.
@@ -101,13 +116,14 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
     (format!("@{own}_sizes"), format!("@{own}_axes"))
 }
 
-/// `run` of `tfaot_entry_info`, which has all parameters that a function may have.
+/// `run` of `tfaot_entry_info`, or of `tfaot_weights_info`, which has all parameters that a function may have.
 fn generic(out: &mut String, own: &str, entry: &Entry, face: &Face) {
-    let parameters = sized::parameters(!entry.sizes.is_empty(), !face.state.is_empty());
+    let parameters = sized::parameters(entry, face);
     let function = &entry.function;
+    let weights = if face.file.is_some() { "ptr %weights, " } else { "" };
     let _ = writeln!(
         out,
-        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %workspace, ptr %exec) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
+        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, {weights}ptr %workspace, ptr %exec) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
     );
 }
 

@@ -23,6 +23,7 @@
 //!   `NAME_supported` asks for and only tuned for the processor; what `--features` switches on is asked for too, and refused
 //!   where it can't be (`target/features.rs`).
 //! - A function whose sizes vary is several programs of fixed sizes and a driver that runs one of them (`codegen/sized.rs`).
+//! - Constants in a file of their own (`codegen/weights_file.rs`) are behind a pointer of the call, whose header is looked at first.
 //! - `NAME_supported` stores its answer in one word of the object, always the same value: asking the processor takes
 //!   microseconds in a virtual machine, which is more than a small model's call. It is the only memory of the object that
 //!   changes. Objects that use AMX ask Linux for its registers there, once. AArch64 code asks Linux, which alone can be
@@ -50,9 +51,11 @@ mod start;
 mod supported;
 mod tiles;
 mod value;
+mod weights_file;
 
 pub use module::E_CPU;
 pub use sized::{E_BOUND, E_SIZE};
+pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{Bundle, KernelId, Program};
@@ -114,6 +117,9 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     }
     let made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
     no_strays(&made, target)?;
+    if bundle.face.file.is_some() {
+        return Ok(Object { content: made.into() });
+    }
     let (symbol, bytes) = (module::weights_symbol(&bundle.face.name), bundle.face.weights_bytes);
     let weights = bundle.weights.iter().map(|(offset, data)| (*offset, data.clone()));
     Ok(Object { content: container::filled(made, &symbol, bytes, weights, target)? })

@@ -3,9 +3,9 @@ use super::Launches;
 use super::container;
 use super::function::Function;
 use super::supported::supported;
-use super::{hwcaps, info, math, sized, start};
+use super::{hwcaps, info, math, sized, start, weights_file};
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Bundle, Face, KernelId, Place, Program, Step};
+use crate::kernel::{BufId, Bundle, Face, HEADER_BYTES, KernelId, Place, Program, Step};
 use crate::target::{Format, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -24,7 +24,10 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
     info::emit(&mut out, face, &told.join(" | "), target.arch());
-    out += &container::global(&weights_symbol(&face.name), face.weights_bytes, target)?;
+    match &face.file {
+        Some(file) => weights_file::emit(&mut out, &face.name, file, target.arch()),
+        None => out += &container::global(&weights_symbol(&face.name), face.weights_bytes, target)?,
+    }
     let mut first = None;
     for (i, (programs, target)) in variants.iter().enumerate() {
         let is_only = variants.len() == 1;
@@ -53,7 +56,7 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
         )
     };
     for (e, entry) in face.entries.iter().enumerate() {
-        let parameters = sized::parameters(!entry.sizes.is_empty(), !face.state.is_empty());
+        let parameters = sized::parameters(entry, face);
         let mut run = String::new();
         for (i, (programs, _)) in variants.iter().enumerate() {
             let own = match &programs[face.programs(e)] {
@@ -155,7 +158,7 @@ fn code(
                 functions: &all[i],
                 run: if is_only && !is_sized { entry.function.clone() } else { run_symbol(program) },
                 supported: &supported_name,
-                weights: weights_symbol(&face.name),
+                face,
                 shared: crate::kernel::shared(program),
                 launches,
                 linkage: Linkage { visibility, ..linkage },
@@ -169,7 +172,7 @@ fn code(
         if is_sized {
             let own = &programs[face.programs(e)];
             let run = if is_only { entry.function.clone() } else { sized::symbol(own) };
-            sized::emit(out, entry, own, (linkage.visibility, &run, plain));
+            sized::emit(out, (entry, face), own, (linkage.visibility, &run, plain));
         }
     }
     // Windows walks the stack by tables alone
@@ -206,7 +209,7 @@ struct Driver<'a> {
     /// That of what says whether the machine supports it.
     supported: &'a str,
     /// That of the constants.
-    weights: String,
+    face: &'a Face,
     /// Which kernels are offered to other threads.
     shared: IdVec<KernelId, bool>,
     launches: Launches,
@@ -228,13 +231,15 @@ impl Driver<'_> {
         let plain = attributes + 1;
         self.steps(&self.program.steps);
         let words = self.words();
-        let state = if self.has_state() { "ptr %state, " } else { "" };
+        let memory = sized::memory(self.face);
         *out += &self.functions_out;
+        let weights = self.face.file.is_some().then(|| weights_file::test(&self.face.name));
+        let (able, weights) = weights.map_or(("go", String::new()), |test| ("able", format!("able:\n{test}")));
         let test = if target.asks().is_empty() {
-            "  br label %go\n".to_string()
+            format!("  br label %{able}\n{weights}")
         } else {
             format!(
-                "  %ok = call i32 @{supported}()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %go, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n"
+                "  %ok = call i32 @{supported}()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %{able}, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n{weights}"
             )
         };
         let fewest = match self.launches {
@@ -244,7 +249,7 @@ impl Driver<'_> {
         let _ = write!(
             out,
             "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr {EXECUTOR}, ptr %exec, i64 0, i32 2\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define {visibility}i32 @{run}(ptr %args, ptr %results, {state}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
+             define {visibility}i32 @{run}(ptr %args, ptr %results, {memory}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
             self.out
         );
         for decl in DECLARATIONS {
@@ -313,18 +318,20 @@ impl Driver<'_> {
         self.is_part = is_part;
         let cases: Vec<String> = (1..parts.len()).map(|i| format!("i64 {i}, label %part{n}.{i}")).collect();
         let words = self.words();
-        let state = match self.has_state() {
-            true => "  %call3 = getelementptr ptr, ptr %call, i64 3\n  %state = load ptr, ptr %call3\n",
-            false => "",
-        };
+        let mut state = String::new();
+        for (word, name) in self.call().into_iter().enumerate().skip(3) {
+            let _ = writeln!(
+                state,
+                "  %call{word} = getelementptr ptr, ptr %call, i64 {word}\n  {name} = load ptr, ptr %call{word}"
+            );
+        }
         let _ = write!(
             self.functions_out,
             "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr ptr, ptr %call, i64 1\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr ptr, ptr %call, i64 2\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
             self.linkage.attributes + 1,
             cases.join(" ")
         );
-        let call = ["%args", "%results", "%workspace", "%state"];
-        for (word, value) in call.into_iter().take(self.call_words()).enumerate() {
+        for (word, value) in self.call().into_iter().enumerate() {
             let at = self.fresh();
             let _ = writeln!(
                 self.out,
@@ -339,19 +346,18 @@ impl Driver<'_> {
         );
     }
 
-    fn has_state(&self) -> bool {
-        !self.program.state.is_empty()
-    }
-
-    /// How many pointers the parts of a call find in their closure.
-    fn call_words(&self) -> usize {
-        3 + usize::from(self.has_state())
+    /// The pointers that the parts of a call find in their closure.
+    fn call(&self) -> Vec<&'static str> {
+        let mut all = vec!["%args", "%results", "%workspace"];
+        all.extend(Some("%state").filter(|_| !self.face.state.is_empty()));
+        all.extend(Some("%weights").filter(|_| self.face.file.is_some()));
+        all
     }
 
     /// Words of a closure.
     fn words(&self) -> usize {
         // those of parts hold the pointers of the call
-        self.call_words().max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
+        self.call().len().max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
     }
 
     fn launch(&mut self, id: KernelId) {
@@ -394,9 +400,13 @@ impl Driver<'_> {
     /// The address of a buffer.
     fn address(&mut self, buf: BufId) -> String {
         let n = self.fresh();
-        let weights = &self.weights;
+        let weights = weights_symbol(&self.face.name);
         let _ = match self.program.buffers[buf].place {
             Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
+            Place::Weights(at) if self.face.file.is_some() => {
+                let at = at + HEADER_BYTES;
+                writeln!(self.out, "  %p{n} = getelementptr i8, ptr %weights, i64 {at}")
+            }
             Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{weights}, i64 {at}"),
             Place::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
             // a kernel has it itself, and the verifier has seen that no step reads one

@@ -4,7 +4,7 @@
 //! array of the caller's is dense in the actual sizes; where these are the program's it is handed on as it is, else it is copied to or
 //! from an array in the workspace, whose elements beyond the actual sizes are anything. So a call takes the time of its program and of
 //! those copies, which for an outermost axis are one `memcpy`.
-use crate::kernel::{Entry, Padded, Program};
+use crate::kernel::{Entry, Face, Padded, Program};
 use crate::tensor::{Size, Sizes, TensorInfo};
 use std::fmt::Write;
 
@@ -13,11 +13,22 @@ pub const E_SIZE: u32 = 2;
 /// Returned where a size that the call says is beyond its bound: `TFAOT_E_BOUND`.
 pub const E_BOUND: u32 = 3;
 
-/// The parameters of a function in C, without `args` and `results`.
-pub fn parameters(has_sizes: bool, has_state: bool) -> String {
-    let of = |has: bool, text: &'static str| if has { text } else { "" };
-    let (sizes, state) = (of(has_sizes, "ptr %sizes, "), of(has_state, "ptr %state, "));
-    format!("ptr %args, ptr %results, {sizes}{state}ptr %workspace, ptr %exec")
+/// The parameters of a function in C.
+pub fn parameters(entry: &Entry, face: &Face) -> String {
+    format!(
+        "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec",
+        of(!entry.sizes.is_empty(), "sizes"),
+        memory(face)
+    )
+}
+
+/// Those of them for what lies in memory beside arguments, results and the workspace.
+pub fn memory(face: &Face) -> String {
+    of(!face.state.is_empty(), "state") + &of(face.file.is_some(), "weights")
+}
+
+fn of(is_there: bool, name: &str) -> String {
+    if is_there { format!("ptr %{name}, ") } else { String::new() }
 }
 
 /// The symbol of a function's driver beside those of other targets.
@@ -26,11 +37,15 @@ pub fn symbol(programs: &[Program]) -> String {
 }
 
 /// Adds the driver of `entry` as `run`; `programs` are those of one target, with drivers of their own.
-pub fn emit(out: &mut String, entry: &Entry, programs: &[Program], (visibility, run, group): (&str, &str, usize)) {
+pub fn emit(
+    out: &mut String,
+    (entry, face): (&Entry, &Face),
+    programs: &[Program],
+    (visibility, run, group): (&str, &str, usize),
+) {
     let sizes = &entry.sizes;
     let given = sizes.given();
-    let has_state = programs.iter().any(|p| !p.state.is_empty());
-    let mut driver = Driver { out: String::new(), sizes, has_state, next: 0 };
+    let mut driver = Driver { out: String::new(), sizes, memory: memory(face), next: 0 };
     driver.allocas(entry.program.args.len(), entry.program.results.len());
     driver.check();
     for (i, program) in programs.iter().enumerate() {
@@ -51,7 +66,7 @@ pub fn emit(out: &mut String, entry: &Entry, programs: &[Program], (visibility, 
         driver.out += &format!("rung{i}:\n");
         driver.rung(program);
     }
-    let parameters = parameters(true, has_state);
+    let parameters = parameters(entry, face);
     let _ = write!(out, "define {visibility}i32 @{run}({parameters}) #{group} {{\nentry:\n{}}}\n", driver.out);
 }
 
@@ -74,7 +89,8 @@ struct Level {
 struct Driver<'a> {
     out: String,
     sizes: &'a Sizes,
-    has_state: bool,
+    /// What the functions of programs take between results and workspace.
+    memory: String,
     next: usize,
 }
 
@@ -217,9 +233,9 @@ impl Driver<'_> {
 
     /// The program's own driver; what it refuses is refused.
     fn call(&mut self, program: &Program) {
-        let state = if self.has_state { "ptr %state, " } else { "" };
+        let memory = self.memory.clone();
         let code = self.value(&format!(
-            "call i32 @{}_run(ptr %own_args, ptr %own_results, {state}ptr %workspace, ptr %exec)",
+            "call i32 @{}_run(ptr %own_args, ptr %own_results, {memory}ptr %workspace, ptr %exec)",
             program.name
         ));
         let fine = self.value(&format!("icmp eq i32 {code}, 0"));

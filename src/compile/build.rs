@@ -5,12 +5,14 @@ use crate::diag::{Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::state::lay_out;
-use crate::kernel::{self, Bundle, Entry, Face, Padded};
+use crate::kernel::{self, Bundle, Entry, Face, Padded, Places};
 use crate::lower::{Lowered, StateVariable};
 use crate::package::names;
 use crate::target::{Precision, Reduced, Target, Tuning};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
+use bytes::Bytes;
+use std::sync::Arc;
 
 /// What becomes one object. All functions have the same variables.
 #[derive(Clone, Debug)]
@@ -72,46 +74,93 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    let initial = initial(&functions)?;
-    let Functions { mut all, .. } = functions;
-    share_fields(&mut all)?;
-    let precision = targets.first().map(|t| t.precision).unwrap_or_default();
-    let mut reduced = Reduced { precision, ..Reduced::default() };
-    let mut rungs = Vec::new();
-    for (i, (_, lowered)) in all.iter_mut().enumerate() {
-        passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
-        reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
-        rungs.push(Rungs::of(lowered, precision)?);
-    }
-    let mut targets = targets.to_vec();
-    targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
-    let mut variants = Vec::new();
-    for target in &targets {
-        let own = match targets.len() {
-            1 => name.to_string(),
-            _ => format!("{name}_{}", names::identifier(&target.cpu)),
-        };
-        let mut programs = Vec::new();
-        for (i, (_, lowered)) in all.iter().enumerate() {
-            let own = if all.len() == 1 { own.clone() } else { format!("{own}.{i}") };
-            let mut build = |lowered: &Lowered, own: &str| -> Result<()> {
-                programs.push(kernel::Program { reduced, ..schedule::build(lowered, own, source, target)? });
-                Ok(())
-            };
-            match &rungs[i] {
-                None => build(lowered, &own)?,
-                Some(rungs) => programs.extend(rungs.scheduled(&own, source, target, reduced)?),
-            }
-        }
-        variants.push((programs, target.clone()));
-    }
-    let bundle = Bundle::pooled(
-        face(name, source, &all, &rungs, &variants),
-        variants,
-        &initial.iter().map(|t| t.bytes.clone()).collect::<Vec<_>>(),
-    );
+    let scheduled = Scheduled::of(functions, name, source, targets, dumps)?;
+    let (is_in_file, bundle) = (scheduled.is_in_file(), Bundle::new(scheduled.face, scheduled.variants));
+    let bundle = match is_in_file {
+        true => bundle.in_file(&scheduled.initial, None)?,
+        false => bundle.pooled(&scheduled.initial),
+    };
     let object = codegen::compile_bundle(&bundle, launches)?;
-    Ok(Compiled { modules: all.into_iter().map(|(_, lowered)| lowered.module).collect(), bundle, object })
+    Ok(Compiled { modules: scheduled.modules, bundle, object })
+}
+
+/// The constants of functions for an object that is there, which has them in a file with these places: no code is made.
+///
+/// # Errors
+/// Those of [`build_all`] but for those of code; `Code::OtherWeights` where the object is of other functions.
+pub fn weights(functions: Functions, name: &str, targets: &[Target], places: &Places) -> Result<Bundle> {
+    let scheduled = Scheduled::of(functions, name, "", targets, &mut [])?;
+    Bundle::new(scheduled.face, scheduled.variants).in_file(&scheduled.initial, Some(places))
+}
+
+/// Lets the numbers of arrays be replaced when the functions are code, which then has them in a file.
+pub fn in_file(functions: &mut Functions) {
+    for (_, lowered) in &mut functions.all {
+        lowered.module.replaceable = true;
+        if let Some(sized) = &mut lowered.sized {
+            Arc::make_mut(sized).smaller.iter_mut().for_each(|rung| rung.module.replaceable = true);
+        }
+    }
+}
+
+/// Loops of all functions for all targets, whose constants have no place yet.
+struct Scheduled {
+    modules: Vec<Module>,
+    face: Face,
+    variants: Vec<(Vec<kernel::Program>, Target)>,
+    /// What variables start with.
+    initial: Vec<Bytes>,
+}
+
+impl Scheduled {
+    fn is_in_file(&self) -> bool {
+        self.modules.iter().any(|module| module.replaceable)
+    }
+
+    fn of(
+        functions: Functions,
+        name: &str,
+        source: &str,
+        targets: &[Target],
+        dumps: &mut [Option<Dump>],
+    ) -> Result<Scheduled> {
+        let initial = initial(&functions)?.into_iter().map(|t| t.bytes).collect();
+        let Functions { mut all, .. } = functions;
+        share_fields(&mut all)?;
+        let precision = targets.first().map(|t| t.precision).unwrap_or_default();
+        let mut reduced = Reduced { precision, ..Reduced::default() };
+        let mut rungs = Vec::new();
+        for (i, (_, lowered)) in all.iter_mut().enumerate() {
+            passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
+            reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
+            rungs.push(Rungs::of(lowered, precision)?);
+        }
+        let mut targets = targets.to_vec();
+        targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
+        let mut variants = Vec::new();
+        for target in &targets {
+            let own = match targets.len() {
+                1 => name.to_string(),
+                _ => format!("{name}_{}", names::identifier(&target.cpu)),
+            };
+            let mut programs = Vec::new();
+            for (i, (_, lowered)) in all.iter().enumerate() {
+                let own = if all.len() == 1 { own.clone() } else { format!("{own}.{i}") };
+                let mut build = |lowered: &Lowered, own: &str| -> Result<()> {
+                    programs.push(kernel::Program { reduced, ..schedule::build(lowered, own, source, target)? });
+                    Ok(())
+                };
+                match &rungs[i] {
+                    None => build(lowered, &own)?,
+                    Some(rungs) => programs.extend(rungs.scheduled(&own, source, target, reduced)?),
+                }
+            }
+            variants.push((programs, target.clone()));
+        }
+        let face = face(name, source, &all, &rungs, &variants);
+        let modules = all.into_iter().map(|(_, lowered)| lowered.module).collect();
+        Ok(Scheduled { modules, face, variants, initial })
+    }
 }
 
 /// What callers see: of each function the largest sizes of all targets.
@@ -162,6 +211,7 @@ fn face(
         state,
         weights_bytes: 0,
         reduced: first.reduced,
+        file: None,
     }
 }
 

@@ -35,7 +35,13 @@ pub struct Builder {
 impl Builder {
     /// A module whose first computation, the entry, is open.
     pub fn new(name: &str) -> Self {
-        let module = Module { name: name.to_string(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+        let module = Module {
+            name: name.to_string(),
+            comps: IdVec::new(),
+            entry: CompId(0),
+            extra: Vec::new(),
+            replaceable: false,
+        };
         let mut b = Builder {
             module,
             open: Vec::new(),

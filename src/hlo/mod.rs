@@ -23,6 +23,7 @@ pub use shape::{ArrayShape, Layout, Shape};
 pub use source::{Source, read};
 
 use crate::diag::{Code, Error, Result};
+use crate::tensor::Tensor;
 use crate::util::id_vec::IdVec;
 
 crate::ids! {
@@ -82,9 +83,15 @@ pub struct Module {
     pub entry: CompId,
     /// Attributes of the header that are only carried, as text.
     pub extra: Vec<(String, String)>,
+    /// Whether the numbers of its weights ([`Module::is_weight`]) may be replaced by others when it is code: then no step looks at them.
+    pub replaceable: bool,
 }
 
 impl Module {
+    /// Whether a constant is an array whose numbers may be replaced: floats that are no scalar.
+    pub fn is_weight(&self, t: &Tensor) -> bool {
+        self.replaceable && !t.dims.is_empty() && (t.dtype.is_float() || t.dtype.is_complex())
+    }
     /// The entry computation.
     pub fn entry(&self) -> &Computation {
         &self.comps[self.entry]

@@ -1,5 +1,5 @@
 //! What one object holds: the functions of a model for some targets, over one state and one copy of the constants.
-use super::{Place, Program, Variable, state};
+use super::{Program, Variable, WeightsFile, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
@@ -24,6 +24,8 @@ pub struct Face {
     pub weights_bytes: u64,
     /// What was rounded on request.
     pub reduced: Reduced,
+    /// The file that has the constants, where the object has none.
+    pub file: Option<WeightsFile>,
 }
 
 /// One function as its callers see it.
@@ -74,11 +76,12 @@ impl Face {
             state: program.state.clone(),
             weights_bytes: program.weights_bytes,
             reduced: program.reduced,
+            file: None,
         }
     }
-    /// Whether callers see more than one function of fixed sizes without variables, which has a face of its own.
+    /// Whether callers see more than one function of fixed sizes without variables and with its constants, which has a face of its own.
     pub fn is_module(&self) -> bool {
-        self.entries.len() > 1 || !self.state.is_empty() || self.has_sizes()
+        self.entries.len() > 1 || !self.state.is_empty() || self.has_sizes() || self.file.is_some()
     }
     /// Whether sizes of a function vary.
     pub fn has_sizes(&self) -> bool {
@@ -125,6 +128,11 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// A model whose constants have no place yet.
+    pub fn new(face: Face, variants: Vec<(Vec<Program>, Target)>) -> Bundle {
+        Bundle { face, variants, weights: Vec::new(), starts: Vec::new() }
+    }
+
     /// A model of one function for one target.
     pub fn of(program: &Program, target: &Target) -> Bundle {
         Bundle {
@@ -137,7 +145,8 @@ impl Bundle {
 
     /// The same with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
     /// variable of the face.
-    pub fn pooled(face: Face, mut variants: Vec<(Vec<Program>, Target)>, initial: &[Bytes]) -> Bundle {
+    pub fn pooled(self, initial: &[Bytes]) -> Bundle {
+        let Bundle { face, mut variants, .. } = self;
         let mut pool = Pool::default();
         match &mut variants[..] {
             // as it was laid out
@@ -181,14 +190,7 @@ impl Pool {
 
     /// Gives the constants of a program their places here.
     fn move_into(&mut self, program: &mut Program) {
-        let places: Vec<(u64, u64)> = program.weights.iter().map(|(at, bytes)| (*at, self.add(bytes))).collect();
-        for buffer in program.buffers.values_mut() {
-            if let Place::Weights(at) = &mut buffer.place {
-                // the constant that it is, or is a part of
-                let part = places.partition_point(|(from, _)| from <= at).checked_sub(1);
-                *at = part.map_or(0, |part| places[part].1 + (*at - places[part].0));
-            }
-        }
-        program.weights.clear();
+        let places: Vec<u64> = program.weights.iter().map(|(_, bytes)| self.add(bytes)).collect();
+        program.move_weights(&places);
     }
 }

@@ -15,6 +15,7 @@ mod text;
 mod tiles;
 mod touched;
 mod verify;
+mod weights_file;
 mod work;
 
 pub use access::Access;
@@ -27,6 +28,7 @@ pub use text::print;
 pub use tiles::{Span, TileRows, TileSums};
 pub use touched::Touched;
 pub use verify::{for_operands, for_values, verify};
+pub use weights_file::{HEADER_BYTES, KEY_BYTES, Places, WeightsFile};
 pub use work::shared;
 
 use crate::scalar::ScalarOp;
@@ -303,6 +305,18 @@ pub struct Program {
 }
 
 impl Program {
+    /// Gives its constants, in their order, other places.
+    fn move_weights(&mut self, to: &[u64]) {
+        for buffer in self.buffers.values_mut() {
+            if let Place::Weights(at) = &mut buffer.place {
+                // the constant that it is, or is a part of
+                let part = self.weights.partition_point(|(from, _)| from <= at).checked_sub(1);
+                *at = part.map_or(0, |part| to[part] + (*at - self.weights[part].0));
+            }
+        }
+        self.weights.clear();
+    }
+
     /// What callers see of it: names, arguments, results, variables, sizes.
     pub fn without_code(&self) -> Program {
         Program {

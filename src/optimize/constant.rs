@@ -66,7 +66,7 @@ pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
 }
 
 /// The one value of an array whose elements all have the same bytes, as a scalar; `None` for empty arrays.
-pub fn splat(x: &Tensor) -> Option<Tensor> {
+fn splat(x: &Tensor) -> Option<Tensor> {
     let width = x.dtype.bytes();
     let first = x.bytes.get(..width)?;
     if x.bytes.chunks_exact(width).any(|element| element != first) {
@@ -75,11 +75,25 @@ pub fn splat(x: &Tensor) -> Option<Tensor> {
     Some(Tensor::new(x.dtype, vec![], x.bytes.slice(..width)))
 }
 
+/// Whether `id` is a constant whose numbers may be replaced, or a broadcast or reshape of one.
+pub fn from_weight(editor: &Editor, id: InstId) -> bool {
+    let mut at = id;
+    while matches!(editor.op(at), Op::Broadcast(_) | Op::Reshape) {
+        at = editor.operand(at, 0);
+    }
+    editor.constant(at).is_some_and(|t| editor.module().is_weight(t))
+}
+
+/// The one value of a stored array that nothing may replace.
+pub fn stored_splat(editor: &Editor, id: InstId) -> Option<Tensor> {
+    editor.constant(id).filter(|t| !editor.module().is_weight(t)).and_then(splat)
+}
+
 /// The scalar that every element of `id` equals, if it is known.
 pub fn splat_of(editor: &Editor, id: InstId) -> Option<Tensor> {
     match editor.op(id) {
-        Op::Broadcast(_) => splat(editor.constant(editor.operand(id, 0))?),
-        _ => splat(editor.constant(id)?),
+        Op::Broadcast(_) => stored_splat(editor, editor.operand(id, 0)),
+        _ => stored_splat(editor, id),
     }
 }
 

@@ -22,7 +22,10 @@ pub fn cse(module: &mut Module) -> Result<Changed> {
             let candidates = table.entry(hash_inst(&inst.op, &inst.operands, &inst.shape)).or_default();
             let equal = candidates.iter().copied().find(|&c| {
                 let other = &editor.comp()[c];
-                other.operands == inst.operands && other.shape == inst.shape && other.op == inst.op
+                other.operands == inst.operands
+                    && other.shape == inst.shape
+                    && other.op == inst.op
+                    && is_same_weight(editor.module(), &other.op, &inst.op)
             });
             if equal.is_none() {
                 candidates.push(at);
@@ -32,6 +35,16 @@ pub fn cse(module: &mut Module) -> Result<Changed> {
         changed = changed.or(one);
     }
     Ok(changed)
+}
+
+/// Whether two equal ops stay equal when weights are replaced: those of one array do.
+fn is_same_weight(module: &Module, one: &Op, other: &Op) -> bool {
+    match (one, other) {
+        (Op::Constant(Literal::Array(x)), Op::Constant(Literal::Array(y))) if module.is_weight(x) => {
+            x.bytes.as_ptr() == y.bytes.as_ptr()
+        }
+        _ => true,
+    }
 }
 
 /// Whether two instructions of this op on the same operands have the same value.
@@ -55,7 +68,11 @@ fn merge_computations(module: &mut Module) -> Changed {
         }
         let comp = &module.comps[id];
         let candidates = known.entry(hash_comp(comp)).or_default();
-        match candidates.iter().copied().find(|&c| comp.same(&module.comps[c])) {
+        let is_same = |other: &Computation| {
+            let mut ops = comp.insts.values().zip(other.insts.values()).map(|(x, y)| (&x.op, &y.op));
+            comp.same(other) && ops.all(|(x, y)| is_same_weight(module, x, y))
+        };
+        match candidates.iter().copied().find(|&c| is_same(&module.comps[c])) {
             Some(other) if id != module.entry => {
                 same_as.insert(id, other);
             }

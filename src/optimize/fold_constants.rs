@@ -36,6 +36,10 @@ fn fold(editor: &mut Editor, id: InstId) -> Option<InstId> {
         return None;
     }
     let operands = inst.operands.clone();
+    // a scalar becomes a number of the code
+    if shape.dims.is_empty() && operands.iter().any(|&o| constant::from_weight(editor, o)) {
+        return None;
+    }
     let args = operands.iter().map(|&o| constant::value(editor, o, MAX_BYTES)).collect::<Option<Vec<_>>>()?;
     let args: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
     let scratch = alone(&editor.comp()[id], editor.comp());

@@ -16,7 +16,7 @@ const STATE_TOTAL: &str = "    if (state == nullptr) total += Rounded(sizeof({MO
 const STATE_MAKE: &str = "    if (state == nullptr) {
       state = reinterpret_cast<{MODEL}_state *>(at);
       at += Rounded(sizeof({MODEL}_state));
-      {MODEL}_init(state);
+      {INIT};
     }
     state_ = state;
 ";
@@ -29,6 +29,11 @@ const SIZES_DOC: &str = "// Set the sizes that the caller says before Run; array
 const SIZES_ACCESS: &str = "  {PREFIX}_sizes &sizes() { return sizes_; }
   const {PREFIX}_sizes &sizes() const { return sizes_; }
 ";
+
+/// What the class has for a model whose weights are in a file.
+const WEIGHTS_DOC: &str = "// The weights are the caller's, all bytes of {MODEL}.weights, and stay where they are as long as the object is used.\n";
+const WEIGHTS_KEEP: &str = "    weights_ = weights;\n";
+const WEIGHTS_ERROR: &str = "    if (code == TFAOT_E_WEIGHTS) error_ = \"the weights are those of another model\";\n";
 
 /// A class with the namespaces around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +114,10 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace("{STATE_DOC}", if face.state.is_empty() { "" } else { STATE_DOC })
         .replace("{STATE_PARAMETER}", &if_state(face, "{MODEL}_state *state = nullptr, "))
         .replace("{STATE_MAKE}", &if_state(face, STATE_MAKE))
+        .replace(
+            "{INIT}",
+            if face.file.is_some() { "(void){MODEL}_init(state, weights)" } else { "{MODEL}_init(state)" },
+        )
         .replace("{STATE_TOTAL}", &if_state(face, STATE_TOTAL))
         .replace("{STATE_ACCESS}", &if_state(face, STATE_ACCESS))
         .replace("{SIZES_DOC}", if entry.sizes.is_empty() { "" } else { SIZES_DOC })
@@ -116,6 +125,12 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace("{SIZES_MEMBER}", &sizes_member(entry))
         .replace("{SIZES_ARGUMENT}", if entry.sizes.is_empty() { "" } else { "&sizes_, " })
         .replace("{SIZES_ERROR}", if entry.sizes.is_empty() { "" } else { SIZES_ERROR })
+        .replace("{WEIGHTS_DOC}", if_file(face, WEIGHTS_DOC))
+        .replace("{WEIGHTS_PARAMETER}", if_file(face, "const void *weights, "))
+        .replace("{WEIGHTS_KEEP}", if_file(face, WEIGHTS_KEEP))
+        .replace("{WEIGHTS_ARGUMENT}", if_file(face, "weights_, "))
+        .replace("{WEIGHTS_ERROR}", if_file(face, WEIGHTS_ERROR))
+        .replace("{WEIGHTS_MEMBER}", if_file(face, "  const void *weights_ = nullptr;\n"))
         .replace("{PREFIX}", &entry.prefix)
         .replace("{STATE_MEMBER}", &if_state(face, "  {MODEL}_state *state_ = nullptr;\n"))
         .replace("{STATE_ARGUMENT}", &if_state(face, "state_, "))
@@ -124,7 +139,7 @@ fn one(face: &Face, number: usize, entry: &Entry, class: &ClassName) -> String {
         .replace(
             "{INFO}",
             &if face.is_module() {
-                format!("(&{{MODEL}}_info()->entries[{number}])")
+                format!("(&{{MODEL}}_info()->{}entries[{number}])", if_file(face, "module->"))
             } else {
                 "{MODEL}_info()".to_string()
             },
@@ -162,6 +177,11 @@ fn sizes_member(entry: &Entry) -> String {
 /// `text` for a model with variables, nothing for others.
 fn if_state(face: &Face, text: &str) -> String {
     if face.state.is_empty() { String::new() } else { text.to_string() }
+}
+
+/// `text` for a model whose weights are in a file, nothing for others.
+fn if_file<'t>(face: &Face, text: &'t str) -> &'t str {
+    if face.file.is_some() { text } else { "" }
 }
 
 /// `0`, and `_NAME` unless that is another's number.

@@ -13,12 +13,13 @@ const LONGEST: usize = 63;
 /// Names that a dummy argument can't have, for the module uses them.
 const TAKEN: &[&str] = &["workspace", "executor", "code", "args", "results", "at", "skip"];
 
-/// The text of `NAME.f90`. Errors: `Code::BadOption` for a model of several functions, with variables, or with sizes that vary.
+/// The text of `NAME.f90`. Errors: `Code::BadOption` for a model of several functions, with variables, sizes that vary, or its weights in
+/// a file.
 pub fn module(face: &Face) -> Result<String> {
     let program = match &face.entries[..] {
         [only] if !face.is_module() => &only.program,
         _ => {
-            let told = "`--emit fortran` is for a model of one function of fixed sizes without variables";
+            let told = "`--emit fortran` is for a model of one function of fixed sizes, without variables and a file of weights";
             return Err(Error::user(Code::BadOption, told));
         }
     };

@@ -1,16 +1,16 @@
 //! `NAME.json`: what the header says, for programs.
 use super::header::WORKSPACE_ALIGN;
 use super::names;
-use crate::kernel::{Entry, Face};
+use crate::kernel::{Entry, Face, HEADER_BYTES, WeightsFile};
 use crate::target::{Reduced, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
-/// The JSON document of a model, with a line break at its end.
-pub fn metadata(face: &Face, targets: &[&Target]) -> String {
+/// The JSON document of a model, with a line break at its end; `request` is how it was asked for, where it has a file of weights.
+pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> String {
     let one = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let mut document = json!({
-        "abi_version": if face.is_module() { 2 } else { 1 },
+        "abi_version": if face.file.is_some() { 3 } else if face.is_module() { 2 } else { 1 },
         "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
         "name": face.name,
         "source": face.source,
@@ -38,7 +38,22 @@ pub fn metadata(face: &Face, targets: &[&Target]) -> String {
     }
     document["weights_bytes"] = face.weights_bytes.into();
     document["precision"] = precision(&face.reduced);
+    if let Some(file) = &face.file {
+        document["weights_file"] = weights_file(&face.name, file, request);
+    }
     format!("{document:#}\n")
+}
+
+/// What `tfaot weights` needs to make the file for other numbers: how the object was asked for, and where arrays lie in it.
+fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Value {
+    json!({
+        "file": format!("{name}.weights"),
+        "bytes": file.bytes(),
+        "header_bytes": HEADER_BYTES,
+        "key": file.key_text(),
+        "request": request,
+        "places": {"bytes": file.places.bytes, "programs": file.places.programs, "starts": file.places.starts},
+    })
 }
 
 /// A function of a model with several, or with variables.

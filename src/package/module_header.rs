@@ -1,7 +1,7 @@
-//! The C99 header of a model that has variables, several functions or sizes that vary.
+//! The C99 header of a model that has variables, several functions, sizes that vary or its weights in a file.
 use super::header::{ABI, WORKSPACE_ALIGN, c_type, in_comment, intro, pointers, supported, type_note};
 use super::names;
-use crate::kernel::{Entry, Face, Variable};
+use crate::kernel::{Entry, Face, Variable, WeightsFile};
 use crate::target::Target;
 use crate::tensor::{Size, Sizes};
 use std::collections::HashSet;
@@ -51,6 +51,29 @@ typedef struct tfaot_module_info {
 #endif /* TFAOT_ABI_2 */
 "#;
 
+/// What headers of models declare beside those whose weights are in a file. The layout is fixed by `abi_version` 3.
+pub(super) const ABI_3: &str = r#"#ifndef TFAOT_ABI_3
+#define TFAOT_ABI_3
+
+#define TFAOT_E_WEIGHTS 4 /* the weights are not those of this object; nothing was written */
+
+/* A model whose weights the caller hands over. `init` of the module and `run` of its entries are NULL: those here take weights. */
+typedef struct tfaot_weights_info {
+  uint32_t abi_version; /* 3 */
+  uint32_t reserved;
+  const tfaot_module_info *module;
+  size_t weights_bytes, weights_align; /* aligned so, vectors are; the alignment of its types is enough */
+  int (*check)(const void *weights, size_t bytes);
+  /* one for each entry */
+  int (*const *runs)(const void *args, const void *results, int64_t *sizes, void *state, const void *weights,
+      void *workspace, const tfaot_executor *executor);
+  int (*init)(void *state, const void *weights); /* NULL without variables */
+} tfaot_weights_info;
+
+#endif /* TFAOT_ABI_3 */
+
+"#;
+
 /// What headers of models whose sizes vary declare beside those.
 pub(super) const SIZE_CODES: &str = r#"#ifndef TFAOT_E_SIZE
 #define TFAOT_E_SIZE 2  /* a size is outside of its bounds; nothing was written */
@@ -68,6 +91,10 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
     let (codes, dense) = match face.has_sizes() {
         true => (SIZE_CODES, " in the sizes of the call"),
         false => ("", ""),
+    };
+    let (abi_3, weights, info) = match &face.file {
+        Some(file) => (ABI_3, weights(name, file), "weights"),
+        None => ("", String::new(), "module"),
     };
     let entries: String = face.entries.iter().map(|entry| function(face, entry)).collect();
     let most = match face.entries.len() {
@@ -90,7 +117,7 @@ extern "C" {{
 
 {ABI}
 {ABI_2}
-{codes}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
+{abi_3}{codes}{weights}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
  * may not overlap arguments{}.
  * A function returns 0, or a TFAOT_E code; nothing is written to the results{} when it is not 0.
  * The results do not depend on the executor; NULL runs all on this thread. */
@@ -99,7 +126,7 @@ extern "C" {{
 int {name}_supported(void);
 
 /* The same facts as in this file, for programs that call any model. */
-const tfaot_module_info *{name}_info(void);
+const tfaot_{info}_info *{name}_info(void);
 
 #ifdef __cplusplus
 }}
@@ -109,6 +136,20 @@ const tfaot_module_info *{name}_info(void);
 "#,
         if face.state.is_empty() { "" } else { " or the state" },
         if face.state.is_empty() { "" } else { " or the state" },
+    )
+}
+
+/// The file of the weights, and what looks at it.
+fn weights(name: &str, file: &WeightsFile) -> String {
+    let upper = name.to_uppercase();
+    format!(
+        "/* The weights: all bytes of {name}.weights, mapped or read. Calls at the same time may share them. Where the file begins at\n \
+         * a multiple of {upper}_WEIGHTS_ALIGN bytes its vectors are aligned; the alignment of its types is enough. */\n\
+         #define {upper}_WEIGHTS_BYTES {}\n#define {upper}_WEIGHTS_ALIGN {WORKSPACE_ALIGN}\n\n\
+         /* 0 if these bytes are weights of this object, else TFAOT_E_WEIGHTS. Functions look at the file's header again, which tells\n \
+         * other weights, but not at its end. */\n\
+         int {name}_weights_check(const void *weights, size_t bytes);\n\n",
+        file.bytes()
     )
 }
 
@@ -127,8 +168,12 @@ fn state(face: &Face) -> String {
             if comment.is_empty() { format!("  {member}\n") } else { format!("  {member:width$} /* {comment} */\n") }
                 .as_str();
     }
+    let (gives, weights, code) = match face.file.is_some() {
+        true => ("int", ", const void *weights", " 0, or TFAOT_E_WEIGHTS."),
+        false => ("void", "", ""),
+    };
     out + &format!(
-        "}} {name}_state;\n\n/* Gives every variable the value that the model starts with. */\nvoid {name}_init({name}_state *state);\n\n"
+        "}} {name}_state;\n\n/* Gives every variable the value that the model starts with.{code} */\n{gives} {name}_init({name}_state *state{weights});\n\n"
     )
 }
 
@@ -185,6 +230,7 @@ fn function(face: &Face, entry: &Entry) -> String {
         (true, _) => String::new(),
         (false, changes) => format!("{}{}_state *state, ", if changes { "" } else { "const " }, face.name),
     };
+    let state = if face.file.is_some() { state + "const void *weights, " } else { state };
     let title = match face.entries.len() {
         1 => String::new(),
         _ => format!("/* The signature {}. */\n", in_comment(&entry.name)),

@@ -141,6 +141,10 @@ pub struct CompileArgs {
     pub cpp_class: Option<String>,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Write the constants to NAME.weights, not into the object; functions take them as one more argument. `tfaot weights` makes the
+    /// file for other numbers, by what `--emit metadata` wrote.
+    #[arg(long)]
+    pub weights_file: bool,
     /// Measure on this machine which loops are best for each product of the graph, add them to this file, and compile with
     /// them. Takes some ten times as long.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with_all = ["tuning", "plan"])]
@@ -149,6 +153,28 @@ pub struct CompileArgs {
     pub xla: XlaArgs,
     #[command(flatten)]
     pub cache: CacheArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct WeightsArgs {
+    /// The graph with other numbers.
+    #[arg(value_name = "GRAPH")]
+    pub graph: PathBuf,
+    /// Skip detection: the format of GRAPH.
+    #[arg(long)]
+    pub format: Option<String>,
+    /// The metadata of the object: NAME.json of `compile --weights-file --emit metadata`.
+    #[arg(long = "for", value_name = "NAME.json", value_hint = clap::ValueHint::FilePath)]
+    pub object: PathBuf,
+    /// The file to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// The tf2xla.Config with which the object was compiled, if it was with one.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Do not say what was assumed.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Where finished compilations are kept.

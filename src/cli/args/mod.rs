@@ -6,7 +6,7 @@ mod hlo;
 pub use cluster::{ClusterArgs, ClusterPassArgs, ExplainArgs, ReportArgs, RewriteArgs, RewriteMode};
 pub use compile::{
     BenchArgs, CacheArgs, CheckArgs, CompileArgs, Emit, Engine, GraphArgs, MathArg, RunArgs, TargetArgs, VerifyArgs,
-    WeightsArg, XlaArgs,
+    WeightsArg, WeightsArgs, XlaArgs,
 };
 pub use hlo::{HloCall, HloCompile, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 
@@ -39,7 +39,9 @@ pub enum ErrorFormat {
 pub enum Verb {
     /// Compile a whole graph into an object and a header.
     Compile(CompileArgs),
-    /// The same with the flags of TensorFlow's tfcompile.
+    /// Make the file of weights for a compiled object from a graph that differs in numbers alone.
+    Weights(WeightsArgs),
+    /// The same as `compile` with the flags of TensorFlow's tfcompile.
     #[command(mut_args(tfcompile::absl_switch))]
     Tfcompile(TfcompileArgs),
     /// Compile a graph and run it here.

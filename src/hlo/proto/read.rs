@@ -32,7 +32,7 @@ pub(super) fn module(p: &HloModuleProto) -> Result<Module> {
         let order = p.schedule.as_ref().and_then(|s| s.sequences.get(&comp.id)).map(|s| &s.instruction_ids[..]);
         comps.push(computation(comp, order, &comp_ids)?);
     }
-    let mut module = Module { name: p.name.clone(), comps, entry, extra: Vec::new() };
+    let mut module = Module { name: p.name.clone(), comps, entry, extra: Vec::new(), replaceable: false };
     header(p, &mut module)?;
     Ok(module)
 }

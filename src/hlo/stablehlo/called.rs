@@ -38,7 +38,8 @@ impl Called {
         let functions = &self.0;
         let entry = convert::entry(functions)?;
         let (extra, comps) = (functions.header.clone(), IdVec::new());
-        Module { name: entry.to_string(), comps, entry: crate::hlo::CompId(0), extra }.for_one_device()?;
+        Module { name: entry.to_string(), comps, entry: crate::hlo::CompId(0), extra, replaceable: false }
+            .for_one_device()?;
         let mut given = Vec::with_capacity(args.len());
         let mut rest = args.iter();
         for (i, (_, shape)) in functions.all[entry].body.args.iter().enumerate() {

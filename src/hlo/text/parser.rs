@@ -544,7 +544,13 @@ impl<'a> Parser<'a> {
     fn over(src: &'a str) -> Self {
         let mut lexer = Lexer::new(src);
         let tok = lexer.next();
-        let module = Module { name: String::new(), comps: IdVec::new(), entry: CompId(0), extra: Vec::new() };
+        let module = Module {
+            name: String::new(),
+            comps: IdVec::new(),
+            entry: CompId(0),
+            extra: Vec::new(),
+            replaceable: false,
+        };
         Parser {
             src,
             lexer,

@@ -300,6 +300,7 @@ static EMPTY: std::sync::LazyLock<Module> = std::sync::LazyLock::new(|| Module {
     comps: Default::default(),
     entry: CompId(0),
     extra: Vec::new(),
+    replaceable: false,
 });
 
 fn array<'a>(shapes: &[&'a Shape], i: usize) -> Result<&'a ArrayShape, String> {

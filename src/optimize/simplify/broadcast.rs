@@ -14,7 +14,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, map: &[usize]) -> Result<Option
     }
     // broadcast(constant of one value) = broadcast(scalar)
     if !map.is_empty()
-        && let Some(value) = editor.constant(x).and_then(constant::splat)
+        && let Some(value) = constant::stored_splat(editor, x)
     {
         let scalar = editor.add_constant(value);
         return Ok(Some(editor.add_broadcast(scalar, &dims, &[])));

@@ -1,7 +1,7 @@
 //! Rules whose root is a pointwise op.
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
-use crate::optimize::constant::{is_all, splat, splat_of};
+use crate::optimize::constant::{is_all, splat_of, stored_splat};
 use crate::optimize::rewrite::Editor;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, DTypeClass, Tensor};
@@ -29,7 +29,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, op: ScalarOp) -> Result<Option<
 
 /// f(x, stored array of one value) = f(x, broadcast(scalar))
 fn spread(editor: &mut Editor, op: ScalarOp, operands: &[InstId]) -> Result<Option<InstId>> {
-    let stored = |editor: &Editor, o: InstId| editor.constant(o).filter(|t| t.len() > 1).and_then(splat);
+    let stored = |editor: &Editor, o: InstId| stored_splat(editor, o).filter(|_| editor.elements(o) > 1);
     if operands.iter().all(|&o| stored(editor, o).is_none()) {
         return Ok(None);
     }

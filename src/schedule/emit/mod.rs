@@ -98,7 +98,7 @@ pub fn emit(
         plan,
         target,
         program: empty,
-        weights: Weights::default(),
+        weights: Weights::new(module.replaceable),
         packings,
         found: Found::default(),
         regions: regions::Regions::default(),

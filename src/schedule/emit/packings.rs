@@ -12,7 +12,7 @@ pub struct Packings(RefCell<HashMap<(Source, Numbers), Bytes>>);
 
 /// A constant by where its bytes lie, which stay there as long as this does.
 #[derive(Clone, Debug)]
-struct Source(Bytes);
+pub(super) struct Source(pub(super) Bytes);
 
 impl Source {
     fn place(&self) -> (*const u8, usize) {

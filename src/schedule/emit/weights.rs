@@ -1,19 +1,33 @@
-//! The model's constants: laid out once, equal ones shared.
+//! Constants by place in the object.
+use super::packings::Source;
 use bytes::Bytes;
 use foldhash::HashMap;
 
-/// Constants by offset.
-#[derive(Clone, Debug, Default)]
+/// Constants one behind the other: equal ones are stored once, or where their numbers may be replaced, one array is.
+#[derive(Default)]
 pub struct Weights {
     parts: Vec<(u64, Bytes)>,
     top: u64,
-    known: HashMap<Bytes, u64>,
+    known: HashMap<Known, u64>,
+    replaceable: bool,
+}
+
+/// What tells constants apart.
+#[derive(PartialEq, Eq, Hash)]
+enum Known {
+    Numbers(Bytes),
+    Array(Source),
 }
 
 impl Weights {
+    /// None so far.
+    pub fn new(replaceable: bool) -> Self {
+        Weights { replaceable, ..Weights::default() }
+    }
     /// The offset of these bytes, which are added unless they are there.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {
-        *self.known.entry(bytes.clone()).or_insert_with(|| {
+        let own = if self.replaceable { Known::Array(Source(bytes.clone())) } else { Known::Numbers(bytes.clone()) };
+        *self.known.entry(own).or_insert_with(|| {
             let at = self.top.next_multiple_of(64);
             self.top = at + bytes.len() as u64;
             self.parts.push((at, bytes.clone()));

@@ -1,0 +1,148 @@
+//! `tfaot weights`: the file of weights for an object that is there, from a graph that differs in numbers alone.
+//!
+//! The graph goes through every step up to loops, as it did when the object was compiled; what comes of it must be the object's code, of
+//! which the metadata have a hash, and its arrays go where the object's lie.
+use super::args::{CompileArgs, GraphArgs, WeightsArgs};
+use super::progress::{self, Progress};
+use super::{Verdict, compile as compiling, graph, out};
+use crate::compile;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::kernel::Places;
+use crate::package::files;
+use crate::target::{MathType, Precision, Target, Tuning, WeightType};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+
+/// How an object was asked for, beside its targets.
+#[derive(Deserialize, Serialize)]
+struct Asked {
+    feeds: Vec<String>,
+    fetches: Vec<String>,
+    dims: Vec<String>,
+    signatures: Vec<String>,
+    state: Vec<String>,
+    config: bool,
+    weights: String,
+    math: String,
+    tuning: String,
+    plan: Option<String>,
+}
+
+/// The metadata of an object, as far as they matter here.
+#[derive(Deserialize)]
+struct Object {
+    name: String,
+    targets: Vec<Machine>,
+    weights_file: File,
+}
+
+#[derive(Deserialize)]
+struct Machine {
+    triple: String,
+    cpu: String,
+    features: String,
+}
+
+#[derive(Deserialize)]
+struct File {
+    key: String,
+    request: Asked,
+    places: Offsets,
+}
+
+/// [`Places`] as the metadata have them.
+#[derive(Deserialize)]
+struct Offsets {
+    bytes: u64,
+    programs: Vec<Vec<u64>>,
+    starts: Vec<u64>,
+}
+
+/// How `args` ask for an object, for its metadata.
+pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
+    let graph = &args.graph;
+    let first = targets.first();
+    let precision = first.map(|t| t.precision).unwrap_or_default();
+    let asked = Asked {
+        feeds: graph.feeds.clone(),
+        fetches: graph.fetches.clone(),
+        dims: graph.dims.clone(),
+        signatures: graph.signature.clone(),
+        state: graph.state.clone(),
+        config: graph.config.is_some(),
+        weights: precision.weights.name().to_string(),
+        math: precision.math.name().to_string(),
+        tuning: first.map(|t| t.tuning.to_string()).unwrap_or_default(),
+        plan: first.and_then(|t| t.plans.clone()),
+    };
+    // strings and truth values alone
+    serde_json::to_value(asked).unwrap_or_default()
+}
+
+/// Writes the file, or says why there is none.
+pub fn run(args: &WeightsArgs) -> Result<Verdict> {
+    let object = read(&args.object)?;
+    let File { key, request, places } = object.weights_file;
+    if request.config && args.config.is_none() {
+        let told = "the object was compiled with a tf2xla.Config, which says what is fed and fetched";
+        return Err(Diagnostic::new(Code::BadOption, told).help("--config FILE").into());
+    }
+    let precision = Precision {
+        weights: named(&request.weights, &[WeightType::F32, WeightType::Bf16, WeightType::Int8], |t| t.name())?,
+        math: named(&request.math, &[MathType::F32, MathType::Bf16], |t| t.name())?,
+    };
+    let tuning = Tuning::parse(&request.tuning)?;
+    let machine = |m: &Machine| {
+        let target = Target::resolve(Some(&m.triple), Some(&m.cpu), Some(&m.features))?.with_precision(precision)?;
+        Ok(Target { tuning: tuning.clone(), plans: request.plan.clone(), ..target })
+    };
+    let targets = object.targets.iter().map(machine).collect::<Result<Vec<_>>>()?;
+    let graph_args = GraphArgs {
+        graph: args.graph.clone(),
+        format: args.format.clone(),
+        feeds: request.feeds,
+        fetches: request.fetches,
+        dims: request.dims,
+        signature: request.signatures,
+        state: request.state,
+        config: args.config.clone(),
+        quiet: args.quiet,
+    };
+    let _progress = Progress::begin("reading the graph", args.quiet);
+    let (mut functions, _) = graph::functions(&graph_args)?;
+    compile::in_file(&mut functions);
+    progress::step("laying out");
+    let places = Places { programs: places.programs, starts: places.starts, bytes: places.bytes };
+    let bundle = compile::weights(functions, &object.name, &targets, &places);
+    let bundle = bundle.map_err(|e| graph::in_file(e, &graph_args))?;
+    if bundle.face.file.as_ref().map(|file| file.key_text()) != Some(key) {
+        let told = "the code of this graph is not the object's: operations, types, sizes, or numbers that stand in the code differ";
+        let problem = Diagnostic::new(Code::OtherWeights, told)
+            .note("scalars stand in the code, arrays in the file")
+            .help("compile this graph with --weights-file");
+        return Err(graph::in_file(problem.into(), &graph_args));
+    }
+    let content = bundle.file_content().ok_or_else(|| Error::internal("weights", "there is no file"))?;
+    let (folder, file) = (args.out.parent().unwrap_or(Path::new("")), args.out.file_name());
+    let file = file.ok_or_else(|| Error::user(Code::BadOption, "-o is the name of a file"))?;
+    let written = files::write_all(folder, &[(file.to_string_lossy().into_owned(), content)])?;
+    compiling::told(&written)
+}
+
+/// The metadata in a file. Errors: `Code::Io`; `Code::OtherWeights` where they are of no object that takes weights from a file.
+fn read(path: &Path) -> Result<Object> {
+    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
+    serde_json::from_str(&text).map_err(|e| {
+        let told = format!("these are no metadata of an object whose weights are in a file: {e}");
+        let problem =
+            Diagnostic::new(Code::OtherWeights, told).help("compile --weights-file --emit metadata writes them");
+        out::in_file(problem.into(), &path.display().to_string())
+    })
+}
+
+/// The one of `all` that is called so. Errors: `Code::OtherWeights`.
+fn named<T: Copy>(text: &str, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T> {
+    let found = all.iter().copied().find(|&t| name(t) == text);
+    found.ok_or_else(|| Error::user(Code::OtherWeights, format!("the metadata name a type `{text}` that is not known")))
+}

@@ -1,0 +1,39 @@
+//! Constants in a file of their own: what looks at its header, and the test that each call begins with.
+use crate::kernel::{HEADER_BYTES, KEY_BYTES, WeightsFile};
+use crate::target::Arch;
+use std::fmt::Write;
+
+/// Returned where the weights that a call is given are none, or another object's: `TFAOT_E_WEIGHTS`.
+pub const E_WEIGHTS: u32 = 4;
+
+/// Adds `NAME_weights_check`, for programs that know how many bytes they have, and the test of a header alone.
+pub fn emit(out: &mut String, name: &str, file: &WeightsFile, arch: Arch) {
+    let (header, size) = (file.header(), format!("i{}", 8 * arch.pointer_bytes()));
+    let told = &header[..24 + KEY_BYTES];
+    let words = told.chunks_exact(8).filter_map(|word| Some(u64::from_le_bytes(*word.first_chunk()?)));
+    let mut test = String::new();
+    let mut same = "true".to_string();
+    for (i, word) in words.enumerate() {
+        let _ = write!(
+            test,
+            "  %p{i} = getelementptr i8, ptr %weights, i64 {}\n  %w{i} = load i64, ptr %p{i}, align 1\n  %e{i} = icmp eq i64 %w{i}, {}\n  %a{i} = and i1 {same}, %e{i}\n",
+            8 * i,
+            word as i64
+        );
+        same = format!("%a{i}");
+    }
+    let bytes = file.bytes();
+    let _ = write!(
+        out,
+        "define internal i1 @{name}_weights_known(ptr %weights) #1 {{\nentry:\n  %none = icmp eq ptr %weights, null\n  br i1 %none, label %no, label %read\nread:\n{test}  ret i1 {same}\nno:\n  ret i1 false\n}}\n\
+         define i32 @{name}_weights_check(ptr %weights, {size} %bytes) #1 {{\nentry:\n  %whole = icmp eq {size} %bytes, {bytes}\n  br i1 %whole, label %read, label %no\nread:\n  %known = call i1 @{name}_weights_known(ptr %weights)\n  %code = select i1 %known, i32 0, i32 {E_WEIGHTS}\n  ret i32 %code\nno:\n  ret i32 {E_WEIGHTS}\n}}\n"
+    );
+    const { assert!(24 + KEY_BYTES as u64 <= HEADER_BYTES) };
+}
+
+/// The test that a function begins with, which goes on behind it.
+pub fn test(name: &str) -> String {
+    format!(
+        "  %known = call i1 @{name}_weights_known(ptr %weights)\n  br i1 %known, label %go, label %others\nothers:\n  ret i32 {E_WEIGHTS}\n"
+    )
+}

@@ -1,0 +1,231 @@
+//! Constants in a file of their own, which callers hand over at each call: a header, and behind it what would be in the object.
+//!
+//! The header has a hash of everything that code and file must agree on: loops, places, types, and numbers that stand in the code. The
+//! numbers in the file are none of that, so that a file of others has the same header. Two graphs of one hash are the same program over
+//! the numbers of the file, whatever their nodes are called.
+use super::{Bundle, Kernel, Program, Start};
+use crate::diag::{Code, Diagnostic, Result};
+use crate::util::pieces::Pieces;
+use bytes::Bytes;
+use foldhash::HashMap;
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+/// Bytes of the header; constants begin behind it, aligned where the file is.
+pub const HEADER_BYTES: u64 = 64;
+/// How such files begin.
+const MAGIC: &[u8; 8] = b"tfaotwts";
+/// The layout of the header.
+const VERSION: u64 = 1;
+/// Bytes to which each constant is aligned.
+const ALIGN: u64 = 64;
+/// Bytes of a hash.
+pub const KEY_BYTES: usize = blake3::OUT_LEN;
+
+/// What callers and `tfaot weights` know of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightsFile {
+    /// The hash in the header.
+    pub key: [u8; KEY_BYTES],
+    /// Where constants lie.
+    pub places: Places,
+}
+
+/// Where the constants of programs and the first values of variables lie behind the header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// For each program of each target the offsets of its constants, in the order in which it has them.
+    pub programs: Vec<Vec<u64>>,
+    /// The offset of the first value of each variable.
+    pub starts: Vec<u64>,
+    /// Bytes in all.
+    pub bytes: u64,
+}
+
+impl WeightsFile {
+    /// The header: magic, version, bytes of the whole file, hash; each number least byte first.
+    pub fn header(&self) -> [u8; HEADER_BYTES as usize] {
+        let mut header = [0; HEADER_BYTES as usize];
+        header[..8].copy_from_slice(MAGIC);
+        header[8..16].copy_from_slice(&VERSION.to_le_bytes());
+        header[16..24].copy_from_slice(&self.bytes().to_le_bytes());
+        header[24..24 + KEY_BYTES].copy_from_slice(&self.key);
+        header
+    }
+
+    /// The hash as hexadecimal digits.
+    pub fn key_text(&self) -> String {
+        blake3::Hash::from_bytes(self.key).to_hex().to_string()
+    }
+
+    /// Bytes of the whole file.
+    pub fn bytes(&self) -> u64 {
+        HEADER_BYTES + self.places.bytes
+    }
+}
+
+impl Places {
+    /// A place for every piece: of one program and the next those of equal bytes share one, the first with the first, the second with
+    /// the second, so that arrays of one program stay apart that are equal by chance.
+    fn of(programs: &[Vec<Bytes>], starts: &[Bytes]) -> Places {
+        let mut known: HashMap<Bytes, Vec<u64>> = HashMap::default();
+        let mut places = Places::default();
+        let mut top = 0u64;
+        for (p, pieces) in programs.iter().map(Vec::as_slice).chain([starts]).enumerate() {
+            let mut seen: HashMap<Bytes, usize> = HashMap::default();
+            let mut offsets = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                let (all, nth) = (known.entry(piece.clone()).or_default(), seen.entry(piece.clone()).or_default());
+                if *nth == all.len() {
+                    let at = top.next_multiple_of(ALIGN);
+                    top = at + room(piece);
+                    all.push(at);
+                }
+                offsets.push(all[*nth]);
+                *nth += 1;
+            }
+            if p < programs.len() { places.programs.push(offsets) } else { places.starts = offsets }
+        }
+        places.bytes = top;
+        places
+    }
+
+    /// The pieces by offset, in order. Errors: `Code::OtherWeights` where they do not fit, or two that differ share a place.
+    fn filled(&self, programs: &[Vec<Bytes>], starts: &[Bytes]) -> Result<Vec<(u64, Bytes)>> {
+        let counts = |all: &[Vec<u64>]| all.iter().map(Vec::len).collect::<Vec<_>>();
+        let wanted: Vec<usize> = programs.iter().map(Vec::len).collect();
+        if counts(&self.programs) != wanted || self.starts.len() != starts.len() {
+            return Err(misfit("the graph has other arrays"));
+        }
+        let mut parts: BTreeMap<u64, Bytes> = BTreeMap::new();
+        let offsets = self.programs.iter().flatten().chain(&self.starts);
+        for (&at, piece) in offsets.zip(programs.iter().flatten().chain(starts)) {
+            if parts.entry(at).or_insert_with(|| piece.clone()) != piece {
+                return Err(misfit(
+                    "two arrays had the same numbers when the object was compiled, share a place in the file, and differ now",
+                ));
+            }
+        }
+        let mut end = 0u64;
+        for (&at, piece) in &parts {
+            if at != end.next_multiple_of(ALIGN) {
+                return Err(misfit("arrays have other sizes"));
+            }
+            end = at + room(piece);
+        }
+        if end == self.bytes { Ok(parts.into_iter().collect()) } else { Err(misfit("arrays have other sizes")) }
+    }
+}
+
+/// Bytes that a piece has for itself: an empty one has a place too.
+fn room(piece: &Bytes) -> u64 {
+    piece.len().max(1) as u64
+}
+
+fn misfit(why: &str) -> crate::diag::Error {
+    Diagnostic::new(Code::OtherWeights, why).help("compile this graph with --weights-file").into()
+}
+
+impl Bundle {
+    /// The same as [`Bundle::pooled`] with constants in a file; `places` are those of an object that is there.
+    ///
+    /// # Errors
+    /// `Code::OtherWeights` where the constants do not fit into those places.
+    pub fn in_file(mut self, initial: &[Bytes], places: Option<&Places>) -> Result<Bundle> {
+        let programs = || self.variants.iter().flat_map(|(programs, _)| programs);
+        let pieces = |p: &Program| p.weights.iter().map(|(_, bytes)| bytes.clone()).collect();
+        let pieces: Vec<Vec<Bytes>> = programs().map(pieces).collect();
+        let places = places.map_or_else(|| Places::of(&pieces, initial), Places::clone);
+        self.weights = places.filled(&pieces, initial)?;
+        let moving = self.variants.iter_mut().flat_map(|(programs, _)| programs);
+        for (program, to) in moving.zip(&places.programs) {
+            program.move_weights(to);
+        }
+        let starts = self.face.state.iter().zip(&places.starts).zip(initial);
+        self.starts =
+            starts.map(|((v, &from), value)| Start { to: v.offset, from, bytes: value.len() as u64 }).collect();
+        self.face.weights_bytes = places.bytes;
+        let key = self.key();
+        self.face.file = Some(WeightsFile { key, places });
+        Ok(self)
+    }
+
+    /// What the file has, where constants are in one.
+    pub fn file_content(&self) -> Option<Pieces> {
+        let file = self.face.file.as_ref()?;
+        let mut content = Pieces::from(file.header().to_vec());
+        for (at, bytes) in &self.weights {
+            content.fill(HEADER_BYTES + at);
+            content.push(bytes.clone());
+        }
+        content.fill(file.bytes());
+        Some(content)
+    }
+
+    /// The hash of what code and file must agree on.
+    fn key(&self) -> [u8; KEY_BYTES] {
+        let mut text = Hashed(blake3::Hasher::new());
+        // a hasher takes everything
+        let _ = self.tell(&mut text);
+        *text.0.finalize().as_bytes()
+    }
+
+    fn tell(&self, out: &mut Hashed) -> fmt::Result {
+        write!(out, "{} {:?}", self.face.weights_bytes, self.starts)?;
+        for program in self.variants.iter().flat_map(|(programs, _)| programs) {
+            let types = program.args.iter().chain(&program.results).map(|t| (t.dtype, &t.dims)).collect::<Vec<_>>();
+            let state = program.state.iter().map(|v| (v.info.dtype, &v.info.dims, v.offset, v.changed));
+            write!(out, "\n{types:?} {:?}\n{:?}\n", state.collect::<Vec<_>>(), program.buffers)?;
+            for kernel in program.kernels.values() {
+                // names are for people
+                let nameless =
+                    Kernel { label: String::new(), insts: Vec::new(), chosen: None, method: None, ..kernel.clone() };
+                writeln!(out, "{nameless:?}")?;
+            }
+            writeln!(out, "{:?}", program.steps)?;
+        }
+        Ok(())
+    }
+}
+
+/// The hash of a text that is nowhere.
+struct Hashed(blake3::Hasher);
+
+impl Write for Hashed {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(numbers: &[u8]) -> Bytes {
+        Bytes::copy_from_slice(numbers)
+    }
+
+    #[test]
+    fn programs_share_and_equal_arrays_of_one_stay_apart() {
+        let (zeros, ones) = (bytes(&[0; 8]), bytes(&[1; 8]));
+        let train = vec![zeros.clone(), ones.clone(), zeros.clone()];
+        let predict = vec![zeros.clone(), zeros.clone()];
+        let places = Places::of(&[train.clone(), predict.clone()], std::slice::from_ref(&ones));
+        assert_eq!(places.programs, [vec![0, 64, 128], vec![0, 128]]);
+        assert_eq!((&places.starts[..], places.bytes), (&[64][..], 136));
+        let filled = places.filled(&[train, predict], &[ones]).expect("they fit");
+        assert_eq!(filled.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 64, 128]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let places = Places { programs: vec![vec![0, 64], vec![64]], starts: vec![], bytes: 72 };
+        let of = |a: &[u8], b: &[u8], c: &[u8]| places.filled(&[vec![bytes(a), bytes(b)], vec![bytes(c)]], &[]);
+        assert!(of(&[1; 64], &[2; 8], &[2; 8]).is_ok());
+        assert!(of(&[1; 64], &[2; 8], &[3; 8]).is_err(), "one place has two arrays");
+        assert!(of(&[1; 65], &[2; 8], &[2; 8]).is_err(), "an array reaches into the next");
+        assert!(of(&[1; 64], &[2; 9], &[2; 9]).is_err(), "an array reaches beyond the end");
+        assert!(places.filled(&[vec![bytes(&[1; 64])]], &[]).is_err(), "an array is missing");
+    }
+}
