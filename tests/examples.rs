@@ -13,6 +13,7 @@ const PAGES: &[&str] = &[
     "README.md",
     "docs/clustering.md",
     "docs/cmake.md",
+    "docs/custom_calls.md",
     "docs/linking.md",
     "docs/precision.md",
     "docs/report.md",
@@ -39,7 +40,7 @@ fn scene() -> tempfile::TempDir {
     }
     copy_folder(&path("testdata/saved_model"), &folder.path().join("saved_model"));
     copy_folder(&path("testdata/modules/variables"), &folder.path().join("module"));
-    for example in ["training", "audio_gru"] {
+    for example in ["training", "audio_gru", "custom_call"] {
         copy_folder(&path("examples").join(example), &folder.path().join(example));
     }
     folder

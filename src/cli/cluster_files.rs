@@ -80,7 +80,7 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
         all.push(("main.c".to_string(), clusters::program(&chain).into()));
     }
     let folder = args.files.out.as_deref().unwrap_or(std::path::Path::new("."));
-    verb::told(&files::write_all(folder, &all)?)?;
+    verb::told(&files::write_all(folder, &all)?, &[])?;
     if refused.is_empty() {
         return Ok(Verdict::Yes);
     }

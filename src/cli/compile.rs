@@ -63,12 +63,27 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
         }
         notes.push(note);
     }
+    let needs = needs(&built);
+    if args.emit.contains(&Emit::Shared) && !needs.is_empty() {
+        let note =
+            "the library has no body of what it needs: the program that loads it, or another library, must export it";
+        if !args.graph.quiet {
+            out::note(format_args!("note: {note}"));
+        }
+        notes.push(note.to_string());
+    }
     if let Some(cache) = cache {
-        cache.keep(&Entry { notes, files: all.clone() });
+        cache.keep(&Entry { notes, needs: needs.clone(), files: all.clone() });
     }
     let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
     all.extend(rule);
-    told(&files::write_all(&args.out, &all)?)
+    told(&files::write_all(&args.out, &all)?, &needs)
+}
+
+/// The functions that the object calls and does not have, with their kind.
+fn needs(built: &Compiled) -> Vec<String> {
+    let all = built.bundle.face.prototypes();
+    all.into_iter().map(|callee| format!("{} (custom call, API version {})", callee.name, callee.api_version)).collect()
 }
 
 /// The depfile of `files`, where it is asked for. It names paths, so that the cache can't keep it.
@@ -98,7 +113,8 @@ pub fn modules(args: &HloCompile) -> Result<Verdict> {
             compile::build_all(functions, &name, &source, &targets, Launches::Direct, &mut [])
         });
         let built = built.map_err(|e| out::in_file(e, path))?;
-        told(&files::write_all(&args.out, &contents(&args.emit, &built, &ClassName::of_model(&name), None)?)?)?;
+        let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;
+        told(&files::write_all(&args.out, &all)?, &needs(&built))?;
     }
     Ok(Verdict::Yes)
 }
@@ -113,12 +129,16 @@ fn cached(args: &CompileArgs, name: &str, cache: Option<&Cache>) -> Result<Optio
     if !args.graph.quiet {
         found.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
     }
-    told(&written).map(Some)
+    told(&written, &found.needs).map(Some)
 }
 
-pub fn told(written: &[PathBuf]) -> Result<Verdict> {
+/// Prints the files, and what who links them must define.
+pub fn told(written: &[PathBuf], needs: &[String]) -> Result<Verdict> {
     for path in written {
         out::line(path.display())?;
+    }
+    for function in needs {
+        out::line(format_args!("needs {function}"))?;
     }
     Ok(Verdict::Yes)
 }

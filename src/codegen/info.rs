@@ -1,6 +1,6 @@
 //! `NAME_info` and the facts behind it, as generated headers declare them.
 use super::sized;
-use crate::kernel::{Entry, Face, Program};
+use crate::kernel::{Callee, Entry, Face, Program};
 use crate::target::Arch;
 use crate::tensor::{Sizes, TensorInfo};
 use std::fmt::Write;
@@ -20,6 +20,8 @@ const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size
 
 /// `tfaot_weights_info`.
 const WEIGHTS: &str = "{ i32, i32, ptr, %tfaot.size, %tfaot.size, ptr, ptr, ptr }";
+/// `tfaot_call`.
+const CALL: &str = "{ i32, i32, i32, ptr, ptr, ptr, %tfaot.size }";
 
 /// Adds the facts; `target` is what they say of the machine, and `%tfaot.size` is C's `size_t`.
 pub fn emit(out: &mut String, face: &Face, target: &str, arch: Arch) {
@@ -32,6 +34,27 @@ pub fn emit(out: &mut String, face: &Face, target: &str, arch: Arch) {
         [only] if !face.is_module() => function(out, &only.program, name),
         _ => module(out, face),
     }
+    face.calls.iter().enumerate().for_each(|(i, callee)| call(out, &call_symbol(name, i), callee));
+}
+
+/// The symbol of what a function of the user is told, by its number in the face.
+pub fn call_symbol(name: &str, number: usize) -> String {
+    format!("{name}.call{number}")
+}
+
+/// What a function of the user is told.
+fn call(out: &mut String, symbol: &str, callee: &Callee) {
+    tensors(out, symbol, "arg", &callee.args);
+    tensors(out, symbol, "result", &callee.results);
+    bytes(out, &format!("{symbol}_opaque"), &callee.opaque);
+    let Callee { api_version, args, results, opaque, .. } = callee;
+    let _ = writeln!(
+        out,
+        "@{symbol} = private unnamed_addr constant {CALL} {{ i32 {api_version}, i32 {}, i32 {}, ptr @{symbol}_args, ptr @{symbol}_results, ptr @{symbol}_opaque, %tfaot.size {} }}",
+        args.len(),
+        results.len(),
+        opaque.len(),
+    );
 }
 
 /// Those of one function without variables.
@@ -127,9 +150,9 @@ fn generic(out: &mut String, own: &str, entry: &Entry, face: &Face) {
     );
 }
 
-fn quoted(text: &str) -> String {
+fn quoted(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for b in text.bytes() {
+    for &b in bytes {
         if b.is_ascii_graphic() && b != b'"' && b != b'\\' || b == b' ' {
             out.push(b as char)
         } else {
@@ -140,7 +163,12 @@ fn quoted(text: &str) -> String {
 }
 
 fn string(out: &mut String, symbol: &str, text: &str) {
-    let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", text.len() + 1, quoted(text));
+    bytes(out, symbol, text.as_bytes());
+}
+
+/// Some bytes with a zero behind.
+fn bytes(out: &mut String, symbol: &str, all: &[u8]) {
+    let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", all.len() + 1, quoted(all));
 }
 
 fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {

@@ -53,12 +53,12 @@ mod tiles;
 mod value;
 mod weights_file;
 
-pub use module::E_CPU;
+pub use module::{E_CALL, E_CPU};
 pub use sized::{E_BOUND, E_SIZE};
 pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{Bundle, KernelId, Program};
+use crate::kernel::{Bundle, Face, KernelId, Program};
 use crate::target::{Arch, Format, Target};
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
@@ -115,8 +115,9 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
         let told = format!("objects for `{}` are none of ELF, COFF, Mach-O and WebAssembly", target.triple);
         return Err(Error::user(Code::UnknownTarget, told));
     }
+    one_prototype_each(&bundle.face)?;
     let made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
-    no_strays(&made, target)?;
+    no_strays(&made, target, &bundle.face)?;
     if bundle.face.file.is_some() {
         return Ok(Object { content: made.into() });
     }
@@ -125,8 +126,30 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     Ok(Object { content: container::filled(made, &symbol, bytes, weights, target)? })
 }
 
-fn no_strays(made: &[u8], target: &Target) -> Result<()> {
+/// Errors: `Code::HloUnsupported` where two calls want functions of one name that are not the same, or one that the object has.
+fn one_prototype_each(face: &Face) -> Result<()> {
+    let all = face.prototypes();
+    for (i, callee) in all.iter().enumerate() {
+        let name = &callee.name;
+        if all[..i].iter().any(|other| other.name == *name) {
+            let told = format!(
+                "the custom calls of `{name}` have arrays of several types or numbers, or several API versions"
+            );
+            return Err(Diagnostic::new(Code::HloUnsupported, told)
+                .help("give each kind of call a function of its own")
+                .into());
+        }
+        if name.starts_with(&format!("{}_", face.name)) || *name == face.name {
+            let told = format!("the custom call `{name}` has a name that the object's own functions have");
+            return Err(Diagnostic::new(Code::NameClash, told).help("--name gives the model another name").into());
+        }
+    }
+    Ok(())
+}
+
+fn no_strays(made: &[u8], target: &Target, face: &Face) -> Result<()> {
     let mut stray = container::undefined(made, target.format())?;
+    stray.retain(|name| !face.calls.iter().any(|callee| callee.name == *name));
     stray.retain(|name| {
         let name = name.as_str();
         let of_format = match target.format() {

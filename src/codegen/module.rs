@@ -5,7 +5,7 @@ use super::function::Function;
 use super::supported::supported;
 use super::{hwcaps, info, math, sized, start, weights_file};
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Bundle, Face, HEADER_BYTES, KernelId, Place, Program, Step};
+use crate::kernel::{BufId, Bundle, Call, Face, HEADER_BYTES, KernelId, Place, Program, Step};
 use crate::target::{Format, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -13,6 +13,8 @@ use std::fmt::Write;
 
 /// Returned by `NAME_run` where the machine lacks a feature: `TFAOT_E_CPU`.
 pub const E_CPU: u32 = 1;
+/// Returned by `NAME_run` where a function of the user says that it failed: `TFAOT_E_CALL`.
+pub const E_CALL: u32 = 5;
 
 /// The text of a model; constants stay zeros that take no place in the object, to be put behind it. Also the functions of the first
 /// program.
@@ -27,6 +29,11 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
     match &face.file {
         Some(file) => weights_file::emit(&mut out, &face.name, file, target.arch()),
         None => out += &container::global(&weights_symbol(&face.name), face.weights_bytes, target)?,
+    }
+    for callee in face.prototypes() {
+        let result = if callee.has_status() { "i32" } else { "void" };
+        let arrays = "ptr, ".repeat(callee.args.len() + callee.results.len());
+        let _ = writeln!(out, "declare {result} @{}({arrays}ptr)", callee.name);
     }
     let mut first = None;
     for (i, (programs, target)) in variants.iter().enumerate() {
@@ -266,6 +273,7 @@ impl Driver<'_> {
         for step in all {
             match step {
                 Step::Launch(kernel) => self.launch(*kernel),
+                Step::Call(call) => self.call_user(call),
                 Step::While { cond, pred, body } => {
                     let n = self.fresh();
                     let _ = writeln!(self.out, "  br label %head{n}\nhead{n}:");
@@ -384,6 +392,23 @@ impl Driver<'_> {
             true => writeln!(self.out, "  call void @{name}_launch(ptr %exec, ptr {function}, ptr %closure, i64 {n})"),
             false => writeln!(self.out, "  call void {function}(ptr %closure, i64 0, i64 {n})"),
         };
+    }
+
+    /// Calls a function of the user; where it says that it failed the call of the program ends.
+    fn call_user(&mut self, call: &Call) {
+        let all: Vec<String> = call.buffers().collect::<Vec<_>>().into_iter().map(|b| self.address(b)).collect();
+        let arrays: String = all.iter().map(|at| format!("ptr {at}, ")).collect();
+        let number = self.face.calls.iter().position(|callee| *callee == call.to).unwrap_or(0);
+        let (name, told) = (&call.to.name, info::call_symbol(&self.face.name, number));
+        if !call.to.has_status() {
+            let _ = writeln!(self.out, "  call void @{name}({arrays}ptr @{told})");
+            return;
+        }
+        let n = self.fresh();
+        let _ = write!(
+            self.out,
+            "  %s{n} = call i32 @{name}({arrays}ptr @{told})\n  %f{n} = icmp eq i32 %s{n}, 0\n  br i1 %f{n}, label %fine{n}, label %failed{n}\nfailed{n}:\n  ret i32 {E_CALL}\nfine{n}:\n"
+        );
     }
 
     /// The number of chunks that a call says.

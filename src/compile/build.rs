@@ -212,6 +212,7 @@ fn face(
         weights_bytes: 0,
         reduced: first.reduced,
         file: None,
+        calls: kernel::callees(variants.iter().flat_map(|(programs, _)| programs)),
     }
 }
 

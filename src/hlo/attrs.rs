@@ -1,5 +1,7 @@
 //! The payloads of instructions. Axes are `usize` and already valid in a verified module.
-use super::CompId;
+use super::text::parse_shapes;
+use super::{CompId, Shape};
+use crate::diag::Result;
 
 /// One dimension of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -222,4 +224,33 @@ pub struct Foreign {
     pub attrs: Vec<(String, String)>,
     /// Computations it calls, with the attribute's name.
     pub calls: Vec<(String, CompId)>,
+}
+
+impl Foreign {
+    /// An attribute's text, without its quotes.
+    pub fn attr(&self, name: &str) -> Option<&str> {
+        self.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'))
+    }
+    /// Whether it is a custom call that says where an array should be, which is nothing to one device.
+    pub fn is_hint(&self) -> bool {
+        const HINTS: &[&str] = &[
+            "Sharding",
+            "SPMDFullToShardShape",
+            "SPMDShardToFullShape",
+            "MoveToHost",
+            "MoveToDevice",
+            "annotate_device_placement",
+            "LayoutConstraint",
+        ];
+        self.opcode == "custom-call" && self.attr("custom_call_target").is_some_and(|target| HINTS.contains(&target))
+    }
+    /// The shapes of the operands with the layouts that `operand_layout_constraints` asks for, where it is there.
+    ///
+    /// # Errors
+    /// `Code::HloSyntax` where it lists no shapes.
+    pub fn operand_layouts(&self) -> Option<Result<Vec<Shape>>> {
+        let text = self.attr("operand_layout_constraints")?.trim();
+        let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
+        Some(parse_shapes(inside))
+    }
 }

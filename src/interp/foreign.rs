@@ -1,7 +1,7 @@
 //! Opcodes that are only carried elsewhere: collectives on one device, custom calls, async pairs.
 use super::machine::{Machine, Operands, invalid, unsupported};
 use super::{scan, shape_ops, sort};
-use crate::diag::Result;
+use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};
 use crate::scalar::eval::convert;
@@ -61,11 +61,6 @@ pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shap
     }
 }
 
-/// An attribute's text, without the quotes.
-fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
-    f.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'))
-}
-
 /// The operands themselves, as one value or as a tuple, whichever is declared.
 fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
     match shape {
@@ -78,7 +73,7 @@ fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
 
 /// What device 0 receives: its own value if it sends to itself, else zeros.
 fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
-    let pairs: String = attr(f, "source_target_pairs").unwrap_or("").chars().filter(|c| !c.is_whitespace()).collect();
+    let pairs: String = f.attr("source_target_pairs").unwrap_or("").chars().filter(|c| !c.is_whitespace()).collect();
     if pairs.contains("{0,0}") {
         return identity(operands, shape);
     }
@@ -113,23 +108,18 @@ fn part(value: &Literal, i: usize) -> Result<Literal> {
 }
 
 fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
-    let target = attr(f, "custom_call_target").unwrap_or("");
+    let target = f.attr("custom_call_target").unwrap_or("");
     match target {
         "TopK" => {
             let values = shape.as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
             let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid("TopK gives values and indices"))?;
             sort::top_k(operands.array(0)?, *k, true)
         }
-        "Sharding"
-        | "SPMDFullToShardShape"
-        | "SPMDShardToFullShape"
-        | "MoveToHost"
-        | "MoveToDevice"
-        | "annotate_device_placement"
-        | "LayoutConstraint"
-        | "Pin"
-        | "Unpin" => identity(operands, shape),
-        other => Err(unsupported(format!("custom call `{other}` is not interpreted"))),
+        "Pin" | "Unpin" => identity(operands, shape),
+        _ if f.is_hint() => identity(operands, shape),
+        other => Err(Diagnostic::new(Code::NoBody, format!("the custom call `{other}` can't be interpreted"))
+            .help("it is a function in C: compile the module, and link the object with the file that defines it")
+            .into()),
     }
 }
 

@@ -29,6 +29,10 @@ impl Access {
                 self.read.extend(kernel.limit.map(|(buf, _)| buf));
                 self.written.extend(kernel.stores().into_iter().map(|span| span.buf));
             }
+            Step::Call(call) => {
+                self.read.extend(&call.args);
+                self.written.extend(&call.results);
+            }
             Step::While { cond, pred, body } => {
                 all(cond);
                 all(body);

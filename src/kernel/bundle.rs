@@ -1,5 +1,5 @@
 //! What one object holds: the functions of a model for some targets, over one state and one copy of the constants.
-use super::{Program, Variable, WeightsFile, state};
+use super::{Callee, Program, Variable, WeightsFile, callees, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
@@ -26,6 +26,8 @@ pub struct Face {
     pub reduced: Reduced,
     /// The file that has the constants, where the object has none.
     pub file: Option<WeightsFile>,
+    /// The functions of the user that it calls: each name with the shapes of each call.
+    pub calls: Vec<Callee>,
 }
 
 /// One function as its callers see it.
@@ -77,6 +79,7 @@ impl Face {
             weights_bytes: program.weights_bytes,
             reduced: program.reduced,
             file: None,
+            calls: callees([program]),
         }
     }
     /// Whether callers see more than one function of fixed sizes without variables and with its constants, which has a face of its own.
@@ -91,6 +94,16 @@ impl Face {
     pub fn programs(&self, entry: usize) -> Range<usize> {
         let from: usize = self.entries.iter().take(entry).map(Entry::programs).sum();
         from..from + self.entries.get(entry).map_or(0, Entry::programs)
+    }
+    /// The functions of the user that it calls, one a prototype.
+    pub fn prototypes(&self) -> Vec<&Callee> {
+        let mut all: Vec<&Callee> = Vec::new();
+        for callee in &self.calls {
+            if !all.iter().any(|other| callee.has_prototype_of(other)) {
+                all.push(callee);
+            }
+        }
+        all
     }
     /// Bytes of the state.
     pub fn state_bytes(&self) -> u64 {

@@ -6,6 +6,7 @@
 mod access;
 mod append;
 mod bundle;
+mod call;
 mod eval;
 pub mod index;
 mod padded;
@@ -20,6 +21,7 @@ mod work;
 
 pub use access::Access;
 pub use bundle::{Bundle, Entry, Face, Start};
+pub use call::{Call, Callee, callees};
 pub use eval::{evaluate, evaluate_on};
 pub use index::{Atom, Index};
 pub use padded::Padded;
@@ -250,6 +252,8 @@ pub struct Kernel {
 pub enum Step {
     /// Runs a kernel over all its chunks.
     Launch(KernelId),
+    /// Calls a function of the user, whose failure ends the call of the program.
+    Call(Box<Call>),
     /// Runs `cond`, and while its `pred` is true `body` and `cond` again.
     While {
         /// Computes `pred`.

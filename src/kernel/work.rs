@@ -30,6 +30,7 @@ fn in_loops(steps: &[Step], inside: bool, again: &mut [bool]) {
     for step in steps {
         match step {
             Step::Launch(id) => again[id.index()] |= inside,
+            Step::Call(_) => {}
             Step::While { cond, body, .. } => {
                 in_loops(cond, true, again);
                 in_loops(body, true, again);

@@ -48,19 +48,11 @@ impl Host for InGraph<'_, '_> {
     }
     fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
         let b = &mut self.walker.b;
-        if let ([x], true) = (operands, is_hint(call)) {
+        if let ([x], true) = (operands, call.is_hint()) {
             return Ok(b.shape(*x).same(shape).then_some(*x));
         }
         lapack::lower(b, call, operands, shape)
     }
-}
-
-/// Whether a call says where an array should be, which is nothing to one device.
-fn is_hint(call: &Foreign) -> bool {
-    const HINTS: &[&str] =
-        &["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint"];
-    let target = call.attrs.iter().find(|a| a.0 == "custom_call_target").map(|a| a.1.trim_matches('"'));
-    target.is_some_and(|target| HINTS.contains(&target))
 }
 
 /// Texts of a list.

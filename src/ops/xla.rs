@@ -1,5 +1,6 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
 mod contract;
+mod custom_call;
 pub mod window;
 
 use super::fact::Fact;
@@ -50,7 +51,7 @@ const FUNCTIONAL: &[OpRow] = &[
 ];
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES, contract::ROWS, FUNCTIONAL];
+pub const ROWS: &[&[OpRow]] = &[NODES, contract::ROWS, custom_call::ROWS, FUNCTIONAL];
 
 /// The shapes and types that the op itself declares.
 fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -1,5 +1,5 @@
 //! The C99 header of a model: the documentation of its interface.
-use super::module_header;
+use super::{calls, module_header};
 use crate::kernel::Face;
 use crate::target::{Reduced, Target};
 use crate::tensor::{DType, TensorInfo};
@@ -56,6 +56,7 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
     let args = pointers(&program.args, &spelled(&program.args), &format!("{name}_args"), "const ", "arguments");
     let results = pointers(&program.results, &spelled(&program.results), &format!("{name}_results"), "", "results");
     let workspace = program.workspace_bytes;
+    let (calls, kept) = (calls::declarations(face), kept(face));
     format!(
         r#"{intro}#ifndef TFAOT_MODEL_{upper}_H
 #define TFAOT_MODEL_{upper}_H
@@ -68,7 +69,7 @@ extern "C" {{
 #endif
 
 {ABI}
-/* Arrays are dense and row-major. Arguments and results need the alignment of their type, no more, and results
+{calls}/* Arrays are dense and row-major. Arguments and results need the alignment of their type, no more, and results
  * may not overlap arguments. */
 {args}
 {results}
@@ -76,7 +77,7 @@ extern "C" {{
 #define {upper}_WORKSPACE_BYTES {workspace}
 #define {upper}_WORKSPACE_ALIGN {WORKSPACE_ALIGN}
 
-/* 0, or a TFAOT_E code; nothing is written to the results when it is not 0.
+/* 0, or a TFAOT_E code; nothing is written to the results when it is not 0{kept}.
  * The results do not depend on the executor; NULL runs all on this thread. */
 int {name}_run(const {name}_args *args, const {name}_results *results, void *workspace,
     const tfaot_executor *executor);
@@ -94,6 +95,11 @@ const tfaot_model_info *{name}_info(void);
 #endif /* TFAOT_MODEL_{upper}_H */
 "#
     )
+}
+
+/// What ends the rule that a call which fails writes nothing.
+pub(super) fn kept(face: &Face) -> &'static str {
+    if face.calls.is_empty() { "" } else { " or TFAOT_E_CALL" }
 }
 
 /// What the code was made of, and for what.
@@ -244,6 +250,7 @@ mod tests {
             assert!(module_header::SIZE_CODES.contains(&format!("#define TFAOT_E_{name} {code} ")));
         }
         assert!(module_header::ABI_3.contains(&format!("#define TFAOT_E_WEIGHTS {} ", crate::codegen::E_WEIGHTS)));
+        assert!(calls::ABI.contains(&format!("#define TFAOT_E_CALL {} ", crate::codegen::E_CALL)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `NAME.json`: what the header says, for programs.
 use super::header::WORKSPACE_ALIGN;
 use super::names;
-use crate::kernel::{Entry, Face, HEADER_BYTES, WeightsFile};
+use crate::kernel::{Callee, Entry, Face, HEADER_BYTES, WeightsFile};
 use crate::target::{Reduced, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
@@ -41,6 +41,9 @@ pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> St
     if let Some(file) = &face.file {
         document["weights_file"] = weights_file(&face.name, file, request);
     }
+    if !face.calls.is_empty() {
+        document["calls"] = face.calls.iter().map(call).collect();
+    }
     format!("{document:#}\n")
 }
 
@@ -53,6 +56,17 @@ fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Valu
         "key": file.key_text(),
         "request": request,
         "places": {"bytes": file.places.bytes, "programs": file.places.programs, "starts": file.places.starts},
+    })
+}
+
+/// A function of the user that the model calls, with the shapes of one call.
+fn call(callee: &Callee) -> Value {
+    json!({
+        "function": callee.name,
+        "api_version": callee.api_version,
+        "args": tensors(&callee.args),
+        "results": tensors(&callee.results),
+        "opaque_bytes": callee.opaque.len(),
     })
 }
 

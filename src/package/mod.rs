@@ -1,6 +1,7 @@
 //! Objects, headers, archives, shared libraries: what a compile leaves on disk.
 pub mod archive;
 pub mod build_files;
+mod calls;
 pub mod clusters;
 pub mod cpp;
 pub mod depfile;

@@ -1,6 +1,6 @@
 //! The C99 header of a model that has variables, several functions, sizes that vary or its weights in a file.
-use super::header::{ABI, WORKSPACE_ALIGN, c_type, in_comment, intro, pointers, supported, type_note};
-use super::names;
+use super::header::{ABI, WORKSPACE_ALIGN, c_type, in_comment, intro, kept, pointers, supported, type_note};
+use super::{calls, names};
 use crate::kernel::{Entry, Face, Variable, WeightsFile};
 use crate::target::Target;
 use crate::tensor::{Size, Sizes};
@@ -96,6 +96,7 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
         Some(file) => (ABI_3, weights(name, file), "weights"),
         None => ("", String::new(), "module"),
     };
+    let (calls, kept) = (calls::declarations(face), kept(face));
     let entries: String = face.entries.iter().map(|entry| function(face, entry)).collect();
     let most = match face.entries.len() {
         1 => String::new(),
@@ -117,9 +118,9 @@ extern "C" {{
 
 {ABI}
 {ABI_2}
-{abi_3}{codes}{weights}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
+{abi_3}{codes}{calls}{weights}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
  * may not overlap arguments{}.
- * A function returns 0, or a TFAOT_E code; nothing is written to the results{} when it is not 0.
+ * A function returns 0, or a TFAOT_E code; nothing is written to the results{} when it is not 0{kept}.
  * The results do not depend on the executor; NULL runs all on this thread. */
 
 {entries}{most}/* {supported} */

@@ -27,6 +27,10 @@ impl Lives {
                     }
                     self.launches.push(kernel.0);
                 }
+                Step::Call(call) => {
+                    let at = self.launches.len().saturating_sub(1);
+                    call.buffers().for_each(|buffer| self.touch(buffer, at));
+                }
                 Step::While { cond, pred, body } => {
                     let start = self.launches.len();
                     self.steps(program, cond);

@@ -43,6 +43,7 @@ pub const FAMILIES: &[&Family] = &[
     &emit::rows::FAMILY,
     &emit::within::FAMILY,
     &EMPTY,
+    &emit::custom_call::FAMILY,
     &emit::dot::FAMILY,
     &emit::winograd::FAMILY,
     &emit::depthwise::FAMILY,

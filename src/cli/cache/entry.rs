@@ -1,5 +1,5 @@
 //! One entry of the cache, a file: a line that says what it is, the length of a description, the description (JSON: notes,
-//! and names, sizes and hashes of files), a hash of all that, and the files, each from a whole page on, so that a file system
+//! functions, and names, sizes and hashes of files), a hash of all that, and the files, each from a whole page on, so that a file system
 //! that can share pages between files does.
 use super::digest::{self, Digest};
 use crate::diag::{Code, Error, Result};
@@ -13,7 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 
 /// How an entry begins; the number changes with the form.
-pub const MAGIC: &[u8] = b"tfaot cache 2\n";
+pub const MAGIC: &[u8] = b"tfaot cache 3\n";
 const PAGE_BYTES: u64 = 4096;
 
 /// What a compile printed and wrote.
@@ -21,6 +21,8 @@ const PAGE_BYTES: u64 = 4096;
 pub struct Entry {
     /// What was assumed.
     pub notes: Vec<String>,
+    /// Functions that the object calls and does not have.
+    pub needs: Vec<String>,
     /// Names and contents.
     pub files: Vec<(String, Pieces)>,
 }
@@ -29,6 +31,8 @@ pub struct Entry {
 pub struct Found {
     /// What was assumed.
     pub notes: Vec<String>,
+    /// Functions that the object calls and does not have.
+    pub needs: Vec<String>,
     /// The files by name.
     pub files: Vec<(String, Part)>,
 }
@@ -45,6 +49,7 @@ pub struct Part {
 #[derive(Serialize, Deserialize)]
 struct Head {
     notes: Vec<String>,
+    needs: Vec<String>,
     files: Vec<(String, u64, Digest)>,
 }
 
@@ -54,7 +59,11 @@ pub fn write(entry: &Entry, path: &Path) -> Result<()> {
     let described = |(name, content): &(String, Pieces)| {
         (name.clone(), content.len(), digest::of(content.iter().map(|piece| &piece[..])))
     };
-    let head = Head { notes: entry.notes.clone(), files: entry.files.iter().map(described).collect() };
+    let head = Head {
+        notes: entry.notes.clone(),
+        needs: entry.needs.clone(),
+        files: entry.files.iter().map(described).collect(),
+    };
     let head = serde_json::to_vec(&head).map_err(|e| Error::internal("cache", e.to_string()))?;
     let mut start = [MAGIC, &(head.len() as u64).to_le_bytes(), &head].concat();
     start.extend(digest::of([&start[..]]));
@@ -97,7 +106,7 @@ pub fn read(path: &Path) -> std::result::Result<Found, String> {
         files.push((name, Part { entry, at, bytes: bytes.slice(at as usize..end as usize), hash }));
     }
     if end == bytes.len() as u64 {
-        Ok(Found { notes: head.notes, files })
+        Ok(Found { notes: head.notes, needs: head.needs, files })
     } else {
         Err("it has more than its files".to_string())
     }

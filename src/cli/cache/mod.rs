@@ -174,7 +174,7 @@ mod tests {
 
     fn entry(bytes: usize) -> Entry {
         let files = vec![("m.o".to_string(), vec![7u8; bytes].into()), ("m.h".to_string(), Pieces::default())];
-        Entry { notes: vec!["fed".to_string()], files }
+        Entry { notes: vec!["fed".to_string()], needs: vec!["f".to_string()], files }
     }
 
     /// The files that the cache gives, if any: none is there otherwise.
@@ -182,7 +182,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().join("out");
         let found = cache.find()?;
-        assert_eq!(found.notes, ["fed"]);
+        assert_eq!(
+            (found.notes.as_slice(), found.needs.as_slice()),
+            (&["fed".to_string()][..], &["f".to_string()][..])
+        );
         let Some(written) = cache.write(&found, &out).expect("written") else {
             assert!(!out.exists());
             return None;

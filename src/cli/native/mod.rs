@@ -84,8 +84,14 @@ const ALIGN: usize = 64;
 impl Model {
     /// Links and loads the object of `face`.
     ///
-    /// Errors: `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the face.
+    /// Errors: `Code::NoBody` where it calls functions of the user, `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the face.
     pub fn load(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+        if let Some(callee) = face.calls.first() {
+            let told =
+                format!("the code calls `{}`, a function in C that is not here, and can't be run here", callee.name);
+            let help = "compile it, and link the object with the file that defines the function";
+            return Err(Diagnostic::new(Code::NoBody, told).help(help).into());
+        }
         let library = load(&[&object.content], &face.name, target)?;
         let calls = info::read(&library, face)?;
         let pool = if threads > 1 { Some(Pool::new(threads)?) } else { None };

@@ -9,7 +9,7 @@ use super::generated::xla_data::{
     OutputOperandAliasing, ParameterReplication, RaggedDotDimensionNumbers, ReplicaGroup, ResultAccuracy, SourceTarget,
     result_accuracy,
 };
-use super::scan::{Scan, escape};
+use super::scan::{Scan, escape, quoted};
 use super::{dims, literal, shape, sharding};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::text;
@@ -318,7 +318,6 @@ fn braces(v: &[i64]) -> String {
 
 /// The text of attribute `name` as the message has it; `None` where it has its default and need not be written.
 pub(super) fn read(name: &str, p: &HloInstructionProto, names: &HashMap<i64, &str>) -> Result<Option<String>> {
-    let quoted = |bytes: &[u8]| format!("\"{}\"", escape(bytes));
     let text_of = |s: &OpSharding| sharding::read(s);
     let dot = match p.opcode.as_str() {
         "ragged-dot" => p.ragged_dot_dimension_numbers.as_ref().and_then(|r| r.dot_dimension_numbers.as_ref()),

@@ -12,6 +12,7 @@ pub mod numbers;
 mod read;
 mod read_op;
 pub(in crate::hlo) mod scan;
+pub use scan::{quoted, unescape};
 mod shape;
 mod sharding;
 mod write;

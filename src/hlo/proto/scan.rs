@@ -134,7 +134,7 @@ impl<'a> Scan<'a> {
 }
 
 /// The bytes of a text with C's escapes.
-pub(super) fn unescape(text: &str) -> Vec<u8> {
+pub fn unescape(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;
@@ -172,6 +172,11 @@ pub(super) fn unescape(text: &str) -> Vec<u8> {
         }
     }
     out
+}
+
+/// The text of `bytes` in quotes, with C's escapes.
+pub fn quoted(bytes: &[u8]) -> String {
+    format!("\"{}\"", escape(bytes))
 }
 
 /// The text of `bytes` with C's escapes.

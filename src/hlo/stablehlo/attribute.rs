@@ -8,6 +8,26 @@ use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
 use bytes::Bytes;
 
+/// The bytes that a string of MLIR stands for: two hexadecimal digits behind a backslash are a byte.
+fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(b) = bytes.next() {
+        if b != b'\\' {
+            out.push(b);
+            continue;
+        }
+        let digit = |b: u8| (b as char).to_digit(16);
+        out.push(match bytes.next()? {
+            b'n' => b'\n',
+            b't' => b'\t',
+            c @ (b'"' | b'\\') => c,
+            high => (digit(high)? * 16 + digit(bytes.next()?)?) as u8,
+        });
+    }
+    Some(out)
+}
+
 impl<'a> Reader<'a> {
     /// `{a = 1, b}` behind its `{`.
     pub fn dictionary(&mut self, close: &str) -> Result<Vec<(String, Attr)>> {
@@ -29,7 +49,9 @@ impl<'a> Reader<'a> {
             return Ok(value);
         }
         if self.at("\"") {
-            return self.string().map(|s| Attr::Text(s.to_string()));
+            let text = self.string()?;
+            let bytes = unescaped(text).ok_or_else(|| self.error("a string has an escape that MLIR does not have"))?;
+            return String::from_utf8(bytes).map(Attr::Text).map_err(|_| self.error("a string is not UTF-8"));
         }
         if self.eat("@") {
             let name = self.suffix()?.to_string();

@@ -1,4 +1,5 @@
 //! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
+use super::custom_call;
 use super::tree::{Attr, Operation};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
 use crate::hlo::text::op_from_attrs::{Attrs, Value};
@@ -6,7 +7,7 @@ use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Shape};
 use crate::scalar::ScalarOp;
 
-type Found<T> = Result<T, String>;
+pub(super) type Found<T> = Result<T, String>;
 
 /// HLO's opcode of an operation; `None` for those that are not read.
 pub(super) fn opcode(name: &str) -> Option<String> {
@@ -88,11 +89,11 @@ fn int(op: &Operation, names: &[&str]) -> Found<i64> {
     ints(op, names)?.first().copied().ok_or_else(|| format!("`{}` is a whole number", names[0]))
 }
 
-fn int_or(op: &Operation, names: &[&str], default: i64) -> Found<i64> {
+pub(super) fn int_or(op: &Operation, names: &[&str], default: i64) -> Found<i64> {
     if op.attr(names).is_some() { int(op, names) } else { Ok(default) }
 }
 
-fn flag(op: &Operation, name: &str) -> bool {
+pub(super) fn flag(op: &Operation, name: &str) -> bool {
     matches!(op.attr(&[name]), Some(Attr::Bool(true)))
 }
 
@@ -119,7 +120,7 @@ fn dict<'a>(op: &'a Operation, names: &[&str]) -> Found<&'a [(String, Attr)]> {
 }
 
 /// Attributes as they are gathered.
-struct Out(Attrs<'static>);
+pub(super) struct Out(Attrs<'static>);
 
 impl Out {
     fn put(&mut self, name: &'static str, value: Value) {
@@ -128,7 +129,7 @@ impl Out {
     fn ints(&mut self, name: &'static str, value: Vec<i64>) {
         self.put(name, Value::Ints(value));
     }
-    fn carried(&mut self, name: &'static str, text: String) {
+    pub(super) fn carried(&mut self, name: &'static str, text: String) {
         self.0.push(name, Value::Text, text);
     }
 }
@@ -220,7 +221,7 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
             out.put("exponent_bits", Value::Int(e));
             out.put("mantissa_bits", Value::Int(m));
         }
-        "custom-call" => custom_call(op, comps, &mut out)?,
+        "custom-call" => custom_call::attributes(op, (operands, comps), &mut out)?,
         _ => {}
     }
     if matches!(opcode, "dot" | "convolution") {
@@ -241,45 +242,6 @@ fn precision(op: &Operation, out: &mut Out) {
     if words.iter().any(|w| w != "default") {
         out.carried("operand_precision", format!("{{{}}}", words.join(",")));
     }
-}
-
-fn custom_call(op: &Operation, comps: &[CompId], out: &mut Out) -> Found<()> {
-    let target = match op.attr(&["call_target_name", "callee"]) {
-        Some(Attr::Symbol(name) | Attr::Text(name)) => name,
-        _ => return Err("a custom call has a target".to_string()),
-    };
-    if !comps.is_empty()
-        || op.attr(&["called_computations"]).is_some_and(|c| !matches!(c, Attr::List(l) if l.is_empty()))
-    {
-        return Err("a custom call that calls computations".to_string());
-    }
-    out.carried("custom_call_target", format!("\"{target}\""));
-    match op.attr(&["mhlo.backend_config", "backend_config"]) {
-        Some(Attr::Text(config)) if !config.is_empty() => out.carried("backend_config", format!("\"{config}\"")),
-        Some(Attr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
-        _ => {}
-    }
-    if flag(op, "has_side_effect") {
-        out.carried("custom_call_has_side_effect", "true".to_string());
-    }
-    Ok(())
-}
-
-/// The entries of a dictionary that are numbers, truth values and words, as MLIR writes them.
-fn options(entries: &[(String, Attr)]) -> String {
-    let one = |(name, value): &(String, Attr)| {
-        let value = match value {
-            Attr::Int(i) => i.to_string(),
-            Attr::Float(f) => format!("{f:e}"),
-            Attr::Bool(b) => b.to_string(),
-            Attr::Text(text) => format!("\"{text}\""),
-            Attr::Symbol(_) | Attr::List(_) | Attr::Dict(_) | Attr::Dense(_) | Attr::Conv(_) | Attr::Other => {
-                return None;
-            }
-        };
-        Some(format!("{name} = {value}"))
-    };
-    entries.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn size(value: i64) -> Found<u64> {

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::attribute::constant;
 use super::attributes::{self, opcode};
+use super::custom_call;
 use super::sizes::{self, Checks, Fixed};
 use super::tree::{Attr, Function, Functions, Operation, Port, Region, ValueRef, callee, callees};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -339,7 +340,9 @@ impl<'a, 'h> Converter<'a, 'h> {
         if op.name == "chlo.square" {
             operands = operands.repeat(2);
         }
-        let declared = match &op.types[..] {
+        let own: Vec<&Shape> = op.types.iter().collect();
+        let laid_out = custom_call::layouts(op, "result_layouts", &own).map_err(refuse)?;
+        let declared = match if laid_out.is_empty() { &op.types[..] } else { &laid_out[..] } {
             [one] => one.clone(),
             all => Shape::Tuple(all.to_vec()),
         };

@@ -13,6 +13,7 @@ mod attributes;
 mod bytecode;
 mod called;
 mod convert;
+mod custom_call;
 mod exported;
 mod function;
 mod operation;

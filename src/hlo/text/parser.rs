@@ -572,7 +572,7 @@ pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
 }
 
 /// Shapes with commas between them.
-pub(in crate::hlo) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
+pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
     let mut p = Parser::over(text);
     let mut out = Vec::new();
     while p.tok.kind != Kind::Eof {

@@ -72,7 +72,7 @@ pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape
         Op::Parameter(_) if comp == module.entry => Err("a program takes no buffers".to_string()),
         Op::Foreign(f) if f.opcode == "custom-call" || f.opcode == "custom-call-start" => {
             let aliases = aliases(f)?;
-            let target = f.attrs.iter().find(|a| a.0 == "custom_call_target").map_or("", |a| a.1.trim_matches('"'));
+            let target = f.attr("custom_call_target").unwrap_or("");
             if matches!(target, "Pin" | "Unpin") && aliases.len() != 1 {
                 return Err(format!("custom-call to {target} must have one output-to-operand aliasing"));
             }

@@ -247,10 +247,8 @@ fn stochastic(inst: &Inst, shapes: &[&Shape]) -> Check {
 
 /// `operand_layout_constraints` has a compatible shape for each operand.
 fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> Check {
-    let Some(text) = attr(f, "operand_layout_constraints") else { return Ok(()) };
-    let inner = text.trim().trim_start_matches('{');
-    let inner = inner.strip_suffix('}').unwrap_or(inner);
-    let Ok((wanted, _)) = crate::hlo::text::parse_entry_layout(&format!("{{({inner})->f32[]}}")) else {
+    let Some(wanted) = f.operand_layouts() else { return Ok(()) };
+    let Ok(wanted) = wanted else {
         return Err("operand_layout_constraints are no shapes".to_string());
     };
     let fits = wanted.len() == shapes.len() && wanted.iter().zip(shapes).all(|(a, b)| a.same(b));

@@ -1,7 +1,8 @@
 //! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
 //! memory that another buffer shares makes that one undefined.
 use super::{Fault, bytes};
-use crate::kernel::{Access, BufId, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
+use crate::kernel::call::calls;
+use crate::kernel::{Access, BufId, Call, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
 use crate::util::id_vec::Id;
 use std::collections::BTreeSet;
 
@@ -76,6 +77,7 @@ impl Flow<'_> {
         for step in all {
             match step {
                 Step::Launch(k) => self.launch(*k, defined)?,
+                Step::Call(call) => self.call(call, defined)?,
                 Step::While { cond, pred, body } => {
                     // What holds before every round is what holds before the first and after any: it only shrinks.
                     let mut rounds = 0;
@@ -135,8 +137,30 @@ impl Flow<'_> {
         Ok(())
     }
 
+    fn call(&self, call: &Call, defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
+        for &b in &call.args {
+            self.needs(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name))?;
+        }
+        for b in &call.results {
+            if let Some(read) = self.shared[b.index()].iter().chain([b]).find(|b| call.args.contains(b)) {
+                return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name, read.0));
+            }
+            for other in &self.shared[b.index()] {
+                defined.remove(other);
+            }
+            if matches!(self.program.buffers[*b].place, Place::Arg(_) | Place::Weights(_) | Place::Stack) {
+                return Err(format!("k8: `{}` writes b{}", call.to.name, b.0));
+            }
+        }
+        defined.extend(&call.results);
+        Ok(())
+    }
+
     /// k11.
     fn apart(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
+        if let Some(call) = parts.iter().flat_map(|part| calls(part)).next() {
+            return Err(format!("k11: `{}` is called beside other steps", call.name));
+        }
         let touched: Vec<Access> = parts.iter().map(|part| Access::of(self.program, part)).collect();
         for (i, part) in touched.iter().enumerate() {
             for &written in &part.written {

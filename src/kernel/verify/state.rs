@@ -1,6 +1,6 @@
 //! Rule k13: of the state. That variables which no call changes are never stored to is seen where stores are.
 use super::Fault;
-use crate::kernel::{Place, Program};
+use crate::kernel::{Access, Place, Program};
 use std::collections::BTreeSet;
 
 /// Variables lie apart; each buffer of the state is one, whole, and no two are the same; what changes is written.
@@ -26,7 +26,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
             return Err(format!("k13: b{} is a variable that another buffer is", b.0));
         }
     }
-    let stored: BTreeSet<_> = program.kernels.values().flat_map(|k| k.stores()).map(|span| span.buf).collect();
+    let stored = Access::of(program, &program.steps).written;
     let offset = |b: &crate::kernel::BufId| match program.buffers[*b].place {
         Place::State(at) => Some(at),
         _ => None,

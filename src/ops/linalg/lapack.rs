@@ -35,15 +35,14 @@ struct Call<'a> {
 ///
 /// Errors: `Code::HloUnsupported` for functions that are not here, and for options and types that they are not here for.
 pub fn lower(b: &mut Builder, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
-    let attr = |name: &str| call.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'));
-    let Some(target) = attr("custom_call_target") else { return Ok(None) };
+    let Some(target) = call.attr("custom_call_target") else { return Ok(None) };
     let Some(name) = target.strip_prefix("lapack_").or_else(|| target.strip_prefix("blas_")) else { return Ok(None) };
     // The letter in front is the type, which the arrays have.
     let typed = name.trim_end_matches("_ffi").split_at_checked(1).map_or("", |(_, function)| function);
     let newer = name.ends_with("_ffi");
     let (mut options, mut first) = (Vec::new(), 0);
     if newer {
-        options = entries(attr("backend_config").unwrap_or(""));
+        options = entries(call.attr("backend_config").unwrap_or(""));
     } else if let Some((_, names)) = OLDER.iter().find(|row| row.0 == typed) {
         first = names.len();
         for (name, &operand) in names.iter().zip(operands).filter(|(name, _)| !name.is_empty()) {

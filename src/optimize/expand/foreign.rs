@@ -22,19 +22,13 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
 }
 
 fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
-    let target = f.attrs.iter().find(|a| a.0 == "custom_call_target").map_or("", |a| a.1.trim_matches('"'));
+    let target = f.attr("custom_call_target").unwrap_or("");
     match f.opcode.as_str() {
         "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "domain" => {
             identity(editor, id)
         }
         "custom-call" => match target {
-            "Sharding"
-            | "SPMDFullToShardShape"
-            | "SPMDShardToFullShape"
-            | "MoveToHost"
-            | "MoveToDevice"
-            | "annotate_device_placement"
-            | "LayoutConstraint" => identity(editor, id),
+            _ if f.is_hint() => identity(editor, id),
             "TopK" => {
                 let parts = editor.shape(id).as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
                 let Some(&k) = parts.and_then(|a| a.dims.last()) else { return Ok(None) };

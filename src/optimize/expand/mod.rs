@@ -5,6 +5,7 @@
 mod batch_groups;
 mod batch_norm;
 mod bitcast;
+mod custom_call;
 mod depthwise;
 mod empty;
 mod fft;
@@ -23,6 +24,7 @@ use crate::util::id_vec::Id;
 pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-empty",        about: "puts constants for arrays and folds of no elements",             run: empty::expand },
     Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },
+    Pass { name: "expand-custom-call",  about: "turns arrays as the functions of custom calls want them",     run: custom_call::expand },
     Pass { name: "expand-batch-norm",   about: "writes batch norm with sums and pointwise opcodes",            run: batch_norm::expand },
     Pass { name: "expand-batch-groups", about: "writes groups of a convolution's batch as groups of features", run: batch_groups::expand },
     Pass { name: "expand-depthwise",    about: "writes groups of one channel with one result each, channels last", run: depthwise::expand },

@@ -38,6 +38,7 @@ impl Joined {
                         continue;
                     }
                 }
+                Step::Call(_) => {}
                 Step::While { cond, body, .. } => {
                     self.steps(cond, true);
                     self.steps(body, true);
@@ -71,6 +72,7 @@ fn renumber(steps: &mut [Step], numbers: &[Option<KernelId>]) {
     for step in steps {
         match step {
             Step::Launch(id) => *id = numbers[id.index()].unwrap_or(*id),
+            Step::Call(_) => {}
             Step::While { cond, body, .. } => {
                 renumber(cond, numbers);
                 renumber(body, numbers);

@@ -33,6 +33,7 @@ impl Uses {
             let start = self.clock;
             match step {
                 Step::Launch(kernel) => self.touch(program.kernels[*kernel].buffers()),
+                Step::Call(call) => self.touch(call.buffers()),
                 Step::While { cond, pred, body } => {
                     self.steps(program, cond);
                     self.touch([*pred]);

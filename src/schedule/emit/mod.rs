@@ -8,6 +8,7 @@ pub mod cholesky;
 mod contraction;
 mod control;
 pub mod convolution;
+pub mod custom_call;
 mod cut;
 pub mod depthwise;
 pub mod dot;
@@ -116,7 +117,7 @@ pub fn emit(
     let next = s.next_values(&mut root, &state)?;
     s.results(&root, &mut steps)?;
     s.move_all(&next.0, &next.1, &mut steps);
-    s.keep_unchanged(&next.0, &next.1);
+    s.keep_unchanged(&next.0, &next.1, &steps);
     s.program.steps = steps;
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
@@ -298,6 +299,7 @@ impl<'a> Emitter<'a> {
     fn touches(&self, step: &Step, value: &Value) -> bool {
         match step {
             Step::Launch(kernel) => self.program.kernels[*kernel].buffers().iter().any(|b| value.leaves.contains(b)),
+            Step::Call(call) => call.buffers().any(|b| value.leaves.contains(&b)),
             Step::While { .. } | Step::Branch { .. } | Step::Together(_) => true,
         }
     }

@@ -40,7 +40,7 @@ fn asker(kernel: &Kernel) -> Option<Asker> {
 fn launched(step: &Step) -> Option<KernelId> {
     match step {
         Step::Launch(kernel) => Some(*kernel),
-        Step::While { .. } | Step::Branch { .. } | Step::Together(_) => None,
+        Step::Call(_) | Step::While { .. } | Step::Branch { .. } | Step::Together(_) => None,
     }
 }
 

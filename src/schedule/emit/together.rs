@@ -77,9 +77,10 @@ fn members<'a>(program: &Program, first: &Touching, rest: impl Iterator<Item = &
 
 /// Whether `step` is a loop that is worth a thread of its own.
 fn is_part(program: &Program, step: &Step) -> bool {
-    let Step::While { body, .. } = step else { return false };
+    let Step::While { cond, body, .. } = step else { return false };
     let work = Work::of(program, body);
-    work.alone >= WORTH_A_THREAD && work.alone >= work.shared
+    let calls = work.calls || Work::of(program, cond).calls;
+    !calls && work.alone >= WORTH_A_THREAD && work.alone >= work.shared
 }
 
 /// Operations of steps, of branches all and of loops one round.
@@ -89,6 +90,8 @@ struct Work {
     shared: u64,
     /// In the others.
     alone: u64,
+    /// Whether functions of the user are called, which can end the call of the program and need not stand being called at once.
+    calls: bool,
 }
 
 impl Work {
@@ -106,11 +109,13 @@ impl Work {
                 let sum = if kernel.is_shared_in_loops() { &mut self.shared } else { &mut self.alone };
                 *sum = sum.saturating_add(kernel.work());
             }
+            Step::Call(_) => self.calls = true,
             // how often it runs is not known; of a round of the loop that it is in it may be a small part
             Step::While { cond, body, .. } => {
                 let mut inner = Work::default();
                 cond.iter().chain(body).for_each(|step| inner.add(program, step));
                 self.alone = self.alone.saturating_add(inner.alone);
+                self.calls |= inner.calls;
             }
             Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().for_each(|steps| all(steps)),
         }

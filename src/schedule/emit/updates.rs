@@ -5,9 +5,9 @@ use super::Emitter;
 use super::value::Value;
 use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId};
-use crate::kernel::{BufId, Buffer, Place, Step};
+use crate::kernel::{Access, BufId, Buffer, Place, Step};
 use crate::schedule::plan::Stages;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 impl<'a> Emitter<'a> {
     /// A buffer for each variable.
@@ -50,9 +50,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
-    pub(super) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
-        let stored: HashSet<BufId> =
-            self.program.kernels.values().flat_map(|k| k.stores()).map(|span| span.buf).collect();
+    pub(super) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId], steps: &[Step]) {
+        let stored = Access::of(&self.program, steps).written;
         let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
         let places: Vec<Place> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
         for v in &mut self.program.state {

@@ -37,6 +37,7 @@ mod attribute {
     pub const DICTIONARY: u64 = 6;
     pub const FLOAT: u64 = 8;
     pub const INTEGER: u64 = 9;
+    pub const OUTPUT_OPERAND_ALIAS: u64 = 10;
     pub const STRING: u64 = 14;
     pub const TENSOR: u64 = 15;
 }
@@ -159,6 +160,16 @@ impl Tables<'_> {
                 let shift = 64 - dtype.bits().clamp(1, 64);
                 let high = self.bits(dtype, &mut at)? << shift;
                 Attr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 })
+            }
+            attribute::OUTPUT_OPERAND_ALIAS => {
+                let path = |at: &mut Cursor| -> Result<Attr> {
+                    let n = at.count()?;
+                    Ok(Attr::List((0..n).map(|_| at.signed().map(Attr::Int)).collect::<Result<_>>()?))
+                };
+                let output = path(&mut at)?;
+                let operand = Attr::Int(at.signed()?);
+                let names = ["output_tuple_indices", "operand_index", "operand_tuple_indices"].map(str::to_string);
+                Attr::Dict(names.into_iter().zip([output, operand, path(&mut at)?]).collect())
             }
             attribute::STRING => Attr::Text(self.string(at.number()?, &at)?.to_string()),
             attribute::TENSOR => {

@@ -1,0 +1,112 @@
+//! The attributes of StableHLO's custom calls: target, interface, what is handed on, and how arrays lie.
+use super::attributes::{Found, Out, flag, int_or};
+use super::tree::{Attr, Operation};
+use crate::hlo::proto::quoted;
+use crate::hlo::{ArrayShape, CompId, Layout, Shape};
+
+/// The names of what is handed on.
+const CONFIG: &[&str] = &["mhlo.backend_config", "backend_config"];
+
+/// The names of the interfaces of custom calls, from number 2 on; the first is what a call without a name has.
+const API_VERSIONS: &[&str] =
+    &["API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"];
+
+/// `shapes` with the layouts that attribute `name` lists; empty where it is not there.
+///
+/// # Errors
+/// Where it lists no layouts of these shapes.
+pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> Found<Vec<Shape>> {
+    let Some(Attr::List(all)) = op.attr(&[name]) else { return Ok(Vec::new()) };
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    if all.len() != shapes.len() {
+        return Err(format!("`{name}` has {} layouts for {} arrays", all.len(), shapes.len()));
+    }
+    let one = |(layout, shape): (&Attr, &&Shape)| {
+        let Shape::Array(a) = shape else { return Ok((*shape).clone()) };
+        let minor_to_major = layout.ints().unwrap_or_default();
+        let mut axes = minor_to_major.clone();
+        axes.sort_unstable();
+        if !axes.into_iter().eq(0..a.rank() as i64) {
+            return Err(format!("`{name}` has a layout that is none of {shape}"));
+        }
+        Ok(Shape::Array(ArrayShape { layout: Some(Layout { minor_to_major, ..Layout::default() }), ..a.clone() }))
+    };
+    all.iter().zip(shapes).map(one).collect()
+}
+
+/// The attributes that HLO has for it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn attributes(op: &Operation, (shapes, comps): (&[&Shape], &[CompId]), out: &mut Out) -> Found<()> {
+    let target = match op.attr(&["call_target_name", "callee"]) {
+        Some(Attr::Symbol(name) | Attr::Text(name)) => name,
+        _ => return Err("a custom call has a target".to_string()),
+    };
+    if !comps.is_empty()
+        || op.attr(&["called_computations"]).is_some_and(|c| !matches!(c, Attr::List(l) if l.is_empty()))
+    {
+        return Err("a custom call that calls computations".to_string());
+    }
+    out.carried("custom_call_target", format!("\"{target}\""));
+    match op.attr(CONFIG) {
+        Some(Attr::Text(config)) if !config.is_empty() => out.carried("backend_config", quoted(config.as_bytes())),
+        Some(Attr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
+        _ => {}
+    }
+    // Text has the number, bytecode the word. Only the last version has dictionaries; JAX then says the first, or none.
+    let version = match op.attr(&["api_version"]) {
+        _ if matches!(op.attr(CONFIG), Some(Attr::Dict(_))) => API_VERSIONS.last(),
+        Some(Attr::Text(word)) => API_VERSIONS.iter().find(|v| *v == word),
+        _ => usize::try_from(int_or(op, &["api_version"], 1)? - 2).ok().and_then(|i| API_VERSIONS.get(i)),
+    };
+    if let Some(version) = version {
+        out.carried("api_version", version.to_string());
+    }
+    let layouts = layouts(op, "operand_layouts", shapes)?;
+    if !layouts.is_empty() {
+        let all: Vec<String> = layouts.iter().map(Shape::to_string).collect();
+        out.carried("operand_layout_constraints", format!("{{{}}}", all.join(", ")));
+    }
+    if let Some(Attr::List(aliases)) = op.attr(&["output_operand_aliases"])
+        && !aliases.is_empty()
+    {
+        let all = aliases.iter().map(alias).collect::<Option<Vec<_>>>().ok_or("an output_operand_alias is expected")?;
+        out.carried("output_to_operand_aliasing", format!("{{{}}}", all.join(", ")));
+    }
+    if flag(op, "has_side_effect") {
+        out.carried("custom_call_has_side_effect", "true".to_string());
+    }
+    Ok(())
+}
+
+/// Which operand's memory a result has, as HLO writes it.
+fn alias(value: &Attr) -> Option<String> {
+    let Attr::Dict(entries) = value else { return None };
+    let ints = |name: &str| entries.iter().find(|e| e.0 == name).and_then(|e| e.1.ints());
+    let path = |name: &str| {
+        let path: Vec<String> = ints(name).unwrap_or_default().iter().map(i64::to_string).collect();
+        format!("{{{}}}", path.join(", "))
+    };
+    let operand = *ints("operand_index")?.first()?;
+    Some(format!("{}: ({operand}, {})", path("output_tuple_indices"), path("operand_tuple_indices")))
+}
+
+/// The entries of a dictionary that are numbers, truth values and words, as MLIR writes them.
+fn options(entries: &[(String, Attr)]) -> String {
+    let one = |(name, value): &(String, Attr)| {
+        let value = match value {
+            Attr::Int(i) => i.to_string(),
+            Attr::Float(f) => format!("{f:e}"),
+            Attr::Bool(b) => b.to_string(),
+            Attr::Text(text) => quoted(text.as_bytes()),
+            Attr::Symbol(_) | Attr::List(_) | Attr::Dict(_) | Attr::Dense(_) | Attr::Conv(_) | Attr::Other => {
+                return None;
+            }
+        };
+        Some(format!("{name} = {value}"))
+    };
+    entries.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+}

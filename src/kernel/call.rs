@@ -1,0 +1,88 @@
+//! Calls of functions that the user writes in C: what stands between kernels where a module has a `custom-call` of no known target.
+//!
+//! The object has no body of them; its users link one. The header has the prototype, and what a function is told beside its arrays is a
+//! constant of the object.
+use super::{BufId, Program, Step};
+use crate::tensor::TensorInfo;
+
+/// `API_VERSION_ORIGINAL`: the only version whose functions can't fail.
+const WITHOUT_STATUS: u32 = 1;
+
+/// A function as one place calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callee {
+    /// Its name in C.
+    pub name: String,
+    /// XLA's number of the interface that the module names, 1 to 4.
+    pub api_version: u32,
+    /// Bytes that the module has for it.
+    pub opaque: Vec<u8>,
+    /// The arrays that it reads, as they lie in memory.
+    pub args: Vec<TensorInfo>,
+    /// The arrays that it writes.
+    pub results: Vec<TensorInfo>,
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// What is called.
+    pub to: Callee,
+    /// Its arrays.
+    pub args: Vec<BufId>,
+    /// Where its results go.
+    pub results: Vec<BufId>,
+}
+
+impl Callee {
+    /// Whether it says if it failed.
+    pub fn has_status(&self) -> bool {
+        self.api_version > WITHOUT_STATUS
+    }
+    /// Whether one prototype fits both.
+    pub fn has_prototype_of(&self, other: &Callee) -> bool {
+        let types = |all: &[TensorInfo]| all.iter().map(|t| t.dtype).collect::<Vec<_>>();
+        self.name == other.name
+            && self.has_status() == other.has_status()
+            && types(&self.args) == types(&other.args)
+            && types(&self.results) == types(&other.results)
+    }
+}
+
+impl Call {
+    /// The buffers that it touches.
+    pub fn buffers(&self) -> impl Iterator<Item = BufId> + '_ {
+        self.args.iter().chain(&self.results).copied()
+    }
+}
+
+/// What the steps of some programs call, each function with each shape once, in the order of the steps.
+pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Callee> {
+    let mut all = Vec::new();
+    programs.into_iter().for_each(|program| gather(&program.steps, &mut all));
+    all
+}
+
+/// The same of some steps.
+pub fn calls(steps: &[Step]) -> Vec<Callee> {
+    let mut all = Vec::new();
+    gather(steps, &mut all);
+    all
+}
+
+fn gather(steps: &[Step], all: &mut Vec<Callee>) {
+    for step in steps {
+        match step {
+            Step::Launch(_) => {}
+            Step::Call(call) if all.contains(&call.to) => {}
+            Step::Call(call) => all.push(call.to.clone()),
+            Step::While { cond, body, .. } => {
+                gather(cond, all);
+                gather(body, all);
+            }
+            Step::Branch { branches: lists, .. } | Step::Together(lists) => {
+                lists.iter().for_each(|list| gather(list, all));
+            }
+        }
+    }
+}

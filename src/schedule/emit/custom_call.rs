@@ -1,0 +1,175 @@
+//! `custom-call` of a function that the user writes: no kernel, but a step between kernels. The function gets whole arrays in memory,
+//! dense and row-major, so that what it reads is made before and nothing is inlined into it.
+use crate::diag::{Code, Diagnostic, Result};
+use crate::hlo::attrs::Foreign;
+use crate::hlo::proto::unescape;
+use crate::hlo::{Op, Shape};
+use crate::kernel::{Call, Callee, Step};
+use crate::schedule::emit::{Emitter, refuse};
+use crate::schedule::family::{Family, Root};
+use crate::schedule::plan::recipe::Setup;
+use crate::tensor::TensorInfo;
+
+/// Calls of the user's functions.
+pub const FAMILY: Family = Family {
+    name: "custom-call",
+    recipe: |_, asked| match asked.op() {
+        Op::Foreign(call) if call.opcode == "custom-call" => Ok(Some(Setup::Plain)),
+        _ => Ok(None),
+    },
+    emit: |s, root, _| s.custom_call(root),
+};
+
+impl<'a> Emitter<'a> {
+    fn custom_call(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
+        let comp = scope.comp;
+        let Op::Foreign(call) = &comp[id].op else { return Err(refuse(comp, id, "")) };
+        let operands = comp[id].operands.clone();
+        let args = infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
+        let results = infos("y", std::iter::once((comp[id].name.as_str(), &comp[id].shape)));
+        let to = Callee {
+            name: target(call)?.to_string(),
+            api_version: api_version(call),
+            opaque: opaque(call, &comp[id].extra),
+            args,
+            results,
+        };
+        let mut args = Vec::new();
+        for o in operands {
+            args.extend(self.value(scope, o)?.leaves);
+        }
+        steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
+        Ok(())
+    }
+}
+
+/// The arrays in some values, with names in C.
+fn infos<'s>(field: &str, values: impl Iterator<Item = (&'s str, &'s Shape)>) -> Vec<TensorInfo> {
+    let mut all = Vec::new();
+    for (name, shape) in values {
+        for array in shape.leaves() {
+            all.push(TensorInfo {
+                name: name.to_string(),
+                called: None,
+                field: format!("{field}{}", all.len()),
+                dtype: array.dtype,
+                dims: array.dims.clone(),
+            });
+        }
+    }
+    all
+}
+
+/// The function that is called. Errors: `Code::HloUnsupported` where no C file can define it, or where it is another program's.
+fn target(call: &Foreign) -> Result<&str> {
+    let target = call.attr("custom_call_target").unwrap_or("");
+    let refuse = |why: &str, help: &str| {
+        let told = format!("the custom call `{target}` {why}");
+        Err(Diagnostic::new(Code::HloUnsupported, told).help(help).into())
+    };
+    let mut chars = target.chars();
+    let starts = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !starts || !chars.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return refuse("has no name that a function of C can have", "call it by a C identifier");
+    }
+    if target.starts_with("xla_") {
+        return refuse(
+            "is a function of XLA's or JAX's own runtime, which compiled code does not have",
+            "compute it with other ops, or give the function a name of your own",
+        );
+    }
+    if RESERVED.contains(&target) || target.starts_with("tfaot_") {
+        return refuse("has a name that C or the object has already", "give the function another name");
+    }
+    if call.attr("output_to_operand_aliasing").is_some_and(|a| a != "{}") {
+        return refuse(
+            "writes its results over its operands",
+            "without output_to_operand_aliasing results have memory of their own",
+        );
+    }
+    Ok(target)
+}
+
+/// Words of C and C++, and functions that objects use.
+const RESERVED: &[&str] = &[
+    "auto",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "const",
+    "continue",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "explicit",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "main",
+    "memcpy",
+    "memmove",
+    "memset",
+    "namespace",
+    "new",
+    "operator",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "while",
+];
+
+/// XLA's number of the interface; a module that names none means the first.
+fn api_version(call: &Foreign) -> u32 {
+    match call.attr("api_version") {
+        Some("API_VERSION_STATUS_RETURNING") => 2,
+        Some("API_VERSION_STATUS_RETURNING_UNIFIED") => 3,
+        Some("API_VERSION_TYPED_FFI") => 4,
+        _ => 1,
+    }
+}
+
+/// The bytes of `backend_config`: of a text what it says, of a dictionary how it is written.
+fn opaque(call: &Foreign, extra: &[(String, String)]) -> Vec<u8> {
+    let all = call.attrs.iter().chain(extra);
+    let Some((_, text)) = all.into_iter().find(|a| a.0 == "backend_config") else { return Vec::new() };
+    match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
+        Some(inside) => unescape(inside),
+        None => text.clone().into_bytes(),
+    }
+}
