@@ -31,6 +31,15 @@ fn calls_in_order_give_what_tensorflow_gives() {
     }
 }
 
+#[test]
+fn lists_are_as_long_as_values_say() {
+    let document = succeed(&["verify", &model("lists"), "--calls", &calls("lists"), "--json", "-q"]);
+    let document: Value = serde_json::from_str(&document).expect("JSON");
+    let all = document["comparisons"].as_array().expect("a list");
+    let with = |what: &str| all.iter().filter(|c| c["with"] == what).count();
+    assert!(document["ok"] == true && with("expected") == 27 && with("interpreter") == 27, "{document:#}");
+}
+
 /// The calls of a module with results to be written, beside its inputs.
 fn with_outputs(name: &str, folder: &Path) -> Vec<(String, String)> {
     let mut lines = String::new();

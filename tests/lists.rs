@@ -66,11 +66,37 @@ fn an_index_needs_a_bound() {
 }
 
 #[test]
-fn all_elements_need_a_number() {
+fn all_elements_are_as_many_as_values_say() {
     let bounded = [int("six", 6), node("index", "Minimum", "at six", &[INT])];
     let (compiles, told) = written(&bounded, node("y", "TensorListStack", "set row", &[ELEMENT]));
+    assert!(compiles, "{told}");
+    // in a branch sizes are fixed
+    let branch = |name: &str| {
+        format!(
+            "function {{ signature {{ name: '{name}' input_arg {{ name: 'l' type: DT_VARIANT }} input_arg {{ name: 'row' type: DT_INT32 }} output_arg {{ name: 'o' type: DT_FLOAT }} }}
+              node_def {{ {} }} node_def {{ {} }} node_def {{ {} }} ret {{ key: 'o' value: 'o:output:0' }} }}",
+            node("all", "TensorListStack", "l row", &[ELEMENT]),
+            int("axes", 0),
+            node("o", "Sum", "all:tensor:0 axes:output:0", &[("T", "type: DT_FLOAT"), ("Tidx", "type: DT_INT32")]),
+        )
+    };
+    let library = format!("library {{ {} {} }}", branch("one"), branch("other").replace("op: 'Sum'", "op: 'Max'"));
+    let types = [
+        ("then_branch", "func { name: 'one' }"),
+        ("else_branch", "func { name: 'other' }"),
+        ("Tcond", "type: DT_INT32"),
+        ("Tin", "list { type: DT_VARIANT type: DT_INT32 }"),
+        ("Tout", "list { type: DT_FLOAT }"),
+    ];
+    let nodes = [
+        int("two", 2),
+        node("rows", "TensorListReserve", "row two", &[ELEMENT, ("shape_type", "type: DT_INT32")]),
+        node("set", "TensorListSetItem", "rows index x", &[ELEMENT, ("resize_if_index_out_of_bounds", "b: true")]),
+        node("y", "StatelessIf", "at set row", &types),
+    ];
+    let (compiles, told) = check(&[&nodes[..], &bounded].concat(), &library);
     assert!(!compiles, "{told}");
-    for part in ["TFA0108", "the list `rows`", "at most 7", "dynamic_size"] {
+    for part in ["TFA0108", "the list `rows`", "loops and branches are fixed", "dynamic_size"] {
         assert!(told.contains(part), "{part} is not in\n{told}");
     }
 }

@@ -258,6 +258,8 @@ fn natively(name: &str) {
 fn every_module_is_tested() {
     for entry in std::fs::read_dir(path("testdata/modules")).expect("the folder is in the repository").flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        assert!(NAMES.contains(&name.as_str()), "testdata/modules/{name} is in no test: add it to `modules!`");
+        // whose results are as long as values say: `tests/calls.rs`
+        let named = name == "lists" || NAMES.contains(&name.as_str());
+        assert!(named, "testdata/modules/{name} is in no test: add it to `modules!`");
     }
 }

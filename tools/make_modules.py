@@ -416,6 +416,43 @@ def tables():
     return m, signatures, calls
 
 
+@module
+def lists():
+    """Lists whose length only values tell: all their elements, what is computed of these, and elements one behind the other."""
+    array = lambda n=0: tf.TensorArray(tf.float32, n, dynamic_size=True, clear_after_read=False, element_shape=None)
+
+    def until(x, limit):
+        """Rounds until a sum is large, at most 12, as a decoder stops."""
+        i, kept = 0, array()
+        while i < 12 and tf.reduce_sum(x) < limit:
+            x, kept, i = x * 1.5, kept.write(i, x), i + 1
+        all = kept.stack()
+        return {"all": all, "rounds": i, "largest": tf.reduce_max(tf.concat([all, [x]], 0), 0), "scaled": all * 2 - 1}
+
+    def joined(x, limit):
+        """Rows of two numbers one behind the other, of those rounds in which the sum is odd."""
+        n, kept = 0, array()
+        for i in tf.range(9):
+            if (tf.cast(x[0], tf.int32) + i) % 2 == 1 and tf.cast(i, tf.float32) < limit:
+                kept, n = kept.write(n, x * tf.cast(i, tf.float32)), n + 1
+        return {"all": kept.concat(), "mean": tf.reduce_sum(kept.stack()) / tf.cast(tf.maximum(n, 1), tf.float32)}
+
+    def collatz(n):
+        """Each number on the way to 1, and their order by size."""
+        i, kept = 0, tf.TensorArray(tf.int32, 0, dynamic_size=True)
+        while n > 1 and i < 40:
+            kept, i = kept.write(i, n), i + 1
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+        way = kept.stack()
+        return {"way": way, "odd": tf.boolean_mask(way, way % 2 == 1), "highest": tf.reduce_max(way)}
+
+    signatures = {"until": (until, dict(x=[4], limit=[])), "joined": (joined, dict(x=[2], limit=[])), "collatz": (collatz, dict(n=([], tf.int32)))}
+    calls = [("until", dict(x=abs(real(4)), limit=np.float32(l))) for l in (50, 2.5, 1e9)]
+    calls += [("joined", dict(x=np.float32([v, 2]), limit=np.float32(l))) for v, l in [(3, 9), (4, 6), (4, 0)]]
+    calls += [("collatz", dict(n=np.int32(n))) for n in (2, 7, 27)]
+    return tf.Module(), signatures, calls
+
+
 def save_version1(out, graph, init, ends):
     c = tf.compat.v1
     info = lambda ts: {k: c.saved_model.build_tensor_info(t) for k, t in ts.items()}

@@ -5,8 +5,9 @@ use super::rounds::Border;
 use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
-use crate::hlo::{CompId, Op};
+use crate::hlo::{CompId, InstId, Op};
 use crate::ops::{Calls, Value};
+use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 use std::sync::Arc;
 
@@ -101,7 +102,28 @@ impl<'p> Walker<'p> {
             let taken = if known != 0 { yes } else { no };
             return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
+        if let Some(both) = self.both(pred, yes, no, args)? {
+            return Ok(vec![Some(both)]);
+        }
         self.conditional(pred, &[yes, no], args)
+    }
+
+    /// "And" as Python has it, which looks at the second condition where the first one holds, as one value; where conditions are only
+    /// looked at.
+    fn both(&mut self, pred: InstId, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Option<Value>> {
+        if !self.is_looking || self.function(&yes.name)?.rets.len() != 1 || self.function(&no.name)?.rets.len() != 1 {
+            return Ok(None);
+        }
+        let args: Vec<Slot> = args.iter().cloned().map(Some).collect();
+        let second = self.call(&yes.name, &yes.attrs, args.clone())?.pop().flatten();
+        let other = self.call(&no.name, &no.attrs, args)?.pop().flatten();
+        let (Some(Value::Array(second)), Some(other)) = (second, other) else { return Ok(None) };
+        let is_false = self.known(&other).is_some_and(|t| t.len() == 1 && t.get_i64(0) == Some(0));
+        if self.b.dtype(second) != DType::Pred || self.b.rank(second) != 0 || !(is_false || other == Value::Array(pred))
+        {
+            return Ok(None);
+        }
+        Ok(Some(Value::Array(self.b.binary(ScalarOp::And, pred, second))))
     }
 
     fn branch_on_index(&mut self, branches: &[FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
@@ -119,7 +141,7 @@ impl<'p> Walker<'p> {
     }
 
     /// A `conditional` over functions; constant arguments are made anew in each branch.
-    fn conditional(&mut self, index: crate::hlo::InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
+    fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
         let reached = self.reach(branches, args)?;
         let args = [args, &self.handed(&reached)?].concat();
         let border = self.border(&args, |_| true);

@@ -9,6 +9,7 @@ mod names;
 mod order;
 mod rounds;
 mod state;
+mod steps;
 mod variables;
 mod walker;
 mod xla;

@@ -1,11 +1,11 @@
 //! How many rounds a loop has at most, where its condition counts.
 use super::flat::Form;
 use super::holders::Reached;
+use super::steps::{Step, added};
 use super::walker::Walker;
 use crate::diag::Result;
 use crate::graph::FuncRef;
 use crate::hlo::{InstId, Op};
-use crate::interp;
 use crate::ops::Value;
 use crate::ops::range::{self, Range};
 use crate::scalar::{Direction, ScalarOp};
@@ -110,8 +110,8 @@ impl Walker<'_> {
         Ok(rounds)
     }
 
-    /// What each round of a loop adds to the parts of its state, where it is a number.
-    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<i64>>> {
+    /// What each round of a loop adds to the parts of its state, where that is known.
+    fn steps(&mut self, body: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Option<Step>>> {
         let parts = border.parts();
         let rets = self.function(&body.name)?.rets.len();
         let counts = |i: &usize| {
@@ -122,13 +122,15 @@ impl Walker<'_> {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let values = self.enter("probe", &border.forms, &border.ranges);
+        // lists want bounds of the places that are written, which this is to find; here any will do
+        let some: Vec<Option<Range>> = border.ranges.iter().map(|r| r.or(Some(Range::one(0)))).collect();
+        let values = self.enter("probe", &border.forms, &some);
         let after = self.some_results(body, &values, reached, &wanted);
         let mut steps = vec![None; parts.len()];
         for (i, after) in wanted.into_iter().zip(after.iter().flatten()) {
             let part = parts.iter().position(|&p| p == Some(i));
             if let (Some(part), Some(Value::Array(id))) = (part, after) {
-                steps[part] = self.added(*id, part, MOST_PARTS);
+                steps[part] = added(&self.b, *id, part);
             }
         }
         self.b.abandon();
@@ -139,7 +141,9 @@ impl Walker<'_> {
     /// What the parts of a condition that are joined by "and" say of single variables.
     fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Limit>> {
         let values = self.enter("probe", &border.forms, &border.ranges);
+        let before = std::mem::replace(&mut self.is_looking, true);
         let test = self.call_with(cond, &values, reached);
+        self.is_looking = before;
         let mut todo: Vec<InstId> = match &test {
             Ok(Some(results)) => {
                 results.iter().take(1).filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None }).collect()
@@ -175,41 +179,25 @@ impl Walker<'_> {
         };
         Some(Limit { part, direction, number })
     }
-
-    /// What is added to a part of the state to get its next value.
-    fn added(&self, id: InstId, part: usize, depth: usize) -> Option<i64> {
-        if range::part(&self.b, id) == Some(part) {
-            return Some(0);
-        }
-        let (inst, depth) = (&self.b.current().insts[id], depth.checked_sub(1)?);
-        let number = |id: InstId| interp::constant_value(&self.b, id).filter(|t| t.len() == 1)?.get_i64(0);
-        match (&inst.op, &inst.operands[..]) {
-            (Op::Elementwise(ScalarOp::Add), &[x, y]) => match number(y) {
-                Some(n) => self.added(x, part, depth)?.checked_add(n),
-                None => self.added(y, part, depth)?.checked_add(number(x)?),
-            },
-            (Op::Elementwise(ScalarOp::Subtract), &[x, y]) => self.added(x, part, depth)?.checked_sub(number(y)?),
-            (Op::Reshape, &[x]) => self.added(x, part, depth),
-            _ => None,
-        }
-    }
 }
 
 /// What an integer lies between when a round begins, if it was in `start` before the first one and each adds `step`.
-fn while_it_runs(start: Range, step: Option<i64>, rounds: Option<u64>) -> Range {
-    let Some(step) = step else { return Range::ALL };
-    let all = rounds.map(|rounds| i128::from(step) * i128::from(rounds.saturating_sub(1)));
+fn while_it_runs(start: Range, step: Option<Step>, rounds: Option<u64>) -> Range {
+    let Some((down, up)) = step else { return Range::ALL };
     let ((least, most), ends) = (start.ends(), Range::ALL.ends());
-    match (step >= 0, all) {
-        (true, Some(all)) => Range::new(least, most + all),
-        (true, None) => Range::new(least, ends.1),
-        (false, Some(all)) => Range::new(least + all, most),
-        (false, None) => Range::new(ends.0, most),
-    }
+    let all = |step: i64, end: i128| match (step, rounds) {
+        (0, _) => 0,
+        (_, Some(rounds)) => i128::from(step) * i128::from(rounds.saturating_sub(1)),
+        (_, None) => end,
+    };
+    Range::new(least + all(down.min(0), ends.0), most + all(up.max(0), ends.1))
 }
 
-/// How often a loop runs that begins at `start`, adds `step` and goes on while it compares so; `None` if that never ends or is not known.
-fn rounds(start: Range, step: i64, direction: Direction, number: i64) -> Option<u64> {
+/// How often a loop runs at most that begins at `start`, adds `step` and goes on while it compares so; `None` if it may never end or
+/// that is not known.
+fn rounds(start: Range, (down, up): Step, direction: Direction, number: i64) -> Option<u64> {
+    // the slowest way
+    let step = if down > 0 { down } else { Some(up).filter(|&up| up < 0)? };
     let first = if step > 0 { start.least } else { start.bound()? };
     if first == i64::MIN {
         return None;
@@ -243,10 +231,12 @@ mod tests {
 
     #[test]
     fn rounds_are_counted() {
-        assert_eq!(rounds(Range::one(0), 1, Direction::Lt, 4), Some(4));
-        assert_eq!(rounds(Range::one(0), 3, Direction::Lt, 4), Some(2));
-        assert_eq!(rounds(Range::one(5), -2, Direction::Ge, 0), Some(3));
-        assert_eq!(rounds(Range::one(9), 1, Direction::Lt, 4), Some(0));
-        assert_eq!(rounds(Range::one(0), -1, Direction::Lt, 4), None);
+        assert_eq!(rounds(Range::one(0), (1, 1), Direction::Lt, 4), Some(4));
+        assert_eq!(rounds(Range::one(0), (3, 3), Direction::Lt, 4), Some(2));
+        assert_eq!(rounds(Range::one(5), (-2, -2), Direction::Ge, 0), Some(3));
+        assert_eq!(rounds(Range::one(0), (1, 3), Direction::Lt, 4), Some(4));
+        assert_eq!(rounds(Range::one(0), (0, 1), Direction::Lt, 4), None, "it may stay");
+        assert_eq!(rounds(Range::one(9), (1, 1), Direction::Lt, 4), Some(0));
+        assert_eq!(rounds(Range::one(0), (-1, -1), Direction::Lt, 4), None);
     }
 }

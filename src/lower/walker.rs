@@ -50,6 +50,8 @@ pub(super) struct Walker<'p> {
     pub ranges: Ranges,
     /// Whether the program has lists whose length may change.
     pub resizes: bool,
+    /// Whether a condition is lowered only to be looked at.
+    pub is_looking: bool,
     /// Whether the program has stacks, or changes tables.
     acts: bool,
 }
@@ -72,6 +74,7 @@ impl<'p> Walker<'p> {
             holders: Holders::default(),
             ranges: Ranges::default(),
             resizes,
+            is_looking: false,
             acts,
         }
     }

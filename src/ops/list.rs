@@ -199,7 +199,7 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let buffer = shaped(cx, 1)?.whole(cx.b)?;
+    let buffer = shaped(cx, 1)?.whole(cx)?;
     let have = cx.b.dims(buffer)[0];
     if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && n as u64 != have) {
         return Err(cx.mismatch(format!("{n} elements are asked of a list of {have}")));
@@ -246,7 +246,7 @@ pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let buffer = list(cx, 0)?.whole(cx.b)?;
+    let buffer = list(cx, 0)?.whole(cx)?;
     let dims = cx.b.dims(buffer).to_vec();
     if dims.len() < 2 {
         return Err(cx.mismatch("scalars can't be concatenated"));

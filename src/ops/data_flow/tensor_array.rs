@@ -189,7 +189,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dynamic {
         before = before.at_least(cx.b, n)?;
     }
-    let whole = before.whole(cx.b)?;
+    let whole = before.whole(cx)?;
     let have = cx.b.dims(whole)[0];
     if have != n {
         return Err(cx.mismatch(format!("{n} elements for a TensorArray of {have}")));

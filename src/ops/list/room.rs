@@ -74,25 +74,28 @@ impl ListValue {
         b.select(held, self.buffer, zero)
     }
 
-    /// The array of all elements, where their number is known.
+    /// The array of all elements; where only values tell how many there are, that is a size that they say.
     ///
-    /// Errors: `DynamicShape` where it is not.
-    pub fn whole(&self, b: &mut Builder) -> Result<InstId> {
+    /// # Errors
+    /// `DynamicShape` where it is one inside of a loop or branch, whose sizes are fixed.
+    pub fn whole(&self, cx: &mut LowerCtx) -> Result<InstId> {
         let Some(count) = self.count else { return Ok(self.buffer) };
-        let known = interp::known_through_loops(b, count.now).and_then(|t| u64::try_from(t.get_i64(0)?).ok());
-        match known.filter(|&n| n <= self.room(b)) {
-            Some(n) if n == self.room(b) => Ok(self.buffer),
-            Some(n) => Ok(b.slice_axis(self.buffer, 0, 0, n)),
+        let room = self.room(cx.b);
+        let known = interp::known_through_loops(cx.b, count.now).and_then(|t| u64::try_from(t.get_i64(0)?).ok());
+        let n = match known.filter(|&n| n <= room) {
+            Some(n) if n == room => return Ok(self.buffer),
+            Some(n) => n,
             None => {
-                let (name, most) = (&self.name, count.most);
-                let told =
-                    format!("how many elements the list `{name}` has is only known at run time (at most {most})");
-                Err(Diagnostic::new(Code::DynamicShape, told)
-                    .note("all elements together are an array of that size, and compiled code has fixed sizes")
-                    .help("make the list with the size it ends with, and without dynamic_size; or read single elements")
-                    .into())
+                let made = format!("the array of all elements of the list `{}`", self.name);
+                let d = |d: Diagnostic| {
+                    d.help(
+                        "make the list with the size it ends with, and without dynamic_size; or read single elements",
+                    )
+                };
+                cx.found(count.now, count.most.min(room), &made).map_err(|e| e.map(d))?
             }
-        }
+        };
+        Ok(cx.b.slice_axis(self.buffer, 0, 0, n))
     }
 
     /// The list as it is when the element at `index` was asked for: it has that element, and zeros before it.

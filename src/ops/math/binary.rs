@@ -91,7 +91,7 @@ fn add_lists(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for i in 1..cx.args.len() {
         sum = match (sum, cx.args[i].clone()) {
             (Value::List(a), Value::List(b)) => {
-                let (x, y) = (a.whole(cx.b)?, b.whole(cx.b)?);
+                let (x, y) = (a.whole(cx)?, b.whole(cx)?);
                 if !cx.b.shape(x).same(cx.b.shape(y)) {
                     return Err(cx.mismatch("a sum of lists of different lengths or elements"));
                 }
