@@ -22,12 +22,12 @@ pub fn set(program: &mut Program, regions: &Regions) {
         let mut body = std::mem::take(&mut kernel.body);
         let look = Look { program, regions, kernel };
         let of_chunks = kernel.chunks.and_then(|v| look.forms(&body, Some(v), true));
-        match of_chunks.and_then(|forms| limits.slot(&forms, kernel.count(), 1)) {
-            Some(slot) => kernel.limit = Some((buf, slot)),
-            None => {
-                let all = body.clone();
-                inside(&mut limits, (program, regions, kernel), &mut body, &all);
-            }
+        let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine(kernel.count()));
+        let slot = of_chunks.and_then(|forms| limits.slot(&forms.each(), kernel.count(), 1));
+        kernel.limit = slot.map(|slot| (buf, slot));
+        if slot.is_none() || !fine {
+            let all = body.clone();
+            inside(&mut limits, (program, regions, kernel), &mut body, &all, true);
         }
         kernel.body = body;
     }
@@ -113,38 +113,49 @@ impl Rows {
     }
 }
 
-/// Leaves rounds of loops inside of a kernel out, of the outermost where that can be; `all` is its whole body.
+/// Leaves rounds of loops inside of a kernel out, of the outermost where that can be and is fine enough; `all` is its whole body, and `once` says that no
+/// loop is around `body`.
+///
+/// Memory on the stack that nothing else names does not count where no loop is around: the rounds that are left out are the last
+/// ones, so that none behind them reads what they would have written there.
 fn inside(
     limits: &mut Limits,
     (program, regions, kernel): (&Program, &Regions, &mut Kernel),
     body: &mut [Stmt],
     all: &[Stmt],
+    once: bool,
 ) {
     for stmt in body {
+        let is_loop = matches!(stmt, Stmt::For { .. });
         let (var, own) = match stmt {
             Stmt::For { var, kind: LoopKind::Seq, body } | Stmt::Let { var, body, .. } => (Some(*var), body),
             Stmt::If { body, .. } => (None, body),
             _ => continue,
         };
+        let inner = once && !is_loop;
         let extent = var.map_or(1, |v| kernel.vars[v]);
         let look = Look { program, regions, kernel };
         if look.leaves_registers(own, all) {
-            inside(limits, (program, regions, kernel), own, all);
+            inside(limits, (program, regions, kernel), own, all, inner);
             continue;
         }
-        let (forms, rows) = (look.forms(own, var, false), look.rows(own));
+        let private = once && !look.leaves_stack(own, all);
+        let (forms, rows) = (look.forms(own, var, private), look.rows(own));
+        let fine = forms.as_ref().is_some_and(|forms| forms.are_fine(extent));
         // without a variable: whether there is a round at all
-        let forms = forms.map(|f| match var {
-            Some(_) => f,
-            None => f.into_iter().map(|f| Form { c: MOST_ELEMENTS, ..f }).collect(),
+        let each = forms.map(|forms| match var {
+            Some(_) => forms.each(),
+            None => forms.each().into_iter().map(|f| Form { c: MOST_ELEMENTS, ..f }).collect(),
         });
-        let cond = match forms.and_then(|forms| limits.slot(&forms, extent, 0)) {
+        let cond = match each.and_then(|forms| limits.slot(&forms, extent, 0)) {
             Some(slot) => Some(limits.above(kernel, var.map_or(Index::default(), Index::var), slot)),
             None => rows.and_then(|rows| rows.needed(limits, kernel)),
         };
-        match cond {
-            Some(cond) => *own = vec![Stmt::If { cond, body: std::mem::take(own) }],
-            None => inside(limits, (program, regions, kernel), own, all),
+        if cond.is_none() || !fine {
+            inside(limits, (program, regions, kernel), own, all, inner);
+        }
+        if let Some(cond) = cond {
+            *own = vec![Stmt::If { cond, body: std::mem::take(own) }];
         }
     }
 }

@@ -9,6 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Most different limits of which a loop takes the largest.
 const MOST_FORMS: usize = 4;
+/// A limit that takes fewer values leaves much in the last rounds that is not needed, so that loops inside of them get limits too.
+const FINE: u64 = 16;
 /// Sums in limits stay below this, which no size of an array is above.
 pub const MOST_ELEMENTS: i64 = 1 << 46;
 
@@ -53,6 +55,28 @@ impl Form {
     }
 }
 
+/// Limits of a loop, the largest of which holds.
+#[derive(Default)]
+pub struct Forms {
+    /// Each of them.
+    pub all: BTreeMap<Form, i64>,
+    /// So many rounds before the limit may store nothing that is needed, for what they store depends on other variables too.
+    loose: i64,
+}
+
+impl Forms {
+    /// The limits.
+    pub fn each(&self) -> Vec<Form> {
+        self.all.iter().map(|(form, more)| Form { more: *more, ..*form }).collect()
+    }
+
+    /// Whether few rounds of `extent` are left that need not be: the limit takes many values, and nothing else decides on rounds.
+    pub fn are_fine(&self, extent: u64) -> bool {
+        let levels = |f: &Form| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
+        self.all.keys().all(|f| levels(f) >= FINE) && self.loose.unsigned_abs() <= (extent / FINE).max(1)
+    }
+}
+
 /// Rows of an array that lies in periods which some statements write: each `stride` elements, the first at `first`.
 pub struct Rows {
     /// What is needed of the array.
@@ -71,6 +95,13 @@ struct Growth {
     d: i64,
     k0: i64,
     k: i64,
+    /// How much more than `k·var + k₀` it may be divided of, for what else is in the sum.
+    loose: i64,
+}
+
+impl Growth {
+    /// Of the variable itself.
+    const ITSELF: Growth = Growth { d: 1, k0: 0, k: 1, loose: 0 };
 }
 
 /// What is known at a statement.
@@ -95,12 +126,10 @@ pub struct Look<'a> {
 impl Look<'_> {
     /// How many rounds of `var`, which stands for rounds that follow one another, store something that is needed; of no variable:
     /// whether one does. `None` where that is not known.
-    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Vec<Form>> {
-        let mut all = BTreeMap::new();
-        self.collect(body, var, &Known::default(), private, &mut all)?;
-        let forms = all.into_iter().map(|(form, more): (Form, i64)| Form { more, ..form });
-        let forms: Vec<Form> = forms.collect();
-        (!forms.is_empty() && forms.len() <= MOST_FORMS).then_some(forms)
+    pub fn forms(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Forms> {
+        let mut forms = Forms::default();
+        self.collect(body, var, &Known::default(), private, &mut forms)?;
+        (!forms.all.is_empty() && forms.all.len() <= MOST_FORMS).then_some(forms)
     }
 
     /// Adds those of the stores of `body`; memory on the stack does not count where it is `private` to the rounds.
@@ -110,27 +139,27 @@ impl Look<'_> {
         var: Option<VarId>,
         known: &Known,
         private: bool,
-        all: &mut BTreeMap<Form, i64>,
+        forms: &mut Forms,
     ) -> Option<()> {
         for stmt in body {
             match stmt {
-                Stmt::Store { buf, index, .. } => self.store(*buf, (index, 0), var, known, private, all)?,
+                Stmt::Store { buf, index, .. } => self.store(*buf, (index, 0), var, known, private, forms)?,
                 Stmt::Tiles(sums) => {
                     let span = sums.writes();
-                    self.store(span.buf, (span.first, span.last), var, known, private, all)?;
+                    self.store(span.buf, (span.first, span.last), var, known, private, forms)?;
                 }
-                Stmt::For { body, .. } | Stmt::While { body, .. } => self.collect(body, var, known, private, all)?,
+                Stmt::For { body, .. } | Stmt::While { body, .. } => self.collect(body, var, known, private, forms)?,
                 Stmt::Let { var: own, value, body } => {
                     let mut inner = known.clone();
                     inner.values.insert(*own, known.value(value));
-                    self.collect(body, var, &inner, private, all)?;
+                    self.collect(body, var, &inner, private, forms)?;
                 }
                 Stmt::If { cond, body } => {
                     let mut inner = known.clone();
                     if let Expr::Within(x, low, high) = &self.kernel.exprs[*cond] {
                         inner.within.push((known.value(x), *low, *high));
                     }
-                    self.collect(body, var, &inner, private, all)?;
+                    self.collect(body, var, &inner, private, forms)?;
                 }
                 Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
             }
@@ -145,7 +174,7 @@ impl Look<'_> {
         var: Option<VarId>,
         known: &Known,
         private: bool,
-        all: &mut BTreeMap<Form, i64>,
+        forms: &mut Forms,
     ) -> Option<()> {
         if private && self.program.buffers[buf].place == Place::Stack {
             return Some(());
@@ -163,19 +192,23 @@ impl Look<'_> {
             return None;
         }
         let own = var.and_then(|v| known.growing(&x, v, extents));
-        let (c, Growth { d, k0, k }, rest) = match own {
+        let itself = Growth::ITSELF;
+        let (c, growth, (rest, highest)) = match own {
             Some((term, growth)) => {
                 let (_, c) = x.terms.remove(term);
-                (c, growth, x.range(extents).0)
+                (c, growth, x.range(extents))
             }
             // where a variable has one value alone, as if what is stored grew with it from 0 on
             None => match var.map(|v| known.fixed(v, extents)) {
-                Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, 0))?,
-                None => (1, Growth { d: 1, k0: 0, k: 1 }, low),
+                Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, (0, 0)))?,
+                None => (1, itself, (low, low)),
             },
         };
+        let Growth { d, k0, k, loose } = growth;
+        let spread = highest.saturating_sub(rest).saturating_mul(d) / c.saturating_mul(k).max(1);
+        forms.loose = forms.loose.max(spread.saturating_add(loose / k.max(1)));
         let form = Form { size: region.size, times: region.times, c, d, k0, k, more: 0 };
-        let most = all.entry(form).or_insert(i64::MIN);
+        let most = forms.all.entry(form).or_insert(i64::MIN);
         *most = (*most).max(region.more - rest);
         Some(())
     }
@@ -214,7 +247,7 @@ impl Known {
 
     fn growth_of(&self, atom: &Atom, var: VarId, extents: &Extents) -> Option<Growth> {
         match atom {
-            Atom::Var(v) => (*v == var).then_some(Growth { d: 1, k0: 0, k: 1 }),
+            Atom::Var(v) => (*v == var).then_some(Growth::ITSELF),
             Atom::Div(y, d) => self.growth(y, var, extents).filter(|g| g.d == 1).map(|g| Growth { d: *d, ..g }),
             Atom::Clamp(y, low, high) => {
                 let same = |w: &(Index, i64, i64)| w.0 == **y && w.1 >= *low && w.2 <= high + 1;
@@ -229,14 +262,17 @@ impl Known {
         let (term, growth) = self.growing(x, var, extents)?;
         let mut rest = x.clone();
         let (_, c) = rest.terms.remove(term);
-        let (low, _) = rest.range(extents);
+        let (low, high) = rest.range(extents);
         if low < 0 {
             return None;
         }
         match growth {
-            Growth { d: 1, k0, k } => {
-                Some(Growth { d: 1, k0: k0.checked_mul(c)?.checked_add(low)?, k: k.checked_mul(c)? })
-            }
+            Growth { d: 1, k0, k, loose } => Some(Growth {
+                d: 1,
+                k0: k0.checked_mul(c)?.checked_add(low)?,
+                k: k.checked_mul(c)?,
+                loose: loose.checked_mul(c)?.checked_add(high.checked_sub(low)?)?,
+            }),
             _ => (c == 1).then_some(growth),
         }
     }
@@ -278,8 +314,15 @@ impl Look<'_> {
 
     /// Whether statements outside of `body` read registers that it sets.
     pub fn leaves_registers(&self, body: &[Stmt], all: &[Stmt]) -> bool {
-        let (inner, outer) = (Registers::of(self.kernel, body), Registers::of(self.kernel, all));
-        inner.set.iter().any(|r| inner.named.get(r) != outer.named.get(r))
+        let (inner, outer) = (Named::of(self.kernel, body), Named::of(self.kernel, all));
+        inner.set.iter().any(|r| inner.registers.get(r) != outer.registers.get(r))
+    }
+
+    /// Whether statements outside of `body` name memory on the stack that it writes.
+    pub fn leaves_stack(&self, body: &[Stmt], all: &[Stmt]) -> bool {
+        let (inner, outer) = (Named::of(self.kernel, body), Named::of(self.kernel, all));
+        let mut on_stack = inner.written.iter().filter(|b| self.program.buffers[**b].place == Place::Stack);
+        on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
     }
 }
 
@@ -300,20 +343,25 @@ fn writes<'s>(all: &'s [Stmt], stores: &mut Vec<(BufId, &'s Index)>, bound: &mut
     Some(())
 }
 
-/// The registers of some statements.
-struct Registers<'k> {
+/// What some statements name.
+struct Named<'k> {
     kernel: &'k Kernel,
-    /// How often each is named.
-    named: BTreeMap<RegId, usize>,
+    /// How often each register is named.
+    registers: BTreeMap<RegId, usize>,
     /// Those that are set.
     set: BTreeSet<RegId>,
+    /// How often each buffer is named.
+    buffers: BTreeMap<BufId, usize>,
+    /// Those that are written.
+    written: BTreeSet<BufId>,
 }
 
-impl<'k> Registers<'k> {
-    fn of(kernel: &'k Kernel, all: &[Stmt]) -> Registers<'k> {
-        let mut registers = Registers { kernel, named: BTreeMap::new(), set: BTreeSet::new() };
-        registers.stmts(all);
-        registers
+impl<'k> Named<'k> {
+    fn of(kernel: &'k Kernel, all: &[Stmt]) -> Named<'k> {
+        let (registers, set) = (BTreeMap::new(), BTreeSet::new());
+        let mut named = Named { kernel, registers, set, buffers: BTreeMap::new(), written: BTreeSet::new() };
+        named.stmts(all);
+        named
     }
 
     fn stmts(&mut self, all: &[Stmt]) {
@@ -324,19 +372,33 @@ impl<'k> Registers<'k> {
                     self.read(*cond);
                     self.stmts(body);
                 }
-                Stmt::Store { index, value, .. } => {
+                Stmt::Store { buf, index, value } => {
+                    self.write(*buf);
                     self.read(*value);
                     for_values(index, &mut |e| self.read(e));
                 }
                 Stmt::Prefetch { index, .. } => for_values(index, &mut |e| self.read(e)),
                 Stmt::Set { reg, value, .. } => {
                     self.set.insert(*reg);
-                    *self.named.entry(*reg).or_default() += 1;
+                    *self.registers.entry(*reg).or_default() += 1;
                     self.read(*value);
                 }
-                Stmt::Tiles(_) | Stmt::Release => {}
+                Stmt::Tiles(sums) => {
+                    self.write(sums.writes().buf);
+                    sums.reads().into_iter().for_each(|span| self.buffer(span.buf));
+                }
+                Stmt::Release => {}
             }
         }
+    }
+
+    fn buffer(&mut self, buf: BufId) {
+        *self.buffers.entry(buf).or_default() += 1;
+    }
+
+    fn write(&mut self, buf: BufId) {
+        self.written.insert(buf);
+        self.buffer(buf);
     }
 
     fn read(&mut self, root: ExprId) {
@@ -346,8 +408,12 @@ impl<'k> Registers<'k> {
                 continue;
             }
             let expr = &self.kernel.exprs[e];
-            if let Expr::Reg(r, _) | Expr::Lanes(r, ..) | Expr::Fold(_, r, _) = expr {
-                *self.named.entry(*r).or_default() += 1;
+            match expr {
+                Expr::Reg(r, _) | Expr::Lanes(r, ..) | Expr::Fold(_, r, _) => {
+                    *self.registers.entry(*r).or_default() += 1;
+                }
+                Expr::Load(buf, _) | Expr::Pair(buf, _) => self.buffer(*buf),
+                _ => {}
             }
             for_operands(expr, &mut |e| open.push(e));
         }
