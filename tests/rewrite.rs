@@ -3,9 +3,9 @@ mod common;
 
 use common::{path, program};
 use object::{Object, ObjectSymbol};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use tfaot::tensor::Tensor;
+use tfaot::tensor::{DType, Tensor};
 
 /// Clusters of any size.
 const SMALL: &[&str] = &["--tf-xla-flags=--tf_xla_min_cluster_size=1"];
@@ -117,31 +117,91 @@ fn the_glue_is_what_the_compiler_makes_of_its_source() {
     }
 }
 
-/// `rewrite_abi/fake_tensorflow.c` loads the library and tries it.
+/// The program of `rewrite_abi/fake_tensorflow.c`, which loads a library and tries it, as `fake` in `dir`; `None` without a compiler.
+fn fake_tensorflow(dir: &Path) -> Option<PathBuf> {
+    let gcc = program(&["gcc"])?;
+    let (out, fake) = (dir.join("fake"), path("tests/rewrite_abi/fake_tensorflow.c"));
+    let flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic", "-ldl", "-lpthread"];
+    let said = Command::new(gcc).arg("-o").arg(&out).arg(fake).args(flags).output().expect("it starts");
+    assert!(said.status.success(), "{}", common::said(&said));
+    Some(out)
+}
+
+/// What the first cluster of the library beside `graph` answers to `input`.
+fn answer(fake: &Path, more: &[&str], graph: &Path, input: &Tensor) -> Vec<f32> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (given, out) = (dir.path().join("in"), dir.path().join("out"));
+    std::fs::write(&given, &input.bytes).expect("written");
+    let mut command = Command::new(fake);
+    command.args(more).arg(graph.with_extension("so")).arg(given).arg(&out);
+    let said = command.args(input.dims.iter().map(u64::to_string)).output().expect("it starts");
+    assert!(said.status.success(), "{}", common::said(&said));
+    let bytes = std::fs::read(&out).expect("an answer");
+    Tensor::new(DType::F32, vec![bytes.len() as u64 / 4], bytes).to_vec()
+}
+
+fn assert_close(got: &[f32], want: &[f32]) {
+    let close = got.len() == want.len() && got.iter().zip(want).all(|(g, w)| (g - w).abs() <= 1e-5);
+    assert!(close, "{got:?} instead of {want:?}");
+}
+
 #[test]
 fn a_library_runs_behind_the_c_abi() {
-    let Some(gcc) = program(&["gcc"]) else { return };
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let inside = |name: &str| dir.path().join(name).display().to_string();
+    let Some(fake) = fake_tensorflow(dir.path()) else { return };
     let feeds = common::npz(&path("testdata/graphs/conv_net/feeds.npz"));
-    let (image, want) = (&feeds["image:0"], &common::npz(&path("testdata/graphs/conv_net/expect.npz"))["Identity:0"]);
-    std::fs::write(inside("in"), &image.bytes).expect("written");
-    let fake = path("tests/rewrite_abi/fake_tensorflow.c").display().to_string();
-    let flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-rdynamic", "-o", &inside("fake"), &fake];
-    let said = Command::new(gcc).args(flags).args(["-ldl", "-lpthread"]).output().expect("it starts");
-    assert!(said.status.success(), "{}", common::said(&said));
+    let want: Vec<f32> = common::npz(&path("testdata/graphs/conv_net/expect.npz"))["Identity:0"].to_vec();
     for threads in ["1", "3"] {
         let out = dir.path().join(format!("m{threads}.pb"));
         let said = rewrite(&path("testdata/graphs/conv_net/graph.pb"), &out, &["--threads", threads]);
         assert!(said.status.success(), "{}", common::said(&said));
-        let mut command = Command::new(inside("fake"));
-        command.args([out.with_extension("so").display().to_string(), inside("in"), inside("out")]);
-        let said = command.args(image.dims.iter().map(u64::to_string)).output().expect("it starts");
-        assert!(said.status.success(), "{}", common::said(&said));
-        let got = Tensor::new(want.dtype, want.dims.clone(), std::fs::read(inside("out")).expect("an answer"));
-        let (got, want): (Vec<f32>, Vec<f32>) = (got.to_vec(), want.to_vec());
-        assert!(got.iter().zip(&want).all(|(g, w)| (g - w).abs() <= 1e-5), "{got:?} instead of {want:?}");
+        assert_close(&answer(&fake, &[], &out, &feeds["image:0"]), &want);
     }
+}
+
+#[test]
+fn a_cluster_takes_any_number_of_rows_in_pieces_beyond_its_bound() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let Some(fake) = fake_tensorflow(dir.path()) else { return };
+    let feeds = common::npz(&path("testdata/graphs/conv_net/feeds.npz"));
+    let want: Vec<f32> = common::npz(&path("testdata/graphs/conv_net/expect.npz"))["Identity:0"].to_vec();
+    let image = &feeds["image:0"];
+    let rest: Vec<String> = image.dims[1..].iter().map(u64::to_string).collect();
+    let out = dir.path().join("m.pb");
+    let feed = format!("image=f32[n<=5,{}]", rest.join(","));
+    let said = rewrite(&path("testdata/graphs/conv_net/graph.pb"), &out, &["--feed", &feed]);
+    assert!(said.status.success(), "{}", common::said(&said));
+    // one image after another: the last ones of the file first, so that rows differ from their places
+    let (row, rows) = (image.bytes.len() / image.dims[0] as usize, image.dims[0] as usize);
+    let each = want.len() / rows;
+    for n in [1, 2, 4, 5, 6, 13] {
+        let picked: Vec<usize> = (0..n).map(|i| (i * 7 + n) % rows).collect();
+        let bytes: Vec<u8> = picked.iter().flat_map(|&r| image.bytes[r * row..(r + 1) * row].to_vec()).collect();
+        let dims = [vec![n as u64], image.dims[1..].to_vec()].concat();
+        let wanted: Vec<f32> = picked.iter().flat_map(|&r| want[r * each..(r + 1) * each].to_vec()).collect();
+        assert_close(&answer(&fake, &["--sized"], &out, &Tensor::new(DType::F32, dims, bytes)), &wanted);
+    }
+}
+
+#[test]
+fn open_sizes_that_keep_all_products_out_are_an_error_that_names_the_flag() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (graph, out) = (dir.path().join("g.pbtxt"), dir.path().join("g.pb"));
+    let float = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_FLOAT }} }}");
+    let shape = "attr { key: 'shape' value { shape { dim { size: -1 } dim { size: -1 } } } }";
+    let text = format!(
+        "node {{ name: 'x' op: 'Placeholder' {} {shape} }}
+         node {{ name: 'p' op: 'MatMul' input: 'x' input: 'x' {} }}
+         node {{ name: 'y' op: 'Relu' input: 'p' {} }}",
+        float("dtype"),
+        float("T"),
+        float("T"),
+    );
+    std::fs::write(&graph, text).expect("written");
+    let said = rewrite(&graph, &out, SMALL);
+    let told = common::said(&said);
+    assert_eq!(said.status.code(), Some(1), "{told}");
+    assert!(!out.exists() && told.contains("TFA0102") && told.contains("--dim 'x[1]=1..N'"), "{told}");
 }
 
 #[test]

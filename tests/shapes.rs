@@ -38,6 +38,7 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
             at: f.at,
             dtype: Some(TfType::Data(f.info.dtype)),
             shape: PartialShape(Some(f.info.dims.iter().copied().map(Some).collect())),
+            sizes: Vec::new(),
         })
         .collect();
     let facts = infer(program, &given);

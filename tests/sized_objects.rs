@@ -39,7 +39,7 @@ fn function(sizes: Sizes, smaller: &[u64], changed: bool, text: &dyn Fn(u64) -> 
     };
     let exact = Exact(Arc::new(|_| Err(Error::internal("test", "nothing is evaluated"))));
     let (most, smaller) = (sizes.all[0].most, smaller.iter().map(rung).collect());
-    Lowered { sized: Some(Arc::new(Sized { sizes, smaller, exact })), ..of(most) }
+    Lowered { sized: Some(Arc::new(Sized { sizes, by_rows: false, smaller, exact })), ..of(most) }
 }
 
 fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {

@@ -36,6 +36,13 @@ impl Extent {
             _ => None,
         }
     }
+    /// How many times a size it is; `None` where it is anything else.
+    pub fn multiple(&self) -> Option<i64> {
+        match &self.terms[..] {
+            [(times, sizes)] if self.divisor == 1 && sizes.len() == 1 => Some(*times),
+            _ => None,
+        }
+    }
     /// Its value for these sizes; `None` where it is beyond 63 bits.
     pub fn at(&self, sizes: &[u64]) -> Option<i64> {
         let mut sum = 0i64;

@@ -10,6 +10,7 @@ mod extent;
 mod instance;
 mod instances;
 mod pad;
+mod rows;
 
 pub use evaluate::evaluate;
 
@@ -66,8 +67,11 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     if derived.sizes.is_empty() && given.is_empty() {
         return Ok(largest);
     }
+    let one_size = given.len() == 1 && derived.sizes.is_empty() && apart.is_none() && instances.found == 0;
+    let by_rows = one_size
+        && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module, 0), &args);
     let sizes = Sizes { all: [given, &derived.sizes[..]].concat(), args, results: derived.axes.clone() };
-    Ok(Lowered { sized: Some(Arc::new(Sized { sizes, smaller: all, exact })), ..largest })
+    Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
 /// The sizes of results that the caller does not say.

@@ -21,6 +21,10 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
     let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
     let feeds = shapes.feeds.iter().map(|f| f.name.clone()).collect();
+    let variables = match (args.mode, args.keep_variables) {
+        (RewriteMode::Native, false) => import::load_with_variables(&args.graph, args.format.as_deref())?.variables,
+        _ => Vec::new(),
+    };
     let native = match args.mode {
         RewriteMode::Native => Some(native(args, shapes)?),
         RewriteMode::Annotate | RewriteMode::Xla => None,
@@ -37,6 +41,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
         fetches: args.fetches.clone(),
         signature: args.signature.clone(),
         feeds,
+        variables,
         library: &library.file_name().unwrap_or_default().to_string_lossy(),
         dumps: dump::several(&flags),
     };
@@ -45,6 +50,7 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     tell(args, &program, &options, std::mem::take(&mut made.formed))?;
     dump::write_files(&flags, std::mem::take(&mut made.dumped))?;
     if !args.quiet {
+        made.assumed.iter().for_each(|told| out::note(format_args!("assumed: {told}")));
         made.notes.iter().for_each(|note| out::note(format_args!("note: {note}")));
     }
     let told = format!("{} clusters of {} nodes", made.clusters, made.nodes);

@@ -17,7 +17,8 @@ pub use origin::{Explained, Remedy};
 use crate::diag::Diagnostic;
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
 use crate::ops::fact::Fact;
-use crate::ops::symbols::Symbols;
+use crate::ops::symbols::{DimId, Symbols};
+use std::collections::HashMap;
 
 /// What is given for an output instead of what the graph computes.
 #[derive(Clone, Debug)]
@@ -28,6 +29,9 @@ pub struct Given {
     pub dtype: Option<TfType>,
     /// Its shape, as far as it is told.
     pub shape: PartialShape,
+    /// For each of its dimensions the number of the size that an open one has; those with one number have one size. Dimensions
+    /// without a number, and those behind the last entry, are told apart from all others.
+    pub sizes: Vec<Option<usize>>,
 }
 
 /// The facts of one graph: those of node `i` in order of its outputs.
@@ -42,6 +46,8 @@ pub struct Facts {
     pub functions: Vec<GraphFacts>,
     /// The unknown sizes.
     pub symbols: Symbols,
+    /// Those that have a number in what is given.
+    pub sizes: HashMap<usize, DimId>,
     /// Nodes whose inputs contradict each other.
     pub problems: Vec<Diagnostic>,
 }

@@ -28,6 +28,7 @@ fn facts(nodes: Vec<Node>, functions: Vec<Function>, shape: &[Option<u64>]) -> (
         at: Endpoint { node: NodeId(0), port: 0 },
         dtype: Some(TfType::Data(DType::F32)),
         shape: PartialShape(Some(shape.to_vec())),
+        sizes: Vec::new(),
     };
     let found = infer(&program, &[given]);
     (program, found)

@@ -6,7 +6,7 @@ use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
 use crate::ops::fact::{Dims, Fact, Int};
 use crate::ops::host::find_host;
-use crate::ops::symbols::{Dim, Site, Symbols, Why};
+use crate::ops::symbols::{Dim, DimId, Site, Symbols, Why};
 use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
 use crate::util::id_vec::Id;
 use crate::util::order::{Sorted, breadth_first};
@@ -66,18 +66,26 @@ impl<'p> Inference<'p> {
             let site = Site { graph: 0, node: g.at.node };
             let dims = match &g.shape.0 {
                 None => Dims::Unranked(self.symbols().fresh(site, Why::FeedRank)),
-                Some(dims) => dims
-                    .iter()
-                    .enumerate()
-                    .map(|(i, d)| d.map_or_else(|| self.symbols().fresh(site, Why::Feed(i)).into(), Dim::Known))
-                    .collect::<Vec<_>>()
-                    .into(),
+                Some(dims) => {
+                    let mut one = |(i, d): (usize, &Option<u64>)| match (d, g.sizes.get(i).copied().flatten()) {
+                        (Some(d), _) => Dim::Known(*d),
+                        (None, None) => self.symbols().fresh(site, Why::Feed(i)).into(),
+                        (None, Some(number)) => self.size(number, site, i).into(),
+                    };
+                    dims.iter().enumerate().map(&mut one).collect::<Vec<_>>().into()
+                }
             };
             seeds.insert(g.at, Fact::new(g.dtype, dims));
         }
         let scope = Scope { graph: &self.program.graph, number: 0, function: None, attrs: &[] };
         self.facts.graph = self.walk(scope, &seeds);
         self.facts
+    }
+
+    /// The size with this number, which dimension `i` of the feed at `site` has.
+    fn size(&mut self, number: usize, site: Site, i: usize) -> DimId {
+        let Facts { symbols, sizes, .. } = &mut self.facts;
+        *sizes.entry(number).or_insert_with(|| symbols.fresh(site, Why::Feed(i)))
     }
 
     pub(super) fn symbols(&mut self) -> &mut Symbols {

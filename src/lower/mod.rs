@@ -74,6 +74,9 @@ pub struct Lowered {
 pub struct Sized {
     /// The sizes and the axes that have them.
     pub sizes: Sizes,
+    /// Whether there is one size, the first axis of arguments and results, and each row of the results follows from the same row of
+    /// the arguments: a call may be done in pieces.
+    pub by_rows: bool,
     /// The same function for smaller bounds of the sizes that the caller says, largest first.
     pub smaller: Vec<Rung>,
     /// The function for exactly some sizes.

@@ -47,6 +47,17 @@ pub struct Element {
     pub length: Int,
     /// Whether nothing was put into the list yet, and it was made with an open shape: the first element settles it.
     pub open: bool,
+    /// The node that gives the handle of a variable, where it is one; `None` for lists.
+    pub variable: Option<Handle>,
+}
+
+/// A node that gives the handle of a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The node's name.
+    pub node: Arc<str>,
+    /// The name by which it asks for the variable.
+    pub asks_for: Arc<str>,
 }
 
 /// What is known of one output.

@@ -45,6 +45,7 @@ impl Join<'_> {
             dims,
             length: if a.length == b.length { a.length } else { Int::Unknown },
             open: a.open && b.open,
+            variable: a.variable.clone().filter(|_| a.variable == b.variable),
         })
     }
 

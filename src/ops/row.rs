@@ -98,6 +98,8 @@ pub struct OpRow {
     pub draws: bool,
     /// Whether its outputs are its inputs as they are.
     pub forwards: bool,
+    /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
+    pub contracts: bool,
 }
 
 /// A row with a function of the whole node.
@@ -133,6 +135,7 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
         by_reference: false,
         draws: false,
         forwards: false,
+        contracts: false,
     }
 }
 
@@ -156,6 +159,10 @@ impl OpRow {
     /// Says that its outputs are its inputs as they are.
     pub const fn forwards(self) -> Self {
         OpRow { forwards: true, ..self }
+    }
+    /// Says that it is a convolution, a matrix product, or the gradient of one.
+    pub const fn contracts(self) -> Self {
+        OpRow { contracts: true, ..self }
     }
     /// How it calls functions of the library, if it does.
     pub fn calls(&self) -> Option<Calls> {

@@ -69,6 +69,9 @@ enum Term {
     Broadcast(Dim, Dim),
 }
 
+/// Sizes that follow from others over more steps than this are not computed.
+const MOST_TERMS: usize = 64;
+
 /// Every unknown size of one inference.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
@@ -202,6 +205,35 @@ impl Symbols {
             (a, b) => self.term(site, Term::Broadcast(a, b), &[a, b]),
         })
     }
+    /// How large `dim` is where unknown sizes are as `told`; `None` where it does not follow from these, or is no size.
+    pub fn at(&self, dim: Dim, told: &HashMap<DimId, u64>) -> Option<u64> {
+        self.at_depth(dim, told, MOST_TERMS)
+    }
+    fn at_depth(&self, dim: Dim, told: &HashMap<DimId, u64>, depth: usize) -> Option<u64> {
+        let id = match dim {
+            Dim::Known(n) => return Some(n),
+            Dim::Unknown(id) => id,
+        };
+        if let Some(&n) = told.get(&id) {
+            return Some(n);
+        }
+        let term = *self.by_id.get(&id)?;
+        let depth = depth.checked_sub(1)?;
+        let both = |a, b| Some((self.at_depth(a, told, depth)?, self.at_depth(b, told, depth)?));
+        match term {
+            Term::Add(a, b) => both(a, b).and_then(|(a, b)| a.checked_add(b)),
+            Term::Sub(a, b) => both(a, b).and_then(|(a, b)| a.checked_sub(b)),
+            Term::Mul(a, b) => both(a, b).and_then(|(a, b)| a.checked_mul(b)),
+            Term::DivFloor(a, b) => both(a, b).and_then(|(a, b)| a.checked_div(b)),
+            Term::DivCeil(a, b) => both(a, b).and_then(|(a, b)| (b != 0).then(|| a.div_ceil(b))),
+            Term::Min(a, b) => both(a, b).map(|(a, b)| a.min(b)),
+            Term::Max(a, b) => both(a, b).map(|(a, b)| a.max(b)),
+            Term::Broadcast(a, b) => both(a, b).and_then(|(a, b)| match (a, b) {
+                (1, other) | (other, 1) => Some(other),
+                (a, b) => (a == b).then_some(a),
+            }),
+        }
+    }
     fn parts(&self, dim: Dim) -> Option<Term> {
         let Dim::Unknown(id) = dim else { return None };
         self.by_id.get(&id).copied()
@@ -239,6 +271,17 @@ mod tests {
         assert_eq!(s.sub(SITE, a, a), Dim::Known(0));
         let Dim::Unknown(id) = a else { panic!("{a:?}") };
         assert_eq!(Dim::Unknown(s.root(id)), n);
+    }
+
+    #[test]
+    fn sizes_follow_from_those_that_are_told() {
+        let mut s = Symbols::default();
+        let n = s.fresh(SITE, Why::Feed(0));
+        let twelve = s.mul(SITE, n.into(), Dim::Known(12));
+        let half = s.add(SITE, twelve, Dim::Known(1));
+        let half = s.div_floor(SITE, half, Dim::Known(2));
+        assert_eq!(s.at(half, &HashMap::from([(n, 3)])), Some(18));
+        assert_eq!(s.at(half, &HashMap::new()), None);
     }
 
     #[test]

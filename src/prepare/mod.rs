@@ -162,7 +162,7 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
 fn given((feed, axes): (&Feed, &Vec<Option<usize>>)) -> Given {
     let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
     let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
-    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape }
+    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.clone() }
 }
 
 /// Where feed `i` of a program that was cut is.
@@ -175,6 +175,8 @@ fn fed(i: usize) -> Endpoint {
 pub struct Open {
     /// The feeds, with the sizes that are told.
     pub feeds: Vec<Given>,
+    /// The sizes of the feeds that have bounds, by their numbers in `feeds`.
+    pub sizes: Vec<Size>,
     /// Names as `node:index`, and where they are.
     pub fetches: Vec<(String, Endpoint)>,
     /// What the signature calls them.
@@ -187,7 +189,7 @@ pub struct Open {
 /// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does. Errors: those of
 /// [`open`].
 pub fn reach(program: Program, request: &Request) -> Result<Reached> {
-    let Open { feeds, fetches, called, needed } = open(&program, request)?;
+    let Open { feeds, fetches, called, needed, .. } = open(&program, request)?;
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
     let feeds = feeds.into_iter().enumerate().map(|(i, feed)| Given { at: fed(i), ..feed }).collect();
     Ok(Reached { program, feeds, fetches, called })
@@ -232,10 +234,10 @@ pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let ends = [fetches.clone(), defaults::run_by(&names, signature)].concat();
     let needed = prune::needed(&program.graph, &asked, &ends);
     let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
-    let feeds = shape::open(program, &asked, &request.dims);
+    let (feeds, sizes) = shape::open(program, &asked, &request.dims)?;
     let called = fetched(signature, &names, &fetches);
     let called = Called { feeds: asked.into_iter().map(|a| a.called).collect(), fetches: called };
-    Ok(Open { feeds, fetches, called, needed })
+    Ok(Open { feeds, sizes, fetches, called, needed })
 }
 
 /// What the signature calls each fetch. Two of its outputs may be one tensor: they keep their own names where both are

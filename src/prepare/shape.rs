@@ -135,26 +135,46 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
     })
 }
 
-/// The feeds with what is told of them; nothing is assumed, and what is not known stays open.
-pub fn open(program: &Program, asked: &[Asked], bound: &[(String, Binding)]) -> Vec<Given> {
+/// The feeds with what is told of them, and the sizes that have bounds; nothing is assumed, and what is not known stays open.
+///
+/// Errors: `BadOption` for a size with two bounds.
+pub fn open(
+    program: &Program,
+    asked: &[Asked],
+    bound: &[(String, Binding)],
+) -> Result<(Vec<Given>, Vec<Size>), Diagnostic> {
     let mut used = vec![false; bound.len()];
     let mut bindings = Bindings { bound, used: &mut used };
+    let mut varying = Varying::default();
     let mut given = Vec::with_capacity(asked.len());
-    for asked in asked {
+    let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
+    for (asked, field) in asked.iter().zip(field_names(&names)) {
         let name = spelled(program, asked.at);
         let node = &program.graph.nodes[asked.at.node];
-        let shape = told_shape(program, asked).0.map(|dims| {
-            let size = |i| match bindings.find(&node.name, &name, i) {
-                Some(Binding::Size(size)) => Some(size),
-                Some(Binding::Bound(_)) | None => None,
+        let told = told_shape(program, asked).0;
+        let (mut dims, mut sizes) = (Vec::new(), Vec::new());
+        for (i, dim) in told.iter().flatten().enumerate() {
+            let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
+            let said = dim.map(Binding::Size).or_else(own).or_else(|| bindings.find(&node.name, &name, i));
+            let (size, number) = match said {
+                Some(Binding::Size(size)) => (Some(size), None),
+                Some(Binding::Bound(bound)) => (None, Some(numbered(&mut varying, &bound, (&field, i), node)?)),
+                None => (None, None),
             };
-            let mut size = size;
-            dims.iter().enumerate().map(|(i, d)| d.or_else(|| size(i))).collect()
-        });
+            dims.push(size);
+            sizes.push(number);
+        }
         let dtype = dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
-        given.push(Given { at: asked.at, dtype, shape: PartialShape(shape) });
+        let shape = PartialShape(told.map(|_| dims));
+        given.push(Given { at: asked.at, dtype, shape, sizes });
     }
-    given
+    Ok((given, varying.sizes))
+}
+
+/// The number of the size that dimension `i` of a feed has. Errors: `BadOption` for a second bound of one name.
+fn numbered(varying: &mut Varying, bound: &Bound, (field, i): (&str, usize), node: &Node) -> Result<usize, Diagnostic> {
+    let conflict = |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
+    varying.number(bound, &format!("{field}_{i}")).map_err(conflict)
 }
 
 fn dims(
@@ -190,9 +210,7 @@ fn dims(
         match dim.map(Binding::Size).or_else(own).or_else(|| bindings.find(&node.name, &tensor, i)) {
             Some(Binding::Size(size)) => out.push(size),
             Some(Binding::Bound(bound)) => {
-                let conflict =
-                    |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
-                axes[i] = Some(varying.number(&bound, &format!("{field}_{i}")).map_err(conflict)?);
+                axes[i] = Some(numbered(varying, &bound, (field, i), node)?);
                 out.push(bound.most);
             }
             None if i == 0 => {

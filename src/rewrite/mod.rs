@@ -30,7 +30,7 @@ mod units;
 use crate::cluster::{Clustering, Options};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dumps;
-use crate::graph::Program;
+use crate::graph::{Program, Variable};
 use crate::import::Format;
 use crate::import::raw::{Message, RawGraph};
 use crate::prepare::{self, Served};
@@ -66,6 +66,8 @@ pub struct Request<'a> {
     pub signature: Option<String>,
     /// Tensors that are fed, whose nodes stay outside of clusters.
     pub feeds: Vec<String>,
+    /// Variables with values: those that no signature changes become constants of compiled code.
+    pub variables: Vec<Variable>,
     /// The file name of the shared library, where one is made.
     pub library: &'a str,
     /// How the modules of compiled clusters are dumped, if they are.
@@ -83,6 +85,8 @@ pub struct Rewritten {
     pub clusters: usize,
     /// The nodes in them.
     pub nodes: u64,
+    /// What was assumed because the caller did not say, a sentence each.
+    pub assumed: Vec<String>,
     /// What was left as it is and why, a sentence each.
     pub notes: Vec<String>,
     /// The clusters as they were formed at last, where the options ask for what the pass has seen: those of the graph first
@@ -112,7 +116,7 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     let library = match request.mode {
         Mode::Native(native) => {
             let asked = format!("{:?} {:?} {fetches:?}", request.options.flags, request.options.until);
-            Some(Library::new(native, program, file, &asked, request.dumps.clone())?)
+            Some(Library::new(native, program, (file, &request.variables), &asked, request.dumps.clone())?)
         }
         Mode::Annotate | Mode::Xla => None,
     };
@@ -141,6 +145,8 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     told.bytes = bytes;
     if let Some(mut library) = library {
         told.dumped = std::mem::take(&mut library.dumped);
+        told.assumed = std::mem::take(&mut library.assumed);
+        told.notes.extend(library.shortfall(blocked.contractions)?.map(|told| format!("warning: {told}")));
         let nothing = || native::nothing(&told.notes, &blocked.outside.in_words(), blocked.sizes);
         let made = library.finish(request.library)?.ok_or_else(nothing)?;
         told.library = Some(made);

@@ -60,6 +60,8 @@ pub struct Blocked {
     pub outside: Outside,
     /// Whether some are refused for sizes that are not known.
     pub sizes: bool,
+    /// Convolutions and matrix products among these.
+    pub contractions: u64,
 }
 
 /// A graph of the program while it is rewritten.
@@ -203,6 +205,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             });
         }
         unit.members.retain(|_, cluster| numbers[*cluster as usize].is_some());
+        library.count(unit.members.keys().filter_map(|name| unit.nodes.get(name).copied()));
         let calls = self.calls(&unit, &place, nodes, native::OUTPUT)?;
         let Some(library) = &self.library else { return Ok(Vec::new()) };
         let scene = library.scene(self.program, place.graph, place.name());
@@ -249,6 +252,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
                 self.keep_formed(place, formed, &unit);
                 self.told.notes.append(&mut refused.why);
                 self.blocked.sizes |= refused.sizes;
+                self.blocked.contractions += refused.contractions;
                 return Ok((unit, ready));
             }
         }

@@ -1,6 +1,7 @@
 /* As much of TensorFlow's C ABI as a library of compiled clusters calls: loads one, and calls its first cluster.
  *
  *     fake_tensorflow LIBRARY IN OUT DIM...      one float argument of these sizes, one float result
+ *     fake_tensorflow --sized LIBRARY IN OUT DIM...      the same of a cluster that takes other sizes too: only the answer
  *
  * The cluster must fit its shape and no other, refuse to run another, take an argument that is not aligned, answer eight
  * threads alike, and tell the shape that it allocates. Ends with 1 and a sentence if not. */
@@ -74,6 +75,8 @@ void TF_ShapeInferenceContextConcatenateShapes(TF_ShapeInferenceContext *c, TF_S
 }
 void TF_ShapeInferenceContextSetOutput(TF_ShapeInferenceContext *c, int32_t i, TF_ShapeHandle *h, TF_Status *s) { (void)i; (void)s; c->out = *h; }
 
+void TF_ShapeInferenceContextSetUnknownShape(TF_ShapeInferenceContext *c, TF_Status *s) { (void)s; c->out.rank = -1; }
+
 static TF_OpKernelContext call(const Kernel *k, TF_Tensor in) {
   TF_OpKernelContext c = {.in = in};
   void *state = k->create(NULL);
@@ -96,7 +99,14 @@ static void *again(void *unused) {
   return unused;
 }
 
+static void write_answer(const char *path) {
+  FILE *out = fopen(path, "wb");
+  CHECK(out && fwrite(first.out.data, 1, out_bytes, out) == out_bytes && fclose(out) == 0, "no output");
+}
+
 int main(int argc, char **argv) {
+  const int sized = argc > 1 && !strcmp(argv[1], "--sized");
+  argc -= sized, argv += sized;
   CHECK(argc > 4, "usage: fake_tensorflow LIBRARY IN OUT DIM...");
   CHECK(dlopen(argv[1], RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
   CHECK(op_count >= 2 && op_count == kernel_count, "%d ops, %d kernels", op_count, kernel_count);
@@ -112,6 +122,19 @@ int main(int argc, char **argv) {
 
   TF_OpKernelContext c = call(fits, good);
   CHECK(c.failed.code == 0 && *(char *)c.out.data == 1, "its own shape does not fit");
+  if (sized) {
+    first = call(native, good);
+    CHECK(first.failed.code == 0, "%s", first.failed.text);
+    out_bytes = 4;
+    for (int i = 0; i < first.out.rank; i++) out_bytes *= (size_t)first.out.dims[i];
+    TF_ShapeInferenceContext told;
+    TF_Status good_status = {0, ""};
+    ops[0].shape(&told, &good_status);
+    CHECK(told.out.rank == -1, "a shape is told that is not known");
+    CHECK(held == 0, "%d tensors or statuses were not given back", held);
+    write_answer(argv[3]);
+    return 0;
+  }
   TF_Tensor other = good;
   other.dims[0]--;
   c = call(fits, other);
@@ -138,7 +161,6 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, again, NULL);
   for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
   CHECK(held == 0, "%d tensors or statuses were not given back", held);
-  FILE *out = fopen(argv[3], "wb");
-  CHECK(out && fwrite(first.out.data, 1, out_bytes, out) == out_bytes && fclose(out) == 0, "no output");
+  write_answer(argv[3]);
   return 0;
 }

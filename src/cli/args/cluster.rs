@@ -106,9 +106,14 @@ pub struct RewriteArgs {
     /// A tensor that is fed, `NAME` or for `native` also `NAME=f32[1,224,224,3]`: it stays outside of clusters. Repeats.
     #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]]")]
     pub feeds: Vec<String>,
-    /// For `native`: the size of an unknown dimension; N alone is that of all.
+    /// For `native`: the size of an unknown dimension, or its bounds such as 1..64; N alone is that of all. Leading dimensions that
+    /// nothing is said of are taken as 1..64.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
+    /// For `native`: read variables when the model runs, also those that no signature changes and that are constants of the code
+    /// otherwise.
+    #[arg(long)]
+    pub keep_variables: bool,
     /// The signature of a SavedModel that is rewritten, and for `native` the one that the sizes are for; by default all. What they do
     /// not reach (savers, initialisers) stays as it is.
     #[arg(long)]

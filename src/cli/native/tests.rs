@@ -62,7 +62,7 @@ fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Low
         let lowered = of(given, true);
         Ok(lowered)
     }));
-    Lowered { sized: Some(Arc::new(Sized { sizes, smaller, exact })), ..whole }
+    Lowered { sized: Some(Arc::new(Sized { sizes, by_rows: false, smaller, exact })), ..whole }
 }
 
 fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {

@@ -230,7 +230,12 @@ fn is_constant(program: &Program, facts: &Facts, at: Endpoint) -> bool {
 
 fn given(feed: &crate::lower::Feed) -> Given {
     let dims = feed.info.dims.iter().copied().map(Some).collect();
-    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape: PartialShape(Some(dims)) }
+    Given {
+        at: feed.at,
+        dtype: Some(TfType::Data(feed.info.dtype)),
+        shape: PartialShape(Some(dims)),
+        sizes: Vec::new(),
+    }
 }
 
 /// The arrays that depend on what is fed, producers first.

@@ -13,7 +13,13 @@ fn list(cx: &mut ShapeCtx) -> Result<Element> {
         Some(element) => Ok((**element).clone()),
         None => {
             let dims = cx.unranked(Why::Value(0));
-            Ok(Element { dtype: cx.attr_type("element_dtype"), dims, length: Int::Unknown, open: false })
+            Ok(Element {
+                dtype: cx.attr_type("element_dtype"),
+                dims,
+                length: Int::Unknown,
+                open: false,
+                variable: None,
+            })
         }
     }
 }
@@ -26,7 +32,7 @@ fn handle(element: Element) -> Result<Vec<Fact>> {
 fn of_length(cx: &mut ShapeCtx, length: Int) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
     let open = dims.fixed().is_none();
-    handle(Element { dtype: cx.attr_type("element_dtype"), dims, length, open })
+    handle(Element { dtype: cx.attr_type("element_dtype"), dims, length, open, variable: None })
 }
 
 pub(super) fn reserve(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -45,7 +51,7 @@ pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([]) => return Err(cx.mismatch("a scalar has no elements to list")),
         None => (told, Int::Unknown),
     };
-    handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length, open: false })
+    handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length, open: false, variable: None })
 }
 
 pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -177,5 +183,11 @@ pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([]) => return Err(cx.mismatch("a scalar can't be split")),
         None => told,
     };
-    handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length: n.into(), open: false })
+    handle(Element {
+        dtype: cx.attr_type("element_dtype").or(cx.dtype(0)),
+        dims,
+        length: n.into(),
+        open: false,
+        variable: None,
+    })
 }

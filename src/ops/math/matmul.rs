@@ -16,17 +16,22 @@ use std::collections::BTreeMap;
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
-        .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])),
+        .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
+        .contracts(),
     op("SparseMatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
-        .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])),
+        .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
+        .contracts(),
     op("BatchMatMul", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
-        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
+        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
+        .contracts(),
     op("BatchMatMulV2", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
-        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
+        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
+        .contracts(),
     op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
-        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"])),
-    op("XlaEinsum", "a b -> product", einsum),
-    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape),
+        .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
+        .contracts(),
+    op("XlaEinsum", "a b -> product", einsum).contracts(),
+    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).contracts(),
 ];
 
 /// A product in f32 at least for floats.

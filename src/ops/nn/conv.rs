@@ -15,11 +15,11 @@ const FLOATS: &str = "f16, bf16, f32, f64, s32";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS),
-    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS),
-    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS),
-    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS),
-    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS),
+    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS).contracts(),
+    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS).contracts(),
+    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).contracts(),
+    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS).contracts(),
+    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS).contracts(),
 ];
 
 /// `convolution` of an array in `layout` with a kernel `[space.., in, out]`, the result in the same layout.

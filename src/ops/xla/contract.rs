@@ -11,10 +11,10 @@ use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("XlaDot", "lhs rhs -> output", dot),
-    op("XlaDotV2", "lhs rhs -> output", dot),
-    op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]),
-    op("XlaConvV2", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]),
+    op("XlaDot", "lhs rhs -> output", dot).contracts(),
+    op("XlaDotV2", "lhs rhs -> output", dot).contracts(),
+    op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).contracts(),
+    op("XlaConvV2", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).contracts(),
     op("XlaGather", "operand start_indices slice_sizes -> output", gather).constants(&[2]),
     op("XlaRngBitGenerator", "algorithm initial_state shape -> output_key output", random_bits).constants(&[0, 2]),
 ];

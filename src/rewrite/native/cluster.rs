@@ -1,30 +1,42 @@
 //! One cluster: lowered with the shapes that inference gives its arguments, and compiled.
-use super::{Scene, fixed};
+use super::Scene;
+use super::values::{self, Value};
 use crate::codegen::{Launches, Object};
 use crate::compile::{self, Functions};
-use crate::diag::{Code, Diagnostic, Result};
+use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
 use crate::kernel;
 use crate::lower::Lowered;
 use crate::opdef;
+use crate::ops::symbols::{Dim, DimId};
 use crate::prepare::{self, FeedSpec, Request};
 use crate::rewrite::calls::Ports;
 use crate::target::Target;
-use crate::tensor::{DType, Tensor};
-use std::sync::Arc;
+use crate::tensor::{DType, Sizes, Tensor};
 
 /// An argument of a cluster.
 #[derive(Clone, Debug)]
 pub struct Arg {
     /// Its type.
     pub dtype: DType,
-    /// Its sizes.
+    /// Its sizes, the largest where they vary.
     pub dims: Vec<u64>,
+    /// For each axis the number of the size that it has; empty where all are fixed.
+    pub axes: Vec<Option<usize>>,
     /// What it holds, if the code was compiled for that.
-    pub value: Option<Tensor>,
+    pub value: Option<Holds>,
     /// Its place among the arguments of the cluster.
     pub place: usize,
+}
+
+/// What an argument holds.
+#[derive(Clone, Debug)]
+pub struct Holds {
+    /// Its elements; those that are sizes are 0.
+    pub tensor: Tensor,
+    /// For each element the number of the size that it is; empty where none is one.
+    pub sizes: Vec<Option<usize>>,
 }
 
 /// A cluster as HLO.
@@ -42,12 +54,26 @@ pub struct Compiled {
     pub args: Vec<Arg>,
     /// What callers see: results and workspace.
     pub face: kernel::Program,
+    /// The sizes that vary, and which axes of arguments and results have them.
+    pub sizes: Sizes,
+    /// Whether calls beyond the bound of the one size may be done in pieces.
+    pub by_rows: bool,
     /// The machine code.
     pub object: Object,
 }
 
+/// What is known of an argument before the cluster is lowered.
+struct Port {
+    at: Endpoint,
+    dtype: DType,
+    dims: Vec<Dim>,
+    value: Option<Value>,
+    /// Its place among the arguments of the cluster.
+    place: usize,
+}
+
 /// Lowers the nodes between the ports of a cluster. What its arguments hold is used where it is known: constants of the graph,
-/// and what follows from shapes.
+/// variables that nothing changes, and what follows from shapes.
 ///
 /// Errors: those of the lowering; `UnknownDim` where the shape of an argument is not known; `UnsupportedCase` for a cluster
 /// without results.
@@ -56,34 +82,66 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
     }
     let mut program = scene.bare.clone();
-    let mut args = Vec::new();
-    let mut feeds = Vec::new();
+    let mut taken = Vec::new();
     for (place, &(at, _)) in ports.args.iter().enumerate() {
-        if is_constant(&program.graph.nodes[at.node]) {
-            continue;
+        if let Some(value) = scene.variable(at) {
+            let value = Value { tensor: value.clone(), sizes: Vec::new() };
+            values::stand_in(&mut program, at, &value, &values::Sources::new());
+        } else if !is_constant(&program.graph.nodes[at.node]) {
+            taken.push(port(scene, at, place)?);
         }
-        let arg = arg(scene, at, place)?;
-        match &arg.value {
-            Some(value) => replace(&mut program, at, value),
-            None => feeds.push(FeedSpec {
-                name: spelled(&program, at),
-                dtype: Some(arg.dtype),
-                dims: Some(arg.dims.iter().copied().map(Some).collect()),
-                ..FeedSpec::default()
-            }),
+    }
+    let sources = values::sources(taken.iter().map(|p| (p.at, &p.dims[..])));
+    let mut feeds = Vec::new();
+    for port in &mut taken {
+        port.value = scene.fact(port.at).and_then(|fact| values::of(fact, &sources));
+        match &port.value {
+            Some(value) => values::stand_in(&mut program, port.at, value, &sources),
+            None => feeds.push(feed(scene, port)),
         }
-        args.push(arg);
     }
     let fetches = ports.results.iter().map(|&(at, _)| spelled(&program, at)).collect();
     let request = Request { feeds, fetches, ..Request::default() };
     program.signatures.clear();
     let lowered = compile::lowered(&prepare::prepare(program, &request)?)?;
-    if lowered.sized.is_some() {
-        let told = "how large a result is depends on values at run time, and the launch of a cluster has fixed sizes";
-        return Err(Diagnostic::new(Code::DynamicShape, told).into());
-    }
     agree(ports, &lowered)?;
+    let args = taken.iter().map(|port| arg(scene, port, &lowered)).collect();
     Ok(Ready { args, lowered })
+}
+
+/// An argument as the code has it.
+fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
+    let all = lowered.sized.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
+    let number = |id: DimId| all.iter().position(|s| scene.bound(id).and_then(|b| b.name).as_ref() == Some(&s.name));
+    let open = |d: &Dim| if let Dim::Unknown(id) = d { number(*id) } else { None };
+    let most = |d: &Dim| match d {
+        Dim::Known(n) => *n,
+        Dim::Unknown(id) => scene.bound(*id).map_or(0, |b| b.most),
+    };
+    let axes: Vec<Option<usize>> = port.dims.iter().map(open).collect();
+    let holds = |value: &Value| Holds {
+        tensor: value.tensor.clone(),
+        sizes: value.sizes.iter().map(|id| id.and_then(number)).collect(),
+    };
+    Arg {
+        dtype: port.dtype,
+        dims: port.dims.iter().map(most).collect(),
+        axes: if axes.iter().all(Option::is_none) { Vec::new() } else { axes },
+        value: port.value.as_ref().map(holds),
+        place: port.place,
+    }
+}
+
+/// The feed for an argument that the code takes.
+fn feed(scene: &Scene, port: &Port) -> FeedSpec {
+    let known = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
+    let bound = |d: &Dim| if let Dim::Unknown(id) = d { scene.bound(*id) } else { None };
+    FeedSpec {
+        name: spelled(&scene.bare, port.at),
+        dtype: Some(port.dtype),
+        dims: Some(port.dims.iter().map(known).collect()),
+        bounds: port.dims.iter().map(bound).collect(),
+    }
 }
 
 /// TensorFlow was told the types of the results by the nodes; the code must have the same.
@@ -112,9 +170,8 @@ fn is_constant(node: &Node) -> bool {
 }
 
 /// What is known of an argument.
-fn arg(scene: &Scene, at: Endpoint, place: usize) -> Result<Arg> {
-    let fact = scene.outputs(at.node).get(at.port as usize);
-    let Some((fact, (dtype, dims))) = fact.and_then(|f| Some((f, fixed(f)?))) else {
+fn port(scene: &Scene, at: Endpoint, place: usize) -> Result<Port> {
+    let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));
         return Err(Diagnostic::new(Code::UnknownDim, told).into());
     };
@@ -122,40 +179,21 @@ fn arg(scene: &Scene, at: Endpoint, place: usize) -> Result<Arg> {
         let told = format!("no op of TensorFlow takes the type of `{}`, {dtype}", spelled(&scene.bare, at));
         return Err(Diagnostic::new(Code::UnsupportedType, told).into());
     }
-    Ok(Arg { dtype, dims, value: fact.tensor().cloned(), place })
-}
-
-/// Puts a constant in the place of an output.
-fn replace(program: &mut Program, at: Endpoint, value: &Tensor) {
-    let attrs = [
-        (Arc::from("dtype"), Attr::Type(TfType::Data(value.dtype))),
-        (Arc::from("value"), Attr::Tensor(Box::new(value.clone()))),
-    ];
-    let nodes = &mut program.graph.nodes;
-    let name = format!("{}/tfaot_value_{}", nodes[at.node].name, at.port);
-    let node = Node {
-        name: name.into(),
-        op: "Const".into(),
-        device: "".into(),
-        inputs: [].into(),
-        controls: [].into(),
-        attrs: attrs.into(),
-    };
-    let constant = Endpoint { node: nodes.push(node), port: 0 };
-    for node in nodes.values_mut() {
-        node.inputs.iter_mut().filter(|input| **input == at).for_each(|input| *input = constant);
-    }
+    Ok(Port { at, dtype, dims, value: None, place })
 }
 
 /// Compiles a cluster; its symbols start with `name`.
 pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<Dump>) -> Result<Compiled> {
     let Ready { args, lowered } = ready;
+    // the last piece may be as small as one row
+    let by_rows = lowered.sized.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let built = compile::build_all(functions, name, "", targets, Launches::Direct, std::slice::from_mut(dump))?;
     if let (Some(dump), Some(module)) = (dump, built.modules.first()) {
         dump.built(module, &built.programs(), &built.object.content)?;
     }
-    let face = built.bundle.face.entries.first().map(|entry| entry.program.clone()).unwrap_or_default();
-    let object = built.object;
-    Ok(Compiled { name: name.to_string(), args, face, object })
+    let entry = built.bundle.face.entries.into_iter().next();
+    let entry = entry.ok_or_else(|| Error::internal("rewrite", "a cluster without a function"))?;
+    let (face, sizes) = (entry.program, entry.sizes);
+    Ok(Compiled { name: name.to_string(), args, face, sizes, by_rows, object: built.object })
 }

@@ -7,26 +7,35 @@
 //! and calls them.
 mod branch;
 mod cluster;
+mod outside;
+mod sizes;
 mod table;
+mod values;
+mod variables;
+
+pub use outside::Outside;
 
 use super::calls::{Made, Ports};
-use crate::cluster::Clustering;
 use crate::codegen;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::{Dump, Dumps};
-use crate::graph::{Endpoint, Graph, Node, NodeId, PartialShape, Program, Signature, TfType};
+use crate::graph::{Endpoint, Graph, Node, NodeId, PartialShape, Program, TfType, Variable};
 use crate::import::raw::{RawFunction, RawNode};
 use crate::infer::{self, Facts, GraphFacts};
 use crate::opdef;
+use crate::ops;
 use crate::ops::fact::Fact;
+use crate::ops::symbols::{Dim, DimId};
 use crate::package::{pool, shared};
-use crate::prepare::{self, FeedSpec, Request};
+use crate::prepare::{Bound, Request};
 use crate::target::Target;
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use crate::util::pieces::Pieces;
 use cluster::Compiled;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use sizes::{Bounds, Told};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use variables::Constants;
 
 /// What `If` names its outputs.
 pub const OUTPUT: &str = "output";
@@ -54,8 +63,16 @@ pub struct Native {
 pub struct Library<'a> {
     native: &'a Native,
     facts: Facts,
+    bounds: Bounds,
     /// What holds whatever is told of shapes.
     always: Facts,
+    constants: Constants,
+    /// What was assumed because nobody told, a sentence each.
+    pub assumed: Vec<String>,
+    /// The flags that would tell sizes which are open.
+    flags: Vec<String>,
+    /// Convolutions and matrix products in compiled clusters.
+    contractions: u64,
     prefix: String,
     compiled: Vec<Compiled>,
     dumps: Option<Dumps>,
@@ -67,6 +84,7 @@ pub struct Library<'a> {
 pub struct Scene<'a> {
     /// The program without control edges at its top level, which is the graph.
     bare: Program,
+    library: &'a Library<'a>,
     facts: &'a GraphFacts,
     always: &'a GraphFacts,
 }
@@ -80,22 +98,52 @@ pub struct Refused {
     pub why: Vec<String>,
     /// Whether a reason is a size that is not known.
     pub sizes: bool,
+    /// Convolutions and matrix products that stay for such sizes.
+    pub contractions: u64,
 }
 
 /// A cluster that is ready to be compiled.
 pub struct Ready(cluster::Ready);
 
 impl<'a> Library<'a> {
-    /// An empty library for `program`, which is in `file`. Errors: `UnknownTensor` for feeds that are not there.
+    /// An empty library for `program`, which is in `file`; `variables` are those with values that may become constants of the code.
     ///
-    /// `asked` is all that decides on the clusters beside them, as text: libraries that differ have ops of other names.
-    pub fn new(native: &'a Native, program: &Program, file: &[u8], asked: &str, dumps: Option<Dumps>) -> Result<Self> {
-        let facts = infer::infer(program, &given(program, &native.request)?);
+    /// `asked` is all that decides on the clusters beside them, as text: libraries that differ have ops of other names. Errors:
+    /// `UnknownTensor` for feeds that are not there, `BadOption` for a size with two bounds.
+    pub fn new(
+        native: &'a Native,
+        program: &Program,
+        (file, variables): (&[u8], &[Variable]),
+        asked: &str,
+        dumps: Option<Dumps>,
+    ) -> Result<Self> {
+        let mut told = Told::of(program, &native.request)?;
+        let assumed = told.assume(program).into_iter().collect();
+        let flags = told.flags(program);
+        let facts = infer::infer(program, &told.given);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
-        let always = infer::infer(program, &given(program, &untold)?);
+        let always = infer::infer(program, &Told::of(program, &untold)?.given);
+        let constants = Constants::of(program, variables)?;
         let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
-        let prefix = format!("{}_{:016x}", native.name, hash(hash(BASIS, file), said.as_bytes()));
-        Ok(Library { native, facts, always, prefix, compiled: Vec::new(), dumps, dumped: Vec::new() })
+        let known = constants.hash(hash(hash(BASIS, file), said.as_bytes()));
+        let bounds = Bounds::of(&facts, &told.sizes);
+        let prefix = format!("{}_{known:016x}", native.name);
+        let (compiled, dumped) = (Vec::new(), Vec::new());
+        let contractions = 0;
+        Ok(Library {
+            native,
+            facts,
+            bounds,
+            always,
+            constants,
+            assumed,
+            flags,
+            contractions,
+            prefix,
+            compiled,
+            dumps,
+            dumped,
+        })
     }
 
     /// What is known of the graph of `function`, or of the top level.
@@ -104,7 +152,7 @@ impl<'a> Library<'a> {
         let mut graph = graph.clone();
         graph.nodes.values_mut().for_each(|node| node.controls = [].into());
         let bare = Program { graph, ..program.clone() };
-        Scene { bare, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
+        Scene { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
     }
 
     /// The nodes that clusters are formed without whatever the lowering says: what has no shape and what touches variables.
@@ -116,20 +164,46 @@ impl<'a> Library<'a> {
             let taken = node.inputs.iter().filter_map(|e| scene.outputs(e.node).get(e.port as usize));
             if touches_variable(program, node) {
                 refused.nodes.insert(node.name.to_string());
-            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| fixed(f).is_none()) {
+            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| scene.array(f).is_none()) {
                 refused.nodes.insert(node.name.to_string());
                 shapeless += 1;
+                refused.contractions += u64::from(contracts(node));
                 first.get_or_insert((node, fact));
             }
         }
         if let Some((node, fact)) = first {
-            let origin = fact.dims.unknown().map(|id| self.facts.explain(program, id));
+            let open = fact.dims.unknowns().find(|id| scene.bound(*id).is_none());
+            let origin = open.map(|id| self.facts.explain(program, id));
             let because = origin.map_or(String::new(), |e| format!(": `{}` ({}): {}", e.node, e.op, e.reason));
             let told = format!("{shapeless} nodes of clusters stay in TensorFlow, for shapes of theirs are not known");
             refused.sizes = true;
             refused.why.push(format!("{told}; the first is `{}` ({}){because}", node.name, node.op));
         }
         refused
+    }
+
+    /// Takes note of the members of clusters that were compiled.
+    pub fn count<'n>(&mut self, nodes: impl Iterator<Item = &'n Node>) {
+        self.contractions += nodes.filter(|node| contracts(node)).count() as u64;
+    }
+
+    /// What is to be told of `open` convolutions and matrix products that stay in TensorFlow for sizes which are not known. Errors:
+    /// `UnsupportedCase` where these are all that there are.
+    pub fn shortfall(&self, open: u64) -> Result<Option<String>> {
+        if open == 0 {
+            return Ok(None);
+        }
+        let help = match &self.flags[..] {
+            [] => "sizes that values say stay open; `tfaot inspect --shapes` shows where they begin".to_string(),
+            flags => format!("tell the sizes: {}", flags.join(" ")),
+        };
+        if self.contractions > 0 {
+            let of = open + self.contractions;
+            let told = format!("{open} of {of} convolutions and matrix products stay in TensorFlow");
+            return Ok(Some(format!("{told}, for sizes are not known; {help}")));
+        }
+        let told = format!("sizes that are not known keep all {open} convolutions and matrix products in TensorFlow");
+        Err(Diagnostic::new(Code::UnsupportedCase, told).help(help).into())
     }
 
     /// Lowers a cluster. Errors: why it can't be, and the nodes to do without.
@@ -180,8 +254,38 @@ impl Scene<'_> {
             |at: &Endpoint| self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.partial());
         ports.results.iter().map(|(at, _)| known(at).unwrap_or(PartialShape(None))).collect()
     }
+
     fn outputs(&self, node: NodeId) -> &[Fact] {
         self.facts.get(node.0 as usize).map_or(&[], |facts| facts)
+    }
+
+    fn fact(&self, at: Endpoint) -> Option<&Fact> {
+        self.outputs(at.node).get(at.port as usize)
+    }
+
+    /// The type and the dimensions of an output, if compiled code could have it: each is known, or has bounds.
+    fn array(&self, fact: &Fact) -> Option<(DType, Vec<Dim>)> {
+        let Some(TfType::Data(dtype)) = fact.dtype else { return None };
+        let dims = fact.dims.as_ranked()?;
+        let sound = |d: &Dim| match d {
+            Dim::Known(_) => true,
+            Dim::Unknown(id) => self.bound(*id).is_some(),
+        };
+        dims.iter().all(sound).then(|| (dtype, dims.to_vec()))
+    }
+
+    /// The bounds of an open size, if it has some.
+    fn bound(&self, id: DimId) -> Option<Bound> {
+        self.library.bounds.of_size(&self.library.facts, id)
+    }
+
+    /// The value of the variable that the node of an output reads, if nothing changes it.
+    fn variable(&self, at: Endpoint) -> Option<&Tensor> {
+        let node = &self.bare.graph.nodes[at.node];
+        let handle = node.inputs.first().filter(|_| &*node.op == "ReadVariableOp")?;
+        let value = self.library.constants.value(self.fact(*handle)?.element.as_ref()?.variable.as_ref()?)?;
+        let same = self.fact(at).is_none_or(|fact| fact.dims.fixed().is_none_or(|dims| dims == value.dims));
+        Some(value).filter(|_| same)
     }
 }
 
@@ -190,14 +294,6 @@ fn of_graph(facts: &Facts, function: Option<Option<usize>>) -> &GraphFacts {
     match function {
         Some(at) => at.and_then(|at| facts.functions.get(at)).unwrap_or(const { &GraphFacts::new() }),
         None => &facts.graph,
-    }
-}
-
-/// The type and the sizes of an output that compiled code could give.
-fn fixed(fact: &Fact) -> Option<(DType, Vec<u64>)> {
-    match fact.dtype {
-        Some(TfType::Data(dtype)) => Some((dtype, fact.dims.fixed()?)),
-        _ => None,
     }
 }
 
@@ -211,30 +307,9 @@ fn fits(op: &str) -> String {
     format!("{op}_fits")
 }
 
-/// What is told of the feeds of every signature, or of the graph's.
-fn given(program: &Program, request: &Request) -> Result<Vec<infer::Given>> {
-    // this one restores what others use, and takes and gives nothing
-    let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
-    let signatures = signatures.map(|s| vec![s.name.clone()]);
-    let mut asked: Vec<Vec<String>> = signatures.collect();
-    if asked.is_empty() || !request.signatures.is_empty() {
-        asked = vec![request.signatures.clone()];
-    }
-    let mut all: Vec<infer::Given> = Vec::new();
-    for signatures in asked {
-        let mut request = Request { signatures, ..request.clone() };
-        // what is said by the name of an input holds for the signatures that have it
-        let has = |s: &Signature, feed: &FeedSpec| s.inputs.iter().any(|(name, _)| *name == feed.name);
-        let own = |feed: &FeedSpec| {
-            let named: Vec<&Signature> = program.signatures.iter().filter(|s| has(s, feed)).collect();
-            named.is_empty() || named.iter().any(|s| request.signatures.contains(&s.name))
-        };
-        let feeds = request.feeds.iter().filter(|f| own(f)).cloned().collect();
-        request.feeds = feeds;
-        let more = prepare::open(program, &request)?.feeds;
-        all.extend(more.into_iter().filter(|g| all.iter().all(|known| known.at != g.at)).collect::<Vec<_>>());
-    }
-    Ok(all)
+/// Whether a node is a convolution or a matrix product.
+fn contracts(node: &Node) -> bool {
+    ops::find(&node.op).is_some_and(|row| row.contracts)
 }
 
 /// Whether a node takes or gives a resource.
@@ -307,43 +382,6 @@ pub fn nothing(why: &[String], outside: &[String], sizes: bool) -> Error {
         }
     };
     d.help(help).into()
-}
-
-/// Why nodes are in no cluster, grouped: the reason, how many, the first three. The largest group comes first.
-#[derive(Debug, Default)]
-pub struct Outside {
-    groups: BTreeMap<(String, String), (u64, Vec<String>)>,
-}
-
-impl Outside {
-    /// Takes note of the nodes of one graph. What is outside by its nature, such as arguments, is passed over.
-    pub fn add(&mut self, found: &Clustering) {
-        for node in &found.nodes {
-            let Err(left) = &node.cluster else { continue };
-            if matches!(
-                left.code(),
-                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::LeftOut | Code::OwnCluster
-            ) {
-                continue;
-            }
-            let group = self.groups.entry((left.code().id(), left.text(&node.op))).or_default();
-            group.0 += 1;
-            if group.1.len() < 3 {
-                group.1.push(format!("`{}` ({})", node.name, node.op));
-            }
-        }
-    }
-    /// A sentence a group.
-    pub fn in_words(&self) -> Vec<String> {
-        let mut groups: Vec<_> = self.groups.iter().collect();
-        groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        let told = |((code, why), (count, first)): (&(String, String), &(u64, Vec<String>))| {
-            let more = if *count > first.len() as u64 { ", ..." } else { "" };
-            let nodes = if *count == 1 { "1 node is".to_string() } else { format!("{count} nodes are") };
-            format!("{nodes} in no cluster [{code}]: {}{more}: {why}", first.join(", "))
-        };
-        groups.into_iter().map(told).collect()
-    }
 }
 
 /// Where a hash starts (Fowler, Noll, Vo: 64 bits).

@@ -1,5 +1,5 @@
 //! The clusters of a library as `glue/glue.c` declares them, in LLVM's text.
-use super::cluster::Compiled;
+use super::cluster::{Compiled, Holds};
 use crate::graph::TfType;
 use crate::opdef;
 use crate::package::pool;
@@ -39,22 +39,32 @@ fn one(out: &mut String, n: usize, op: &str, cluster: &Compiled) {
     let name = &cluster.name;
     string(out, &format!("op{n}"), op);
     string(out, &format!("fits{n}"), &super::fits(op));
-    let args = cluster.args.iter().map(|a| Row {
-        dtype: a.dtype,
-        dims: &a.dims,
-        value: a.value.as_ref().map(|v| &v.bytes[..]),
-    });
+    let args =
+        cluster.args.iter().map(|a| Row { dtype: a.dtype, dims: &a.dims, axes: &a.axes, value: a.value.as_ref() });
     tensors(out, &format!("a{n}_"), 'a', &args.collect::<Vec<_>>());
-    let results = cluster.face.results.iter().map(|r| Row { dtype: r.dtype, dims: &r.dims, value: None });
+    let axes = |i: usize| cluster.sizes.results.get(i).map_or(&[][..], |axes| axes);
+    let results = cluster.face.results.iter().enumerate();
+    let results = results.map(|(i, r)| Row { dtype: r.dtype, dims: &r.dims, axes: axes(i), value: None });
     tensors(out, &format!("r{n}_"), 'r', &results.collect::<Vec<_>>());
+    let sizes = &cluster.sizes;
+    let each: Vec<String> =
+        sizes.all.iter().map(|s| format!("{{ i64, i64 }} {{ i64 {}, i64 {} }}", s.least, s.most)).collect();
+    let has_sizes = !sizes.all.is_empty();
+    let parameters = if has_sizes { "ptr, ptr, ptr, ptr, ptr" } else { "ptr, ptr, ptr, ptr" };
     let _ = write!(
         out,
-        "declare i32 @{name}_run(ptr, ptr, ptr, ptr)\ndeclare i32 @{name}_supported()\n\
+        "@s{n} = internal constant [{} x {{ i64, i64 }}] [{}]\n\
+         declare i32 @{name}_run({parameters})\ndeclare i32 @{name}_supported()\n\
          define internal ptr @create{n}(ptr %0) nounwind {{\n  ret ptr @c{n}\n}}\n\
          define internal void @shapes{n}(ptr %0, ptr %1) nounwind {{\n  call void @tfaot_set_shapes(ptr @c{n}, ptr %0, ptr %1)\n  ret void\n}}\n\
-         @c{n} = internal constant {{ ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32 }} {{ ptr @op{n}, ptr @fits{n}, ptr @a{n}_, ptr @r{n}_, ptr @create{n}, ptr @shapes{n}, ptr @{name}_run, ptr @{name}_supported, i32 {}, i32 {} }}\n\n",
+         @c{n} = internal constant {{ ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i32 }} {{ ptr @op{n}, ptr @fits{n}, ptr @a{n}_, ptr @r{n}_, ptr @create{n}, ptr @shapes{n}, ptr @{name}_run, ptr @{name}_supported, ptr @s{n}, i32 {}, i32 {}, i32 {}, i32 {}, i32 {} }}\n\n",
+        each.len(),
+        each.join(", "),
         cluster.args.len(),
         cluster.face.results.len(),
+        sizes.all.len(),
+        sizes.given(),
+        i32::from(cluster.by_rows),
     );
 }
 
@@ -62,47 +72,50 @@ fn one(out: &mut String, n: usize, op: &str, cluster: &Compiled) {
 struct Row<'a> {
     dtype: DType,
     dims: &'a [u64],
-    value: Option<&'a [u8]>,
+    axes: &'a [Option<usize>],
+    value: Option<&'a Holds>,
 }
+
+/// The type of a row in LLVM's text.
+const ROW: &str = "{ ptr, ptr, ptr, ptr, ptr, i64, i32, i32, i32 }";
 
 fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
     let mut fields = Vec::new();
     for (i, row) in rows.iter().enumerate() {
-        let of = TfType::Data(row.dtype);
-        string(
-            out,
-            &format!("{symbol}{i}spec"),
-            &format!("{letter}{i}: {}", opdef::spec_name(row.dtype).unwrap_or("float")),
-        );
+        let own = format!("{symbol}{i}");
+        let spec = opdef::spec_name(row.dtype).unwrap_or("float");
+        string(out, &format!("{own}spec"), &format!("{letter}{i}: {spec}"));
         let dims: Vec<String> = row.dims.iter().map(|d| format!("i64 {d}")).collect();
-        let _ = writeln!(out, "@{symbol}{i}dims = internal constant [{} x i64] [{}]", dims.len(), dims.join(", "));
-        let value = match row.value {
-            Some(bytes) => {
-                let _ = writeln!(
-                    out,
-                    "@{symbol}{i}value = internal constant [{} x i8] c\"{}\"",
-                    bytes.len(),
-                    escaped(bytes)
-                );
-                format!("ptr @{symbol}{i}value")
+        let _ = writeln!(out, "@{own}dims = internal constant [{} x i64] [{}]", dims.len(), dims.join(", "));
+        let axes = numbers(out, &format!("{own}axes"), row.axes);
+        let (value, sizes) = match row.value {
+            Some(Holds { tensor, sizes }) => {
+                let (count, text) = (tensor.bytes.len(), escaped(&tensor.bytes));
+                let _ = writeln!(out, "@{own}value = internal constant [{count} x i8] c\"{text}\"");
+                (format!("ptr @{own}value"), numbers(out, &format!("{own}sizes"), sizes))
             }
-            None => "ptr null".to_string(),
+            None => ("ptr null".to_string(), "ptr null".to_string()),
         };
         let count: u64 = row.dims.iter().product();
         let size = row.dtype.bytes() as u64;
+        let of = opdef::type_number(TfType::Data(row.dtype));
         fields.push(format!(
-            "{{ ptr, ptr, ptr, i64, i32, i32, i32 }} {{ ptr @{symbol}{i}spec, ptr @{symbol}{i}dims, {value}, i64 {}, i32 {size}, i32 {}, i32 {} }}",
+            "{ROW} {{ ptr @{own}spec, ptr @{own}dims, {axes}, {value}, {sizes}, i64 {}, i32 {size}, i32 {of}, i32 {} }}",
             count * size,
-            opdef::type_number(of),
             row.dims.len(),
         ));
     }
-    let _ = writeln!(
-        out,
-        "@{symbol} = internal constant [{} x {{ ptr, ptr, ptr, i64, i32, i32, i32 }}] [{}]",
-        fields.len(),
-        fields.join(", ")
-    );
+    let _ = writeln!(out, "@{symbol} = internal constant [{} x {ROW}] [{}]", fields.len(), fields.join(", "));
+}
+
+/// The numbers of sizes as an array, -1 where there is none; a null pointer where there are none at all.
+fn numbers(out: &mut String, symbol: &str, sizes: &[Option<usize>]) -> String {
+    if sizes.iter().all(Option::is_none) {
+        return "ptr null".to_string();
+    }
+    let all: Vec<String> = sizes.iter().map(|s| format!("i32 {}", s.map_or(-1, |s| s as i64))).collect();
+    let _ = writeln!(out, "@{symbol} = internal constant [{} x i32] [{}]", all.len(), all.join(", "));
+    format!("ptr @{symbol}")
 }
 
 fn string(out: &mut String, symbol: &str, text: &str) {

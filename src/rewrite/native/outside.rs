@@ -1,0 +1,41 @@
+//! Why nodes are in no cluster of a graph.
+use crate::cluster::Clustering;
+use crate::diag::Code;
+use std::collections::BTreeMap;
+
+/// Why nodes are in no cluster, grouped: the reason, how many, the first three. The largest group comes first.
+#[derive(Debug, Default)]
+pub struct Outside {
+    groups: BTreeMap<(String, String), (u64, Vec<String>)>,
+}
+
+impl Outside {
+    /// Takes note of the nodes of one graph. What is outside by its nature, such as arguments, is passed over.
+    pub fn add(&mut self, found: &Clustering) {
+        for node in &found.nodes {
+            let Err(left) = &node.cluster else { continue };
+            if matches!(
+                left.code(),
+                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::LeftOut | Code::OwnCluster
+            ) {
+                continue;
+            }
+            let group = self.groups.entry((left.code().id(), left.text(&node.op))).or_default();
+            group.0 += 1;
+            if group.1.len() < 3 {
+                group.1.push(format!("`{}` ({})", node.name, node.op));
+            }
+        }
+    }
+    /// A sentence a group.
+    pub fn in_words(&self) -> Vec<String> {
+        let mut groups: Vec<_> = self.groups.iter().collect();
+        groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        let told = |((code, why), (count, first)): (&(String, String), &(u64, Vec<String>))| {
+            let more = if *count > first.len() as u64 { ", ..." } else { "" };
+            let nodes = if *count == 1 { "1 node is".to_string() } else { format!("{count} nodes are") };
+            format!("{nodes} in no cluster [{code}]: {}{more}: {why}", first.join(", "))
+        };
+        groups.into_iter().map(told).collect()
+    }
+}

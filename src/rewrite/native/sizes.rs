@@ -1,0 +1,144 @@
+//! The sizes that clusters are compiled for: what is told of the feeds, and what follows from that for every other tensor.
+use crate::diag::{Code, Error, Result};
+use crate::graph::{Program, Signature};
+use crate::infer::{Facts, Given};
+use crate::ops::symbols::{Dim, DimId};
+use crate::prepare::{self, Bound, FeedSpec, Open, Request};
+use crate::tensor::Size;
+use std::collections::HashMap;
+
+/// A leading size that nobody tells, which nearly always is the number of examples, is taken to be at most this: larger calls are
+/// rare outside of training, and memory for larger ones would be taken from those that are small.
+const MOST_EXAMPLES: u64 = 64;
+
+/// What such a size is called.
+const EXAMPLES: &str = "n";
+
+/// What is told of the feeds of the signatures that are looked at, or of the graph's.
+pub struct Told {
+    /// The feeds.
+    pub given: Vec<Given>,
+    /// The sizes that have bounds, by their numbers in `given`.
+    pub sizes: Vec<Size>,
+}
+
+impl Told {
+    /// What `request` tells of `program`. Errors: `UnknownTensor` for feeds that are not there, `BadOption` for a size with two bounds.
+    pub fn of(program: &Program, request: &Request) -> Result<Told> {
+        // this one restores what others use, and takes and gives nothing
+        let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
+        let mut asked: Vec<Vec<String>> = signatures.map(|s| vec![s.name.clone()]).collect();
+        if asked.is_empty() || !request.signatures.is_empty() {
+            asked = vec![request.signatures.clone()];
+        }
+        let mut told = Told { given: Vec::new(), sizes: Vec::new() };
+        for signatures in asked {
+            let mut request = Request { signatures, ..request.clone() };
+            // what is said by the name of an input holds for the signatures that have it
+            let has = |s: &Signature, feed: &FeedSpec| s.inputs.iter().any(|(name, _)| *name == feed.name);
+            let own = |feed: &FeedSpec| {
+                let named: Vec<&Signature> = program.signatures.iter().filter(|s| has(s, feed)).collect();
+                named.is_empty() || named.iter().any(|s| request.signatures.contains(&s.name))
+            };
+            let feeds = request.feeds.iter().filter(|f| own(f)).cloned().collect();
+            request.feeds = feeds;
+            told.add(prepare::open(program, &request)?)?;
+        }
+        Ok(told)
+    }
+
+    fn add(&mut self, open: Open) -> Result<()> {
+        let numbers = open.sizes.iter().map(|size| self.number(size)).collect::<Result<Vec<usize>>>()?;
+        for mut given in open.feeds {
+            if self.given.iter().all(|known| known.at != given.at) {
+                given.sizes.iter_mut().for_each(|size| *size = size.map(|own| numbers[own]));
+                self.given.push(given);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a size, which is known by its name.
+    fn number(&mut self, size: &Size) -> Result<usize> {
+        match self.sizes.iter().position(|s| s.name == size.name) {
+            Some(known) if self.sizes[known] == *size => Ok(known),
+            Some(_) => {
+                let told = format!("the size `{}` has other bounds in another signature", size.name);
+                Err(Error::user(Code::BadOption, told))
+            }
+            None => {
+                self.sizes.push(size.clone());
+                Ok(self.sizes.len() - 1)
+            }
+        }
+    }
+
+    /// The flags that tell the sizes which are still open.
+    pub fn flags(&self, program: &Program) -> Vec<String> {
+        let mut flags = Vec::new();
+        for given in &self.given {
+            let name = &program.graph.nodes[given.at.node].name;
+            match &given.shape.0 {
+                None => flags.push(format!("--feed '{name}=f32[n<=64,...]'")),
+                Some(dims) => {
+                    let open = |i: &usize| dims[*i].is_none() && given.sizes.get(*i).copied().flatten().is_none();
+                    flags.extend((0..dims.len()).filter(open).map(|i| format!("--dim '{name}[{i}]=1..N'")));
+                }
+            }
+        }
+        flags
+    }
+
+    /// Takes leading sizes that nobody told as one from 1 to a bound, and says so.
+    pub fn assume(&mut self, program: &Program) -> Option<String> {
+        let number = self.sizes.len();
+        let mut names = Vec::new();
+        for given in &mut self.given {
+            let leading = given.shape.0.as_ref().and_then(|dims| dims.first().copied());
+            if let (Some(None), Some(size @ None)) = (leading, given.sizes.first_mut()) {
+                *size = Some(number);
+                names.push(format!("`{}`", program.graph.nodes[given.at.node].name));
+            }
+        }
+        if names.is_empty() {
+            return None;
+        }
+        let mut name = EXAMPLES.to_string();
+        while self.sizes.iter().any(|s| s.name == name) {
+            name.push('_');
+        }
+        self.sizes.push(Size { name, least: 1, most: MOST_EXAMPLES, is_result: false });
+        Some(format!(
+            "the leading size of {} is not known and taken as 1 to {MOST_EXAMPLES}; larger calls are left to TensorFlow \
+             (--dim batch=1..N for another bound)",
+            names.join(", ")
+        ))
+    }
+}
+
+/// What is known of sizes that are open in the facts of a program.
+pub struct Bounds {
+    /// Every size that was told, at its least.
+    least: HashMap<DimId, u64>,
+    /// The same at its bound.
+    most: HashMap<DimId, u64>,
+    names: HashMap<DimId, String>,
+}
+
+impl Bounds {
+    /// Those of `facts`, which were inferred from feeds with `sizes`.
+    pub fn of(facts: &Facts, sizes: &[Size]) -> Bounds {
+        let of =
+            |value: fn(&Size) -> u64| facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number]))).collect();
+        let names = facts.sizes.iter().map(|(&number, &id)| (id, sizes[number].name.clone())).collect();
+        Bounds { least: of(|s| s.least), most: of(|s| s.most), names }
+    }
+
+    /// The bounds of an open size; `None` where it has none. What follows from other sizes grows with them.
+    pub fn of_size(&self, facts: &Facts, id: DimId) -> Option<Bound> {
+        let at = |told| facts.symbols.at(Dim::Unknown(id), told);
+        let (a, b) = (at(&self.least)?, at(&self.most)?);
+        let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("size_{}", id.0));
+        (b > 0).then(|| Bound { name: Some(name), least: a.min(b), most: a.max(b) })
+    }
+}

@@ -1,0 +1,147 @@
+//! What arguments of a cluster hold where that follows from constants and sizes, as nodes in the place of the arguments.
+use crate::graph::{Attr, Endpoint, Node, Program, TfType};
+use crate::ops::fact::{Fact, Int, Known};
+use crate::ops::symbols::{Dim, DimId};
+use crate::tensor::{DType, Tensor};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The value of an argument.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Its elements; those that are sizes are 0.
+    pub tensor: Tensor,
+    /// For each element the size that it is; empty where none is one.
+    pub sizes: Vec<Option<DimId>>,
+}
+
+/// For each open size an axis of an argument that has it.
+pub type Sources = HashMap<DimId, (Endpoint, usize)>;
+
+/// The axes of `args` that have open sizes, the first of each.
+pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [Dim])>) -> Sources {
+    let mut sources = Sources::new();
+    for (at, dims) in args {
+        for (axis, dim) in dims.iter().enumerate() {
+            if let Dim::Unknown(id) = dim {
+                sources.entry(*id).or_insert((at, axis));
+            }
+        }
+    }
+    sources
+}
+
+/// The value that a fact tells, if all of it is known or a size that `sources` have.
+pub fn of(fact: &Fact, sources: &Sources) -> Option<Value> {
+    let ints = match fact.value.as_ref()? {
+        Known::Tensor(tensor) => return Some(Value { tensor: tensor.clone(), sizes: Vec::new() }),
+        Known::Ints(ints) => ints,
+    };
+    let dims = fact.dims.fixed()?;
+    let mut sizes = Vec::with_capacity(ints.len());
+    let mut numbers = Vec::with_capacity(ints.len());
+    for int in ints.iter() {
+        let (number, size) = match int {
+            Int::Known(number) => (*number, None),
+            Int::Size(id) if sources.contains_key(id) => (0, Some(*id)),
+            Int::Size(_) | Int::Unknown => return None,
+        };
+        numbers.push(number);
+        sizes.push(size);
+    }
+    let tensor = integers(fact.dtype?.dtype()?, &dims, &numbers)?;
+    Some(Value { tensor, sizes })
+}
+
+fn integers(dtype: DType, dims: &[u64], numbers: &[i64]) -> Option<Tensor> {
+    match dtype {
+        DType::S64 => Some(Tensor::of(dims, numbers)),
+        DType::S32 => {
+            let narrow: Option<Vec<i32>> = numbers.iter().map(|&n| i32::try_from(n).ok()).collect();
+            Some(Tensor::of(dims, &narrow?))
+        }
+        _ => None,
+    }
+}
+
+/// Lets the nodes of the top-level graph that take `at` take `value` instead.
+pub fn stand_in(program: &mut Program, at: Endpoint, value: &Value, sources: &Sources) {
+    let name = format!("{}/tfaot_value_{}", program.graph.nodes[at.node].name, at.port);
+    let mut made = Made { program, name, number: 0 };
+    let to = made.value(value, sources);
+    for node in program.graph.nodes.values_mut() {
+        node.inputs.iter_mut().filter(|input| **input == at).for_each(|input| *input = to);
+    }
+}
+
+/// Nodes that are added to a graph.
+struct Made<'p> {
+    program: &'p mut Program,
+    /// What their names begin with.
+    name: String,
+    number: usize,
+}
+
+impl Made<'_> {
+    fn node(&mut self, op: &str, inputs: &[Endpoint], attrs: Vec<(&str, Attr)>) -> Endpoint {
+        let name = if self.number == 0 { self.name.clone() } else { format!("{}_{}", self.name, self.number) };
+        self.number += 1;
+        let node = Node {
+            name: name.into(),
+            op: op.into(),
+            device: "".into(),
+            inputs: inputs.into(),
+            controls: [].into(),
+            attrs: attrs.into_iter().map(|(name, attr)| (Arc::from(name), attr)).collect(),
+        };
+        Endpoint { node: self.program.graph.nodes.push(node), port: 0 }
+    }
+
+    fn constant(&mut self, tensor: &Tensor) -> Endpoint {
+        let dtype = Attr::Type(TfType::Data(tensor.dtype));
+        self.node("Const", &[], vec![("dtype", dtype), ("value", Attr::Tensor(Box::new(tensor.clone())))])
+    }
+
+    fn value(&mut self, value: &Value, sources: &Sources) -> Endpoint {
+        let Value { tensor, sizes } = value;
+        if sizes.is_empty() {
+            return self.constant(tensor);
+        }
+        let dtype = || Attr::Type(TfType::Data(tensor.dtype));
+        let numbers = tensor.to_i64s().unwrap_or_default();
+        let mut parts = Vec::with_capacity(sizes.len());
+        for (number, size) in numbers.iter().zip(sizes) {
+            let source = size.and_then(|id| sources.get(&id));
+            parts.push(match source {
+                Some(&(of, axis)) => self.size(of, axis, tensor.dtype),
+                None => {
+                    let scalar = integers(tensor.dtype, &[], &[*number]);
+                    self.constant(&scalar.unwrap_or_else(|| tensor.clone()))
+                }
+            });
+        }
+        if let ([part], []) = (&parts[..], &tensor.dims[..]) {
+            return *part;
+        }
+        let count = Attr::Int(parts.len() as i64);
+        let packed = self.node("Pack", &parts, vec![("N", count), ("T", dtype()), ("axis", Attr::Int(0))]);
+        if tensor.dims.len() == 1 {
+            return packed;
+        }
+        let dims: Vec<i64> = tensor.dims.iter().map(|&d| d as i64).collect();
+        let dims = self.constant(&Tensor::of(&[dims.len() as u64], &dims));
+        let index = Attr::Type(TfType::Data(DType::S64));
+        self.node("Reshape", &[packed, dims], vec![("T", dtype()), ("Tshape", index)])
+    }
+
+    /// The size of an axis as a scalar.
+    fn size(&mut self, of: Endpoint, axis: usize, dtype: DType) -> Endpoint {
+        let out = Attr::Type(TfType::Data(dtype));
+        let shape = self.node("Shape", &[of], vec![("out_type", out.clone())]);
+        let mut at = |n: usize| self.constant(&Tensor::of(&[1], &[n as i32]));
+        let (begin, end, step) = (at(axis), at(axis + 1), at(1));
+        let index = Attr::Type(TfType::Data(DType::S32));
+        let attrs = vec![("T", out), ("Index", index), ("shrink_axis_mask", Attr::Int(1))];
+        self.node("StridedSlice", &[shape, begin, end, step], attrs)
+    }
+}

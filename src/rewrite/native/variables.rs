@@ -1,0 +1,52 @@
+//! Variables that are constants of the compiled code, as in a frozen graph: those that no signature changes.
+use crate::diag::Result;
+use crate::graph::{Program, Variable};
+use crate::lower::{Access, Accesses};
+use crate::ops::fact::Handle;
+use crate::prepare::{self, Request};
+use crate::tensor::Tensor;
+use std::collections::{HashMap, HashSet};
+
+/// The values of such variables.
+#[derive(Debug, Default)]
+pub struct Constants {
+    /// By the nodes that give their handles, and by the names that nodes inside of functions ask for.
+    values: HashMap<String, Tensor>,
+}
+
+impl Constants {
+    /// Those of `variables`, which are the program's with their values. A program without signatures has none: nothing says who
+    /// else changes what. Errors: those of [`prepare::served`].
+    pub fn of(program: &Program, variables: &[Variable]) -> Result<Constants> {
+        let Some(served) = prepare::served(program, &Request::default())? else { return Ok(Constants::default()) };
+        let mut accesses = Accesses::default();
+        let graph = &program.graph;
+        let found = accesses.graph(program, graph, |id| served.nodes.contains(&*graph.nodes[id].name));
+        let written = found.handles.iter().filter(|(_, access)| **access == Access::Write);
+        let mut changed: HashSet<String> = written.map(|(id, _)| graph.nodes[*id].name.to_string()).collect();
+        for name in program.functions.keys().filter(|name| served.functions.contains(*name)) {
+            let uses = accesses.function(program, name);
+            changed.extend(uses.named.iter().filter(|(_, a)| **a == Access::Write).map(|(name, _)| name.clone()));
+        }
+        let mut constants = Constants::default();
+        for variable in variables {
+            let names = || variable.handles.iter().map(|h| h.to_string()).chain([variable.shared_name.clone()]);
+            if let (Some(value), false) = (&variable.value, names().any(|name| changed.contains(&name))) {
+                constants.values.extend(names().filter(|n| !n.is_empty()).map(|name| (name, value.clone())));
+            }
+        }
+        Ok(constants)
+    }
+
+    /// `start` with the names and values hashed into it.
+    pub fn hash(&self, start: u64) -> u64 {
+        let mut names: Vec<&String> = self.values.keys().collect();
+        names.sort_unstable();
+        names.into_iter().fold(start, |h, name| super::hash(super::hash(h, name.as_bytes()), &self.values[name].bytes))
+    }
+
+    /// The value of the variable behind a handle, if it is such a one.
+    pub fn value(&self, handle: &Handle) -> Option<&Tensor> {
+        self.values.get(&*handle.node).or_else(|| self.values.get(&*handle.asks_for))
+    }
+}
