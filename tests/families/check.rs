@@ -1,7 +1,9 @@
 //! Seeds to modules, modules to machine code, and what machine code says against what the interpreter says.
 use super::common::{random::Random, tolerance::departure_beyond};
 use super::emulated;
+use super::memory::{packed, unpacked};
 use super::native::{Caller, Library};
+use super::states::{Stateful, with_variables};
 use super::text::{Case, Fill, Rule, filled};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -61,6 +63,9 @@ struct Known {
     case: Case,
     lowered: Lowered,
     args: Vec<Tensor>,
+    /// What variables are before the call.
+    values: Vec<Tensor>,
+    /// The results, and what variables are behind the call.
     want: Vec<Tensor>,
 }
 
@@ -143,6 +148,13 @@ fn batch(family: &str, all: &[&Known], target: &Target) -> Vec<(u64, String)> {
         return wrong;
     }
     if target.triple != HOST_TRIPLE {
+        // the emulated program knows no state
+        let (stateful, plain): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| !job.program.state.is_empty());
+        wrong.extend(stateful.iter().filter_map(|job| Some((job.known.seed, plainly(&job.program, job.known).err()?))));
+        jobs = plain;
+        if jobs.is_empty() {
+            return wrong;
+        }
         let all: Vec<(&Program, &[Tensor])> = jobs.iter().map(|job| (&job.program, &job.known.args[..])).collect();
         let got = emulated::run(folder.path(), &objects, &all);
         let judged = jobs
@@ -168,7 +180,7 @@ fn batch(family: &str, all: &[&Known], target: &Target) -> Vec<(u64, String)> {
 }
 
 /// What the interpreter says of a case.
-fn known(seed: u64, case: Case) -> Result<Known, String> {
+fn known(seed: u64, mut case: Case) -> Result<Known, String> {
     let module = text::parse(&case.hlo).map_err(|e| format!("the text: {e}\n{}", case.hlo))?;
     verify::verify(&module).map_err(|e| format!("the module: {e}\n{}", case.hlo))?;
     let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
@@ -180,10 +192,24 @@ fn known(seed: u64, case: Case) -> Result<Known, String> {
     let want = interp::evaluate(&lowered.module, lowered.module.entry, &literals);
     let want = want.map_err(|e| format!("the interpreter: {e}"))?;
     let want: Vec<Tensor> = want.leaves().into_iter().cloned().collect();
-    if seed % 8 == 3 {
-        foreign(lowered.clone(), &case, &args, &want)?;
+    let mut known = Known { seed, case: case.clone(), lowered, args, values: Vec::new(), want };
+    if case.stateful {
+        let Stateful { lowered, args, values, results, changed } = with_variables(known.lowered, known.args, seed);
+        let rule = |i: usize| case.rules.get(i).copied().unwrap_or(Rule::Close(0.0));
+        let results = results.iter().map(|&j| (known.want[j].clone(), rule(j)));
+        let stays = |value: &Tensor| (value.clone(), Rule::Bits);
+        let after = |(value, new): (&Tensor, &Option<usize>)| {
+            new.map_or_else(|| stays(value), |j| (known.want[j].clone(), rule(j)))
+        };
+        let all: Vec<(Tensor, Rule)> = results.chain(values.iter().zip(&changed).map(after)).collect();
+        let want;
+        (want, case.rules) = all.into_iter().unzip();
+        known = Known { seed, case, lowered, args, values, want };
     }
-    Ok(Known { seed, case, lowered, args, want })
+    if seed % 8 == 3 {
+        foreign(&known)?;
+    }
+    Ok(known)
 }
 
 /// The loops and the object of a module.
@@ -195,25 +221,34 @@ fn compiled<'a>(known: &'a Known, target: &Target) -> Result<(Job<'a>, Vec<u8>),
 }
 
 /// The loops for AArch64, run plainly.
-fn foreign(lowered: Lowered, case: &Case, args: &[Tensor], want: &[Tensor]) -> Result<(), String> {
+fn foreign(known: &Known) -> Result<(), String> {
     let target = Target::resolve(Some("aarch64-unknown-linux-gnu"), None, None).expect("a known target");
-    let (_, program) = compile::plan(lowered, "m", "m", &target).map_err(|e| format!("aarch64: {e}"))?;
-    match tfaot::kernel::evaluate(&program, args, MOST) {
-        Ok(got) => compared(&got, want, &case.rules).map_err(|why| format!("aarch64: {why}")),
+    let (_, program) = compile::plan(known.lowered.clone(), "m", "m", &target).map_err(|e| format!("aarch64: {e}"))?;
+    plainly(&program, known).map_err(|why| format!("aarch64: {why}"))
+}
+
+/// Loops, run plainly where they are not too long.
+fn plainly(program: &Program, known: &Known) -> Result<(), String> {
+    let mut state = packed(&program.state, &known.values);
+    match tfaot::kernel::evaluate_on(program, &known.args, &mut state, MOST) {
+        Ok(mut got) => {
+            got.extend(unpacked(&program.state, &state));
+            compared(&got, &known.want, &known.case.rules)
+        }
         Err(e) if e.to_string().contains("statements") => Ok(()),
-        Err(e) => Err(format!("aarch64: {e}")),
+        Err(e) => Err(e.to_string()),
     }
 }
 
 /// Calls a model alone, its arrays ending at forbidden pages, and with executors, its arrays beginning behind such pages: the
 /// bits must be the same.
 fn judged(job: &Job, library: &Library, what: &str) -> Result<(), String> {
-    let Known { seed, case, args, want, .. } = job.known;
-    let alone = library.call(&job.program, args, Caller::Alone, Edge::End, what)?;
+    let Known { seed, case, args, values, want, .. } = job.known;
+    let alone = library.call(&job.program, (args, values), Caller::Alone, Edge::End, what)?;
     compared(&alone, want, &case.rules)?;
     // seeds go to targets in turn, so that pairs of rounds and not of seeds take turns here
     let other = if (seed / 4).is_multiple_of(2) { Caller::Threads } else { Caller::Backwards };
-    let shared = library.call(&job.program, args, other, Edge::Begin, what)?;
+    let shared = library.call(&job.program, (args, values), other, Edge::Begin, what)?;
     for (i, (a, b)) in alone.iter().zip(&shared).enumerate() {
         if a.bytes != b.bytes {
             return Err(format!("result {i} has other bits with an executor ({other:?})"));
@@ -260,7 +295,7 @@ fn smaller(family: &str, seed: u64, case: &Case, target: &Target) -> String {
         // Which result is left is not known: the loosest rule holds for each.
         let rules = vec![loosest(&case.rules); 64];
         let sound = text::parse(&hlo).is_ok_and(|m| verify::verify(&m).is_ok() && compile::wrap(m).is_ok());
-        let goes_wrong = || match guarded(|| known(seed, Case { hlo, fills, rules })) {
+        let goes_wrong = || match guarded(|| known(seed, Case { hlo, fills, rules, stateful: case.stateful })) {
             Ok(known) => !batch(family, &[&known], target).is_empty(),
             Err(_) => true,
         };

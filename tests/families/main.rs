@@ -25,7 +25,10 @@ mod points;
 mod products;
 mod sequences;
 mod solvers;
+#[path = "../common/state.rs"]
+mod memory;
 mod squeeze;
+mod states;
 mod text;
 
 macro_rules! families {
@@ -49,6 +52,7 @@ families! {
     control: loops loops_together;
     sequences: sequences;
     squeeze: squeeze;
+    states: states;
     halves: halves;
     narrowing: narrowed_points narrowed_rows narrowed_sums narrowed_products;
 }

@@ -1,5 +1,6 @@
 //! Compiled modules in this process: many objects in one library, called through the C functions that a header declares.
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
+use super::memory::{packed, unpacked};
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use tfaot::kernel::Program;
@@ -17,6 +18,9 @@ struct Executor {
     parallel_for: unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void),
 }
 
+/// With variables.
+type RunOnState =
+    unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *mut c_void, *const Executor) -> c_int;
 type Run = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int;
 
 /// Who runs the parts of a kernel.
@@ -46,18 +50,17 @@ impl Library {
     /// Calls the model of `program`, whose arguments, results and workspace lie between pages that may not be touched; a fault
     /// ends the process and names `what` and the array.
     ///
-    /// Errors: a code that the model returned, bytes written beside results and workspace where alignment leaves some.
+    /// Gives the results, and what variables are behind the call. Errors: a code that the model returned, bytes written beside results,
+    /// state and workspace where alignment leaves some.
     pub fn call(
         &self,
         program: &Program,
-        args: &[Tensor],
+        (args, values): (&[Tensor], &[Tensor]),
         caller: Caller,
         edge: Edge,
         what: &str,
     ) -> Result<Vec<Tensor>, String> {
         let symbol = format!("{}_run", program.name);
-        // SAFETY: every object defines this function with this type.
-        let run: libloading::Symbol<Run> = unsafe { self.0.get(symbol.as_bytes()) }.map_err(|e| e.to_string())?;
         let make = |name: String, bytes: usize, align: usize| {
             let made = Guarded::new(bytes, align, edge, format!("{name} of {what} ({edge:?}, {caller:?})"));
             made.map_err(|e| e.to_string()).map(|mut memory| {
@@ -76,6 +79,12 @@ impl Library {
         let outputs = outputs.map(|(i, r)| make(format!("result {i}"), r.bytes() as usize, r.dtype.bytes()));
         let outputs = outputs.collect::<Result<Vec<_>, String>>()?;
         let workspace = make("the workspace".to_string(), program.workspace_bytes as usize, 64)?;
+        let align = program.state.iter().map(|v| v.info.dtype.bytes()).max().unwrap_or(1);
+        let mut state = make("the state".to_string(), program.state_bytes() as usize, align)?;
+        state.copy_from(&packed(&program.state, values));
+        if !program.changes_state() {
+            state.read_only().map_err(|e| e.to_string())?;
+        }
         let arg_pointers: Vec<*const u8> = inputs.iter().map(|m| m.as_ptr().cast_const()).collect();
         let result_pointers: Vec<*mut u8> = outputs.iter().map(Guarded::as_ptr).collect();
         let parallel_for = if caller == Caller::Threads { on_threads } else { backwards };
@@ -83,16 +92,25 @@ impl Library {
         let executor = if caller == Caller::Alone { std::ptr::null() } else { std::ptr::from_ref(&executor) };
         // SAFETY: the pointers are to as much memory as the program says, which lives until the call is over.
         let code = unsafe {
-            run(arg_pointers.as_ptr().cast(), result_pointers.as_ptr().cast(), workspace.as_ptr().cast(), executor)
+            let (args, results) = (arg_pointers.as_ptr().cast(), result_pointers.as_ptr().cast());
+            // every object defines this function, with the state where it has one
+            if program.state.is_empty() {
+                let run: libloading::Symbol<Run> = self.0.get(symbol.as_bytes()).map_err(|e| e.to_string())?;
+                run(args, results, workspace.as_ptr().cast(), executor)
+            } else {
+                let run: libloading::Symbol<RunOnState> = self.0.get(symbol.as_bytes()).map_err(|e| e.to_string())?;
+                run(args, results, state.as_ptr().cast(), workspace.as_ptr().cast(), executor)
+            }
         };
         if code != 0 {
             return Err(format!("the compiled code returned {code}"));
         }
-        if !outputs.iter().chain([&workspace]).all(|memory| memory.is_whole(UNTOUCHED)) {
+        if !outputs.iter().chain([&workspace, &state]).all(|memory| memory.is_whole(UNTOUCHED)) {
             return Err("bytes outside of results and workspace were written".to_string());
         }
         let pairs = program.results.iter().zip(&outputs);
-        Ok(pairs.map(|(r, m)| Tensor::new(r.dtype, r.dims.clone(), m.bytes().to_vec())).collect())
+        let results = pairs.map(|(r, m)| Tensor::new(r.dtype, r.dims.clone(), m.bytes().to_vec()));
+        Ok(results.chain(unpacked(&program.state, state.bytes())).collect())
     }
 }
 

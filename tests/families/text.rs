@@ -69,6 +69,8 @@ pub struct Case {
     pub hlo: String,
     pub fills: Vec<Fill>,
     pub rules: Vec<Rule>,
+    /// Whether some of its parameters become variables.
+    pub stateful: bool,
 }
 
 /// A module that is being written.
@@ -183,7 +185,7 @@ impl Text {
             self.body,
             list(&self.shapes)
         );
-        Case { hlo, fills: self.fills, rules: self.results.into_iter().map(|r| r.1).collect() }
+        Case { hlo, fills: self.fills, rules: self.results.into_iter().map(|r| r.1).collect(), stateful: false }
     }
 }
 
