@@ -137,3 +137,81 @@ fn a_signature_is_what_the_page_is_about() {
     let output = tfaot(&["report", model, "-q", "--json", "--signature", "nowhere"]);
     assert!(said(&output).contains("there is no signature `nowhere`"), "{}", said(&output));
 }
+
+/// The model comes before its clusters: what it takes and gives under the names of its user, what it costs, what to do next.
+#[test]
+fn the_model_is_told_as_its_user_sees_it() {
+    let report = data("testdata/saved_model", &["--dim", "2"]);
+    let [model] = &report["models"].as_array().expect("a list")[..] else { panic!("{}", report["models"]) };
+    assert_eq!(model["signature"], "serving_default");
+    let names = |key: &str| -> Vec<String> {
+        let of =
+            |v: &Value| format!("{}: {}", v["name"].as_str().expect("a name"), v["shape"].as_str().expect("a type"));
+        model[key].as_array().expect("a list").iter().map(of).collect()
+    };
+    assert_eq!(names("inputs"), ["i: s32[3]", "x: f32[2,4]"]);
+    assert_eq!(names("outputs"), ["rows: f32[3,3]", "y: f32[2,3]"]);
+    // 4x3 and 3 of the dense layer, 5x3 of the table, and what the function itself writes
+    assert!(model["parameters"].as_u64() >= Some(12 + 3 + 15), "{}", model["parameters"]);
+    let code = &report["code"][model["code"].as_u64().expect("it compiles") as usize];
+    assert!(!code["kernels"].as_array().expect("a list").is_empty());
+    let commands: Vec<&str> =
+        report["next"].as_array().expect("a list").iter().filter_map(|s| s["command"].as_str()).collect();
+    assert_eq!(commands[0], "tfaot compile saved_model --dim 2 -o out");
+    let page = page("testdata/saved_model", &["--dim", "2"]);
+    assert!(page.contains("Compiles whole, for ") && page.contains("tfaot verify saved_model --dim 2 --inputs in.npz"));
+}
+
+#[test]
+fn each_signature_is_told() {
+    let report = data("testdata/signatures", &["--dim", "2"]);
+    let models = report["models"].as_array().expect("a list");
+    let names: Vec<&str> = models.iter().filter_map(|m| m["signature"].as_str()).collect();
+    assert_eq!(names, ["embed", "score"]);
+    assert!(models.iter().all(|m| m["code"].is_u64()), "{models:?}");
+}
+
+#[test]
+fn what_blocks_a_model_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let graph = folder.path().join("open.pbtxt").display().to_string();
+    let shape = "attr { key: \"shape\" value { shape { dim { size: -1 } dim { size: -1 } } } }";
+    let float = |key: &str| format!("attr {{ key: \"{key}\" value {{ type: DT_FLOAT }} }}");
+    let text = format!(
+        "node {{ name: \"x\" op: \"Placeholder\" {} {shape} }}\nnode {{ name: \"y\" op: \"Relu\" input: \"x\" {} }}\n",
+        float("dtype"),
+        float("T")
+    );
+    std::fs::write(&graph, text).expect("written");
+    let report = data(&graph, &[]);
+    let [model] = &report["models"].as_array().expect("a list")[..] else { panic!("one model") };
+    assert_eq!(model["blocked"][0]["code"], "TFA0009");
+    assert_eq!(model["inputs"][0]["shape"], "f32[?,?]", "known though nothing is lowered");
+    let command = report["next"][0]["command"].as_str().expect("a command");
+    assert_eq!(command, "tfaot compile open.pbtxt --dim 1 -o out");
+    assert!(page(&graph, &[]).contains("Compiles once its open sizes are bound."));
+}
+
+/// Beside itself nothing changes; beside another model what is better and worse is said with its sign.
+#[test]
+fn an_earlier_report_is_compared_with() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let old = folder.path().join("old.json").display().to_string();
+    let wide = "testdata/graphs/conv_net/graph.pb";
+    let mut text = data(wide, &[]);
+    std::fs::write(&old, text.to_string()).expect("written");
+    let same = data(wide, &["--baseline", &old]);
+    let rows = same["baseline"]["rows"].as_array().expect("a list");
+    assert!(rows.len() > 6 && rows.iter().all(|r| r["was"] == r["is"] && !r["is"].is_null()), "{rows:?}");
+    assert_eq!((&same["baseline"]["new"], &same["baseline"]["gone"]), (&Value::Array(vec![]), &Value::Array(vec![])));
+    let code = text["models"][0]["code"].as_u64().expect("it compiles") as usize;
+    text["code"][code]["workspace_bytes"] = 1.into();
+    text["models"][0]["blocked"] = serde_json::json!([{"code": "TFA0100", "text": "no lowering"}]);
+    std::fs::write(&old, text.to_string()).expect("written");
+    let other = page(wide, &["--baseline", &old]);
+    assert!(other.contains("<td class=\"number worse\">+"), "the workspace has grown");
+    assert!(other.contains("Out of the way</h3>") && other.contains("TFA0100: no lowering"));
+    std::fs::write(&old, "{}").expect("written");
+    let refused = tfaot(&["report", wide, "-q", "--json", "--baseline", &old]);
+    assert!(said(&refused).contains("is no output of `report --json`"), "{}", said(&refused));
+}

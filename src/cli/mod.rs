@@ -34,6 +34,7 @@ mod profile;
 mod progress;
 mod reduce;
 mod report;
+mod report_models;
 mod rewrite;
 mod run;
 mod scene;

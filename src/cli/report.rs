@@ -1,9 +1,10 @@
 //! `tfaot report`: what became of a graph, as one page.
 use super::args::ReportArgs;
 use super::native::Session;
+use super::progress::Progress;
 use super::scene::Scene;
-use super::{Verdict, dump, graph, inputs, out, profile};
-use crate::cluster::Clustering;
+use super::{Verdict, dump, graph, inputs, out, profile, report_models};
+use crate::cluster::{Clustering, Entrance};
 use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -11,8 +12,9 @@ use crate::dump::Flags;
 use crate::graph::{NodeId, Program};
 use crate::infer::Facts;
 use crate::package::files;
-use crate::report::{self, Refusal, Report, code, page};
+use crate::report::{self, Refusal, Report, code, page, whole};
 use crate::target::Target;
+use serde_json::Value;
 use std::path::Path;
 
 /// Writes the page, or the data of it.
@@ -23,10 +25,20 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     let input = report::Input { program: &program, found: &found, facts: &facts, gone, assumed, source };
     let mut made = report::report(&input);
     report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
+    let old = args.baseline.as_deref().map(baseline).transpose()?;
     if !args.no_compile {
+        let target = graph::target(&args.target)?;
+        if options.entrance == Entrance::Saved {
+            let _line = Progress::begin("compiling the model", args.graph.quiet);
+            report_models::add(args, &target, &mut made)?;
+            made.next = whole::steps(&made, &told(args));
+        }
         let cluster = &made.columns.nodes.cluster;
         report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
-        compile_clusters(args, &flags, &program, &found, &facts, &mut made)?;
+        compile_clusters(args, &flags, &program, &found, &facts, &target, &mut made)?;
+    }
+    if let Some((path, old)) = old {
+        made.baseline = Some(report::compare(&old, &made).ok_or_else(|| no_report(path))?);
     }
     deliver(args, made)?;
     // The process ends: taking a million nodes apart would be time for nothing.
@@ -44,6 +56,39 @@ fn title(path: &Path) -> String {
     }
 }
 
+/// The file and the flags that say which part of it at which sizes, for commands that the page shows.
+fn told(args: &ReportArgs) -> String {
+    let graph = &args.graph;
+    let name = graph.graph.file_name().map_or_else(|| "GRAPH".into(), |n| n.to_string_lossy());
+    let flags =
+        [("signature", &graph.signature), ("feed", &graph.feeds), ("fetch", &graph.fetches), ("dim", &graph.dims)];
+    let flags =
+        flags.into_iter().flat_map(|(flag, values)| values.iter().map(move |v| format!(" --{flag} {}", quoted(v))));
+    quoted(&name) + &flags.collect::<String>()
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// The document of an earlier report. Errors: `Code::Io`; `Code::BadEncoding` where it is none.
+fn baseline(path: &Path) -> Result<(&Path, Value)> {
+    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
+    Ok((path, serde_json::from_str(&text).map_err(|_| no_report(path))?))
+}
+
+fn no_report(path: &Path) -> Error {
+    Diagnostic::new(Code::BadEncoding, format!("`{}` is no output of `report --json`", path.display()))
+        .help("write one with `tfaot report GRAPH --json > OLD.json`, or by the page's button JSON")
+        .into()
+}
+
 /// Compiles each cluster alone, where its sizes are known.
 fn compile_clusters(
     args: &ReportArgs,
@@ -51,13 +96,13 @@ fn compile_clusters(
     program: &Program,
     found: &Clustering,
     facts: &Facts,
+    target: &Target,
     made: &mut Report,
 ) -> Result<()> {
-    let target = graph::target(&args.target)?;
     for at in 0..found.clusters.len() {
         let cluster = &made.columns.nodes.cluster;
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
-        match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, &target) {
+        match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, target) {
             Ok((code, left_out)) => {
                 made.clusters[at].left_out = left_out;
                 made.summary.profiled |= args.profile;
@@ -107,7 +152,8 @@ fn compile_cluster(
     }
     let mut session = Session::new(&built, target, &inputs::load(None, &infos)?, 1)?;
     let (least, runs) = profile::measure(&built.program, &mut session, None, args.seconds)?;
-    let times = code::Times { ms: least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect(), runs };
+    let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
+    let times = code::Times { ms, roofline: Vec::new(), runs };
     Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 
@@ -135,13 +181,21 @@ fn deliver(args: &ReportArgs, made: Report) -> Result<()> {
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let (s, clusters, compiled) = (made.summary.clone(), made.clusters.len(), made.code.len());
+    let (s, clusters) = (made.summary.clone(), made.clusters.len());
+    let compiled = made.clusters.iter().filter(|c| c.code.is_some()).count();
+    let (models, whole) = (made.models.len(), made.models.iter().filter(|m| m.code.is_some()).count());
     files::write_all(folder, &[(name, page::render(made)?.into_bytes())])?;
     if args.json {
         return Ok(());
     }
+    let of_whole = match (models, whole) {
+        (0, _) => String::new(),
+        (1, 1) => "compiles whole; ".to_string(),
+        (1, _) => "does not compile whole; ".to_string(),
+        _ => format!("{whole} of {models} signatures compile whole; "),
+    };
     out::line(format_args!(
-        "{}: {} of {} nodes in {clusters} clusters, {compiled} of them compiled",
+        "{}: {of_whole}{} of {} nodes in {clusters} clusters, {compiled} of them compiled",
         path.display(),
         s.clustered,
         s.nodes,

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 pub struct Times {
     /// By kernel.
     pub ms: Vec<f64>,
+    /// The roofline by kernel, in milliseconds; empty where the machine was not measured.
+    pub roofline: Vec<f64>,
     /// Calls.
     pub runs: u64,
 }
@@ -41,6 +43,7 @@ pub fn describe(
             text: loops.get(at).cloned().unwrap_or_default(),
             asm: functions.get(assembly.functions[id].as_str()).map_or(String::new(), |t| t.to_string()),
             ms: times.and_then(|t| t.ms.get(at).copied()),
+            roofline_ms: times.and_then(|t| t.roofline.get(at).copied()),
         }
     });
     let buffers = program.buffers.values().zip(&lives.of).map(|(b, life)| {

@@ -12,12 +12,15 @@
 //! - `report/` is data from values: nodes in columns, work by node, blockers, and for each cluster what was compiled of it.
 //!   `cli/report.rs` loads, clusters, infers and compiles, and hands the pieces over; `report --json` prints the data, the
 //!   page holds the same, packed.
+//! - Models are compiled whole too, a function each (`whole.rs`): that is what the page begins with. `baseline.rs` compares with
+//!   an earlier document.
 //! - A cluster is compiled alone: `part.rs` feeds what crosses its border with the shapes that inference knows. A kernel
 //!   carries the names of the instructions in it, and those the names of nodes: that is how one choice lights all panes.
 //! - The page is `report/page/`: the answer is plain HTML written by `answer.rs`, the rest is drawn by scripts that stand
 //!   there as files and are put together into one. Its policy names the hash of that script and of the style and forbids
 //!   everything else, so that nothing out of a graph runs.
 //! - Only opened groups are laid out (`layout.js`), on a canvas; `painter.js` draws the same for SVG.
+mod baseline;
 mod blockers;
 pub mod code;
 mod flops;
@@ -29,12 +32,15 @@ pub mod page;
 mod part;
 #[cfg(test)]
 mod tests;
+pub mod whole;
 
+pub use baseline::compare;
 pub use blockers::what_ifs;
 pub use graph::with_copies;
 pub use model::{Blocker, Cluster, Code, Gain, OpenSize, Refusal, Report, Stop};
 pub use order::in_order;
 pub use part::{Part, part, settle};
+pub use whole::Whole;
 
 use crate::cluster::Clustering;
 use crate::graph::Program;
@@ -75,6 +81,9 @@ pub fn report(input: &Input) -> Report {
         version: model::VERSION,
         tool: concat!("tfaot ", env!("CARGO_PKG_VERSION")).to_string(),
         source: input.source.clone(),
+        models: Vec::new(),
+        next: Vec::new(),
+        baseline: None,
         summary: Summary {
             nodes,
             clustered: found.clustered(),

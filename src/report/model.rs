@@ -1,5 +1,7 @@
 //! The data of a report, as it stands in its JSON. Nodes, texts and reasons are named by their place in a list.
+use super::baseline::Baseline;
 use super::graph::Columns;
+use super::whole::{Step, Whole};
 use crate::cluster;
 use serde::Serialize;
 
@@ -15,6 +17,15 @@ pub struct Report {
     pub tool: String,
     /// The graph's file.
     pub source: String,
+    /// The model as its user sees it, a function each; empty where only clusters were asked for, or the file is a dump.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Whole>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<Step>,
+    /// This report beside an earlier one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
     /// The answer.
     pub summary: Summary,
     /// What was assumed, a sentence each.
@@ -30,7 +41,7 @@ pub struct Report {
     /// The graph.
     #[serde(flatten)]
     pub columns: Columns,
-    /// The code of compiled clusters; [`Cluster::code`] points here.
+    /// The code of compiled clusters and functions; [`Cluster::code`] and [`Whole::code`] point here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub code: Vec<Code>,
 }
@@ -237,6 +248,9 @@ pub struct Kernel {
     /// The least time of all its launches in one call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
+    /// The least time in which this machine could do that, in milliseconds: that of its arithmetic, or of what it reads and writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roofline_ms: Option<f64>,
 }
 
 /// Where a buffer lies.

@@ -2,6 +2,7 @@
 //!
 //! Pictures of what was seen are left in `target/report-pictures/`.
 mod driver;
+mod first_screen;
 mod graphs;
 
 use driver::Browser;
@@ -218,6 +219,12 @@ fn one_choice_is_lit_in_all_panes() {
     assert!(s.browser.js("document.querySelectorAll('.profile .lit').length").as_u64() > Some(0));
     s.browser.js("(() => { const c = document.getElementById('colouring'); c.value = 'time'; c.dispatchEvent(new Event('change')); })()");
     s.browser.until("tfaot.app.view.times && tfaot.app.view.times.size > 3");
+    // Groups sum up what their kernels take, each once.
+    let all = "tfaot.app.code('m0').then(index => index.code.kernels.reduce((sum, k) => sum + k.ms, 0))";
+    let root = "tfaot.app.view.scene().sum(0, n => tfaot.app.view.ownTimes.get(n) || 0)";
+    assert_eq!(s.browser.js(&format!("Math.abs({root} / tfaot.app.view.timeOfAll - 1) < 1e-9")), json!(true));
+    let holds = format!("{all}.then(all => {root} <= all + 1e-9 && {root} > 0.5 * all)");
+    assert_eq!(s.browser.js(&holds), json!(true));
     assert_eq!(s.browser.complaints(), Vec::<&Value>::new());
 }
 

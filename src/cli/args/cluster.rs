@@ -63,15 +63,18 @@ pub struct ReportArgs {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub pass: ClusterPassArgs,
-    /// Do not compile the clusters.
+    /// Do not compile the model and its clusters.
     #[arg(long)]
     pub no_compile: bool,
-    /// Measure the kernels of each cluster on random inputs.
+    /// Measure the kernels of the model and of each cluster on random inputs.
     #[arg(long, conflicts_with = "no_compile")]
     pub profile: bool,
     /// Time to measure each cluster for.
     #[arg(long, default_value_t = 0.5)]
     pub seconds: f64,
+    /// An earlier output of `report --json` to compare with.
+    #[arg(long, value_name = "OLD.json")]
+    pub baseline: Option<PathBuf>,
     /// Print the data of the page as one JSON document.
     #[arg(long)]
     pub json: bool,

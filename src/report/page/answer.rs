@@ -1,6 +1,8 @@
 //! The first thing on the page: how much is in clusters, what keeps the rest outside, what each cluster is. It is plain HTML,
 //! so that it is there before any script ran, prints, and can be read without one.
 use super::escaped;
+use super::whole;
+use super::words::{bytes, count, grouped, operations, percent, some, spoken, tail, time};
 use crate::report::model::{Blocker, Cluster, Code, OpenSize, Refusal, Report, Stop};
 use std::fmt::Write;
 
@@ -14,6 +16,7 @@ const EXAMPLES: usize = 3;
 /// The section.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
+    whole::render(&mut out, report);
     verdict(&mut out, report);
     blockers(&mut out, report);
     stops(&mut out, report);
@@ -36,8 +39,15 @@ fn verdict(out: &mut String, report: &Report) {
             if s.unknown_flops > 0 { "known " } else { "" }
         ),
     };
-    let _ =
-        write!(out, "<h1>{}</h1>\n<p class=\"verdict\">{told}</p>\n<div class=\"bars\">\n", escaped(&report.source));
+    // behind the model its clusters are one matter among others
+    let head = if report.models.is_empty() {
+        format!("<h1>{}</h1>\n<p class=\"verdict\">{told}</p>", escaped(&report.source))
+    } else {
+        format!(
+            "<section><h2>In TensorFlow's clusters</h2>\n<p class=\"about\">What auto-clustering would hand to XLA, where TensorFlow runs the graph. {told}</p></section>"
+        )
+    };
+    let _ = write!(out, "{head}\n<div class=\"bars\">\n");
     let nodes: Vec<u64> = report.clusters.iter().map(|c| c.nodes).collect();
     let flops: Vec<u64> = report.clusters.iter().map(|c| c.flops).collect();
     bar(out, "Nodes", &nodes, s.nodes as u64, &format!("{} of {}", grouped(s.clustered), grouped(s.nodes as u64)));
@@ -289,18 +299,6 @@ fn examples(report: &Report, nodes: &[u32]) -> String {
     links.join("<br>")
 }
 
-/// The last two parts of a name, which say more than one.
-fn tail(name: &str) -> &str {
-    let parts: Vec<usize> = name.match_indices('/').map(|(at, _)| at + 1).collect();
-    parts.len().checked_sub(2).and_then(|i| name.get(parts[i]..)).unwrap_or(name)
-}
-
-/// Text in which what stands between backticks is code.
-fn spoken(text: &str) -> String {
-    let parts = text.split('`').enumerate();
-    parts.map(|(i, p)| if i % 2 == 1 { format!("<code>{}</code>", escaped(p)) } else { escaped(p) }).collect()
-}
-
 /// The last part of a name.
 fn last(name: &str) -> &str {
     name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
@@ -317,61 +315,4 @@ fn quoted(name: &str) -> String {
         }
     }
     out
-}
-
-fn count(n: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
-}
-
-/// A number, or a dash where there is nothing.
-fn some(n: u64, told: fn(u64) -> String) -> String {
-    if n == 0 { "–".to_string() } else { told(n) }
-}
-
-/// `12,345`
-fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-fn percent(part: f64) -> String {
-    // What is not all does not look like all, nor something like nothing.
-    let value = (100.0 * part).clamp(if part > 0.0 { 0.1 } else { 0.0 }, if part < 1.0 { 99.9 } else { 100.0 });
-    format!("{value:.1} %")
-}
-
-fn operations(n: u64) -> String {
-    scaled(n, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
-}
-
-fn time(ms: f64) -> String {
-    if ms >= 0.1 { format!("{ms:.3} ms") } else { format!("{:.2} µs", ms * 1000.0) }
-}
-
-fn bytes(n: u64) -> String {
-    scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
-}
-
-/// Three digits and a unit.
-fn scaled(n: u64, step: f64, units: &[&str]) -> String {
-    let (mut value, mut at) = (n as f64, 0);
-    while value >= 999.5 && at + 1 < units.len() {
-        value /= step;
-        at += 1;
-    }
-    let digits = if at == 0 || value >= 99.95 {
-        0
-    } else if value >= 9.995 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {}", units[at])
 }

@@ -97,6 +97,21 @@ function shaded(line) {
   return word === undefined ? [main, element("span", { class: "quiet" }, rest)] : [before, element("span", { class: "key-word" }, word), after || "", element("span", { class: "quiet" }, rest)];
 }
 
+/** The kernel that takes longest, or does most where none was measured. */
+function hottest(code) {
+  const worth = code.kernels.map(k => k.ms ?? k.flops);
+  const at = worth.indexOf(Math.max(...worth));
+  return at < 0 ? undefined : at;
+}
+
+/** The scopes that the names of all kernels' nodes begin with. */
+function commonScope(kernels) {
+  const scopes = kernels.map(k => k.label.split(" ").pop().split("/").slice(0, -1)).filter(parts => parts.length);
+  const [first = []] = scopes;
+  const many = first.findIndex((part, i) => !scopes.every(parts => parts[i] === part));
+  return (many < 0 ? first : first.slice(0, many)).join("/");
+}
+
 class CodeView {
   constructor(app) {
     this.app = app;
@@ -139,16 +154,18 @@ class CodeView {
     this.cluster = null;
     this.app.noteState();
   }
-  /** Shows the code of a cluster; `index` is its code's. */
-  show(cluster, index) {
+  /** Shows the code of a cluster or function, `index` of it, with a kernel of it lit: by default the hottest. */
+  show(cluster, index, kernel) {
     byId("drawer").hidden = false;
-    if (this.cluster === cluster) return;
+    if (this.cluster === cluster && kernel === undefined) return;
     this.cluster = cluster;
     this.index = index;
-    this.chosen = null;
-    this.lit = null;
+    this.chosen = { kernel: kernel < index.code.kernels.length ? kernel : hottest(index.code) };
+    this.lit = this.chosen.kernel === undefined ? null : index.lit(this.chosen);
     const code = index.code, times = code.kernels.filter(k => k.ms !== undefined);
-    byId("drawer-title").textContent = `${this.app.model.clusters[cluster].name}: ${code.kernels.length} kernel${code.kernels.length === 1 ? "" : "s"}, ${inBytes(code.workspace_bytes)} workspace` + (times.length ? `, ${inTime(times.reduce((s, k) => s + k.ms, 0))}` : "") + ` · ${code.target}`;
+    const whole = this.app.model.wholes[String(cluster).slice(1)];
+    const name = typeof cluster === "string" ? whole.signature || "The whole model" : this.app.model.clusters[cluster].name;
+    byId("drawer-title").textContent = `${name}: ${code.kernels.length} kernel${code.kernels.length === 1 ? "" : "s"}, ${inBytes(code.workspace_bytes)} workspace` + (times.length ? `, ${inTime(times.reduce((s, k) => s + k.ms, 0))}` : "") + ` · ${code.target}`;
     this.build();
   }
   build() {
@@ -204,13 +221,14 @@ class CodeView {
   }
   profile(part, lit, follows) {
     const code = this.index.code, timed = code.kernels.some(k => k.ms !== undefined);
+    const scope = commonScope(code.kernels);
     const total = code.kernels.reduce((sum, k) => sum + (timed ? k.ms : k.flops), 0) || 1;
     const rows = code.kernels.map((kernel, k) => ({ kernel, k, worth: timed ? kernel.ms : kernel.flops })).sort((a, b) => b.worth - a.worth);
     part.note.textContent = timed ? `least of ${grouped(code.runs)} calls` : "by FLOPs: --profile measures";
     const head = ["Kernel", "", timed ? "time" : "FLOPs", "share", "GFLOP/s", "GB/s"];
     part.body.replaceChildren(element("table", { class: "rows" }, element("thead", {}, element("tr", {}, ...head.map(h => element("th", {}, h)))),
       element("tbody", {}, ...rows.map(({ kernel, k, worth }) => element("tr", { class: lit?.kernels.has(k) ? "lit" : "", onclick: () => this.choose({ kernel: k }, "profile") },
-        element("td", {}, `k${k}`), element("td", { title: kernel.label }, kernel.label.replace(/(^|\s)\S*\/(?=[^/\s]+\/[^/\s]+$)/, "$1…/")),
+        element("td", {}, `k${k}`), element("td", { title: kernel.label }, scope ? kernel.label.replace(` ${scope}/`, " ") : kernel.label),
         element("td", { class: "number" }, timed ? inTime(worth) : operations(worth)),
         element("td", { class: "number" }, `${(100 * worth / total).toFixed(1)} %`),
         element("td", { class: "number" }, timed && kernel.flops ? (kernel.flops / (kernel.ms * 1e6)).toFixed(1) : "–"),

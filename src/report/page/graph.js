@@ -194,11 +194,12 @@ class GraphView {
     const group = this.scene().groups[box.group];
     const lit = this.litGroups?.has(box.group), chosen = this.selected?.group === box.group;
     painter.rect(box.x + 3, box.y + 3, box.w, box.h, { r: 8, fill: colours.group, stroke: colours.line });
-    const fill = this.colouring === "flops" ? this.ramp(told.flops, this.model.flopsMost * 4) : colours.panel;
+    const ms = this.colouring === "time" && this.ownTimes ? this.scene().sum(box.group, n => this.ownTimes.get(n) || 0) : 0;
+    const fill = this.colouring === "flops" ? this.ramp(told.flops, this.model.flopsMost * 4) : ms ? this.ramp(ms, this.timeOfAll) : colours.panel;
     painter.rect(box.x, box.y, box.w, box.h, { r: 8, fill: lit && !chosen ? colours["select-soft"] : fill, stroke: chosen || lit ? colours.select : colours["node-line"], width: chosen ? 2.5 : lit ? 1.5 : 1, dash: group.outside && !chosen ? [4, 3] : undefined });
     if (scale * 12 >= 5) {
       painter.text(box.x + 10, box.y + 15, box.label, { size: 12, weight: 600, fill: colours.ink, most: box.w - 20 });
-      painter.text(box.x + 10, box.y + 31, this.scene().line(box.group), { size: 10.5, fill: colours.soft, most: box.w - 20 });
+      painter.text(box.x + 10, box.y + 31, this.scene().line(box.group) + (ms ? ` · ${inTime(ms)}` : ""), { size: 10.5, fill: colours.soft, most: box.w - 20 });
     }
     // How much of it is in which cluster.
     const wide = box.w - 20;

@@ -54,9 +54,10 @@ class App {
     } else if (edge !== undefined) this.showEdge(edge);
     else if (cluster !== undefined) { this.show("graph"); this.choose({ cluster }, { quiet: true }); }
     else this.show(asked.get("view") === "graph" || asked.has("group") ? "graph" : "answer");
-    const code = number("code", model.clusters.length);
+    const whole = /^m\d+$/.test(asked.get("code") || "") && model.codeOf(asked.get("code")) !== null;
+    const code = whole ? asked.get("code") : number("code", model.clusters.length);
     if (asked.has("panes")) this.codeView.setPanes(asked.get("panes"));
-    if (code !== undefined) this.openCode(code);
+    if (code !== undefined) this.openCode(code, number("kernel", Infinity));
   }
   /** Keeps the address in step, so that it can be sent to others. */
   noteState() {
@@ -68,6 +69,7 @@ class App {
     if (this.made && this.view.grouping === "cluster") parts.push("group=cluster");
     if (this.codeView.cluster !== null) {
       parts.push(`code=${this.codeView.cluster}`);
+      if (this.codeView.chosen?.kernel !== undefined) parts.push(`kernel=${this.codeView.chosen.kernel}`);
       if (this.codeView.panes()) parts.push(`panes=${this.codeView.panes()}`);
     }
     const hash = "#" + parts.join("&");
@@ -84,7 +86,7 @@ class App {
     this.say(!selected ? "" : selected.node !== undefined ? `${this.model.name(selected.node)}, ${this.model.op(selected.node)}` : selected.group !== undefined ? view.scene().groups[selected.group].label : "");
     if (selected?.node !== undefined && this.codeView.cluster !== null) {
       const cluster = this.model.cluster(selected.node);
-      if (cluster === this.codeView.cluster) this.view.light(this.codeView.follow(selected.node).nodes);
+      if (cluster === this.codeView.cluster || typeof this.codeView.cluster === "string") this.view.light(this.codeView.follow(selected.node).nodes);
       else if (cluster !== null && this.model.clusters[cluster].code !== null) this.openCode(cluster);
     }
     if (!quiet) this.noteState();
@@ -147,31 +149,37 @@ class App {
       this.say(`A path of ${way.length} nodes`);
     });
   }
+  /** The code of a cluster, by its number, or of a function compiled whole, as `m0`. */
   async code(cluster) {
-    const at = this.model.clusters[cluster]?.code;
-    if (at === null || at === undefined) return null;
+    const at = this.model.codeOf(cluster);
+    if (at === null) return null;
     if (!this.codes.has(at)) this.codes.set(at, unpacked(`code-${at}`).then(text => new CodeIndex(this.model, JSON.parse(text))));
     return this.codes.get(at);
   }
-  async openCode(cluster) {
+  async openCode(cluster, kernel) {
     const index = await this.code(cluster);
-    if (!index) { this.say("The cluster was not compiled"); return; }
+    if (!index) { this.say("It was not compiled"); return; }
     if (this.state !== "graph") this.show("graph");
-    this.codeView.show(cluster, index);
+    this.codeView.show(cluster, index, kernel);
     if (this.selected?.node !== undefined && this.model.cluster(this.selected.node) === cluster) this.view.light(this.codeView.follow(this.selected.node).nodes);
     this.noteState();
   }
-  /** Times by node: those of the kernels that compute it. */
+  /** Times by node: those of the kernels that compute it; and, for sums, those of the kernels whose heaviest op it is. */
   async times() {
-    const times = new Map();
-    for (let c = 0; c < this.model.clusters.length; c++) {
+    const times = new Map(), own = new Map();
+    const whole = this.model.wholes.map((_, i) => `m${i}`).filter(m => this.model.codeOf(m) !== null);
+    for (const c of whole.length ? whole : this.model.clusters.keys()) {
       const index = await this.code(c);
       index?.code.kernels.forEach(kernel => {
         const nodes = new Set(kernel.insts.map(inst => index.instNode.get(inst)).filter(n => n !== undefined));
         for (const n of nodes) times.set(n, (times.get(n) || 0) + (kernel.ms || 0));
+        const heaviest = this.model.find(kernel.label.split(" ").pop()) ?? [...nodes][0];
+        if (heaviest !== undefined) own.set(heaviest, (own.get(heaviest) || 0) + (kernel.ms || 0));
       });
     }
     this.view.times = times;
+    this.view.ownTimes = own;
+    this.view.timeOfAll = [...own.values()].reduce((sum, ms) => sum + ms, 0);
     this.view.timeMost = Math.max(0, ...times.values());
     this.view.redraw();
   }
@@ -224,7 +232,7 @@ class App {
     act();
     if (["g", "f", "n"].includes(e.key)) byId("canvas").focus();
   }
-  firstCode() { const c = this.model.clusters.findIndex(c => c.code !== null); return c < 0 ? null : c; }
+  firstCode() { if (this.model.codeOf("m0") !== null) return "m0"; const c = this.model.clusters.findIndex(c => c.code !== null); return c < 0 ? null : c; }
 }
 
 function unquoted(text) { try { return decodeURIComponent(text); } catch { return text; } }

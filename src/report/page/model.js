@@ -17,6 +17,7 @@ class Model {
     this.count = nodes.name.length;
     this.names = nodes.name;
     this.clusters = data.clusters;
+    this.wholes = data.models || [];
     this.flopsMost = 0;
     for (const f of nodes.flops) if (f > this.flopsMost) this.flopsMost = f;
     this.numbers = null;
@@ -46,6 +47,8 @@ class Model {
       for (const c of controls[n]) { this.isControl[next[c]] = 1; this.users[next[c]++] = n; }
     }
   }
+  /** The place of the code of a cluster, by its number, or of a function compiled whole, as `m0`; null where there is none. */
+  codeOf(which) { return (typeof which === "string" ? this.wholes[which.slice(1)] : this.clusters[which])?.code ?? null; }
   name(n) { return this.names[n]; }
   shortName(n) { return lastPart(this.names[n]); }
   op(n) { return this.data.ops[this.data.nodes.op[n]]; }

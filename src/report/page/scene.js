@@ -255,6 +255,12 @@ class Scene {
     const told = this.told(g);
     return `${grouped(told.nodes)} node${told.nodes === 1 ? "" : "s"}` + (told.flops ? ` · ${operations(told.flops)}` : "");
   }
+  /** The sum of a figure of nodes over a group. */
+  sum(id, figure) {
+    let sum = 0;
+    for (let at = this.groups[id].from; at < this.groups[id].to; at++) sum += figure(this.order[at]);
+    return sum;
+  }
   /** Numbers of a group: nodes, those in clusters, work, and nodes by cluster, the most first. */
   told(id) {
     const group = this.groups[id];

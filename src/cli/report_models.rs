@@ -1,0 +1,122 @@
+//! The functions of a report's file, each compiled whole as `tfaot compile` would.
+use super::args::ReportArgs;
+use super::machine::Roof;
+use super::native::{Model, Session};
+use super::{graph, inputs, profile, shapes, sizes};
+use crate::codegen::{self, Launches};
+use crate::compile::{self, Entry, Fronts, Functions};
+use crate::diag::{Code, Error, Result};
+use crate::graph::Endpoint;
+use crate::lower::Lowered;
+use crate::prepare::{self, Request};
+use crate::report::{self, Report, Whole, code, whole};
+use crate::target::Target;
+use crate::tensor::TensorInfo;
+use crate::{import, infer};
+
+/// Adds the functions and their code to the report. What blocks them is told there; it is no error of the report's.
+pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> {
+    let request = graph::request(&args.graph)?;
+    let name = graph::model_name(None, &args.graph.graph)?;
+    let Fronts { entries, init, .. } = match fronts(args, &request) {
+        Ok(fronts) => fronts,
+        Err(error) => {
+            let (inputs, outputs) = ends(args, &request).unwrap_or_default();
+            let blocked = whole::causes(error.into_diagnostics());
+            made.models.push(Whole { inputs, outputs, blocked, ..Whole::default() });
+            return Ok(());
+        }
+    };
+    for Entry { name: signature, lowered } in entries {
+        let mut model = described(&lowered);
+        model.signature = if signature == "run" { String::new() } else { signature };
+        match compiled(args, target, &name, lowered, init.as_ref()) {
+            Ok(code) => {
+                model.code = Some(made.code.len() as u32);
+                made.summary.profiled |= code.runs > 0;
+                made.code.push(code);
+            }
+            Err(error) => model.blocked = whole::causes(error.into_diagnostics()),
+        }
+        made.models.push(model);
+    }
+    Ok(())
+}
+
+/// The functions as HLO; all of them where the model has several signatures and none was chosen.
+fn fronts(args: &ReportArgs, request: &Request) -> Result<Fronts> {
+    let (path, format) = (&args.graph.graph, args.graph.format.as_deref());
+    match compile::fronts(path, format, request) {
+        Err(Error::User(all)) if all.iter().any(|d| d.code == Code::WhichSignature) => {
+            let signatures = vec!["all".to_string()];
+            compile::fronts(path, format, &Request { signatures, ..request.clone() })
+        }
+        other => other,
+    }
+}
+
+fn described(lowered: &Lowered) -> Whole {
+    let spelled = |infos: &[TensorInfo], is_result: bool| match &lowered.sized {
+        Some(sized) => sized.sizes.spelled(infos, if is_result { &sized.sizes.results } else { &sized.sizes.args }),
+        None => infos.iter().map(TensorInfo::spelled).collect(),
+    };
+    let initial = lowered.state.iter().filter(|v| v.info.dtype.is_float()).map(|v| v.info.elements());
+    Whole {
+        inputs: whole::values(&lowered.args, spelled(&lowered.args, false)),
+        outputs: whole::values(&lowered.results, spelled(&lowered.results, true)),
+        parameters: initial.fold(whole::parameters(&lowered.module), u64::saturating_add),
+        state_bytes: lowered.state.iter().map(|v| v.info.bytes()).fold(0, u64::saturating_add),
+        ..Whole::default()
+    }
+}
+
+fn compiled(
+    args: &ReportArgs,
+    target: &Target,
+    name: &str,
+    lowered: Lowered,
+    init: Option<&Lowered>,
+) -> Result<report::Code> {
+    if !args.profile {
+        let (module, loops) = compile::plan(lowered, name, name, target)?;
+        let assembly = codegen::assembly(&loops, target)?;
+        return Ok(code::describe(&module, &loops, target, &assembly, None));
+    }
+    let functions = Functions { all: vec![("run".to_string(), lowered.clone())], init: init.cloned() };
+    let targets = std::slice::from_ref(target);
+    let built = compile::build_all(functions, name, name, targets, Launches::Observed, &mut [])?;
+    let face = built.bundle.face.clone();
+    let values = inputs::of_function(None, &lowered, &[])?;
+    let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
+    let model = Model::load(&face, &built.object, target, 1)?;
+    let built = built.only_for(&given)?;
+    let (least, runs) = profile::measure(&built.program, &mut Session::of(model, &values)?, None, args.seconds)?;
+    let program = &built.program;
+    let roof = Roof::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;
+    let spent = |at: usize| least.get(at).copied().unwrap_or_default();
+    let roofline = program.kernels.iter().map(|(id, kernel)| {
+        spent(id.0 as usize).launches as f64 * roof.least_ms(kernel.flops, kernel.touched(&program.buffers))
+    });
+    let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
+    let times = code::Times { ms, roofline: roofline.collect(), runs };
+    let assembly = codegen::assembly(program, target)?;
+    Ok(code::describe(&built.module, program, target, &assembly, Some(&times)))
+}
+
+/// Inputs and outputs as far as they are known, of a file that is not lowered.
+fn ends(args: &ReportArgs, request: &Request) -> Result<(Vec<whole::Value>, Vec<whole::Value>)> {
+    let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
+    let request = prepare::of_all_signatures(&program, request);
+    let reached = prepare::reach(program, &request)?;
+    let known = infer::infer(&reached.program, &reached.feeds);
+    let value = |at: Endpoint, called: Option<&Option<String>>| {
+        let tensor = format!("{}:{}", reached.program.graph.nodes[at.node].name, at.port);
+        let told = shapes::tensor(&reached.program, &known, &tensor, known.at(at));
+        let shape = told["type"].as_str().unwrap_or("?").to_string();
+        whole::Value { name: called.cloned().flatten().unwrap_or(tensor), shape }
+    };
+    let called = &reached.called;
+    let feeds = reached.feeds.iter().enumerate().map(|(i, f)| value(f.at, called.feeds.get(i)));
+    let fetches = reached.fetches.iter().enumerate().map(|(i, f)| value(f.1, called.fetches.get(i)));
+    Ok((feeds.collect(), fetches.collect()))
+}

@@ -1,0 +1,112 @@
+//! A report beside an earlier one of the same model: what became better, and what worse.
+use super::model::Report;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Baseline {
+    /// The earlier file, as the earlier report calls it, with what made that.
+    pub source: String,
+    /// Figures, in the order in which they are told; equal ones too.
+    pub rows: Vec<Row>,
+    /// Codes and ops that block now and did not, a sentence each.
+    pub new: Vec<String>,
+    /// Those that blocked and do not any more.
+    pub gone: Vec<String>,
+}
+
+/// A figure then and now; none where it was not measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What it is.
+    pub what: &'static str,
+    /// How it is written.
+    pub unit: Unit,
+    /// Then.
+    pub was: Option<f64>,
+    /// Now.
+    pub is: Option<f64>,
+    /// Whether less is better; none where neither is.
+    pub less: Option<bool>,
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Milliseconds.
+    Ms,
+    /// Floating-point operations.
+    Flops,
+}
+
+/// Compares with an earlier document of `report --json`; `None` where it is none.
+pub fn compare(old: &Value, report: &Report) -> Option<Baseline> {
+    let now = serde_json::to_value(report).ok()?;
+    old.get("version")?.as_u64()?;
+    old.pointer("/summary/nodes")?;
+    let row = |what, unit, less, figure: &dyn Fn(&Value) -> Option<f64>| Row {
+        what,
+        unit,
+        was: figure(old),
+        is: figure(&now),
+        less,
+    };
+    let at = |path: &'static str| move |d: &Value| d.pointer(path).and_then(Value::as_f64);
+    let rows = vec![
+        row("functions compiled whole", Unit::Count, Some(false), &|d| Some(whole_code(d)?.len() as f64)),
+        row("time in kernels of a call", Unit::Ms, Some(true), &|d| of_code(d, &milliseconds)),
+        row("floating-point operations of a call", Unit::Flops, None, &|d| of_code(d, &|c| c["flops"].as_f64())),
+        row("kernels", Unit::Count, None, &|d| of_code(d, &|c| Some(c["kernels"].as_array()?.len() as f64))),
+        row("constants", Unit::Bytes, Some(true), &|d| of_code(d, &|c| c["weights_bytes"].as_f64())),
+        row("workspace", Unit::Bytes, Some(true), &|d| of_code(d, &|c| c["workspace_bytes"].as_f64())),
+        row("nodes", Unit::Count, None, &at("/summary/nodes")),
+        row("nodes in TensorFlow's clusters", Unit::Count, Some(false), &at("/summary/clustered")),
+        row("TensorFlow's clusters", Unit::Count, Some(true), &|d| Some(d["clusters"].as_array()?.len() as f64)),
+    ];
+    let (then, today) = (blockers(old), blockers(&now));
+    let source = |key: &str| old.get(key).and_then(Value::as_str).unwrap_or("?");
+    Some(Baseline {
+        source: format!("{} by {}", source("source"), source("tool")),
+        rows: rows.into_iter().filter(|r| r.was.is_some() || r.is.is_some()).collect(),
+        new: today.difference(&then).cloned().collect(),
+        gone: then.difference(&today).cloned().collect(),
+    })
+}
+
+/// The code of the functions that are compiled whole; `None` where a document has no models.
+fn whole_code(document: &Value) -> Option<Vec<&Value>> {
+    let models = document.get("models")?.as_array()?;
+    let code = models.iter().filter_map(|m| document.get("code")?.get(m.get("code")?.as_u64()? as usize));
+    Some(code.collect())
+}
+
+/// The sum of a figure over that code.
+fn of_code(document: &Value, figure: &dyn Fn(&Value) -> Option<f64>) -> Option<f64> {
+    let code = whole_code(document).filter(|code| !code.is_empty())?;
+    code.into_iter().map(figure).sum()
+}
+
+/// `None` where a kernel was not measured.
+fn milliseconds(code: &Value) -> Option<f64> {
+    code["kernels"].as_array()?.iter().map(|k| k["ms"].as_f64()).sum()
+}
+
+/// What stands in the way, of the whole or of clusters.
+fn blockers(document: &Value) -> BTreeSet<String> {
+    let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    let word = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_string();
+    let of_clusters = list(document, "blockers").into_iter().filter(|b| b["blocks"] == true).map(|b| {
+        let op = word(&b, "op");
+        format!("outside of clusters: {}{}", word(&b, "slug"), if op.is_empty() { op } else { format!(" of `{op}`") })
+    });
+    let causes = list(document, "models").into_iter().flat_map(|m| list(&m, "blocked"));
+    let of_whole = causes.map(|c| format!("{}: {}", word(&c, "code"), word(&c, "text")));
+    of_clusters.chain(of_whole).collect()
+}
