@@ -297,7 +297,7 @@ pub fn select_and_scatter(r: &mut Random) -> Case {
     let dtype = r.of(&[DType::F32, DType::F32, DType::F64, DType::S32, DType::BF16]);
     let rank = 1 + r.below(4);
     let most = [200, 20, 10, 8][rank - 1];
-    let axes: Vec<Axis> = (0..rank)
+    let mut axes: Vec<Axis> = (0..rank)
         .map(|_| {
             loop {
                 if r.below(3) == 0 {
@@ -318,6 +318,10 @@ pub fn select_and_scatter(r: &mut Random) -> Case {
             }
         })
         .collect();
+    // features, which have windows of their own
+    if r.below(2) == 0 {
+        axes.push(Axis::whole(4 + some(r, 40)));
+    }
     let (input, output): (Vec<u64>, Vec<u64>) = axes.iter().map(|a| (a.input, a.output)).unzip();
     let join = |f: &dyn Fn(&Axis) -> String| axes.iter().map(f).collect::<Vec<_>>().join("x");
     let window = format!(
@@ -326,9 +330,10 @@ pub fn select_and_scatter(r: &mut Random) -> Case {
         join(&|a| a.stride.to_string()),
         join(&|a| format!("{}_{}", a.pads.0, a.pads.1)),
     );
-    let x = t.param(dtype, &input, Fill::Quarters);
+    let fill = r.of(&[Fill::Quarters, Fill::Quarters, Fill::Corners]);
+    let x = t.param(dtype, &input, fill);
     let source = t.param(dtype, &output, Fill::Quarters);
-    let zero = t.scalar(dtype, "0");
+    let zero = t.scalar(dtype, r.of(&["0", "0", "3"]));
     let d = dtype.name();
     let (name, direction) = r.of(&[("ge", "GE"), ("le", "LE"), ("gt", "GT")]);
     let select = t.comp(

@@ -44,6 +44,7 @@ pub mod scan;
 pub mod scatter;
 pub mod select_and_scatter;
 mod separable;
+mod selected;
 mod sequential;
 pub mod sort;
 mod strip;

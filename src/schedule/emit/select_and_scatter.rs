@@ -1,4 +1,5 @@
-//! `select-and-scatter`: each source element is combined into the selected element of its window.
+//! `select-and-scatter`: each source element is combined into the selected element of its window. What `emit/selected.rs` does not take
+//! is done element by element, tap after tap.
 use super::element::Elements;
 use super::label;
 use super::sequential::{Local, both, nested};
@@ -27,7 +28,11 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The result starts as `init`; of a window the element is selected that the selection keeps against every later one.
-    pub(super) fn select_and_scatter(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
+    pub(super) fn select_and_scatter(&mut self, mut root: Root<'_, 'a>) -> Result<()> {
+        if self.select_and_scatter_in_vectors(&mut root)? {
+            return Ok(());
+        }
+        let Root { scope, id, out, steps, .. } = root;
         let comp = scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };

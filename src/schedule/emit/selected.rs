@@ -1,0 +1,310 @@
+//! `select-and-scatter` in vectors along the last axis, whose elements belong to windows of their own.
+//!
+//! Of a window each tap is compared with the best one before it; the last tap that took its place is selected. Where windows share no
+//! element and reach over no edge, a window writes all of its elements: what it adds to the selected one, and what the result starts as
+//! to the others. Else the number of the selected tap of each window is kept, and each element of the result takes what it is given by
+//! the windows over it, in their order, so that sums are those of one window after another.
+use super::element::Elements;
+use super::pointwise::nest;
+use super::{label, pieces};
+use crate::diag::Result;
+use crate::hlo::attrs::WindowDim;
+use crate::hlo::{CompId, InstId, Op};
+use crate::kernel::index::linear;
+use crate::kernel::{BufId, Expr, ExprId, Index, Stmt, VarId};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::family::Root;
+use crate::tensor::DType;
+
+/// Windows of more taps are looked at tap after tap.
+const MOST_TAPS: u64 = 32;
+/// Fewer elements along the last axis are no vectors.
+const FEWEST_LANES: u64 = 4;
+/// No tap.
+const NONE: i64 = -1;
+
+/// The windows over an array.
+struct Windows<'a> {
+    window: &'a [WindowDim],
+    dims: &'a [u64],
+    /// How many there are along each axis.
+    counts: &'a [u64],
+}
+
+/// One tap of a window.
+struct Tap {
+    /// Its element, limited to the array.
+    from: Vec<Index>,
+    /// Whether it takes the place of the best before it; `None` where it always does.
+    replaces: Option<ExprId>,
+}
+
+/// Whether some tap was inside.
+#[derive(Clone, Copy)]
+enum Found {
+    Never,
+    When(ExprId),
+    Always,
+}
+
+impl Windows<'_> {
+    /// Whether they can be looked at in vectors.
+    fn are_plain(&self) -> bool {
+        let plain = |w: &WindowDim| {
+            w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.pad_low >= 0 && w.stride > 0 && w.size > 0
+        };
+        let taps = self.window.iter().try_fold(1u64, |n, w| n.checked_mul(w.size));
+        let last_is_apart = self.window.last().is_some_and(|w| w.size == 1 && w.stride == 1 && w.pad_low == 0)
+            && self.dims.last() == self.counts.last()
+            && self.dims.last().is_some_and(|&n| n >= FEWEST_LANES);
+        self.window.iter().all(plain) && taps.is_some_and(|n| n <= MOST_TAPS) && last_is_apart
+    }
+
+    /// Whether no element is in two of them.
+    fn are_apart(&self) -> bool {
+        self.window.iter().zip(self.counts).all(|(w, &n)| w.size <= w.stride || n == 1)
+    }
+
+    /// Whether all of their taps are elements.
+    fn are_inside(&self) -> bool {
+        let inside =
+            |((w, &n), &count): ((&WindowDim, &u64), &u64)| w.pad_low == 0 && (count - 1) * w.stride + w.size <= n;
+        self.window.iter().zip(self.dims).zip(self.counts).all(inside)
+    }
+
+    /// Whether every element is in one of them that lie apart and inside.
+    fn cover_all(&self) -> bool {
+        let covers =
+            |((w, &n), &count): ((&WindowDim, &u64), &u64)| (w.size == w.stride || count == 1) && count * w.size == n;
+        self.window.iter().zip(self.dims).zip(self.counts).all(covers)
+    }
+
+    /// The taps in order: how far each is along each axis.
+    fn taps(&self) -> Vec<Vec<u64>> {
+        let mut all = vec![Vec::new()];
+        for w in self.window {
+            all = all.into_iter().flat_map(|tap| (0..w.size).map(move |i| [&tap[..], &[i]].concat())).collect();
+        }
+        all
+    }
+
+    /// The element of a tap of the window at `at`.
+    fn element(&self, e: &mut Elements, at: &[Index], tap: &[u64]) -> (Vec<Index>, Option<ExprId>) {
+        let (mut from, mut inside) = (Vec::with_capacity(at.len()), None);
+        for (d, w) in self.window.iter().enumerate() {
+            let last = self.dims[d] as i64 - 1;
+            let i = at[d].scale(w.stride as i64).offset(tap[d] as i64 - w.pad_low);
+            let (low, high) = i.range(&e.k.vars);
+            if low < 0 || high > last {
+                let test = e.k.expr(Expr::Within(i.clone(), 0, last + 1));
+                inside = Some(and(e, inside, test));
+            }
+            from.push(i.limit(0, last, &e.k.vars));
+        }
+        (from, inside)
+    }
+}
+
+fn and(e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
+    a.map_or(b, |a| e.k.op(ScalarOp::And, &[a, b], DType::Pred))
+}
+
+fn not(e: &mut Elements, x: ExprId) -> ExprId {
+    e.k.op(ScalarOp::Not, &[x], DType::Pred)
+}
+
+fn select(e: &mut Elements, cond: Option<ExprId>, yes: ExprId, no: ExprId, dtype: DType) -> ExprId {
+    cond.map_or(yes, |cond| e.k.op(ScalarOp::Select, &[cond, yes, no], dtype))
+}
+
+fn over(e: &mut Elements, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+    let vars: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
+    let at = vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) });
+    let at = at.collect();
+    (vars, at)
+}
+
+impl<'a> Emitter<'a> {
+    /// The kernels; whether they are made so.
+    pub(super) fn select_and_scatter_in_vectors(&mut self, root: &mut Root<'_, 'a>) -> Result<bool> {
+        let comp = root.scope.comp;
+        let Op::SelectAndScatter { window, select, scatter } = &comp[root.id].op else {
+            return Err(refuse(comp, root.id, ""));
+        };
+        let [x, source, _] = comp[root.id].operands[..] else { return Err(refuse(comp, root.id, "")) };
+        let (dims, counts) = (comp.array(x).dims.clone(), comp.array(source).dims.clone());
+        let windows = Windows { window, dims: &dims, counts: &counts };
+        if dims.contains(&0) || counts.contains(&0) || !windows.are_plain() {
+            return Ok(false);
+        }
+        if windows.are_apart() && windows.are_inside() {
+            self.write_windows(root, &windows, (*select, *scatter))?;
+        } else {
+            let numbers = self.selected_taps(root, &windows, *select)?;
+            self.gather_windows(root, &windows, *scatter, numbers)?;
+        }
+        Ok(true)
+    }
+
+    /// The taps of the window at `at`.
+    fn compared(
+        &mut self,
+        (scope, e): (&mut Scope<'a>, &mut Elements),
+        x: InstId,
+        windows: &Windows,
+        keeps: CompId,
+        at: &[Index],
+    ) -> Result<Vec<Tap>> {
+        let dtype = scope.comp.array(x).dtype;
+        let (mut found, mut best, mut taps) = (Found::Never, None, Vec::new());
+        for tap in windows.taps() {
+            let (from, inside) = windows.element(e, at, &tap);
+            let value = self.element(scope, e, x, &from)?;
+            let replaces = match (found, best) {
+                (Found::Never, _) | (_, None) => inside,
+                (Found::Always, Some(best)) => {
+                    let keep = self.apply(e, keeps, &[best, value])?[0];
+                    let lost = not(e, keep);
+                    Some(and(e, inside, lost))
+                }
+                (Found::When(found), Some(best)) => {
+                    let keep = self.apply(e, keeps, &[best, value])?[0];
+                    let keep = and(e, Some(found), keep);
+                    let lost = not(e, keep);
+                    Some(and(e, inside, lost))
+                }
+            };
+            best = Some(best.map_or(value, |best| select(e, replaces, value, best, dtype)));
+            found = match (found, inside) {
+                (Found::Always, _) | (_, None) => Found::Always,
+                (Found::Never, Some(inside)) => Found::When(inside),
+                (Found::When(found), Some(inside)) => Found::When(e.k.op(ScalarOp::Or, &[found, inside], DType::Pred)),
+            };
+            taps.push(Tap { from, replaces });
+        }
+        Ok(taps)
+    }
+
+    /// Windows that share nothing: each writes its elements.
+    fn write_windows(
+        &mut self,
+        Root { scope, id, out, steps, .. }: &mut Root<'_, 'a>,
+        windows: &Windows,
+        (keeps, scatter): (CompId, CompId),
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let [x, source, init] = comp[*id].operands[..] else { return Err(refuse(comp, *id, "")) };
+        if !windows.cover_all() {
+            self.splat(scope, *id, init, windows.dims, out, steps)?;
+        }
+        let (buf, dtype) = (out.only()?, comp.array(source).dtype);
+        let mut e = Elements::new(*id, label(comp, *id));
+        let (vars, at) = over(&mut e, windows.counts);
+        let taps = self.compared((scope, &mut e), x, windows, keeps, &at)?;
+        let (init, given) = (self.element(scope, &mut e, init, &[])?, self.element(scope, &mut e, source, &at)?);
+        let given = self.apply(&mut e, scatter, &[init, given])?[0];
+        let (mut stores, mut later): (Vec<Stmt>, Option<ExprId>) = (Vec::new(), None);
+        for tap in taps.iter().rev() {
+            // the last that took the place of the best
+            let still = later.map(|later| not(&mut e, later));
+            let selected = match (tap.replaces, still) {
+                (Some(replaces), still) => Some(and(&mut e, still, replaces)),
+                (None, still) => still,
+            };
+            let value = select(&mut e, selected, given, init, dtype);
+            stores.push(Stmt::Store { buf, index: linear(&tap.from, windows.dims), value });
+            later = match (later, tap.replaces) {
+                (Some(later), Some(replaces)) => Some(e.k.op(ScalarOp::Or, &[later, replaces], DType::Pred)),
+                (later, replaces) => later.or(replaces),
+            };
+        }
+        stores.reverse();
+        e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
+        let lanes = self.lanes(dtype);
+        nest(&mut e.k, &vars, &stores, lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+
+    /// The number of the selected tap of each window, [`NONE`] where no tap is an element.
+    fn selected_taps(
+        &mut self,
+        Root { scope, id, steps, .. }: &mut Root<'_, 'a>,
+        windows: &Windows,
+        keeps: CompId,
+    ) -> Result<BufId> {
+        let x = scope.comp[*id].operands[0];
+        let mut e = Elements::new(*id, label(scope.comp, *id));
+        let (vars, at) = over(&mut e, windows.counts);
+        let taps = self.compared((scope, &mut e), x, windows, keeps, &at)?;
+        let mut number = pieces::number(&mut e.k, DType::S32, NONE as f64);
+        for (i, tap) in taps.iter().enumerate() {
+            let own = pieces::number(&mut e.k, DType::S32, i as f64);
+            number = select(&mut e, tap.replaces, own, number, DType::S32);
+        }
+        let value = pieces::convert(&mut e.k, number, DType::S32, DType::S8);
+        let numbers = self.buffer(DType::S8, windows.counts.iter().product());
+        e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
+        let lanes = self.lanes(scope.comp.array(x).dtype);
+        nest(&mut e.k, &vars, &[Stmt::Store { buf: numbers, index: linear(&at, windows.counts), value }], lanes);
+        self.launch(e.k, steps);
+        Ok(numbers)
+    }
+
+    /// Each element of the result takes what the windows over it give, one after another.
+    fn gather_windows(
+        &mut self,
+        Root { scope, id, out, steps, .. }: &mut Root<'_, 'a>,
+        windows: &Windows,
+        scatter: CompId,
+        numbers: BufId,
+    ) -> Result<()> {
+        let comp = scope.comp;
+        let [_, source, init] = comp[*id].operands[..] else { return Err(refuse(comp, *id, "")) };
+        let (buf, dtype) = (out.only()?, comp.array(source).dtype);
+        let mut e = Elements::new(*id, label(comp, *id));
+        let (vars, at) = over(&mut e, windows.dims);
+        // along each axis the windows over an element, the first of them first: at most as many as strides in a window
+        let mut all: Vec<(Vec<Index>, Index, Option<ExprId>)> = vec![(Vec::new(), Index::constant(0), None)];
+        for (d, w) in windows.window.iter().enumerate() {
+            let (stride, size, last) = (w.stride as i64, w.size as i64, windows.counts[d] as i64 - 1);
+            let held = at[d].offset(w.pad_low);
+            let (nearest, rest) = (held.div(stride, &e.k.vars), held.rem(stride, &e.k.vars));
+            let mut next = Vec::new();
+            for (window, tap, over) in &all {
+                for back in (0..(size + stride - 1) / stride).rev() {
+                    let own = nearest.offset(-back);
+                    let i = rest.offset(back * stride);
+                    let mut over = *over;
+                    for (index, most) in [(&own, last), (&i, size - 1)] {
+                        let (low, high) = index.range(&e.k.vars);
+                        if low < 0 || high > most {
+                            let test = e.k.expr(Expr::Within(index.clone(), 0, most + 1));
+                            over = Some(and(&mut e, over, test));
+                        }
+                    }
+                    let window = [&window[..], &[own.limit(0, last, &e.k.vars)]].concat();
+                    next.push((window, tap.scale(size).add(&i), over));
+                }
+            }
+            all = next;
+        }
+        let mut sum = self.element(scope, &mut e, init, &[])?;
+        for (window, tap, over) in all {
+            let chosen = e.k.expr(Expr::Load(numbers, linear(&window, windows.counts)));
+            let chosen = pieces::convert(&mut e.k, chosen, DType::S8, DType::S32);
+            let own = e.k.expr(Expr::Number(tap, DType::S32));
+            let same = e.k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
+            let given = and(&mut e, over, same);
+            let with = self.element(scope, &mut e, source, &window)?;
+            let with = self.apply(&mut e, scatter, &[sum, with])?[0];
+            sum = select(&mut e, Some(given), with, sum, dtype);
+        }
+        e.k.flops = windows.dims.iter().product();
+        let lanes = self.lanes(dtype);
+        nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&at, windows.dims), value: sum }], lanes);
+        self.launch(e.k, steps);
+        Ok(())
+    }
+}
