@@ -40,7 +40,7 @@ fn scene() -> tempfile::TempDir {
     }
     copy_folder(&path("testdata/saved_model"), &folder.path().join("saved_model"));
     copy_folder(&path("testdata/modules/variables"), &folder.path().join("module"));
-    for example in ["training", "audio_gru", "custom_call"] {
+    for example in ["training", "audio_gru", "decoder", "custom_call"] {
         copy_folder(&path("examples").join(example), &folder.path().join(example));
     }
     folder
@@ -84,8 +84,8 @@ fn every_command_runs() {
     }
 }
 
-/// The programs of `examples/`, built and run as the page about state says: what one trains and saves is right, and what the other
-/// makes block after block is what TensorFlow made.
+/// The programs of `examples/`, built and run as the page about state says: what one trains and saves is right, and what the others
+/// make block after block and letter after letter is what TensorFlow made.
 #[test]
 fn the_examples_with_state_run() {
     if program(&["cc"]).is_none() {
@@ -104,6 +104,8 @@ fn the_examples_with_state_run() {
     for (i, (g, w)) in got.iter().zip(&want).enumerate() {
         assert!((g - w).abs() < 1e-5, "sample {i}: {g} instead of {w}");
     }
+    let text = |name: &str| std::fs::read_to_string(folder.path().join("decoder").join(name)).expect("it is there");
+    assert_eq!(text("got.txt"), text("out.txt"));
 }
 
 /// The program about weights in a file, by both files that the page makes.
