@@ -1,6 +1,7 @@
 //! `tfaot targets`: the machines that code can be made for.
 use super::args::TargetsArgs;
 use super::{Verdict, out};
+use crate::codegen;
 use crate::diag::Result;
 use crate::target::{Arch, HOST_TRIPLE, Level, Target, cpus};
 use serde_json::json;
@@ -33,17 +34,21 @@ pub fn run(args: &TargetsArgs) -> Result<Verdict> {
         .map(|&(level, _)| cpus::cpus("x86_64").filter(of_level(level)).map(|c| c.name).collect())
         .collect();
     let of = |arch: Arch| cpus::cpus(arch.name()).map(|cpu| cpu.name).collect::<Vec<_>>();
+    let (made, missing): (Vec<&str>, Vec<&str>) = TRIPLES.iter().partition(|triple| codegen::makes(triple));
     let (aarch64, riscv64, thumb) = (of(Arch::Aarch64), of(Arch::Riscv64), of(Arch::Thumb));
     if args.json {
         out::json(&json!({
-            "host": HOST_TRIPLE, "host_cpu": host.cpu, "targets": TRIPLES,
+            "host": HOST_TRIPLE, "host_cpu": host.cpu, "targets": made, "not_in_this_build": missing,
             "x86_64_cpus": x86.concat(), "aarch64_cpus": aarch64,
             "riscv64_cpus": riscv64, "thumbv7em_cpus": thumb,
         }))?;
         return Ok(Verdict::Yes);
     }
     out::line(format_args!("this machine: {HOST_TRIPLE} ({})", host.cpu))?;
-    out::line(format_args!("targets: {}", TRIPLES.join(", ")))?;
+    out::line(format_args!("targets: {}", made.join(", ")))?;
+    if !missing.is_empty() {
+        out::line(format_args!("not in this build, but in one of `cargo install`: {}", missing.join(", ")))?;
+    }
     for ((_, instructions), names) in LEVELS.iter().zip(&x86) {
         out::line(format_args!("processors of x86_64, code for {instructions}: {}", names.join(", ")))?;
     }

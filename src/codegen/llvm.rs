@@ -12,9 +12,12 @@ use inkwell::targets::{
 /// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
 
-/// Functions of models say themselves which instructions they may have; what says nothing runs on the oldest processor, such as
-/// what asks for those instructions.
-fn machine(target: &Target) -> Result<TargetMachine> {
+/// Whether this build makes code for a triple: packed binaries have some of LLVM's targets alone.
+pub fn makes(triple: &str) -> bool {
+    back_end(triple).is_some()
+}
+
+fn back_end(triple: &str) -> Option<LlvmTarget> {
     static START: std::sync::Once = std::sync::Once::new();
     START.call_once(|| {
         let all = InitializationConfig::default();
@@ -24,9 +27,15 @@ fn machine(target: &Target) -> Result<TargetMachine> {
         LlvmTarget::initialize_webassembly(&all);
         LlvmTarget::initialize_arm(&all);
     });
+    LlvmTarget::from_triple(&TargetTriple::create(triple)).ok()
+}
+
+/// Functions of models say themselves which instructions they may have; what says nothing runs on the oldest processor, such as
+/// what asks for those instructions.
+fn machine(target: &Target) -> Result<TargetMachine> {
     let triple = TargetTriple::create(&target.triple);
     let unknown = |message: String| Error::user(Code::UnknownTarget, message);
-    let found = LlvmTarget::from_triple(&triple).map_err(|_| {
+    let found = back_end(&target.triple).ok_or_else(|| {
         let told = format!("this build of tfaot makes no code for `{}`", target.triple);
         Diagnostic::new(Code::UnknownTarget, told).help("one that `cargo install` builds makes code for all targets")
     })?;

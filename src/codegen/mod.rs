@@ -53,6 +53,7 @@ mod tiles;
 mod value;
 mod weights_file;
 
+pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
 pub use sized::{E_BOUND, E_SIZE};
 pub use weights_file::E_WEIGHTS;
