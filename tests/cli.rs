@@ -599,3 +599,22 @@ fn what_prints_or_asserts_is_left_out_and_said() {
     let out = scratch.path().join("out").display().to_string();
     assert!(exits(0, &["compile", &file, "-o", &out, "-q"]).contains("warning[TFA0120]"));
 }
+
+/// Several models are timed in turns: each has its line, the first is what the others are compared with.
+#[test]
+fn models_are_timed_beside_each_other() {
+    let conv = "testdata/graphs/conv_net/graph.pb";
+    let told = json(&succeed(&["bench", MLP, conv, MLP, "--json", "--runs", "3", "-q"]));
+    let models = told["models"].as_array().expect("a list");
+    let names: Vec<&str> = models.iter().filter_map(|m| m["graph"].as_str()).collect();
+    assert_eq!(names, [MLP, conv, MLP]);
+    assert_eq!(models[0]["of_first"], 1.0);
+    for model in models {
+        assert_eq!((model["runs"].as_u64(), model["warmup_runs"].as_u64()), (Some(3), Some(3)), "{model}");
+        let [least, median, most] = ["min_ms", "median_ms", "max_ms"].map(|key| model[key].as_f64().expect("a time"));
+        assert!(0.0 < least && least <= median && median <= most, "{model}");
+    }
+    let text = succeed(&["bench", MLP, conv, "--runs", "2", "-q"]);
+    assert!(text.lines().count() == 3 && text.contains("graph, 1 threads, after 3 calls to warm up each"), "{text}");
+    exits(2, &["bench", MLP, conv, "--profile"]);
+}

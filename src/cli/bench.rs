@@ -2,7 +2,7 @@
 use super::args::BenchArgs;
 use super::native::{Model, Session};
 use super::times::{self, Times};
-use super::{Verdict, graph, inputs, machine, out, profile, sizes};
+use super::{Verdict, bench_beside, graph, inputs, machine, out, profile, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled};
 use crate::diag::Result;
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// Compiles, warms up, measures, prints.
 pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let Some(graph_args) = &args.graph else { return machine::run(args) };
+    if !args.others.is_empty() {
+        return bench_beside::run(graph_args, args);
+    }
     let start = Instant::now();
     let target = graph::target(&args.target)?;
     let name = graph::model_name(None, &graph_args.graph)?;
@@ -164,40 +167,64 @@ fn table(
 /// Calls that take less are timed several together, since reading the clock takes some 25 ns.
 const SHORTEST: Duration = Duration::from_micros(4);
 
-/// The times of calls after a warm-up; at least one, by default at least five. A number of runs that was asked for is of single
-/// calls.
-fn measure(session: &mut Session, args: &BenchArgs) -> Result<Times> {
-    let budget = Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0));
-    let mut timed = |calls: u32| -> Result<Duration> {
+/// The time that was asked for.
+pub fn budget(args: &BenchArgs) -> Duration {
+    Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0))
+}
+
+/// How calls of a session are timed: so many between two looks at the clock.
+pub struct Timer {
+    together: u32,
+    warmup_runs: u64,
+}
+
+impl Timer {
+    /// Warms up, and finds how many calls are timed together: single ones where a number of runs was asked for.
+    pub fn warm(session: &mut Session, args: &BenchArgs) -> Result<Timer> {
+        let mut timer = Timer { together: 1, warmup_runs: 0 };
+        let warm = Instant::now();
+        while timer.warmup_runs < args.warmup.unwrap_or(3) {
+            timer.timed(session)?;
+            timer.warmup_runs += 1;
+            if args.warmup.is_none() && warm.elapsed() > budget(args) / 4 {
+                break;
+            }
+        }
+        while args.runs.is_none() && timer.together < 1 << 16 && timer.timed(session)? < SHORTEST {
+            timer.warmup_runs += u64::from(timer.together);
+            timer.together *= 2;
+        }
+        Ok(timer)
+    }
+
+    /// The time of that many calls.
+    pub fn timed(&self, session: &mut Session) -> Result<Duration> {
         let start = Instant::now();
-        for _ in 0..calls {
+        for _ in 0..self.together {
             session.call()?;
         }
         Ok(start.elapsed())
-    };
-    let (warm, mut warmup_runs) = (Instant::now(), 0);
-    while warmup_runs < args.warmup.unwrap_or(3) {
-        timed(1)?;
-        warmup_runs += 1;
-        if args.warmup.is_none() && warm.elapsed() > budget / 4 {
-            break;
-        }
     }
-    let mut together = 1;
-    while args.runs.is_none() && together < 1 << 16 && timed(together)? < SHORTEST {
-        warmup_runs += u64::from(together);
-        together *= 2;
+
+    /// What such times say.
+    pub fn distribution(&self, times: Vec<Duration>) -> Times {
+        Times::of(times, self.together, self.warmup_runs)
     }
-    let start = Instant::now();
+}
+
+/// The times of calls after a warm-up; at least one, by default at least five.
+fn measure(session: &mut Session, args: &BenchArgs) -> Result<Times> {
+    let timer = Timer::warm(session, args)?;
+    let (start, budget) = (Instant::now(), budget(args));
     let mut times = Vec::new();
     loop {
-        times.push(timed(together)?);
+        times.push(timer.timed(session)?);
         let enough = match args.runs {
             Some(runs) => times.len() as u64 >= runs,
             None => (times.len() >= 5 && start.elapsed() > budget) || start.elapsed() > budget * 10,
         };
         if enough {
-            return Ok(Times::of(times, together, warmup_runs));
+            return Ok(timer.distribution(times));
         }
     }
 }

@@ -5,6 +5,7 @@
 //! is left. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
 mod bench;
+mod bench_beside;
 mod bug;
 mod cache;
 mod calls;

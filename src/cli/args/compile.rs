@@ -326,6 +326,9 @@ pub struct BenchArgs {
     pub json: bool,
     #[command(flatten)]
     pub target: TargetArgs,
+    /// Further graphs, with the same flags: all are timed in turns, and told beside the first.
+    #[arg(value_name = "GRAPH", index = 2, conflicts_with_all = ["inputs", "outputs", "profile", "compare", "row", "machine"])]
+    pub others: Vec<PathBuf>,
 }
 
 /// What XLA would dump.

@@ -63,7 +63,7 @@ pub enum Verb {
     /// Make a failing graph or HLO module small under a command of yours.
     Reduce(ReduceArgs),
     /// Measure the time of a call, or what this machine can do at most.
-    #[command(mut_arg("graph", |a| a.required(false).required_unless_present("machine")))]
+    #[command(mut_arg("graph", |a| a.index(1).required(false).required_unless_present("machine")))]
     Bench(BenchArgs),
     /// Read, check, optimise, evaluate, compile HLO modules.
     #[command(subcommand)]

@@ -1,0 +1,93 @@
+//! `tfaot bench` of several models: timed in turns, so that whatever else the machine does meets all of them alike.
+use super::args::{BenchArgs, GraphArgs};
+use super::bench::{Timer, budget};
+use super::native::{Model, Session};
+use super::times::Times;
+use super::{Verdict, graph, inputs, out, sizes};
+use crate::codegen::Launches;
+use crate::compile;
+use crate::diag::Result;
+use crate::target::Target;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A model that is ready to be called.
+struct Racer {
+    name: String,
+    session: Session,
+    timer: Timer,
+    times: Vec<Duration>,
+    facts: Value,
+}
+
+/// Compiles all, warms each up, times them in turns, prints a line each.
+pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<Verdict> {
+    let target = graph::target(&args.target)?;
+    let paths = std::iter::once(&first.graph).chain(&args.others);
+    let mut racers = paths.map(|path| racer(path, first, args, &target)).collect::<Result<Vec<_>>>()?;
+    let (start, budget) = (Instant::now(), budget(args) * racers.len() as u32);
+    loop {
+        for racer in &mut racers {
+            racer.times.push(racer.timer.timed(&mut racer.session)?);
+        }
+        let rounds = racers[0].times.len() as u64;
+        let enough = match args.runs {
+            Some(runs) => rounds >= runs,
+            None => (rounds >= 5 && start.elapsed() > budget) || start.elapsed() > budget * 10,
+        };
+        if enough {
+            return told(racers, args, &target);
+        }
+    }
+}
+
+fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> Result<Racer> {
+    let graph_args = GraphArgs { graph: path.to_path_buf(), ..first.clone() };
+    let name = graph::model_name(None, path)?;
+    let functions = graph::function(&graph_args)?;
+    let lowered = functions.all[0].1.clone();
+    let targets = std::slice::from_ref(target);
+    let built = compile::build_all(functions, &name, &name, targets, Launches::Direct, &mut []);
+    let built = built.map_err(|e| graph::in_file(e, &graph_args))?;
+    let face = &built.bundle.face;
+    let values = inputs::of_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
+    let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
+    let model = Model::load(face, &built.object, target, args.threads.into())?;
+    let (bytes, workspace) = (built.object.content.len(), face.workspace_bytes());
+    model.call_between_pages(0, &values, &mut model.start()?)?;
+    let flops = built.only_for(&given)?.program.flops;
+    let mut session = Session::of(model, &values)?;
+    let timer = Timer::warm(&mut session, args)?;
+    let facts = json!({"object_bytes": bytes, "workspace_bytes": workspace, "flops": flops});
+    Ok(Racer { name: path.display().to_string(), session, timer, times: Vec::new(), facts })
+}
+
+fn told(racers: Vec<Racer>, args: &BenchArgs, target: &Target) -> Result<Verdict> {
+    let rows: Vec<(String, Times, Value)> =
+        racers.into_iter().map(|r| (r.name, r.timer.distribution(r.times), r.facts)).collect();
+    let median = rows.first().map_or(0.0, |r| r.1.median_ms);
+    if args.json {
+        let row = |(name, t, facts): &(String, Times, Value)| {
+            let mut row = json!({"graph": name, "min_ms": t.min_ms, "median_ms": t.median_ms, "p90_ms": t.p90_ms, "p99_ms": t.p99_ms,
+                "max_ms": t.max_ms, "runs": t.runs, "together": t.together, "warmup_runs": t.warmup_runs, "of_first": t.median_ms / median});
+            row.as_object_mut().into_iter().for_each(|row| row.extend(facts.as_object().cloned().unwrap_or_default()));
+            row
+        };
+        let models: Vec<Value> = rows.iter().map(row).collect();
+        out::json(&json!({"models": models, "threads": args.threads, "cpu": target.cpu}))?;
+        return Ok(Verdict::Yes);
+    }
+    let head = ["min ms", "median ms", "90 % in", "99 % in", "max ms", "of first"];
+    let head: String = head.iter().map(|h| format!("{h:>11} ")).collect();
+    out::line(format_args!(
+        "{head} graph, {} threads, after {} calls to warm up each",
+        args.threads, rows[0].1.warmup_runs
+    ))?;
+    for (name, t, _) in &rows {
+        let figures: String =
+            [t.min_ms, t.median_ms, t.p90_ms, t.p99_ms, t.max_ms].iter().map(|ms| format!("{ms:>11.6} ")).collect();
+        out::line(format_args!("{figures}{:>11.3}  {name} ({} calls)", t.median_ms / median, t.runs))?;
+    }
+    Ok(Verdict::Yes)
+}
