@@ -57,6 +57,31 @@ fn meson_compiles_a_model() {
     answers(&shell("b/classify", folder.path()));
 }
 
+/// The crate for build scripts: a program in safe Rust calls the model; what the model is made of is watched.
+#[test]
+fn cargo_compiles_a_model() {
+    if program(&["cc"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    shell(&format!("cp -r '{}' .", path("crates").display()), folder.path());
+    shell("cp model.pb examples/rust", folder.path());
+    let cargo = env!("CARGO");
+    answers(&shell(&format!("cd examples/rust && '{cargo}' run --quiet --offline"), folder.path()));
+    let run = format!("cd examples/rust && '{cargo}' run --offline 2>&1");
+    assert!(!shell(&run, folder.path()).contains("Compiling classify"), "nothing has changed");
+    shell("touch -d '+1 minute' examples/rust/model.pb", folder.path());
+    assert!(shell(&run, folder.path()).contains("Compiling classify"), "the model has");
+    shell(&format!("cd crates/tfaot-build && '{cargo}' test --quiet --offline --lib"), folder.path());
+}
+
+#[test]
+fn rust_is_for_one_function_of_fixed_sizes() {
+    let folder = scene();
+    let line = "tfaot compile model.pb -o . --feed 'image=f32[n<=4,16,16,3]' --fetch Identity --emit rust 2>&1 || true";
+    assert!(shell(line, folder.path()).contains("`--emit rust` is for a model of one function"));
+}
+
 #[test]
 fn fortran_calls_a_model() {
     if program(&["gfortran"]).is_none() {

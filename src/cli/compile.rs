@@ -10,7 +10,7 @@ use crate::hlo::Module;
 use crate::import;
 use crate::kernel;
 use crate::package::cpp::{self, ClassName};
-use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, shared};
+use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, rust, shared};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
 use serde_json::Value;
@@ -215,6 +215,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             (file, bytes.into())
         }
         Emit::Fortran => (format!("{name}.f90"), fortran::module(face)?.into()),
+        Emit::Rust => (format!("{name}.rs"), rust::module(face)?.into()),
         Emit::Depfile => return Err(Error::internal("compile", "depfiles are written last")),
         Emit::Plan => (format!("{name}.plan"), each(&|p, _| Ok(p.plan.clone()))?),
         Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),

@@ -7,6 +7,7 @@ pub mod cpp;
 pub mod depfile;
 pub mod files;
 pub mod fortran;
+pub mod rust;
 pub mod header;
 pub mod metadata;
 mod module_header;

@@ -119,6 +119,8 @@ pub enum Emit {
     PoolShared,
     /// NAME.f90: a Fortran module, over NAME.o or libNAME.a
     Fortran,
+    /// NAME.rs: safe Rust, over libNAME.a
+    Rust,
     /// NAME.d: the files that the others were made of, for make, Ninja and CMake
     Depfile,
 }
