@@ -111,6 +111,25 @@ impl LowerCtx<'_> {
             }
         }
     }
+    /// Refuses indices of input `i`, as many numbers each as there are `sizes`, that are known and lead out of these sizes. TensorFlow's
+    /// kernels end with an error there, and XLA's code goes on with other indices. What is in a loop or a branch may never be reached, and
+    /// is left to that.
+    ///
+    /// # Errors
+    /// `Code::BadInputs` with the first that leads outside.
+    pub fn check_within(&self, i: usize, sizes: &[u64]) -> Result<()> {
+        let is_entry = self.b.depth() == 1 && self.b.founds().is_empty();
+        let Some(known) = self.constant(i).ok().filter(|_| is_entry).and_then(|t| t.to_i64s()) else { return Ok(()) };
+        let leads_out =
+            |index: &&[i64]| index.iter().zip(sizes).any(|(&i, &size)| !u64::try_from(i).is_ok_and(|i| i < size));
+        match known.chunks(sizes.len().max(1)).find(leads_out) {
+            Some(index) => Err(Error::user(
+                Code::BadInputs,
+                format!("index {index:?} of input {i} leads out of dimensions {sizes:?}"),
+            )),
+            None => Ok(()),
+        }
+    }
     /// An axis in `0..rank` from a possibly negative one.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
         let shifted = if axis < 0 { axis + rank as i64 } else { axis };

@@ -7,7 +7,7 @@ use crate::ops::row::op;
 use crate::ops::shape::{PRED, same};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -61,8 +61,11 @@ fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// A scalar is true where it is not zero, any other array where it has elements.
 fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.dtype(0)?);
     let y = if dims.is_empty() {
+        if matches!(dtype, DType::F16 | DType::BF16 | DType::U16 | DType::U32 | DType::U64) || dtype.is_complex() {
+            return Err(cx.unsupported(format!("a scalar of {dtype} as a truth value; TensorFlow's kernels have none")));
+        }
         compare_scalar(cx.b, Direction::Ne, x, 0.0)
     } else {
         cx.b.constant(Tensor::preds(&[], &[!dims.contains(&0)]))

@@ -120,6 +120,7 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
     }
     let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
+    cx.check_within(1, &[u64::try_from(count).unwrap_or(0)])?;
     let rows = element_count(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let groups = cx.b.reshape(groups, &[rows]);
     let data = cx.b.reshape(data, &[&[rows], &dims[places.len()..]].concat());

@@ -1,5 +1,5 @@
 //! Elements at run-time indices. An index out of range is clamped (TensorFlow's CPU kernels refuse it at run time).
-use crate::diag::{Code, Error, Result};
+use crate::diag::Result;
 use crate::hlo::attrs::GatherDims;
 use crate::hlo::{InstId, Op};
 use crate::ops::ShapeCtx;
@@ -9,7 +9,7 @@ use crate::ops::shape::same;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -99,12 +99,12 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims[..depth].contains(&0) {
         return Err(cx.mismatch("elements of an empty array are asked for"));
     }
-    if cx.node.str("bad_indices_policy") == Some("IGNORE") {
-        return Err(cx.unsupported("bad_indices_policy IGNORE; ERROR and the default are supported"));
+    let ignores = cx.node.str("bad_indices_policy") == Some("IGNORE");
+    if !ignores {
+        cx.check_within(1, &dims[..depth])?;
     }
-    check_known(cx, &dims[..depth])?;
     let indices = index_type(cx, indices);
-    let mut slice_sizes = dims;
+    let mut slice_sizes = dims.clone();
     slice_sizes[..depth].fill(1);
     let g = GatherDims {
         offset_dims: (lead..out.len()).collect(),
@@ -115,18 +115,25 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         ..GatherDims::default()
     };
     let y = cx.b.add_inst(Op::Gather(g), &[x, indices]);
+    let y = if ignores { ignoring(cx, y, indices, &dims[..depth]) } else { y };
     cx.one(y)
 }
 
-/// Refuses indices that are known now and lead out of dimensions of these sizes: TensorFlow's kernel would never return.
-fn check_known(cx: &LowerCtx, sizes: &[u64]) -> Result<()> {
-    let Some(known) = cx.constant(1).ok().and_then(|t| t.to_i64s()) else { return Ok(()) };
-    for index in known.chunks(sizes.len().max(1)) {
-        if index.iter().zip(sizes).any(|(&i, &size)| !u64::try_from(i).is_ok_and(|i| i < size)) {
-            return Err(Error::user(Code::BadInputs, format!("index {index:?} leads out of dimensions {sizes:?}")));
-        }
-    }
-    Ok(())
+/// `y` where the indices lead into dimensions of these sizes, and 0 elsewhere.
+fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[u64]) -> InstId {
+    let b = &mut *cx.b;
+    let (places, out) = (b.dims(indices).to_vec(), b.dims(y).to_vec());
+    let ends: Vec<i64> = sizes.iter().map(|&n| n as i64).collect();
+    let ends = b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
+    let indices = b.convert(indices, DType::S64);
+    let (ends, zeros) = (b.broadcast(ends, &places, &[places.len() - 1]), b.full_like(indices, 0.0));
+    let (above, below) = (b.compare(Direction::Ge, indices, zeros), b.compare(Direction::Lt, indices, ends));
+    let inside = b.binary(ScalarOp::And, above, below);
+    let all = b.scalar(DType::Pred, 1.0);
+    let inside = b.reduce(inside, all, ScalarOp::And, &[places.len() - 1]);
+    let axes: Vec<usize> = (0..places.len() - 1).collect();
+    let (inside, nothing) = (b.broadcast(inside, &out, &axes), b.full_like(y, 0.0));
+    b.select(inside, y, nothing)
 }
 
 /// The first `seq_lengths[b]` elements of each batch entry backwards, the rest as they are.

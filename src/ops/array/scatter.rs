@@ -80,9 +80,19 @@ fn check_empty(cx: &LowerCtx, dims: &[u64], indices: InstId, updates: InstId) ->
     Ok(())
 }
 
+/// Refuses indices in input `i` that are known to lead out of these sizes, and updates that are one number, as TensorFlow does.
+fn check_places(cx: &LowerCtx, i: usize, dims: &[u64]) -> Result<()> {
+    let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len() as u64)) as usize;
+    if cx.dims(i + 1)?.is_empty() && !cx.dims(i)?.is_empty() {
+        return Err(cx.mismatch("updates that are one number; TensorFlow's kernels want one for each index"));
+    }
+    cx.check_within(i, &dims[..depth])
+}
+
 fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, updates, dims) = (cx.arg(0)?, cx.arg(1)?, super::shape::sizes(cx, 2)?);
     check_empty(cx, &dims, indices, updates)?;
+    check_places(cx, 0, &dims)?;
     let zeros = cx.b.full(cx.b.dtype(updates), &dims, 0.0);
     let y = scatter(cx, zeros, indices, updates, Some(ScalarOp::Add))?;
     cx.one(y)
@@ -90,7 +100,9 @@ fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 pub fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
-    check_empty(cx, &cx.dims(0)?, indices, updates)?;
+    let dims = cx.dims(0)?;
+    check_empty(cx, &dims, indices, updates)?;
+    check_places(cx, 1, &dims)?;
     let y = scatter(cx, x, indices, updates, op)?;
     cx.one(y)
 }

@@ -1,7 +1,9 @@
 //! Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations.
 //!
 //! Source: Golub and Van Loan, "Matrix Computations", 8.5 (symmetric) and 8.6.3 (one-sided, after Hestenes). A sweep rotates every pair of
-//! rows once; sweeps go on until nothing is left to rotate. The sign of a vector is not determined by its meaning.
+//! rows once; sweeps go on until nothing is left to rotate. The sign of a vector is not determined by its meaning. Of a complex matrix
+//! the second row of a pair is multiplied by a number of size 1 first, so that what is beside the diagonal is real and the rotation too.
+use super::{adjoint, conjugate, factor};
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
@@ -10,6 +12,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, element_count};
 
+const NUMBERS: &str = "f32, f64, c64, c128";
 const REAL: &str = "f32, f64";
 /// Sweeps at most; convergence is quadratic, and large matrices take fewer than ten.
 const SWEEPS: f64 = 30.0;
@@ -17,8 +20,10 @@ const SWEEPS: f64 = 30.0;
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("SelfAdjointEigV2", "input -> e v",   eigen).dtypes(REAL),
-    op("Svd",              "input -> s u v", svd).dtypes("f32, f64; full_matrices only of square ones"),
+    op("SelfAdjointEigV2", "input -> e v",   eigen).dtypes(NUMBERS),
+    op("Svd",              "input -> s u v", svd).dtypes(NUMBERS),
+    op("XlaSelfAdjointEig", "a -> w v",      xla_eigen).dtypes(REAL),
+    op("XlaSvd",           "a -> s u v",     xla_svd).dtypes(REAL),
 ];
 
 /// What the rotations of a pair diagonalise.
@@ -45,8 +50,8 @@ impl Batch {
             return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
         };
         match cx.dtype(0)? {
-            DType::F32 | DType::F64 => {}
-            other => return Err(cx.unsupported(format!("{} of {other}; {REAL} are supported", cx.node.op))),
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => {}
+            other => return Err(cx.unsupported(format!("{} of {other}; {NUMBERS} are supported", cx.node.op))),
         }
         let count = element_count(lead).ok_or_else(|| cx.mismatch("the batch overflows"))?;
         Ok(Batch { lead: lead.to_vec(), count, rows, columns })
@@ -67,6 +72,7 @@ fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     let x = cx.b.reshape(x, &[batch.count, n, n]);
     let (values, columns) = eigen_of(cx.b, x);
+    let values = cx.b.convert(values, dtype);
     let values = batch.back(cx.b, values);
     if !cx.node.bool("compute_v").unwrap_or(true) {
         let none = cx.b.full(dtype, &[0], 0.0);
@@ -76,7 +82,7 @@ fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(columns)])
 }
 
-/// Eigenvalues `[batch, n]` in rising order and eigenvectors as columns of the lower triangles of real `x [batch, n, n]`.
+/// Eigenvalues `[batch, n]`, real, in rising order and eigenvectors as columns of the lower triangles of `x [batch, n, n]`.
 pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let symmetric = mirrored(b, x);
@@ -84,7 +90,41 @@ pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     let (x, vectors) = if dims[1] > 1 { sweep(b, symmetric, vectors, Kind::TwoSided) } else { (symmetric, vectors) };
     let values = diagonal(b, x);
     let (values, vectors) = ordered(b, values, vectors, Direction::Lt);
-    (values, b.transpose(vectors, &[0, 2, 1]))
+    (values, adjoint(b, vectors))
+}
+
+/// The same of the triangle that is asked for; how often and how exactly XLA's rotations would go is of no concern here.
+fn xla_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let batch = real_batch(cx)?;
+    let n = batch.rows;
+    if n != batch.columns {
+        return Err(cx.mismatch(format!("{n} by {} matrices are not square", batch.columns)));
+    }
+    let x = cx.arg(0)?;
+    let x = cx.b.reshape(x, &[batch.count, n, n]);
+    let x = if cx.flag("lower") { x } else { cx.b.transpose(x, &[0, 2, 1]) };
+    let (values, columns) = eigen_of(cx.b, x);
+    let (values, columns) = (batch.back(cx.b, values), batch.back(cx.b, columns));
+    Ok(vec![Value::Array(values), Value::Array(columns)])
+}
+
+/// Singular values, and all vectors of both sides.
+fn xla_svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let batch = real_batch(cx)?;
+    let (m, n, x) = (batch.rows, batch.columns, cx.arg(0)?);
+    let b = &mut *cx.b;
+    let x = b.reshape(x, &[batch.count, m, n]);
+    let turned = turned_rows(b, x);
+    let (u, v) = turned.vectors(b);
+    let all = [turned.sizes, completed(b, u, m), completed(b, v, n)];
+    Ok(all.into_iter().map(|x| Value::Array(batch.back(b, x))).collect())
+}
+
+fn real_batch(cx: &LowerCtx) -> Result<Batch> {
+    match cx.dtype(0)? {
+        DType::F32 | DType::F64 => Batch::of(cx),
+        other => Err(cx.unsupported(format!("{} of {other}; {REAL} are supported", cx.node.op))),
+    }
 }
 
 /// Singular values in falling order, and the vectors of both sides as columns.
@@ -92,19 +132,19 @@ fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let (m, n, dtype) = (batch.rows, batch.columns, cx.dtype(0)?);
     let vectors_too = cx.node.bool("compute_uv").unwrap_or(true);
-    if vectors_too && cx.flag("full_matrices") && m != n {
-        return Err(cx.unsupported(format!("full_matrices of {m} by {n} matrices; square ones are supported")));
-    }
+    let full = cx.flag("full_matrices");
     let x = cx.arg(0)?;
     let b = &mut *cx.b;
     let x = b.reshape(x, &[batch.count, m, n]);
     let turned = turned_rows(b, x);
-    let values = batch.back(b, turned.sizes);
+    let values = b.convert(turned.sizes, dtype);
+    let values = batch.back(b, values);
     if !vectors_too {
         let none = b.full(dtype, &[0], 0.0);
         return Ok(vec![Value::Array(values), Value::Array(none), Value::Array(none)]);
     }
     let (u, v) = turned.vectors(b);
+    let (u, v) = if full { (completed(b, u, m), completed(b, v, n)) } else { (u, v) };
     let (u, v) = (batch.back(b, u), batch.back(b, v));
     Ok(vec![Value::Array(values), Value::Array(u), Value::Array(v)])
 }
@@ -121,7 +161,7 @@ pub(super) struct Turned {
     wide: bool,
 }
 
-/// Makes the rows or columns, whichever are fewer, of real matrices `[batch, m, n]` orthogonal.
+/// Makes the rows or columns, whichever are fewer, of matrices `[batch, m, n]` orthogonal.
 pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let [m, n] = [dims[1], dims[2]];
@@ -131,8 +171,8 @@ pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
     let (p, long) = (m.min(n), m.max(n));
     let turns = super::identity(b, dtype, &[dims[0], p, p]);
     let (rows, turns) = if p > 1 { sweep(b, rows, turns, Kind::OneSided) } else { (rows, turns) };
-    let squares = b.mul(rows, rows);
-    let squares = super::total(b, squares, 2);
+    let squares = inner(b, rows, rows, 2);
+    let squares = real(b, squares);
     let sizes = b.unary(ScalarOp::Sqrt, squares);
     let both = b.concatenate(&[rows, turns], 2);
     let (sizes, both) = ordered(b, sizes, both, Direction::Gt);
@@ -146,19 +186,73 @@ impl Turned {
         let (rows, turns) = (b.slice_axis(self.both, 2, 0, self.long), b.slice_axis(self.both, 2, self.long, whole));
         let dims = b.dims(rows).to_vec();
         let wide_sizes = b.broadcast(self.sizes, &dims, &[0, 1]);
-        let units = formula(b, [rows, wide_sizes], |[row, size]| (row / size).except(size.equals(0.0), 0.0));
-        let (units, turns) = (b.transpose(units, &[0, 2, 1]), b.transpose(turns, &[0, 2, 1]));
-        if self.wide { (turns, units) } else { (units, turns) }
+        let none = b.full_like(wide_sizes, 0.0);
+        let is_none = b.compare(Direction::Eq, wide_sizes, none);
+        let by = b.convert(wide_sizes, b.dtype(rows));
+        let (units, zeros) = (b.div(rows, by), b.full_like(rows, 0.0));
+        let units = b.select(is_none, zeros, units);
+        if self.wide {
+            (adjoint(b, turns), adjoint(b, units))
+        } else {
+            (b.transpose(units, &[0, 2, 1]), b.transpose(turns, &[0, 2, 1]))
+        }
     }
 }
 
-/// The symmetric matrix of the lower triangle.
+/// Orthonormal columns `[batch, n, p]` with further ones, so that there are `n`.
+pub(super) fn completed(b: &mut Builder, x: InstId, n: u64) -> InstId {
+    let dims = b.dims(x).to_vec();
+    let missing = n - dims[2];
+    if missing == 0 {
+        return x;
+    }
+    if dims[2] == 0 {
+        return super::identity(b, b.dtype(x), &[dims[0], n, n]);
+    }
+    // The reflections that take the columns to the axes take the other axes to what is orthogonal to them.
+    let zeros = b.full(b.dtype(x), &[dims[0], n, missing], 0.0);
+    let (packed, taus) = factor::packed_qr(b, x);
+    let wide = b.concatenate(&[packed, zeros], 2);
+    let all = factor::product_of_reflections(b, wide, taus);
+    let rest = b.slice_axis(all, 2, dims[2], n);
+    b.concatenate(&[x, rest], 2)
+}
+
+/// The products of lines along `axis`, the second conjugated.
+fn inner(b: &mut Builder, x: InstId, y: InstId, axis: usize) -> InstId {
+    let y = conjugate(b, y);
+    let all = b.mul(x, y);
+    super::total(b, all, axis)
+}
+
+/// The real part; a real number is its own.
+fn real(b: &mut Builder, x: InstId) -> InstId {
+    if b.dtype(x).is_complex() { b.unary(ScalarOp::Real, x) } else { x }
+}
+
+/// Numbers of size 1 that make others real when these are divided by them: 1 for zero.
+fn phase(b: &mut Builder, x: InstId) -> InstId {
+    let (dtype, size) = (b.dtype(x), b.unary(ScalarOp::Abs, x));
+    let none = b.full_like(size, 0.0);
+    let is_none = b.compare(Direction::Eq, size, none);
+    let size = b.convert(size, dtype);
+    let (unit, one) = (b.div(x, size), b.full_like(x, 1.0));
+    b.select(is_none, one, unit)
+}
+
+/// The symmetric matrix of the lower triangle, whose diagonal is taken to be real.
 fn mirrored(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (row, column) = (b.iota(DType::S32, &dims, 1), b.iota(DType::S32, &dims, 2));
     let lower = b.compare(Direction::Ge, row, column);
-    let turned = b.transpose(x, &[0, 2, 1]);
-    b.select(lower, x, turned)
+    let turned = adjoint(b, x);
+    let whole = b.select(lower, x, turned);
+    if !b.dtype(x).is_complex() {
+        return whole;
+    }
+    let (on, part) = (b.compare(Direction::Eq, row, column), b.unary(ScalarOp::Real, x));
+    let part = b.convert(part, b.dtype(x));
+    b.select(on, part, whole)
 }
 
 /// The diagonal of each matrix.
@@ -167,18 +261,20 @@ fn diagonal(b: &mut Builder, x: InstId) -> InstId {
     let (row, column) = (b.iota(DType::S32, &dims, 1), b.iota(DType::S32, &dims, 2));
     let (on, zero) = (b.compare(Direction::Eq, row, column), b.full_like(x, 0.0));
     let alone = b.select(on, x, zero);
-    super::total(b, alone, 2)
+    let all = super::total(b, alone, 2);
+    real(b, all)
 }
 
 /// Values in order and their rows with them: each column of the rows is sorted along with the values.
 fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (InstId, InstId) {
-    let (dims, dtype) = (b.dims(rows).to_vec(), b.dtype(rows));
+    let dims = b.dims(rows).to_vec();
     if dims.contains(&0) {
         return (values, rows);
     }
     let keys = b.broadcast(values, &dims, &[0, 1]);
+    let types = [b.dtype(values), b.dtype(rows)];
     b.begin("in_front");
-    let params: Vec<InstId> = (0..4).map(|_| b.parameter(Shape::array(dtype, []))).collect();
+    let params: Vec<InstId> = (0..4).map(|i| b.parameter(Shape::array(types[i / 2], []))).collect();
     let root = b.elementwise(ScalarOp::Compare(first, CompareKind::Total), &params[..2]);
     let comp = b.end(root);
     let sorted = b.add_inst(Op::Sort { dim: 1, is_stable: true, comp }, &[keys, rows]);
@@ -245,11 +341,27 @@ fn with_line(b: &mut Builder, x: InstId, axis: usize, at: InstId, value: InstId)
     b.add_inst(Op::DynamicUpdateSlice, &operands)
 }
 
-/// Lines p and q turned by an angle of this cosine and sine, one a matrix.
-fn turned(b: &mut Builder, x: InstId, axis: usize, [p, q]: [InstId; 2], [c, s]: [InstId; 2]) -> InstId {
-    let (a, d) = (line(b, x, axis, p), line(b, x, axis, q));
-    let dims = b.dims(a).to_vec();
-    let (c, s) = (b.broadcast(c, &dims, &[0]), b.broadcast(s, &dims, &[0]));
+/// By how much a pair of lines is turned, a number a matrix.
+#[derive(Clone, Copy)]
+struct Angle {
+    cosine: InstId,
+    sine: InstId,
+    /// What the second of complex lines is multiplied by before.
+    phase: Option<InstId>,
+}
+
+/// Lines p and q turned by an angle.
+fn turned(b: &mut Builder, x: InstId, axis: usize, [p, q]: [InstId; 2], angle: Angle) -> InstId {
+    let (a, mut d) = (line(b, x, axis, p), line(b, x, axis, q));
+    let (dims, dtype) = (b.dims(a).to_vec(), b.dtype(a));
+    if let Some(phase) = angle.phase {
+        let phase = b.broadcast(phase, &dims, &[0]);
+        d = b.mul(phase, d);
+    }
+    let [c, s] = [angle.cosine, angle.sine].map(|x| {
+        let x = b.convert(x, dtype);
+        b.broadcast(x, &dims, &[0])
+    });
     let up = formula(b, [a, d, c, s], |[a, d, c, s]| c * a - s * d);
     let down = formula(b, [a, d, c, s], |[a, d, c, s]| s * a + c * d);
     let x = with_line(b, x, axis, p, up);
@@ -262,12 +374,8 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: u64, kind: Kind) -> CompId {
     let [p, q, any, x, turns] = [0, 1, 2, 3, 4].map(|i| b.get_tuple_element(state, i));
     let (row_p, row_q) = (line(b, x, 1, p), line(b, x, 1, q));
     // The symmetric 2 by 2 matrix to diagonalise: its diagonal and what stands beside it.
-    let mut product = |a: InstId, d: InstId| {
-        let all = b.mul(a, d);
-        super::total(b, all, 1)
-    };
     let [low, high, beside] = match kind {
-        Kind::OneSided => [product(row_p, row_p), product(row_q, row_q), product(row_p, row_q)],
+        Kind::OneSided => [(row_p, row_p), (row_q, row_q), (row_p, row_q)].map(|(x, y)| inner(b, x, y, 1)),
         Kind::TwoSided => [(row_p, p), (row_q, q), (row_p, q)].map(|(row, at)| {
             let one = b.scalar(DType::S32, 0.0);
             let sizes = vec![b.dims(row)[0], 1];
@@ -275,6 +383,10 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: u64, kind: Kind) -> CompId {
             b.reshape(element, &sizes[..1])
         }),
     };
+    let is_complex = b.dtype(beside).is_complex();
+    let phase = is_complex.then(|| phase(b, beside));
+    let (low, high) = (real(b, low), real(b, high));
+    let beside = if is_complex { b.unary(ScalarOp::Abs, beside) } else { beside };
     // Beside a diagonal of this size it counts as zero: rows are made orthogonal for their lengths, eigenvalues exact for the largest.
     let small = formula(b, [low, high, beside], |[low, high, beside]| {
         let size = match kind {
@@ -290,11 +402,13 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: u64, kind: Kind) -> CompId {
     });
     let c = formula(b, [tangent], |[t]| 1.0 / (t * t + 1.0).sqrt());
     let s = formula(b, [tangent, c], |[t, c]| t * c);
-    let mut y = turned(b, x, 1, [p, q], [c, s]);
+    let angle = Angle { cosine: c, sine: s, phase };
+    let mut y = turned(b, x, 1, [p, q], angle);
     if kind == Kind::TwoSided {
-        y = turned(b, y, 2, [p, q], [c, s]);
+        let phase = phase.map(|phase| conjugate(b, phase));
+        y = turned(b, y, 2, [p, q], Angle { phase, ..angle });
     }
-    let turns = turned(b, turns, 1, [p, q], [c, s]);
+    let turns = turned(b, turns, 1, [p, q], angle);
     let large = b.unary(ScalarOp::Not, small);
     let none = b.scalar(DType::Pred, 0.0);
     let large = b.reduce(large, none, ScalarOp::Or, &[0]);

@@ -204,7 +204,7 @@ impl Call<'_> {
         let values = b.reshape(turned.sizes, &[batch, &[p]].concat());
         let (u, v) = if vectors {
             let (u, v) = turned.vectors(b);
-            let (u, v) = if full { (completed(b, u, m), completed(b, v, n)) } else { (u, v) };
+            let (u, v) = if full { (jacobi::completed(b, u, m), jacobi::completed(b, v, n)) } else { (u, v) };
             (u, b.transpose(v, &[0, 2, 1]))
         } else {
             // Nobody reads them.
@@ -240,20 +240,4 @@ impl Call<'_> {
         };
         Ok(vec![self.b.add_inst(solve, &[a, rhs])])
     }
-}
-
-/// Orthonormal columns `[batch, n, p]` with further ones, so that there are `n`.
-fn completed(b: &mut Builder, x: InstId, n: u64) -> InstId {
-    let dims = b.dims(x).to_vec();
-    let missing = n - dims[2];
-    if missing == 0 {
-        return x;
-    }
-    // The reflections that take the columns to the axes take the other axes to what is orthogonal to them.
-    let zeros = b.full(b.dtype(x), &[dims[0], n, missing], 0.0);
-    let (packed, taus) = factor::packed_qr(b, x);
-    let wide = b.concatenate(&[packed, zeros], 2);
-    let all = factor::product_of_reflections(b, wide, taus);
-    let rest = b.slice_axis(all, 2, dims[2], n);
-    b.concatenate(&[x, rest], 2)
 }

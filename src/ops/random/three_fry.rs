@@ -1,7 +1,7 @@
 //! Threefry2x32-20, and XLA's uniform and normal distributions on it.
 //!
 //! A block of two words fills two neighbours along the first even dimension of the result (of none, the largest, rounded up).
-use super::{Draw, Generator, box_muller, join, split};
+use super::{Draw, FLOATS, Generator, box_muller, join, split, wrong_type};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::LowerCtx;
@@ -87,40 +87,68 @@ pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[u64]) ->
     paired(b, x, dims)
 }
 
-/// The high bits of words as a float of `dtype` in 0..1.
+/// Words as floats of `dtype` in 0..1: their high bits, or the low ones for the narrow f16.
 fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
-    let digits = if dtype == DType::F64 { 52 } else { 23 };
-    let shift = b.full_like(words, f64::from(b.dtype(words).bits() - digits));
-    let mantissa = b.elementwise(ScalarOp::ShiftRightLogical, &[words, shift]);
+    let (mantissa, digits) = match dtype {
+        DType::F16 => {
+            let mask = b.full_like(words, 1023.0);
+            (b.elementwise(ScalarOp::And, &[words, mask]), 10)
+        }
+        _ => {
+            let digits = if dtype == DType::F64 { 52 } else { 23 };
+            let shift = b.full_like(words, f64::from(b.dtype(words).bits() - digits));
+            (b.elementwise(ScalarOp::ShiftRightLogical, &[words, shift]), digits)
+        }
+    };
     let fraction = b.convert(mantissa, dtype);
     let scale = b.full_like(fraction, 2f64.powi(-(digits as i32)));
     b.mul(fraction, scale)
 }
 
-fn check(cx: &LowerCtx, dtype: DType) -> Result<()> {
+/// The type that numbers of `dtype` are computed in, if there are such.
+fn work(cx: &LowerCtx, dtype: DType) -> Result<DType> {
     match dtype {
-        DType::F32 | DType::F64 => Ok(()),
-        other => Err(cx.unsupported(format!("ThreeFry random numbers of {other}; f32 and f64 are supported"))),
+        DType::F16 | DType::F32 | DType::F64 => Ok(dtype),
+        DType::BF16 => Ok(DType::F32),
+        other => Err(wrong_type(cx, other, FLOATS)),
     }
 }
 
-/// Uniform in 0..1.
+/// Numbers as `dtype`: what does not fit into bf16 is cut off, so that none is rounded up to 1.
+pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
+    if dtype != DType::BF16 {
+        return b.convert(x, dtype);
+    }
+    let bits = b.unary(ScalarOp::BitcastConvert(DType::U32), x);
+    let mask = b.full_like(bits, f64::from(0xffff_0000u32));
+    let kept = b.elementwise(ScalarOp::And, &[bits, mask]);
+    let kept = b.unary(ScalarOp::BitcastConvert(DType::F32), kept);
+    b.convert(kept, dtype)
+}
+
+/// Uniform in 0..1, flat.
 pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
-    check(cx, draw.dtype)?;
-    let words = bits(cx.b, generator, draw.dtype == DType::F64, &draw.dims);
-    Ok(unit(cx.b, words, draw.dtype))
+    let work = work(cx, draw.dtype)?;
+    let words = bits(cx.b, generator, work == DType::F64, &draw.dims);
+    let y = unit(cx.b, words, work);
+    Ok(narrowed(cx.b, y, draw.dtype))
 }
 
-/// Normal with mean 0 and deviation 1, f32: Box and Muller's transform of the two words of each block.
+/// Normal with mean 0 and deviation 1, flat: Box and Muller's transform of two uniform numbers, which lie side by side along a new
+/// dimension behind that of pairs.
 pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
-    if draw.dtype != DType::F32 {
-        return Err(cx.unsupported(format!("ThreeFry normal numbers of {}; f32 is supported", draw.dtype)));
-    }
-    if draw.dims.len() > 1 && draw.dims.iter().all(|d| d % 2 == 1) {
-        return Err(cx.unsupported("ThreeFry normal numbers of odd sizes only; vectors and an even size are supported"));
-    }
-    let words = blocks(cx.b, generator, pair_count(&draw.dims));
-    let [first, second] = words.map(|w| unit(cx.b, w, DType::F32));
-    let pair = box_muller(cx.b, first, second);
-    Ok(paired(cx.b, pair, &draw.dims))
+    let work = work(cx, draw.dtype)?;
+    let (axis, mut pairs) = pair_axis(&draw.dims);
+    pairs[axis] /= 2;
+    pairs.insert(axis + 1, 2);
+    let b = &mut *cx.b;
+    let words = bits(b, generator, work == DType::F64, &pairs);
+    let all = unit(b, words, work);
+    let all = b.reshape(all, &pairs);
+    let (first, second) = (b.slice_axis(all, axis + 1, 0, 1), b.slice_axis(all, axis + 1, 1, 2));
+    let count = element_count(&pairs).unwrap_or(0) / 2;
+    let [first, second] = [first, second].map(|x| b.reshape(x, &[count]));
+    let pair = box_muller(b, first, second);
+    let y = paired(b, pair, &draw.dims);
+    Ok(narrowed(b, y, draw.dtype))
 }

@@ -3,7 +3,8 @@
 //! On Philox as TensorFlow's CPU kernels do it: a group of four elements (of two, for doubles) draws blocks of words of its own and
 //! takes the first numbers that are inside; 64 blocks an element are kept for it. On ThreeFry, which only XLA has, one uniform number goes through the inverse distribution.
 use super::{
-    Algorithm, Draw, FLOATS, Generator, box_muller, interleave, rounds, split, uniform, unit_f32, unit_f64, wrong_type,
+    Algorithm, Draw, FLOATS, Generator, box_muller, interleave, rounds, split, three_fry, uniform, unit_f32, unit_f64,
+    wrong_type,
 };
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
@@ -35,7 +36,8 @@ pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -
         Algorithm::ThreeFry => {
             let wide = Draw { dtype: work, dims: draw.dims.clone(), count: draw.count, bounds: draw.bounds };
             let x = uniform(cx, generator, &wide)?;
-            inverted(cx.b, x)
+            let y = inverted(cx.b, x);
+            return Ok(three_fry::narrowed(cx.b, y, draw.dtype));
         }
     };
     Ok(cx.b.convert(y, draw.dtype))

@@ -92,6 +92,7 @@ fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
 /// The gradients of the values, and the sum of those of the elements that were added.
 fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
+    cx.check_within(0, &[cx.b.dims(grad).first().copied().unwrap_or(0)])?;
     let values = take_axis(cx, grad, map, 0, 0)?;
     let (dtype, n) = (cx.b.dtype(grad), cx.b.dims(map)[0]);
     let (zeros, zero) = (cx.b.full(dtype, &[n], 0.0), cx.b.scalar(dtype, 0.0));

@@ -31,6 +31,9 @@ pub const ROWS: &[OpRow] = &[
     op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).shape(|cx| found_shape(cx, 1)),
 ];
 
+/// More than that are no segments.
+const MOST_SEGMENTS: u64 = 1 << 31;
+
 /// What becomes of the rows of a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fold {
@@ -48,8 +51,10 @@ fn sparse(cx: &mut LowerCtx, fold: Fold, counted: bool) -> Result<Vec<Value>> {
     if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 {
         return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
-    let rows = take_axis(cx, data, indices, 0, 0)?;
     let count = if counted { Some(told(cx, 3)?) } else { None };
+    cx.check_within(1, &[cx.b.dims(data).first().copied().unwrap_or(0)])?;
+    cx.check_within(2, &[count.unwrap_or(MOST_SEGMENTS)])?;
+    let rows = take_axis(cx, data, indices, 0, 0)?;
     folded(cx, rows, ids, fold, count)
 }
 
@@ -58,13 +63,14 @@ fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     if cx.b.rank(ids) != 1 || cx.b.dims(data).first() != cx.b.dims(ids).first() {
         return Err(cx.mismatch(format!("segments {} for {}", cx.b.shape(ids), cx.b.shape(data))));
     }
+    cx.check_within(1, &[MOST_SEGMENTS])?;
     folded(cx, data, ids, fold, None)
 }
 
 /// The number that input `i`, which must be known, says.
 fn told(cx: &LowerCtx, i: usize) -> Result<u64> {
     let n = cx.constant_int(i)?;
-    u64::try_from(n).ok().filter(|&n| n < 1 << 31).ok_or_else(|| cx.mismatch(format!("{n} rows")))
+    u64::try_from(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
 }
 
 /// As many segments as the last number says, which is known of what `SparseFillEmptyRows` gives. Errors: `DynamicShape` where nothing bounds the numbers.
@@ -73,7 +79,7 @@ fn found(cx: &mut LowerCtx, ids: InstId) -> Result<u64> {
         return Ok(n);
     }
     let most = cx.ranges.elements(cx.b, ids).bound().and_then(|most| u64::try_from(most.checked_add(1)?).ok());
-    let Some(most) = most.filter(|&m| m < 1 << 31) else {
+    let Some(most) = most.filter(|&m| m < MOST_SEGMENTS) else {
         let told = format!("how many rows {} returns depends on its segment numbers, which nothing bounds", cx.node.op);
         let help = "use the form with `num_segments`, or bound the numbers: tf.minimum(segment_ids, last)";
         return Err(Diagnostic::new(Code::DynamicShape, told).help(help).into());
@@ -150,6 +156,8 @@ fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let (dims, dtype) = (cx.b.dims(grad).to_vec(), cx.b.dtype(grad));
+    cx.check_within(1, &[rows])?;
+    cx.check_within(2, &dims[..1])?;
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let mut grad = cx.b.convert(grad, work);
     if fold != Fold::Sum {
