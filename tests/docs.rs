@@ -164,3 +164,18 @@ fn the_book_is_made_of_the_docs() {
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("book.toml")).expect("the settings");
     assert!(settings.contains("src = \"docs\"") && settings.contains("[output.html.search]"), "{settings}");
 }
+
+#[test]
+fn the_times_of_the_readme_are_those_of_the_page() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |name: &str| std::fs::read_to_string(top.join(name)).expect("a page");
+    let (readme, page) = (read("README.md"), read("docs/performance.md"));
+    let table = readme.split("| ms a call, one thread |").nth(1).and_then(|t| t.split("\n\n").next()).expect("a table");
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    let measured = page.split("## 1 thread").nth(1).and_then(|t| t.split("\n## ").next()).expect("its section");
+    assert!(rows.len() >= 5 && table.starts_with(" tfaot | TensorFlow | XLA | ONNX Runtime | OpenVINO | LiteRT |"));
+    assert!(measured.contains("| model | tfaot | TensorFlow | XLA | ONNX Runtime | OpenVINO | LiteRT |"));
+    for row in rows {
+        assert!(measured.lines().any(|l| l.starts_with(row)), "{row} is not in docs/performance.md");
+    }
+}

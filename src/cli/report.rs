@@ -1,7 +1,7 @@
 //! `tfaot report`: what became of a graph, as one page.
 use super::args::ReportArgs;
 use super::native::Session;
-use super::progress::Progress;
+use super::progress::{self, Progress};
 use super::scene::Scene;
 use super::{Verdict, dump, graph, inputs, out, profile, report_models};
 use crate::cluster::{Clustering, Entrance};
@@ -28,8 +28,8 @@ pub fn run(args: &ReportArgs) -> Result<Verdict> {
     let old = args.baseline.as_deref().map(baseline).transpose()?;
     if !args.no_compile {
         let target = graph::target(&args.target)?;
+        let _line = Progress::begin("compiling the model", args.graph.quiet);
         if options.entrance == Entrance::Saved {
-            let _line = Progress::begin("compiling the model", args.graph.quiet);
             report_models::add(args, &target, &mut made)?;
             made.next = whole::steps(&made, &told(args));
         }
@@ -100,6 +100,7 @@ fn compile_clusters(
     made: &mut Report,
 ) -> Result<()> {
     for at in 0..found.clusters.len() {
+        progress::step(format_args!("compiling cluster {} of {}", at + 1, found.clusters.len()));
         let cluster = &made.columns.nodes.cluster;
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
         match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, target) {
