@@ -446,9 +446,17 @@ def lists():
         way = kept.stack()
         return {"way": way, "odd": tf.boolean_mask(way, way % 2 == 1), "highest": tf.reduce_max(way)}
 
-    signatures = {"until": (until, dict(x=[4], limit=[])), "joined": (joined, dict(x=[2], limit=[])), "collatz": (collatz, dict(n=([], tf.int32)))}
+    def rested(x):
+        """Nothing counts these rounds: what they divide and multiply comes to rest."""
+        i, kept, scale = 0, array(), tf.constant(1.0)
+        while tf.reduce_max(tf.abs(x)) * scale > 0.01:
+            x, scale, kept, i = x / 3.0, scale * 1.25, kept.write(i, x * scale), i + 1
+        return {"all": kept.stack(), "rounds": i}
+
+    signatures = {"rested": (rested, dict(x=[3])), "until": (until, dict(x=[4], limit=[])), "joined": (joined, dict(x=[2], limit=[])), "collatz": (collatz, dict(n=([], tf.int32)))}
     calls = [("until", dict(x=abs(real(4)), limit=np.float32(l))) for l in (50, 2.5, 1e9)]
     calls += [("joined", dict(x=np.float32([v, 2]), limit=np.float32(l))) for v, l in [(3, 9), (4, 6), (4, 0)]]
+    calls += [("rested", dict(x=real(3) * np.float32(s))) for s in (1, 1e4, 1e-3)]
     calls += [("collatz", dict(n=np.int32(n))) for n in (2, 7, 27)]
     return tf.Module(), signatures, calls
 

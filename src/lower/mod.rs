@@ -7,6 +7,7 @@ mod holders;
 mod loops;
 mod names;
 mod order;
+mod rest;
 mod rounds;
 mod state;
 mod steps;

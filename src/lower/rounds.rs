@@ -1,8 +1,9 @@
 //! How many rounds a loop has at most, where its condition counts.
 use super::flat::Form;
 use super::holders::Reached;
+use super::rest::{looked_at, rounds_to_rest};
 use super::steps::{Step, added};
-use super::walker::Walker;
+use super::walker::{Slot, Walker};
 use crate::diag::Result;
 use crate::graph::FuncRef;
 use crate::hlo::{InstId, Op};
@@ -10,6 +11,7 @@ use crate::ops::Value;
 use crate::ops::range::{self, Range};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
+use std::collections::BTreeSet;
 
 /// No more parts of a condition are looked at.
 const MOST_PARTS: usize = 64;
@@ -21,6 +23,13 @@ struct Limit {
     direction: Direction,
     /// It is no closer, where the condition compares with what is only known to lie in a range.
     number: i64,
+}
+
+/// What a condition says.
+struct Limits {
+    limits: Vec<Limit>,
+    /// The parts of the state that it looks at, if it needs nothing else.
+    looked_at: Option<BTreeSet<usize>>,
 }
 
 /// What is known of the values that go into a computation.
@@ -74,7 +83,7 @@ impl Walker<'_> {
     }
 
     /// The most rounds of a loop whose state has these values: from a part of its condition that compares a variable with a number,
-    /// where each round adds a number to the variable. `None` where nothing tells. What integers lie between in the body becomes a
+    /// where each round adds a number to the variable, else from values that come to rest. `None` where nothing tells. What integers lie between in the body becomes a
     /// part of the border.
     pub fn most_rounds(
         &mut self,
@@ -83,7 +92,7 @@ impl Walker<'_> {
         border: &mut Border,
         reached: &Reached,
     ) -> Result<Option<u64>> {
-        let limits = self.limits_of(cond, border, reached)?;
+        let Limits { limits, looked_at } = self.limits_of(cond, border, reached)?;
         let parts = border.parts();
         let start = |part: usize| self.range(&init[parts.get(part).copied()??]);
         let starts: Vec<Option<Range>> = (0..parts.len()).map(start).collect();
@@ -92,7 +101,10 @@ impl Walker<'_> {
             let (start, step) = (starts.get(limit.part).copied()??, steps.get(limit.part).copied()??);
             rounds(start, step, limit.direction, limit.number)
         });
-        let rounds = rounds.min();
+        let rounds = match rounds.min() {
+            Some(rounds) => Some(rounds),
+            None => self.rounds_to_rest(body, border, reached, looked_at)?,
+        };
         for part in (0..parts.len()).filter(|&part| border.ranges[part].is_none()) {
             let Some(start) = starts[part] else { continue };
             border.inside[part] = Some(while_it_runs(start, steps.get(part).copied().flatten(), rounds));
@@ -108,6 +120,31 @@ impl Walker<'_> {
             }
         }
         Ok(rounds)
+    }
+
+    /// The most rounds of a loop that ends, where the parts of its state that the condition looks at come to rest.
+    fn rounds_to_rest(
+        &mut self,
+        body: &FuncRef,
+        border: &Border,
+        reached: &Reached,
+        looked_at: Option<BTreeSet<usize>>,
+    ) -> Result<Option<u64>> {
+        let (parts, rets) = (border.parts(), self.function(&body.name)?.rets.len());
+        let Some(looked_at) = looked_at else { return Ok(None) };
+        let own = |&part: &usize| parts.get(part).copied().flatten().filter(|&i| i < rets);
+        let Some(wanted) = looked_at.iter().map(own).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+        let values = self.enter("probe", &border.forms, &border.ranges);
+        let after = self.some_results(body, &values, reached, &wanted);
+        let one = |(&part, value): (&usize, &Slot)| match value {
+            Some(Value::Array(id)) => rounds_to_rest(&self.b, *id, part),
+            _ => None,
+        };
+        let rounds: Option<Vec<u64>> =
+            after.as_ref().ok().and_then(|after| looked_at.iter().zip(after).map(one).collect());
+        self.b.abandon();
+        after?;
+        Ok(rounds.and_then(|all| all.into_iter().max()).map(|n| n.max(1)))
     }
 
     /// What each round of a loop adds to the parts of its state, where that is known.
@@ -139,7 +176,7 @@ impl Walker<'_> {
     }
 
     /// What the parts of a condition that are joined by "and" say of single variables.
-    fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Vec<Limit>> {
+    fn limits_of(&mut self, cond: &FuncRef, border: &Border, reached: &Reached) -> Result<Limits> {
         let values = self.enter("probe", &border.forms, &border.ranges);
         let before = std::mem::replace(&mut self.is_looking, true);
         let test = self.call_with(cond, &values, reached);
@@ -150,6 +187,7 @@ impl Walker<'_> {
             }
             _ => Vec::new(),
         };
+        let looked_at = todo.first().and_then(|&root| looked_at(&self.b, root));
         let (mut found, mut seen) = (Vec::new(), 0);
         while let Some(id) = todo.pop() {
             seen += 1;
@@ -166,7 +204,7 @@ impl Walker<'_> {
         }
         self.b.abandon();
         test?;
-        Ok(found)
+        Ok(Limits { limits: found, looked_at })
     }
 
     fn limit(&self, variable: InstId, direction: Direction, bound: InstId) -> Option<Limit> {

@@ -1,0 +1,123 @@
+//! When the values of a loop come to rest: what each round multiplies by a number overflows or underflows after so many rounds and then
+//! stays as it is. A condition that looks at such values alone does not change from there on: a loop that ends has ended by then.
+use crate::hlo::{Builder, InstId, Op};
+use crate::interp;
+use crate::ops::range;
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+use std::collections::{BTreeSet, HashSet};
+
+/// Values that take more rounds are not followed.
+const MOST_ROUNDS: u64 = 4096;
+
+/// The parts of the state that a condition, of the open computation, looks at; `None` where it needs more than those.
+pub fn looked_at(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
+    let insts = &b.current().insts;
+    let (mut todo, mut seen, mut parts) = (vec![root], HashSet::new(), BTreeSet::new());
+    while let Some(id) = todo.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let inst = insts.get(id)?;
+        match &inst.op {
+            Op::GetTupleElement(part) if matches!(insts.get(*inst.operands.first()?)?.op, Op::Parameter(_)) => {
+                parts.insert(*part);
+            }
+            Op::Parameter(_) | Op::Rng { .. } | Op::Foreign(_) => return None,
+            _ => todo.extend(inst.operands.iter().copied()),
+        }
+    }
+    Some(parts)
+}
+
+/// After how many rounds a part of the state that is `id` behind each, of the open computation, stays as it is.
+pub fn rounds_to_rest(b: &Builder, id: InstId, part: usize) -> Option<u64> {
+    if range::part(b, id) == Some(part) {
+        return Some(0);
+    }
+    let inst = b.current().insts.get(id)?;
+    let is_part = |id: InstId| range::part(b, id) == Some(part);
+    let (divides, factor) = match (&inst.op, &inst.operands[..]) {
+        (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(x) => (false, y),
+        (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(y) => (false, x),
+        (Op::Elementwise(ScalarOp::Divide), &[x, y]) if is_part(x) => (true, y),
+        _ => return None,
+    };
+    let by = one_value(&interp::constant_value(b, factor)?)?;
+    match b.dtype(id) {
+        DType::F32 => {
+            let by = by as f32;
+            let step = |x: f64| f64::from(if divides { x as f32 / by } else { x as f32 * by });
+            rest(step, f64::from(f32::MAX), f64::from(f32::from_bits(1)))
+        }
+        DType::F64 => rest(|x| if divides { x / by } else { x * by }, f64::MAX, f64::from_bits(1)),
+        _ => None,
+    }
+}
+
+/// The one value of an array.
+fn one_value(t: &Tensor) -> Option<f64> {
+    let first = t.get_f64(0)?;
+    let width = t.dtype.bytes();
+    t.bytes.chunks_exact(width).all(|x| x == &t.bytes[..width]).then_some(first)
+}
+
+/// After how many steps any float rests that each step multiplies by a number above 0, rounded: those of `largest`, which is followed by
+/// all others on their way down, or those of the least that moves at all on its way up.
+fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<u64> {
+    let factor = step(1.0);
+    if factor.is_nan() || factor <= 0.0 {
+        return None;
+    }
+    let (from, before) = if factor > 1.0 {
+        // below half a unit of the last place, what is added is rounded away; a value that moves by units there gets out of it
+        let units = (0.5 / (factor - 1.0)).floor() + 2.0;
+        if units > MOST_ROUNDS as f64 {
+            return None;
+        }
+        (units * smallest, units as u64)
+    } else {
+        (largest, 0)
+    };
+    let mut at = from;
+    for rounds in 0..MOST_ROUNDS {
+        let next = step(at);
+        if next == at {
+            return Some(before + rounds);
+        }
+        at = next;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(by: f32) -> Option<u64> {
+        rest(|x| f64::from(x as f32 * by), f64::from(f32::MAX), f64::from(f32::from_bits(1)))
+    }
+
+    /// Every value of many, of all magnitudes, rests by then.
+    #[test]
+    fn no_value_moves_longer() {
+        for by in [1.5f32, 2.0, 1.1, 10.0, 0.5, 0.75, 0.9, 0.01, 1.0] {
+            let rounds = of(by).unwrap_or_else(|| panic!("{by}"));
+            for bits in (0..0x7f80_0000u32).step_by(199_999).chain(0..3000) {
+                let mut x = f32::from_bits(bits);
+                for _ in 0..rounds {
+                    x *= by;
+                }
+                assert_eq!(x * by, x, "{by}: {bits:x}");
+            }
+        }
+        assert!(of(1.5).is_some_and(|n| n < 500));
+    }
+
+    #[test]
+    fn what_takes_too_long_or_has_no_rest_is_not_known() {
+        for by in [1.000001f32, 0.9999, -2.0, 0.0, f32::NAN] {
+            assert_eq!(of(by), None, "{by}");
+        }
+    }
+}
