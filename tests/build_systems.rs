@@ -75,10 +75,44 @@ fn cargo_compiles_a_model() {
     shell(&format!("cd crates/tfaot-build && '{cargo}' test --quiet --offline --lib"), folder.path());
 }
 
+/// Sizes that vary are said with a call; what has not the room for them is refused before it.
 #[test]
-fn rust_is_for_one_function_of_fixed_sizes() {
+fn rust_calls_a_model_of_any_batch() {
+    if program(&["cc"]).is_none() {
+        return;
+    }
     let folder = scene();
-    let line = "tfaot compile model.pb -o . --feed 'image=f32[n<=4,16,16,3]' --fetch Identity --emit rust 2>&1 || true";
+    let feed = "--feed 'image=f32[n<=4,16,16,3]' --fetch Identity";
+    shell(&format!("tfaot compile model.pb -o . --name net {feed} --emit archive,rust"), folder.path());
+    let text = r#"
+mod net { include!("net.rs"); }
+
+fn main() {
+    let (mut model, mut sizes) = (net::Net::new(), net::Sizes { n: 2 });
+    let mut probabilities = [0.0; 20];
+    model.run(&mut sizes, &[0.5; 2 * 768], &mut probabilities).expect("two images");
+    for image in probabilities.chunks(10) {
+        println!("{}", image.iter().map(|p| format!("{p:.5}")).collect::<Vec<_>>().join(" "));
+    }
+    let short = model.run(&mut sizes, &[0.5; 2 * 768], &mut probabilities[1..]).unwrap_err();
+    let many = model.run(&mut net::Sizes { n: 5 }, &[0.5; 5 * 768], &mut [0.0; 50]).unwrap_err();
+    let none = model.run(&mut net::Sizes { n: -1 }, &[], &mut []).unwrap_err();
+    println!("{short}; {many}; {none}");
+}
+"#;
+    std::fs::write(folder.path().join("main.rs"), text).expect("written");
+    let rustc = std::path::Path::new(env!("CARGO")).with_file_name("rustc");
+    let line = format!("'{}' --edition 2024 -D warnings main.rs -L . -l static=net && ./main", rustc.display());
+    let printed = shell(&line, folder.path());
+    answers(&printed);
+    let bounds = "a size is outside of its bounds";
+    assert!(printed.contains(&format!("an array is shorter than the sizes say; {bounds}; {bounds}")), "{printed}");
+}
+
+#[test]
+fn rust_is_for_one_function() {
+    let folder = scene();
+    let line = "tfaot compile examples/training/model --signature all --name net -o . --emit rust 2>&1 || true";
     assert!(shell(line, folder.path()).contains("`--emit rust` is for a model of one function"));
 }
 
