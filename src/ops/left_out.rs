@@ -3,18 +3,26 @@
 /// The ops by name, with the reason.
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("AssignVariableXlaConcatND", "it writes a variable that lies in parts on several devices, and code is for one"),
+    ("CollectiveAssignGroupV2", "it exchanges arrays between devices, and code is for one"),
+    ("CollectiveReduceV2", "it exchanges arrays between devices, and code is for one"),
     ("ReadVariableXlaSplitND", "it reads a variable in parts for several devices, and code is for one"),
     ("SymbolicGradient", "TensorFlow writes the gradient of the function when the graph runs; no file has it"),
+    ("XlaAllReduce", "it exchanges arrays between devices, and code is for one"),
     ("XlaIf", "TensorFlow's own kernel asks for an attribute that the op does not have: `If` is supported"),
     ("XlaRecv", "it takes a tensor from the host in the middle of a call"),
+    ("XlaReduceScatter", "it exchanges arrays between devices, and code is for one"),
     ("XlaRemoveDynamicDimensionSize", "bounded sizes are those of feeds: `--feed 'x=f32[n<=64]'`"),
+    ("XlaReplicaId", "it is the number of a device among several, and code is for one"),
     ("XlaSend", "it hands a tensor to the host in the middle of a call"),
     ("XlaSetBound", "bounded sizes are those of feeds: `--feed 'x=f32[n<=64]'`"),
     ("XlaSetDynamicDimensionSize", "bounded sizes are those of feeds: `--feed 'x=f32[n<=64]'`"),
+    ("XlaSpmdFullToShardShape", "it cuts an array for several devices, and code is for one"),
+    ("XlaSpmdShardToFullShape", "it joins the parts that several devices have, and code is for one"),
     ("_Arg", "an argument of a function; feeds and calls are what gives it a value"),
     ("_ArrayToList", "TensorFlow's executor makes it; no file has it"),
     ("_ListToArray", "TensorFlow's executor makes it; no file has it"),
     ("_Retval", "a result of a function; fetches and calls are what takes it"),
+    ("_UnaryOpsComposition", "TensorFlow's optimizer makes it; no file has it"),
     ("_XlaAotOnlyVarHandleOp", "tfcompile makes it; files have `VarHandleOp`"),
 ];
 

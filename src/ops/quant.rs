@@ -1,4 +1,5 @@
-//! Fake quantisation: rounding to what an integer type of few bits would hold.
+//! Quantisation, and fake: rounding to what an integer type of few bits would hold.
+mod dequantize;
 mod round_trip;
 mod uniform;
 
@@ -25,7 +26,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
-], round_trip::ROWS, uniform::ROWS];
+], dequantize::ROWS, round_trip::ROWS, uniform::ROWS];
 
 /// Where the range comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

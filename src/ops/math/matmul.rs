@@ -9,7 +9,7 @@ use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::scalar::ScalarOp;
+use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 use std::collections::BTreeMap;
 
@@ -202,19 +202,37 @@ fn match_ones(b: &mut Builder, mut x: Labelled, mut y: Labelled) -> (Labelled, L
     (x, y)
 }
 
-/// Dimensions in the order that is asked for.
+/// Dimensions in the order that is asked for; where a label stands again, only elements with equal places have a value.
 fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId> {
-    let mut order = Vec::with_capacity(want.len());
-    for &label in want {
+    let (mut order, mut firsts) = (Vec::with_capacity(want.len()), Vec::new());
+    for (to, &label) in want.iter().enumerate() {
         let Some(at) = result.labels.iter().position(|&l| l == label) else {
-            return Err(cx.unsupported("an einsum whose output has a label that no input has, or one twice"));
+            return Err(cx.unsupported("an einsum whose output has a label that no input has"));
         };
-        order.push(at);
+        if !order.contains(&at) {
+            order.push(at);
+            firsts.push(to);
+        }
     }
     if order.len() != result.labels.len() {
-        return Err(cx.unsupported("an einsum whose output has a label twice"));
+        return Err(cx.unsupported("an einsum whose output lacks a label that is not summed"));
     }
-    Ok(cx.b.transpose(result.x, &order))
+    let b = &mut *cx.b;
+    let x = b.transpose(result.x, &order);
+    if firsts.len() == want.len() {
+        return Ok(x);
+    }
+    let first = |to: usize| want.iter().position(|&l| l == want[to]).unwrap_or(to);
+    let sizes = b.dims(x).to_vec();
+    let size = |to: usize| firsts.iter().position(|&f| f == first(to)).map_or(1, |i| sizes[i]);
+    let dims: Vec<u64> = (0..want.len()).map(size).collect();
+    let mut y = b.broadcast(x, &dims, &firsts);
+    for to in (0..want.len()).filter(|&to| first(to) != to) {
+        let (row, column) = (b.iota(DType::S32, &dims, first(to)), b.iota(DType::S32, &dims, to));
+        let (on, zero) = (b.compare(Direction::Eq, row, column), b.full_like(y, 0.0));
+        y = b.select(on, y, zero);
+    }
+    Ok(y)
 }
 
 /// `[batch.., m, k] x [batch.., k, n] -> [batch.., m, n]`, either side transposed by its flag.
