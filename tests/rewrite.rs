@@ -184,6 +184,39 @@ fn a_cluster_takes_any_number_of_rows_in_pieces_beyond_its_bound() {
 }
 
 #[test]
+fn loops_are_compiled_where_more_is_asked_than_xla_takes() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let clusters = |more: &[&str]| {
+        let out = dir.path().join("m.pb");
+        let said = rewrite(&path("testdata/graphs/growing_lists/graph.pb"), &out, &[SMALL, more].concat());
+        assert!(said.status.success(), "{}", common::said(&said));
+        let told = String::from_utf8_lossy(&said.stdout).into_owned();
+        let count = told.split(" clusters of ").next().and_then(|t| t.rsplit(' ').next());
+        count.and_then(|n| n.parse::<u64>().ok()).expect("a number")
+    };
+    // the loops are between clusters, and then in them
+    assert!(clusters(&["--beyond-xla"]) * 2 < clusters(&[]));
+    let out = dir.path().join("marked.pb");
+    let said = Command::new(env!("CARGO_BIN_EXE_tfaot"))
+        .args(["rewrite", &path("testdata/graphs/mlp/graph.pb").display().to_string(), "-o"])
+        .args([&out.display().to_string(), "--mode", "xla", "--beyond-xla"])
+        .output()
+        .expect("the binary starts");
+    assert!(!said.status.success() && common::said(&said).contains("--mode native"), "{}", common::said(&said));
+}
+
+#[test]
+fn nodes_of_functions_are_no_nodes_of_the_graph_with_their_names() {
+    // the initialiser of the module and a node in a function that a signature calls are both `NoOp`: left out with the former, the
+    // latter stood between what it waits for and what waits for it, and the cluster had 14 nodes
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let out = dir.path().join("m");
+    let said = rewrite(&path("testdata/keras3"), &out, SMALL);
+    let told = common::said(&said);
+    assert!(said.status.success() && told.contains(": 2 clusters of 25 nodes"), "{told}");
+}
+
+#[test]
 fn open_sizes_that_keep_all_products_out_are_an_error_that_names_the_flag() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (graph, out) = (dir.path().join("g.pbtxt"), dir.path().join("g.pb"));

@@ -15,6 +15,14 @@ use std::sync::Arc;
 pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     let mut options = cluster::options(&args.pass, args.quiet)?;
     graph_dump::ask(&mut options);
+    if args.beyond_xla && args.mode != RewriteMode::Native {
+        return Err(Diagnostic::new(
+            Code::BadOption,
+            "`--beyond-xla` is for `--mode native`: XLA compiles the clusters of the others",
+        )
+        .into());
+    }
+    options.beyond_xla = args.beyond_xla;
     let flags = dump::flags(&args.xla)?;
     let in_file = |e| out::in_file(e, &args.graph.display().to_string());
     let shapes = graph::told(&args.feeds, &args.dims)?;

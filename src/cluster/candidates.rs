@@ -1,4 +1,5 @@
 //! Which nodes may be in a cluster: TensorFlow's rules in TensorFlow's order, the first that fails is the reason.
+use super::beyond::Beyond;
 use super::compilable::Compilable;
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
@@ -34,6 +35,7 @@ pub fn find<'p>(
     compilable.exclude_where = excludes_where(&options.flags.exclude_ops)?;
     let marks = constants::analyse(flow, args, &|_| true);
     let mut found = Candidates { left: vec![None; flow.nodes.len()], asks: vec![false; flow.nodes.len()] };
+    let mut beyond = options.beyond_xla.then(|| Beyond::new(flow.program));
     let mut fuel = options.flags.fuel;
     for &n in order {
         let at = n as usize;
@@ -42,7 +44,7 @@ pub fn find<'p>(
             continue;
         }
         found.asks[at] = asks(flow, n, placed.level_is_on);
-        let verdict = judge(flow, n, placed, options, found.asks[at], compilable)
+        let verdict = judge(flow, n, placed, options, found.asks[at], compilable, beyond.as_mut())
             .and_then(|()| listed(flow, n, allowed.as_ref()))
             .and_then(|()| stateful_constant(flow, n, marks[at]))
             .and_then(|()| if drives_loop_constants(flow, n) { Err(Left::LoopConstant) } else { Ok(()) });
@@ -99,6 +101,7 @@ fn judge<'p>(
     options: &Options,
     asks: bool,
     compilable: &mut Compilable<'p>,
+    beyond: Option<&mut Beyond<'p>>,
 ) -> Result<(), Left> {
     if flag(flow, n, "_XlaCompile") == Some(false) {
         return Err(Left::Refused);
@@ -117,7 +120,8 @@ fn judge<'p>(
         return Ok(());
     }
     compilable.lenient = device.kind == DeviceKind::Xla;
-    compilable.node(flow, n)
+    let taken = || flow.nodes[n as usize].node.zip(beyond).is_some_and(|(node, beyond)| beyond.takes(node));
+    compilable.node(flow, n).or_else(|left| if taken() { Ok(()) } else { Err(left) })
 }
 
 fn listed(flow: &Flow, n: u32, allowed: Option<&HashSet<&str>>) -> Result<(), Left> {

@@ -18,6 +18,7 @@
 //!   for byte in binary, so that the fingerprint in deterministic names is TensorFlow's too.
 //! - What TensorFlow registers is data: `opdef/tensorflow.txt` and `cluster/compilability.tsv`, both generated from the pip
 //!   package.
+mod beyond;
 mod candidates;
 mod clone_constants;
 mod compilable;
@@ -73,6 +74,8 @@ pub struct Options {
     pub until: Until,
     /// Ops that are taken as if XLA compiled them, to see what would change.
     pub what_if: Vec<String>,
+    /// Whether clusters may have what tfaot compiles and XLA does not take: loops, conditions, ops without a kernel of XLA's.
+    pub beyond_xla: bool,
     /// Nodes that no cluster may have.
     pub left_out: HashSet<String>,
 }

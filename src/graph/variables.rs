@@ -71,9 +71,14 @@ impl Program {
         }
         self.variables.retain(&keep);
         if self.variables.is_empty() && !frozen.is_empty() {
-            let bodies = self.functions.values_mut().map(|f| &mut f.graph);
-            std::iter::once(&mut self.graph).chain(bodies).for_each(read_as_values);
+            self.read_as_values();
         }
+    }
+
+    /// What reads a handle that holds its value reads that, in every graph.
+    pub fn read_as_values(&mut self) {
+        let bodies = self.functions.values_mut().map(|f| &mut f.graph);
+        std::iter::once(&mut self.graph).chain(bodies).for_each(read_as_values);
     }
 }
 

@@ -108,20 +108,23 @@ pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Reques
     }
     let mut options = request.options.clone();
     let served = served(program, request)?;
-    if let Some(served) = &served {
-        let names = program.graph.nodes.values().map(|node| node.name.to_string());
-        options.left_out.extend(names.filter(|name| !served.nodes.contains(name)));
-    }
     options.left_out.extend(request.feeds.iter().map(|f| f.split(':').next().unwrap_or(f).to_string()));
     let library = match request.mode {
         Mode::Native(native) => {
-            let asked = format!("{:?} {:?} {fetches:?}", request.options.flags, request.options.until);
+            let asked = format!(
+                "{:?} {:?} {} {fetches:?}",
+                request.options.flags, request.options.until, request.options.beyond_xla
+            );
             Some(Library::new(native, program, (file, &request.variables), &asked, request.dumps.clone())?)
         }
         Mode::Annotate | Mode::Xla => None,
     };
     let mut rewriter = Rewriter::new(program, &options, request.mode, &fetches, library);
-    rewriter.functions = served.map(|served| served.functions);
+    if let Some(served) = served {
+        let names = program.graph.nodes.values().map(|node| node.name.to_string());
+        rewriter.unserved = names.filter(|name| !served.nodes.contains(name)).collect();
+        rewriter.functions = Some(served.functions);
+    }
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;
         rewriter.run(&mut raw)?;

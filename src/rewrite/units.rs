@@ -45,6 +45,8 @@ pub struct Rewriter<'a, 'p> {
     pub blocked: Blocked,
     /// The functions that are looked at; all where nothing says which.
     pub functions: Option<HashSet<Arc<str>>>,
+    /// Nodes of the top-level graph that no signature reaches. Nodes of functions may have the same names.
+    pub unserved: HashSet<String>,
     /// Names that are taken.
     taken: HashSet<String>,
     /// Functions of clusters whose arguments are not in order yet.
@@ -95,6 +97,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             told: Rewritten::default(),
             blocked: Blocked::default(),
             functions: None,
+            unserved: HashSet::new(),
             taken: HashSet::new(),
             launches: Vec::new(),
             added: Vec::new(),
@@ -164,6 +167,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             return cluster::cluster_function(self.program, function, &self.options);
         }
         let mut options = self.options.clone();
+        options.left_out.extend(self.unserved.iter().cloned());
         options.left_out.extend(targets(place.graph, self.fetches));
         if let Mode::Xla = self.mode {
             // a session runs only what a fetch needs; in a cluster, a fetch of anything would assign

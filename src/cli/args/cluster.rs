@@ -113,6 +113,9 @@ pub struct RewriteArgs {
     /// nothing is said of are taken as 1..64.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
+    /// For `native`: also take what tfaot compiles and XLA's clustering leaves out, such as loops and ops without a kernel of XLA's.
+    #[arg(long)]
+    pub beyond_xla: bool,
     /// For `native`: read variables when the model runs, also those that no signature changes and that are constants of the code
     /// otherwise.
     #[arg(long)]

@@ -91,6 +91,7 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
             taken.push(port(scene, at, place)?);
         }
     }
+    program.read_as_values();
     let sources = values::sources(taken.iter().map(|p| (p.at, &p.dims[..])));
     let mut feeds = Vec::new();
     for port in &mut taken {

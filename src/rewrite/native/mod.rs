@@ -162,9 +162,9 @@ impl<'a> Library<'a> {
         let (mut shapeless, mut first) = (0u64, None);
         for (id, node) in scene.bare.graph.nodes.iter().filter(|(_, n)| members.contains_key(&*n.name)) {
             let taken = node.inputs.iter().filter_map(|e| scene.outputs(e.node).get(e.port as usize));
-            if touches_variable(program, node) {
+            if scene.touches_variable(program, node) {
                 refused.nodes.insert(node.name.to_string());
-            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| scene.array(f).is_none()) {
+            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| !scene.is_settled(f)) {
                 refused.nodes.insert(node.name.to_string());
                 shapeless += 1;
                 refused.contractions += u64::from(contracts(node));
@@ -188,22 +188,25 @@ impl<'a> Library<'a> {
     }
 
     /// What is to be told of `open` convolutions and matrix products that stay in TensorFlow for sizes which are not known. Errors:
-    /// `UnsupportedCase` where these are all that there are.
+    /// `UnsupportedCase` where these are all that there are, and flags would tell the sizes.
     pub fn shortfall(&self, open: u64) -> Result<Option<String>> {
-        if open == 0 {
-            return Ok(None);
-        }
-        let help = match &self.flags[..] {
-            [] => "sizes that values say stay open; `tfaot inspect --shapes` shows where they begin".to_string(),
+        let flags = match &self.flags[..] {
+            [] => "values say them when the graph runs".to_string(),
             flags => format!("tell the sizes: {}", flags.join(" ")),
         };
-        if self.contractions > 0 {
-            let of = open + self.contractions;
-            let told = format!("{open} of {of} convolutions and matrix products stay in TensorFlow");
-            return Ok(Some(format!("{told}, for sizes are not known; {help}")));
+        match (open, self.contractions) {
+            (0, _) => Ok(None),
+            (_, 0) if !self.flags.is_empty() => {
+                let told =
+                    format!("sizes that are not known keep all {open} convolutions and matrix products in TensorFlow");
+                Err(Diagnostic::new(Code::UnsupportedCase, told).help(flags).into())
+            }
+            (_, compiled) => {
+                let of = open + compiled;
+                let told = format!("{open} of {of} convolutions and matrix products stay in TensorFlow");
+                Ok(Some(format!("{told}, for sizes are not known; {flags}")))
+            }
         }
-        let told = format!("sizes that are not known keep all {open} convolutions and matrix products in TensorFlow");
-        Err(Diagnostic::new(Code::UnsupportedCase, told).help(help).into())
     }
 
     /// Lowers a cluster. Errors: why it can't be, and the nodes to do without.
@@ -274,16 +277,48 @@ impl Scene<'_> {
         dims.iter().all(sound).then(|| (dtype, dims.to_vec()))
     }
 
+    /// Whether compiled code could have an output: as an array, or as what it has no memory for, a list or the handle of a constant.
+    fn is_settled(&self, fact: &Fact) -> bool {
+        let variable = fact.element.as_ref().and_then(|element| element.variable.as_ref());
+        match fact.dtype {
+            Some(TfType::Variant) => true,
+            Some(TfType::Resource) => variable.is_some_and(|v| self.library.constants.value(v).is_some()),
+            _ => self.array(fact).is_some(),
+        }
+    }
+
     /// The bounds of an open size, if it has some.
     fn bound(&self, id: DimId) -> Option<Bound> {
         self.library.bounds.of_size(&self.library.facts, id)
     }
 
-    /// The value of the variable that the node of an output reads, if nothing changes it.
+    /// Whether a node takes or gives the handle of something that may change.
+    fn touches_variable(&self, program: &Program, node: &Node) -> bool {
+        let constant = |e: &Endpoint| self.handle_of(*e).is_some();
+        let (resource, number) = (opdef::RESOURCE, |of| opdef::type_number(of));
+        if let Some(function) = program.functions.get(&node.op) {
+            let types = function.args.iter().map(|&arg| function.graph.nodes[arg].tf_type("T").map(number));
+            return types.zip(node.inputs.iter()).any(|(of, e)| of == Some(resource) && !constant(e));
+        }
+        let Some(def) = opdef::find(&node.op) else { return false };
+        let takes = |i: usize| def.input_type(node, i) == Some(resource);
+        let gives = |i: usize| def.output_type(node, i) == Some(resource);
+        node.inputs.iter().enumerate().any(|(i, e)| takes(i) && !constant(e))
+            || node.inputs.is_empty() && (0..def.output_count(node)).any(gives)
+    }
+
+    /// The value of the variable that an output is the handle of, if nothing changes it.
+    fn handle_of(&self, at: Endpoint) -> Option<&Tensor> {
+        self.library.constants.value(self.fact(at)?.element.as_ref()?.variable.as_ref()?)
+    }
+
+    /// The value of the variable that an output is the handle of, or that its node reads, if nothing changes it.
     fn variable(&self, at: Endpoint) -> Option<&Tensor> {
+        if let Some(value) = self.handle_of(at) {
+            return Some(value);
+        }
         let node = &self.bare.graph.nodes[at.node];
-        let handle = node.inputs.first().filter(|_| &*node.op == "ReadVariableOp")?;
-        let value = self.library.constants.value(self.fact(*handle)?.element.as_ref()?.variable.as_ref()?)?;
+        let value = self.handle_of(*node.inputs.first().filter(|_| &*node.op == "ReadVariableOp")?)?;
         let same = self.fact(at).is_none_or(|fact| fact.dims.fixed().is_none_or(|dims| dims == value.dims));
         Some(value).filter(|_| same)
     }
@@ -310,15 +345,6 @@ fn fits(op: &str) -> String {
 /// Whether a node is a convolution or a matrix product.
 fn contracts(node: &Node) -> bool {
     ops::find(&node.op).is_some_and(|row| row.contracts)
-}
-
-/// Whether a node takes or gives a resource.
-fn touches_variable(program: &Program, node: &Node) -> bool {
-    if let Some(function) = program.functions.get(&node.op) {
-        let args = function.args.iter().filter_map(|&arg| function.graph.nodes[arg].tf_type("T"));
-        return args.into_iter().any(|of| opdef::type_number(of) == opdef::RESOURCE);
-    }
-    opdef::find(&node.op).is_some_and(|def| def.type_bits(node) & opdef::type_bit(opdef::RESOURCE) != 0)
 }
 
 /// The members that diagnostics are about: nodes, or callers of functions that hold the nodes.
