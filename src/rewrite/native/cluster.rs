@@ -193,6 +193,13 @@ pub fn compile(ready: Ready, name: &str, targets: &[Target], dump: &mut Option<D
     if let (Some(dump), Some(module)) = (dump, built.modules.first()) {
         dump.built(module, &built.programs(), &built.object.content)?;
     }
+    if let Some(callee) = built.bundle.face.prototypes().first() {
+        let told = format!(
+            "it calls `{}`, which the user of an object defines, and a library for TensorFlow has nobody to",
+            callee.name
+        );
+        return Err(Diagnostic::new(Code::UnsupportedCase, told).into());
+    }
     let entry = built.bundle.face.entries.into_iter().next();
     let entry = entry.ok_or_else(|| Error::internal("rewrite", "a cluster without a function"))?;
     let (face, sizes) = (entry.program, entry.sizes);
