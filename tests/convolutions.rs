@@ -248,21 +248,30 @@ fn lines_keep_the_bound_of_direct_sums() {
 /// Maxima of neighbours are taken from the tiles in registers: the bits of a pool that reads them from memory, without that memory.
 #[test]
 fn pools_take_what_tiles_make() {
-    for (results, window, dilated, fused) in [(82, 2, 1, true), (84, 4, 1, true), (84, 3, 1, false), (84, 2, 2, false)]
-    {
+    // HLO's maximum, and the one of TensorFlow's kernels, which passes over NaN
+    let maximum = ("maximum(a, b)", "-inf");
+    let passing = ("select(l, b, a)", "-3.4028235e38");
+    for (results, window, dilated, fused, (largest, low)) in [
+        (82, 2, 1, true, maximum),
+        (84, 4, 1, true, maximum),
+        (84, 3, 1, false, maximum),
+        (84, 2, 2, false, maximum),
+        (82, 2, 1, true, passing),
+    ] {
         let mut random = Random::new(4_000_000 + results);
         let weights = [literal(&mut random, &[3, 32, 64]), literal(&mut random, &[64])];
         let (taken, pad) = (results / window, dilated);
         let hlo = |root: &str, results_of: &str| {
             format!(
-                "HloModule m\nmax {{\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] maximum(a, b)\n}}\n\
+                "HloModule m\nmax {{\na = f32[] parameter(0)\nb = f32[] parameter(1)\n\
+                 l = pred[] compare(b, a), direction=GT\nROOT m = f32[] {largest}\n}}\n\
                  ENTRY e {{\nx = f32[4,{results},32] parameter(0)\nw = f32[3,32,64] constant({})\nb = f32[64] constant({})\n\
                  c = f32[4,{results},64] convolution(x, w), window={{size=3 pad={pad}_{pad} rhs_dilate={dilated}}}, \
                  dim_labels=b0f_0io->b0f\n\
                  bs = f32[4,{results},64] broadcast(b), dimensions={{2}}\ns = f32[4,{results},64] add(c, bs)\n\
                  zero = f32[] constant(0)\nzs = f32[4,{results},64] broadcast(zero), dimensions={{}}\n\
                  m = f32[4,{results},64] maximum(s, zs)\nwide = f32[4,{results},1,64] reshape(m)\n\
-                 low = f32[] constant(-inf)\n\
+                 low = f32[] constant({low})\n\
                  p = f32[4,{taken},1,64] reduce-window(wide, low), \
                  window={{size=1x{window}x1x1 stride=1x{window}x1x1}}, to_apply=max\n\
                  bt = f32[4,{taken},1,64] broadcast(b), dimensions={{3}}\nt = f32[4,{taken},1,64] subtract(p, bt)\n\

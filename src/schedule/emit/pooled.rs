@@ -44,7 +44,7 @@ fn largest(k: &mut Kernel, pooled: &Pooled, taken: &[ExprId]) -> ExprId {
         Fold::Larger => {
             let start = k.expr(Expr::Const(DType::F32, u64::from(pooled.start.to_bits())));
             taken.iter().fold(start, |best, &x| {
-                let larger = k.op(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[x, best], DType::F32);
+                let larger = k.op(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[x, best], DType::Pred);
                 k.op(ScalarOp::Select, &[larger, x, best], DType::F32)
             })
         }
