@@ -69,8 +69,25 @@ enum Term {
     Broadcast(Dim, Dim),
 }
 
-/// Sizes that follow from others over more steps than this are not computed.
-const MOST_TERMS: usize = 64;
+impl Term {
+    /// The size, of the sizes that `value` gives; `None` where one is not known, or it is no size.
+    fn at(self, value: impl Fn(Dim) -> Option<u64>) -> Option<u64> {
+        let of = |a, b| Some((value(a)?, value(b)?));
+        match self {
+            Term::Add(a, b) => of(a, b).and_then(|(a, b)| a.checked_add(b)),
+            Term::Sub(a, b) => of(a, b).and_then(|(a, b)| a.checked_sub(b)),
+            Term::Mul(a, b) => of(a, b).and_then(|(a, b)| a.checked_mul(b)),
+            Term::DivFloor(a, b) => of(a, b).and_then(|(a, b)| a.checked_div(b)),
+            Term::DivCeil(a, b) => of(a, b).and_then(|(a, b)| (b != 0).then(|| a.div_ceil(b))),
+            Term::Min(a, b) => of(a, b).map(|(a, b)| a.min(b)),
+            Term::Max(a, b) => of(a, b).map(|(a, b)| a.max(b)),
+            Term::Broadcast(a, b) => of(a, b).and_then(|(a, b)| match (a, b) {
+                (1, other) | (other, 1) => Some(other),
+                (a, b) => (a == b).then_some(a),
+            }),
+        }
+    }
+}
 
 /// Every unknown size of one inference.
 #[derive(Clone, Debug, Default)]
@@ -205,34 +222,20 @@ impl Symbols {
             (a, b) => self.term(site, Term::Broadcast(a, b), &[a, b]),
         })
     }
-    /// How large `dim` is where unknown sizes are as `told`; `None` where it does not follow from these, or is no size.
-    pub fn at(&self, dim: Dim, told: &HashMap<DimId, u64>) -> Option<u64> {
-        self.at_depth(dim, told, MOST_TERMS)
-    }
-    fn at_depth(&self, dim: Dim, told: &HashMap<DimId, u64>, depth: usize) -> Option<u64> {
-        let id = match dim {
-            Dim::Known(n) => return Some(n),
-            Dim::Unknown(id) => id,
-        };
-        if let Some(&n) = told.get(&id) {
-            return Some(n);
+    /// How large each unknown size is, by its number, where some are as `told`; `None` where it does not follow from these, or is no
+    /// size.
+    pub fn values(&self, told: &HashMap<DimId, u64>) -> Vec<Option<u64>> {
+        let mut values: Vec<Option<u64>> = Vec::with_capacity(self.len());
+        for id in (0..self.origins.len() as u32).map(DimId) {
+            // a term is of sizes that were there before it
+            let value = |dim: Dim| match dim {
+                Dim::Known(n) => Some(n),
+                Dim::Unknown(before) => *values.get(before.0 as usize)?,
+            };
+            let own = || self.by_id.get(&id)?.at(value);
+            values.push(told.get(&id).copied().or_else(own));
         }
-        let term = *self.by_id.get(&id)?;
-        let depth = depth.checked_sub(1)?;
-        let both = |a, b| Some((self.at_depth(a, told, depth)?, self.at_depth(b, told, depth)?));
-        match term {
-            Term::Add(a, b) => both(a, b).and_then(|(a, b)| a.checked_add(b)),
-            Term::Sub(a, b) => both(a, b).and_then(|(a, b)| a.checked_sub(b)),
-            Term::Mul(a, b) => both(a, b).and_then(|(a, b)| a.checked_mul(b)),
-            Term::DivFloor(a, b) => both(a, b).and_then(|(a, b)| a.checked_div(b)),
-            Term::DivCeil(a, b) => both(a, b).and_then(|(a, b)| (b != 0).then(|| a.div_ceil(b))),
-            Term::Min(a, b) => both(a, b).map(|(a, b)| a.min(b)),
-            Term::Max(a, b) => both(a, b).map(|(a, b)| a.max(b)),
-            Term::Broadcast(a, b) => both(a, b).and_then(|(a, b)| match (a, b) {
-                (1, other) | (other, 1) => Some(other),
-                (a, b) => (a == b).then_some(a),
-            }),
-        }
+        values
     }
     fn parts(&self, dim: Dim) -> Option<Term> {
         let Dim::Unknown(id) = dim else { return None };
@@ -280,8 +283,20 @@ mod tests {
         let twelve = s.mul(SITE, n.into(), Dim::Known(12));
         let half = s.add(SITE, twelve, Dim::Known(1));
         let half = s.div_floor(SITE, half, Dim::Known(2));
-        assert_eq!(s.at(half, &HashMap::from([(n, 3)])), Some(18));
-        assert_eq!(s.at(half, &HashMap::new()), None);
+        let Dim::Unknown(half) = half else { panic!("{half:?}") };
+        let at = |told: HashMap<DimId, u64>| s.values(&told)[half.0 as usize];
+        assert_eq!(at(HashMap::from([(n, 3)])), Some(18));
+        assert_eq!(at(HashMap::new()), None);
+    }
+
+    #[test]
+    fn sizes_that_are_used_twice_are_computed_once() {
+        let mut s = Symbols::default();
+        let first = s.fresh(SITE, Why::Feed(0));
+        // 2^62 paths lead back to the first
+        let last = (0..62).fold(Dim::Unknown(first), |n, _| s.add(SITE, n, n));
+        let Dim::Unknown(last) = last else { panic!("{last:?}") };
+        assert_eq!(s.values(&HashMap::from([(first, 1)]))[last.0 as usize], Some(1 << 62));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub fn lower(scene: &Scene, ports: &Ports) -> Result<Ready> {
 /// An argument as the code has it.
 fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
     let all = lowered.sized.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
-    let number = |id: DimId| all.iter().position(|s| scene.bound(id).and_then(|b| b.name).as_ref() == Some(&s.name));
+    let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
     let open = |d: &Dim| if let Dim::Unknown(id) = d { number(*id) } else { None };
     let most = |d: &Dim| match d {
         Dim::Known(n) => *n,
@@ -136,7 +136,7 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
 /// The feed for an argument that the code takes.
 fn feed(scene: &Scene, port: &Port) -> FeedSpec {
     let known = |d: &Dim| if let Dim::Known(n) = d { Some(*n) } else { None };
-    let bound = |d: &Dim| if let Dim::Unknown(id) = d { scene.bound(*id) } else { None };
+    let bound = |d: &Dim| if let Dim::Unknown(id) = d { scene.bound(*id).cloned() } else { None };
     FeedSpec {
         name: spelled(&scene.bare, port.at),
         dtype: Some(port.dtype),

@@ -288,8 +288,8 @@ impl Scene<'_> {
     }
 
     /// The bounds of an open size, if it has some.
-    fn bound(&self, id: DimId) -> Option<Bound> {
-        self.library.bounds.of_size(&self.library.facts, id)
+    fn bound(&self, id: DimId) -> Option<&Bound> {
+        self.library.bounds.of_size(id)
     }
 
     /// Whether a node takes or gives the handle of something that may change.

@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Program, Signature};
 use crate::infer::{Facts, Given};
-use crate::ops::symbols::{Dim, DimId};
+use crate::ops::symbols::DimId;
 use crate::prepare::{self, Bound, FeedSpec, Open, Request};
 use crate::tensor::Size;
 use std::collections::HashMap;
@@ -116,29 +116,32 @@ impl Told {
     }
 }
 
-/// What is known of sizes that are open in the facts of a program.
+/// The bounds of sizes that are open in the facts of a program.
 pub struct Bounds {
-    /// Every size that was told, at its least.
-    least: HashMap<DimId, u64>,
-    /// The same at its bound.
-    most: HashMap<DimId, u64>,
-    names: HashMap<DimId, String>,
+    /// By the numbers of the sizes.
+    all: Vec<Option<Bound>>,
 }
 
 impl Bounds {
-    /// Those of `facts`, which were inferred from feeds with `sizes`.
+    /// Those of `facts`, which were inferred from feeds with `sizes`. What follows from other sizes grows with them.
     pub fn of(facts: &Facts, sizes: &[Size]) -> Bounds {
-        let of =
-            |value: fn(&Size) -> u64| facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number]))).collect();
-        let names = facts.sizes.iter().map(|(&number, &id)| (id, sizes[number].name.clone())).collect();
-        Bounds { least: of(|s| s.least), most: of(|s| s.most), names }
+        let told = |value: fn(&Size) -> u64| {
+            let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));
+            facts.symbols.values(&told.collect())
+        };
+        let named: HashMap<usize, &str> =
+            facts.sizes.iter().map(|(&number, id)| (id.0 as usize, sizes[number].name.as_str())).collect();
+        let bound = |(id, ends): (usize, (Option<u64>, Option<u64>))| {
+            let (a, b) = (ends.0?, ends.1?);
+            let name = named.get(&id).map_or_else(|| format!("size_{id}"), |name| name.to_string());
+            (b > 0).then(|| Bound { name: Some(name), least: a.min(b), most: a.max(b) })
+        };
+        let ends = told(|s| s.least).into_iter().zip(told(|s| s.most));
+        Bounds { all: ends.enumerate().map(bound).collect() }
     }
 
-    /// The bounds of an open size; `None` where it has none. What follows from other sizes grows with them.
-    pub fn of_size(&self, facts: &Facts, id: DimId) -> Option<Bound> {
-        let at = |told| facts.symbols.at(Dim::Unknown(id), told);
-        let (a, b) = (at(&self.least)?, at(&self.most)?);
-        let name = self.names.get(&id).cloned().unwrap_or_else(|| format!("size_{}", id.0));
-        (b > 0).then(|| Bound { name: Some(name), least: a.min(b), most: a.max(b) })
+    /// The bounds of an open size; `None` where it has none.
+    pub fn of_size(&self, id: DimId) -> Option<&Bound> {
+        self.all.get(id.0 as usize)?.as_ref()
     }
 }
