@@ -30,7 +30,10 @@ pub fn run(args: &RewriteArgs) -> Result<Verdict> {
     let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
     let feeds = shapes.feeds.iter().map(|f| f.name.clone()).collect();
     let variables = match (args.mode, args.keep_variables) {
-        (RewriteMode::Native, false) => import::load_with_variables(&args.graph, args.format.as_deref())?.variables,
+        // a file alone has no values of variables
+        (RewriteMode::Native, false) if args.graph.is_dir() => {
+            import::load_with_variables(&args.graph, args.format.as_deref())?.variables
+        }
         _ => Vec::new(),
     };
     let native = match args.mode {

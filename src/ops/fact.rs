@@ -186,8 +186,8 @@ impl Fact {
     }
 }
 
-/// Integers as a tensor, if the type has them.
-fn integers(dtype: DType, dims: &[u64], values: &[i64]) -> Option<Tensor> {
+/// Integers as a tensor of a type of shapes, `s32` or `s64`; `None` for another one, or where one does not fit.
+pub fn integers(dtype: DType, dims: &[u64], values: &[i64]) -> Option<Tensor> {
     match dtype {
         DType::S64 => Some(Tensor::of(dims, values)),
         DType::S32 => {

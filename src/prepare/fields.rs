@@ -94,6 +94,11 @@ const RESERVED: &[&str] = &[
     "xor_eq",
 ];
 
+/// Whether C or C++ keep a word for themselves, or the generated header uses it.
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+}
+
 /// A valid C and C++ identifier for each name, in order, all different.
 ///
 /// Other characters become `_`, a final `:0` is dropped, and names that meet get a number.
@@ -130,5 +135,5 @@ fn identifier(name: &str) -> String {
     if bare.starts_with(|c: char| c.is_ascii_digit()) {
         return format!("t{bare}");
     }
-    if RESERVED.contains(&bare) { format!("{bare}_") } else { bare.to_string() }
+    if is_reserved(bare) { format!("{bare}_") } else { bare.to_string() }
 }

@@ -18,7 +18,7 @@ mod signature;
 pub use binding::{Binding, Bound};
 pub use entries::{Entries, Entry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
-pub use fields::field_names;
+pub use fields::{field_names, is_reserved};
 pub use functional::is_control_flow;
 pub use served::{Served, served};
 

@@ -154,9 +154,7 @@ pub fn open(
         let told = told_shape(program, asked).0;
         let (mut dims, mut sizes) = (Vec::new(), Vec::new());
         for (i, dim) in told.iter().flatten().enumerate() {
-            let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
-            let said = dim.map(Binding::Size).or_else(own).or_else(|| bindings.find(&node.name, &name, i));
-            let (size, number) = match said {
+            let (size, number) = match bindings.said(asked, (&node.name, &name), i, *dim) {
                 Some(Binding::Size(size)) => (Some(size), None),
                 Some(Binding::Bound(bound)) => (None, Some(numbered(&mut varying, &bound, (&field, i), node)?)),
                 None => (None, None),
@@ -206,8 +204,7 @@ fn dims(
     };
     let (mut out, mut axes, mut missing) = (Vec::new(), vec![None; shape.len()], Vec::new());
     for (i, dim) in shape.iter().enumerate() {
-        let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
-        match dim.map(Binding::Size).or_else(own).or_else(|| bindings.find(&node.name, &tensor, i)) {
+        match bindings.said(asked, (&node.name, &tensor), i, *dim) {
             Some(Binding::Size(size)) => out.push(size),
             Some(Binding::Bound(bound)) => {
                 axes[i] = Some(numbered(varying, &bound, (field, i), node)?);
@@ -238,6 +235,12 @@ struct Bindings<'a> {
 }
 
 impl Bindings<'_> {
+    /// What is said of dimension `i` of a feed, which is `dim` where the graph or the feed's own shape tells.
+    fn said(&mut self, asked: &Asked, (node, tensor): (&str, &str), i: usize, dim: Option<u64>) -> Option<Binding> {
+        let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
+        dim.map(Binding::Size).or_else(own).or_else(|| self.find(node, tensor, i))
+    }
+
     /// The value for dimension `i` of a feed; the most exact binding wins.
     fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<Binding> {
         let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];

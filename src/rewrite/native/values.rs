@@ -1,6 +1,6 @@
 //! What arguments of a cluster hold where that follows from constants and sizes, as nodes in the place of the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
-use crate::ops::fact::{Fact, Int, Known};
+use crate::ops::fact::{Fact, Int, Known, integers};
 use crate::ops::symbols::{Dim, DimId};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -51,17 +51,6 @@ pub fn of(fact: &Fact, sources: &Sources) -> Option<Value> {
     }
     let tensor = integers(fact.dtype?.dtype()?, &dims, &numbers)?;
     Some(Value { tensor, sizes })
-}
-
-fn integers(dtype: DType, dims: &[u64], numbers: &[i64]) -> Option<Tensor> {
-    match dtype {
-        DType::S64 => Some(Tensor::of(dims, numbers)),
-        DType::S32 => {
-            let narrow: Option<Vec<i32>> = numbers.iter().map(|&n| i32::try_from(n).ok()).collect();
-            Some(Tensor::of(dims, &narrow?))
-        }
-        _ => None,
-    }
 }
 
 /// Lets the nodes of the top-level graph that take `at` take `value` instead.

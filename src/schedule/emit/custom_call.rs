@@ -5,6 +5,7 @@ use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::unescape;
 use crate::hlo::{Op, Shape};
 use crate::kernel::{Call, Callee, Step};
+use crate::prepare::is_reserved;
 use crate::schedule::emit::{Emitter, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::recipe::Setup;
@@ -78,7 +79,7 @@ fn target(call: &Foreign) -> Result<&str> {
             "compute it with other ops, or give the function a name of your own",
         );
     }
-    if RESERVED.contains(&target) || target.starts_with("tfaot_") {
+    if is_reserved(target) || OWN.contains(&target) || target.starts_with("tfaot_") {
         return refuse("has a name that C or the object has already", "give the function another name");
     }
     if call.attr("output_to_operand_aliasing").is_some_and(|a| a != "{}") {
@@ -90,69 +91,8 @@ fn target(call: &Foreign) -> Result<&str> {
     Ok(target)
 }
 
-/// Words of C and C++, and functions that objects use.
-const RESERVED: &[&str] = &[
-    "auto",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "class",
-    "const",
-    "continue",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "explicit",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "main",
-    "memcpy",
-    "memmove",
-    "memset",
-    "namespace",
-    "new",
-    "operator",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "while",
-];
+/// Functions that objects define or use themselves.
+const OWN: &[&str] = &["main", "memcpy", "memmove", "memset"];
 
 /// XLA's number of the interface; a module that names none means the first.
 fn api_version(call: &Foreign) -> u32 {
