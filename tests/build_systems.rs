@@ -57,6 +57,39 @@ fn meson_compiles_a_model() {
     answers(&shell("b/classify", folder.path()));
 }
 
+/// The rule takes tfcompile's attributes. Rules of languages, which Bazel would download, are Debian's, and for C++ Bazel's own.
+#[test]
+fn bazel_compiles_a_model() {
+    if program(&["bazel"]).is_none() || program(&["g++"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    shell(
+        &format!("cp -r '{}' examples/bazel/tfaot && cp model.pb examples/bazel", path("bazel").display()),
+        folder.path(),
+    );
+    let native = ["library", "binary", "test", "import", "toolchain", "toolchain_suite"].map(|n| format!("cc_{n}"));
+    let rules: String = native.iter().map(|n| format!("{n} = native.{n}\n")).collect();
+    let cc = folder.path().join("rules_cc/cc");
+    std::fs::create_dir_all(&cc).expect("made");
+    std::fs::write(folder.path().join("rules_cc/WORKSPACE"), "").expect("written");
+    std::fs::write(cc.join("BUILD"), "").expect("written");
+    let more = "objc_library = native.objc_library\nfdo_profile = native.fdo_profile\n";
+    std::fs::write(cc.join("defs.bzl"), format!("{rules}{more}")).expect("written");
+    let rules = [
+        ("cc", "$PWD/../../rules_cc"),
+        ("java", "/usr/share/bazel/rules/java"),
+        ("proto", "/usr/share/bazel/rules/proto"),
+    ];
+    let instead: Vec<String> = rules.iter().map(|(n, at)| format!("--override_repository=rules_{n}={at}")).collect();
+    let instead = instead.join(" ");
+    let bazel = "bazel --batch --output_user_root=$PWD/../../of_bazel";
+    let build = format!("cd examples/bazel && {bazel} build {instead} //:classify 2>&1");
+    shell(&build, folder.path());
+    answers(&shell("examples/bazel/bazel-bin/classify", folder.path()));
+    shell("chmod -R u+w of_bazel", folder.path());
+}
+
 /// The crate for build scripts: a program in safe Rust calls the model; what the model is made of is watched.
 #[test]
 fn cargo_compiles_a_model() {

@@ -46,6 +46,10 @@ fn the_flags_of_a_build_rule() {
     let snapshot = folder.join("session.pb");
     args.extend([
         format!("--target_triple={host}"),
+        format!(
+            "--target_cpu={}",
+            if cfg!(target_arch = "aarch64") { "generic,cortex-a76" } else { "x86-64,x86-64-v3" }
+        ),
         "--entry_point=net".to_string(),
         "--gen_name_to_index".to_string(),
         "--gen_program_shape=false".to_string(),

@@ -2,7 +2,7 @@
 //!
 //! Flags, their defaults and which are required are those of TensorFlow's `compiler/aot/tfcompile_main.cc`. The header has
 //! the whole interface, C and C++; all code and all weights are in the function object, the other two are empty objects.
-use super::args::{GraphArgs, MathArg, WeightsArg, XlaArgs};
+use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg, XlaArgs};
 use super::{Verdict, config, dump, graph, out};
 use crate::codegen::{self, Launches};
 use crate::compile;
@@ -33,9 +33,9 @@ pub struct TfcompileArgs {
     /// LLVM's triple.
     #[arg(long = "target_triple", default_value = "x86_64-pc-linux")]
     target_triple: String,
-    /// The processor; without one, the oldest of the triple.
-    #[arg(long = "target_cpu", default_value = "")]
-    target_cpu: String,
+    /// The processor; without one, the oldest of the triple. With several, the object picks.
+    #[arg(long = "target_cpu", value_delimiter = ',')]
+    target_cpu: Vec<String>,
     /// Instruction sets on and off: `+avx2,-fma`.
     #[arg(long = "target_features", default_value = "", allow_hyphen_values = true)]
     target_features: String,
@@ -139,8 +139,7 @@ pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
     let flags = dump::flags(&asked.xla)?;
     let mut dumped = [dump::start(&flags, module)];
     let source = compile::source_name(asked.graph);
-    let target = asked.target;
-    let targets = std::slice::from_ref(&target);
+    let targets = &asked.targets[..];
     let built = compile::build_all(functions, &asked.name, &source, targets, Launches::Direct, &mut dumped);
     let [mut dumped] = dumped;
     let built = built.and_then(|b| {
@@ -150,8 +149,8 @@ pub fn run(args: &TfcompileArgs) -> Result<Verdict> {
     dump::write(&flags, dumped)?;
     let (face, object) = built.map_err(|e| graph::in_file(e, &graph))?;
 
-    let empty = Pieces::from(codegen::assemble("", &target)?);
-    let text = cpp::whole_header(&face, &header::header(&face, &[&target]), &asked.class);
+    let empty = Pieces::from(codegen::assemble("", &targets[0])?);
+    let text = cpp::whole_header(&face, &header::header(&face, &targets.iter().collect::<Vec<_>>()), &asked.class);
     let mut all = vec![
         (named(&args.out_function_object), object.content),
         (named(&args.out_header), text.into()),
@@ -168,7 +167,7 @@ struct Asked<'a> {
     graph: &'a Path,
     class: ClassName,
     name: String,
-    target: Target,
+    targets: Vec<Target>,
     xla: XlaArgs,
 }
 
@@ -193,13 +192,15 @@ fn checked(args: &TfcompileArgs) -> Result<Asked<'_>> {
         Some(name) => graph::model_name(Some(name), graph)?,
         None => names::identifier(&[&class.namespaces[..], std::slice::from_ref(&class.class)].concat().join("_")),
     };
-    let oldest = if args.target_triple.starts_with("x86_64") { Some("x86-64") } else { None };
-    let cpu = Some(args.target_cpu.as_str()).filter(|c| !c.is_empty()).or(oldest);
-    let features = Some(args.target_features.as_str()).filter(|f| !f.is_empty());
-    let target = Target::resolve(Some(&args.target_triple), cpu, features)?;
-    let target = target.with_precision(graph::precision(args.weights, args.math))?;
+    let mut cpu: Vec<String> = args.target_cpu.iter().filter(|c| !c.is_empty()).cloned().collect();
+    if cpu.is_empty() && args.target_triple.starts_with("x86_64") {
+        cpu.push("x86-64".to_string());
+    }
+    let features = Some(args.target_features.clone()).filter(|f| !f.is_empty());
+    let (target, weights, math) = (Some(args.target_triple.clone()), args.weights, args.math);
+    let targets = graph::targets(&TargetArgs { target, cpu, features, weights, math, ..TargetArgs::default() })?;
     let xla = XlaArgs { xla_flags: Some(args.xla.join(" ")) };
-    Ok(Asked { graph, class, name, target, xla })
+    Ok(Asked { graph, class, name, targets, xla })
 }
 
 fn required<T>(flag: &str, value: Option<T>) -> Result<T> {
