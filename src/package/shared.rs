@@ -1,6 +1,6 @@
 //! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
 //!
-//! A linker in `../lib/tfaot` as seen from this program's folder comes with it, and is the first choice.
+//! `../lib/tfaot/lld`, as seen from this program's folder, comes with it (`tools/release`), and is the first choice.
 use super::unfinished;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, Format, Target};
@@ -66,8 +66,7 @@ fn linker(target: &Target) -> Result<Command> {
             .into());
     }
     if target.format() == Format::MachO {
-        let ld = find(&["ld64.lld-22", "ld64.lld"]).ok_or_else(|| none("ld64.lld"))?;
-        let mut command = Command::new(ld);
+        let mut command = lld("darwin", &["ld64.lld-22", "ld64.lld"]).ok_or_else(|| none("ld64.lld"))?;
         let arch = target.triple.split('-').next().map_or("arm64", |a| if a == "aarch64" { "arm64" } else { a });
         let (platform, version) = if target.triple.contains("ios") { ("ios", "15.0") } else { ("macos", "11.0") };
         command.args([
@@ -83,8 +82,7 @@ fn linker(target: &Target) -> Result<Command> {
         ]);
         return Ok(command);
     }
-    if let Some(lld) = find(&["ld.lld-22", "ld.lld"]) {
-        let mut command = Command::new(lld);
+    if let Some(mut command) = lld("gnu", &["ld.lld-22", "ld.lld"]) {
         command.args([
             "-shared",
             "--build-id=none",
@@ -105,17 +103,24 @@ fn linker(target: &Target) -> Result<Command> {
     Ok(command)
 }
 
+/// LLVM's linker: the one that comes with this program, of the given flavor, or an installed one of these names.
+fn lld(flavor: &str, names: &[&str]) -> Option<Command> {
+    let Some(own) = own().filter(|p| p.is_file()) else { return find(names).map(Command::new) };
+    let mut command = Command::new(own);
+    command.args(["-flavor", flavor]);
+    Some(command)
+}
+
 fn find(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> =
-        own().into_iter().chain(std::env::split_paths(&path)).chain(FOLDERS.iter().map(PathBuf::from)).collect();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain(FOLDERS.iter().map(PathBuf::from)).collect();
     names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name))).find(|p| p.is_file())
 }
 
-/// The folder of programs that come with this one.
+/// Where the linker lies that comes with this program.
 fn own() -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(|p| p.canonicalize()).ok()?;
-    Some(program.parent()?.parent()?.join("lib/tfaot"))
+    Some(program.parent()?.parent()?.join("lib/tfaot/lld"))
 }
 
 fn none(wanted: &str) -> Error {
