@@ -13,7 +13,6 @@ use crate::hlo::attrs::ConvDims;
 use crate::hlo::{CompId, InstId, Op};
 use crate::schedule::family::{FAMILIES, Family};
 use crate::schedule::refuse;
-use crate::tensor::DType;
 use std::collections::HashSet;
 
 /// Most groups of several channels that a convolution has, each of which becomes a contraction.
@@ -197,8 +196,7 @@ impl Planner<'_> {
         let Way::Winograd(w) = &look.convolutions[&key.1].way else { return None };
         let more = w.grown_bytes();
         let is_spare = !w.is_line() && more <= self.spare_bytes;
-        // weights that are asked to be small are not made larger
-        let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.numbers.dtype == DType::F32;
+        let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.may_be_transformed();
         if is_known && is_spare {
             self.spare_bytes -= more;
         }

@@ -24,7 +24,7 @@ impl<'a> Emitter<'a> {
         let Conv { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = blocks.piece.apart(w);
         let memory = |s: &mut Self, elements: u64| s.on_stack(DType::F32, elements);
-        let products = self.products_of_piece(scope, conv, &blocks.piece, memory, steps);
+        let products = self.products_of_piece(scope, conv, &blocks.piece, memory, steps)?;
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;

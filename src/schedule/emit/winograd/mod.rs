@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
         let (w, (_, d)) = (&setup.w, self.convolution(scope, ids.1)?);
         let input = &self.planes(scope, ids, steps)?;
-        let (key, may_be_known) = ((scope.id, ids.1), setup.may_be_known() && w.weights.numbers.dtype == DType::F32);
+        let (key, may_be_known) = ((scope.id, ids.1), setup.may_be_known() && w.weights.may_be_transformed());
         let conv = Conv { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
         let first = self.program.buffers.len();
         match &setup.cut {
@@ -123,7 +123,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let (w, rows) = (conv.w, inputs.rows(conv.d, conv.w));
         let rows: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
-        let numbers = Tensor::new(DType::F32, vec![w.points(), w.terms(), w.outputs], conv.transformed());
+        let numbers = Tensor::new(DType::F32, vec![w.points(), w.terms(), w.outputs], conv.transformed()?);
         let sides = (*left, Right::Constant(numbers), inputs.point);
         let c = products(w, sides, (merged(&rows), w.outputs), &inputs.terms(conv.d, w), of_sums);
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];

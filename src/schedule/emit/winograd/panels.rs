@@ -28,7 +28,7 @@ impl<'a> Emitter<'a> {
         let all = w.outputs.div_ceil(panel);
         let (of_group, own) = (all.div_ceil(panels.groups), w.point_rows().div_ceil(panels.parts));
         let of_row = w.row_points() * w.of_row_apart(panel);
-        let weights = self.plain_weights(w);
+        let weights = self.plain_weights(scope, conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sides = (*left, Right::Buffer(packed), inputs.point);
         let c = products(w, sides, (panels.rows.axes.clone(), w.outputs), &inputs.terms(conv.d, w), of_sums);
@@ -91,7 +91,7 @@ impl<'a> Emitter<'a> {
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
         let (of_sums, of_row) = (apart(w.rows() * panel), w.row_points() * w.of_row_apart(panel));
         let [sums_near, weights_near] = panels.on_stack;
-        let weights = self.plain_weights(w);
+        let weights = self.plain_weights(scope, conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sums = match sums_near {
             true => self.on_stack(DType::F32, w.points() * of_sums),

@@ -17,19 +17,19 @@ impl<'a> Emitter<'a> {
     /// The products of a piece, after the kernel of the weights, with what `memory` gives for so many elements of inputs and sums.
     pub(super) fn products_of_piece<'c>(
         &mut self,
-        scope: &Scope<'a>,
+        scope: &mut Scope<'a>,
         conv: &Conv<'_>,
         piece: &'c Piece,
         memory: impl Fn(&mut Self, u64) -> BufId,
         steps: &mut Vec<Step>,
-    ) -> Products<'c> {
+    ) -> Result<Products<'c>> {
         let (w, rows, [of_inputs, of_sums]) = (conv.w, &piece.rows, piece.apart(conv.w));
         let [inputs, sums] = [of_inputs, of_sums].map(|n| memory(self, w.points() * n));
-        let packed = self.weights_of_panels(scope, conv, (rows.panel(), rows.tile.lanes), steps);
+        let packed = self.weights_of_panels(scope, conv, (rows.panel(), rows.tile.lanes), steps)?;
         let sides = (inputs, Right::Buffer(packed), of_inputs);
         // only one panel of the sums is there at a time
         let c = products(w, sides, (rows.axes.clone(), rows.panel()), &piece.sum, of_sums);
-        Products { c, rows, packed, sums: Value { leaves: vec![sums], layout: None } }
+        Ok(Products { c, rows, packed, sums: Value { leaves: vec![sums], layout: None } })
     }
 
     /// Panel after panel of a piece whose inputs are there, from a point of its memory on: its products at all points, and what `back`

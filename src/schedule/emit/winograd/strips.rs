@@ -25,7 +25,7 @@ impl<'a> Emitter<'a> {
             true => s.on_stack(DType::F32, elements),
             false => s.buffer(DType::F32, strips.bands * elements),
         };
-        let products = self.products_of_piece(scope, conv, &strips.piece, memory, steps);
+        let products = self.products_of_piece(scope, conv, &strips.piece, memory, steps)?;
 
         let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
         let k = &mut e.k;

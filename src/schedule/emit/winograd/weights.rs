@@ -3,18 +3,20 @@ use super::super::grid::{Share, chunked, guarded, shares};
 use super::super::transform::Transform;
 use super::super::{convert, each, label};
 use super::Conv;
+use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::{Emitter, Scope};
 use crate::schedule::layout::Layout;
-use crate::schedule::plan::winograd::{TAPS_OF_SEVERAL, Winograd};
+use crate::schedule::plan::stored::Stored;
+use crate::schedule::plan::winograd::{TAPS_OF_SEVERAL, Weights, Winograd};
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
 /// Weights that are not transformed, and what they are multiplied by.
-#[derive(Clone, Copy)]
 pub(super) struct Plain {
     from: BufId,
+    layout: Layout,
     dtype: DType,
     /// Where that is bytes, a scale for each channel made.
     scales: Option<BufId>,
@@ -32,32 +34,41 @@ impl<'a> Emitter<'a> {
         buf
     }
 
-    /// The weights as they are stored, and the values of the polynomials.
-    pub(super) fn plain_weights(&mut self, w: &Winograd) -> Plain {
-        let along = &w.along[0];
-        let from = self.constant(&w.weights.numbers);
-        let scales = w.weights.scales.as_ref().map(|(scales, _)| self.constant(scales));
+    /// The weights as they are stored or were computed, and the values of the polynomials.
+    pub(super) fn plain_weights(&mut self, scope: &mut Scope<'a>, conv: &Conv<'_>) -> Result<Plain> {
+        let along = &conv.w.along[0];
+        let layout = Layout::dense(conv.w.weights.dims());
+        let (from, layout, dtype, scales) = match &conv.w.weights {
+            Weights::Known(stored) => {
+                let scales = stored.scales.as_ref().map(|(scales, _)| self.constant(scales));
+                (self.constant(&stored.numbers), layout, stored.numbers.dtype, scales)
+            }
+            Weights::Computed(dims) => {
+                let value = self.value(scope, scope.comp[conv.ids.1].operands[1])?;
+                (value.buffer()?, value.layout(dims), DType::F32, None)
+            }
+        };
         let factors = f32_bytes(along.points.factors(along.taps).into_iter());
         let factors = self.constant(&Tensor::new(DType::F32, vec![along.points.count(), along.taps], factors));
-        Plain { from, dtype: w.weights.numbers.dtype, scales, factors }
+        Ok(Plain { from, layout, dtype, scales, factors })
     }
 
     /// The weights of all points, in panels of so many columns, transformed by a kernel of their own, or now where that was asked
     /// for.
     pub(super) fn weights_of_panels(
         &mut self,
-        scope: &Scope<'a>,
+        scope: &mut Scope<'a>,
         conv: &Conv<'_>,
         (panel, lanes): (u64, u64),
         steps: &mut Vec<Step>,
-    ) -> BufId {
+    ) -> Result<BufId> {
         let w = conv.w;
         let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panels_apart(panel));
         let (rows, of_point) = (w.point_rows(), panels * of_panel);
         if conv.is_known {
-            return self.constant(&in_panels(w, &conv.transformed(), panel, of_panel));
+            return Ok(self.constant(&in_panels(w, &conv.transformed()?, panel, of_panel)));
         }
-        let weights = self.plain_weights(w);
+        let weights = self.plain_weights(scope, conv)?;
         let packed = self.for_weights(conv, w.points() * of_point);
         let mut k = Kernel { label: format!("weights of {}", label(scope.comp, conv.ids.0)), ..Kernel::default() };
         let (row, p) = (k.var(rows), k.var(panels));
@@ -72,7 +83,7 @@ impl<'a> Emitter<'a> {
         (k.flops, k.direct_flops) = (w.weight_flops(), Some(0));
         chunked(&mut k, &[row, p], body);
         self.launch(k, steps);
-        packed
+        Ok(packed)
     }
 }
 
@@ -89,11 +100,11 @@ impl Conv<'_> {
         lanes: u64,
     ) -> Vec<Stmt> {
         let Conv { d, w, .. } = *self;
-        let strides = Layout::dense(&w.weights.numbers.dims).strides;
+        let strides = &plain.layout.strides;
         let (channel, vector, lane) = (k.var(w.inputs), k.var(columns / lanes), k.var(lanes));
         let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
         let channels = Index::var(channel).scale(strides[d.kernel_input_feature]);
-        let (mut read, mut term) = (first.add(&column).add(&channels), Index::default());
+        let (mut read, mut term) = (first.add(&column).add(&channels).offset(plain.layout.origin), Index::default());
         let mut loops = Vec::new();
         for i in w.others() {
             let tap = k.var(d.window[i].size);
@@ -105,11 +116,11 @@ impl Conv<'_> {
         loops.extend(&groups);
         let mut inside = Vec::new();
         for group in shares(k, groups[0], w.along[0].size, w.along[0].taps) {
-            let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.step(&strides, 0)));
+            let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.step(strides, 0)));
             let term =
                 term.scale(w.along[0].groups as i64).add(&group.at).scale(w.inputs as i64).add(&Index::var(channel));
             let mut t = Transform::new(k, lanes);
-            let of_row = self.points_of_row(&mut t, plain, (&first.add(&column), &read), row, (&group, &strides));
+            let of_row = self.points_of_row(&mut t, plain, (&first.add(&column), &read), row, (&group, strides));
             for (j, value) in of_row.into_iter().enumerate() {
                 let index = begin.add(&term.scale(panel as i64)).add(&column).offset((j as u64 * apart) as i64);
                 t.body.push(Stmt::Store { buf: to, index, value });
@@ -167,9 +178,12 @@ impl Conv<'_> {
     }
 
     /// The weights at all points, `[point][term][channel made]`, computed in doubles and rounded once.
-    pub(super) fn transformed(&self) -> Bytes {
+    pub(super) fn transformed(&self) -> Result<Bytes> {
         let w = self.w;
-        let strides = Layout::dense(&w.weights.numbers.dims).strides;
+        let Weights::Known(Stored { numbers, .. }) = &w.weights else {
+            return Err(Error::internal("schedule", "weights that are computed are not known"));
+        };
+        let strides = Layout::dense(&numbers.dims).strides;
         let (terms, outputs) = (self.terms(&strides), w.outputs as usize);
         let factors: Vec<Vec<f64>> = w.along.iter().map(|a| a.points.factors(a.taps)).collect();
         let taps: Vec<usize> = w.along.iter().map(|a| a.taps as usize).collect();
@@ -178,8 +192,7 @@ impl Conv<'_> {
         for (term, offsets) in terms.iter().enumerate() {
             for made in 0..outputs {
                 values.clear();
-                let number =
-                    |at: &Option<u64>| at.and_then(|at| w.weights.numbers.get_f64(at as usize + made)).unwrap_or(0.0);
+                let number = |at: &Option<u64>| at.and_then(|at| numbers.get_f64(at as usize + made)).unwrap_or(0.0);
                 values.extend(offsets.iter().map(number));
                 let mut inner: usize = taps.iter().product();
                 let mut outer = 1;
@@ -203,7 +216,7 @@ impl Conv<'_> {
                 }
             }
         }
-        Bytes::from(bytes)
+        Ok(Bytes::from(bytes))
     }
 
     /// The terms of a product in their order: where the taps of each along the axes of the method lie, if there are so many.

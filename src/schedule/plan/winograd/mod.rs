@@ -80,11 +80,34 @@ impl Along {
     }
 }
 
+/// The weights of a convolution.
+#[derive(Clone, Debug)]
+pub enum Weights {
+    /// Known now, as they are stored.
+    Known(Stored),
+    /// Of these sizes; computed or given at each call, and so transformed at each call.
+    Computed(Vec<u64>),
+}
+
+impl Weights {
+    /// The sizes.
+    pub fn dims(&self) -> &[u64] {
+        match self {
+            Weights::Known(stored) => &stored.numbers.dims,
+            Weights::Computed(dims) => dims,
+        }
+    }
+    /// Whether they may be transformed at compile time: those that are asked to be small are not made larger.
+    pub fn may_be_transformed(&self) -> bool {
+        matches!(self, Weights::Known(stored) if stored.numbers.dtype == DType::F32)
+    }
+}
+
 /// A convolution that is done this way.
 #[derive(Clone, Debug)]
 pub struct Winograd {
-    /// The weights, as they are stored.
-    pub weights: Stored,
+    /// The weights.
+    pub weights: Weights,
     /// The axes of the method, one or both of a window of two.
     pub along: Vec<Along>,
     /// Images.
@@ -307,13 +330,17 @@ fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
         && even(d.kernel_output_feature)
 }
 
-/// The weights `id`, where they are known; along several axes they may be stored in fewer bits.
-fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<Stored> {
-    match &comp[id].op {
-        Op::Constant(Literal::Array(numbers)) => Some(Stored { numbers: numbers.clone(), scales: None }),
-        _ if is_line => None,
-        _ => stored::find(comp, id).filter(|s| s.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature])),
+/// The weights `id`; along several axes they may be stored in fewer bits, or computed.
+fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<Weights> {
+    if let Op::Constant(Literal::Array(numbers)) = &comp[id].op {
+        return Some(Weights::Known(Stored { numbers: numbers.clone(), scales: None }));
     }
+    if is_line {
+        return None;
+    }
+    let Some(stored) = stored::find(comp, id) else { return Some(Weights::Computed(comp.array(id).dims.clone())) };
+    let fits = stored.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]);
+    fits.then_some(Weights::Known(stored))
 }
 
 /// The plain convolution `id` along some axes of its window, where those have taps one behind the other.
