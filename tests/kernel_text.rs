@@ -1,4 +1,5 @@
 //! How few kernels and buffers a module becomes: what is fused is read from the kernels themselves.
+use tfaot::codegen;
 use tfaot::compile;
 use tfaot::hlo::text;
 use tfaot::kernel::{Place, Program, Step};
@@ -31,6 +32,33 @@ fn a_sum_of_products_is_one_kernel_without_a_temporary() {
          ROOT r = f32[] reduce(s, zero), dimensions={0,1}, to_apply=add\n",
     );
     assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+}
+
+/// What tells statements from one another changes no instruction.
+#[test]
+fn code_that_tells_its_statements_is_the_same() {
+    let p = program(
+        "x = f32[64,100] parameter(0)\n y = f32[100,32] parameter(1)\n\
+         p = f32[64,32] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n\
+         e = f32[64,32] exponential(p)\n zero = f32[] constant(0)\n\
+         s = f32[64] reduce(e, zero), dimensions={1}, to_apply=add\n ROOT r = (f32[64,32], f32[64]) tuple(e, s)\n",
+    );
+    for (triple, cpu) in [("x86_64-unknown-linux-gnu", "x86-64-v4"), ("aarch64-unknown-linux-gnu", "cortex-a76")] {
+        let target = Target::resolve(Some(triple), Some(cpu), None).expect("a known processor");
+        let plain = codegen::print(&p, &target, codegen::Text::Assembly).expect("assembly");
+        let telling = codegen::assembly(&p, &target).expect("assembly");
+        for symbol in telling.functions.values() {
+            let function = |text: &str| {
+                let begin = text.find(&format!("\n{symbol}:")).expect("the function");
+                let end = text[begin..].find("Lfunc_end").expect("its end");
+                codegen::own_lines(&text[begin..begin + end]).0
+            };
+            let (plain, telling) = (function(&plain), function(&telling.text));
+            assert!(plain.lines().count() > 10);
+            let other = plain.lines().zip(telling.lines()).find(|(a, b)| a != b);
+            assert_eq!((other, plain.len()), (None, telling.len()), "{symbol} for {triple}");
+        }
+    }
 }
 
 #[test]

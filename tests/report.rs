@@ -47,6 +47,7 @@ fn compiled_clusters_have_their_code() {
         let kernel = &kernels[launch.as_u64().expect("a number") as usize];
         assert!(kernel["text"].as_str().expect("text").starts_with("kernel k"), "{kernel}");
         assert!(kernel["asm"].as_str().expect("text").contains("ret"), "{kernel}");
+        statements_are_told(kernel);
         assert!(kernel["ms"].as_f64().is_some_and(|ms| ms >= 0.0));
     }
     let named = kernels.iter().flat_map(|k| k["insts"].as_array().expect("a list"));
@@ -63,6 +64,20 @@ fn compiled_clusters_have_their_code() {
             assert!(Some(end) <= code["workspace_bytes"].as_u64());
         }
     }
+}
+
+/// Most instructions are of a line of the loops, all but those between statements; nothing is left of how that was told.
+fn statements_are_told(kernel: &Value) {
+    let lines: Vec<&str> = kernel["asm"].as_str().expect("text").lines().collect();
+    let of: Vec<u64> = kernel["asm_lines"].as_array().expect("a list").iter().filter_map(Value::as_u64).collect();
+    let loops = kernel["text"].as_str().expect("text").lines().count() as u64;
+    assert_eq!(lines.len(), of.len());
+    assert!(of.iter().all(|&line| line <= loops), "{kernel}");
+    let told = of.iter().filter(|&&line| line > 0).count();
+    let instructions = lines.iter().filter(|l| l.starts_with('\t') && !l.starts_with("\t.")).count();
+    assert!(told * 10 >= instructions * 6 && told <= instructions, "{told} of {instructions}: {kernel}");
+    assert!(of.iter().collect::<std::collections::HashSet<_>>().len() > 2, "several statements: {kernel}");
+    assert!(!lines.iter().any(|l| l.contains(".loc") || l.contains("Ltmp")), "{kernel}");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
 use super::tiles::Shapes;
 use super::value::{self, Val, value_type};
-use super::{convert, idioms, math, scalar};
+use super::{convert, idioms, lines, math, scalar};
 use crate::diag::{Error, Result};
-use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
+use crate::kernel::{self, Atom, BufId, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, RegId, Stmt, VarId};
 use crate::target::{PairSums, Target};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -30,6 +30,10 @@ pub struct Function<'a> {
     pub target: &'a Target,
     allocas: String,
     body: String,
+    /// The lines of statements, where instructions say of which they are.
+    lines: Option<HashMap<*const Stmt, u32>>,
+    /// The line of the statement that is being written.
+    at: u32,
     next: usize,
     bindings: Vec<Binding>,
     pub(super) lane: Option<(VarId, u64)>,
@@ -52,14 +56,22 @@ pub struct Emitted {
 }
 
 impl<'a> Function<'a> {
-    /// Kernel `kernel` as a function with the attributes of number `group`.
-    pub fn emit(program: &'a Program, kernel: &'a Kernel, group: usize, target: &'a Target) -> Result<Emitted> {
+    /// Kernel `kernel` as a function with the attributes of number `group`; `marked` instructions say of which line they are.
+    pub fn emit(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        group: usize,
+        marked: bool,
+        target: &'a Target,
+    ) -> Result<Emitted> {
         let mut f = Function {
             program,
             kernel,
             target,
             allocas: String::new(),
             body: String::new(),
+            lines: marked.then(|| kernel::lines(kernel)),
+            at: 1,
             next: 0,
             bindings: vec![Binding::Unbound; kernel.vars.len()],
             lane: None,
@@ -85,8 +97,9 @@ impl<'a> Function<'a> {
             // what tiles hold would be saved wherever the system takes this thread from its processor
             f.line("call void @llvm.x86.tilerelease()");
         }
+        let own = if marked { format!(" {}", lines::mark(0)) } else { String::new() };
         let text = format!(
-            "(ptr %closure, i64 %begin, i64 %end) #{group} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
+            "(ptr %closure, i64 %begin, i64 %end) #{group}{own} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
             f.allocas, f.base_text, f.body
         );
         Ok(Emitted { text, slots: f.slots })
@@ -123,6 +136,10 @@ impl<'a> Function<'a> {
     pub(super) fn line(&mut self, text: &str) {
         self.body += "  ";
         self.body += text;
+        if self.lines.is_some() {
+            self.body += ", ";
+            self.body += &lines::mark(self.at);
+        }
         self.body += "\n";
     }
 
@@ -246,7 +263,14 @@ impl<'a> Function<'a> {
     }
 
     fn stmts(&mut self, all: &[Stmt]) -> Result<()> {
-        all.iter().try_for_each(|s| self.stmt(s))
+        all.iter().try_for_each(|s| {
+            let around = self.at;
+            let own = self.lines.as_ref().and_then(|lines| lines.get(&std::ptr::from_ref(s)));
+            self.at = own.copied().unwrap_or(around);
+            let done = self.stmt(s);
+            self.at = around;
+            done
+        })
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<()> {

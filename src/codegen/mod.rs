@@ -40,6 +40,7 @@ mod hwcaps;
 mod idioms;
 mod info;
 mod integer;
+mod lines;
 mod llvm;
 mod masked;
 mod math;
@@ -53,6 +54,7 @@ mod tiles;
 mod value;
 mod weights_file;
 
+pub use lines::taken as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
 pub use sized::{E_BOUND, E_SIZE};
@@ -117,7 +119,7 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
         return Err(Error::user(Code::UnknownTarget, told));
     }
     one_prototype_each(&bundle.face)?;
-    let made = llvm::object(&module::emit(bundle, launches)?.0, target)?;
+    let made = llvm::object(&module::emit(bundle, launches, None)?.0, target)?;
     no_strays(&made, target, &bundle.face)?;
     if bundle.face.file.is_some() {
         return Ok(Object { content: made.into() });
@@ -197,7 +199,7 @@ pub fn host_cpu() -> String {
 
 /// Assembly with the way to find kernels in it.
 pub struct Assembly {
-    /// The text.
+    /// The text; [`own_lines`] takes from a function what tells statements.
     pub text: String,
     /// The symbol of each kernel's function: those of one form share it.
     pub functions: IdVec<KernelId, String>,
@@ -205,13 +207,14 @@ pub struct Assembly {
 
 /// The assembly of a program, without weights.
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
-    let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct)?;
+    let lines = Some(lines::Lines::default());
+    let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct, lines)?;
     Ok(Assembly { text: llvm::assembly(&text, target)?, functions: functions.symbols })
 }
 
 /// The same as text, without weights.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
-    let (text, _) = module::emit(&Bundle::of(program, target), Launches::Direct)?;
+    let (text, _) = module::emit(&Bundle::of(program, target), Launches::Direct, None)?;
     match what {
         Text::LlvmIr => Ok(text),
         Text::LlvmIrOptimized => llvm::optimized(&text, target),

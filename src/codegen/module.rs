@@ -2,6 +2,7 @@
 use super::Launches;
 use super::container;
 use super::function::Function;
+use super::lines::Lines;
 use super::supported::supported;
 use super::{hwcaps, info, math, sized, start, weights_file};
 use crate::diag::{Error, Result};
@@ -20,7 +21,8 @@ pub const E_CALL: u32 = 5;
 /// program.
 ///
 /// For several targets a function calls the first that the machine supports; only then programs have no symbols that callers see.
-pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> {
+/// Instructions say of which line of their kernel they are where `lines` takes that.
+pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Result<(String, Functions)> {
     let Bundle { face, variants, .. } = bundle;
     let (_, target) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
@@ -39,7 +41,7 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
     for (i, (programs, target)) in variants.iter().enumerate() {
         let is_only = variants.len() == 1;
         let linkage = Linkage { visibility: if is_only { "" } else { "internal " }, attributes: 2 * i };
-        let functions = code(&mut out, face, (programs, target), launches, linkage)?;
+        let functions = code(&mut out, face, (programs, target), launches, linkage, &mut lines)?;
         first = first.or(functions);
     }
     if variants.len() > 1 {
@@ -50,6 +52,7 @@ pub fn emit(bundle: &Bundle, launches: Launches) -> Result<(String, Functions)> 
     }
     out += &math::helpers(&out, target.arch());
     out += &hwcaps::helper(&out, target.arch());
+    out += &lines.map_or(String::new(), Lines::nodes);
     Ok((out, first.unwrap_or_default()))
 }
 
@@ -120,17 +123,19 @@ impl Functions {
         target: &Target,
         group: usize,
         known: &mut HashMap<String, String>,
+        lines: &mut Option<Lines>,
     ) -> Result<Functions> {
         let mut functions = Functions::default();
         for (id, kernel) in program.kernels.iter() {
-            let emitted = Function::emit(program, kernel, group, target)?;
+            let emitted = Function::emit(program, kernel, group, lines.is_some(), target)?;
             functions.slots.push(emitted.slots);
             if let Some(first) = known.get(&emitted.text) {
                 functions.symbols.push(first.clone());
                 continue;
             }
             let symbol = format!("{}_k{}", program.name, id.0);
-            let _ = write!(out, "define internal void @{symbol}{}", emitted.text);
+            let own = lines.as_mut().map(|lines| lines.function(&emitted.text));
+            let _ = write!(out, "define internal void @{symbol}{}", own.as_ref().unwrap_or(&emitted.text));
             known.insert(emitted.text, symbol.clone());
             functions.symbols.push(symbol);
         }
@@ -145,6 +150,7 @@ fn code(
     (programs, target): (&[Program], &Target),
     launches: Launches,
     linkage: Linkage,
+    lines: &mut Option<Lines>,
 ) -> Result<Option<Functions>> {
     let (group, plain) = (linkage.attributes, linkage.attributes + 1);
     let is_only = linkage.visibility.is_empty();
@@ -152,7 +158,7 @@ fn code(
     let mut known = HashMap::new();
     let mut all = Vec::new();
     for program in programs {
-        all.push(Functions::emit(out, program, target, group, &mut known)?);
+        all.push(Functions::emit(out, program, target, group, &mut known, lines)?);
     }
     supported(out, &supported_name, &target.asks(), (linkage.visibility, plain));
     for (e, entry) in face.entries.iter().enumerate() {

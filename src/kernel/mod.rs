@@ -26,7 +26,7 @@ pub use eval::{evaluate, evaluate_on};
 pub use index::{Atom, Index};
 pub use padded::Padded;
 pub use state::Variable;
-pub use text::print;
+pub use text::{lines, print};
 pub use tiles::{Span, TileRows, TileSums};
 pub use touched::Touched;
 pub use verify::{for_operands, for_values, verify};

@@ -1,5 +1,6 @@
 //! Kernels as text, for people and tests.
 use super::*;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The whole program.
@@ -27,6 +28,26 @@ pub fn print(program: &Program) -> String {
     }
     steps(&mut out, &program.steps, 0);
     out
+}
+
+/// The line of each statement in the text of its kernel, whose head is line 1.
+pub fn lines(kernel: &Kernel) -> HashMap<*const Stmt, u32> {
+    fn number(all: &[Stmt], next: &mut u32, lines: &mut HashMap<*const Stmt, u32>) {
+        for s in all {
+            lines.insert(std::ptr::from_ref(s), *next);
+            *next += 1;
+            match s {
+                Stmt::For { body, .. } | Stmt::Let { body, .. } | Stmt::If { body, .. } | Stmt::While { body, .. } => {
+                    number(body, next, lines)
+                }
+                Stmt::Tiles(sums) => *next += sums.rows.len() as u32,
+                Stmt::Store { .. } | Stmt::Prefetch { .. } | Stmt::Release | Stmt::Set { .. } => {}
+            }
+        }
+    }
+    let mut lines = HashMap::new();
+    number(&kernel.body, &mut 2, &mut lines);
+    lines
 }
 
 fn steps(out: &mut String, all: &[Step], depth: usize) {

@@ -1,7 +1,7 @@
 //! A compiled cluster as data: its module, kernels, machine code, buffers and times.
 use super::memory::Lives;
 use super::model::{Buffer, Code, Kernel, Place};
-use crate::codegen::Assembly;
+use crate::codegen::{self, Assembly};
 use crate::hlo::{Module, text};
 use crate::kernel::{self, Program};
 use crate::target::Target;
@@ -34,6 +34,8 @@ pub fn describe(
     let kernels = program.kernels.iter().map(|(id, k)| {
         let at = id.0 as usize;
         let buffers = k.buffers();
+        let asm = functions.get(assembly.functions[id].as_str()).copied().unwrap_or_default();
+        let (asm, asm_lines) = codegen::own_lines(asm);
         Kernel {
             label: k.label.clone(),
             insts: k.insts.clone(),
@@ -41,7 +43,8 @@ pub fn describe(
             buffers: buffers.into_iter().map(|b| b.0).collect(),
             flops: k.flops,
             text: loops.get(at).cloned().unwrap_or_default(),
-            asm: functions.get(assembly.functions[id].as_str()).map_or(String::new(), |t| t.to_string()),
+            asm,
+            asm_lines,
             ms: times.and_then(|t| t.ms.get(at).copied()),
             roofline_ms: times.and_then(|t| t.roofline.get(at).copied()),
         }

@@ -245,6 +245,8 @@ pub struct Kernel {
     pub text: String,
     /// Its machine code.
     pub asm: String,
+    /// For each line of that the line of `text` that it is of, from 1 on; 0: none.
+    pub asm_lines: Vec<u32>,
     /// The least time of all its launches in one call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,

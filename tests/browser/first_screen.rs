@@ -90,6 +90,23 @@ fn a_kernel_leads_to_its_code() {
     let lit = s.browser.text("document.querySelector('.asm .lines .lit').textContent");
     assert!(lit.ends_with(&format!("_k{kernel}:")), "{lit} for {link}");
     assert!(s.browser.text("document.getElementById('drawer-title').textContent").starts_with("The whole model: "));
+    // A statement lights in its loops and in its machine code, whichever it is chosen in.
+    s.browser.open(&page, &link.replacen('#', "#panes=kernels,asm&", 1));
+    s.browser.until("document.querySelector('.asm .lines .lit') && document.querySelector('.kernels .lines .lit')");
+    let at = "(p => p.of.findIndex(o => o.line > 2))(tfaot.app.codeView.parts.asm)";
+    s.browser.js(&format!("tfaot.app.codeView.parts.asm.lines.onChoose({at})"));
+    let chosen = "tfaot.app.codeView.chosen";
+    let lit = |s: &mut Scene, pane: &str| {
+        s.browser.until(&format!("document.querySelector('.{pane} .lines .lit')"));
+        s.browser.js(&format!(
+            "(p => p.lines.lines.filter((_, i) => p.lines.isLit(i)).length)(tfaot.app.codeView.parts.{pane})"
+        ))
+    };
+    assert!(s.browser.js(&format!("{chosen}.line")).as_u64() > Some(2));
+    assert!(lit(&mut s, "asm").as_u64() > Some(0));
+    assert_eq!(lit(&mut s, "kernels"), json!(1));
+    let own = s.browser.js(&format!("(p => p.lines.lines.findIndex((_, i) => p.lines.isLit(i)) - p.of.findIndex(o => o.kernel === {chosen}.kernel) + 1 === {chosen}.line)(tfaot.app.codeView.parts.kernels)"));
+    assert_eq!(own, json!(true));
     // Without a kernel in the address the hottest is open.
     s.browser.open(&page, "#code=m0");
     s.browser.until("document.querySelector('.asm .lines .lit')");

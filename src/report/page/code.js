@@ -178,8 +178,7 @@ class CodeView {
     }));
     for (const [id] of PANES) byId(`pane-button-${id}`).setAttribute("aria-pressed", String(this.open.has(id)));
     if (parts.hlo) parts.hlo.lines = new Lines(parts.hlo.body, i => { const inst = this.index.lineInst[i]; if (inst) this.choose({ inst }, "hlo"); });
-    if (parts.asm) parts.asm.lines = new Lines(parts.asm.body, () => {});
-    if (parts.kernels) parts.kernels.lines = new Lines(parts.kernels.body, i => { const k = parts.kernels.owner?.[i]; if (k !== undefined) this.choose({ kernel: k }, "kernels"); });
+    for (const id of ["asm", "kernels"]) if (parts[id]) parts[id].lines = new Lines(parts[id].body, i => this.chooseStatement(parts[id].of?.[i], id));
     this.refresh();
   }
   /** A choice made in a pane, which stays as it is; the graph and the other panes follow. */
@@ -188,6 +187,10 @@ class CodeView {
     this.lit = this.index.lit(chosen);
     this.app.chosenInCode(this.lit, chosen.buffer === undefined ? [...this.lit.nodes][0] : undefined);
     this.refresh(pane);
+  }
+  /** A line of a kernel's loops or machine code is chosen, so that its statement lights in both. */
+  chooseStatement(of, pane) {
+    if (of) this.choose({ kernel: of.kernel, line: of.line > 1 ? of.line : undefined }, pane);
   }
   /** A choice made in the graph. */
   follow(node) {
@@ -199,20 +202,21 @@ class CodeView {
   /** Draws the panes; each but `still` moves to what is lit. */
   refresh(still) {
     const { parts, index } = this, code = index.code, lit = this.lit, kernels = lit ? [...lit.kernels].sort((a, b) => a - b) : [];
+    const line = this.chosen.line, isStatement = of => !!line && of.kernel === this.chosen.kernel && of.line === line;
     if (parts.hlo) parts.hlo.lines.set(index.lines, i => !!lit && index.lineInst[i] !== null && lit.insts.has(index.lineInst[i]), still !== "hlo");
     if (parts.hlo) parts.hlo.note.textContent = lit ? `${lit.insts.size} instructions lit` : "";
     const shown = kernels.length ? kernels.slice(0, 12) : code.kernels.map((_, k) => k);
     if (parts.kernels) {
-      const lines = [], owner = [];
-      for (const k of shown) for (const line of code.kernels[k].text.trimEnd().split("\n")) { lines.push(line); owner.push(k); }
-      parts.kernels.owner = owner;
-      parts.kernels.lines.set(lines, i => !!lit && lit.kernels.has(owner[i]) && lines[i].startsWith("kernel "), still !== "kernels");
+      const lines = [], of = parts.kernels.of = [];
+      for (const kernel of shown) code.kernels[kernel].text.trimEnd().split("\n").forEach((text, i) => { lines.push(text); of.push({ kernel, line: i + 1 }); });
+      parts.kernels.lines.set(lines, i => isStatement(of[i]) || (!line && !!lit && lit.kernels.has(of[i].kernel) && of[i].line === 1), still !== "kernels");
       parts.kernels.note.textContent = kernels.length ? `${kernels.length} of ${code.kernels.length}` : `all ${code.kernels.length}`;
     }
     if (parts.asm) {
-      const lines = kernels.slice(0, 6).flatMap(k => code.kernels[k].asm.trimEnd().split("\n"));
-      parts.asm.lines.set(lines, i => /^\S+_k\d+:/.test(lines[i]), false);
-      parts.asm.body.scrollTop = 0;
+      const lines = [], of = parts.asm.of = [];
+      for (const kernel of kernels.slice(0, 6)) code.kernels[kernel].asm.trimEnd().split("\n").forEach((text, i) => { lines.push(text); of.push({ kernel, line: code.kernels[kernel].asm_lines[i] }); });
+      if (!line) parts.asm.body.scrollTop = 0;
+      parts.asm.lines.set(lines, i => isStatement(of[i]) || (!line && /^\S+_k\d+:/.test(lines[i])), !!line);
       parts.asm.note.textContent = kernels.length ? kernels.slice(0, 6).map(k => `k${k}`).join(", ") : "";
       if (!lines.length) parts.asm.body.firstChild.replaceChildren(element("p", { class: "empty" }, lit ? "No kernel computes what is chosen: it was folded away, or is a constant." : "Choose a node, an instruction or a kernel."));
     }

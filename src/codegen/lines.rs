@@ -1,0 +1,75 @@
+//! Which statement of a kernel an instruction is of, told as compilers tell lines of a source: LLVM takes that along, and the
+//! assembly has it between instructions (`.loc`). The source is the text of the kernel (`kernel::print`).
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What stands before the line, of [`DIGITS`] digits, at each instruction until it is known whose function it is.
+const MARK: &str = "!dbg @";
+const DIGITS: usize = 6;
+
+/// The end of an instruction of a line; line 0 is the function as such.
+pub fn mark(line: u32) -> String {
+    format!("{MARK}{line:0DIGITS$}")
+}
+
+/// The lines of all functions of a module.
+#[derive(Default)]
+pub struct Lines {
+    count: usize,
+    nodes: String,
+}
+
+impl Lines {
+    /// A function's text, with the module's numbers in the place of its own marks.
+    pub fn function(&mut self, text: &str) -> String {
+        self.count += 1;
+        let own = self.count;
+        let digits = |(at, _): (usize, &str)| text.get(at + MARK.len()..at + MARK.len() + DIGITS);
+        let used: BTreeSet<&str> = text.match_indices(MARK).filter_map(digits).collect();
+        let function = "0".repeat(DIGITS);
+        for line in used {
+            let _ = match line.trim_start_matches('0') {
+                "" => writeln!(
+                    self.nodes,
+                    "!{own}{line} = distinct !DISubprogram(name: \"k{own}\", file: !1, line: 1, type: !2, unit: !0, spFlags: DISPFlagDefinition)"
+                ),
+                number => writeln!(
+                    self.nodes,
+                    "!{own}{line} = !DILocation(line: {number}, column: 1, scope: !{own}{function})"
+                ),
+            };
+        }
+        text.replace(MARK, &format!("!dbg !{own}"))
+    }
+
+    /// What the module says of them.
+    pub fn nodes(self) -> String {
+        let head = "!llvm.dbg.cu = !{!0}\n!llvm.module.flags = !{!3}\n\
+             !0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: LineTablesOnly)\n\
+             !1 = !DIFile(filename: \"kernels\", directory: \"\")\n\
+             !2 = !DISubroutineType(types: !4)\n!3 = !{i32 2, !\"Debug Info Version\", i32 3}\n!4 = !{}\n";
+        format!("{head}{}", self.nodes)
+    }
+}
+
+/// Assembly of a function without what tells lines and frames, and the line of each of its own lines, 0 where none is told: what is
+/// between statements, such as copies of registers before a loop.
+pub fn taken(assembly: &str) -> (String, Vec<u32>) {
+    let (mut text, mut lines, mut current) = (String::new(), Vec::new(), 0);
+    for line in assembly.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if first == ".loc" {
+            current = words.nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+        } else if !["Ltmp", "Lfunc_begin", "cfi_", "file"]
+            .iter()
+            .any(|own| first.trim_start_matches('.').starts_with(own))
+        {
+            text += line;
+            text.push('\n');
+            let is_instruction = line.starts_with(char::is_whitespace) && !first.starts_with('.');
+            lines.push(if is_instruction { current } else { 0 });
+        }
+    }
+    (text, lines)
+}
