@@ -1,21 +1,23 @@
 //! The straight line from a file to an object.
 mod build;
+mod fixed;
 mod module;
 
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Role};
-use crate::hlo::{self, Inst, InstId, Metadata, Module, Op, Shape};
+use crate::hlo::{self, Assumed, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Exact, Feed, Lowered};
+use crate::lower::{self, Exact, Failure, Feed, Lowered};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
 pub use build::{Compiled, Functions, at_bounds, build_all, in_file, initial, places, weights};
+use fixed::Fixed;
 pub use module::{named, write_known_calls};
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +83,14 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
     let init = init.map(|prepared| lowered(&prepared)).transpose()?;
     let mut fronts = Fronts { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
     for (entry, lowered) in entries.into_iter().zip(all) {
+        let bounds = lowered.claims.iter().filter(|c| c.is_allowed).map(|c| {
+            format!(
+                "the size that values say at `{}` is assumed to be at most {}; --bound changes that",
+                c.node, c.most
+            )
+        });
+        let bounds: Vec<String> = bounds.filter(|a| !fronts.assumptions.contains(a)).collect();
+        fronts.assumptions.extend(bounds);
         fronts.entries.push(Entry { name: entry.name, lowered });
         let new: Vec<String> =
             entry.prepared.assumptions.into_iter().filter(|a| !fronts.assumptions.contains(a)).collect();
@@ -109,22 +119,27 @@ fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
 ///
 /// Where sizes vary it is of the largest, with what is there besides in `sized`; `Code::OpenSize` where it can't be one function.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
-    if prepared.sizes.is_empty() {
-        let lowered = lowered_fixed(prepared, &[])?;
-        if lowered.found.is_empty() {
-            return Ok(lowered);
-        }
+    let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
+    let try_at = |sizes: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), &[], fixed);
+    let (lowered, fixed) = fixed::search(prepared, &most, &try_at).map_err(blockers)?;
+    if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
+        return Ok(lowered);
     }
     let (all, given) = (prepared.clone(), prepared.sizes.len());
     let exact = Exact(Arc::new(move |sizes| {
         let (said, assumed) = sizes.split_at(given.min(sizes.len()));
-        lowered_fixed(&all.at(said), assumed)
+        lowered_at(&all.at(said), assumed, &fixed).map_err(|failure| blockers(failure.told))
     }));
     bounded::lower(&prepared.sizes, prepared.axes.clone(), exact)
 }
 
-fn lowered_fixed(prepared: &Prepared, assumed: &[u64]) -> Result<Lowered> {
+fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed]) -> Result<Lowered, Failure> {
     let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
+    let assumed = Assumed {
+        sizes: sizes.to_vec(),
+        bounds: prepared.bounds.clone(),
+        fixed: fixed.iter().map(|f| (f.number, f.size(&prepared.feeds))).collect(),
+    };
     let mut lowered = lowered_with(&prepared.program, ends, assumed)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
@@ -135,8 +150,9 @@ fn lowered_fixed(prepared: &Prepared, assumed: &[u64]) -> Result<Lowered> {
 
 /// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C. Errors: every blocker.
 pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered> {
-    let lowered = lowered_with(program, (feeds, fetches, &[]), &[])?;
-    if lowered.found.is_empty() {
+    let lowered = lowered_with(program, (feeds, fetches, &[]), Assumed::default());
+    let lowered = lowered.map_err(|failure| blockers(failure.told))?;
+    if lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
     let told = "how large a result is depends on values at run time, and a part of a graph has fixed sizes";
@@ -146,9 +162,9 @@ pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpo
 fn lowered_with(
     program: &Program,
     (feeds, fetches, roots): (&[Feed], &[(String, Endpoint)], &[NodeId]),
-    assumed: &[u64],
-) -> Result<Lowered> {
-    let mut lowered = lower::lower_assuming(program, feeds, fetches, roots, assumed).map_err(blockers)?;
+    assumed: Assumed,
+) -> Result<Lowered, Failure> {
+    let mut lowered = lower::lower_assuming(program, feeds, fetches, roots, assumed)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
     names::settle(&mut lowered.args);
     names::settle(&mut lowered.results);
@@ -251,7 +267,8 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     flatten(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
-    Ok(Lowered { module, args, results, state: Vec::new(), found: Vec::new(), used: Vec::new(), sized: None })
+    let (state, claims, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Ok(Lowered { module, args, results, state, claims, found, used, sized: None })
 }
 
 /// Names and types of the arrays in `shape`; numbers start at `from`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tfaot::compile;
 use tfaot::hlo::attrs::{DotDims, GatherDims, PadDim, ScatterDims, WindowDim};
-use tfaot::hlo::{Builder, InstId, Literal, Op, Shape};
+use tfaot::hlo::{Assumed, Builder, InstId, Literal, Op, Shape};
 use tfaot::interp;
 use tfaot::kernel;
 use tfaot::lower::{Exact, Lowered};
@@ -320,7 +320,7 @@ fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
     let (sizes, assumed) = sizes.split_at(2);
     let mut numbers = Numbers(seed);
     let mut b = Builder::new("random");
-    b.assume(assumed);
+    b.assume(Assumed { sizes: assumed.to_vec(), ..Assumed::default() });
     let dims = vec![sizes[0], sizes[1], 3];
     let x = b.parameter(Shape::array(DType::F32, dims.clone()));
     let index = b.parameter(Shape::array(DType::S32, []));
@@ -344,7 +344,8 @@ fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
     let found = founds.iter().map(|f| (f.assumed, f.most)).collect();
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
-    Lowered { module, args, results, state: Vec::new(), found, used: Vec::new(), sized: None }
+    let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
+    Lowered { module, args, results, state, claims, found, used, sized: None }
 }
 
 /// How many random functions are looked at.

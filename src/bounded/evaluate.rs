@@ -1,6 +1,6 @@
 //! Evaluates a function for exactly the sizes of a call, without padding.
-use crate::diag::{Error, Result};
-use crate::hlo::Literal;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::{Claim, Literal};
 use crate::interp;
 use crate::lower::{Exact, Lowered};
 use crate::tensor::Tensor;
@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 /// of these sizes, then the variables.
 ///
 /// Sizes that values say are found one after another: each needs no more than those before it. Errors: those of lowering and of the
-/// interpreter.
+/// interpreter; `Code::BadInputs` where a size that the data ask for is beyond its bound.
 pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
     let mut sizes = given.to_vec();
@@ -20,11 +20,24 @@ pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowere
         let counts = parts.split_off(parts.len().saturating_sub(lowered.found.len()));
         let count = |t: &Tensor| t.to_i64s().and_then(|v| v.first().copied()).and_then(|n| u64::try_from(n).ok());
         let wrong = lowered.found.iter().zip(&counts).position(|(f, t)| count(t) != Some(f.0));
-        let Some(wrong) = wrong else { return Ok((lowered, parts)) };
+        let Some(wrong) = wrong else {
+            let asked = parts.split_off(parts.len().saturating_sub(lowered.claims.len()));
+            return held(&lowered.claims, &asked).map(|()| (lowered, parts));
+        };
         let known = sizes.len() - given.len();
         let size = count(&counts[wrong]).filter(|_| wrong >= known);
         let size = size.ok_or_else(|| Error::internal("interpreter", "a size depends on itself"))?;
         sizes.extend(lowered.found[known..wrong].iter().map(|f| f.0));
         sizes.push(size);
     }
+}
+
+/// Refuses a call that asks for more than there is room for; `asked` is what it asks for at each of `claims`.
+fn held(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
+    let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
+    let beyond = claims.iter().zip(asked).find(|(claim, asked)| value(asked).is_none_or(|n| n > claim.most));
+    let Some((Claim { node, most, .. }, _)) = beyond else { return Ok(()) };
+    let told =
+        format!("the data ask for another size at `{node}` than one from 0 to {most}, or than other shapes ask for");
+    Err(Diagnostic::new(Code::BadInputs, told).help(format!("give it more room: --bound '{node}=N'")).into())
 }

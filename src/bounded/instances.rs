@@ -38,18 +38,20 @@ impl Instances {
         let given = sizes.clone();
         let size = |&(_, most): &(u64, u64)| Size { name: String::new(), least: 0, most, is_result: true };
         sizes.extend(largest.found.iter().map(size));
-        // so that a size that values say may stay the same while others get smaller
-        let base: Vec<u64> = sizes.iter().map(|s| if s.is_result { s.most.div_ceil(2) } else { s.most }).collect();
+        // so that a size that values say may stay the same while others get smaller, if there is anything to do there
+        let middle = |s: &Size| s.most.div_ceil(2).max(s.most.min(STEPS + 1));
+        let base: Vec<u64> = sizes.iter().map(|s| if s.is_result { middle(s) } else { s.most }).collect();
+        let base = if (exact.0)(&base).is_ok() { base } else { sizes.iter().map(|s| s.most).collect() };
         let base = spaced(base, given.len(), exact);
         let points = Points { all: Vec::new() };
         let mut instances = Instances { given, found, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
         let at = |sizes: &[u64]| if sizes == most { Ok(largest.clone()) } else { (exact.0)(sizes) };
         for point in std::iter::once(base.clone()).chain(beside(&sizes, &base)) {
-            let (said, by_values) = point.split_at(instances.given.len());
+            let said = &point[..instances.given.len()];
             match at(&point) {
                 Ok(lowered) => instances.add(&sizes, said, lowered).map(|_| ())?,
-                // elements of an empty array are asked for: TensorFlow takes no values that say so
-                Err(_) if point != base && by_values.contains(&0) => {}
+                // more elements than there are, or of an empty array: TensorFlow takes no values that say so
+                Err(_) if point[said.len()..] != base[said.len()..] => {}
                 Err(error) => return Err(error),
             }
         }

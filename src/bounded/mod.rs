@@ -15,6 +15,7 @@ mod rows;
 pub use evaluate::evaluate;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::Claim;
 use crate::lower::{Exact, Lowered, Rung, Sized};
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
@@ -45,6 +46,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
             found: instances.found,
             args: lowered.args.len(),
             results: (lowered.results.len(), results),
+            claims: lowered.claims.len(),
         };
         let module = padded.module().map_err(refused)?;
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
@@ -64,14 +66,28 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     }
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
-    if derived.sizes.is_empty() && given.is_empty() {
+    if derived.sizes.is_empty() && given.is_empty() && largest.claims.is_empty() {
         return Ok(largest);
     }
-    let one_size = given.len() == 1 && derived.sizes.is_empty() && apart.is_none() && instances.found == 0;
+    let follows = derived.sizes.is_empty() && instances.found == 0 && largest.claims.is_empty();
+    let one_size = given.len() == 1 && follows && apart.is_none();
     let by_rows = one_size
         && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module, 0), &args);
-    let sizes = Sizes { all: [given, &derived.sizes[..]].concat(), args, results: derived.axes.clone() };
+    let asked = asked(&largest.claims);
+    let sizes = Sizes { all: [given, &derived.sizes[..], &asked[..]].concat(), args, results: derived.axes.clone() };
     Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
+}
+
+/// What a call asks for and there is room for up to a bound, as sizes that the call says. A node that is reached more than once has a
+/// number behind its name.
+fn asked(claims: &[Claim]) -> Vec<Size> {
+    let mut out: Vec<Size> = Vec::with_capacity(claims.len());
+    for Claim { node, most, .. } in claims {
+        let name = (1..).map(|n| if n == 1 { node.clone() } else { format!("{node}_{n}") });
+        let name = name.into_iter().find(|name| out.iter().all(|s| s.name != *name)).unwrap_or_default();
+        out.push(Size { name, least: 0, most: *most, is_result: true });
+    }
+    out
 }
 
 /// The sizes of results that the caller does not say.

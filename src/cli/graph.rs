@@ -18,11 +18,25 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     request.fetches.clone_from(&args.fetches);
     request.signatures.clone_from(&args.signature);
     request.state.clone_from(&args.state);
+    request.bounds = bounds(&args.bounds)?;
     if let Some(path) = &args.config {
         let config = config::load(path)?;
         (request.feeds, request.fetches, request.declared) = (config.feeds, config.fetches, config.variables);
     }
     Ok(request)
+}
+
+/// What `--bound` tells. Errors: `Code::BadOption` for the first that can't be read.
+fn bounds(flags: &[String]) -> Result<Vec<(String, u64)>> {
+    let one = |text: &String| {
+        let (node, most) = text.rsplit_once('=').unwrap_or(("", text));
+        let most = most.trim().parse().ok().filter(|n| (1..=1 << 31).contains(n));
+        most.map(|most| (node.to_string(), most)).ok_or_else(|| {
+            let told = format!("`--bound {text}` is not of the form NODE=N or N");
+            Diagnostic::new(Code::BadOption, told).help("for example --bound 128").into()
+        })
+    };
+    flags.iter().map(one).collect()
 }
 
 /// What `--feed` and `--dim` tell. Errors: `Code::BadOption` for each that can't be read.

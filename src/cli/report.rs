@@ -60,8 +60,13 @@ fn title(path: &Path) -> String {
 fn told(args: &ReportArgs) -> String {
     let graph = &args.graph;
     let name = graph.graph.file_name().map_or_else(|| "GRAPH".into(), |n| n.to_string_lossy());
-    let flags =
-        [("signature", &graph.signature), ("feed", &graph.feeds), ("fetch", &graph.fetches), ("dim", &graph.dims)];
+    let flags = [
+        ("signature", &graph.signature),
+        ("feed", &graph.feeds),
+        ("fetch", &graph.fetches),
+        ("dim", &graph.dims),
+        ("bound", &graph.bounds),
+    ];
     let flags =
         flags.into_iter().flat_map(|(flag, values)| values.iter().map(move |v| format!(" --{flag} {}", quoted(v))));
     quoted(&name) + &flags.collect::<String>()

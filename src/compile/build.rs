@@ -286,6 +286,7 @@ fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Ve
     };
     let result = |(info, dims): (&TensorInfo, &Vec<u64>)| TensorInfo { dims: dims.clone(), ..info.clone() };
     Lowered {
+        claims: Vec::new(),
         module,
         args: lowered.args.iter().zip(&sizes.args).map(arg).chain(given.iter().map(number)).collect(),
         results: lowered.results.iter().zip(results).map(result).chain(found.iter().map(number)).collect(),

@@ -6,7 +6,7 @@ use super::attrs::*;
 use super::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
 use crate::diag::{Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{Bounds, DType, Tensor};
 use crate::util::id_vec::IdVec;
 
 /// A size that values at run time say, such as how many elements are not zero.
@@ -18,6 +18,32 @@ pub struct Found {
     pub assumed: u64,
     /// It is never larger.
     pub most: u64,
+    /// Whether it is what it is taken to be, as shapes that are known ask for that.
+    pub is_fixed: bool,
+}
+
+/// What a call asks for and the code has room for up to a bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The node that asks.
+    pub node: String,
+    /// The size that it asks for, `s32[]`; negative where the code can't do what is asked.
+    pub value: InstId,
+    /// A call that asks for more fails.
+    pub most: u64,
+    /// Whether the bound is what the caller allows, and does not follow from the program.
+    pub is_allowed: bool,
+}
+
+/// What is taken for granted of sizes that values at run time say.
+#[derive(Clone, Debug, Default)]
+pub struct Assumed {
+    /// What they are taken to be, in the order of [`Builder::found`]; the bound for those behind the last.
+    pub sizes: Vec<u64>,
+    /// What those are whose bound does not follow from the program.
+    pub bounds: Bounds,
+    /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
+    pub fixed: Vec<(usize, u64)>,
 }
 
 /// A module under construction: a stack of open computations.
@@ -26,8 +52,9 @@ pub struct Builder {
     module: Module,
     open: Vec<Computation>,
     error: Option<String>,
-    assumed: Vec<u64>,
+    assumed: Assumed,
     found: Vec<Found>,
+    claims: Vec<Claim>,
     /// Given to each new instruction.
     pub metadata: Metadata,
 }
@@ -46,8 +73,9 @@ impl Builder {
             module,
             open: Vec::new(),
             error: None,
-            assumed: Vec::new(),
+            assumed: Assumed::default(),
             found: Vec::new(),
+            claims: Vec::new(),
             metadata: Metadata::default(),
         };
         b.begin("main");
@@ -87,9 +115,9 @@ impl Builder {
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
     }
-    /// Says what sizes that values at run time say are taken to be, in the order of [`Builder::found`].
-    pub fn assume(&mut self, sizes: &[u64]) {
-        self.assumed = sizes.to_vec();
+    /// Says what is taken for granted of sizes that values at run time say.
+    pub fn assume(&mut self, assumed: Assumed) {
+        self.assumed = assumed;
     }
     /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
     /// `None` in a nested computation, whose sizes are fixed.
@@ -97,13 +125,29 @@ impl Builder {
         if self.open.len() != 1 {
             return None;
         }
-        let assumed = self.assumed.get(self.found.len()).map_or(most, |&n| n.min(most));
-        self.found.push(Found { count, assumed, most });
+        let number = self.found.len();
+        let fixed = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, size)| *size);
+        let varying = self.found.iter().filter(|f| !f.is_fixed).count();
+        let assumed = self.assumed.sizes.get(varying).map_or(most, |&n| n.min(most));
+        let assumed = fixed.unwrap_or(assumed);
+        self.found.push(Found { count, assumed, most, is_fixed: fixed.is_some() });
         Some(assumed)
     }
     /// The sizes that values at run time say, in the order in which they were met.
     pub fn founds(&self) -> &[Found] {
         &self.found
+    }
+    /// The largest size that values may say at a node where nothing bounds it.
+    pub fn bound(&self, node: &str) -> u64 {
+        self.assumed.bounds.of(node)
+    }
+    /// Lets calls fail that ask for more than a node has room for.
+    pub fn claim(&mut self, claim: Claim) {
+        self.claims.push(claim);
+    }
+    /// What a call asks for, in the order in which it was met.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
     }
     /// The first error since the last call, if any.
     pub fn take_error(&mut self) -> Option<String> {

@@ -16,7 +16,7 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use builder::{Builder, Found};
+pub use builder::{Assumed, Builder, Claim, Found};
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};

@@ -17,9 +17,9 @@ mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, Role, is_handle};
-use crate::hlo::{Builder, InstId, Module, Shape};
+use crate::hlo::{Assumed, Builder, Claim, Found, InstId, Module, Shape};
 use crate::ops::{self, Value};
-use crate::tensor::{Sizes, Tensor, TensorInfo};
+use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, Accesses};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -58,6 +58,9 @@ pub struct Lowered {
     pub results: Vec<TensorInfo>,
     /// Parameter `args.len() + i` is the value of `state[i]` before the call; all signatures of a file have the same variables.
     pub state: Vec<StateVariable>,
+    /// What calls ask for and there is room for up to a bound. The asked sizes, `s32[]`, are parts of the root behind the new values of
+    /// variables; a call that asks for more, or for less than nothing, fails.
+    pub claims: Vec<Claim>,
     /// What sizes that values at run time say were taken to be, and the most that they may be; the last parts of the root are these
     /// sizes. Such a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
@@ -117,18 +120,30 @@ pub fn lower(
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    lower_assuming(program, feeds, fetches, roots, &[])
+    let assumed = Assumed { bounds: Bounds { most: Bounds::assumed(&[]), ..Bounds::default() }, ..Assumed::default() };
+    lower_assuming(program, feeds, fetches, roots, assumed).map_err(|failure| failure.told)
 }
 
-/// The same, with sizes that values at run time say taken to be `assumed`, in the order of [`Lowered::found`]; others are as large as
-/// they may be.
+/// Why a graph can't be lowered.
+#[derive(Debug)]
+pub struct Failure {
+    /// Every blocker.
+    pub told: Vec<Diagnostic>,
+    /// The sizes that values say, as far as they were met.
+    pub found: Vec<Found>,
+}
+
+/// The same, with something taken for granted of sizes that values at run time say, in the order of [`Lowered::found`].
+///
+/// # Errors
+/// The blockers, and which of those sizes were met.
 pub fn lower_assuming(
     program: &Program,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
-    assumed: &[u64],
-) -> Result<Lowered, Vec<Diagnostic>> {
+    assumed: Assumed,
+) -> Result<Lowered, Failure> {
     let mut b = Builder::new("main");
     b.assume(assumed);
     let mut walker = Walker::new(program, b);
@@ -137,7 +152,7 @@ pub fn lower_assuming(
         let id = walker.b.parameter(Shape::array(feed.info.dtype, feed.info.dims.clone()));
         seeds.insert(feed.at, Some(Value::Array(id)));
     }
-    let state = parameters(&mut walker, program)?;
+    let state = parameters(&mut walker, program).map_err(|told| Failure { told, found: Vec::new() })?;
     let scope = Scope { graph: &program.graph, function: None, attrs: &[], roots };
     let targets: Vec<Endpoint> = fetches.iter().map(|f| f.1).collect();
     let values = walker.walk(&scope, seeds, &targets);
@@ -153,7 +168,8 @@ pub fn lower_assuming(
             }
         }
     }
-    finish(walker, parts, state, feeds, fetches)
+    let found = walker.b.founds().to_vec();
+    finish(walker, parts, state, feeds, fetches).map_err(|told| Failure { told, found })
 }
 
 /// A parameter for each variable. Errors: `DynamicShape` for variables whose type or sizes are not settled.
@@ -253,7 +269,9 @@ fn finish(
         parts.extend(Some(now).filter(|_| variable.changed));
         variables.push(variable);
     }
-    let found = b.founds().to_vec();
+    parts.extend(b.claims().iter().map(|c| c.value));
+    let claims = b.claims().to_vec();
+    let found: Vec<Found> = b.founds().iter().copied().filter(|f| !f.is_fixed).collect();
     parts.extend(found.iter().map(|f| f.count));
     let found = found.into_iter().map(|f| (f.assumed, f.most)).collect();
     let root = b.tuple(&parts);
@@ -263,6 +281,7 @@ fn finish(
         args: feeds.iter().map(|f| f.info.clone()).collect(),
         results,
         state: variables,
+        claims,
         found,
         used: Vec::new(),
         sized: None,

@@ -4,10 +4,15 @@ use super::range::Ranges;
 use super::{Store, Value, linear};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
-use crate::hlo::{Builder, Found, InstId};
+use crate::hlo::{Builder, Claim, Found, InstId};
 use crate::interp;
+use crate::ops::math::special::compare_scalar;
+use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
+
+/// Sizes whose bound follows from the program and is at most this get room for it; others have the bound that the caller allows.
+const MOST_PROVEN: u64 = 1 << 16;
 
 /// A node to lower: its attributes, its inputs as values, and the builder.
 pub struct LowerCtx<'a> {
@@ -174,12 +179,100 @@ impl LowerCtx<'_> {
         if let (1, Some(known)) = (self.b.depth(), self.b.founds().iter().find(is_count)) {
             return Ok(known.assumed);
         }
-        self.b.found(count, most).ok_or_else(|| {
+        let size = self.b.found(count, most).ok_or_else(|| {
             let told = format!(
                 "how large {made} is depends on values at run time, and sizes inside of loops and branches are fixed"
             );
             Error::user(Code::DynamicShape, told)
-        })
+        })?;
+        if self.b.founds().last().is_some_and(|f| f.is_fixed) {
+            let is_it = compare_scalar(self.b, Direction::Eq, count, size as f64);
+            let other = self.b.full_like(count, -1.0);
+            let claim = self.b.select(is_it, count, other);
+            self.claim(claim, (size, false));
+        }
+        Ok(size)
+    }
+    /// The first `size` elements of `x`.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` where there are less: another shape asks for as many.
+    pub fn first(&mut self, x: InstId, size: u64) -> Result<InstId> {
+        match self.b.dims(x).first() {
+            Some(&n) if n >= size => Ok(self.b.slice_axis(x, 0, 0, size)),
+            _ => {
+                Err(self.mismatch(format!("{} has less than the {size} elements that are asked for", self.b.shape(x))))
+            }
+        }
+    }
+    /// The size that element `at` of an array of integers says; what is `made` of it is told where it can't be.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` for one that is known and negative; those of [`LowerCtx::size_of`].
+    pub fn size_said(&mut self, array: InstId, at: u64, made: &str) -> Result<u64> {
+        let flat = self.b.dims(array).iter().product();
+        let line = self.b.reshape(array, &[flat]);
+        let one = self.b.slice_axis(line, 0, at, at + 1);
+        let one = self.b.reshape(one, &[]);
+        let is_varying = !self.b.founds().is_empty() && self.counts_nothing(one);
+        match linear::element(self.b, array, at).known().filter(|_| !is_varying) {
+            Some(n) => u64::try_from(n).map_err(|_| self.mismatch(format!("a size of {n}"))),
+            None => self.size_of(one, made),
+        }
+    }
+    /// The size that input `i`, one integer, says.
+    ///
+    /// # Errors
+    /// `ShapeMismatch` where it is no size, `TooLarge`; those of [`LowerCtx::size_of`].
+    pub fn size(&mut self, i: usize) -> Result<u64> {
+        let (id, dims) = (self.arg(i)?, self.dims(i)?);
+        if dims.iter().any(|&n| n != 1) {
+            return Err(self.mismatch(format!("input {i} must be one integer, not {dims:?}")));
+        }
+        let made = format!("what `{}` makes", self.node.name);
+        match self.size_said(id, 0, &made)? {
+            n if n <= 1 << 32 => Ok(n),
+            n => Err(Error::user(Code::TooLarge, format!("input {i} asks for {n} elements"))),
+        }
+    }
+    /// The size that an integer scalar says. Where nothing bounds it, it is at most what the caller allows, and a call that asks for more,
+    /// or for less than nothing, fails.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::found`].
+    pub fn size_of(&mut self, count: InstId, made: &str) -> Result<u64> {
+        let range = self.ranges.of(self.b, count);
+        let proven = range.bound().and_then(|most| u64::try_from(most).ok());
+        if let Some(most) = proven.filter(|&most| range.least >= 0 && most <= MOST_PROVEN) {
+            return self.found(count, most, made);
+        }
+        let most = self.b.bound(&self.node.name);
+        self.size_up_to(count, (most, true), made)
+    }
+    /// The same of one that is never above `most` where the arguments are sound.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::found`].
+    pub fn size_within(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
+        let allowed = self.b.bound(&self.node.name);
+        self.size_up_to(count, if most <= MOST_PROVEN { (most, false) } else { (allowed, true) }, made)
+    }
+    fn size_up_to(&mut self, count: InstId, (most, is_allowed): (u64, bool), made: &str) -> Result<u64> {
+        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1) as f64));
+        let asked = self.b.elementwise(ScalarOp::Clamp, &[low, count, high]);
+        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most as f64));
+        let taken = self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]);
+        let size = self.found(taken, most, made)?;
+        self.claim(asked, (most, is_allowed));
+        Ok(size)
+    }
+    /// Lets calls fail that ask for more than `most`, or for less than nothing.
+    fn claim(&mut self, asked: InstId, (most, is_allowed): (u64, bool)) {
+        let value = self.b.convert(asked, DType::S32);
+        let claims = self.b.claims();
+        if !claims.iter().any(|c| c.most == most && linear::same(self.b, c.value, value)) {
+            self.b.claim(Claim { node: self.node.name.to_string(), value, most, is_allowed });
+        }
     }
     /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be
     /// 0, and is a size like those where it is not.

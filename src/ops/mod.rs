@@ -26,6 +26,7 @@ mod lookup;
 mod math;
 mod nn;
 mod quant;
+mod ragged;
 mod random;
 mod spectral;
 mod sparse;
@@ -53,6 +54,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("linalg", linalg::ROWS),
     ("spectral", spectral::ROWS),
     ("sparse", sparse::ROWS),
+    ("ragged", ragged::ROWS),
     ("random", random::ROWS),
     ("state", state::ROWS),
     ("training", training::ROWS),

@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
 use crate::lower::{Access, Accesses};
 use crate::ops;
-use crate::tensor::{DType, Tensor, element_count};
+use crate::tensor::{Bounds, DType, Tensor, element_count};
 use std::collections::BTreeMap;
 
 /// A variable that is declared has no more elements.
@@ -253,6 +253,7 @@ fn computed(program: Program, roots: &[NodeId]) -> Result<Prepared> {
         feeds: Vec::new(),
         sizes: Vec::new(),
         axes: Vec::new(),
+        bounds: Bounds::default(),
         fetches: Vec::new(),
         called: Vec::new(),
         roots,

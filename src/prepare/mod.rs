@@ -27,7 +27,7 @@ use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signatur
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::ops;
-use crate::tensor::{DType, Size, Sizes};
+use crate::tensor::{Bounds, DType, Size, Sizes, TensorInfo};
 use names::Names;
 use prune::Needed;
 
@@ -41,6 +41,9 @@ pub struct Request {
     /// Sizes or bounds of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`, or
     /// an empty name (every unknown one).
     pub dims: Vec<(String, Binding)>,
+    /// The largest sizes that values at run time may say at nodes, by their names, where nothing in the program bounds them; an empty
+    /// name stands for all others.
+    pub bounds: Vec<(String, u64)>,
     /// The signatures to take feeds and fetches from; none: the model's default one. More than one only where a module of
     /// several entries is asked for ([`entries()`]), and there `all` stands for every one.
     pub signatures: Vec<String>,
@@ -82,6 +85,8 @@ pub struct Prepared {
     pub sizes: Vec<Size>,
     /// For each argument the size of each axis by its number in `sizes`; `None`: it is fixed.
     pub axes: Vec<Vec<Option<usize>>>,
+    /// The largest sizes that values at run time may say where nothing bounds them.
+    pub bounds: Bounds,
     /// Names as `node:index`, and where they are in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// What the signature calls each fetch.
@@ -153,9 +158,16 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
-    let feeds = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
+    let feeds: Vec<Feed> = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
     let warnings = effects::left_out(&skipped, &program);
-    Ok(Prepared { program, feeds, sizes, axes, fetches, called, roots, assumptions, warnings })
+    let bounds = bounds(request, &feeds);
+    Ok(Prepared { program, feeds, sizes, axes, bounds, fetches, called, roots, assumptions, warnings })
+}
+
+fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
+    let (of_all, of_nodes): (Vec<_>, Vec<_>) = request.bounds.iter().cloned().partition(|(name, _)| name.is_empty());
+    let infos: Vec<TensorInfo> = feeds.iter().map(|f| f.info.clone()).collect();
+    Bounds { most: of_all.last().map_or_else(|| Bounds::assumed(&infos), |(_, most)| *most), of_nodes }
 }
 
 /// What is known of a feed, as inference takes it.

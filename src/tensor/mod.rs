@@ -5,7 +5,7 @@ mod text;
 mod view;
 
 pub use dtype::{DTYPES, DType, DTypeClass};
-pub use sizes::{Size, Sizes};
+pub use sizes::{Bounds, Size, Sizes};
 
 use bytes::Bytes;
 

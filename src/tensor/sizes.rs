@@ -14,6 +14,28 @@ pub struct Size {
     pub is_result: bool,
 }
 
+/// How large sizes may get that values at run time say, where nothing in the program bounds them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// Those of all nodes that have none of their own.
+    pub most: u64,
+    /// Those of single nodes, by their names.
+    pub of_nodes: Vec<(String, u64)>,
+}
+
+impl Bounds {
+    /// Where callers say nothing: the largest of a few dozen elements and the largest axis of an argument, as rows and parts of what
+    /// is fed mostly are no longer than that. Arrays get this size, so that it does not grow without end.
+    pub fn assumed(args: &[TensorInfo]) -> u64 {
+        let largest = args.iter().flat_map(|info| &info.dims).copied().max().unwrap_or(0);
+        largest.clamp(64, 4096)
+    }
+    /// That of a node.
+    pub fn of(&self, node: &str) -> u64 {
+        self.of_nodes.iter().find(|(name, _)| name == node).map_or(self.most, |(_, most)| *most)
+    }
+}
+
 /// The sizes of a function, those that the caller says first, and which axes of its arrays have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {

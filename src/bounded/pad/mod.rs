@@ -32,6 +32,8 @@ pub struct Padded<'a> {
     pub args: usize,
     /// How many parts of the root are results, and what follows from the sizes and becomes results behind them.
     pub results: (usize, &'a [Extent]),
+    /// How many parts of the root, before those of the values' sizes, are what the call asks for: results behind those.
+    pub claims: usize,
 }
 
 impl Padded<'_> {
@@ -235,11 +237,13 @@ impl<'a> Walk<'a> {
                 let (results, derived) = self.all.results;
                 let mut parts = self.parts(value);
                 parts.truncate(parts.len().saturating_sub(self.all.found));
+                let claims = parts.split_off(parts.len().saturating_sub(self.all.claims));
                 let state = parts.split_off(results.min(parts.len()));
                 for extent in derived {
                     let size = self.size(extent)?;
                     parts.push(size);
                 }
+                parts.extend(claims);
                 parts.extend(state);
                 Ok(self.b.tuple(&parts))
             }

@@ -20,6 +20,10 @@ pub struct GraphArgs {
     /// Bind an unknown dimension, or bound it (1..64); without NAME, all of them.
     #[arg(long = "dim", value_name = "[NAME=]N")]
     pub dims: Vec<String>,
+    /// The largest size that values at run time may say where nothing in the graph bounds it; with NODE, at that node alone. A call that
+    /// asks for more fails.
+    #[arg(long = "bound", value_name = "[NODE=]N")]
+    pub bounds: Vec<String>,
     /// A signature of a SavedModel. Repeats, or `all` for each, where a verb takes several functions over one state.
     #[arg(long)]
     pub signature: Vec<String>,

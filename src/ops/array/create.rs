@@ -1,9 +1,10 @@
 //! Arrays out of a few numbers.
 use crate::diag::Result;
 use crate::hlo::InstId;
+use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
-use crate::ops::math::special::compare_scalar;
+use crate::ops::math::special::{compare_scalar, quotient_up};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::symbols::{Dim, Why};
@@ -33,11 +34,22 @@ fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// `start + i * delta`; only the count must be known at compile time, so all three are read as numbers.
+/// `start + i * delta`.
 fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, delta) = (cx.arg(0)?, cx.arg(2)?);
     let dtype = cx.b.dtype(start);
-    let count = if dtype.is_float() {
+    let is_known = (0..3).all(|i| cx.constant(i).is_ok());
+    let count = if is_known || dtype.is_float() { known_steps(cx)? } else { steps_at_run_time(cx)? };
+    let steps = cx.b.iota(dtype, &[count], 0);
+    let (start, delta) = (cx.b.reshape(start, &[]), cx.b.reshape(delta, &[]));
+    let offsets = cx.b.mul(steps, delta);
+    let y = cx.b.add(offsets, start);
+    cx.one(y)
+}
+
+/// How many steps there are from the start to before the limit, both of which are known.
+fn known_steps(cx: &LowerCtx) -> Result<u64> {
+    let count = if cx.dtype(0)?.is_float() {
         let value = |i: usize| -> Result<f64> {
             cx.constant(i)?.get_f64(0).ok_or_else(|| cx.mismatch(format!("input {i} must be a scalar")))
         };
@@ -55,11 +67,23 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if count.is_nan() || count > (1u64 << 32) as f64 {
         return Err(crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements"));
     }
-    let steps = cx.b.iota(dtype, &[count as u64], 0);
-    let (start, delta) = (cx.b.reshape(start, &[]), cx.b.reshape(delta, &[]));
-    let offsets = cx.b.mul(steps, delta);
-    let y = cx.b.add(offsets, start);
-    cx.one(y)
+    Ok(count as u64)
+}
+
+/// The same of ends that values at run time say, by a known step.
+fn steps_at_run_time(cx: &mut LowerCtx) -> Result<u64> {
+    let delta = cx.constant_int(2)?;
+    if delta == 0 {
+        return Err(cx.mismatch("a range by 0"));
+    }
+    let (start, limit) = (cx.b.reshape(cx.arg(0)?, &[]), cx.b.reshape(cx.arg(1)?, &[]));
+    let (from, to) = if delta > 0 { (start, limit) } else { (limit, start) };
+    let (from, to) = (cx.b.convert(from, DType::S64), cx.b.convert(to, DType::S64));
+    let is_from_zero = interp::constant_value(cx.b, from).and_then(|t| t.get_i64(0)) == Some(0);
+    let span = if is_from_zero { to } else { cx.b.sub(to, from) };
+    let count = quotient_up(cx.b, span, delta.unsigned_abs());
+    let made = format!("the range `{}`", cx.node.name);
+    cx.size_of(count, &made)
 }
 
 fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {

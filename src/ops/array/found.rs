@@ -1,7 +1,7 @@
 //! Ops whose results are as long as the values say: what holds, what differs, what belongs to a group.
 use super::gather::take_axis;
 use crate::diag::Result;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::{InstId, Op};
 use crate::ops::compact::{Compact, compact, placed, running};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
 use crate::ops::row::op;
@@ -21,10 +21,8 @@ pub const ROWS: &[OpRow] = &[
     op("DynamicPartition", "data partitions -> outputs*", partition).shape(partition_shape),
 ];
 
-/// The first elements of `x`, as many as `size`.
-fn first(b: &mut Builder, x: InstId, size: u64) -> InstId {
-    b.slice_axis(x, 0, 0, size)
-}
+/// No more elements of pairs of rows are compared: a second of work.
+const MOST_PAIRS: u64 = 1 << 30;
 
 /// The indices of what is not zero, in row-major order: `s64[count, rank]`.
 fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -36,7 +34,7 @@ fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let flat = cx.b.reshape(holds, &[total]);
     let Compact { places, count, .. } = compact(cx, flat)?;
     let size = cx.found(count, total, "the result")?;
-    let places = first(cx.b, places, size);
+    let places = cx.first(places, size)?;
     let mut rest = cx.b.convert(places, DType::S64);
     let mut columns = Vec::with_capacity(dims.len());
     for &n in dims.iter().rev() {
@@ -57,19 +55,21 @@ fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let axes = if cx.args.len() > 1 { cx.constant_ints(1)? } else { vec![] };
-    if cx.b.rank(x) != 1 || !matches!(axes[..], [] | [0 | -1]) {
-        return Err(cx.unsupported("unique rows of a matrix; unique elements of a vector are supported"));
-    }
-    let n = cx.b.dims(x)[0];
+    let axis = match (&axes[..], cx.b.rank(x)) {
+        ([], 1) => 0,
+        (&[axis], rank) => cx.axis(axis, rank)?,
+        (axes, rank) => return Err(cx.mismatch(format!("unique along {axes:?} of rank {rank}"))),
+    };
+    let n = cx.b.dims(x)[axis];
     let index_type = cx.attr_dtype("out_idx")?;
-    let first_of = first_equal(cx, x)?;
+    let first_of = if cx.b.rank(x) == 1 { first_equal(cx, x)? } else { first_equal_row(cx, x, axis)? };
     let own = cx.b.iota(DType::S32, &[n], 0);
     let is_first = cx.b.compare(Direction::Eq, first_of, own);
     let Compact { places, before, count } = compact(cx, is_first)?;
     let index = take_axis(cx, before, first_of, 0, 0)?;
     let size = cx.found(count, n, "the list of values")?;
-    let places = first(cx.b, places, size);
-    let values = take_axis(cx, x, places, 0, 0)?;
+    let places = cx.first(places, size)?;
+    let values = take_axis(cx, x, places, axis, 0)?;
     let mut out = vec![Value::Array(values), Value::Array(cx.b.convert(index, index_type))];
     if counts {
         let ones = cx.b.full(DType::S32, &[n], 1.0);
@@ -81,7 +81,7 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
                 super::scatter(cx, none, to, ones, Some(ScalarOp::Add))?
             }
         };
-        let all = first(cx.b, all, size);
+        let all = cx.first(all, size)?;
         out.push(Value::Array(cx.b.convert(all, index_type)));
     }
     Ok(out)
@@ -112,6 +112,30 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     placed(cx, all, places, Some(first_of))
 }
 
+/// For each part of an array along `axis` the place of the first one that equals it, all pairs compared: `s32[n]`.
+fn first_equal_row(cx: &mut LowerCtx, x: InstId, axis: usize) -> Result<InstId> {
+    let dims = cx.b.dims(x).to_vec();
+    let n = dims[axis];
+    let order: Vec<usize> = std::iter::once(axis).chain((0..dims.len()).filter(|&a| a != axis)).collect();
+    let rest: u64 = dims.iter().enumerate().filter(|(a, _)| *a != axis).map(|(_, n)| n).product();
+    if n.saturating_mul(n).saturating_mul(rest) > MOST_PAIRS {
+        return Err(cx.unsupported(format!("unique parts along axis {axis} of {dims:?}: too many pairs to compare")));
+    }
+    let rows = cx.b.transpose(x, &order);
+    let rows = cx.b.reshape(rows, &[n, rest]);
+    let (ones, others) = (cx.b.broadcast(rows, &[n, n, rest], &[0, 2]), cx.b.broadcast(rows, &[n, n, rest], &[1, 2]));
+    let differs = cx.b.compare(Direction::Ne, ones, others);
+    let differs = cx.b.convert(differs, DType::S32);
+    let zero = cx.b.scalar(DType::S32, 0.0);
+    let differs = cx.b.reduce(differs, zero, ScalarOp::Maximum, &[2]);
+    let none = cx.b.full_like(differs, 0.0);
+    let is_equal = cx.b.compare(Direction::Eq, differs, none);
+    let (other, behind) = (cx.b.iota(DType::S32, &[n, n], 1), cx.b.full(DType::S32, &[n, n], f64::from(i32::MAX)));
+    let at = cx.b.select(is_equal, other, behind);
+    let behind = cx.b.scalar(DType::S32, f64::from(i32::MAX));
+    Ok(cx.b.reduce(at, behind, ScalarOp::Minimum, &[1]))
+}
+
 /// The rows of `data` of each group, in order.
 fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (data, groups) = (cx.arg(0)?, cx.arg(1)?);
@@ -130,7 +154,7 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let own = cx.b.compare(Direction::Eq, groups, number);
         let Compact { places, count, .. } = compact(cx, own)?;
         let size = cx.found(count, rows, "a group")?;
-        let places = first(cx.b, places, size);
+        let places = cx.first(places, size)?;
         out.push(Value::Array(take_axis(cx, data, places, 0, 0)?));
     }
     Ok(out)

@@ -49,7 +49,7 @@ fn concat_offset(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axis = cx.constant_int(0)?;
     let (mut at, mut out) = (0u64, Vec::new());
     for i in 1..cx.args.len() {
-        let dims = super::shape::sizes(cx, i)?;
+        let dims = super::shape::known_sizes(cx, i)?;
         let axis = cx.axis(axis, dims.len())?;
         let offsets: Vec<u64> = (0..dims.len()).map(|d| if d == axis { at } else { 0 }).collect();
         out.push(Value::Array(super::shape::integers(cx, cx.dtype(i)?, &[dims.len() as u64], &offsets)?));
@@ -76,20 +76,21 @@ fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Repeats along each dimension: the repeats become dimensions of their own before the merge.
 fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, multiples) = (cx.arg(0)?, cx.dims(0)?, super::shape::sizes(cx, 1)?);
+    let (x, dims, is_known) = (cx.arg(0)?, cx.dims(0)?, cx.constant(1).is_ok());
+    let multiples = super::shape::sizes(cx, 1)?;
     if multiples.len() != dims.len() {
         return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
     }
     let (mut wide, mut map, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for (&n, &d) in multiples.iter().zip(&dims) {
-        if n != 1 {
+        if n != 1 || !is_known {
             wide.push(n);
         }
         map.push(wide.len());
         wide.push(d);
         out.push(n.checked_mul(d).ok_or_else(|| cx.mismatch("the tiled size overflows"))?);
     }
-    if out == dims {
+    if is_known && out == dims {
         return cx.one(x);
     }
     let y = cx.b.broadcast(x, &wide, &map);

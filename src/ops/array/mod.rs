@@ -13,6 +13,7 @@ pub(in crate::ops) mod scatter;
 pub mod shape;
 mod slice;
 mod strided;
+mod strided_pick;
 mod strided_shape;
 
 pub(in crate::ops) use gather::{gather, gather_nd};

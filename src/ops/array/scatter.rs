@@ -4,12 +4,13 @@ use crate::hlo::attrs::ScatterDims;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
+use crate::ops::math::special;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{Dim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
-use crate::tensor::DType;
+use crate::tensor::{DType, element_count};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -120,9 +121,12 @@ fn sparse_to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// Rows merged by constant indices: of equal indices the last wins.
+/// Rows merged by indices: of equal indices the last wins.
 fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.args.len() / 2;
+    if (0..n).any(|i| cx.constant(i).is_err()) {
+        return stitched_at_run_time(cx, n);
+    }
     let mut rows: Vec<Option<InstId>> = Vec::new();
     let mut row_dims: Option<Vec<u64>> = None;
     for i in 0..n {
@@ -153,6 +157,37 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let one = [&[1][..], &dims].concat();
     let parts: Vec<InstId> = rows.into_iter().map(|r| r.unwrap_or_else(|| cx.b.full(dtype, &one, 0.0))).collect();
     let y = cx.b.concatenate(&parts, 0);
+    cx.one(y)
+}
+
+/// The same by indices that are only known at run time: there are as many rows as the largest says.
+fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
+    let (mut all, mut rows, mut row_dims) = (Vec::new(), Vec::new(), None);
+    for i in 0..n {
+        let (indices, data) = (cx.arg(i)?, cx.arg(n + i)?);
+        let (places, dims) = (cx.b.dims(indices).to_vec(), cx.b.dims(data).to_vec());
+        let rest = dims.strip_prefix(&places[..]).map(<[u64]>::to_vec);
+        let rest = rest.ok_or_else(|| cx.mismatch(format!("indices of {places:?} for data of {dims:?}")))?;
+        let count = element_count(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
+        if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
+            return Err(cx.mismatch("the data have rows of different shapes"));
+        }
+        all.push(cx.b.reshape(indices, &[count]));
+        rows.push(cx.b.reshape(data, &[&[count][..], &rest].concat()));
+    }
+    let (indices, data) = (cx.b.concatenate(&all, 0), cx.b.concatenate(&rows, 0));
+    let none = cx.b.scalar(cx.b.dtype(indices), -1.0);
+    let last = cx.b.reduce(indices, none, ScalarOp::Maximum, &[0]);
+    let most = cx.ranges.elements(cx.b, indices).bound().and_then(|n| u64::try_from(n.checked_add(1)?).ok());
+    let count = special::add_scalar(cx.b, last, 1.0);
+    let count = match most {
+        Some(most) => cx.found(count, most, "the merged array")?,
+        None => cx.size_of(count, "the merged array")?,
+    };
+    let (dims, total) = (row_dims.unwrap_or_default(), cx.b.dims(indices)[0]);
+    let base = cx.b.full(cx.b.dtype(data), &[&[count][..], &dims].concat(), 0.0);
+    let places = cx.b.reshape(indices, &[total, 1]);
+    let y = scatter(cx, base, places, data, None)?;
     cx.one(y)
 }
 

@@ -1,11 +1,14 @@
-//! Differences of lists. Their sizes follow from values, which therefore must be known at compile time.
-use crate::diag::{Code, Error, Result};
+//! Differences of lists, which are as long as values say.
+use super::gather::take_axis;
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::compact::compact;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape_ctx::ShapeCtx;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value};
-use crate::scalar::eval;
+use crate::scalar::{Direction, ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 use num_complex::Complex;
 use std::collections::HashSet;
@@ -33,21 +36,29 @@ fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
     eval::convert(x, DType::C128).view::<Complex<f64>>().iter().map(key).collect()
 }
 
-/// The value of a vector that must not depend on what is fed.
-fn known(cx: &LowerCtx, i: usize) -> Result<Tensor> {
-    let value = cx.constant(i).map_err(|_| {
-        let message = "the size of what ListDiff returns depends on values at run time; constants are supported";
-        Error::user(Code::DynamicShape, message)
-    })?;
-    match value.dims[..] {
-        [_] => Ok(value),
-        _ => Err(cx.mismatch(format!("input {i} must be a vector, not of the shape {:?}", value.dims))),
-    }
+/// The elements of `x` that equal none of `y`, all pairs compared, at run time.
+fn at_run_time(cx: &mut LowerCtx, (x, y): (InstId, InstId)) -> Result<Vec<Value>> {
+    let (n, m) = (cx.b.dims(x)[0], cx.b.dims(y)[0]);
+    let (ones, others) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
+    let is_equal = cx.b.compare(Direction::Eq, ones, others);
+    let no = cx.b.scalar(DType::Pred, 0.0);
+    let is_there = cx.b.reduce(is_equal, no, ScalarOp::Or, &[1]);
+    let is_left = cx.b.elementwise(ScalarOp::Not, &[is_there]);
+    let kept = compact(cx, is_left)?;
+    let count = cx.found(kept.count, n, "the list of what is left")?;
+    let places = cx.first(kept.places, count)?;
+    let out = take_axis(cx, x, places, 0, 0)?;
+    let index_type = cx.attr_dtype("out_idx")?;
+    Ok(vec![Value::Array(out), Value::Array(cx.b.convert(places, index_type))])
 }
 
 /// The elements of `x` that are not in `y`, in their order, and where they stand in `x`.
 fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, y) = (known(cx, 0)?, known(cx, 1)?);
+    let vectors = (cx.arg(0)?, cx.arg(1)?);
+    if cx.b.rank(vectors.0) != 1 || cx.b.rank(vectors.1) != 1 {
+        return Err(cx.mismatch(format!("{} and {}, not vectors", cx.b.shape(vectors.0), cx.b.shape(vectors.1))));
+    }
+    let (Ok(x), Ok(y)) = (cx.constant(0), cx.constant(1)) else { return at_run_time(cx, vectors) };
     let removed: HashSet<Vec<u8>> = keys(&y).into_iter().flatten().collect();
     let kept = |key: &Option<Vec<u8>>| key.as_ref().is_none_or(|k| !removed.contains(k));
     let places: Vec<usize> = keys(&x).iter().enumerate().filter(|(_, k)| kept(k)).map(|(i, _)| i).collect();

@@ -66,11 +66,33 @@ fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// Sizes that an input gives: each must be at least 0.
-pub fn sizes(cx: &LowerCtx, i: usize) -> Result<Vec<u64>> {
+/// Sizes that an input gives, also those that only values at run time say.
+///
+/// # Errors
+/// `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array, `DynamicShape` where sizes must be fixed.
+pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<u64>> {
+    if cx.constant(i).is_ok() {
+        return known_sizes(cx, i);
+    }
+    let shape = cx.arg(i)?;
+    let [n] = cx.dims(i)?[..] else { return Err(cx.mismatch("sizes are a vector")) };
+    let made = format!("what `{}` makes", cx.node.name);
+    let dims = (0..n).map(|e| cx.size_said(shape, e, &made)).collect::<Result<Vec<u64>>>()?;
+    fitting(dims)
+}
+
+/// Sizes that an input gives, which must be known: each at least 0.
+///
+/// # Errors
+/// `NotConstant` where they are not known, `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array.
+pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<u64>> {
     let values = cx.constant_ints(i)?;
     let dims: Option<Vec<u64>> = values.iter().map(|&v| u64::try_from(v).ok()).collect();
     let dims = dims.ok_or_else(|| cx.mismatch(format!("{values:?} is no shape")))?;
+    fitting(dims)
+}
+
+fn fitting(dims: Vec<u64>) -> Result<Vec<u64>> {
     match element_count(&dims) {
         Some(n) if n <= 1 << 34 => Ok(dims),
         _ => Err(crate::diag::Error::user(crate::diag::Code::TooLarge, format!("an array of the shape {dims:?}"))),
@@ -171,7 +193,7 @@ fn broadcast_to(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn common(cx: &LowerCtx) -> Result<(Vec<u64>, Vec<u64>, Vec<u64>)> {
-    let (x, y) = (sizes(cx, 0)?, sizes(cx, 1)?);
+    let (x, y) = (known_sizes(cx, 0)?, known_sizes(cx, 1)?);
     let both = crate::hlo::Builder::broadcast_dims(&x, &y)
         .ok_or_else(|| cx.mismatch(format!("{x:?} and {y:?} can't be broadcast together")))?;
     Ok((x, y, both))

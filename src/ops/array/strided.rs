@@ -1,8 +1,11 @@
 //! Strided slices: NumPy's basic indexing, what is taken, and what is put in its place.
 //!
-//! A begin may be known at run time only where the number of elements follows: one element (`x[:, i]`), or an end at a known distance
-//! from it (`x[i:i+3]`). Such a slice starts where all its elements are within the array, as XLA's do; TensorFlow's kernels refuse an
-//! index out of range, and take fewer elements of a range that leads out.
+//! Where a begin is known at run time only and the number of elements follows, as of one element (`x[:, i]`) or an end at a known distance
+//! from it (`x[i:i+3]`), a slice starts where all its elements are within the array, as XLA's do; TensorFlow's kernels refuse an
+//! index out of range, and take fewer elements of a range that leads out. Where the number does not follow (`x[:n]`), it is a size that
+//! values say, and the elements are those that TensorFlow takes.
+use super::gather::take_axis;
+use super::strided_pick::Picked;
 use super::strided_shape::{gradient_shape, shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
@@ -53,6 +56,8 @@ struct Window {
 struct Plan {
     /// The part of the input that `taken` is of; all of it where nothing is left to run time.
     window: Option<Window>,
+    /// Dimensions of which values say how many elements are taken: these go first, and all else is of what they leave.
+    picked: Vec<(usize, Picked)>,
     /// One entry a dimension of the input.
     taken: Vec<Taken>,
     /// The sizes of the result: new ones put in, shrunk ones left out.
@@ -106,22 +111,37 @@ pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
 }
 
 /// Begin, end and strides of a node.
-struct Bounds {
+pub(super) struct Bounds {
     /// The number of the input that is begin; end and strides follow.
-    at: usize,
-    begin: Vec<Linear>,
-    end: Vec<Linear>,
-    strides: Vec<i64>,
+    pub at: usize,
+    /// The first entries.
+    pub begin: Vec<Linear>,
+    /// The entries of end.
+    pub end: Vec<Linear>,
+    /// The strides.
+    pub strides: Vec<i64>,
+    /// Whether values may say how many elements there are.
+    may_pick: bool,
 }
 
 /// What is taken of one dimension: where from, if that is known at run time only, and what from there on.
-struct Part {
-    start: Option<InstId>,
-    taken: Taken,
+pub(super) struct Part {
+    /// The first element, where only values say it.
+    pub start: Option<InstId>,
+    /// What is taken before all else, where values say how much.
+    pub picked: Option<Picked>,
+    /// What is taken.
+    pub taken: Taken,
+}
+
+impl Part {
+    fn new(start: Option<InstId>, taken: Taken) -> Part {
+        Part { start, picked: None, taken }
+    }
 }
 
 impl Bounds {
-    fn new(cx: &LowerCtx, at: usize) -> Result<Self> {
+    fn new(cx: &LowerCtx, at: usize, may_pick: bool) -> Result<Self> {
         let strides = cx.constant_ints(at + 2)?;
         let n = strides.len() as u64;
         if n > MOST_INDICES {
@@ -134,12 +154,12 @@ impl Bounds {
             let array = cx.arg(i)?;
             Ok((0..n).map(|e| linear::element(cx.b, array, e)).collect())
         };
-        Ok(Bounds { at, begin: entries(at)?, end: entries(at + 1)?, strides })
+        Ok(Bounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }
 
-    /// Entry `i` of begin as an index into `d` elements: one from the end where it is negative.
-    fn wrapped(&self, cx: &mut LowerCtx, i: usize, d: u64) -> Result<InstId> {
-        let begin = cx.arg(self.at)?;
+    /// Entry `i` of input `at`, begin or end, as an index into `d` elements: one from the end where it is negative.
+    pub(super) fn wrapped(&self, cx: &mut LowerCtx, (at, i): (usize, usize), d: u64) -> Result<InstId> {
+        let begin = cx.arg(at)?;
         let one = cx.b.slice_axis(begin, 0, i as u64, i as u64 + 1);
         let one = cx.b.reshape(one, &[]);
         let one = if cx.b.dtype(one) == DType::S64 { one } else { cx.b.convert(one, DType::S32) };
@@ -152,19 +172,20 @@ impl Bounds {
     fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: u64) -> Result<Part> {
         let one = |start: i64| Taken { start, stride: 1, count: 1 };
         if first {
-            return Ok(Part { start: None, taken: one(0) });
+            return Ok(Part::new(None, one(0)));
         }
         let Some(begin) = self.begin[i].known() else {
             if d == 0 {
                 return Err(cx.mismatch("an index into a dimension without elements"));
             }
-            return Ok(Part { start: Some(self.wrapped(cx, i, d)?), taken: one(0) });
+            let start = self.wrapped(cx, (self.at, i), d)?;
+            return Ok(Part::new(Some(start), one(0)));
         };
         let start = if begin < 0 { begin.saturating_add(d as i64) } else { begin };
         if start < 0 || start >= d as i64 {
             return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
         }
-        Ok(Part { start: None, taken: one(start) })
+        Ok(Part::new(None, one(start)))
     }
 
     /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
@@ -176,26 +197,32 @@ impl Bounds {
         if let (Some(begin), Some(end)) = ends {
             let taken = range(d as i64, begin, end, stride, open_begin, open_end);
             let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
-            return Ok(Part { start: None, taken });
+            return Ok(Part::new(None, taken));
         }
         let apart = if open_begin || open_end { None } else { self.end[i].plus(&self.begin[i], -1) };
         let count = apart.and_then(|a| steps(a.known()?, stride));
-        let Some(count) = count else { return Err(self.not_constant(i, ends.0.is_none())) };
+        let Some(count) = count else {
+            return if self.may_pick && cx.b.depth() == 1 {
+                self.pick(cx, i, open, d)
+            } else {
+                Err(self.not_constant(i, ends.0.is_none()))
+            };
+        };
         let reach = count.saturating_sub(1).saturating_mul(stride.unsigned_abs());
         if count == 0 {
-            return Ok(Part { start: None, taken: Taken { start: 0, stride: 1, count } });
+            return Ok(Part::new(None, Taken { start: 0, stride: 1, count }));
         }
         if reach >= d {
             let told =
                 format!("a slice of {count} elements, a stride of {stride} apart, that starts at run time in {d}");
             return Err(cx.unsupported(told));
         }
-        let mut start = self.wrapped(cx, i, d)?;
+        let mut start = self.wrapped(cx, (self.at, i), d)?;
         if stride < 0 {
             start = special::add_scalar(cx.b, start, -(reach as f64));
         }
         let first = if stride < 0 { reach as i64 } else { 0 };
-        Ok(Part { start: Some(start), taken: Taken { start: first, stride, count } })
+        Ok(Part::new(Some(start), Taken { start: first, stride, count }))
     }
 
     fn not_constant(&self, i: usize, begin: bool) -> Error {
@@ -218,9 +245,10 @@ fn steps(apart: i64, stride: i64) -> Option<u64> {
     (stride != 0 && forward).then(|| apart.unsigned_abs().div_ceil(stride.unsigned_abs()))
 }
 
-/// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`.
-fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
-    let bounds = Bounds::new(cx, at)?;
+/// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`. Values may say how many
+/// elements are taken only with `may_pick`.
+fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize, may_pick: bool) -> Result<Plan> {
+    let bounds = Bounds::new(cx, at, may_pick)?;
     let (mut parts, mut result) = (Vec::with_capacity(dims.len()), Vec::new());
     for item in items(cx.node, bounds.strides.len(), dims.len())? {
         if item == Item::New {
@@ -231,7 +259,7 @@ fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
         let part = match item {
             Item::Index(i, first) => bounds.index(cx, i, first, d)?,
             Item::Range(i, begin, end) => bounds.range(cx, i, (begin, end), d)?,
-            Item::Whole | Item::New => Part { start: None, taken: Taken { start: 0, stride: 1, count: d } },
+            Item::Whole | Item::New => Part::new(None, Taken { start: 0, stride: 1, count: d }),
         };
         if !matches!(item, Item::Index(..)) {
             result.push(part.taken.count);
@@ -244,21 +272,24 @@ fn plan(cx: &mut LowerCtx, dims: &[u64], at: usize) -> Result<Plan> {
 /// The plan of these parts, in a window if any starts at run time.
 fn windowed(cx: &mut LowerCtx, parts: Vec<Part>, result: Vec<u64>) -> Plan {
     let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
-    let Some(dtype) = dtypes.max_by_key(|t| *t == DType::S64).filter(|_| !result.contains(&0)) else {
-        return Plan { window: None, taken: parts.into_iter().map(|p| p.taken).collect(), result };
+    let picked: Vec<(usize, Picked)> =
+        parts.iter().enumerate().filter_map(|(axis, p)| Some((axis, p.picked?))).collect();
+    let is_empty = parts.iter().any(|p| p.picked.is_none() && p.taken.count == 0);
+    let Some(dtype) = dtypes.max_by_key(|t| *t == DType::S64).filter(|_| !is_empty) else {
+        return Plan { window: None, picked, taken: parts.into_iter().map(|p| p.taken).collect(), result };
     };
     let (mut starts, mut sizes, mut taken) = (Vec::new(), Vec::new(), Vec::new());
-    for Part { start, taken: t } in parts {
+    for Part { start, picked, taken: t } in parts {
         let reach = (t.count as i64 - 1) * t.stride;
-        let low = t.start.min(t.start + reach);
+        let low = if picked.is_some() { 0 } else { t.start.min(t.start + reach) };
         starts.push(match start {
             Some(start) => cx.b.convert(start, dtype),
             None => cx.b.scalar(dtype, low as f64),
         });
-        sizes.push(reach.unsigned_abs() + 1);
+        sizes.push(if picked.is_some() { t.count } else { reach.unsigned_abs() + 1 });
         taken.push(Taken { start: t.start - low, ..t });
     }
-    Plan { window: Some(Window { starts, sizes }), taken, result }
+    Plan { window: Some(Window { starts, sizes }), picked, taken, result }
 }
 
 /// What `begin:end:stride` takes of `d` elements, clamped; `None` for a stride of 0.
@@ -267,7 +298,7 @@ pub(super) fn range(d: i64, begin: i64, end: i64, stride: i64, open_begin: bool,
         return None;
     }
     let (low, high) = if stride > 0 { (0, d) } else { (-1, d - 1) };
-    let clamp = |v: i64| (if v < 0 { v.saturating_add(d) } else { v }).clamp(low, high);
+    let clamp = |v: i64| within(v, d, (low, high));
     let (first, last) = if stride > 0 { (low, high) } else { (high, low) };
     let start = if open_begin { first } else { clamp(begin) };
     let stop = if open_end { last } else { clamp(end) };
@@ -276,8 +307,13 @@ pub(super) fn range(d: i64, begin: i64, end: i64, stride: i64, open_begin: bool,
     Some(Taken { start, stride, count })
 }
 
+/// An index into `d` elements, from the end where it is negative, moved between `low` and `high`.
+pub(super) fn within(index: i64, d: i64, (low, high): (i64, i64)) -> i64 {
+    (if index < 0 { index.saturating_add(d) } else { index }).clamp(low, high)
+}
+
 /// The elements that a plan takes, in the plan's order, with the input's rank.
-fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> InstId {
+fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     let part = |t: &Taken| {
         if t.count == 0 {
             return SliceDim { start: 0, limit: 0, stride: 1 };
@@ -286,10 +322,17 @@ fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> InstId {
         let (low, high) = (t.start.min(last) as u64, t.start.max(last) as u64);
         SliceDim { start: low, limit: high + 1, stride: t.stride.unsigned_abs() }
     };
+    let mut x = x;
+    for &(axis, picked) in &plan.picked {
+        x = match picked {
+            Picked::From(begin, count) => cx.b.slice_axis(x, axis, begin, begin + count),
+            Picked::At(places) => take_axis(cx, x, places, axis, 0)?,
+        };
+    }
     let x = plan.window.as_ref().map_or(x, |w| read(cx, x, w));
     let parts: Vec<SliceDim> = plan.taken.iter().map(part).collect();
     let y = cx.b.slice(x, &parts);
-    reversed(cx, y, &plan.taken)
+    Ok(reversed(cx, y, &plan.taken))
 }
 
 fn read(cx: &mut LowerCtx, x: InstId, window: &Window) -> InstId {
@@ -304,8 +347,8 @@ fn reversed(cx: &mut LowerCtx, x: InstId, taken: &[Taken]) -> InstId {
 
 fn strided_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let plan = plan(cx, &dims, 1)?;
-    let y = take(cx, x, &plan);
+    let plan = plan(cx, &dims, 1, true)?;
+    let y = take(cx, x, &plan)?;
     let y = cx.b.reshape(y, &plan.result);
     cx.one(y)
 }
@@ -313,7 +356,7 @@ fn strided_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The input with the slice replaced by `value`.
 pub fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, value) = (cx.arg(0)?, cx.dims(0)?, cx.arg(4)?);
-    let plan = plan(cx, &dims, 1)?;
+    let plan = plan(cx, &dims, 1, false)?;
     let value = cx.b.broadcast_to(value, &plan.result);
     let y = put(cx, value, &plan, &dims, x);
     cx.one(y)
@@ -322,7 +365,7 @@ pub fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Zeros with the slice replaced by the gradient.
 fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, dy) = (super::shape::sizes(cx, 0)?, cx.arg(4)?);
-    let plan = plan(cx, &dims, 1)?;
+    let plan = plan(cx, &dims, 1, false)?;
     let zeros = cx.b.full(cx.b.dtype(dy), &dims, 0.0);
     let y = put(cx, dy, &plan, &dims, zeros);
     cx.one(y)

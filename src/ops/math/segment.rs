@@ -58,11 +58,8 @@ fn neutral(dtype: DType, op: ScalarOp) -> f64 {
 
 /// Rows of the data combined at their segment; numbers out of range are dropped.
 fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
-    let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.constant_int(2)?);
+    let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
     let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(ids).to_vec());
-    let Some(n) = u64::try_from(n).ok().filter(|&n| n <= 1 << 32) else {
-        return Err(cx.mismatch(format!("{n} segments")));
-    };
     if dims.len() < places.len() || dims[..places.len()] != places {
         return Err(cx.mismatch(format!("segment numbers of {places:?} for data of {dims:?}")));
     }
@@ -76,10 +73,7 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
 
 /// The number of bins, and what each number adds to its bin: 1 where there are no weights.
 fn bins_and_weights(cx: &mut LowerCtx) -> Result<(u64, InstId)> {
-    let (n, weights, places) = (cx.constant_int(1)?, cx.arg(2)?, cx.dims(0)?);
-    let Some(n) = u64::try_from(n).ok().filter(|&n| n <= 1 << 32) else {
-        return Err(cx.mismatch(format!("{n} bins")));
-    };
+    let (n, weights, places) = (cx.size(1)?, cx.arg(2)?, cx.dims(0)?);
     let dtype = cx.b.dtype(weights);
     match cx.b.dims(weights) {
         dims if dims == places => Ok((n, weights)),

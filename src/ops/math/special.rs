@@ -32,6 +32,16 @@ pub fn add_scalar(b: &mut Builder, x: InstId, value: f64) -> InstId {
     b.add(x, c)
 }
 
+/// `x / by`, rounded up, of integers that are not negative.
+pub fn quotient_up(b: &mut Builder, x: InstId, by: u64) -> InstId {
+    if by == 1 {
+        return x;
+    }
+    let last = add_scalar(b, x, (by - 1) as f64);
+    let by = b.full_like(x, by as f64);
+    b.div(last, by)
+}
+
 /// `x * value`.
 pub fn mul_scalar(b: &mut Builder, x: InstId, value: f64) -> InstId {
     let c = b.full_like(x, value);

@@ -4,6 +4,7 @@
 //! clamped, where TensorFlow's kernels refuse them at run time.
 mod ctc;
 mod order;
+mod parts;
 mod product;
 mod rows;
 mod segment;
@@ -15,7 +16,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[product::ROWS, order::ROWS, rows::ROWS, segment::ROWS, ctc::ROWS];
+pub const ROWS: &[&[OpRow]] = &[product::ROWS, order::ROWS, parts::ROWS, rows::ROWS, segment::ROWS, ctc::ROWS];
 
 /// `indices`, input `i`, with the number of its rows and the rank that it leads into.
 fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, u64, usize)> {

@@ -1,7 +1,7 @@
 //! Rows combined by sorted segment numbers, of rows that are taken from a table by index, and of rows in order.
 //!
 //! Results have a row for each number up to the last one, or as many as the node says.
-use crate::diag::{Code, Diagnostic, Result};
+use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
@@ -73,24 +73,24 @@ fn told(cx: &LowerCtx, i: usize) -> Result<u64> {
     u64::try_from(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
 }
 
-/// As many segments as the last number says, which is known of what `SparseFillEmptyRows` gives. Errors: `DynamicShape` where nothing bounds the numbers.
+/// As many segments as the last number says, which is known of what `SparseFillEmptyRows` gives. Errors: `DynamicShape` where sizes must be fixed.
 fn found(cx: &mut LowerCtx, ids: InstId) -> Result<u64> {
     if let Some(n) = cx.ranges.whole(cx.b, ids) {
         return Ok(n);
     }
     let most = cx.ranges.elements(cx.b, ids).bound().and_then(|most| u64::try_from(most.checked_add(1)?).ok());
-    let Some(most) = most.filter(|&m| m < MOST_SEGMENTS) else {
-        let told = format!("how many rows {} returns depends on its segment numbers, which nothing bounds", cx.node.op);
-        let help = "use the form with `num_segments`, or bound the numbers: tf.minimum(segment_ids, last)";
-        return Err(Diagnostic::new(Code::DynamicShape, told).help(help).into());
-    };
     let none = cx.b.scalar(DType::S64, -1.0);
     let ids = cx.b.convert(ids, DType::S64);
     let last = cx.b.reduce(ids, none, ScalarOp::Maximum, &[0]);
     let one = cx.b.scalar(DType::S64, 1.0);
     let count = cx.b.add(last, one);
-    let count = cx.b.convert(count, DType::S32);
-    cx.found(count, most, "the list of segments")
+    match most.filter(|&m| m < MOST_SEGMENTS) {
+        Some(most) => {
+            let count = cx.b.convert(count, DType::S32);
+            cx.found(count, most, "the list of segments")
+        }
+        None => cx.size_of(count, "the list of segments"),
+    }
 }
 
 /// How many rows each of `n` segments has: `s32[n]`.

@@ -1,0 +1,76 @@
+//! Ranges of a strided slice of which only values say how many elements they have: `x[:n]`.
+use super::strided::{Bounds, Part, Taken, within};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::LowerCtx;
+use crate::ops::math::special;
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// As many elements of a dimension as values say.
+#[derive(Clone, Copy)]
+pub(super) enum Picked {
+    /// From this one on, one after another: so many.
+    From(u64, u64),
+    /// Those of these numbers.
+    At(InstId),
+}
+
+impl Bounds {
+    /// A range of `d` elements whose ends, entry `i` of begin and end, tell only at run time how many it has.
+    pub(super) fn pick(
+        &self,
+        cx: &mut LowerCtx,
+        i: usize,
+        (open_begin, open_end): (bool, bool),
+        d: u64,
+    ) -> Result<Part> {
+        let (stride, n) = (self.strides[i], d as i64);
+        if stride == 0 {
+            return Err(cx.mismatch("a stride of 0"));
+        }
+        let is_wide = cx.dtype(self.at)? == DType::S64 || cx.dtype(self.at + 1)? == DType::S64;
+        let dtype = if is_wide { DType::S64 } else { DType::S32 };
+        let limits = if stride > 0 { (0, n) } else { (-1, n - 1) };
+        let (first, last) = if stride > 0 { limits } else { (limits.1, limits.0) };
+        let begin = Some(first).filter(|_| open_begin).or(self.begin[i].known().map(|v| within(v, n, limits)));
+        let end = Some(last).filter(|_| open_end).or(self.end[i].known().map(|v| within(v, n, limits)));
+        let from = self.end(cx, (self.at, i), begin, (dtype, d, limits))?;
+        let to = self.end(cx, (self.at + 1, i), end, (dtype, d, limits))?;
+        let span = if stride > 0 { cx.b.sub(to, from) } else { cx.b.sub(from, to) };
+        let none = cx.b.scalar(dtype, 0.0);
+        let span = cx.b.max(span, none);
+        let by = stride.unsigned_abs();
+        let count = special::quotient_up(cx.b, span, by);
+        let room = (end.unwrap_or(last) - begin.unwrap_or(first)).unsigned_abs();
+        let made = format!("the slice `{}`", cx.node.name);
+        let count = cx.found(count, room.div_ceil(by), &made)?;
+        let picked = match begin {
+            Some(begin) if stride == 1 => Picked::From(begin.unsigned_abs(), count),
+            _ => {
+                let steps = cx.b.iota(dtype, &[count], 0);
+                let by = cx.b.scalar(dtype, stride as f64);
+                let steps = cx.b.mul(steps, by);
+                Picked::At(cx.b.add(steps, from))
+            }
+        };
+        Ok(Part { start: None, picked: Some(picked), taken: Taken { start: 0, stride: 1, count } })
+    }
+
+    /// An end of a range of `d` elements, within `limits`: what is known of it, or entry `i` of input `at`.
+    fn end(
+        &self,
+        cx: &mut LowerCtx,
+        (at, i): (usize, usize),
+        known: Option<i64>,
+        (dtype, d, limits): (DType, u64, (i64, i64)),
+    ) -> Result<InstId> {
+        if let Some(known) = known {
+            return Ok(cx.b.scalar(dtype, known as f64));
+        }
+        let end = self.wrapped(cx, (at, i), d)?;
+        let end = cx.b.convert(end, dtype);
+        let (low, high) = (cx.b.scalar(dtype, limits.0 as f64), cx.b.scalar(dtype, limits.1 as f64));
+        Ok(cx.b.elementwise(ScalarOp::Clamp, &[low, end, high]))
+    }
+}

@@ -1,0 +1,149 @@
+//! Rows of unlike lengths as an array with a value for what is not there.
+use super::{lengths, places};
+use crate::diag::{Code, Error, Result};
+use crate::graph::Attr;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::scatter;
+use crate::ops::fact::{Fact, Int};
+use crate::ops::row::op;
+use crate::ops::symbols::Why;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] =
+    &[op("RaggedTensorToTensor", "shape values default_value row_partition_tensors* -> result", dense)
+        .shape(dense_shape)];
+
+/// How a level says which row each of its values is in.
+enum Level {
+    /// By the places at which rows begin.
+    Splits(InstId),
+    /// By the number of each value's row.
+    Numbers(InstId),
+}
+
+/// The array of rows (of rows) of values; a size that `shape` says cuts off what is beyond it.
+fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (values, default) = (cx.arg(1)?, cx.arg(2)?);
+    let (rows, levels) = levels(cx)?;
+    let told = told(cx)?;
+    let mut dims = vec![told.first().copied().flatten().unwrap_or(rows)];
+    let mut columns: Vec<InstId> = Vec::new();
+    for (k, level) in levels.iter().enumerate() {
+        let count = match levels.get(k + 1) {
+            Some(Level::Splits(next)) => cx.b.dims(*next)[0].saturating_sub(1),
+            _ if k + 1 == levels.len() => cx.b.dims(values).first().copied().unwrap_or(0),
+            _ => return Err(cx.unsupported("levels of rows of more than one kind")),
+        };
+        let (row, at, length) = match level {
+            Level::Splits(splits) => {
+                let (row, at) = places(cx, *splits, count)?;
+                let lengths = lengths(cx, *splits);
+                let none = cx.b.scalar(cx.b.dtype(lengths), 0.0);
+                (row, at, cx.b.reduce(lengths, none, ScalarOp::Maximum, &[0]))
+            }
+            Level::Numbers(numbers) => numbered(cx, *numbers, dims[0])?,
+        };
+        let most = count;
+        dims.push(match told.get(k + 1).copied().flatten() {
+            Some(n) => n,
+            None => cx.size_within(length, most, "the longest row")?,
+        });
+        columns = if k == 0 {
+            vec![row]
+        } else {
+            columns.into_iter().map(|c| take_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?
+        };
+        columns.push(at);
+    }
+    let count = cx.b.dims(values).first().copied().unwrap_or(0);
+    let inner = cx.b.dims(values).get(1..).unwrap_or(&[]).to_vec();
+    let default = cx.b.broadcast_to(default, &inner);
+    let out = [&dims[..], &inner].concat();
+    let map: Vec<usize> = (dims.len()..out.len()).collect();
+    let base = cx.b.broadcast(default, &out, &map);
+    let columns: Vec<InstId> = columns.into_iter().map(|c| cx.b.reshape(c, &[count, 1])).collect();
+    let at = cx.b.concatenate(&columns, 1);
+    let y = scatter(cx, base, at, values, None)?;
+    cx.one(y)
+}
+
+/// How many rows there are, and the levels, outermost first.
+fn levels(cx: &mut LowerCtx) -> Result<(u64, Vec<Level>)> {
+    let types: Vec<String> = match cx.node.attr("row_partition_types") {
+        Some(Attr::Strs(all)) => all.iter().map(|t| String::from_utf8_lossy(t).into_owned()).collect(),
+        _ => {
+            return Err(Error::user(Code::BadAttr, "attribute `row_partition_types` is missing or no list of strings"));
+        }
+    };
+    if types.len() + 3 != cx.args.len() || types.is_empty() {
+        return Err(cx.mismatch(format!("{} partitions of {} types", cx.args.len().saturating_sub(3), types.len())));
+    }
+    let (mut rows, mut out) = (None, Vec::new());
+    for (i, kind) in types.iter().enumerate() {
+        let partition = cx.arg(3 + i)?;
+        match kind.as_str() {
+            "FIRST_DIM_SIZE" if i == 0 => rows = Some(cx.size(3)?),
+            "VALUE_ROWIDS" if cx.b.rank(partition) == 1 && rows.is_some() && types.len() == 2 => {
+                out.push(Level::Numbers(partition));
+            }
+            "ROW_SPLITS" if cx.b.rank(partition) == 1 && cx.b.dims(partition)[0] > 0 => {
+                rows = rows.or(Some(cx.b.dims(partition)[0] - 1));
+                out.push(Level::Splits(partition));
+            }
+            _ => return Err(cx.unsupported(format!("rows told by {types:?}"))),
+        }
+    }
+    let rows = rows.filter(|_| !out.is_empty());
+    rows.map(|rows| (rows, out)).ok_or_else(|| cx.mismatch("there are no rows"))
+}
+
+/// The sizes that the node's shape says; `None` for each that it leaves to the rows.
+fn told(cx: &LowerCtx) -> Result<Vec<Option<u64>>> {
+    let shape = cx.constant_ints(0)?;
+    // a scalar of -1 leaves all of them
+    let is_whole = cx.dims(0)?.is_empty();
+    Ok(if is_whole { Vec::new() } else { shape.iter().map(|&n| u64::try_from(n).ok()).collect() })
+}
+
+/// Row and place of each value by the number of its row, and the length of the longest.
+fn numbered(cx: &mut LowerCtx, numbers: InstId, rows: u64) -> Result<(InstId, InstId, InstId)> {
+    let row = cx.b.convert(numbers, DType::S32);
+    let n = cx.b.dims(row)[0];
+    let (own, to) = (cx.b.iota(DType::S32, &[n], 0), cx.b.reshape(row, &[n, 1]));
+    let behind = cx.b.full(DType::S32, &[rows], f64::from(i32::MAX));
+    let firsts = scatter(cx, behind, to, own, Some(ScalarOp::Minimum))?;
+    let first = take_axis(cx, firsts, row, 0, 0)?;
+    let at = cx.b.sub(own, first);
+    let none = cx.b.scalar(DType::S32, -1.0);
+    let last = cx.b.reduce(at, none, ScalarOp::Maximum, &[0]);
+    let one = cx.b.scalar(DType::S32, 1.0);
+    let length = cx.b.add(last, one);
+    Ok((row, at, length))
+}
+
+/// A size for each level and the sizes of a value behind them, as far as the shape does not say them.
+fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let types = match cx.node.attr("row_partition_types") {
+        Some(Attr::Strs(all)) => all.iter().map(|t| t.to_vec()).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    let levels = types.iter().filter(|t| &t[..] != b"FIRST_DIM_SIZE").count();
+    let shape = cx.ints(0);
+    let Some(inner) = cx.ranked(1)?.filter(|dims| !dims.is_empty()) else {
+        let dims = cx.unranked_from(1);
+        return cx.like(1, dims);
+    };
+    let mut dims = Vec::with_capacity(levels + inner.len());
+    for k in 0..=levels {
+        let told = shape.as_ref().and_then(|s| s.get(k).copied()).filter(|n| !matches!(n, Int::Known(n) if *n < 0));
+        let told = told.and_then(Int::size).filter(|_| cx.ranked(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
+        let made = told.unwrap_or_else(|| cx.fresh(Why::Data));
+        dims.push(made);
+    }
+    dims.extend(&inner[1..]);
+    cx.like(1, dims)
+}

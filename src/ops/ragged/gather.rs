@@ -1,0 +1,72 @@
+//! Rows taken by their numbers.
+use super::{lengths, places, splits};
+use crate::diag::Result;
+use crate::ops::array::gather::take_axis;
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op(
+    "RaggedGather",
+    "params_nested_splits* params_dense_values indices -> output_nested_splits* output_dense_values",
+    gather,
+)
+.shape(gather_shape)];
+
+/// Rows of rows of values, level by level: `indices [m]` are numbers of rows of the outermost one.
+fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let levels = cx.args.len().saturating_sub(2);
+    let (values, indices) = (cx.arg(levels)?, cx.arg(levels + 1)?);
+    if levels == 0 || cx.b.rank(indices) != 1 {
+        return Err(cx.unsupported(format!("rows by indices {}; a vector is supported", cx.b.shape(indices))));
+    }
+    let mut rows = cx.b.convert(indices, DType::S32);
+    let mut out = Vec::with_capacity(levels + 1);
+    for level in 0..levels {
+        let all = cx.arg(level)?;
+        if cx.b.rank(all) != 1 || cx.b.dims(all)[0] == 0 {
+            return Err(cx.mismatch(format!("splits of {}", cx.b.shape(all))));
+        }
+        let next = if level + 1 < levels { cx.dims(level + 1)?[0].saturating_sub(1) } else { cx.b.dims(values)[0] };
+        let dtype = cx.b.dtype(all);
+        let (all, own) = (cx.b.convert(all, DType::S32), lengths(cx, all));
+        let own = cx.b.convert(own, DType::S32);
+        let (begins, own) = (take_axis(cx, all, rows, 0, 0)?, take_axis(cx, own, rows, 0, 0)?);
+        let most = next.saturating_mul(cx.b.dims(rows)[0]);
+        let (made, total) = splits(cx, own);
+        let total = cx.size_within(total, most, "the list of values")?;
+        let (row, at) = places(cx, made, total)?;
+        let begins = take_axis(cx, begins, row, 0, 0)?;
+        rows = cx.b.add(begins, at);
+        out.push(Value::Array(cx.b.convert(made, dtype)));
+    }
+    out.push(Value::Array(take_axis(cx, values, rows, 0, 0)?));
+    Ok(out)
+}
+
+/// As many rows as indices, of as many values as the data says.
+fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let levels = cx.args.len().saturating_sub(2);
+    let made = usize::try_from(cx.node.int("OUTPUT_RAGGED_RANK").unwrap_or(levels as i64)).unwrap_or(levels).min(64);
+    let splits = cx.attr_type("Tsplits");
+    let mut out = Vec::with_capacity(made + 1);
+    for level in 0..made {
+        let rows = match cx.ranked(levels + 1)?.as_deref() {
+            Some([rows, ..]) if level == 0 => cx.add(*rows, Dim::Known(1)),
+            _ => cx.fresh(Why::Data),
+        };
+        out.push(Fact::new(splits, vec![rows].into()));
+    }
+    let n = cx.fresh(Why::Data);
+    out.push(match cx.ranked(levels)? {
+        Some(dims) if !dims.is_empty() => cx.like(levels, [&[n], &dims[1..]].concat())?.remove(0),
+        _ => {
+            let dims = cx.unranked(Why::Data);
+            cx.like(levels, dims)?.remove(0)
+        }
+    });
+    Ok(out)
+}

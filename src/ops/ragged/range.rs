@@ -1,0 +1,71 @@
+//! Ranges as rows.
+use super::{places, splits};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::fact::{Dims, Fact};
+use crate::ops::row::op;
+use crate::ops::symbols::{Dim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] =
+    &[op("RaggedRange", "starts limits deltas -> rt_nested_splits rt_dense_values", range).shape(range_shape)];
+
+/// One range a row; scalars are the same for all rows.
+fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let dtype = cx.dtype(0)?;
+    if dtype.is_float() {
+        return Err(cx.unsupported(format!("ranges of {dtype}; those of integers are supported")));
+    }
+    let all = cx.arg_range(0, 3)?;
+    let n = all.iter().find_map(|&x| cx.b.dims(x).first().copied()).unwrap_or(1);
+    let mut wide = Vec::with_capacity(3);
+    for x in all {
+        if !matches!(cx.b.dims(x), [] | [_]) || cx.b.dims(x).first().is_some_and(|&m| m != n) {
+            return Err(cx.mismatch(format!("{} for {n} ranges", cx.b.shape(x))));
+        }
+        let x = if cx.b.rank(x) == 0 { cx.b.broadcast(x, &[n], &[]) } else { x };
+        wide.push(cx.b.convert(x, DType::S64));
+    }
+    let lengths = steps(cx, (wide[0], wide[1], wide[2]));
+    let (splits, total) = splits(cx, lengths);
+    let total = cx.size_of(total, "the list of values")?;
+    let (row, at) = places(cx, splits, total)?;
+    let (start, delta) = (take_axis(cx, wide[0], row, 0, 0)?, take_axis(cx, wide[2], row, 0, 0)?);
+    let at = cx.b.convert(at, DType::S64);
+    let offset = cx.b.mul(at, delta);
+    let values = cx.b.add(start, offset);
+    let splits_type = cx.attr_dtype("Tsplits")?;
+    Ok(vec![Value::Array(cx.b.convert(splits, splits_type)), Value::Array(cx.b.convert(values, dtype))])
+}
+
+/// How many steps of `delta` lead from each start to before its limit: none where they lead away from it.
+fn steps(cx: &mut LowerCtx, (start, limit, delta): (InstId, InstId, InstId)) -> InstId {
+    let (zero, one) = (cx.b.full_like(delta, 0.0), cx.b.full_like(delta, 1.0));
+    let is_up = cx.b.compare(Direction::Gt, delta, zero);
+    let (up, down) = (cx.b.sub(limit, start), cx.b.sub(start, limit));
+    let span = cx.b.select(is_up, up, down);
+    let by = cx.b.elementwise(ScalarOp::Abs, &[delta]);
+    let by = cx.b.max(by, one);
+    let last = cx.b.sub(by, one);
+    let last = cx.b.add(span, last);
+    let count = cx.b.div(last, by);
+    let is_any = cx.b.compare(Direction::Gt, span, zero);
+    cx.b.select(is_any, count, zero)
+}
+
+fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let mut rows = Dim::Known(1);
+    for i in 0..3 {
+        match cx.ranked(i)? {
+            Some(dims) => rows = dims.first().copied().unwrap_or(rows),
+            None => rows = cx.fresh(Why::Data),
+        }
+    }
+    let (splits, values) = (cx.add(rows, Dim::Known(1)), cx.fresh(Why::Data));
+    let values: Dims = vec![values].into();
+    Ok(vec![Fact::new(cx.attr_type("Tsplits"), vec![splits].into()), Fact::new(cx.dtype(0), values)])
+}

@@ -1,0 +1,161 @@
+//! Parts, sums and rows of sparse tensors.
+use super::order::sorted;
+use super::{column, columns, element, indices, linear, strides};
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::array::gather::take_axis;
+use crate::ops::array::scatter;
+use crate::ops::compact::{compact, running};
+use crate::ops::fact::Fact;
+use crate::ops::row::op;
+use crate::ops::shape::{S64, same_as_second};
+use crate::ops::symbols::Why;
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("SparseSlice", "indices values shape start size -> output_indices output_values output_shape", slice)
+        .shape(found_shape),
+    op("SparseSoftmax", "sp_indices sp_values sp_shape -> output", softmax).shape(same_as_second),
+    op(
+        "SparseAdd",
+        "a_indices a_values a_shape b_indices b_values b_shape thresh -> sum_indices sum_values sum_shape",
+        add,
+    )
+    .shape(found_shape),
+];
+
+/// The elements between `start` and `start + size`, by their indices from `start` on.
+fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
+    let (start, size) = (cx.arg(3)?, cx.arg(4)?);
+    for one in [shape, start, size] {
+        if cx.b.dims(one) != [rank as u64] {
+            return Err(cx.mismatch(format!("{} for indices of rank {rank}", cx.b.shape(one))));
+        }
+    }
+    let zero = cx.b.full(DType::S64, &[n], 0.0);
+    let (mut inside, mut moved) = (cx.b.full(DType::Pred, &[n], 1.0), Vec::with_capacity(rank));
+    for k in 0..rank {
+        let (own, first, count) = (column(cx, places, k), element(cx, start, k), element(cx, size, k));
+        let (first, count) = (cx.b.broadcast(first, &[n], &[]), cx.b.broadcast(count, &[n], &[]));
+        let own = cx.b.sub(own, first);
+        let (from, to) = (cx.b.compare(Direction::Ge, own, zero), cx.b.compare(Direction::Lt, own, count));
+        let both = cx.b.elementwise(ScalarOp::And, &[from, to]);
+        inside = cx.b.elementwise(ScalarOp::And, &[inside, both]);
+        moved.push(own);
+    }
+    let kept = compact(cx, inside)?;
+    let count = cx.found(kept.count, n, "the list of elements")?;
+    let at = cx.first(kept.places, count)?;
+    let moved = columns(cx, &moved, n);
+    let (places, values) = (take_axis(cx, moved, at, 0, 0)?, take_axis(cx, values, at, 0, 0)?);
+    // no part leads out of the shape
+    let rest = cx.b.sub(shape, start);
+    let none = cx.b.full_like(rest, 0.0);
+    let rest = cx.b.min(size, rest);
+    let shape = cx.b.max(rest, none);
+    Ok(vec![Value::Array(places), Value::Array(values), Value::Array(shape)])
+}
+
+/// For elements in row-major order the number of the run of those that agree in all columns but the last: `s32[n]`.
+fn runs(cx: &mut LowerCtx, places: InstId, (n, rank): (u64, usize)) -> InstId {
+    let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
+    for k in 0..rank.saturating_sub(1) {
+        let own = column(cx, places, k);
+        let differs = changes(cx, own);
+        begins = cx.b.elementwise(ScalarOp::Or, &[begins, differs]);
+    }
+    let begins = cx.b.convert(begins, DType::S32);
+    running(cx, begins, ScalarOp::Add, 0.0)
+}
+
+/// Which elements of a vector are another value than the one before; the first is none.
+fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
+    let n = cx.b.dims(x)[0];
+    let (head, tail) = (cx.b.slice_axis(x, 0, 0, n.min(1)), cx.b.slice_axis(x, 0, 0, n.saturating_sub(1)));
+    let before = cx.b.concatenate(&[head, tail], 0);
+    cx.b.compare(Direction::Ne, x, before)
+}
+
+/// Softmax over the elements of each row along the last axis.
+fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((places, n, rank), values) = (indices(cx, 0)?, cx.arg(1)?);
+    if n == 0 {
+        return cx.one(values);
+    }
+    let run = runs(cx, places, (n, rank));
+    let to = cx.b.reshape(run, &[n, 1]);
+    let dtype = cx.b.dtype(values);
+    let least = cx.b.full(dtype, &[n], f64::NEG_INFINITY);
+    let most = scatter(cx, least, to, values, Some(ScalarOp::Maximum))?;
+    let most = take_axis(cx, most, run, 0, 0)?;
+    let shifted = cx.b.sub(values, most);
+    let power = cx.b.elementwise(ScalarOp::Exp, &[shifted]);
+    let zeros = cx.b.full(dtype, &[n], 0.0);
+    let sums = scatter(cx, zeros, to, power, Some(ScalarOp::Add))?;
+    let sums = take_axis(cx, sums, run, 0, 0)?;
+    let y = cx.b.div(power, sums);
+    cx.one(y)
+}
+
+/// The elements of both, in row-major order; those of one index are added, and left out where their sum is below the
+/// threshold.
+fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
+    if rank != other || cx.b.dims(shape) != [rank as u64] {
+        return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {other}")));
+    }
+    let (threshold, total) = (cx.arg(6)?, n + m);
+    let all = [(a, cx.arg(1)?), (b, cx.arg(4)?)];
+    let keys = all.map(|(places, _)| linear(cx, places, shape));
+    let (keys, values) = (cx.b.concatenate(&keys, 0), cx.b.concatenate(&all.map(|x| x.1), 0));
+    let order = sorted(cx, keys);
+    let (keys, values) = (take_axis(cx, keys, order, 0, 0)?, take_axis(cx, values, order, 0, 0)?);
+    let begins = changes(cx, keys);
+    let begins = cx.b.convert(begins, DType::S32);
+    let run = running(cx, begins, ScalarOp::Add, 0.0);
+    let to = cx.b.reshape(run, &[total, 1]);
+    let zeros = cx.b.full(cx.b.dtype(values), &[total], 0.0);
+    let sums = scatter(cx, zeros, to, values, Some(ScalarOp::Add))?;
+    let none = cx.b.full(DType::S64, &[total], 0.0);
+    let keys = scatter(cx, none, to, keys, None)?;
+    // runs are counted from 0: one more than the last, where there is any
+    let (first, ones) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &[total], 0));
+    let last = cx.b.reduce(run, first, ScalarOp::Maximum, &[0]);
+    let is_run = cx.b.compare(Direction::Le, ones, last);
+    let size = cx.b.elementwise(ScalarOp::Abs, &[sums]);
+    let threshold = cx.b.reshape(threshold, &[]);
+    let threshold = cx.b.broadcast(threshold, &[total], &[]);
+    let is_large = cx.b.compare(Direction::Ge, size, threshold);
+    let (no, one) = (cx.b.full(DType::S32, &[total], 0.0), cx.b.full(DType::S32, &[total], 1.0));
+    let counts = scatter(cx, no, to, one, Some(ScalarOp::Add))?;
+    let is_single = cx.b.compare(Direction::Le, counts, one);
+    let is_large = cx.b.elementwise(ScalarOp::Or, &[is_large, is_single]);
+    let held = cx.b.elementwise(ScalarOp::And, &[is_run, is_large]);
+    let kept = compact(cx, held)?;
+    let count = cx.found(kept.count, total, "the list of elements")?;
+    let at = cx.first(kept.places, count)?;
+    let (keys, sums) = (take_axis(cx, keys, at, 0, 0)?, take_axis(cx, sums, at, 0, 0)?);
+    let mut out = Vec::with_capacity(rank);
+    let mut rest = keys;
+    for stride in strides(cx, shape, rank) {
+        let stride = cx.b.broadcast(stride, &[count], &[]);
+        out.push(cx.b.div(rest, stride));
+        rest = cx.b.elementwise(ScalarOp::Remainder, &[rest, stride]);
+    }
+    let places = columns(cx, &out, count);
+    Ok(vec![Value::Array(places), Value::Array(sums), Value::Array(shape)])
+}
+
+/// Indices, values and their shape, of as many elements as the data says.
+fn found_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (rank, n) = (cx.of_rank(0, 2)?[1], cx.fresh(Why::Data));
+    Ok(vec![
+        Fact::new(S64, vec![n, rank].into()),
+        Fact::new(cx.dtype(1), vec![n].into()),
+        Fact::new(S64, vec![rank].into()),
+    ])
+}

@@ -1,0 +1,90 @@
+//! Sizes that values at run time say: there is room for them up to a bound, and a call that asks for more fails.
+//! What they give is compared with TensorFlow in `tests/ops` (`Range`, `Tile`, `StridedSlice`, the ragged ops).
+mod common;
+
+use common::{said, tfaot};
+use npyz::WriterBuilder;
+
+/// `range(n)` for a fed `n`, and what `adding` makes of it; `x` is a fed row of three.
+fn graph(adding: &str) -> String {
+    let int = |name: &str, value: i32| {
+        format!(
+            "node {{ name: '{name}' op: 'Const' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }} attr {{ key: 'value' value {{ tensor {{ dtype: DT_INT32 tensor_shape {{}} int_val: {value} }} }} }} }}\n"
+        )
+    };
+    let fed = |name: &str, dims: &str| {
+        format!(
+            "node {{ name: '{name}' op: 'Placeholder' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }} attr {{ key: 'shape' value {{ shape {{ {dims} }} }} }} }}\n"
+        )
+    };
+    let range = "node { name: 'all' op: 'Range' input: 'zero' input: 'n' input: 'one' attr { key: 'Tidx' value { type: DT_INT32 } } }\n";
+    [&fed("n", ""), &fed("x", "dim { size: 3 }"), &int("zero", 0), &int("one", 1), range, adding]
+        .map(|s| s.to_string())
+        .concat()
+}
+
+const SUM: &str = "node { name: 'y' op: 'AddV2' input: 'all' input: 'x' attr { key: 'T' value { type: DT_INT32 } } }";
+
+type Npz = npyz::npz::NpzWriter<std::io::BufWriter<std::fs::File>>;
+
+fn write(npz: &mut Npz, name: &str, (dims, values): (&[u64], &[i32])) {
+    let array = npz.array(name, Default::default()).expect("a file in it");
+    let mut writer = array.default_dtype().shape(dims).begin_nd().expect("a header");
+    writer.extend(values.iter().copied()).expect("elements");
+    writer.finish().expect("whole");
+}
+
+/// What a call with this `n` and `x` = [10, 20, 30] says and gives for `fetch`.
+fn call(graph: &str, fetch: &str, n: i32, more: &[&str]) -> (bool, String, Option<Vec<i64>>) {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let at = |name: &str| scratch.path().join(name).display().to_string();
+    std::fs::write(at("g.pbtxt"), graph).expect("written");
+    let mut npz = npyz::npz::NpzWriter::create(at("in.npz")).expect("it is made");
+    write(&mut npz, "n:0", (&[], &[n]));
+    write(&mut npz, "x:0", (&[3], &[10, 20, 30]));
+    drop(npz);
+    let (file, inputs, outputs) = (at("g.pbtxt"), at("in.npz"), at("out.npz"));
+    let fetch = format!("{fetch}:0");
+    let mut args = vec!["run", &file, "--inputs", &inputs, "--outputs", &outputs, "--fetch", &fetch];
+    args.extend(more);
+    let output = tfaot(&args);
+    let made = output.status.success().then(|| common::npz(std::path::Path::new(&outputs)));
+    let made = made.and_then(|all| all.into_values().next()?.to_i64s());
+    (output.status.success(), said(&output), made)
+}
+
+#[test]
+fn there_is_room_up_to_the_bound() {
+    for engine in ["native", "interpreter"] {
+        for n in [0, 1, 5, 64] {
+            let (_, told, made) = call(&graph(""), "all", n, &["--engine", engine]);
+            assert_eq!(made, Some((0..i64::from(n)).collect()), "{told}");
+            assert!(told.contains("`all` is assumed to be at most 64; --bound changes that"), "{told}");
+        }
+        let (_, told, made) = call(&graph(""), "all", 100, &["--engine", engine, "--bound", "all=100"]);
+        assert_eq!(made.map(|m| m.len()), Some(100), "{told}");
+        for (n, bound) in [(65, "64"), (-1, "64"), (i32::MIN, "64"), (i32::MAX, "64"), (6, "5")] {
+            let (succeeds, told, _) = call(&graph(""), "all", n, &["--engine", engine, "--bound", bound]);
+            assert!(!succeeds && told.contains("error["), "{engine} takes {n} at most {bound}: {told}");
+        }
+    }
+}
+
+#[test]
+fn other_shapes_fix_a_size() {
+    for engine in ["native", "interpreter"] {
+        let (_, told, made) = call(&graph(SUM), "y", 3, &["--engine", engine]);
+        assert_eq!(made, Some(vec![10, 21, 32]), "{told}");
+        // TensorFlow refuses to add arrays of other sizes
+        for n in [0, 2, 4] {
+            let (succeeds, told, _) = call(&graph(SUM), "y", n, &["--engine", engine]);
+            assert!(!succeeds && told.contains("error["), "{engine} adds {n} to 3: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_bound_is_a_number() {
+    let (succeeds, told, _) = call(&graph(""), "all", 3, &["--bound", "all=many"]);
+    assert!(!succeeds && told.contains("`--bound all=many` is not of the form NODE=N or N"), "{told}");
+}
