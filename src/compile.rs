@@ -197,7 +197,6 @@ fn optimise(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) 
 
 /// All passes; a dump sees the module before them and after each that changed it. Errors: those of the passes, `Code::TooLarge`.
 fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
-    module.for_one_device()?;
     hlo::sizes::check(module)?;
     let Some(dump) = dump else {
         optimize::run(module)?;

@@ -16,6 +16,7 @@ const PAGES: &[&str] = &[
     "docs/custom_calls.md",
     "docs/linking.md",
     "docs/precision.md",
+    "docs/replicas.md",
     "docs/report.md",
     "docs/rewriting.md",
     "docs/state.md",
@@ -40,7 +41,7 @@ fn scene() -> tempfile::TempDir {
     }
     copy_folder(&path("testdata/saved_model"), &folder.path().join("saved_model"));
     copy_folder(&path("testdata/modules/variables"), &folder.path().join("module"));
-    for example in ["training", "audio_gru", "decoder", "custom_call"] {
+    for example in ["training", "audio_gru", "decoder", "custom_call", "replicas"] {
         copy_folder(&path("examples").join(example), &folder.path().join(example));
     }
     folder
@@ -106,6 +107,18 @@ fn the_examples_with_state_run() {
     }
     let text = |name: &str| std::fs::read_to_string(folder.path().join("decoder").join(name)).expect("it is there");
     assert_eq!(text("got.txt"), text("out.txt"));
+}
+
+/// The example of ranks, by threads and by MPI, where there is one.
+#[test]
+fn the_ranks_of_the_example_run() {
+    if program(&["cc"]).is_none() || program(&["mpicc"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    for line in blocks("docs/replicas.md", "sh").iter().flat_map(|b| b.lines()) {
+        shell(line, folder.path());
+    }
 }
 
 /// The program about weights in a file, by both files that the page makes.

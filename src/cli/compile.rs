@@ -10,7 +10,7 @@ use crate::hlo::Module;
 use crate::import;
 use crate::kernel;
 use crate::package::cpp::{self, ClassName};
-use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, rust, shared};
+use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared};
 use crate::target::Target;
 use crate::util::pieces::Pieces;
 use serde_json::Value;
@@ -202,7 +202,10 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, Text::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, Text::Assembly))?),
-        Emit::Cpp => (format!("{name}.hpp"), cpp::header(face, class).into()),
+        Emit::Cpp => {
+            ranks::refuse(face, "cpp")?;
+            (format!("{name}.hpp"), cpp::header(face, class).into())
+        }
         Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(face).into()),
         Emit::Pkgconfig => (format!("{name}.pc"), build_files::pkg_config(face).into()),
         Emit::Pool => ("tfaot_pool.h".to_string(), pool::HEADER.as_bytes().into()),
@@ -214,6 +217,8 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             let bytes = shared::shared(&[&face?, &threads?], &file, target)?;
             (file, bytes.into())
         }
+        Emit::Threads => ("tfaot_threads.h".to_string(), ranks::THREADS.as_bytes().into()),
+        Emit::Mpi => ("tfaot_mpi.h".to_string(), ranks::MPI.as_bytes().into()),
         Emit::Fortran => (format!("{name}.f90"), fortran::module(face)?.into()),
         Emit::Rust => (format!("{name}.rs"), rust::module(face)?.into()),
         Emit::Depfile => return Err(Error::internal("compile", "depfiles are written last")),

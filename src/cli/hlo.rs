@@ -23,13 +23,16 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
         }),
         HloVerb::Verify(args) => verify_all(&args),
         HloVerb::Eval(args) => eval(&args.call, args.max_steps),
-        HloVerb::Run(args) => by_engines(&args),
+        HloVerb::Run(args) => match args.replicas {
+            Some(count) => super::hlo_ranks::run(&args, count),
+            None => by_engines(&args),
+        },
         HloVerb::Compile(args) => super::compile::modules(&args),
     }
 }
 
 /// The module of a file.
-fn load(file: &str) -> Result<Module> {
+pub(super) fn load(file: &str) -> Result<Module> {
     let mut bytes = Vec::new();
     let read = match file {
         "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
@@ -158,6 +161,7 @@ fn by_engines(args: &HloRun) -> Result<Verdict> {
 
 /// The leaves of the root by compiled code.
 fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<Vec<Tensor>> {
+    module.for_one_device().map_err(|e| out::in_file(e, &args.file))?;
     let lowered = compile::wrap(module).map_err(|e| out::in_file(e, &args.file))?;
     let values = inputs::load(args.inputs.as_deref(), &lowered.args)?;
     let target = graph::target(target)?;
@@ -174,7 +178,7 @@ fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<
 }
 
 /// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.
-fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
+pub(super) fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
     let leaves = shapes.iter().flat_map(Shape::leaves).enumerate();
     leaves
         .map(|(i, a)| TensorInfo {
@@ -188,7 +192,7 @@ fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
 }
 
 /// The value of `shape` from its leaves in order.
-fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
+pub(super) fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
     Ok(match shape {
         Shape::Array(_) => Literal::Array(
             leaves.next().ok_or_else(|| Error::internal("hlo eval", "fewer leaves than parameters have"))?,

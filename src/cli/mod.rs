@@ -21,6 +21,7 @@ mod graph;
 mod graph_dump;
 mod guard;
 mod hlo;
+mod hlo_ranks;
 mod inputs;
 mod inspect;
 mod interrupt;

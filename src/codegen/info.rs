@@ -20,6 +20,8 @@ const MODULE: &str = "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size
 
 /// `tfaot_weights_info`.
 const WEIGHTS: &str = "{ i32, i32, ptr, %tfaot.size, %tfaot.size, ptr, ptr, ptr }";
+/// `tfaot_ranks_info`.
+const RANKS: &str = "{ i32, i32, ptr, ptr }";
 /// `tfaot_call`.
 const CALL: &str = "{ i32, i32, i32, ptr, ptr, ptr, %tfaot.size }";
 
@@ -82,7 +84,8 @@ fn module(out: &mut String, face: &Face) {
         tensors(out, &own, "arg", &program.args);
         tensors(out, &own, "result", &program.results);
         generic(out, &own, entry, face);
-        let run = if face.file.is_some() { "null".to_string() } else { format!("@{own}_run") };
+        let is_plain = face.file.is_none() && face.ranks.is_none();
+        let run = if is_plain { format!("@{own}_run") } else { "null".to_string() };
         let (sizes, axes) = sizes(out, &own, &entry.sizes);
         entries.push(format!(
             "{ENTRY} {{ ptr @{own}_name, i32 {}, i32 {}, i32 {}, i32 {}, ptr @{own}_args, ptr @{own}_results, ptr {sizes}, ptr {axes}, %tfaot.size {}, %tfaot.size {ALIGN}, i64 {}, ptr {run} }}",
@@ -101,7 +104,11 @@ fn module(out: &mut String, face: &Face) {
     table(out, &format!("{name}.entries"), ENTRY, &entries);
     let init = if face.state.is_empty() { "null".to_string() } else { format!("@{name}_init") };
     let own_init = if face.file.is_some() { "null" } else { &init };
-    let info = if face.file.is_some() { "weights" } else { "module" };
+    let info = match (face.ranks, &face.file) {
+        (Some(_), _) => "ranks",
+        (None, Some(_)) => "weights",
+        (None, None) => "module",
+    };
     let _ = writeln!(
         out,
         "@{name}_module_info = private unnamed_addr constant {MODULE} {{ i32 2, i32 {}, i32 {}, i32 0, ptr @{name}_str_name, ptr @{name}_str_source, ptr @{name}_str_target, ptr @{name}.entries, ptr @{name}.variables, %tfaot.size {}, %tfaot.size {ALIGN}, ptr {own_init} }}\n\
@@ -110,9 +117,17 @@ fn module(out: &mut String, face: &Face) {
         face.state.len(),
         face.state_bytes(),
     );
-    if let Some(file) = &face.file {
+    if face.file.is_some() || face.ranks.is_some() {
         let runs: Vec<String> = (0..face.entries.len()).map(|i| format!("ptr @{name}.e{i}_run")).collect();
         table(out, &format!("{name}.runs"), "ptr", &runs);
+    }
+    if let Some(count) = face.ranks {
+        let _ = writeln!(
+            out,
+            "@{name}_ranks_info = private unnamed_addr constant {RANKS} {{ i32 4, i32 {count}, ptr @{name}_module_info, ptr @{name}.runs }}"
+        );
+    }
+    if let Some(file) = &face.file {
         let _ = writeln!(
             out,
             "@{name}_weights_info = private unnamed_addr constant {WEIGHTS} {{ i32 3, i32 0, ptr @{name}_module_info, %tfaot.size {}, %tfaot.size {ALIGN}, ptr @{name}_weights_check, ptr @{name}.runs, ptr {init} }}",
@@ -139,14 +154,14 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
     (format!("@{own}_sizes"), format!("@{own}_axes"))
 }
 
-/// `run` of `tfaot_entry_info`, or of `tfaot_weights_info`, which has all parameters that a function may have.
+/// `run` of `tfaot_entry_info`, or one of the `runs` of `tfaot_weights_info` and `tfaot_ranks_info`, which have what those add.
 fn generic(out: &mut String, own: &str, entry: &Entry, face: &Face) {
     let parameters = sized::parameters(entry, face);
-    let function = &entry.function;
+    let (function, tail) = (&entry.function, sized::tail(face));
     let weights = if face.file.is_some() { "ptr %weights, " } else { "" };
     let _ = writeln!(
         out,
-        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, {weights}ptr %workspace, ptr %exec) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
+        "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, {weights}ptr %workspace, ptr %exec{tail}) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
     );
 }
 
@@ -199,6 +214,7 @@ fn tensor_rows(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) -> 
     rows
 }
 
-fn table(out: &mut String, symbol: &str, row: &str, rows: &[String]) {
+/// A constant of some rows.
+pub fn table(out: &mut String, symbol: &str, row: &str, rows: &[String]) {
     let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x {row}] [{}]", rows.len(), rows.join(", "));
 }

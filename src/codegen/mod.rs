@@ -45,6 +45,7 @@ mod llvm;
 mod masked;
 mod math;
 mod module;
+mod ranks;
 mod scalar;
 mod sized;
 mod small_float;
@@ -57,6 +58,7 @@ mod weights_file;
 pub use lines::taken as own_lines;
 pub use llvm::makes;
 pub use module::{E_CALL, E_CPU};
+pub use ranks::E_RANKS;
 pub use sized::{E_BOUND, E_SIZE};
 pub use weights_file::E_WEIGHTS;
 

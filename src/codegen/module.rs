@@ -4,9 +4,11 @@ use super::container;
 use super::function::Function;
 use super::lines::Lines;
 use super::supported::supported;
-use super::{hwcaps, info, math, sized, start, weights_file};
+use super::{hwcaps, info, math, ranks, sized, start, weights_file};
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Bundle, Call, Face, HEADER_BYTES, KernelId, Place, Program, Step};
+use crate::kernel::{
+    BufId, Bundle, Call, Called, Callee, Exchange, Face, HEADER_BYTES, KernelId, Place, Program, Step,
+};
 use crate::target::{Format, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -40,13 +42,15 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Re
     let mut first = None;
     for (i, (programs, target)) in variants.iter().enumerate() {
         let is_only = variants.len() == 1;
-        let linkage = Linkage { visibility: if is_only { "" } else { "internal " }, attributes: 2 * i };
+        let is_seen = is_only && face.ranks.is_none();
+        let linkage = Linkage { visibility: if is_seen { "" } else { "internal " }, is_only, attributes: 2 * i };
         let functions = code(&mut out, face, (programs, target), launches, linkage, &mut lines)?;
         first = first.or(functions);
     }
     if variants.len() > 1 {
         pick(&mut out, face, variants);
     }
+    ranks::emit(&mut out, face);
     if !face.state.is_empty() {
         start::emit(&mut out, bundle);
     }
@@ -76,8 +80,10 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
             let (ask, next) = (ask(i, programs), i + 1);
             let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}({parameters})\n  ret i32 %r{i}\nask{next}:\n");
         }
-        let function = &entry.function;
-        let _ = writeln!(out, "define i32 @{function}({parameters}) #1 {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
+        let function = ranks::driven(entry, face);
+        let linkage = if face.ranks.is_some() { "internal " } else { "" };
+        let _ =
+            writeln!(out, "define {linkage}i32 @{function}({parameters}) #1 {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
     }
     for (i, (programs, _)) in variants.iter().enumerate() {
         let _ = write!(supported, "{}  ret i32 1\nask{}:\n", ask(i, programs), i + 1);
@@ -101,6 +107,8 @@ fn run_symbol(program: &Program) -> String {
 struct Linkage {
     /// `internal ` where a function of another name is what callers see.
     visibility: &'static str,
+    /// Whether it has the name that callers see, or that without the suffix of a rank.
+    is_only: bool,
     /// The number of the first of the two attribute groups.
     attributes: usize,
 }
@@ -153,14 +161,15 @@ fn code(
     lines: &mut Option<Lines>,
 ) -> Result<Option<Functions>> {
     let (group, plain) = (linkage.attributes, linkage.attributes + 1);
-    let is_only = linkage.visibility.is_empty();
+    let is_only = linkage.is_only;
     let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
     let mut known = HashMap::new();
     let mut all = Vec::new();
     for program in programs {
         all.push(Functions::emit(out, program, target, group, &mut known, lines)?);
     }
-    supported(out, &supported_name, &target.asks(), (linkage.visibility, plain));
+    let supported_visibility = if is_only { "" } else { "internal " };
+    supported(out, &supported_name, &target.asks(), (supported_visibility, plain));
     for (e, entry) in face.entries.iter().enumerate() {
         let is_sized = !entry.sizes.is_empty();
         let visibility = if is_sized { "internal " } else { linkage.visibility };
@@ -169,7 +178,7 @@ fn code(
             let driver = Driver {
                 program,
                 functions: &all[i],
-                run: if is_only && !is_sized { entry.function.clone() } else { run_symbol(program) },
+                run: if is_only && !is_sized { ranks::driven(entry, face) } else { run_symbol(program) },
                 supported: &supported_name,
                 face,
                 shared: crate::kernel::shared(program),
@@ -184,7 +193,7 @@ fn code(
         }
         if is_sized {
             let own = &programs[face.programs(e)];
-            let run = if is_only { entry.function.clone() } else { sized::symbol(own) };
+            let run = if is_only { ranks::driven(entry, face) } else { sized::symbol(own) };
             sized::emit(out, (entry, face), own, (linkage.visibility, &run, plain));
         }
     }
@@ -239,12 +248,12 @@ struct Driver<'a> {
 impl Driver<'_> {
     fn finish(mut self, out: &mut String, target: &Target) {
         let name = self.program.name.clone();
-        let Linkage { visibility, attributes } = self.linkage;
+        let Linkage { visibility, attributes, is_only: _ } = self.linkage;
         let (run, supported) = (&self.run.clone(), self.supported);
         let plain = attributes + 1;
         self.steps(&self.program.steps);
         let words = self.words();
-        let memory = sized::memory(self.face);
+        let (memory, tail) = (sized::memory(self.face), sized::tail(self.face));
         *out += &self.functions_out;
         let weights = self.face.file.is_some().then(|| weights_file::test(&self.face.name));
         let (able, weights) = weights.map_or(("go", String::new()), |test| ("able", format!("able:\n{test}")));
@@ -262,7 +271,7 @@ impl Driver<'_> {
         let _ = write!(
             out,
             "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr {EXECUTOR}, ptr %exec, i64 0, i32 2\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define {visibility}i32 @{run}(ptr %args, ptr %results, {memory}ptr %workspace, ptr %exec) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
+             define {visibility}i32 @{run}(ptr %args, ptr %results, {memory}ptr %workspace, ptr %exec{tail}) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
             self.out
         );
         for decl in DECLARATIONS {
@@ -279,7 +288,10 @@ impl Driver<'_> {
         for step in all {
             match step {
                 Step::Launch(kernel) => self.launch(*kernel),
-                Step::Call(call) => self.call_user(call),
+                Step::Call(call) => match &call.to {
+                    Called::Function(callee) => self.call_user(call, callee),
+                    Called::Ranks(exchange) => self.exchange(call, exchange),
+                },
                 Step::While { cond, pred, body } => {
                     let n = self.fresh();
                     let _ = writeln!(self.out, "  br label %head{n}\nhead{n}:");
@@ -401,12 +413,12 @@ impl Driver<'_> {
     }
 
     /// Calls a function of the user; where it says that it failed the call of the program ends.
-    fn call_user(&mut self, call: &Call) {
+    fn call_user(&mut self, call: &Call, to: &Callee) {
         let all: Vec<String> = call.buffers().collect::<Vec<_>>().into_iter().map(|b| self.address(b)).collect();
         let arrays: String = all.iter().map(|at| format!("ptr {at}, ")).collect();
-        let number = self.face.calls.iter().position(|callee| *callee == call.to).unwrap_or(0);
-        let (name, told) = (&call.to.name, info::call_symbol(&self.face.name, number));
-        if !call.to.has_status() {
+        let number = self.face.calls.iter().position(|callee| callee == to).unwrap_or(0);
+        let (name, told) = (&to.name, info::call_symbol(&self.face.name, number));
+        if !to.has_status() {
             let _ = writeln!(self.out, "  call void @{name}({arrays}ptr @{told})");
             return;
         }
@@ -415,6 +427,16 @@ impl Driver<'_> {
             self.out,
             "  %s{n} = call i32 @{name}({arrays}ptr @{told})\n  %f{n} = icmp eq i32 %s{n}, 0\n  br i1 %f{n}, label %fine{n}, label %failed{n}\nfailed{n}:\n  ret i32 {E_CALL}\nfine{n}:\n"
         );
+    }
+
+    /// Asks other ranks; where one of them fails the call of the program ends.
+    fn exchange(&mut self, call: &Call, to: &Exchange) {
+        let args: Vec<String> = call.args.iter().map(|&b| self.address(b)).collect();
+        let results: Vec<String> = call.results.iter().map(|&b| self.address(b)).collect();
+        let (n, result) = (self.fresh(), results.first().map_or("null", String::as_str));
+        let (text, tables) = ranks::exchange(to, (&self.program.name, n), &args, result);
+        self.out += &text;
+        self.functions_out += &tables;
     }
 
     /// The number of chunks that a call says.

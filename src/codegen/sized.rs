@@ -16,10 +16,16 @@ pub const E_BOUND: u32 = 3;
 /// The parameters of a function in C.
 pub fn parameters(entry: &Entry, face: &Face) -> String {
     format!(
-        "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec",
+        "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec{}",
         of(!entry.sizes.is_empty(), "sizes"),
-        memory(face)
+        memory(face),
+        tail(face)
     )
+}
+
+/// Those behind the executor.
+pub fn tail(face: &Face) -> &'static str {
+    if face.ranks.is_some() { ", ptr %ranks" } else { "" }
 }
 
 /// Those of them for what lies in memory beside arguments, results and the workspace.
@@ -45,7 +51,7 @@ pub fn emit(
 ) {
     let sizes = &entry.sizes;
     let given = sizes.given();
-    let mut driver = Driver { out: String::new(), sizes, memory: memory(face), next: 0 };
+    let mut driver = Driver { out: String::new(), sizes, memory: memory(face), tail: tail(face), next: 0 };
     driver.allocas(entry.program.args.len(), entry.program.results.len());
     driver.check();
     for (i, program) in programs.iter().enumerate() {
@@ -91,6 +97,8 @@ struct Driver<'a> {
     sizes: &'a Sizes,
     /// What the functions of programs take between results and workspace.
     memory: String,
+    /// The same behind the executor.
+    tail: &'static str,
     next: usize,
 }
 
@@ -233,9 +241,9 @@ impl Driver<'_> {
 
     /// The program's own driver; what it refuses is refused.
     fn call(&mut self, program: &Program) {
-        let memory = self.memory.clone();
+        let (memory, tail) = (self.memory.clone(), self.tail);
         let code = self.value(&format!(
-            "call i32 @{}_run(ptr %own_args, ptr %own_results, {memory}ptr %workspace, ptr %exec)",
+            "call i32 @{}_run(ptr %own_args, ptr %own_results, {memory}ptr %workspace, ptr %exec{tail})",
             program.name
         ));
         let fine = self.value(&format!("icmp eq i32 {code}, 0"));

@@ -213,6 +213,7 @@ fn face(
         reduced: first.reduced,
         file: None,
         calls: kernel::callees(variants.iter().flat_map(|(programs, _)| programs)),
+        ranks: kernel::ranks(variants.iter().flat_map(|(programs, _)| programs)),
     }
 }
 

@@ -55,8 +55,9 @@ codes! {
     HloInvalid 202 "hlo-invalid" "The HLO module breaks a rule of the verifier." "The message has the instruction and the rule.";
     HloUnsupported 203 "hlo-unsupported" "The HLO opcode is read and verified, but can't be run or compiled." "tfaot hlo eval handles more than tfaot hlo run.";
     StepLimit 204 "step-limit" "The loops of a module take more steps than the interpreter was allowed." "The loop may have no end; --max-steps allows more.";
-    SeveralDevices 205 "several-devices" "The HLO module is for several replicas or partitions, and can't be run or compiled." "Each device would run one program and wait for what the others send; write the module for one device.";
+    SeveralDevices 205 "several-devices" "The HLO module is for several replicas or partitions, and one device was to run it; or for another number than was asked for." "`tfaot hlo run --replicas N` runs it on so many; code that `tfaot compile` makes is run by as many ranks, as docs/replicas.md tells.";
     NoBody 206 "no-body" "The module calls a C function of the user, whose body is not here: only a program that is linked with it can run the code." "Compile, and link the object with the C file that defines the function; the header has its prototype.";
+    RankFailed 207 "rank-failed" "One of several devices failed, has an array of another size, or is somewhere else in the module, so that the others wait for it in vain." "All devices of a group come to the same collectives in the same order: conditions of loops and branches around them are equal on each.";
     NoLinker 301 "no-linker" "A shared library is needed and no linker was found." "Install lld or a C compiler.";
     UnknownTarget 302 "unknown-target" "Code is not made for this target, processor or feature, or the processor lacks an instruction that the model needs." "tfaot targets lists them.";
     NameClash 303 "name-clash" "Two names become the same C identifier." "Give names in --config.";

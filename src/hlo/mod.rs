@@ -6,6 +6,7 @@
 pub mod attrs;
 mod builder;
 mod fold;
+pub mod groups;
 pub mod infer;
 mod op;
 pub mod proto;

@@ -3,7 +3,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{apply, control, conv, dot, foreign, gather_scatter, linalg, reduce, rng, shape_ops, sort, window};
+use super::ranks::Rank;
+use super::{apply, control, conv, dot, foreign, gather_scatter, linalg, ranks, reduce, rng, shape_ops, sort, window};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, infer};
 use crate::scalar::{ScalarOp, eval};
@@ -41,6 +42,8 @@ pub(super) struct Machine<'a> {
     budget: Cell<u64>,
     steps: Cell<u64>,
     depth: Cell<u32>,
+    /// Which device it is, where there are several.
+    pub(super) rank: Option<Rank<'a>>,
     plans: RefCell<HashMap<CompId, Rc<Plan>>>,
 }
 
@@ -93,7 +96,18 @@ impl<'a> Machine<'a> {
     /// A machine that does at most `budget` element operations, and whose loops run at most `steps` instructions.
     pub(super) fn new(module: &'a Module, budget: u64, steps: u64) -> Self {
         let (budget, steps) = (Cell::new(budget), Cell::new(steps));
-        Machine { module, budget, steps, depth: Cell::new(0), plans: RefCell::default() }
+        Machine { module, budget, steps, depth: Cell::new(0), rank: None, plans: RefCell::default() }
+    }
+    /// The same as one device among others.
+    pub(super) fn with_rank(self, rank: Rank<'a>) -> Self {
+        Machine { rank: Some(rank), ..self }
+    }
+    /// Its number among replicas or partitions.
+    fn number(&self, of: impl Fn(Rank<'a>) -> u32) -> Result<Tensor> {
+        match self.rank {
+            Some(rank) => Ok(Tensor::scalar(of(rank))),
+            None => self.module.for_one_device().map(|()| Tensor::scalar(0u32)),
+        }
     }
     /// Takes the instructions of one more turn of a loop from the steps that are left.
     pub(super) fn turn(&self, cond: CompId, body: CompId) -> Result<()> {
@@ -296,9 +310,13 @@ impl<'a> Machine<'a> {
             }
             Op::SetDimensionSize(axis) => of(shape_ops::set_dimension_size(operands, *axis)?),
             Op::AfterAll => Ok(Literal::Token),
-            Op::PartitionId | Op::ReplicaId => of(Tensor::scalar(0u32)),
+            Op::PartitionId => of(self.number(Rank::partition)?),
+            Op::ReplicaId => of(self.number(Rank::replica)?),
             Op::Elementwise(op) => of(elementwise(*op, &operands.arrays()?)?),
-            Op::Foreign(f) => foreign::foreign(self, f, operands, &inst.shape),
+            Op::Foreign(f) => match ranks::collective(self, f, operands, &inst.shape)? {
+                Some(value) => Ok(value),
+                None => foreign::foreign(self, f, operands, &inst.shape),
+            },
         }
     }
 }

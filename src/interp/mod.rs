@@ -13,6 +13,7 @@ mod gather_scatter;
 mod linalg;
 mod loop_part;
 mod machine;
+mod ranks;
 mod reduce;
 mod rng;
 mod scan;
@@ -26,11 +27,13 @@ use crate::hlo::{CompId, Literal, Module};
 
 pub use constant::constant_value;
 pub use loop_part::known_through_loops;
+pub use ranks::evaluate_ranks;
 pub use shape_ops::first_part;
 
 /// The result of computation `comp` on `args`, one a parameter.
 ///
-/// Errors: `HloUnsupported` for opcodes that have no meaning on one device, `HloInvalid` for shapes that contradict each
+/// Errors: `HloUnsupported` for opcodes that have no meaning on one device, `SeveralDevices` where a module for several asks another
+/// one, `HloInvalid` for shapes that contradict each
 /// other, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit` for loops that run [`MAX_STEPS`] instructions.
 pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
     evaluate_within(module, comp, args, MAX_STEPS)
@@ -41,7 +44,6 @@ pub const MAX_STEPS: u64 = 50_000_000;
 
 /// The same where loops may run `max_steps` instructions.
 pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
-    module.for_one_device()?;
     let machine = machine::Machine::new(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)

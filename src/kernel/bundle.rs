@@ -1,5 +1,5 @@
 //! What one object holds: the functions of a model for some targets, over one state and one copy of the constants.
-use super::{Callee, Program, Variable, WeightsFile, callees, state};
+use super::{Callee, Program, Variable, WeightsFile, callees, ranks, state};
 use crate::target::{Reduced, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
@@ -28,6 +28,8 @@ pub struct Face {
     pub file: Option<WeightsFile>,
     /// The functions of the user that it calls: each name with the shapes of each call.
     pub calls: Vec<Callee>,
+    /// How many ranks run it, each with a communicator; `None` where it asks no other.
+    pub ranks: Option<u32>,
 }
 
 /// One function as its callers see it.
@@ -80,11 +82,17 @@ impl Face {
             reduced: program.reduced,
             file: None,
             calls: callees([program]),
+            ranks: ranks([program]),
         }
     }
-    /// Whether callers see more than one function of fixed sizes without variables and with its constants, which has a face of its own.
+    /// Whether callers see more than one function of fixed sizes without variables and other ranks and with its constants, which has a
+    /// face of its own.
     pub fn is_module(&self) -> bool {
-        self.entries.len() > 1 || !self.state.is_empty() || self.has_sizes() || self.file.is_some()
+        self.entries.len() > 1
+            || !self.state.is_empty()
+            || self.has_sizes()
+            || self.file.is_some()
+            || self.ranks.is_some()
     }
     /// Whether sizes of a function vary.
     pub fn has_sizes(&self) -> bool {

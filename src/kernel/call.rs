@@ -1,7 +1,9 @@
-//! Calls of functions that the user writes in C: what stands between kernels where a module has a `custom-call` of no known target.
+//! Calls of what the object does not have: functions that the user writes in C, where a module has a `custom-call` of no known target,
+//! and the communicator, where it has a collective ([`Exchange`]).
 //!
 //! The object has no body of them; its users link one. The header has the prototype, and what a function is told beside its arrays is a
 //! constant of the object.
+use super::exchange::Exchange;
 use super::{BufId, Program, Step};
 use crate::tensor::TensorInfo;
 
@@ -23,11 +25,30 @@ pub struct Callee {
     pub results: Vec<TensorInfo>,
 }
 
+/// What a call calls.
+#[derive(Clone, Debug)]
+pub enum Called {
+    /// A function of the user.
+    Function(Callee),
+    /// Other ranks.
+    Ranks(Exchange),
+}
+
+impl Called {
+    /// A word for it.
+    pub fn name(&self) -> &str {
+        match self {
+            Called::Function(callee) => &callee.name,
+            Called::Ranks(exchange) => exchange.movement.name(),
+        }
+    }
+}
+
 /// One call.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// What is called.
-    pub to: Callee,
+    pub to: Called,
     /// Its arrays.
     pub args: Vec<BufId>,
     /// Where its results go.
@@ -63,19 +84,24 @@ pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Calle
     all
 }
 
-/// The same of some steps.
-pub fn calls(steps: &[Step]) -> Vec<Callee> {
-    let mut all = Vec::new();
-    gather(steps, &mut all);
-    all
+/// The first call in some steps.
+pub fn first_call(steps: &[Step]) -> Option<&Called> {
+    steps.iter().find_map(|step| match step {
+        Step::Launch(_) => None,
+        Step::Call(call) => Some(&call.to),
+        Step::While { cond, body, .. } => first_call(cond).or_else(|| first_call(body)),
+        Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().find_map(|list| first_call(list)),
+    })
 }
 
 fn gather(steps: &[Step], all: &mut Vec<Callee>) {
     for step in steps {
         match step {
             Step::Launch(_) => {}
-            Step::Call(call) if all.contains(&call.to) => {}
-            Step::Call(call) => all.push(call.to.clone()),
+            Step::Call(call) => match &call.to {
+                Called::Function(callee) if !all.contains(callee) => all.push(callee.clone()),
+                Called::Function(_) | Called::Ranks(_) => {}
+            },
             Step::While { cond, body, .. } => {
                 gather(cond, all);
                 gather(body, all);

@@ -70,7 +70,7 @@ impl Machine<'_> {
         for step in all {
             match step {
                 Step::Launch(k) => self.launch(*k)?,
-                Step::Call(call) => return Err(fault(format!("`{}` has no body here", call.to.name))),
+                Step::Call(call) => return Err(fault(format!("`{}` has no body here", call.to.name()))),
                 Step::While { cond, pred, body } => loop {
                     self.charge()?;
                     self.steps(cond)?;

@@ -8,6 +8,7 @@ mod append;
 mod bundle;
 mod call;
 mod eval;
+mod exchange;
 pub mod index;
 mod padded;
 mod parted;
@@ -21,8 +22,9 @@ mod work;
 
 pub use access::Access;
 pub use bundle::{Bundle, Entry, Face, Start};
-pub use call::{Call, Callee, callees};
+pub use call::{Call, Called, Callee, callees};
 pub use eval::{evaluate, evaluate_on};
+pub use exchange::{Exchange, Movement, ranks};
 pub use index::{Atom, Index};
 pub use padded::Padded;
 pub use state::Variable;
@@ -252,7 +254,7 @@ pub struct Kernel {
 pub enum Step {
     /// Runs a kernel over all its chunks.
     Launch(KernelId),
-    /// Calls a function of the user, whose failure ends the call of the program.
+    /// Calls a function of the user or other ranks, whose failure ends the call of the program.
     Call(Box<Call>),
     /// Runs `cond`, and while its `pred` is true `body` and `cond` again.
     While {

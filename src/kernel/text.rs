@@ -59,7 +59,7 @@ fn steps(out: &mut String, all: &[Step], depth: usize) {
             }
             Step::Call(call) => {
                 let all = |bufs: &[BufId]| bufs.iter().map(|b| format!("b{}", b.0)).collect::<Vec<_>>().join(", ");
-                let _ = writeln!(out, "{pad}call {}({}) -> {}", call.to.name, all(&call.args), all(&call.results));
+                let _ = writeln!(out, "{pad}call {}({}) -> {}", call.to.name(), all(&call.args), all(&call.results));
             }
             Step::While { cond, pred, body } => {
                 let _ = writeln!(out, "{pad}while b{}", pred.0);

@@ -99,7 +99,12 @@ const tfaot_model_info *{name}_info(void);
 
 /// What ends the rule that a call which fails writes nothing.
 pub(super) fn kept(face: &Face) -> &'static str {
-    if face.calls.is_empty() { "" } else { " or TFAOT_E_CALL" }
+    match (face.calls.is_empty(), face.ranks) {
+        (true, None) => "",
+        (false, None) => " or TFAOT_E_CALL",
+        (true, Some(_)) => " or TFAOT_E_RANKS",
+        (false, Some(_)) => ", TFAOT_E_CALL or TFAOT_E_RANKS",
+    }
 }
 
 /// What the code was made of, and for what.

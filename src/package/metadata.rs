@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> String {
     let one = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let mut document = json!({
-        "abi_version": if face.file.is_some() { 3 } else if face.is_module() { 2 } else { 1 },
+        "abi_version": match () {
+            () if face.ranks.is_some() => 4,
+            () if face.file.is_some() => 3,
+            () if face.is_module() => 2,
+            () => 1,
+        },
         "generator": concat!("tfaot ", env!("CARGO_PKG_VERSION")),
         "name": face.name,
         "source": face.source,
@@ -40,6 +45,9 @@ pub fn metadata(face: &Face, targets: &[&Target], request: Option<&Value>) -> St
     document["precision"] = precision(&face.reduced);
     if let Some(file) = &face.file {
         document["weights_file"] = weights_file(&face.name, file, request);
+    }
+    if let Some(count) = face.ranks {
+        document["ranks"] = count.into();
     }
     if !face.calls.is_empty() {
         document["calls"] = face.calls.iter().map(call).collect();

@@ -13,5 +13,6 @@ pub mod metadata;
 mod module_header;
 pub mod names;
 pub mod pool;
+pub mod ranks;
 pub mod shared;
 pub mod unfinished;

@@ -1,6 +1,6 @@
 //! The C99 header of a model that has variables, several functions, sizes that vary or its weights in a file.
 use super::header::{ABI, WORKSPACE_ALIGN, c_type, in_comment, intro, kept, pointers, supported, type_note};
-use super::{calls, names};
+use super::{names, ranks};
 use crate::kernel::{Entry, Face, Variable, WeightsFile};
 use crate::target::Target;
 use crate::tensor::{Size, Sizes};
@@ -96,7 +96,9 @@ pub fn header(face: &Face, targets: &[&Target]) -> String {
         Some(file) => (ABI_3, weights(name, file), "weights"),
         None => ("", String::new(), "module"),
     };
-    let (calls, kept) = (calls::declarations(face), kept(face));
+    let info = if face.ranks.is_some() { "ranks" } else { info };
+    let (calls, kept) = (ranks::declarations(face), kept(face));
+    let count = ranks::count(face);
     let entries: String = face.entries.iter().map(|entry| function(face, entry)).collect();
     let most = match face.entries.len() {
         1 => String::new(),
@@ -118,7 +120,7 @@ extern "C" {{
 
 {ABI}
 {ABI_2}
-{abi_3}{codes}{calls}{weights}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
+{abi_3}{codes}{calls}{count}{weights}{state}/* Arrays are dense and row-major{dense}. Arguments and results need the alignment of their type, no more, and results
  * may not overlap arguments{}.
  * A function returns 0, or a TFAOT_E code; nothing is written to the results{} when it is not 0{kept}.
  * The results do not depend on the executor; NULL runs all on this thread. */
@@ -248,8 +250,9 @@ fn function(face: &Face, entry: &Entry) -> String {
          /* What a call needs beside its stack; calls at the same time need a workspace each. */\n\
          #define {upper}_WORKSPACE_BYTES {}\n#define {upper}_WORKSPACE_ALIGN {WORKSPACE_ALIGN}\n\
          {changed}int {function}(const {prefix}_args *args, const {prefix}_results *results, {parameter}{state}void *workspace,\n    \
-         const tfaot_executor *executor);\n\n",
-        program.workspace_bytes
+         const tfaot_executor *executor{});\n\n",
+        program.workspace_bytes,
+        ranks::parameter(face)
     )
 }
 

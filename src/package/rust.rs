@@ -15,14 +15,13 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// The text of `NAME.rs`. Errors: `Code::BadOption` for a model of several functions, with variables, its weights in a file, or calls of
-/// functions in C.
+/// The text of `NAME.rs`. Errors: `Code::BadOption` for a model of several functions, with variables, its weights in a file, calls of
+/// functions in C, or other ranks.
 pub fn module(face: &Face) -> Result<String> {
     let entry = match &face.entries[..] {
-        [only] if face.state.is_empty() && face.file.is_none() && face.calls.is_empty() => only,
+        [only] if face.state.is_empty() && face.file.is_none() && face.calls.is_empty() && face.ranks.is_none() => only,
         _ => {
-            let told =
-                "`--emit rust` is for a model of one function without variables, a file of weights and calls of C";
+            let told = "`--emit rust` is for a model of one function without variables, a file of weights, calls of C and other ranks";
             return Err(Error::user(Code::BadOption, told));
         }
     };

@@ -44,6 +44,7 @@ pub const FAMILIES: &[&Family] = &[
     &emit::within::FAMILY,
     &EMPTY,
     &emit::custom_call::FAMILY,
+    &emit::exchange::FAMILY,
     &emit::dot::FAMILY,
     &emit::winograd::FAMILY,
     &emit::depthwise::FAMILY,

@@ -1,5 +1,6 @@
-//! What holds no tensor: ids, arenas, hashes, contents of files.
+//! What holds no tensor: ids, arenas, hashes, contents of files, meetings of threads.
 pub mod guarded;
 pub mod id_vec;
+pub mod meetings;
 pub mod order;
 pub mod pieces;

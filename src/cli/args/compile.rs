@@ -121,6 +121,10 @@ pub enum Emit {
     Pool,
     /// libtfaot_pool.so: that pool, for languages that load it
     PoolShared,
+    /// tfaot_threads.h: threads of one process as the ranks of a model with collectives
+    Threads,
+    /// tfaot_mpi.h: processes of MPI as the ranks of a model with collectives
+    Mpi,
     /// NAME.f90: a Fortran module, over NAME.o or libNAME.a
     Fortran,
     /// NAME.rs: safe Rust, over libNAME.a

@@ -101,6 +101,10 @@ pub struct HloRun {
     /// Who computes. Both are compared, and a departure is the command's failure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "native")]
     pub engine: Vec<Engine>,
+    /// Run as many copies at once, a thread each, which exchange what collectives say. Arrays of files are `K@R`: argument or
+    /// result K of rank R; an argument `K` is that of every rank that has none of its own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub replicas: Option<u64>,
     #[command(flatten)]
     pub target: TargetArgs,
 }

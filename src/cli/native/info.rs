@@ -7,6 +7,7 @@ use crate::tensor::{Sizes, TensorInfo};
 use std::ffi::{c_char, c_int, c_void};
 
 use super::ALIGN;
+use super::ranks::Communicator;
 
 /// `tfaot_tensor_info`.
 #[repr(C)]
@@ -90,11 +91,30 @@ struct CModuleInfo {
     init: Option<Init>,
 }
 
+/// `tfaot_ranks_info`.
+#[repr(C)]
+struct CRanksInfo {
+    abi_version: u32,
+    rank_count: u32,
+    module: *const CModuleInfo,
+    runs: *const RunRank,
+}
+
 /// `run` of the first version.
 type RunAlone = unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, *const Executor) -> c_int;
 /// `run` of an entry.
 type RunEntry =
     unsafe extern "C" fn(*const c_void, *const c_void, *mut i64, *mut c_void, *mut c_void, *const Executor) -> c_int;
+/// One of the `runs` of a model for several ranks.
+type RunRank = unsafe extern "C" fn(
+    *const c_void,
+    *const c_void,
+    *mut i64,
+    *mut c_void,
+    *mut c_void,
+    *const Executor,
+    *const Communicator,
+) -> c_int;
 /// `NAME_init`.
 pub type Init = unsafe extern "C" fn(*mut c_void);
 
@@ -103,8 +123,10 @@ pub type Init = unsafe extern "C" fn(*mut c_void);
 pub enum Run {
     /// Of a model that has one and no variables.
     Alone(RunAlone),
-    /// Of any other.
+    /// Of any other that one rank runs.
     Entry(RunEntry),
+    /// Of one that several ranks run.
+    Rank(RunRank),
 }
 
 /// What can be called.
@@ -135,7 +157,8 @@ pub fn read(library: &libloading::Library, face: &Face) -> Result<Calls> {
     let version = unsafe { *info.cast::<u32>() };
     match (&face.entries[..], version) {
         ([only], 1) if !face.is_module() => alone(info.cast(), &only.program),
-        (_, 2) if face.is_module() => module(info.cast(), face),
+        (_, 2) if face.is_module() && face.ranks.is_none() => module(info.cast(), face, None),
+        (_, 4) if face.ranks.is_some() => ranks(info.cast(), face),
         _ => wrong("version"),
     }
 }
@@ -150,7 +173,16 @@ fn alone(info: *const CModelInfo, program: &Program) -> Result<Calls> {
     Ok(Calls { runs: vec![Run::Alone(run)], init: None })
 }
 
-fn module(info: *const CModuleInfo, face: &Face) -> Result<Calls> {
+fn ranks(info: *const CRanksInfo, face: &Face) -> Result<Calls> {
+    // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says of version 4.
+    let info = unsafe { &*info };
+    if Some(info.rank_count) != face.ranks {
+        return wrong("number of ranks");
+    }
+    module(info.module, face, Some(info.runs))
+}
+
+fn module(info: *const CModuleInfo, face: &Face, of_ranks: Option<*const RunRank>) -> Result<Calls> {
     // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says of version 2.
     let info = unsafe { &*info };
     if info.entry_count as usize != face.entries.len() || info.variable_count as usize != face.state.len() {
@@ -177,8 +209,12 @@ fn module(info: *const CModuleInfo, face: &Face) -> Result<Calls> {
             return wrong("use of the state");
         }
         sizes(has, &wanted.sizes)?;
-        let Some(run) = has.run else { return wrong("function") };
-        runs.push(Run::Entry(run));
+        runs.push(match (of_ranks, has.run) {
+            // SAFETY: the library holds a function for each entry behind the pointer.
+            (Some(all), None) => Run::Rank(unsafe { *all.add(i) }),
+            (None, Some(run)) => Run::Entry(run),
+            _ => return wrong("function"),
+        });
     }
     match (info.init, face.state.is_empty()) {
         (Some(_), false) | (None, true) => Ok(Calls { runs, init: info.init }),

@@ -1,11 +1,12 @@
 //! Compiled code called in this process, through the same `NAME_info()` that any other program uses.
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
 mod info;
+mod ranks;
 
 use super::library::load;
 use super::pool::{Executor, Pool, Task};
 use super::sizes;
-use crate::codegen::{E_BOUND, E_CPU, E_SIZE, Object};
+use crate::codegen::{E_BOUND, E_CPU, E_RANKS, E_SIZE, Object};
 use crate::compile::Built;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::{Entry, Face, KernelId};
@@ -14,6 +15,8 @@ use crate::tensor::{Tensor, TensorInfo};
 use crate::util::guarded::{self, Edge, Guarded};
 use crate::util::id_vec::{Id, IdVec};
 use info::{Calls, Run};
+use ranks::Communicator;
+pub use ranks::call_ranks;
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
 
@@ -78,14 +81,25 @@ struct Memory {
     workspace: *mut u8,
 }
 
+/// The number of a function, and where there are several ranks how it reaches them.
+type Called = (usize, *const Communicator);
+
 /// The bytes up to which memory is aligned: the widest vector.
 const ALIGN: usize = 64;
 
 impl Model {
     /// Links and loads the object of `face`.
     ///
-    /// Errors: `Code::NoBody` where it calls functions of the user, `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the face.
+    /// Errors: `Code::SeveralDevices` where it asks other ranks, `Code::NoBody` where it calls functions of the user, `Code::NoLinker`, `Code::TooLarge`, an internal error when the object's metadata contradict the face.
     pub fn load(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+        if let Some(count) = face.ranks {
+            let told = format!("the code is for {count} ranks, and one was to run it");
+            return Err(Error::user(Code::SeveralDevices, told));
+        }
+        Model::linked(face, object, target, threads)
+    }
+
+    fn linked(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
         if let Some(callee) = face.calls.first() {
             let told =
                 format!("the code calls `{}`, a function in C that is not here, and can't be run here", callee.name);
@@ -142,12 +156,22 @@ impl Model {
     ///
     /// A fault ends the process with a message that names the array, and status 1. Errors: as [`Session::call`].
     pub fn call_between_pages(&self, function: usize, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
-        report_faults();
-        self.guarded_call(function, args, &mut state.to_vec(), Edge::End)?;
-        self.guarded_call(function, args, state, Edge::Begin)
+        self.guarded_calls((function, std::ptr::null()), args, state)
     }
 
-    fn guarded_call(&self, function: usize, args: &[Tensor], state: &mut [u8], edge: Edge) -> Result<Vec<Tensor>> {
+    /// The same of the only function as one of several ranks.
+    fn call_as_rank(&self, args: &[Tensor], state: &mut [u8], communicator: &Communicator) -> Result<Vec<Tensor>> {
+        self.guarded_calls((0, communicator), args, state)
+    }
+
+    fn guarded_calls(&self, called: Called, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
+        report_faults();
+        self.guarded_call(called, args, &mut state.to_vec(), Edge::End)?;
+        self.guarded_call(called, args, state, Edge::Begin)
+    }
+
+    fn guarded_call(&self, called: Called, args: &[Tensor], state: &mut [u8], edge: Edge) -> Result<Vec<Tensor>> {
+        let (function, communicator) = called;
         let how = passed(edge);
         let make = |what: &str, bytes: usize, align: usize| guarded(&format!("{what} ({how})"), bytes, align, edge);
         let entry = self.face.entries.get(function).ok_or_else(no_function)?;
@@ -180,18 +204,20 @@ impl Model {
             state: block.as_ptr(),
             workspace: workspace.as_ptr(),
         };
-        self.call(function, &memory)?;
+        self.call(function, &memory, communicator)?;
         state.copy_from_slice(block.bytes());
         Ok(results(entry, bytemuck::cast_slice(sizes.bytes()), outputs.iter().map(Guarded::bytes)))
     }
 
     /// One call by the pool, if there is one.
-    fn call(&self, function: usize, memory: &Memory) -> Result<()> {
+    fn call(&self, function: usize, memory: &Memory, communicator: *const Communicator) -> Result<()> {
         let executor = self.pool.as_ref().map(Pool::executor);
-        self.call_by(function, memory, executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref))
+        let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.call_by((function, communicator), memory, executor)
     }
 
-    fn call_by(&self, function: usize, memory: &Memory, executor: *const Executor) -> Result<()> {
+    fn call_by(&self, called: Called, memory: &Memory, executor: *const Executor) -> Result<()> {
+        let (function, communicator) = called;
         let run = *self.calls.runs.get(function).ok_or_else(no_function)?;
         let (args, results) = (memory.args.as_ptr().cast(), memory.results.as_ptr().cast());
         // SAFETY: `info::read` made sure that the function takes this many pointers to memory of these sizes; the caller's
@@ -201,6 +227,10 @@ impl Model {
                 Run::Alone(run) => run(args, results, memory.workspace.cast(), executor),
                 Run::Entry(run) => {
                     run(args, results, memory.sizes, memory.state.cast(), memory.workspace.cast(), executor)
+                }
+                Run::Rank(run) => {
+                    let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
+                    run(args, results, memory.sizes, state, workspace, executor, communicator)
                 }
             }
         };
@@ -215,6 +245,9 @@ impl Model {
             code if code == E_BOUND as c_int => {
                 let told = "the data ask for a result that is larger than its bound";
                 Err(Diagnostic::new(Code::BadInputs, told).help("a larger bound, where the size is declared").into())
+            }
+            code if code == E_RANKS as c_int => {
+                Err(Error::user(Code::RankFailed, "another rank failed or did not come"))
             }
             code if code == E_SIZE as c_int => Err(Error::internal("run", "sizes within their bounds are refused")),
             code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
@@ -262,7 +295,7 @@ impl Session {
     /// One call. Errors: `Code::BadOption` where the code is for other machines; an internal error with another code that the
     /// model returned.
     pub fn call(&mut self) -> Result<()> {
-        self.model.call(0, &self.memory)
+        self.model.call(0, &self.memory, std::ptr::null())
     }
 
     /// One call of an object made with [`crate::codegen::Launches::Observed`], of whose kernels those that are `shared` run on
@@ -273,7 +306,7 @@ impl Session {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, spent };
         let threads = self.model.pool.as_ref().map_or(1, Pool::threads);
         let executor = Executor::new(std::ptr::from_mut(&mut observer).cast(), threads, observed_for);
-        self.model.call_by(0, &self.memory, &executor)
+        self.model.call_by((0, std::ptr::null()), &self.memory, &executor)
     }
 
     /// The results of the last call.

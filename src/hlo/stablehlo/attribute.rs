@@ -127,6 +127,8 @@ impl<'a> Reader<'a> {
                 self.take(1);
                 self.dictionary(">").map(Attr::Dict)
             }
+            // meshes and shardings, which are read where they are needed
+            name if name.starts_with("sdy.") => self.balanced().map(|text| Attr::Text(text.to_string())),
             _ => self.balanced().map(|_| Attr::Other),
         }
     }

@@ -1,6 +1,6 @@
 //! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
-use super::custom_call;
 use super::tree::{Attr, Operation};
+use super::{collectives, custom_call};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
 use crate::hlo::text::op_from_attrs::{Attrs, Value};
 use crate::hlo::text::print_dim_labels;
@@ -61,6 +61,11 @@ pub(super) fn opcode(name: &str) -> Option<String> {
         | "after-all"
         | "partition-id"
         | "replica-id"
+        | "all-reduce"
+        | "all-gather"
+        | "reduce-scatter"
+        | "collective-permute"
+        | "collective-broadcast"
         | "custom-call"
         | "acos"
         | "acosh"
@@ -120,6 +125,7 @@ fn dict<'a>(op: &'a Operation, names: &[&str]) -> Found<&'a [(String, Attr)]> {
 }
 
 /// Attributes as they are gathered.
+#[derive(Default)]
 pub(super) struct Out(Attrs<'static>);
 
 impl Out {
@@ -131,6 +137,10 @@ impl Out {
     }
     pub(super) fn carried(&mut self, name: &'static str, text: String) {
         self.0.push(name, Value::Text, text);
+    }
+    /// All of them as they are carried.
+    pub(super) fn into_carried(self) -> Vec<(String, String)> {
+        self.0.into_extra()
     }
 }
 
@@ -222,6 +232,9 @@ pub(super) fn of(op: &Operation, opcode: &str, operands: &[&Shape], comps: &[Com
             out.put("mantissa_bits", Value::Int(m));
         }
         "custom-call" => custom_call::attributes(op, (operands, comps), &mut out)?,
+        "all-reduce" | "all-gather" | "reduce-scatter" | "collective-permute" | "collective-broadcast" => {
+            collectives::attributes(op, opcode, &mut out)?;
+        }
         _ => {}
     }
     if matches!(opcode, "dot" | "convolution") {

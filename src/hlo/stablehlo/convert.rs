@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::attribute::constant;
 use super::attributes::{self, opcode};
-use super::custom_call;
 use super::sizes::{self, Checks, Fixed};
 use super::tree::{Attr, Function, Functions, Operation, Port, Region, ValueRef, callee, callees};
+use super::{custom_call, shards};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::text::op_from_attrs;
@@ -75,12 +75,15 @@ pub(super) fn module(functions: &Functions, platform: Option<usize>) -> Result<S
             let told = format!("argument {i} is {shape}, whose sizes are open; read are arrays of fixed sizes");
             return Err(Error::user(Code::HloUnsupported, told));
         }
-        let id = host.0.parameter(shape.clone());
+        let part = shards::part_of(function, &function.body.args[i].0, shape);
+        let id = host.0.parameter(part.clone());
         let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
         host.0.rename(id, path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_")));
         args.push(id);
     }
-    let results = Converter::new(&mut host, functions, entry, Checks::Sizes)?.entry(entry, &args)?;
+    let mut converter = Converter::new(&mut host, functions, entry, Checks::Sizes)?;
+    args.iter().zip(&function.body.args).for_each(|(&id, (_, whole))| converter.mark(id, whole));
+    let results = converter.entry(entry, &args)?;
     let root = if let [one] = results[..] { one } else { host.0.tuple(&results) };
     let mut module = host.0.finish(root)?;
     module.name = if functions.name.is_empty() { entry.to_string() } else { functions.name.clone() };
@@ -157,7 +160,10 @@ impl Scope {
 pub(super) struct Converter<'a, 'h> {
     pub host: &'h mut dyn Host,
     pub checks: Checks,
-    functions: &'a Functions,
+    pub(super) functions: &'a Functions,
+    /// Values that are the device's parts of arrays, outside of where parts are computed with, and how deep the computation is that
+    /// has them.
+    pub(super) parts_of_arrays: HashSet<(usize, InstId)>,
     /// Computations of functions whose types are fixed.
     done: HashMap<&'a str, CompId>,
     /// Functions that are put in place of their calls.
@@ -180,7 +186,8 @@ impl<'a, 'h> Converter<'a, 'h> {
                 open.insert(name.as_str());
             }
         }
-        Ok(Converter { host, checks, functions, done: HashMap::new(), open, depth: 0, operations: 0 })
+        let (done, parts_of_arrays) = (HashMap::new(), HashSet::new());
+        Ok(Converter { host, checks, functions, parts_of_arrays, done, open, depth: 0, operations: 0 })
     }
     /// The builder.
     pub fn b(&mut self) -> &mut Builder {
@@ -246,7 +253,10 @@ impl<'a, 'h> Converter<'a, 'h> {
             scope.checked.extend(operands);
             return Ok(Vec::new());
         }
+        self.wants_whole(op, &operands)?;
         match op.name.as_str() {
+            shards::CAST => Ok(operands),
+            "sdy.manual_computation" => self.manual(op, &operands, scope),
             "stablehlo.constant" | "arith.constant" => {
                 let Some(Attr::Dense(value)) = op.attr(&["value"]) else {
                     return Err(at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
@@ -261,8 +271,13 @@ impl<'a, 'h> Converter<'a, 'h> {
                 let barrier = self.b().add_inst(Op::OptimizationBarrier, &[tuple]);
                 Ok(self.parts(barrier))
             }
+            "stablehlo.all_to_all" => self.all_to_all(op, &operands),
             "stablehlo.tuple" => Ok(vec![self.b().tuple(&operands)]),
             "stablehlo.custom_call" if self.is_surrounding(op) => self.surrounding(op, &operands),
+            "stablehlo.custom_call" if !self.functions.header.is_empty() => match self.around(op, &operands)? {
+                Some(results) => Ok(results),
+                None => self.plain(op, operands, &[], scope),
+            },
             "stablehlo.composite" => match composite(op) {
                 Some(own) => self.plain(&own, operands, &[], scope),
                 None => self.call(op, operands),

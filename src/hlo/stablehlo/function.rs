@@ -3,13 +3,14 @@ use indexmap::IndexMap;
 use std::collections::HashMap;
 
 use super::reader::Reader;
+use super::shards::read_mesh;
 use super::tree::{Attr, Function, Functions, Port};
 use crate::diag::Result;
 
 /// Reads a module, or functions without one around them.
 pub(super) fn parse(text: &str) -> Result<Functions> {
     let mut r = Reader::new(text);
-    let mut out = Functions { name: String::new(), header: Vec::new(), all: IndexMap::new() };
+    let mut out = Functions { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
     let mut open = 0;
     let mut aliases = HashMap::new();
     while !r.at_end() {
@@ -25,6 +26,15 @@ pub(super) fn parse(text: &str) -> Result<Functions> {
             open += 1;
         } else if r.eat_word("func.func") || r.eat_word("func") {
             function(&mut r, &mut out)?;
+        } else if r.eat_word("sdy.mesh") {
+            r.expect("@")?;
+            let name = r.suffix()?.to_string();
+            r.expect("=")?;
+            out.meshes.insert(name.clone(), read_mesh(&name, r.balanced()?)?);
+            if r.eat("{") {
+                r.dictionary("}")?;
+            }
+            r.location()?;
         } else if open > 0 && r.eat("}") {
             open -= 1;
             r.location()?;

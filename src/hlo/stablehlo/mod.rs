@@ -4,7 +4,7 @@
 //! generic form and in StableHLO's own; `bytecode/` reads the other form. `convert.rs` makes instructions of the tree, through
 //! the same constructor of ops as HLO's text and messages, and `regions.rs` computations of regions. A file is read if its arguments
 //! have fixed sizes; a module that is called inside of another (`called.rs`) may leave them open, and has those of the call
-//! (`sizes.rs`). Quantised types, collectives and tokens that are more than ordering are refused by name. The function `main`, or else the
+//! (`sizes.rs`). What JAX's `shard_map` cuts by hand is the program of one device (`shards.rs`). Quantised types and tokens that are more than ordering are refused by name. The function `main`, or else the
 //! first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
 //!
 //! Source: StableHLO's specification and its printed forms.
@@ -12,6 +12,7 @@ mod attribute;
 mod attributes;
 mod bytecode;
 mod called;
+mod collectives;
 mod convert;
 mod custom_call;
 mod exported;
@@ -19,6 +20,7 @@ mod function;
 mod operation;
 mod reader;
 mod regions;
+mod shards;
 mod sizes;
 #[cfg(test)]
 mod tests;

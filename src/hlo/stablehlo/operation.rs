@@ -108,6 +108,7 @@ impl<'a> Reader<'a> {
         match op.name.as_str() {
             "stablehlo.reduce" => return self.reduce(op),
             "stablehlo.while" => return self.while_loop(op),
+            "sdy.manual_computation" => return self.manual_computation(op),
             "stablehlo.constant" | "arith.constant" => {
                 if self.eat("{") {
                     op.attrs = self.dictionary("}")?;
@@ -293,6 +294,24 @@ impl<'a> Reader<'a> {
         lhs.extend(rhs);
         self.expect("{")?;
         op.regions.push(self.block(lhs)?);
+        Ok(())
+    }
+    /// `(%0) in_shardings=[...] out_shardings=[...] manual_axes={...} (%a: T) {...} : (U) -> V`.
+    fn manual_computation(&mut self, op: &mut Operation) -> Result<()> {
+        self.expect("(")?;
+        op.operands = self.list(")", Reader::value)?;
+        while !self.at("(") {
+            let name = self.word()?.to_string();
+            self.expect("=")?;
+            let text = self.balanced()?.to_string();
+            op.attrs.push((name, Attr::Text(text)));
+        }
+        self.expect("(")?;
+        let args = self.list(")", Reader::block_argument)?;
+        self.expect("{")?;
+        op.regions.push(self.block(args)?);
+        self.expect(":")?;
+        op.types = self.signature()?.results;
         Ok(())
     }
     /// `(%a = %0, %b = %1) : T, U cond {...} do {...}`.

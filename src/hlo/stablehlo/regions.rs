@@ -2,6 +2,7 @@
 use std::collections::BTreeSet;
 
 use super::convert::{Converter, Scope, at};
+use super::shards::computed_with;
 use super::tree::{Operation, Region};
 use crate::diag::{Code, Result};
 use crate::hlo::{CompId, InstId, Literal, Op, Shape};
@@ -122,6 +123,11 @@ impl<'a> Converter<'a, '_> {
             {
                 out.constants.push((name, value));
                 continue;
+            }
+            for &id in all {
+                if self.is_part(id) {
+                    return Err(computed_with(op));
+                }
             }
             out.values.extend(all);
             out.counts.push((name, all.len()));

@@ -1,6 +1,7 @@
 //! A module of MLIR before its operations are understood: what text and bytecode are both read as.
 use indexmap::IndexMap;
 
+use super::shards::Meshes;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::hlo::attrs::ConvDims;
@@ -43,7 +44,7 @@ impl Operation {
     }
     /// Whether control ends here, and the operands are what the region gives.
     pub fn is_return(&self) -> bool {
-        matches!(self.name.as_str(), "return" | "func.return" | "stablehlo.return")
+        matches!(self.name.as_str(), "return" | "func.return" | "stablehlo.return" | "sdy.return")
     }
 }
 
@@ -91,6 +92,8 @@ pub(super) struct Functions {
     pub name: String,
     /// How many replicas and partitions it is for, by HLO's names, where that is not one.
     pub header: Vec<(String, String)>,
+    /// The meshes of devices that it names.
+    pub meshes: Meshes,
     /// Functions with a body, in the order of the file.
     pub all: IndexMap<String, Function>,
 }

@@ -1,25 +1,11 @@
 //! Rules 3, 5, 9 and 10 for opcodes that are only carried.
 use super::{Check, array};
 use crate::hlo::attrs::Foreign;
+use crate::hlo::groups::lists;
 use crate::hlo::{Computation, Inst, Module, Op, Shape};
 
 fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
     f.attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
-}
-
-/// `{{0,1},{2,3}}` as lists; `None` for other forms.
-fn groups(text: &str) -> Option<Vec<Vec<i64>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut out = Vec::new();
-    for part in inner.split('}') {
-        let part = part.trim().trim_start_matches(',').trim();
-        if part.is_empty() {
-            continue;
-        }
-        let items = part.strip_prefix('{')?.split(',').map(str::trim).filter(|s| !s.is_empty());
-        out.push(items.map(|s| s.parse().ok()).collect::<Option<Vec<i64>>>()?);
-    }
-    Some(out)
 }
 
 /// The second size of `[groups,size]<=[n]`.
@@ -118,7 +104,10 @@ fn all_of(inst: &Inst, shapes: &[&Shape]) -> Check {
 /// Rule 9; the number of devices in a group where it is known.
 fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String> {
     let Some(text) = attr(f, "replica_groups") else { return Ok(None) };
-    let Some(groups) = groups(text) else { return Ok(iota_group_size(text)) };
+    if text.trim().starts_with('[') {
+        return Ok(iota_group_size(text));
+    }
+    let Some(groups) = lists(text) else { return Ok(None) };
     let channel = attr(f, "channel_id").is_some();
     let global = attr(f, "use_global_device_ids") == Some("true");
     let factor = if channel && !global { module.devices()[1] } else { 1 };
@@ -188,7 +177,7 @@ fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> Check {
 }
 
 fn permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
-    let pairs = attr(f, "source_target_pairs").and_then(groups).unwrap_or_default();
+    let pairs = attr(f, "source_target_pairs").and_then(lists).unwrap_or_default();
     // Into a place of their own, several slices of one device may go and come.
     let most = match (shapes.len(), shapes[0].as_array()) {
         (4, Some(_)) => 2,

@@ -1,7 +1,7 @@
 //! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
 //! memory that another buffer shares makes that one undefined.
 use super::{Fault, bytes};
-use crate::kernel::call::calls;
+use crate::kernel::call::first_call;
 use crate::kernel::{Access, BufId, Call, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
 use crate::util::id_vec::Id;
 use std::collections::BTreeSet;
@@ -139,17 +139,17 @@ impl Flow<'_> {
 
     fn call(&self, call: &Call, defined: &mut BTreeSet<BufId>) -> Result<(), Fault> {
         for &b in &call.args {
-            self.needs(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name))?;
+            self.needs(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name()))?;
         }
         for b in &call.results {
             if let Some(read) = self.shared[b.index()].iter().chain([b]).find(|b| call.args.contains(b)) {
-                return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name, read.0));
+                return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name(), read.0));
             }
             for other in &self.shared[b.index()] {
                 defined.remove(other);
             }
             if matches!(self.program.buffers[*b].place, Place::Arg(_) | Place::Weights(_) | Place::Stack) {
-                return Err(format!("k8: `{}` writes b{}", call.to.name, b.0));
+                return Err(format!("k8: `{}` writes b{}", call.to.name(), b.0));
             }
         }
         defined.extend(&call.results);
@@ -158,8 +158,8 @@ impl Flow<'_> {
 
     /// k11.
     fn apart(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
-        if let Some(call) = parts.iter().flat_map(|part| calls(part)).next() {
-            return Err(format!("k11: `{}` is called beside other steps", call.name));
+        if let Some(call) = parts.iter().find_map(|part| first_call(part)) {
+            return Err(format!("k11: `{}` is called beside other steps", call.name()));
         }
         let touched: Vec<Access> = parts.iter().map(|part| Access::of(self.program, part)).collect();
         for (i, part) in touched.iter().enumerate() {

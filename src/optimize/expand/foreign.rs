@@ -2,13 +2,17 @@
 use super::written;
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
+use crate::hlo::groups::is_collective;
 use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::scalar::ScalarOp;
 
-/// Replaces collectives, hints and inverse functions, and the constants and ordering of one device.
+/// Replaces hints and inverse functions, ordering and, in a module for one device, collectives and the numbers of devices.
 pub fn expand(module: &mut Module) -> Result<Changed> {
+    let is_alone = module.devices() == [1, 1];
     rewrite(module, |editor, id| match editor.op(id).clone() {
+        Op::Foreign(f) if !is_alone && is_collective(&f.opcode) => Ok(None),
+        Op::PartitionId | Op::ReplicaId if !is_alone => Ok(None),
         Op::Foreign(f) => foreign(editor, id, &f),
         Op::AddDependency => Ok(Some(editor.operand(id, 0))),
         Op::PartitionId | Op::ReplicaId => written(editor, id, |b, _| Some(b.scalar(crate::tensor::DType::U32, 0.0))),

@@ -5,6 +5,7 @@
 mod batch_groups;
 mod batch_norm;
 mod bitcast;
+mod collectives;
 mod custom_call;
 mod depthwise;
 mod empty;
@@ -23,6 +24,7 @@ use crate::util::id_vec::Id;
 #[rustfmt::skip]
 pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-empty",        about: "puts constants for arrays and folds of no elements",             run: empty::expand },
+    Pass { name: "expand-collectives",  about: "writes collectives with moves of blocks and sums in the order of devices", run: collectives::expand },
     Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },
     Pass { name: "expand-custom-call",  about: "turns arrays as the functions of custom calls want them",     run: custom_call::expand },
     Pass { name: "expand-batch-norm",   about: "writes batch norm with sums and pointwise opcodes",            run: batch_norm::expand },

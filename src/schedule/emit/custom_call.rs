@@ -4,7 +4,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::unescape;
 use crate::hlo::{Op, Shape};
-use crate::kernel::{Call, Callee, Step};
+use crate::kernel::{Call, Called, Callee, Step};
 use crate::prepare::is_reserved;
 use crate::schedule::emit::{Emitter, refuse};
 use crate::schedule::family::{Family, Root};
@@ -39,7 +39,7 @@ impl<'a> Emitter<'a> {
         for o in operands {
             args.extend(self.value(scope, o)?.leaves);
         }
-        steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
+        steps.push(Step::Call(Box::new(Call { to: Called::Function(to), args, results: out.leaves.clone() })));
         Ok(())
     }
 }

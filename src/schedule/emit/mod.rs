@@ -13,6 +13,7 @@ mod cut;
 pub mod depthwise;
 pub mod dot;
 mod element;
+pub mod exchange;
 mod fold_across;
 mod found;
 mod grid;

@@ -2,7 +2,9 @@
 use super::cursor::Cursor;
 use super::tables::{Entry, MOST_DEPTH, Tables};
 use crate::diag::Result;
+use crate::hlo::Shape;
 use crate::hlo::stablehlo::tree::Attr;
+use crate::tensor::DType;
 
 /// The encodings that are told apart.
 mod code {
@@ -15,7 +17,12 @@ mod code {
     pub const NAME_LOCATION: u64 = 14;
     /// The type of whole numbers.
     pub const INTEGER_TYPE: u64 = 0;
+    pub const COMPLEX_TYPE: u64 = 9;
+    pub const RANKED_TENSOR_TYPE: u64 = 13;
 }
+
+/// How the sign of whole numbers is told, behind their bits.
+const UNSIGNED: u64 = 2;
 
 impl Tables<'_> {
     /// The value of an attribute of MLIR's own; [`Attr::Other`] for what no reader here asks for.
@@ -40,6 +47,46 @@ impl Tables<'_> {
             }
             _ => Attr::Other,
         })
+    }
+    /// A type of MLIR's own, which operations of other dialects than VHLO have.
+    pub fn builtin_shape(&self, mut at: Cursor, depth: usize) -> Result<Shape> {
+        let dtype = match at.number()? {
+            code::INTEGER_TYPE => {
+                let told = at.number()?;
+                match (told >> 2, told & 3 == UNSIGNED) {
+                    (1, _) => DType::Pred,
+                    (2, false) => DType::S2,
+                    (2, true) => DType::U2,
+                    (4, false) => DType::S4,
+                    (4, true) => DType::U4,
+                    (8, false) => DType::S8,
+                    (8, true) => DType::U8,
+                    (16, false) => DType::S16,
+                    (16, true) => DType::U16,
+                    (32, false) => DType::S32,
+                    (32, true) => DType::U32,
+                    (64, false) => DType::S64,
+                    (64, true) => DType::U64,
+                    _ => return Err(at.error("a type of whole numbers has other bits than any that is read")),
+                }
+            }
+            3 => DType::BF16,
+            4 => DType::F16,
+            5 => DType::F32,
+            6 => DType::F64,
+            code::COMPLEX_TYPE => match self.element(at.number()?, &at, depth)? {
+                DType::F32 => DType::C64,
+                DType::F64 => DType::C128,
+                _ => return Err(at.error("a complex number of what is no f32 or f64")),
+            },
+            code::RANKED_TENSOR_TYPE => {
+                let dims = at.signed_list()?.into_iter().map(u64::try_from).collect::<Result<Vec<_>, _>>();
+                let dims = dims.map_err(|_| at.error("a size is negative or open"))?;
+                return Ok(Shape::array(self.element(at.number()?, &at, depth)?, dims));
+            }
+            _ => return Err(at.error("a type of MLIR's own is read if it is a tensor of numbers")),
+        };
+        Ok(Shape::array(dtype, []))
     }
     /// The name in a location that is one, such as that of an argument.
     pub fn location_name(&self, index: u64, at: &Cursor) -> Result<Option<String>> {

@@ -7,6 +7,7 @@ use super::tables::{MOST_DEPTH, PROPERTIES, Tables};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::Shape;
 use crate::hlo::stablehlo::function::device_count;
+use crate::hlo::stablehlo::shards::read_mesh;
 use crate::hlo::stablehlo::tree::{Attr, Function, Functions, Operation, Port, Region, ValueRef};
 
 /// Since this version the regions of operations that read nothing around them are sections of their own.
@@ -42,14 +43,18 @@ struct Block {
 
 /// The functions of the module whose section of operations is `ir`.
 pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<Functions> {
-    let mut out = Functions { name: String::new(), header: Vec::new(), all: IndexMap::new() };
-    let mut reader = Reader { tables, found: Vec::new(), depth: 0 };
+    let mut out = Functions { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
+    let mut reader = Reader { tables, found: Vec::new(), meshes: IndexMap::new(), depth: 0 };
     let top = reader.block(&mut ir, &mut Scope { next: 0, end: 0 })?;
     for op in top.region.ops.into_iter().filter(|op| op.name == "builtin.module") {
         if let Some(Attr::Text(name)) = op.attr(&["sym_name"]) {
             out.name.clone_from(name);
         }
         out.header.extend(op.attrs.into_iter().filter_map(device_count));
+    }
+    for (name, text) in reader.meshes {
+        let axes = read_mesh(&name, &text)?;
+        out.meshes.insert(name, axes);
     }
     for (name, function) in reader.found {
         if out.all.insert(name.clone(), function).is_some() {
@@ -71,6 +76,8 @@ struct Reader<'t, 'a> {
     tables: &'t Tables<'a>,
     /// Functions by their names, as they come.
     found: Vec<(String, Function)>,
+    /// Meshes by their names, as they are written.
+    meshes: IndexMap<String, String>,
     depth: usize,
 }
 
@@ -131,6 +138,11 @@ impl<'a> Reader<'_, 'a> {
             use_orders(at, op.types.len())?;
         }
         let regions = if mask & has::REGIONS != 0 { at.flagged()? } else { (0, false) };
+        if let (true, Some(Attr::Text(name)), Some(Attr::Text(text))) =
+            (full == "sdy.mesh", op.attr(&["sym_name"]), op.attr(&["mesh"]))
+        {
+            self.meshes.insert(name.clone(), text.clone());
+        }
         op.results = define(scope, op.types.len(), at)?.map(name).collect();
         self.regions(&mut op, regions, at, scope)?;
         Ok(op)
@@ -150,6 +162,8 @@ impl<'a> Reader<'_, 'a> {
         let index = at.number()?;
         if let Some(own) = operation.strip_prefix("vhlo.") {
             all.extend(properties::read(self.tables, own, self.tables.property(index, at)?)?);
+        } else if operation.starts_with("sdy.") {
+            all.extend(properties::read(self.tables, operation, self.tables.property(index, at)?)?);
         } else if operation == "builtin.module" && self.tables.version >= PROPERTIES {
             let mut own = self.tables.property(index, at)?;
             if let (symbol, true) = own.flagged()? {

@@ -210,7 +210,7 @@ impl Tables<'_> {
         dense(shape, data.shared()).map_err(|e| data.error(e))
     }
     /// The element type that type `index` is.
-    fn element(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
+    pub fn element(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
         match self.shape(index, at, depth + 1)? {
             Shape::Array(a) if a.dims.is_empty() => Ok(a.dtype),
             _ => Err(at.error("an element type is expected")),
@@ -224,6 +224,9 @@ impl Tables<'_> {
         let Entry { dialect, custom, data: mut at } = self.ty(index, at)?;
         if !custom {
             return Reader::new(at.text()?).ty();
+        }
+        if dialect == "builtin" {
+            return self.builtin_shape(at, depth);
         }
         if dialect != "vhlo" {
             return Err(unsupported(format_args!("a type of the dialect `{dialect}`")));

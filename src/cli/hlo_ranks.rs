@@ -1,0 +1,113 @@
+//! `tfaot hlo run --replicas`: a module on all its devices at once, a thread each.
+use super::args::{Engine, HloCall, HloRun};
+use super::hlo::{leaf_infos, literal, load};
+use super::{Verdict, dump, graph, inputs, native, npz, out};
+use crate::codegen::Launches;
+use crate::compile;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::{Module, Shape, verify};
+use crate::interp;
+use crate::tensor::{Tensor, TensorInfo};
+
+/// Runs the module by the engines that are asked for, as so many replicas; two engines are compared on every rank.
+///
+/// # Errors
+/// `Code::SeveralDevices` for a module that is for another number of devices; those of a run on one.
+pub fn run(args: &HloRun, replicas: u64) -> Result<Verdict> {
+    let mut module = load(&args.call.file)?;
+    for_devices(&mut module, replicas)?;
+    verify::verify(&module).map_err(|e| out::in_file(e, &args.call.file))?;
+    compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, &args.call.file))?;
+    let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
+    let given = given(&args.call, &leaf_infos(&shapes, "p"), replicas)?;
+    let plain = match args.engine.contains(&Engine::Interpreter) {
+        true => Some(interpreted(&module, &shapes, &given).map_err(|e| out::in_file(e, &args.call.file))?),
+        false => None,
+    };
+    let native = if args.engine.contains(&Engine::Native) { Some(compiled(args, module, &given)?) } else { None };
+    match (native, plain) {
+        (Some(native), Some(plain)) => {
+            if args.call.outputs.is_some() {
+                write(&args.call, &native)?;
+            }
+            let keys: Vec<String> = keyed(&native).into_iter().map(|(key, _)| key).collect();
+            super::verify::two_engines(&keys, &native.concat(), &plain.concat())
+        }
+        (results, others) => write(&args.call, &results.or(others).unwrap_or_default()),
+    }
+}
+
+/// Makes a module that says nothing of devices one for so many replicas.
+fn for_devices(module: &mut Module, count: u64) -> Result<()> {
+    match module.devices() {
+        [1, 1] => module.extra.push(("replica_count".to_string(), count.to_string())),
+        [replicas, partitions] if replicas.checked_mul(partitions) == Some(count) => {}
+        [replicas, partitions] => {
+            let told =
+                format!("the module is for {replicas} replicas of {partitions} partitions, and {count} were asked for");
+            let help = format!("--replicas {}", replicas.saturating_mul(partitions));
+            return Err(Diagnostic::new(Code::SeveralDevices, told).help(help).into());
+        }
+    }
+    Ok(())
+}
+
+/// The arguments of each rank: array `K@R` of the file is argument K of rank R, and array `K` that of all others. Random ones differ from
+/// rank to rank.
+fn given(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<Tensor>>> {
+    let Some(path) = &call.inputs else {
+        let of =
+            |rank: u64| (0..).zip(infos).map(|(i, info)| inputs::random(info, rank * infos.len() as u64 + i)).collect();
+        return (0..replicas).map(of).collect();
+    };
+    let arrays = npz::read(path)?;
+    let of = |rank: u64| {
+        let own = infos.iter().filter_map(|info| {
+            let array = arrays.get(&format!("{}@{rank}", info.name)).or_else(|| arrays.get(&info.name))?;
+            Some((info.name.clone(), array.clone()))
+        });
+        inputs::select(&own.collect(), infos)
+    };
+    let all: Result<Vec<_>> = (0..replicas).map(of).collect();
+    all.map_err(|e| out::in_file(e, &path.display().to_string()))
+}
+
+fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
+    let literals = |leaves: &Vec<Tensor>| {
+        let mut leaves = leaves.iter().cloned();
+        shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()
+    };
+    let args = given.iter().map(literals).collect::<Result<Vec<_>>>()?;
+    let results = interp::evaluate_ranks(module, &args)?;
+    Ok(results.iter().map(|value| value.leaves().into_iter().cloned().collect()).collect())
+}
+
+fn compiled(HloRun { call, target, .. }: &HloRun, module: Module, given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
+    let lowered = compile::wrap(module).map_err(|e| out::in_file(e, &call.file))?;
+    let target = graph::target(target)?;
+    let flags = dump::flags(&call.xla)?;
+    let mut dumped = dump::start(&flags, &lowered.module);
+    let built = compile::build(lowered, "hlo", "hlo", &target, Launches::Direct, &mut dumped);
+    dump::write(&flags, dumped)?;
+    built.and_then(|b| native::call_ranks(&b, &target, given)).map_err(|e| out::in_file(e, &call.file))
+}
+
+/// Results with their names: `K@R` is result K of rank R.
+fn keyed(all: &[Vec<Tensor>]) -> Vec<(String, Tensor)> {
+    let of = |(rank, results): (usize, &Vec<Tensor>)| {
+        results.iter().enumerate().map(move |(k, t)| (format!("{k}@{rank}"), t.clone())).collect::<Vec<_>>()
+    };
+    all.iter().enumerate().flat_map(of).collect()
+}
+
+fn write(call: &HloCall, all: &[Vec<Tensor>]) -> Result<Verdict> {
+    let named = keyed(all);
+    if let Some(path) = &call.outputs {
+        npz::write(path, &named)?;
+        return Ok(Verdict::Yes);
+    }
+    for (key, tensor) in &named {
+        out::line(format_args!("{key}: {tensor:?}"))?;
+    }
+    if named.is_empty() { Err(Error::internal("hlo run", "no rank has results")) } else { Ok(Verdict::Yes) }
+}

@@ -1,0 +1,208 @@
+//! Several ranks in this process, a thread each: the same code with a communicator of tfaot's own, which knows when all wait in vain.
+#![expect(unsafe_code, reason = "functions that compiled code calls; layouts are those of the generated header")]
+use super::Model;
+use crate::compile::Built;
+use crate::diag::{Code, Error, Result};
+use crate::kernel::Face;
+use crate::target::Target;
+use crate::tensor::Tensor;
+use crate::util::meetings::{Apart, Meetings};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::slice;
+use std::sync::Arc;
+
+/// `tfaot_exchange`.
+#[repr(C)]
+pub struct Exchange {
+    number: u32,
+    count: u32,
+    ranks: *const i32,
+    bytes: usize,
+}
+
+/// A function of a communicator.
+type Move = unsafe extern "C" fn(*mut c_void, *const Exchange, *const c_void, *mut c_void) -> c_int;
+
+/// `tfaot_communicator`.
+#[repr(C)]
+pub struct Communicator {
+    this: *mut c_void,
+    rank: i32,
+    size: i32,
+    all_gather: Move,
+    all_to_all: Move,
+    broadcast: Move,
+    permute: Move,
+    fail: unsafe extern "C" fn(*mut c_void),
+}
+
+/// What a rank brings to a meeting.
+struct Sent {
+    kind: Kind,
+    number: u32,
+    block: usize,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Gather,
+    ToAll,
+    Broadcast,
+    Permute,
+}
+
+/// One rank.
+struct Rank<'a> {
+    meetings: &'a Meetings<Arc<Sent>>,
+    rank: u32,
+    apart: Cell<Option<&'static str>>,
+}
+
+impl Rank<'_> {
+    /// What all of a group have, if they are at the same place.
+    fn met(&self, group: &[u32], own: &Arc<Sent>) -> Option<Vec<Arc<Sent>>> {
+        let told = match self.meetings.exchange(self.rank, group, own.clone()) {
+            Ok(all) => {
+                let same = |s: &Arc<Sent>| s.kind == own.kind && s.number == own.number && s.block == own.block;
+                if all.iter().all(same) {
+                    return Some(all);
+                }
+                self.meetings.fail();
+                "ranks are at different places of the module"
+            }
+            Err(Apart::Failed) => "another rank failed",
+            Err(Apart::Waiting) => "all ranks that are left wait for others, which are somewhere else in the module",
+        };
+        self.apart.set(Some(told));
+        None
+    }
+
+    fn moves(&self, kind: Kind, x: &Exchange, from: *const c_void, to: *mut c_void) -> Option<()> {
+        // SAFETY: the tables of the object have `count` ranks behind the pointer.
+        let ranks = unsafe { slice::from_raw_parts(x.ranks, x.count as usize) };
+        let blocks = if kind == Kind::ToAll { ranks.len() } else { 1 };
+        // SAFETY: the code hands over so many blocks to read.
+        let bytes = unsafe { slice::from_raw_parts(from.cast::<u8>(), x.bytes * blocks) }.to_vec();
+        let own = Arc::new(Sent { kind, number: x.number, block: x.bytes, bytes });
+        let put = |i: usize, block: &[u8]| {
+            // SAFETY: the result has room for as many blocks as there are to come, apart from what is read.
+            unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), to.cast::<u8>().add(i * x.bytes), x.bytes) };
+        };
+        if kind == Kind::Permute {
+            return self.permute(ranks, &own, &put);
+        }
+        let group: Vec<u32> = ranks.iter().map(|&r| r as u32).collect();
+        let me = group.iter().position(|&r| r == self.rank)?;
+        let all = self.met(&group, &own)?;
+        match kind {
+            Kind::Broadcast => put(0, &all.first()?.bytes),
+            Kind::Gather => all.iter().enumerate().for_each(|(i, sent)| put(i, &sent.bytes)),
+            Kind::ToAll | Kind::Permute => {
+                all.iter().enumerate().for_each(|(i, sent)| put(i, &sent.bytes[me * x.bytes..(me + 1) * x.bytes]));
+            }
+        }
+        Some(())
+    }
+
+    /// A meeting of two for each block that goes or comes, in one order on all ranks, so that no circle waits.
+    fn permute(&self, ranks: &[i32], own: &Arc<Sent>, put: &impl Fn(usize, &[u8])) -> Option<()> {
+        let &[target, source] = ranks else { return None };
+        let (target, source) = (u32::try_from(target).ok(), u32::try_from(source).ok());
+        let mut pairs: Vec<[u32; 2]> = target.map(|to| [self.rank, to]).into_iter().collect();
+        pairs.extend(source.map(|from| [from, self.rank]));
+        pairs.sort_unstable();
+        pairs.dedup();
+        for [from, to] in pairs {
+            let first = if from == to { own.clone() } else { self.met(&[from, to], own)?.first()?.clone() };
+            if to == self.rank {
+                put(0, &first.bytes);
+            }
+        }
+        Some(())
+    }
+}
+
+/// A function of the communicator.
+///
+/// # Safety
+/// The arguments are those that compiled code calls its communicator with.
+unsafe fn moved(kind: Kind, this: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+    // SAFETY: `this` is the rank that `call_ranks` made for this thread, and the code hands over one of its tables.
+    let (rank, x) = unsafe { (&*this.cast::<Rank<'_>>(), &*x) };
+    c_int::from(rank.moves(kind, x, from, to).is_none())
+}
+
+unsafe extern "C" fn all_gather(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { moved(Kind::Gather, t, x, from, to) }
+}
+
+unsafe extern "C" fn all_to_all(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { moved(Kind::ToAll, t, x, from, to) }
+}
+
+unsafe extern "C" fn broadcast(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { moved(Kind::Broadcast, t, x, from, to) }
+}
+
+unsafe extern "C" fn permute(t: *mut c_void, x: *const Exchange, from: *const c_void, to: *mut c_void) -> c_int {
+    // SAFETY: as above.
+    unsafe { moved(Kind::Permute, t, x, from, to) }
+}
+
+unsafe extern "C" fn fail(this: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { &*this.cast::<Rank<'_>>() }.meetings.fail();
+}
+
+/// A model that threads share: it has no pool, and nothing else in it changes.
+struct Shared<'a>(&'a Model);
+
+// SAFETY: compiled code keeps no state of its own, and what is read of the model is facts and addresses of functions.
+unsafe impl Sync for Shared<'_> {}
+
+/// The results of each rank, whose arguments `args` has; every array lies between pages that may not be touched.
+///
+/// # Errors
+/// `Code::RankFailed` where ranks wait in vain, and those of [`Model::call_between_pages`].
+pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
+    let face = Face::of(&built.program);
+    let model = Model::linked(&face, &built.object, target, 1)?;
+    let (shared, meetings) = (&Shared(&model), &Meetings::new(args.len()));
+    let size = i32::try_from(args.len()).map_err(|_| Error::internal("ranks", "too many"))?;
+    let one = move |number: i32, args: &[Tensor]| {
+        let Shared(model) = *shared;
+        let rank = Rank { meetings, rank: number as u32, apart: Cell::new(None) };
+        let communicator = Communicator {
+            this: std::ptr::from_ref(&rank).cast_mut().cast(),
+            rank: number,
+            size,
+            all_gather,
+            all_to_all,
+            broadcast,
+            permute,
+            fail,
+        };
+        let result = model.start().and_then(|mut state| model.call_as_rank(args, &mut state, &communicator));
+        if result.is_err() {
+            meetings.fail();
+        }
+        meetings.end();
+        match rank.apart.get() {
+            Some(told) => Err(Error::user(Code::RankFailed, format!("rank {number}: {told}"))),
+            None => result,
+        }
+    };
+    let results: Vec<Result<Vec<Tensor>>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..size).zip(args).map(|(i, args)| scope.spawn(move || one(i, args))).collect();
+        let ended = |t: std::thread::ScopedJoinHandle<'_, _>| {
+            t.join().unwrap_or_else(|_| Err(Error::internal("ranks", "a rank's thread ended")))
+        };
+        threads.into_iter().map(ended).collect()
+    });
+    results.into_iter().collect()
+}

@@ -1,0 +1,97 @@
+//! Models that ask other ranks: what moves blocks through the communicator of the caller, and the functions around drivers that look at
+//! it first and tell it where a call fails, so that no rank waits for this one.
+use super::{info, sized};
+use crate::kernel::{Entry, Exchange, Face, Movement};
+use std::fmt::Write;
+
+/// Returned where the communicator is missing, is for another number of ranks or says that it failed: `TFAOT_E_RANKS`.
+pub const E_RANKS: u32 = 6;
+
+/// `tfaot_communicator`: context, rank, size, and functions.
+const COMMUNICATOR: &str = "{ ptr, i32, i32, ptr, ptr, ptr, ptr, ptr }";
+/// `tfaot_exchange`.
+const EXCHANGE: &str = "{ i32, i32, ptr, %tfaot.size }";
+/// The member of the function that is told of failures.
+const FAIL: usize = 7;
+
+/// The name of the function that a caller's function is around.
+pub fn driven(entry: &Entry, face: &Face) -> String {
+    let suffix = if face.ranks.is_some() { ".rank" } else { "" };
+    format!("{}{suffix}", entry.function)
+}
+
+/// The functions that callers see.
+pub fn emit(out: &mut String, face: &Face) {
+    let Some(count) = face.ranks else { return };
+    for entry in &face.entries {
+        let (parameters, own) = (sized::parameters(entry, face), driven(entry, face));
+        let function = &entry.function;
+        let _ = write!(
+            out,
+            "define i32 @{function}({parameters}) #1 {{\n  %none = icmp eq ptr %ranks, null\n  br i1 %none, label %refuse, label %look\n\
+             look:\n  %size.at = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 2\n  %size = load i32, ptr %size.at\n  \
+             %as.many = icmp eq i32 %size, {count}\n  %rank.at = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 1\n  \
+             %rank = load i32, ptr %rank.at\n  %below = icmp ult i32 %rank, {count}\n  %fits = and i1 %as.many, %below\n  \
+             br i1 %fits, label %go, label %tell\n\
+             go:\n  %code = call i32 @{own}({parameters})\n  %fine = icmp eq i32 %code, 0\n  br i1 %fine, label %done, label %tell\n\
+             done:\n  ret i32 0\n\
+             tell:\n  %failed = phi i32 [ {E_RANKS}, %look ], [ %code, %go ]\n  %self = load ptr, ptr %ranks\n  \
+             %fail.at = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 {FAIL}\n  %fail = load ptr, ptr %fail.at\n  \
+             call void %fail(ptr %self)\n  ret i32 %failed\n\
+             refuse:\n  ret i32 {E_RANKS}\n}}\n"
+        );
+    }
+}
+
+/// The text of one exchange within a driver, `n` being a number that no other has there, and the tables that it reads.
+pub fn exchange(to: &Exchange, (name, n): (&str, usize), args: &[String], result: &str) -> (String, String) {
+    let mut out = format!(
+        "  %r.at{n} = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 1\n  %r{n} = load i32, ptr %r.at{n}\n"
+    );
+    let member = match to.movement {
+        Movement::Rank { divisor, modulus } => {
+            let _ = writeln!(
+                out,
+                "  %d{n} = udiv i32 %r{n}, {divisor}\n  %m{n} = urem i32 %d{n}, {modulus}\n  store i32 %m{n}, ptr {result}, align 1"
+            );
+            return (out, String::new());
+        }
+        Movement::AllGather(_) => 3,
+        Movement::AllToAll(_) => 4,
+        Movement::Broadcast(_) => 5,
+        Movement::Permute(_) => 6,
+    };
+    let symbol = format!("{name}.x{n}");
+    let tables = tables(to, &symbol);
+    if to.movement.leaves_zeros(to.ranks) {
+        let _ = writeln!(out, "  call void @llvm.memset.p0.i64(ptr {result}, i8 0, i64 {}, i1 false)", to.bytes);
+    }
+    let from = args.first().map_or("null", String::as_str);
+    let _ = write!(
+        out,
+        "  %l.at{n} = getelementptr i32, ptr @{symbol}.lists, i32 %r{n}\n  %l{n} = load i32, ptr %l.at{n}\n  \
+         %joins{n} = icmp sge i32 %l{n}, 0\n  br i1 %joins{n}, label %join{n}x, label %joined{n}\njoin{n}x:\n  \
+         %x{n} = getelementptr {EXCHANGE}, ptr @{symbol}, i32 %l{n}\n  %self{n} = load ptr, ptr %ranks\n  \
+         %f.at{n} = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 {member}\n  %f{n} = load ptr, ptr %f.at{n}\n  \
+         %s{n} = call i32 %f{n}(ptr %self{n}, ptr %x{n}, ptr {from}, ptr {result})\n  %w{n} = icmp eq i32 %s{n}, 0\n  \
+         br i1 %w{n}, label %joined{n}, label %apart{n}\napart{n}:\n  ret i32 {E_RANKS}\njoined{n}:\n"
+    );
+    (out, tables)
+}
+
+/// For each rank the number of its list, and what a communicator is told of each list.
+fn tables(to: &Exchange, symbol: &str) -> String {
+    let (of, all) = to.movement.lists(to.ranks);
+    let mut out = String::new();
+    let mut rows = Vec::new();
+    for (i, list) in all.iter().enumerate() {
+        let ranks: Vec<String> = list.iter().map(|rank| format!("i32 {rank}")).collect();
+        info::table(&mut out, &format!("{symbol}.ranks{i}"), "i32", &ranks);
+        let (number, count, bytes) = (to.number, list.len(), to.bytes);
+        rows.push(format!("{EXCHANGE} {{ i32 {number}, i32 {count}, ptr @{symbol}.ranks{i}, %tfaot.size {bytes} }}"));
+    }
+    info::table(&mut out, symbol, EXCHANGE, &rows);
+    let lists: Vec<String> = of.iter().map(|list| format!("i32 {}", list.map_or(-1, i64::from))).collect();
+    info::table(&mut out, &format!("{symbol}.lists"), "i32", &lists);
+    out
+}

@@ -1,0 +1,179 @@
+//! What is written for each device by hand, as JAX's `shard_map` is exported: `sdy.manual_computation`, and the calls
+//! `SPMDFullToShardShape` and `SPMDShardToFullShape` around it in older files.
+//!
+//! A module becomes the program of one device: arguments and results are the device's parts. XLA's partitioner, which cuts what is
+//! written for whole arrays, is not here: outside of such a computation whole arrays alone are computed with, on each device the same.
+use super::convert::{Converter, Scope, at};
+use super::tree::{Attr, Function, Operation, Region, ValueRef};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{InstId, Op, Shape};
+use indexmap::IndexMap;
+
+/// Between the types of two dialects, which are the same here.
+pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
+
+/// Meshes of devices by their names: axes with their sizes.
+pub(super) type Meshes = IndexMap<String, Vec<(String, u64)>>;
+
+/// `<["i"=2, "j"=2]>`; `None` where devices are listed in an order of their own.
+pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
+    let inside = text.trim().trim_start_matches('<').trim_end_matches('>').trim();
+    let inside = inside.strip_prefix('[')?.strip_suffix(']')?;
+    let axes = inside.split(',').map(str::trim).filter(|axis| !axis.is_empty());
+    axes.map(|axis| {
+        let (name, size) = axis.split_once('=')?;
+        Some((name.trim().trim_matches('"').to_string(), size.trim().parse().ok()?))
+    })
+    .collect()
+}
+
+/// The part of an argument of the entry that a device has, by the computations that take it; its own type where there is none.
+pub(super) fn part_of<'f>(function: &'f Function, name: &str, whole: &'f Shape) -> &'f Shape {
+    let mut names = vec![name];
+    for op in &function.body.ops {
+        let is_arg = |v: &ValueRef| names.contains(&v.name.as_str());
+        match op.name.as_str() {
+            CAST if op.operands.iter().any(is_arg) => names.extend(op.results.first().map(String::as_str)),
+            "sdy.manual_computation" => {
+                let inner = op.regions.first().map_or(&[][..], |region| &region.args[..]);
+                if let Some((_, (_, shape))) = op.operands.iter().zip(inner).find(|(v, _)| is_arg(v)) {
+                    return shape;
+                }
+            }
+            "stablehlo.custom_call" if target(op) == Some("Sharding") && op.operands.iter().any(is_arg) => {
+                let Some(own) = op.results.first() else { continue };
+                let part = function.body.ops.iter().find(|next| {
+                    target(next) == Some("SPMDFullToShardShape") && next.operands.iter().any(|v| v.name == *own)
+                });
+                if let Some(shape) = part.and_then(|next| next.types.first()) {
+                    return shape;
+                }
+            }
+            _ => {}
+        }
+    }
+    whole
+}
+
+fn target(op: &Operation) -> Option<&str> {
+    match op.attr(&["call_target_name", "callee"]) {
+        Some(Attr::Symbol(name) | Attr::Text(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether an operation only says where an array is, so that it may be part of one.
+fn passes_parts(op: &Operation) -> bool {
+    let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
+    matches!(op.name.as_str(), "sdy.manual_computation" | CAST) || (op.name == "stablehlo.custom_call" && is_hint)
+}
+
+/// The refusal of an operation on a part of an array that is written for the whole one.
+pub(super) fn computed_with(op: &Operation) -> Error {
+    let told = "an array that is cut among devices is computed with as a whole one, which XLA's partitioner would cut";
+    at(op, Code::HloUnsupported, told).map(|d| d.help("write all of the function inside of shard_map"))
+}
+
+impl<'a> Converter<'a, '_> {
+    /// Refuses an operation on parts of arrays that is written for whole ones.
+    pub(super) fn wants_whole(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
+        if passes_parts(op) || !operands.iter().any(|id| self.is_part(*id)) {
+            return Ok(());
+        }
+        Err(computed_with(op))
+    }
+
+    /// A computation on parts, in its own place.
+    pub(super) fn manual(&mut self, op: &'a Operation, operands: &[InstId], outer: &Scope) -> Result<Vec<InstId>> {
+        let [region] = &op.regions[..] else { return Err(at(op, Code::HloSyntax, "expects one region")) };
+        self.are_all_axes(op)?;
+        if region.args.len() != operands.len() {
+            return Err(at(op, Code::HloSyntax, "expects as many values as arguments"));
+        }
+        let mut scope = Scope { open: outer.open, ..Scope::default() };
+        for ((name, shape), &id) in region.args.iter().zip(operands) {
+            self.has_part(op, id, shape)?;
+            scope.values.insert(name.clone(), vec![id]);
+        }
+        self.enter(op)?;
+        let results = self.inside(region, &mut scope)?;
+        self.leave();
+        for (&id, whole) in results.iter().zip(&op.types) {
+            self.mark(id, whole);
+        }
+        Ok(results)
+    }
+
+    /// What is inside works on parts as if they were whole.
+    fn inside(&mut self, region: &'a Region, scope: &mut Scope) -> Result<Vec<InstId>> {
+        let parts = std::mem::take(&mut self.parts_of_arrays);
+        let results = self.ops(region, scope);
+        self.parts_of_arrays = parts;
+        results
+    }
+
+    /// `Sharding`, `SPMDFullToShardShape` or `SPMDShardToFullShape` of one array; `None` for other calls.
+    pub(super) fn around(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
+        let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
+        match target(op) {
+            Some("Sharding") if self.is_part(x) => {}
+            Some("SPMDFullToShardShape") => {
+                self.has_part(op, x, shape)?;
+                // the argument itself stays a part of an array for what stands outside
+                let own = self.b().push(Op::Copy, &[x], shape.clone());
+                return Ok(Some(vec![own]));
+            }
+            Some("SPMDShardToFullShape") => self.mark(x, shape),
+            _ => return Ok(None),
+        }
+        Ok(Some(vec![x]))
+    }
+
+    /// Whether a value of the open computation is a part of an array.
+    pub(super) fn is_part(&mut self, id: InstId) -> bool {
+        let depth = self.b().depth();
+        self.parts_of_arrays.contains(&(depth, id))
+    }
+
+    /// Notes that `id` is a part of an array of type `whole`.
+    pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
+        if !self.b().shape(id).same(whole) {
+            let depth = self.b().depth();
+            self.parts_of_arrays.insert((depth, id));
+        }
+    }
+
+    fn has_part(&mut self, op: &Operation, id: InstId, shape: &Shape) -> Result<()> {
+        if self.b().shape(id).same(shape) {
+            return Ok(());
+        }
+        let told = format!("a device has {} of an array where it needs {shape}", self.b().shape(id));
+        Err(at(op, Code::HloUnsupported, told))
+    }
+
+    /// Refuses a computation that leaves some axes of the mesh to the partitioner.
+    fn are_all_axes(&self, op: &Operation) -> Result<()> {
+        let text = |name: &str| match op.attr(&[name]) {
+            Some(Attr::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        let (shardings, own) = (format!("{}{}", text("in_shardings"), text("out_shardings")), text("manual_axes"));
+        let used = self.functions.meshes.iter().filter(|(name, _)| shardings.contains(&format!("@{name}")));
+        for (axis, size) in used.flat_map(|(_, axes)| axes) {
+            if *size > 1 && !own.contains(&format!("\"{axis}\"")) {
+                let told = format!("the axis `{axis}` of the mesh is left to XLA's partitioner");
+                return Err(at(op, Code::HloUnsupported, told));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The axes of a mesh that is read.
+///
+/// # Errors
+/// `Code::HloUnsupported` for one whose devices are listed.
+pub(super) fn read_mesh(name: &str, text: &str) -> Result<Vec<(String, u64)>> {
+    let told = || format!("the mesh `{name}` lists its devices; read are meshes in the order of partitions");
+    mesh(text).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
+}

@@ -1,0 +1,251 @@
+//! Several devices: a thread each, and collectives as their definitions say, from the values of all in a group.
+use super::machine::{Machine, Operands, invalid};
+use super::{MAX_STEPS, apply, shape_ops};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{Foreign, SliceDim};
+use crate::hlo::groups::{Devices, Joined, is_collective, joined};
+use crate::hlo::{ArrayShape, CompId, Literal, Module, Shape};
+use crate::tensor::Tensor;
+use crate::util::meetings::{Apart, Meetings};
+
+/// The stack of a thread, on which calls of a module nest as on that of a program.
+const STACK: usize = 8 << 20;
+
+/// A device among others.
+#[derive(Clone, Copy)]
+pub(super) struct Rank<'a> {
+    meetings: &'a Meetings<Vec<Literal>>,
+    devices: Devices,
+    rank: u32,
+}
+
+impl Rank<'_> {
+    /// Which replica it is.
+    pub(super) fn replica(self) -> u32 {
+        self.rank / self.devices.partitions
+    }
+    /// Which partition of it.
+    pub(super) fn partition(self) -> u32 {
+        self.rank % self.devices.partitions
+    }
+}
+
+/// The result of the entry on each device of the module, whose arguments `args` has by rank.
+///
+/// # Errors
+/// `Code::SeveralDevices` for another number of devices; `Code::RankFailed` where devices wait for each other; what the first device
+/// fails with, where one does, as for one device.
+pub fn evaluate_ranks(module: &Module, args: &[Vec<Literal>]) -> Result<Vec<Literal>> {
+    let devices = Devices::of(module.devices())?;
+    if args.len() != devices.count() as usize {
+        let told =
+            format!("arguments for {} devices, and module `{}` is for {}", args.len(), module.name, devices.count());
+        return Err(Error::user(Code::SeveralDevices, told));
+    }
+    let meetings = &Meetings::new(args.len());
+    let one = |rank: u32, args: &[Literal]| {
+        let machine = Machine::new(module, u64::MAX, MAX_STEPS).with_rank(Rank { meetings, devices, rank });
+        let result = machine.check_args(module.entry, args).and_then(|()| machine.call(module.entry, args));
+        if result.is_err() {
+            meetings.fail();
+        }
+        meetings.end();
+        result
+    };
+    let results = std::thread::scope(|scope| {
+        let start =
+            |(rank, args)| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || one(rank, args));
+        let threads: Vec<_> = (0..).zip(args.iter().map(Vec::as_slice)).map(start).collect();
+        let no_thread = |e: std::io::Error| {
+            meetings.fail();
+            Err(Error::user(Code::TooLarge, format!("a thread could not be started: {e}")))
+        };
+        let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|_| Err(Error::internal("interpreter", "a device's thread ended")))
+        };
+        threads.into_iter().map(|thread| thread.map_or_else(no_thread, ended)).collect::<Vec<_>>()
+    });
+    first_cause(results)
+}
+
+/// All results, or the failure that others only follow from.
+fn first_cause<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
+    let (mut all, mut cause) = (Vec::with_capacity(results.len()), None);
+    for result in results {
+        match result {
+            Ok(value) => all.push(value),
+            Err(e) if cause.is_none() || cause.as_ref().is_some_and(|c| follows(c) && !follows(&e)) => cause = Some(e),
+            Err(_) => {}
+        }
+    }
+    cause.map_or(Ok(all), Err)
+}
+
+fn follows(e: &Error) -> bool {
+    matches!(e, Error::User(all) if all.iter().all(|d| d.code == Code::RankFailed))
+}
+
+/// The value of a collective; `None` for other opcodes and where there is one device.
+///
+/// # Errors
+/// `Code::SeveralDevices` where the module is for several, and this is none of them; those of [`joined`].
+pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Option<Literal>> {
+    if !is_collective(&f.opcode) || m.module.devices() == [1, 1] {
+        return Ok(None);
+    }
+    let Some(rank) = m.rank else {
+        m.module.for_one_device()?;
+        return Ok(None);
+    };
+    let own: Vec<Literal> = operands.0.iter().map(|&l| l.clone()).collect();
+    match joined(f, rank.devices)? {
+        Joined::Pairs(pairs) => {
+            let mut ends: Vec<u32> = pairs.iter().flatten().copied().collect();
+            ends.sort_unstable();
+            ends.dedup();
+            let from = pairs.iter().find(|pair| pair[1] == rank.rank).map(|pair| pair[0]);
+            received(rank, &ends, from, own).map(|values| Some(as_declared(values, shape)))
+        }
+        Joined::Groups(groups) => {
+            let group = groups.iter().find(|group| group.contains(&rank.rank));
+            if f.opcode == "collective-broadcast" {
+                let (group, from) = group.map_or((&[][..], None), |g| (&g[..], g.first().copied()));
+                return received(rank, group, from, own).map(|values| Some(as_declared(values, shape)));
+            }
+            let group = group.ok_or_else(|| invalid("a device stands in no group"))?;
+            let me = group.iter().position(|&r| r == rank.rank).unwrap_or(0);
+            let all = met(rank, group, own)?;
+            let whole = Whole { m, f, all: &all, me };
+            whole.value(shape).map(Some)
+        }
+    }
+}
+
+/// What everyone in the group has.
+fn met(rank: Rank, group: &[u32], own: Vec<Literal>) -> Result<Vec<Vec<Literal>>> {
+    rank.meetings.exchange(rank.rank, group, own).map_err(|apart| {
+        let told = match apart {
+            Apart::Failed => "another rank failed",
+            Apart::Waiting => "all ranks that are left wait for others, which are somewhere else in the module",
+        };
+        Error::user(Code::RankFailed, told)
+    })
+}
+
+/// What `from` of the group has; zeros where nobody sends.
+fn received(rank: Rank, group: &[u32], from: Option<u32>, own: Vec<Literal>) -> Result<Vec<Literal>> {
+    let zeros = own.iter().map(zeros).collect();
+    if !group.contains(&rank.rank) {
+        return Ok(zeros);
+    }
+    let mut all = met(rank, group, own)?;
+    let at = group.iter().position(|&r| Some(r) == from);
+    Ok(at.map_or(zeros, |at| std::mem::take(&mut all[at])))
+}
+
+fn zeros(value: &Literal) -> Literal {
+    match value {
+        Literal::Array(t) => Literal::Array(Tensor::new(t.dtype, t.dims.clone(), vec![0; t.bytes.len()])),
+        Literal::Tuple(parts) => Literal::Tuple(parts.iter().map(zeros).collect()),
+        Literal::Token => Literal::Token,
+    }
+}
+
+/// One value, or a tuple, whichever is declared.
+fn as_declared(mut values: Vec<Literal>, shape: &Shape) -> Literal {
+    if values.len() == 1 && shape.as_tuple().is_none() { values.remove(0) } else { Literal::Tuple(values) }
+}
+
+/// The operands of all devices of a group, of which this is number `me`.
+struct Whole<'a> {
+    m: &'a Machine<'a>,
+    f: &'a Foreign,
+    all: &'a [Vec<Literal>],
+    me: usize,
+}
+
+impl Whole<'_> {
+    fn value(&self, shape: &Shape) -> Result<Literal> {
+        let split = self.f.attr("dimensions").is_some();
+        let count = self.all.first().map_or(0, Vec::len);
+        let parts = match self.f.opcode.as_str() {
+            // each operand goes to another device
+            "all-to-all" if !split => (0..count).map(|i| self.array(i, self.me).cloned()).collect(),
+            _ => (0..count).map(|i| self.one(i)).collect::<Result<Vec<_>>>(),
+        }?;
+        Ok(as_declared(parts.into_iter().map(Literal::Array).collect(), shape))
+    }
+
+    /// The result of operand `i`.
+    fn one(&self, i: usize) -> Result<Tensor> {
+        let n = self.all.len();
+        match self.f.opcode.as_str() {
+            "all-reduce" => self.folded(i),
+            "reduce-scatter" => part(&self.folded(i)?, self.axis()?, self.me, n),
+            "all-gather" => {
+                let all = (0..n).map(|at| self.array(at, i)).collect::<Result<Vec<_>>>()?;
+                joint(&all, self.axis()?)
+            }
+            "all-to-all" => {
+                let axis = self.axis()?;
+                let cut = |at| part(self.array(at, i)?, axis, self.me, n);
+                let all = (0..n).map(cut).collect::<Result<Vec<_>>>()?;
+                joint(&all.iter().collect::<Vec<_>>(), axis)
+            }
+            other => Err(invalid(format!("`{other}` is no collective"))),
+        }
+    }
+
+    /// Operand `i` of device `at` of the group; all have the sizes of this one's.
+    fn array(&self, at: usize, i: usize) -> Result<&Tensor> {
+        let get = |at: usize| match self.all.get(at).and_then(|own| own.get(i)) {
+            Some(Literal::Array(t)) => Ok(t),
+            _ => Err(invalid(format!("operand {i} of a collective is no array"))),
+        };
+        let (theirs, mine) = (get(at)?, get(self.me)?);
+        let fits = theirs.dtype == mine.dtype && theirs.dims == mine.dims;
+        if fits { Ok(theirs) } else { Err(Error::user(Code::RankFailed, "a rank has an array of another size")) }
+    }
+
+    /// All of operand `i` combined, from the first of the group to the last.
+    fn folded(&self, i: usize) -> Result<Tensor> {
+        let comp: CompId = self.f.calls.first().ok_or_else(|| invalid("it calls nothing"))?.1;
+        let mut sum = self.array(0, i)?.clone();
+        for at in 1..self.all.len() {
+            let next = self.array(at, i)?;
+            let n = next.len();
+            let flat = |t: &Tensor| t.with_dims(vec![n as u64]);
+            let both = apply::apply(self.m, comp, &[flat(&sum), flat(next)], n)?;
+            sum = both.first().ok_or_else(|| invalid("its computation gives nothing"))?.with_dims(next.dims.clone());
+        }
+        Ok(sum)
+    }
+
+    fn axis(&self) -> Result<usize> {
+        let text = self.f.attr("dimensions").map(|t| t.trim_matches(['{', '}', ' ']));
+        text.and_then(|t| t.parse().ok()).ok_or_else(|| invalid("it names no dimension"))
+    }
+}
+
+/// Part `at` of `n` equal ones along an axis.
+fn part(t: &Tensor, axis: usize, at: usize, n: usize) -> Result<Tensor> {
+    let size = *t.dims.get(axis).ok_or_else(|| invalid("its dimension is beyond the rank"))?;
+    if size % n as u64 != 0 {
+        return Err(invalid(format!("{size} elements do not divide into {n} parts")));
+    }
+    let each = size / n as u64;
+    let box_of = |(i, &limit): (usize, &u64)| match i == axis {
+        true => SliceDim { start: each * at as u64, limit: each * (at as u64 + 1), stride: 1 },
+        false => SliceDim { start: 0, limit, stride: 1 },
+    };
+    Ok(shape_ops::slice(t, &t.dims.iter().enumerate().map(box_of).collect::<Vec<_>>()))
+}
+
+fn joint(all: &[&Tensor], axis: usize) -> Result<Tensor> {
+    let first = all.first().ok_or_else(|| invalid("a group is empty"))?;
+    let mut dims = first.dims.clone();
+    *dims.get_mut(axis).ok_or_else(|| invalid("its dimension is beyond the rank"))? *= all.len() as u64;
+    let Shape::Array(shape) = Shape::array(first.dtype, dims) else { return Err(invalid("it is no array")) };
+    let shape: ArrayShape = shape;
+    shape_ops::concatenate(all, &shape, axis)
+}

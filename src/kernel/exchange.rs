@@ -1,0 +1,104 @@
+//! Exchanges with other ranks: what stands between kernels where a module has a collective.
+//!
+//! All ranks run the same code. The caller hands over a `tfaot_communicator`, which moves bytes; what is computed of them is computed by
+//! kernels, in the order of the group, so that results do not depend on who came first.
+use super::{Call, Program, Step};
+
+/// What moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Movement {
+    /// Each rank of a group gives a block to all, and gets those of all in the order of the group.
+    AllGather(Vec<Vec<u32>>),
+    /// Each rank of a group gives a block to each, and gets one of each in the order of the group.
+    AllToAll(Vec<Vec<u32>>),
+    /// The first rank of a group gives a block to all of it; ranks in no group get zeros.
+    Broadcast(Vec<Vec<u32>>),
+    /// The first of a pair gives a block to the second; ranks to which nobody gives get zeros.
+    Permute(Vec<[u32; 2]>),
+    /// Nothing: the result is `rank / divisor % modulus`, a u32.
+    Rank {
+        /// Of each replica how many partitions, or 1.
+        divisor: u32,
+        /// How many different numbers there are.
+        modulus: u32,
+    },
+}
+
+/// One exchange of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What moves.
+    pub movement: Movement,
+    /// Its number in the model, by which ranks see that they are at the same place.
+    pub number: u32,
+    /// How many ranks run the model.
+    pub ranks: u32,
+    /// Bytes of one block.
+    pub bytes: u64,
+}
+
+impl Movement {
+    /// A word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Movement::AllGather(_) => "all-gather",
+            Movement::AllToAll(_) => "all-to-all",
+            Movement::Broadcast(_) => "broadcast",
+            Movement::Permute(_) => "permute",
+            Movement::Rank { .. } => "rank",
+        }
+    }
+    /// For each rank the list of ranks that a communicator is told, by its number, and these lists: the group, or to whom a rank gives
+    /// and who gives to it, -1 for nobody. A rank without a list takes no part.
+    pub fn lists(&self, ranks: u32) -> (Vec<Option<u32>>, Vec<Vec<i64>>) {
+        let mut of = vec![None; ranks as usize];
+        let mut all = Vec::new();
+        match self {
+            Movement::AllGather(groups) | Movement::AllToAll(groups) | Movement::Broadcast(groups) => {
+                for (number, group) in (0..).zip(groups) {
+                    group.iter().for_each(|&rank| of[rank as usize] = Some(number));
+                    all.push(group.iter().map(|&rank| i64::from(rank)).collect());
+                }
+            }
+            Movement::Permute(pairs) => {
+                for rank in 0..ranks {
+                    let other = |from: usize, to: usize| {
+                        pairs.iter().find(|pair| pair[from] == rank).map_or(-1, |pair| i64::from(pair[to]))
+                    };
+                    let list = vec![other(0, 1), other(1, 0)];
+                    if list != [-1, -1] {
+                        of[rank as usize] = Some(all.len() as u32);
+                        all.push(list);
+                    }
+                }
+            }
+            Movement::Rank { .. } => {}
+        }
+        (of, all)
+    }
+    /// Whether some rank gets nothing, so that its result is zeros.
+    pub fn leaves_zeros(&self, ranks: u32) -> bool {
+        match self {
+            Movement::Broadcast(groups) => groups.iter().map(Vec::len).sum::<usize>() < ranks as usize,
+            Movement::Permute(pairs) => pairs.len() < ranks as usize,
+            Movement::AllGather(_) | Movement::AllToAll(_) | Movement::Rank { .. } => false,
+        }
+    }
+}
+
+/// How many ranks run some programs; `None` where they ask no other rank.
+pub fn ranks<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
+    programs.into_iter().find_map(|program| of_steps(&program.steps))
+}
+
+fn of_steps(steps: &[Step]) -> Option<u32> {
+    steps.iter().find_map(|step| match step {
+        Step::Launch(_) => None,
+        Step::Call(call) => match &**call {
+            Call { to: super::Called::Ranks(exchange), .. } => Some(exchange.ranks),
+            Call { to: super::Called::Function(_), .. } => None,
+        },
+        Step::While { cond, body, .. } => of_steps(cond).or_else(|| of_steps(body)),
+        Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().find_map(|list| of_steps(list)),
+    })
+}

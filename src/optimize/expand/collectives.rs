@@ -1,0 +1,256 @@
+//! Collectives of several devices, written with the few forms that a communicator has: `all-gather` and `all-to-all` of whole blocks
+//! along dimension 0, and `collective-permute` and `collective-broadcast` of one array.
+//!
+//! What is added is added here, in the order of the group, so that results do not depend on who comes first. A large `all-reduce`
+//! sums a part on each device and gathers the parts: a device sends its array twice, however many there are. A small one gathers all.
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::{Foreign, PadDim, SliceDim};
+use crate::hlo::groups::{Devices, Joined, is_collective, joined};
+use crate::hlo::{InstId, Module, Op, Shape};
+use crate::optimize::rewrite::{Changed, Editor, rewrite};
+use crate::tensor::{DType, Tensor};
+
+/// Arrays of at most so many bytes are gathered whole before they are summed: there one message costs more than its bytes.
+const SMALL_BYTES: u64 = 4096;
+
+/// Writes the collectives of a module for several devices in the forms of communicators.
+///
+/// Errors: `Code::HloInvalid` for groups that are none, `Code::HloUnsupported` for collectives of other forms.
+pub fn expand(module: &mut Module) -> Result<Changed> {
+    if module.devices() == [1, 1] {
+        return Ok(Changed::No);
+    }
+    let devices = Devices::of(module.devices())?;
+    rewrite(module, |editor, id| match editor.op(id).clone() {
+        Op::Foreign(f) if is_collective(&f.opcode) => collective(editor, id, &f, devices),
+        Op::Foreign(f) if f.opcode.strip_suffix("-start").is_some_and(is_collective) => {
+            let told = format!("`{}` among several devices", f.opcode);
+            Err(Error::user(Code::HloUnsupported, told))
+        }
+        _ => Ok(None),
+    })
+}
+
+fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) -> Result<Option<InstId>> {
+    let operands = editor.operands(id).to_vec();
+    let dimension: Option<usize> = f.attr("dimensions").and_then(|t| t.trim_matches(['{', '}', ' ']).parse().ok());
+    let is_canonical = match f.opcode.as_str() {
+        "all-gather" | "all-to-all" => dimension == Some(0),
+        "collective-permute" | "collective-broadcast" => true,
+        _ => false,
+    };
+    let is_one = operands.len() == 1 && editor.shape(id).as_array().is_some();
+    let groups = match joined(f, devices)? {
+        Joined::Groups(groups) => groups,
+        Joined::Pairs(_) => Vec::new(),
+    };
+    let size = groups.first().map_or(0, Vec::len) as u64;
+    if is_canonical && is_one && size != 1 {
+        return Ok(None);
+    }
+    if f.opcode == "collective-broadcast" && size == 1 {
+        return Ok(None);
+    }
+    if operands.iter().any(|&o| editor.array(o).is_none()) {
+        return Err(Error::user(Code::HloUnsupported, format!("`{}` of what is no array", f.opcode)));
+    }
+    let mut w = Writer { editor, f, groups: &groups, size };
+    if f.opcode == "all-to-all" && dimension.is_none() {
+        return w.parts_to_all(&operands).map(Some);
+    }
+    let is_tuple = w.editor.shape(id).as_tuple().is_some();
+    let mut results = Vec::with_capacity(operands.len());
+    for x in operands {
+        results.push(match (f.opcode.as_str(), dimension) {
+            ("collective-permute" | "collective-broadcast", _) => w.like(&f.opcode, x),
+            _ if size == 1 => x,
+            ("all-reduce", _) => w.all_reduce(x)?,
+            ("all-gather", Some(axis)) => w.all_gather(x, axis)?,
+            ("reduce-scatter", Some(axis)) => {
+                let parts = w.apart(x, axis)?;
+                let parts = w.exchanged(parts);
+                w.sum(parts)?
+            }
+            ("all-to-all", Some(axis)) => {
+                let parts = w.apart(x, axis)?;
+                let parts = w.exchanged(parts);
+                w.together(parts, axis)?
+            }
+            _ => return Err(Error::user(Code::HloInvalid, format!("`{}` without a dimension", f.opcode))),
+        });
+    }
+    if is_tuple {
+        return w.editor.add(Op::Tuple, &results).map(Some);
+    }
+    Ok(results.first().copied())
+}
+
+/// `{{0,1},{2,3}}`.
+fn written(groups: &[Vec<u32>]) -> String {
+    let one = |group: &Vec<u32>| format!("{{{}}}", group.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+    format!("{{{}}}", groups.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+struct Writer<'e, 'm> {
+    editor: &'e mut Editor<'m>,
+    f: &'e Foreign,
+    groups: &'e [Vec<u32>],
+    /// Devices in a group.
+    size: u64,
+}
+
+impl Writer<'_, '_> {
+    /// A collective among the same devices. Where a channel says what numbers are, an `all-to-all` would understand the groups of an
+    /// `all-reduce` otherwise: then they are numbers of devices.
+    fn exchange(&mut self, opcode: &str, x: InstId, shape: Shape) -> InstId {
+        const GROUPS: &[&str] = &["replica_groups", "source_target_pairs", "channel_id", "use_global_device_ids"];
+        let own = |a: &&(String, String)| GROUPS.contains(&a.0.as_str());
+        let mut attrs: Vec<(String, String)> = self.f.attrs.iter().filter(own).cloned().collect();
+        if opcode.starts_with("all-") && self.f.attr("channel_id").is_some() {
+            let named = |name: &str, value: &str| (name.to_string(), value.to_string());
+            let groups = named("replica_groups", &written(self.groups));
+            attrs = vec![groups, named("channel_id", "1"), named("use_global_device_ids", "true")];
+        }
+        if opcode.starts_with("all-") {
+            attrs.push(("dimensions".to_string(), "{0}".to_string()));
+        }
+        let call = Foreign { opcode: opcode.to_string(), attrs, calls: Vec::new() };
+        self.editor.add_shaped(Op::Foreign(Box::new(call)), &[x], shape)
+    }
+
+    fn like(&mut self, opcode: &str, x: InstId) -> InstId {
+        let shape = self.plain(x, self.editor.dims(x).to_vec());
+        self.exchange(opcode, x, shape)
+    }
+
+    fn plain(&self, x: InstId, dims: Vec<u64>) -> Shape {
+        Shape::array(self.editor.dtype(x).unwrap_or(DType::F32), dims)
+    }
+
+    /// `[n, ...]`: block `i` of the result is what device `i` of the group has for this one.
+    fn exchanged(&mut self, parts: InstId) -> InstId {
+        self.like("all-to-all", parts)
+    }
+
+    /// `[n, dims of x]`: what each device has.
+    fn gathered(&mut self, x: InstId) -> InstId {
+        let mut dims = self.editor.dims(x).to_vec();
+        dims.insert(0, 1);
+        let block = self.editor.add_reshape(x, &dims);
+        dims[0] = self.size;
+        let shape = self.plain(x, dims);
+        self.exchange("all-gather", block, shape)
+    }
+
+    /// `[a, n·b, c]` as `[n, a, b, c]`.
+    fn apart(&mut self, x: InstId, axis: usize) -> Result<InstId> {
+        let mut dims = self.editor.dims(x).to_vec();
+        let Some(all) = dims.get_mut(axis).filter(|d| d.is_multiple_of(self.size)) else {
+            let told = format!("`{}` does not divide into {} parts", self.f.opcode, self.size);
+            return Err(Error::user(Code::HloInvalid, told));
+        };
+        *all /= self.size;
+        dims.insert(axis, self.size);
+        let parts = self.editor.add_reshape(x, &dims);
+        let mut perm: Vec<usize> = (0..dims.len()).filter(|&d| d != axis).collect();
+        perm.insert(0, axis);
+        self.turned(parts, perm)
+    }
+
+    /// `[n, a, b, c]` as `[a, n·b, c]`.
+    fn together(&mut self, parts: InstId, axis: usize) -> Result<InstId> {
+        let mut dims = self.editor.dims(parts)[1..].to_vec();
+        let mut perm: Vec<usize> = (1..=dims.len()).collect();
+        perm.insert(axis, 0);
+        let turned = self.turned(parts, perm)?;
+        dims[axis] *= self.size;
+        Ok(self.editor.add_reshape(turned, &dims))
+    }
+
+    fn turned(&mut self, x: InstId, perm: Vec<usize>) -> Result<InstId> {
+        if perm.is_sorted() { Ok(x) } else { self.editor.add(Op::Transpose(perm), &[x]) }
+    }
+
+    fn all_gather(&mut self, x: InstId, axis: usize) -> Result<InstId> {
+        let all = self.gathered(x);
+        self.together(all, axis)
+    }
+
+    fn all_reduce(&mut self, x: InstId) -> Result<InstId> {
+        let (dims, n) = (self.editor.dims(x).to_vec(), self.editor.elements(x));
+        let bytes = self.editor.array(x).map_or(0, |a| a.bytes());
+        if n == 0 {
+            return Ok(x);
+        }
+        if bytes <= SMALL_BYTES {
+            let all = self.gathered(x);
+            return self.sum(all);
+        }
+        let each = n.div_ceil(self.size);
+        let mut flat = self.editor.add_reshape(x, &[n]);
+        let behind = (each * self.size - n) as i64;
+        if behind > 0 {
+            let dtype = self.editor.dtype(x).unwrap_or(DType::F32);
+            let zero = self.editor.add_constant(Tensor::scalar_of(dtype, 0.0));
+            flat = self.editor.add(Op::Pad(vec![PadDim { low: 0, high: behind, interior: 0 }]), &[flat, zero])?;
+        }
+        let parts = self.editor.add_reshape(flat, &[self.size, each]);
+        let parts = self.exchanged(parts);
+        let sum = self.sum(parts)?;
+        let all = self.gathered(sum);
+        let mut all = self.editor.add_reshape(all, &[self.size * each]);
+        if behind > 0 {
+            all = self.editor.add(Op::Slice(vec![SliceDim { start: 0, limit: n, stride: 1 }]), &[all])?;
+        }
+        Ok(self.editor.add_reshape(all, &dims))
+    }
+
+    /// The blocks of `[n, ...]` combined, the first with the second, that with the third, and so on.
+    fn sum(&mut self, parts: InstId) -> Result<InstId> {
+        let Some(&(_, comp)) = self.f.calls.first() else {
+            return Err(Error::user(Code::HloInvalid, format!("`{}` has no computation", self.f.opcode)));
+        };
+        let op = self.editor.module().comps[comp].fold().and_then(|fold| fold.op());
+        let dims = self.editor.dims(parts)[1..].to_vec();
+        let mut sum = self.block(parts, 0)?;
+        for i in 1..self.size {
+            let next = self.block(parts, i)?;
+            sum = match op {
+                Some(op) => self.editor.add(Op::Elementwise(op), &[sum, next])?,
+                None => {
+                    let map = Op::Map { comp, dims: (0..self.editor.dims(sum).len()).collect() };
+                    self.editor.add(map, &[sum, next])?
+                }
+            };
+        }
+        Ok(self.editor.add_reshape(sum, &dims))
+    }
+
+    /// Block `i` of `[n, ...]`, as one row.
+    fn block(&mut self, parts: InstId, i: u64) -> Result<InstId> {
+        let each = self.editor.elements(parts) / self.size;
+        let rows = self.editor.add_reshape(parts, &[self.size, each]);
+        let row = vec![SliceDim { start: i, limit: i + 1, stride: 1 }, SliceDim { start: 0, limit: each, stride: 1 }];
+        let row = self.editor.add(Op::Slice(row), &[rows])?;
+        Ok(self.editor.add_reshape(row, &[each]))
+    }
+
+    /// Operand `i` goes to device `i` of the group.
+    fn parts_to_all(&mut self, operands: &[InstId]) -> Result<InstId> {
+        let dims = self.editor.dims(operands[0]).to_vec();
+        if operands.len() as u64 != self.size {
+            let told = format!("{} operands in groups of {}", operands.len(), self.size);
+            return Err(Error::user(Code::HloInvalid, format!("`{}`: {told}", self.f.opcode)));
+        }
+        let block = [&[1], &dims[..]].concat();
+        let blocks: Vec<InstId> = operands.iter().map(|&o| self.editor.add_reshape(o, &block)).collect();
+        let parts = if self.size == 1 { blocks[0] } else { self.editor.add(Op::Concatenate(0), &blocks)? };
+        let parts = if self.size == 1 { parts } else { self.exchanged(parts) };
+        let mut results = Vec::new();
+        for i in 0..self.size {
+            let row = self.block(parts, i)?;
+            results.push(self.editor.add_reshape(row, &dims));
+        }
+        self.editor.add(Op::Tuple, &results)
+    }
+}

@@ -1,0 +1,8 @@
+module @all_gather attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%x: tensor<1x1x1xf64> {mhlo.sharding = "{manual}"}) -> (tensor<1x1x4xf64> {mhlo.sharding = "{manual}"}, tensor<ui32> {mhlo.sharding = "{manual}"}, tensor<ui32> {mhlo.sharding = "{manual}"}) {
+    %y = "stablehlo.all_gather"(%x) <{replica_groups = dense<[[0]]> : tensor<1x1xi64>, all_gather_dim = 2 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>}>  {mhlo.sharding = "{manual}"} : (tensor<1x1x1xf64>) -> tensor<1x1x4xf64>
+    %r = stablehlo.replica_id {mhlo.sharding = "{manual}"} : tensor<ui32>
+    %p = stablehlo.partition_id {mhlo.sharding = "{manual}"} : tensor<ui32>
+    return %y, %r, %p : tensor<1x1x4xf64>, tensor<ui32>, tensor<ui32>
+  }
+}

@@ -1,0 +1,8 @@
+module @collective_permute attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 2 : i32} {
+  func.func public @main(%x: tensor<5x4x1xi32> {mhlo.sharding = "{manual}"}) -> (tensor<5x4x1xi32> {mhlo.sharding = "{manual}"}, tensor<ui32> {mhlo.sharding = "{manual}"}, tensor<ui32> {mhlo.sharding = "{manual}"}) {
+    %y = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[1, 1]]> : tensor<1x2xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>}>  {mhlo.sharding = "{manual}"} : (tensor<5x4x1xi32>) -> tensor<5x4x1xi32>
+    %r = stablehlo.replica_id {mhlo.sharding = "{manual}"} : tensor<ui32>
+    %p = stablehlo.partition_id {mhlo.sharding = "{manual}"} : tensor<ui32>
+    return %y, %r, %p : tensor<5x4x1xi32>, tensor<ui32>, tensor<ui32>
+  }
+}
