@@ -39,7 +39,8 @@
 //! - *What is done in halves, so that less lives at once*: `plan/halves.rs`, on HLO.
 //! - *What does a plan look like as text, and how is one read back*: `plan/text.rs`, for `--emit plan` and `--plan`.
 //! - *What is tried where memory is short*: `search.rs`: order, weights known at compile time, bounds for Winograd's method,
-//!   concatenations, margins, results.
+//!   concatenations, margins, results. Of each try a sketch is written (`emit::Detail`): the memory is that of the program, by the
+//!   same liveness and the same plan of memory, and of a tile of results there is one alone. The last one is written whole.
 //!
 //! # What goes through several files
 //! - Constants are asked for before they are used (`Stmt::Prefetch`, which has no bounds and no effect). While the tiles of a
@@ -104,6 +105,7 @@ use crate::kernel::Program;
 use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::TensorInfo;
+use emit::{Detail, Found};
 use plan::choices::Choices;
 use plan::convolution::Methods;
 use plan::cuts::{Cuts, Halves};
@@ -149,55 +151,109 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
         state,
         ..Program::default()
     };
+    // how loops run side by side, and what they do in one kernel, is read off kernels
+    let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
     let packings = emit::Packings::new();
-    // the choices of the search, or those that are given
-    let made = |module: &Module, halves: Halves, given: Option<&Given>| {
-        let methods = Methods::of(module, target);
-        let needed = Needed::of(module, &lowered.used);
-        let make = |choices: &Choices| {
-            let plan = Plan::of(module, &variables, target, (&methods, &needed), choices)?;
-            let (program, found) = emit::emit(module, &plan, target, (empty.clone(), &packings), choices.in_results)?;
-            Ok(Made { plan, program, found })
-        };
-        let (choices, made) = match given {
-            Some(given) => {
-                let choices = given.choices(module)?;
-                make(&choices).map(|made| (choices, made))?
-            }
-            None => {
-                let aims = Aims { workspace, constants: most_constants(module) };
-                search::least(&aims, plan::lower_order(module, target, &methods), make)?
-            }
-        };
-        let text = text::print((module, &made.plan), (&choices, halves), &made.program, target);
-        Ok::<_, Error>(Program { plan: text, ..made.program })
-    };
+    let maker = Maker { lowered, target, variables, empty, packings, workspace, detail };
     let given = target.plans.as_deref().map(|text| Given::find(text, name)).transpose()?;
-    let given = given.as_ref();
-    let wanted = given.map_or(Ok(Halves::Once), Given::halves)?;
+    let wanted = given.as_ref().map_or(Ok(Halves::Once), Given::halves)?;
     let halved = if wanted == Halves::None { None } else { halves::cut(module, Cuts::Once, target) };
     let halves = if halved.is_some() { Halves::Once } else { Halves::None };
     let module = halved.as_ref().unwrap_or(module);
+    let once = maker.base(module, halves);
     let twice = || halves::cut(module, Cuts::Twice, target);
     let program = match given {
         Some(given) => {
-            let program = match twice().filter(|_| wanted == Halves::Twice) {
-                Some(module) => made(&module, Halves::Twice, Some(given))?,
-                None => made(module, halves, Some(given))?,
-            };
+            let more = twice().filter(|_| wanted == Halves::Twice);
+            let base = more.as_ref().map_or(once, |module| maker.base(module, Halves::Twice));
+            let choices = given.choices(base.module)?;
+            let program = maker.whole(&base, &choices, maker.made(&base, &choices, Detail::Whole)?, Detail::Whole)?;
             given.check(&program.plan)?;
             program
         }
         None => {
-            let program = made(module, halves, None)?;
-            let is_above = program.workspace_bytes > workspace;
-            let other = if is_above { twice() } else { None };
-            let other = other.map(|module| made(&module, Halves::Twice, None)).transpose()?;
-            other.filter(|other| search::spares_much(&program, other)).unwrap_or(program)
+            let found = maker.searched(&once)?;
+            let more = if found.1.program.workspace_bytes > workspace { twice() } else { None };
+            let more = more.as_ref().map(|module| maker.base(module, Halves::Twice));
+            let other = more.as_ref().map(|base| Ok::<_, Error>((base, maker.searched(base)?))).transpose()?;
+            let other = other.filter(|(_, other)| search::spares_much(&found.1.program, &other.1.program));
+            let (base, (choices, made)) = other.unwrap_or((&once, found));
+            maker.whole(base, &choices, made, detail)?
         }
     };
     crate::kernel::verify(&program)?;
     Ok(program)
+}
+
+/// A module, and what is decided for it before any plan.
+struct Base<'m> {
+    module: &'m Module,
+    halves: Halves,
+    methods: Methods,
+    needed: Needed,
+}
+
+/// What makes programs of plans of a module.
+struct Maker<'l> {
+    lowered: &'l Lowered,
+    target: &'l Target,
+    variables: Variables,
+    /// The program without kernels.
+    empty: Program,
+    packings: emit::Packings,
+    /// Bytes of workspace that are aimed at.
+    workspace: u64,
+    /// How much a search writes of each program.
+    detail: Detail,
+}
+
+impl Maker<'_> {
+    fn base<'m>(&self, module: &'m Module, halves: Halves) -> Base<'m> {
+        let (methods, needed) = (Methods::of(module, self.target), Needed::of(module, &self.lowered.used));
+        Base { module, halves, methods, needed }
+    }
+
+    /// What comes of some choices.
+    fn made<'b>(&'b self, base: &'b Base<'_>, choices: &Choices, detail: Detail) -> Result<Made<'b>> {
+        let plan = Plan::of(base.module, &self.variables, self.target, (&base.methods, &base.needed), choices)?;
+        let (program, found) = self.emitted(base, (&plan, choices), detail)?;
+        Ok(Made { plan, program, found })
+    }
+
+    fn emitted(
+        &self,
+        base: &Base<'_>,
+        (plan, choices): (&Plan<'_>, &Choices),
+        detail: Detail,
+    ) -> Result<(Program, Found)> {
+        let begun = (self.empty.clone(), &self.packings);
+        emit::emit(base.module, plan, self.target, begun, (detail, choices.in_results))
+    }
+
+    /// The choices of the search, and what comes of them.
+    fn searched<'b>(&'b self, base: &'b Base<'_>) -> Result<(Choices, Made<'b>)> {
+        let aims = Aims { workspace: self.workspace, constants: most_constants(base.module) };
+        let order = plan::lower_order(base.module, self.target, &base.methods);
+        search::least(&aims, order, |choices| self.made(base, choices, self.detail))
+    }
+
+    /// The whole program of what was `made` in some detail.
+    fn whole(&self, base: &Base<'_>, choices: &Choices, made: Made<'_>, detail: Detail) -> Result<Program> {
+        let Made { plan, program, .. } = made;
+        let drawn = program.workspace_bytes;
+        let program = match detail {
+            Detail::Whole => program,
+            Detail::Sketch => self.emitted(base, (&plan, choices), Detail::Whole)?.0,
+        };
+        debug_assert!(drawn == program.workspace_bytes || !base.needed.is_empty(), "a sketch takes what it is one of");
+        let text = text::print((base.module, &plan), (choices, base.halves), &program, self.target);
+        Ok(Program { plan: text, ..program })
+    }
+}
+
+fn has_loops(module: &Module) -> bool {
+    let mut all = module.comps.values().flat_map(|comp| comp.insts.values());
+    all.any(|inst| matches!(inst.op, Op::While { .. }))
 }
 
 /// How many bytes of constants a search for little memory aims at.

@@ -11,7 +11,7 @@ use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::{linear, reshape};
 use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::emit::{Detail, Emitter, Scope, Value};
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
 use crate::schedule::plan::contraction::{Given, LONG_EPILOGUE, Method, Product, Read, Side};
 use crate::schedule::plan::fuse::forward;
@@ -162,8 +162,8 @@ impl<'a> Emitter<'a> {
             _ => (self.pack(c, &sum, (panel, panels, numbers), steps)?, Vec::new()),
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
-        let looped =
-            pixels.is_none() && c.sums_apart.is_none() && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
+        let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
+        let looped = may_loop && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -183,7 +183,8 @@ impl<'a> Emitter<'a> {
             for row in shares(&mut e.k, grid.tile, tiled, tall) {
                 let at = row.at.scale(tall as i64);
                 let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
-                let part = self.part(&e.k, c, &rows, &grid, at, (high, wide), strip);
+                let rows_of = (self.detail.of(high), self.detail.of(wide));
+                let part = self.part(&e.k, c, &rows, &grid, at, rows_of, strip);
                 let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
                 let of_batch = if packed.batch > 0 { n } else { 0 };
                 let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));

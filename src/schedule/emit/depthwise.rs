@@ -16,7 +16,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::kernel::index::linear;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::schedule::emit::{Detail, Emitter, Scope, Value, View};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::depthwise::{self, Window};
 use crate::schedule::plan::fuse::forward;
@@ -314,10 +314,17 @@ impl<'a> Emitter<'a> {
         x = x.add(&place.first.scale(c.wide_step().0 * c.window.wide.stride as i64));
         let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
-        let mut body = c.sums(e, run, (x, k, place.outer), (acc, place.lanes));
+        let mut body = match self.detail {
+            Detail::Whole => c.sums(e, run, (x, k, place.outer), (acc, place.lanes)),
+            Detail::Sketch => {
+                e.k.expr(Expr::Load(c.left, x));
+                e.k.expr(Expr::Load(c.weights, k));
+                Vec::new()
+            }
+        };
         let to = out.view(&comp.array(id).dims)?;
         let mut sum = place.sum.as_ref().map(|sum| Total::of(sum, &mut e.k, place.lanes));
-        for pixel in 0..run.pixels {
+        for pixel in 0..self.detail.of(run.pixels) {
             let outer = place.outer.iter().map(|&v| Index::var(v));
             let spatial = outer.chain([place.first.offset(pixel as i64)]);
             let mut at = vec![Index::default(); result.rank()];

@@ -85,6 +85,26 @@ pub use value::Value;
 use view::View;
 use weights::Weights;
 
+/// How much of each kernel is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// All of it.
+    Whole,
+    /// Of a tile of results the first one alone, which touches the memory that all of them do: where arrays lie, when they live and
+    /// what constants there are is that of the whole program, and nobody runs it.
+    Sketch,
+}
+
+impl Detail {
+    /// How many of `all` alike are written.
+    fn of(self, all: u64) -> u64 {
+        match self {
+            Detail::Whole => all,
+            Detail::Sketch => all.min(1),
+        }
+    }
+}
+
 /// The program of `module` by its plan: the kernels of `empty`, which has names, arguments and results. Results hold other values
 /// before they are made where `in_results`. Also what memory is for what.
 ///
@@ -94,7 +114,7 @@ pub fn emit(
     plan: &Plan<'_>,
     target: &Target,
     (empty, packings): (Program, &Packings),
-    in_results: bool,
+    (detail, in_results): (Detail, bool),
 ) -> Result<(Program, Found)> {
     let mut s = Emitter {
         module,
@@ -103,6 +123,7 @@ pub fn emit(
         program: empty,
         weights: Weights::new(module.replaceable),
         packings,
+        detail,
         found: Found::default(),
         regions: regions::Regions::default(),
         depth: 0,
@@ -123,10 +144,12 @@ pub fn emit(
     s.program.steps = steps;
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
-    together::gather(&mut s.program);
-    joined::join(&mut s.program);
-    prefetch_weights::ask(&mut s.program);
-    limits::set(&mut s.program, &s.regions);
+    if detail == Detail::Whole {
+        together::gather(&mut s.program);
+        joined::join(&mut s.program);
+        prefetch_weights::ask(&mut s.program);
+        limits::set(&mut s.program, &s.regions);
+    }
     memory_plan::plan(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     Ok((s.program, s.found))
@@ -140,6 +163,7 @@ pub struct Emitter<'a> {
     program: Program,
     weights: Weights,
     packings: &'a Packings,
+    detail: Detail,
     found: Found,
     regions: regions::Regions,
     /// Computations of scalars that call one another.
@@ -277,7 +301,9 @@ impl<'a> Emitter<'a> {
                 };
                 let (first, before) = (self.program.kernels.len(), steps.len());
                 self.kernels(scope, id, &out, steps)?;
-                self.name_insts(scope, id, first);
+                if self.detail == Detail::Whole {
+                    self.name_insts(scope, id, first);
+                }
                 // the result needs no memory while its first kernels make something else
                 let at = steps[before..].iter().position(|s| self.touches(s, &out)).unwrap_or(0);
                 steps.splice(before + at..before + at, margins);

@@ -11,7 +11,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::emit::{Detail, Emitter, Scope, Value};
 use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::tile::is_mixed;
@@ -123,6 +123,12 @@ impl<'a> Emitter<'a> {
             };
             Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
+        if self.detail == Detail::Sketch {
+            let value = e.k.expr(Expr::Load(c.left, part.a.clone()));
+            e.k.expr(Expr::Load(part.packed, part.b.clone()));
+            let first = part.rows.first().map(|row| store(self, e, value, &Index::default(), &row.1, &part.column));
+            return first.into_iter().collect();
+        }
         let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
         if let Order::Tiles | Order::Turned(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
