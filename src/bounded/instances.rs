@@ -29,8 +29,9 @@ pub struct Instances {
 }
 
 impl Instances {
-    /// Lowers a function at its bounds and below. Errors: those of lowering; `Code::OpenSize` where it is not one function.
-    pub fn new(given: &[Size], exact: &Exact) -> Result<Instances> {
+    /// Lowers a function at its bounds and below; `with_halves` also at halves of these, for which it is compiled too. Errors: those of
+    /// lowering; `Code::OpenSize` where it is not one function.
+    pub fn new(given: &[Size], exact: &Exact, with_halves: bool) -> Result<Instances> {
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
         let largest = (exact.0)(&most)?;
         let found = largest.found.len();
@@ -55,7 +56,8 @@ impl Instances {
                 Err(error) => return Err(error),
             }
         }
-        for bound in std::iter::once(most.clone()).chain(rungs(&instances.given)) {
+        let halves = if with_halves { rungs(&instances.given) } else { Vec::new() };
+        for bound in std::iter::once(most.clone()).chain(halves) {
             // without sizes that values say some of the points are bounds
             if let Some(known) = instances.points.all.iter().position(|p| *p == bound) {
                 let lowered = instances.all[known].clone();
@@ -91,7 +93,7 @@ impl Instances {
                 self.points.all.push(point);
                 Ok(true)
             }
-            Err(departure) if point.iter().zip(sizes).any(|(&n, s)| n == s.least && n <= 1) => {
+            Err(departure) if point.iter().zip(sizes).any(|(&n, s)| n <= 1 && (n == s.least || s.is_result)) => {
                 self.others.push((point, lowered, departure));
                 Ok(false)
             }
@@ -104,19 +106,34 @@ impl Instances {
         &self.all[0]
     }
 
-    /// The function for the smallest size alone, where it is another one there. Errors: `Code::OpenSize` where there are others too.
-    pub fn apart(&self, forms: &[Form]) -> Result<Option<&Lowered>> {
-        let mut apart = None;
-        for (point, lowered, departure) in &self.others {
-            if equal_at(&self.base().module, forms, point, &lowered.module, self.found) {
-                continue;
+    /// The sizes that the caller says, by their numbers, at whose smallest value the function is another one. Errors: `Code::OpenSize`
+    /// where it is another one at a size that values say.
+    pub fn apart(&self, forms: &[Form]) -> Result<Vec<usize>> {
+        let mut apart: Vec<usize> = Vec::new();
+        let differs = |(point, lowered, _): &&(Vec<u64>, Lowered, Departure)| {
+            !equal_at(&self.base().module, forms, point, &lowered.module, self.found)
+        };
+        let mut others: Vec<_> = self.others.iter().filter(differs).collect();
+        let smallest = |point: &[u64]| {
+            let is_least = |(i, s): (usize, &Size)| (point[i] == s.least && s.least < s.most).then_some(i);
+            self.given.iter().enumerate().filter_map(is_least).collect::<Vec<usize>>()
+        };
+        // what differs at the smallest value of one size alone tells which one it is
+        others.sort_by_key(|(point, ..)| smallest(point).len());
+        for (point, _, departure) in others {
+            let sizes = smallest(point);
+            match sizes.first() {
+                None => return Err(refusal(departure, &self.given)),
+                Some(&first) if !sizes.iter().any(|s| apart.contains(s)) => apart.push(first),
+                Some(_) => {}
             }
-            if point.len() > 1 {
-                return Err(refusal(departure, &self.given));
-            }
-            apart = Some(lowered);
         }
         Ok(apart)
+    }
+
+    /// Each instance with its sizes.
+    pub fn each(&self) -> impl Iterator<Item = (&Vec<u64>, &Lowered)> {
+        self.points.all.iter().zip(&self.all)
     }
 
     /// What follows from the sizes, computation by computation.

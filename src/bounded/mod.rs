@@ -30,39 +30,15 @@ use std::sync::Arc;
 /// Errors: those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be right
 /// for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Result<Lowered> {
-    let instances = Instances::new(given, &exact)?;
+    let instances = Instances::new(given, &exact, true)?;
     let given = &instances.given[..];
-    let refused = |d: Departure| refusal(&d, given);
-    let forms = instances.forms().map_err(refused)?;
+    let forms = instances.forms().map_err(|d| refusal(&d, given))?;
     let apart = instances.apart(&forms)?;
     let (_, largest) = &instances.bounds[0];
     let derived = Derived::of(largest, &forms, given);
-    let rung = |most: &[u64], lowered: &Lowered, forms: &[Form], results: &[Extent]| -> Result<Rung> {
-        let padded = Padded {
-            module: &lowered.module,
-            forms,
-            points: &instances.points,
-            given: given.len(),
-            found: instances.found,
-            args: lowered.args.len(),
-            results: (lowered.results.len(), results),
-            claims: lowered.claims.len(),
-        };
-        let module = padded.module().map_err(refused)?;
-        let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Ok(Rung { most: most.to_vec(), module, results })
-    };
-    let mut all = Vec::new();
-    for (most, lowered) in &instances.bounds {
-        let own = Form::of_alike(&forms, &lowered.module, instances.found);
-        all.push(rung(most, lowered, &own, &derived.extents)?);
-    }
-    if let Some(least) = apart {
-        // another function for the smallest size, which serves that one alone
-        let at: Vec<u64> = given.iter().map(|s| s.least).collect();
-        derived.same_dims(largest, least, &at).then_some(()).ok_or_else(|| other_results(given))?;
-        let fixed: Vec<Extent> = derived.extents.iter().map(|e| Extent::constant(e.at(&at).unwrap_or(0))).collect();
-        all.push(rung(&at, least, &Form::fixed(&least.module, 0), &fixed)?);
+    let mut all = rungs(&instances, &forms, &derived)?;
+    for &size in &apart {
+        all.extend(smallest(given, size, &exact, &derived)?);
     }
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
@@ -70,12 +46,50 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
         return Ok(largest);
     }
     let follows = derived.sizes.is_empty() && instances.found == 0 && largest.claims.is_empty();
-    let one_size = given.len() == 1 && follows && apart.is_none();
+    let one_size = given.len() == 1 && follows && apart.is_empty();
     let by_rows = one_size
         && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module, 0), &args);
     let asked = asked(&largest.claims);
     let sizes = Sizes { all: [given, &derived.sizes[..], &asked[..]].concat(), args, results: derived.axes.clone() };
     Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
+}
+
+/// The function for each of its bounds, largest first; it gives back the sizes that `derived` says.
+fn rungs(instances: &Instances, forms: &[Form], derived: &Derived) -> Result<Vec<Rung>> {
+    let given = &instances.given[..];
+    let one = |(most, lowered): &(Vec<u64>, Lowered)| {
+        let own = Form::of_alike(forms, &lowered.module, instances.found);
+        let padded = Padded {
+            module: &lowered.module,
+            forms: &own,
+            points: &instances.points,
+            given: given.len(),
+            found: instances.found,
+            args: lowered.args.len(),
+            results: (lowered.results.len(), &derived.extents),
+            claims: lowered.claims.len(),
+        };
+        let module = padded.module().map_err(|d| refusal(&d, given))?;
+        let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
+        Ok(Rung { most: most.clone(), module, results })
+    };
+    instances.bounds.iter().map(one).collect()
+}
+
+/// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.
+fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived) -> Result<Vec<Rung>> {
+    let mut given = given.to_vec();
+    given[size].most = given[size].least;
+    let instances = Instances::new(&given, exact, false)?;
+    let given = &instances.given[..];
+    let forms = instances.forms().map_err(|d| refusal(&d, given))?;
+    let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
+    alike.then_some(()).ok_or_else(|| other_results(given))?;
+    let mut all = rungs(&instances, &forms, derived)?;
+    for other in instances.apart(&forms)? {
+        all.extend(smallest(given, other, exact, derived)?);
+    }
+    Ok(all)
 }
 
 /// What a call asks for and there is room for up to a bound, as sizes that the call says. A node that is reached more than once has a
@@ -140,11 +154,11 @@ impl Derived {
     }
 
     /// Whether the results of `lowered` have the sizes that these extents have for `sizes`.
-    fn same_dims(&self, base: &Lowered, lowered: &Lowered, sizes: &[u64]) -> bool {
+    fn same_dims(&self, lowered: &Lowered, sizes: &[u64]) -> bool {
         let dims = |of: &[Extent]| {
             of.iter().map(|e| e.at(sizes).and_then(|n| u64::try_from(n).ok())).collect::<Option<Vec<u64>>>()
         };
-        base.results.len() == lowered.results.len()
+        self.dims.len() == lowered.results.len()
             && lowered.results.iter().zip(&self.dims).all(|(r, of)| dims(of).as_ref() == Some(&r.dims))
     }
 }
@@ -166,6 +180,6 @@ fn refusal(departure: &Departure, given: &[Size]) -> Error {
 }
 
 fn other_results(given: &[Size]) -> Error {
-    let told = format!("the results have other axes for the smallest size ({})", spelled(given));
+    let told = format!("the results have other sizes where one is the smallest ({})", spelled(given));
     Diagnostic::new(Code::OpenSize, told).help("let the sizes begin at 2: --dim NAME=2..64").into()
 }

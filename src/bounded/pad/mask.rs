@@ -1,5 +1,5 @@
 //! What of a padded array counts, as instructions.
-use crate::bounded::extent::Extent;
+use crate::bounded::extent::{Extent, Terms};
 use crate::hlo::attrs::{GatherDims, PadDim};
 use crate::hlo::{Builder, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
@@ -25,8 +25,25 @@ impl Scope {
         if let Some(&made) = self.made.get(extent) {
             return Some(made);
         }
+        let mut value = self.sum(b, &extent.terms)?;
+        if extent.divisor > 1 {
+            value = divided(b, value, extent.divisor)?;
+        }
+        if extent.factor != 1 {
+            let factor = integer(b, extent.factor)?;
+            value = b.mul(value, factor);
+        }
+        if !extent.others.is_empty() {
+            let more = self.sum(b, &extent.others)?;
+            value = b.add(value, more);
+        }
+        self.made.insert(extent.clone(), value);
+        Some(value)
+    }
+
+    fn sum(&self, b: &mut Builder, terms: &Terms) -> Option<InstId> {
         let mut sum: Option<InstId> = None;
-        for (factor, sizes) in &extent.terms {
+        for (factor, sizes) in terms {
             let mut term = None;
             for &size in sizes {
                 let size = (*self.sizes.get(size)?)?;
@@ -42,15 +59,10 @@ impl Scope {
             };
             sum = Some(sum.map_or(term, |s| b.add(s, term)));
         }
-        let mut value = match sum {
-            Some(value) => value,
-            None => integer(b, 0)?,
-        };
-        if extent.divisor > 1 {
-            value = divided(b, value, extent.divisor)?;
+        match sum {
+            Some(value) => Some(value),
+            None => integer(b, 0),
         }
-        self.made.insert(extent.clone(), value);
-        Some(value)
     }
 }
 

@@ -119,9 +119,7 @@ fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(i64, i64)]) -> Result<Ins
         let n = cx.b.dims(x)[i + 1];
         let limit = n.checked_sub(high as u64).filter(|&l| l >= low as u64);
         let Some(limit) = limit else { return Err(cx.mismatch(format!("crops {low} and {high} of {n} elements"))) };
-        if low > 0 || high > 0 {
-            x = cx.b.slice_axis(x, i + 1, low as u64, limit);
-        }
+        x = cx.b.slice_axis(x, i + 1, low as u64, limit);
     }
     Ok(x)
 }
