@@ -114,7 +114,8 @@ fn no_vector_goes_to_the_stack() {
         ("narrow", product("f32", 500, 64, 24)),
         ("doubles", product("f64", 64, 128, 96)),
         ("pointwise", convolution(28, 1, 1, 128, 256)),
-        ("window", convolution(14, 3, 1, 32, 20)),
+        // of fewer channels than Winograd's method takes
+        ("window", convolution(14, 3, 1, 12, 20)),
         ("strided", convolution(56, 3, 2, 64, 128)),
         ("first", convolution(112, 7, 2, 3, 64)),
         (LONG, long_epilogue()),
