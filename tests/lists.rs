@@ -2,7 +2,10 @@
 //! TensorFlow in `testdata/graphs/growing_lists`.
 mod common;
 
-use common::{said, tfaot};
+use common::{said, succeed, tfaot};
+use npyz::WriterBuilder;
+use npyz::npz::NpzWriter;
+use std::path::Path;
 
 /// A node of a graph: its name, op, inputs, and the types and flags that are set.
 fn node(name: &str, op: &str, inputs: &str, attrs: &[(&str, &str)]) -> String {
@@ -22,6 +25,14 @@ const ELEMENT: (&str, &str) = ("element_dtype", "type: DT_FLOAT");
 
 /// What `tfaot check` says of these nodes, and of functions; the graph has a fed integer `at` and a fed row `x` of three.
 fn check(nodes: &[String], library: &str) -> (bool, String) {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let file = written_graph(scratch.path(), nodes, library);
+    let output = tfaot(&["check", &file]);
+    (output.status.success(), said(&output))
+}
+
+/// That graph as a file of `folder`.
+fn written_graph(folder: &Path, nodes: &[String], library: &str) -> String {
     let row = "tensor { dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 3 }";
     let fed = [
         node("at", "Placeholder", "", &[("dtype", "type: DT_INT32"), ("shape", "shape {}")]),
@@ -29,11 +40,9 @@ fn check(nodes: &[String], library: &str) -> (bool, String) {
         node("row", "Const", "", &[("dtype", "type: DT_INT32"), ("value", row)]),
     ];
     let nodes: String = fed.iter().chain(nodes).map(|n| format!("node {{ {n} }}\n")).collect();
-    let scratch = tempfile::tempdir().expect("a scratch folder");
-    let file = scratch.path().join("g.pbtxt").display().to_string();
+    let file = folder.join("g.pbtxt").display().to_string();
     std::fs::write(&file, format!("{nodes}\n{library}")).expect("written");
-    let output = tfaot(&["check", &file]);
-    (output.status.success(), said(&output))
+    file
 }
 
 /// A list `rows` of two elements that is written at `index` and may grow, and then `read`.
@@ -101,8 +110,8 @@ fn all_elements_are_as_many_as_values_say() {
     }
 }
 
-/// Pushes rows in a loop while `i < n`; `next` is the next value of `i`.
-fn pushed(limit: &str, next: &str) -> (bool, String) {
+/// Pushes rows in a loop `push` while `i < n`; `next` is the next value of `i`. The nodes, and the functions.
+fn pushing(limit: &str, next: &str) -> (Vec<String>, String) {
     let args = "input_arg { name: 'i' type: DT_INT32 } input_arg { name: 'n' type: DT_INT32 }
         input_arg { name: 'l' type: DT_VARIANT } input_arg { name: 'row' type: DT_FLOAT }";
     let outs = args.replace("input_arg", "output_arg").replace("name: '", "name: 'o");
@@ -133,7 +142,45 @@ fn pushed(limit: &str, next: &str) -> (bool, String) {
         ),
         node("y", "TensorListLength", "loop:2", &[]),
     ];
+    (nodes.to_vec(), library)
+}
+
+fn pushed(limit: &str, next: &str) -> (bool, String) {
+    let (nodes, library) = pushing(limit, next);
     check(&nodes, &library)
+}
+
+/// The user may say how many rounds there are: the loop ends then, as it would with TensorFlow's `maximum_iterations`.
+#[test]
+fn rounds_that_the_user_gives_bound_a_list() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let (nodes, library) = pushing("at", "AddV2");
+    let file = written_graph(scratch.path(), &nodes, &library);
+    let [inputs, outputs] = ["in.npz", "out.npz"].map(|name| scratch.path().join(name).display().to_string());
+    for engine in ["interpreter", "native"] {
+        for (at, length) in [(-2, 0), (3, 3), (6, 6), (7, 6), (100, 6)] {
+            let mut arrays = NpzWriter::create(&inputs).expect("it is made");
+            let row = arrays.array("x", Default::default()).expect("an array begins");
+            let mut row = row.default_dtype().shape(&[3]).begin_nd().expect("it begins");
+            row.extend([1f32, 2.0, 3.0]).and_then(|()| row.finish()).expect("it is written");
+            let number = arrays.array("at", Default::default()).expect("an array begins");
+            let mut number = number.default_dtype().shape(&[]).begin_nd().expect("it begins");
+            number.push(&at).and_then(|()| number.finish()).expect("it is written");
+            drop(arrays);
+            let files = ["--inputs", &inputs, "--outputs", &outputs];
+            let part = ["--fetch", "y", "--rounds", "push=6", "--engine", engine];
+            succeed(&[&["run", &file, "-q"][..], &files, &part].concat());
+            let made = common::npz(Path::new(&outputs)).into_values().next().and_then(|y| y.to_i64s());
+            assert_eq!(made, Some(vec![length]), "{engine}: {at}");
+        }
+    }
+    for (rounds, part) in
+        [("push", "not of the form LOOP=N"), ("push=0", "not of the form"), ("pull=6", "names no loop")]
+    {
+        let output = tfaot(&["check", &file, "--rounds", rounds]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains(part), "{rounds}: {}", said(&output));
+    }
 }
 
 #[test]
@@ -141,7 +188,7 @@ fn what_a_loop_pushes_needs_a_number_of_rounds() {
     for (limit, next) in [("at", "AddV2"), ("six", "Mul")] {
         let (compiles, told) = pushed(limit, next);
         assert!(!compiles, "{limit} {next}: {told}");
-        for part in ["TFA0108", "the list `kept`", "the loop `push`", "maximum_iterations"] {
+        for part in ["TFA0108", "the list `kept`", "the loop `push`", "maximum_iterations", "--rounds 'push=N'"] {
             assert!(told.contains(part), "{limit} {next}: {part} is not in\n{told}");
         }
     }

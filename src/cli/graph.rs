@@ -19,6 +19,7 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     request.signatures.clone_from(&args.signature);
     request.state.clone_from(&args.state);
     request.bounds = bounds(&args.bounds)?;
+    request.rounds = args.rounds.iter().map(|text| rounds(text)).collect::<Result<_>>()?;
     if let Some(path) = &args.config {
         let config = config::load(path)?;
         (request.feeds, request.fetches, request.declared) = (config.feeds, config.fetches, config.variables);
@@ -37,6 +38,15 @@ fn bounds(flags: &[String]) -> Result<Vec<(String, u64)>> {
         })
     };
     flags.iter().map(one).collect()
+}
+
+/// What one `--rounds` tells. Errors: `Code::BadOption` where it can't be read.
+fn rounds(text: &str) -> Result<(String, u64)> {
+    let parsed = text.rsplit_once('=').and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)));
+    parsed.filter(|(_, n)| *n > 0).ok_or_else(|| {
+        let told = format!("`--rounds {text}` is not of the form LOOP=N");
+        Diagnostic::new(Code::BadOption, told).help("for example --rounds while_body_12=100").into()
+    })
 }
 
 /// What `--feed` and `--dim` tell. Errors: `Code::BadOption` for each that can't be read.

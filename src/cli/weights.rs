@@ -22,6 +22,8 @@ struct Asked {
     dims: Vec<String>,
     #[serde(default)]
     bounds: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rounds: Vec<String>,
     signatures: Vec<String>,
     state: Vec<String>,
     config: bool,
@@ -71,6 +73,7 @@ pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
         fetches: graph.fetches.clone(),
         dims: graph.dims.clone(),
         bounds: graph.bounds.clone(),
+        rounds: graph.rounds.clone(),
         signatures: graph.signature.clone(),
         state: graph.state.clone(),
         config: graph.config.is_some(),
@@ -108,6 +111,7 @@ pub fn run(args: &WeightsArgs) -> Result<Verdict> {
         fetches: request.fetches,
         dims: request.dims,
         bounds: request.bounds,
+        rounds: request.rounds,
         signature: request.signatures,
         state: request.state,
         config: args.config.clone(),

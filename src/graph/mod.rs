@@ -102,6 +102,8 @@ pub struct Program {
     pub producer: i32,
     /// The variables that are not constants of the graph.
     pub variables: Vec<Variable>,
+    /// The most rounds of loops, by the functions of their bodies, where the user says so.
+    pub rounds: IndexMap<Arc<str>, u64>,
 }
 
 impl Node {

@@ -5,10 +5,12 @@ use super::rounds::Border;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::Op;
+use crate::hlo::{Op, Shape};
 use crate::interp;
+use crate::ops::range::Range;
 use crate::ops::{self, Value, list};
-use crate::tensor::Tensor;
+use crate::scalar::{Direction, ScalarOp};
+use crate::tensor::{DType, Tensor};
 
 /// Shapes and room that do not settle in so many rounds never do.
 const MOST_ROUNDS: usize = 64;
@@ -157,12 +159,24 @@ impl Walker<'_> {
         }
     }
 
+    /// Where the user says how many rounds there are at most, a counter goes behind the state, which ends the loop as TensorFlow's
+    /// `maximum_iterations` does.
     fn emit_loop(&mut self, this: &Loop, border: &Border) -> Result<Option<Vec<Value>>> {
-        let values = self.enter(&this.cond.name, &border.forms, &border.ranges);
+        let most = self.rounds_told(this.body);
+        let counter = most.map(|_| Form::Array(Shape::array(DType::S64, Vec::new())));
+        let forms: Vec<Form> = border.forms.iter().cloned().chain(counter).collect();
+        let with_counter = |ranges: &[Option<Range>]| [ranges, if most.is_some() { &[None] } else { &[] }].concat();
+        let mut values = self.enter(&this.cond.name, &forms, &with_counter(&border.ranges));
+        let count = most.and_then(|most| Some((most, values.pop()?)));
         let test = self.call_with(this.cond, &values, &this.reached)?;
         let cond_comp = match test.as_ref().and_then(|results| results.first()) {
             Some(test) => {
-                let root = self.truth(test)?;
+                let mut root = self.truth(test)?;
+                if let Some((most, Value::Array(count))) = count {
+                    let most = self.b.constant(Tensor::scalar(i64::try_from(most).unwrap_or(i64::MAX)));
+                    let more = self.b.compare(Direction::Lt, count, most);
+                    root = self.b.binary(ScalarOp::And, root, more);
+                }
                 Some(self.b.end(root))
             }
             _ => {
@@ -170,14 +184,23 @@ impl Walker<'_> {
                 None
             }
         };
-        let values = self.enter(&this.body.name, &border.forms, &border.inside);
+        let mut values = self.enter(&this.body.name, &forms, &with_counter(&border.inside));
+        let count = most.and_then(|_| values.pop());
         let after = self.call_with(this.body, &values, &this.reached)?;
-        let (Some(cond), Some(after)) = (cond_comp, after) else { return Ok(None) };
-        let root = self.pack(&after, &border.forms, "loop variable")?;
+        let (Some(cond), Some(mut after)) = (cond_comp, after) else { return Ok(None) };
+        if let Some(Value::Array(count)) = count {
+            let one = self.b.constant(Tensor::scalar(1i64));
+            after.push(Value::Array(self.b.add(count, one)));
+        }
+        let root = self.pack(&after, &forms, "loop variable")?;
         let body = self.b.end(root);
-        let state = self.pack(&this.init, &border.forms, "loop variable")?;
+        let mut init = this.init.clone();
+        init.extend(most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
+        let state = self.pack(&init, &forms, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
-        Ok(Some(self.unpack(end, &border.forms)))
+        let mut values = self.unpack(end, &forms);
+        values.truncate(border.forms.len());
+        Ok(Some(values))
     }
 }
 
@@ -219,7 +242,10 @@ fn unbounded(list: &str, body: &FuncRef) -> Error {
     );
     Diagnostic::new(Code::DynamicShape, told)
         .note("the list needs room for what all rounds add, and compiled code has fixed sizes; the gradient of a loop keeps values of every round in such lists")
-        .help("give the loop a largest number of rounds: tf.while_loop(..., maximum_iterations=N)")
+        .help(format!(
+            "give the loop a largest number of rounds: tf.while_loop(..., maximum_iterations=N), or --rounds '{}=N', which ends it as that does",
+            body.name
+        ))
         .into()
 }
 

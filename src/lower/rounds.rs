@@ -72,6 +72,11 @@ impl Walker<'_> {
         values
     }
 
+    /// After how many rounds the user lets a loop end.
+    pub fn rounds_told(&self, body: &FuncRef) -> Option<u64> {
+        self.program.rounds.get(&body.name).copied()
+    }
+
     /// What an integer lies between.
     fn range(&self, value: &Value) -> Option<Range> {
         match value {
@@ -101,7 +106,8 @@ impl Walker<'_> {
             let (start, step) = (starts.get(limit.part).copied()??, steps.get(limit.part).copied()??);
             rounds(start, step, limit.direction, limit.number)
         });
-        let rounds = match rounds.min() {
+        let told = self.rounds_told(body);
+        let rounds = match rounds.chain(told).min() {
             Some(rounds) => Some(rounds),
             None => self.rounds_to_rest(body, border, reached, looked_at)?,
         };

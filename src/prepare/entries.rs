@@ -4,7 +4,7 @@
 //! list of variables, so that one block of memory serves them all.
 use super::defaults::feeds;
 use super::names::Names;
-use super::{FeedSpec, Prepared, Request, prune, run, shape, signature};
+use super::{FeedSpec, Prepared, Request, Used, prune, run, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Role, Signature, TfType, Variable};
 use crate::lower::{Access, Accesses};
@@ -72,12 +72,12 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     if draws {
         program.variables.push(generator(&program));
     }
-    let mut bound = vec![false; request.dims.len()];
+    let mut bound = Used::none(request);
     let mut entries = Vec::with_capacity(requests.len());
     for (name, one) in requests {
         entries.push(Entry { name, prepared: run(program.clone(), &one, &mut bound)? });
     }
-    shape::all_bound(&request.dims, &bound)?;
+    bound.all(request)?;
     let init = if initialisers.is_empty() { None } else { Some(computed(program, &initialisers)?) };
     Ok(Entries { entries, init })
 }

@@ -52,6 +52,8 @@ pub struct Request {
     pub state: Vec<String>,
     /// Variables that are state whatever is done to them, with what the graph may leave open.
     pub declared: Vec<Declared>,
+    /// After how many rounds loops end at the latest, by the names of their bodies.
+    pub rounds: Vec<(String, u64)>,
 }
 
 /// A variable as `tf2xla.Config` has it.
@@ -129,15 +131,39 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
             d
         })
     };
-    let mut used = vec![false; request.dims.len()];
+    let mut used = Used::none(request);
     let prepared = run(program, request, &mut used).map_err(in_file)?;
-    shape::all_bound(&request.dims, &used).map_err(in_file)?;
+    used.all(request).map_err(in_file)?;
     refuse_assignments(&prepared.program).map_err(in_file)?;
     Ok(prepared)
 }
 
-/// The same with variables; `used` are the bindings of dimensions that bound one.
-fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepared> {
+/// Which of the bindings of a request bound something.
+struct Used {
+    dims: Vec<bool>,
+    rounds: Vec<bool>,
+}
+
+impl Used {
+    fn none(request: &Request) -> Used {
+        Used { dims: vec![false; request.dims.len()], rounds: vec![false; request.rounds.len()] }
+    }
+
+    /// Errors: `BadOption` for those that did not.
+    fn all(&self, request: &Request) -> Result<()> {
+        shape::all_bound(&request.dims, &self.dims)?;
+        let unused = request.rounds.iter().zip(&self.rounds).filter(|(_, used)| !**used);
+        let told = |((name, n), _): (&(String, u64), &bool)| {
+            Diagnostic::new(Code::BadOption, format!("`--rounds {name}={n}` names no loop that is compiled"))
+                .help("NAME is what messages call the loop: the function of its body")
+        };
+        let bad: Vec<Diagnostic> = unused.map(told).collect();
+        if bad.is_empty() { Ok(()) } else { Err(Error::User(bad)) }
+    }
+}
+
+/// The same with variables; `used` are the bindings that bound something.
+fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared> {
     let names = Names::new(&program);
     let mut assumptions = Vec::new();
     let signature = signature::choose(&program, &names, request)?;
@@ -149,7 +175,7 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
     let needed = prune::needed(&program.graph, &asked, &ends);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
     let shape::Shaped { feeds: infos, sizes, axes } =
-        shape::infos(&program, &asked, &request.dims, used, &mut assumptions)?;
+        shape::infos(&program, &asked, &request.dims, &mut used.dims, &mut assumptions)?;
     let called = self::fetched(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
@@ -158,6 +184,11 @@ fn run(program: Program, request: &Request, used: &mut [bool]) -> Result<Prepare
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
+    for ((name, rounds), used) in request.rounds.iter().zip(&mut used.rounds) {
+        let Some((body, _)) = program.functions.get_key_value(name.as_str()) else { continue };
+        program.rounds.insert(body.clone(), *rounds);
+        *used = true;
+    }
     let feeds: Vec<Feed> = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
     let warnings = effects::left_out(&skipped, &program);
     let bounds = bounds(request, &feeds);

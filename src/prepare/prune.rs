@@ -66,7 +66,7 @@ pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(Str
     for (i, &id) in kept.iter().enumerate() {
         cutter.new_ids[id] = Some(NodeId((feeds.len() + i) as u32));
     }
-    let Program { source, graph, functions, signatures, producer, variables } = program;
+    let Program { source, graph, functions, signatures, producer, variables, rounds } = program;
     for (id, node) in graph.nodes.into_iter().enumerate().map(|(i, n)| (NodeId(i as u32), n)) {
         if cutter.new_ids[id].is_some() {
             cutter.keep(node);
@@ -74,7 +74,7 @@ pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(Str
     }
     let fetches = fetches.into_iter().map(|(name, at)| (name, cutter.moved(at))).collect();
     let graph = Graph { nodes: cutter.out };
-    let mut program = Program { source, graph, functions, signatures, producer, variables };
+    let mut program = Program { source, graph, functions, signatures, producer, variables, rounds };
     drop_functions(&mut program);
     Kept { program, fetches }
 }

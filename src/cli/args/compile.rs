@@ -24,6 +24,9 @@ pub struct GraphArgs {
     /// asks for more fails.
     #[arg(long = "bound", value_name = "[NODE=]N")]
     pub bounds: Vec<String>,
+    /// End a loop after N rounds at the latest, as TensorFlow's `maximum_iterations` does; LOOP is what messages call it. Repeats.
+    #[arg(long, value_name = "LOOP=N")]
+    pub rounds: Vec<String>,
     /// A signature of a SavedModel. Repeats, or `all` for each, where a verb takes several functions over one state.
     #[arg(long)]
     pub signature: Vec<String>,
