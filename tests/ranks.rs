@@ -2,7 +2,7 @@
 //! fail, come with another size, do not come, or are killed.
 mod common;
 
-use common::{npz, path, program, said, succeed, tfaot, tolerance::departure};
+use common::{npz, path, program, ran, said, succeed, tfaot, tolerance::departure};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -81,8 +81,7 @@ fn failures(folder: &Path, cc: &str, flags: &[&str]) {
     let common = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I."];
     let mut build = Command::new(cc);
     build.current_dir(folder).args(common).args(flags).arg(path("tests/ranks/failures.c"));
-    let output = build.args(["step.o", "wide.o", "-lpthread", "-o", "program"]).output().expect("it starts");
-    assert!(output.status.success(), "{}", said(&output));
+    ran(build.args(["step.o", "wide.o", "-lpthread", "-o", "program"]));
 }
 
 /// The codes that ranks print, by rank.
@@ -167,8 +166,7 @@ fn training_by_four_is_training_by_one() {
         let common = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-I."];
         let mut build = Command::new(cc);
         build.current_dir(folder.path()).args(common).arg(example.join(format!("{source}.c"))).arg(object);
-        let output = build.args(["-lm", "-lpthread", "-o", source]).output().expect("it starts");
-        assert!(output.status.success(), "{}", said(&output));
+        ran(build.args(["-lm", "-lpthread", "-o", source]));
     };
     let printed = |command: &mut Command| {
         let output = command.current_dir(folder.path()).output().expect("it starts");

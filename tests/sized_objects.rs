@@ -6,8 +6,8 @@ mod objects;
 #[path = "common/state.rs"]
 mod state;
 
-use common::{path, program};
-use objects::{ran, write};
+use common::{path, program, ran};
+use objects::write;
 use std::process::Command;
 use std::sync::Arc;
 use tfaot::codegen::Launches;

@@ -6,8 +6,8 @@ mod objects;
 #[path = "common/state.rs"]
 mod state;
 
-use common::{path, program, random::Random, tolerance::departure_beyond};
-use objects::{ran, write};
+use common::{path, program, ran, random::Random, tolerance::departure_beyond};
+use objects::write;
 use std::process::Command;
 use tfaot::codegen::Launches;
 use tfaot::compile::{self, Compiled, Functions};

@@ -42,7 +42,8 @@ impl Instances {
         // so that a size that values say may stay the same while others get smaller, if there is anything to do there
         let middle = |s: &Size| s.most.div_ceil(2).max(s.most.min(STEPS + 1));
         let base: Vec<u64> = sizes.iter().map(|s| if s.is_result { middle(s) } else { s.most }).collect();
-        let base = if (exact.0)(&base).is_ok() { base } else { sizes.iter().map(|s| s.most).collect() };
+        let is_sound = found == 0 || (exact.0)(&base).is_ok();
+        let base = if is_sound { base } else { sizes.iter().map(|s| s.most).collect() };
         let base = spaced(base, given.len(), exact);
         let points = Points { all: Vec::new() };
         let mut instances = Instances { given, found, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
@@ -56,7 +57,7 @@ impl Instances {
                 Err(error) => return Err(error),
             }
         }
-        let halves = if with_halves { rungs(&instances.given) } else { Vec::new() };
+        let halves = if with_halves { halves(&instances.given) } else { Vec::new() };
         for bound in std::iter::once(most.clone()).chain(halves) {
             // without sizes that values say some of the points are bounds
             if let Some(known) = instances.points.all.iter().position(|p| *p == bound) {
@@ -210,7 +211,7 @@ fn beside(sizes: &[Size], base: &[u64]) -> Vec<Vec<u64>> {
 }
 
 /// Bounds below the largest: halves, down to the smallest.
-fn rungs(given: &[Size]) -> Vec<Vec<u64>> {
+fn halves(given: &[Size]) -> Vec<Vec<u64>> {
     let mut out: Vec<Vec<u64>> = Vec::new();
     let mut last: Vec<u64> = given.iter().map(|s| s.most).collect();
     let least: Vec<u64> = given.iter().map(|s| s.least).collect();

@@ -231,6 +231,11 @@ impl Foreign {
     pub fn attr(&self, name: &str) -> Option<&str> {
         self.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'))
     }
+    /// The whole number that an attribute is, which stands alone or in braces.
+    pub fn number(&self, name: &str) -> Option<usize> {
+        let (_, text) = self.attrs.iter().find(|a| a.0 == name)?;
+        text.trim_matches(['{', '}', ' ']).parse().ok()
+    }
     /// Whether it is a custom call that says where an array should be, which is nothing to one device.
     pub fn is_hint(&self) -> bool {
         const HINTS: &[&str] = &[

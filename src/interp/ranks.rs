@@ -222,8 +222,7 @@ impl Whole<'_> {
     }
 
     fn axis(&self) -> Result<usize> {
-        let text = self.f.attr("dimensions").map(|t| t.trim_matches(['{', '}', ' ']));
-        text.and_then(|t| t.parse().ok()).ok_or_else(|| invalid("it names no dimension"))
+        self.f.number("dimensions").ok_or_else(|| invalid("it names no dimension"))
     }
 }
 

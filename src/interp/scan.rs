@@ -6,17 +6,11 @@ use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};
 use crate::tensor::Tensor;
 
-/// The whole number of attribute `name`, which stands alone or in braces.
-fn number(f: &Foreign, name: &str) -> Option<usize> {
-    let text = f.attrs.iter().find(|a| a.0 == name)?;
-    text.1.trim_matches(['{', '}', ' ']).parse().ok()
-}
-
 /// (slices.., carries..) -> (outputs.., carries..) at each place of a dimension; outputs are stacked along it.
 pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape) -> Result<Literal> {
     let wrong = || invalid("scan needs a dimension, arrays of its size, and carries");
-    let axis = number(f, "dimensions").ok_or_else(wrong)?;
-    let carries = number(f, "num_carries").unwrap_or(0);
+    let axis = f.number("dimensions").ok_or_else(wrong)?;
+    let carries = f.number("num_carries").unwrap_or(0);
     let callee = f.calls.first().ok_or_else(wrong)?.1;
     let inputs = operands.len().checked_sub(carries).filter(|&n| n > 0).ok_or_else(wrong)?;
     let results = shape.as_tuple().ok_or_else(wrong)?;

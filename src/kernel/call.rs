@@ -79,36 +79,27 @@ impl Call {
 
 /// What the steps of some programs call, each function with each shape once, in the order of the steps.
 pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Callee> {
-    let mut all = Vec::new();
-    programs.into_iter().for_each(|program| gather(&program.steps, &mut all));
+    let mut all: Vec<Callee> = Vec::new();
+    for program in programs {
+        find_call(&program.steps, &mut |called| {
+            match called {
+                Called::Function(callee) if !all.contains(callee) => all.push(callee.clone()),
+                Called::Function(_) | Called::Ranks(_) => {}
+            }
+            None::<()>
+        });
+    }
     all
 }
 
-/// The first call in some steps.
-pub fn first_call(steps: &[Step]) -> Option<&Called> {
+/// What `f` says of the first call in some steps, in their order, of which it says anything.
+pub fn find_call<'s, T>(steps: &'s [Step], f: &mut impl FnMut(&'s Called) -> Option<T>) -> Option<T> {
     steps.iter().find_map(|step| match step {
         Step::Launch(_) => None,
-        Step::Call(call) => Some(&call.to),
-        Step::While { cond, body, .. } => first_call(cond).or_else(|| first_call(body)),
-        Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().find_map(|list| first_call(list)),
-    })
-}
-
-fn gather(steps: &[Step], all: &mut Vec<Callee>) {
-    for step in steps {
-        match step {
-            Step::Launch(_) => {}
-            Step::Call(call) => match &call.to {
-                Called::Function(callee) if !all.contains(callee) => all.push(callee.clone()),
-                Called::Function(_) | Called::Ranks(_) => {}
-            },
-            Step::While { cond, body, .. } => {
-                gather(cond, all);
-                gather(body, all);
-            }
-            Step::Branch { branches: lists, .. } | Step::Together(lists) => {
-                lists.iter().for_each(|list| gather(list, all));
-            }
+        Step::Call(call) => f(&call.to),
+        Step::While { cond, body, .. } => find_call(cond, f).or_else(|| find_call(body, f)),
+        Step::Branch { branches: lists, .. } | Step::Together(lists) => {
+            lists.iter().find_map(|list| find_call(list, f))
         }
-    }
+    })
 }

@@ -2,7 +2,8 @@
 //!
 //! All ranks run the same code. The caller hands over a `tfaot_communicator`, which moves bytes; what is computed of them is computed by
 //! kernels, in the order of the group, so that results do not depend on who came first.
-use super::{Call, Program, Step};
+use super::Program;
+use super::call::{Called, find_call};
 
 /// What moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,17 +89,9 @@ impl Movement {
 
 /// How many ranks run some programs; `None` where they ask no other rank.
 pub fn ranks<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
-    programs.into_iter().find_map(|program| of_steps(&program.steps))
-}
-
-fn of_steps(steps: &[Step]) -> Option<u32> {
-    steps.iter().find_map(|step| match step {
-        Step::Launch(_) => None,
-        Step::Call(call) => match &**call {
-            Call { to: super::Called::Ranks(exchange), .. } => Some(exchange.ranks),
-            Call { to: super::Called::Function(_), .. } => None,
-        },
-        Step::While { cond, body, .. } => of_steps(cond).or_else(|| of_steps(body)),
-        Step::Branch { branches: lists, .. } | Step::Together(lists) => lists.iter().find_map(|list| of_steps(list)),
-    })
+    let of = |called: &Called| match called {
+        Called::Ranks(exchange) => Some(exchange.ranks),
+        Called::Function(_) => None,
+    };
+    programs.into_iter().find_map(|program| find_call(&program.steps, &mut |called| of(called)))
 }

@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::{Builder, Claim, Found, InstId};
 use crate::interp;
-use crate::ops::math::special::compare_scalar;
+use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
@@ -256,6 +256,25 @@ impl LowerCtx<'_> {
     pub fn size_within(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
         let allowed = self.b.bound(&self.node.name);
         self.size_up_to(count, if most <= MOST_PROVEN { (most, false) } else { (allowed, true) }, made)
+    }
+    /// One more than the largest of some numbers, a vector of integers: as many as there are of what they count from 0 on.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::found`].
+    pub fn size_counted(&mut self, numbers: InstId, made: &str) -> Result<u64> {
+        let most =
+            self.ranges.elements(self.b, numbers).bound().and_then(|most| u64::try_from(most.checked_add(1)?).ok());
+        let none = self.b.scalar(DType::S64, -1.0);
+        let wide = self.b.convert(numbers, DType::S64);
+        let last = self.b.reduce(wide, none, ScalarOp::Maximum, &[0]);
+        let count = add_scalar(self.b, last, 1.0);
+        match most.filter(|&most| most < 1 << 31) {
+            Some(most) => {
+                let count = self.b.convert(count, DType::S32);
+                self.found(count, most, made)
+            }
+            None => self.size_of(count, made),
+        }
     }
     fn size_up_to(&mut self, count: InstId, (most, is_allowed): (u64, bool), made: &str) -> Result<u64> {
         let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1) as f64));

@@ -27,7 +27,7 @@ use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signatur
 use crate::infer::Given;
 use crate::lower::Feed;
 use crate::ops;
-use crate::tensor::{Bounds, DType, Size, Sizes, TensorInfo};
+use crate::tensor::{Bounds, DType, Size, Sizes};
 use names::Names;
 use prune::Needed;
 
@@ -197,8 +197,8 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
 
 fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
     let (of_all, of_nodes): (Vec<_>, Vec<_>) = request.bounds.iter().cloned().partition(|(name, _)| name.is_empty());
-    let infos: Vec<TensorInfo> = feeds.iter().map(|f| f.info.clone()).collect();
-    Bounds { most: of_all.last().map_or_else(|| Bounds::assumed(&infos), |(_, most)| *most), of_nodes }
+    let assumed = || Bounds::assumed(feeds.iter().map(|f| &f.info));
+    Bounds { most: of_all.last().map_or_else(assumed, |(_, most)| *most), of_nodes }
 }
 
 /// What is known of a feed, as inference takes it.

@@ -26,8 +26,8 @@ pub struct Bounds {
 impl Bounds {
     /// Where callers say nothing: the largest of a few dozen elements and the largest axis of an argument, as rows and parts of what
     /// is fed mostly are no longer than that. Arrays get this size, so that it does not grow without end.
-    pub fn assumed(args: &[TensorInfo]) -> u64 {
-        let largest = args.iter().flat_map(|info| &info.dims).copied().max().unwrap_or(0);
+    pub fn assumed<'a>(args: impl IntoIterator<Item = &'a TensorInfo>) -> u64 {
+        let largest = args.into_iter().flat_map(|info| &info.dims).copied().max().unwrap_or(0);
         largest.clamp(64, 4096)
     }
     /// That of a node.

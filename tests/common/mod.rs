@@ -37,6 +37,12 @@ pub fn succeed(args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// Runs a command, which must succeed.
+pub fn ran(command: &mut Command) {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(output.status.success(), "{command:?}\n{}", said(&output));
+}
+
 /// The first of `programs` that can be run, or `None` with a word about it on standard error. With `TFAOT_TOOLS=required` in the
 /// environment, as `.ci/run` sets it, a missing program is a failure.
 pub fn program(programs: &[&'static str]) -> Option<&'static str> {

@@ -1,7 +1,5 @@
 //! Objects as their users have them: beside headers in a folder, and called by compiled programs.
-use crate::common::said;
 use std::path::Path;
-use std::process::Command;
 use tfaot::compile::Compiled;
 use tfaot::package::{cpp, header};
 use tfaot::target::Target;
@@ -14,10 +12,4 @@ pub fn write(made: &Compiled, folder: &Path) {
     put("m.o", &made.object.content.joined());
     put("m.h", header::header(face, &targets).as_bytes());
     put("m.hpp", cpp::header(face, &cpp::ClassName::of_model("m")).as_bytes());
-}
-
-/// Runs a command, which must succeed.
-pub fn ran(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}\n{}", said(&output));
 }

@@ -6,7 +6,7 @@ use crate::hlo::Shape;
 use crate::tensor::DType;
 
 /// MLIR's names of element types.
-fn element(name: &str) -> Option<DType> {
+pub(super) fn element(name: &str) -> Option<DType> {
     Some(match name {
         "i1" => DType::Pred,
         "si2" | "i2" => DType::S2,

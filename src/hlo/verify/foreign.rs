@@ -132,8 +132,7 @@ fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String
 }
 
 fn sharded(f: &Foreign, shapes: &[&Shape], own: &Shape, group: Option<u64>, scatter: bool) -> Check {
-    let dim: Option<usize> = attr(f, "dimensions").and_then(|t| t.trim_matches(['{', '}']).trim().parse().ok());
-    let Some(dim) = dim else { return Err("expects one dimension".to_string()) };
+    let Some(dim) = f.number("dimensions") else { return Err("expects one dimension".to_string()) };
     let results: Vec<&Shape> = match own {
         Shape::Tuple(parts) if shapes.len() > 1 || parts.len() == 1 => parts.iter().collect(),
         one => vec![one],

@@ -1,7 +1,7 @@
 //! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
 //! memory that another buffer shares makes that one undefined.
 use super::{Fault, bytes};
-use crate::kernel::call::first_call;
+use crate::kernel::call::find_call;
 use crate::kernel::{Access, BufId, Call, Expr, ExprId, Index, Kernel, KernelId, Place, Program, Step, Stmt, TileSums};
 use crate::util::id_vec::Id;
 use std::collections::BTreeSet;
@@ -158,7 +158,7 @@ impl Flow<'_> {
 
     /// k11.
     fn apart(&self, parts: &[Vec<Step>]) -> Result<(), Fault> {
-        if let Some(call) = parts.iter().find_map(|part| first_call(part)) {
+        if let Some(call) = parts.iter().find_map(|part| find_call(part, &mut Some)) {
             return Err(format!("k11: `{}` is called beside other steps", call.name()));
         }
         let touched: Vec<Access> = parts.iter().map(|part| Access::of(self.program, part)).collect();

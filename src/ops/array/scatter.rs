@@ -4,7 +4,6 @@ use crate::hlo::attrs::ScatterDims;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::math::special;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{Dim, Why};
@@ -176,14 +175,7 @@ fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
         rows.push(cx.b.reshape(data, &[&[count][..], &rest].concat()));
     }
     let (indices, data) = (cx.b.concatenate(&all, 0), cx.b.concatenate(&rows, 0));
-    let none = cx.b.scalar(cx.b.dtype(indices), -1.0);
-    let last = cx.b.reduce(indices, none, ScalarOp::Maximum, &[0]);
-    let most = cx.ranges.elements(cx.b, indices).bound().and_then(|n| u64::try_from(n.checked_add(1)?).ok());
-    let count = special::add_scalar(cx.b, last, 1.0);
-    let count = match most {
-        Some(most) => cx.found(count, most, "the merged array")?,
-        None => cx.size_of(count, "the merged array")?,
-    };
+    let count = cx.size_counted(indices, "the merged array")?;
     let (dims, total) = (row_dims.unwrap_or_default(), cx.b.dims(indices)[0]);
     let base = cx.b.full(cx.b.dtype(data), &[&[count][..], &dims].concat(), 0.0);
     let places = cx.b.reshape(indices, &[total, 1]);

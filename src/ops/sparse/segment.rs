@@ -73,26 +73,6 @@ fn told(cx: &LowerCtx, i: usize) -> Result<u64> {
     u64::try_from(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
 }
 
-/// As many segments as the last number says, which is known of what `SparseFillEmptyRows` gives. Errors: `DynamicShape` where sizes must be fixed.
-fn found(cx: &mut LowerCtx, ids: InstId) -> Result<u64> {
-    if let Some(n) = cx.ranges.whole(cx.b, ids) {
-        return Ok(n);
-    }
-    let most = cx.ranges.elements(cx.b, ids).bound().and_then(|most| u64::try_from(most.checked_add(1)?).ok());
-    let none = cx.b.scalar(DType::S64, -1.0);
-    let ids = cx.b.convert(ids, DType::S64);
-    let last = cx.b.reduce(ids, none, ScalarOp::Maximum, &[0]);
-    let one = cx.b.scalar(DType::S64, 1.0);
-    let count = cx.b.add(last, one);
-    match most.filter(|&m| m < MOST_SEGMENTS) {
-        Some(most) => {
-            let count = cx.b.convert(count, DType::S32);
-            cx.found(count, most, "the list of segments")
-        }
-        None => cx.size_of(count, "the list of segments"),
-    }
-}
-
 /// How many rows each of `n` segments has: `s32[n]`.
 fn sizes(cx: &mut LowerCtx, ids: InstId, n: u64) -> Result<InstId> {
     let rows = cx.b.dims(ids)[0];
@@ -105,7 +85,11 @@ fn sizes(cx: &mut LowerCtx, ids: InstId, n: u64) -> Result<InstId> {
 fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Option<u64>) -> Result<Vec<Value>> {
     let n = match count {
         Some(n) => n,
-        None => found(cx, ids)?,
+        // `SparseFillEmptyRows` leaves no row without a number
+        None => match cx.ranges.whole(cx.b, ids) {
+            Some(n) => n,
+            None => cx.size_counted(ids, "the list of segments")?,
+        },
     };
     let dims = cx.b.dims(rows).to_vec();
     let (out, dtype) = ([&[n], &dims[1..]].concat(), cx.b.dtype(rows));

@@ -33,7 +33,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
 
 fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
-    let dimension: Option<usize> = f.attr("dimensions").and_then(|t| t.trim_matches(['{', '}', ' ']).parse().ok());
+    let dimension = f.number("dimensions");
     let is_canonical = match f.opcode.as_str() {
         "all-gather" | "all-to-all" => dimension == Some(0),
         "collective-permute" | "collective-broadcast" => true,

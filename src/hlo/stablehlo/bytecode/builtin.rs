@@ -4,6 +4,7 @@ use super::tables::{Entry, MOST_DEPTH, Tables};
 use crate::diag::Result;
 use crate::hlo::Shape;
 use crate::hlo::stablehlo::tree::Attr;
+use crate::hlo::stablehlo::types::element;
 use crate::tensor::DType;
 
 /// The encodings that are told apart.
@@ -53,22 +54,9 @@ impl Tables<'_> {
         let dtype = match at.number()? {
             code::INTEGER_TYPE => {
                 let told = at.number()?;
-                match (told >> 2, told & 3 == UNSIGNED) {
-                    (1, _) => DType::Pred,
-                    (2, false) => DType::S2,
-                    (2, true) => DType::U2,
-                    (4, false) => DType::S4,
-                    (4, true) => DType::U4,
-                    (8, false) => DType::S8,
-                    (8, true) => DType::U8,
-                    (16, false) => DType::S16,
-                    (16, true) => DType::U16,
-                    (32, false) => DType::S32,
-                    (32, true) => DType::U32,
-                    (64, false) => DType::S64,
-                    (64, true) => DType::U64,
-                    _ => return Err(at.error("a type of whole numbers has other bits than any that is read")),
-                }
+                let sign = if told & 3 == UNSIGNED && told >> 2 > 1 { "u" } else { "" };
+                let named = element(&format!("{sign}i{}", told >> 2));
+                named.ok_or_else(|| at.error("a type of whole numbers has other bits than any that is read"))?
             }
             3 => DType::BF16,
             4 => DType::F16,
