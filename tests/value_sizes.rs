@@ -84,7 +84,9 @@ fn other_shapes_fix_a_size() {
 }
 
 #[test]
-fn a_bound_is_a_number() {
+fn a_bound_is_a_number_and_names_a_node() {
     let (succeeds, told, _) = call(&graph(""), "all", 3, &["--bound", "all=many"]);
     assert!(!succeeds && told.contains("`--bound all=many` is not of the form NODE=N or N"), "{told}");
+    let (succeeds, told, _) = call(&graph(""), "all", 3, &["--bound", "every=5"]);
+    assert!(!succeeds && told.contains("`--bound every=5` names no node that is compiled"), "{told}");
 }

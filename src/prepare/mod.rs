@@ -141,23 +141,29 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
 /// Which of the bindings of a request bound something.
 struct Used {
     dims: Vec<bool>,
+    bounds: Vec<bool>,
     rounds: Vec<bool>,
 }
 
 impl Used {
     fn none(request: &Request) -> Used {
-        Used { dims: vec![false; request.dims.len()], rounds: vec![false; request.rounds.len()] }
+        let none = |count: usize| vec![false; count];
+        Used { dims: none(request.dims.len()), bounds: none(request.bounds.len()), rounds: none(request.rounds.len()) }
     }
 
     /// Errors: `BadOption` for those that did not.
     fn all(&self, request: &Request) -> Result<()> {
         shape::all_bound(&request.dims, &self.dims)?;
-        let unused = request.rounds.iter().zip(&self.rounds).filter(|(_, used)| !**used);
-        let told = |((name, n), _): (&(String, u64), &bool)| {
-            Diagnostic::new(Code::BadOption, format!("`--rounds {name}={n}` names no loop that is compiled"))
-                .help("NAME is what messages call the loop: the function of its body")
-        };
-        let bad: Vec<Diagnostic> = unused.map(told).collect();
+        let mut bad = Vec::new();
+        for ((name, n), _) in request.bounds.iter().zip(&self.bounds).filter(|(_, used)| !**used) {
+            let told = format!("`--bound {name}={n}` names no node that is compiled");
+            bad.push(Diagnostic::new(Code::BadOption, told).help("NODE is its name in the graph or in a function"));
+        }
+        for ((name, n), _) in request.rounds.iter().zip(&self.rounds).filter(|(_, used)| !**used) {
+            let told = format!("`--rounds {name}={n}` names no loop that is compiled");
+            let help = "NAME is what messages call the loop: the function of its body";
+            bad.push(Diagnostic::new(Code::BadOption, told).help(help));
+        }
         if bad.is_empty() { Ok(()) } else { Err(Error::User(bad)) }
     }
 }
@@ -184,6 +190,10 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
+    for ((name, _), used) in request.bounds.iter().zip(&mut used.bounds) {
+        let mut graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
+        *used |= name.is_empty() || graphs.any(|g| g.nodes.values().any(|node| *node.name == **name));
+    }
     for ((name, rounds), used) in request.rounds.iter().zip(&mut used.rounds) {
         let Some((body, _)) = program.functions.get_key_value(name.as_str()) else { continue };
         program.rounds.insert(body.clone(), *rounds);
