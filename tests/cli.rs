@@ -414,7 +414,7 @@ fn tuned_choices_are_kept_in_a_file_that_gives_the_same_bytes() {
     // rows of other processors, and of tiles that no version has, do nothing
     let foreign = "x86-64 f32 rows=1: 1x1x1x1 rows\n";
     std::fs::write(&file, format!("{rows}{foreign}")).expect("written");
-    exits(0, &["compile", MLP, "-o", &at("b"), "--name", "m", "--tuning", &file]);
+    exits(0, &["compile", MLP, "-o", &at("b"), "--name", "m", "--tuning", &file, "--cpu", "native"]);
     assert!(object(&at("a")) == object(&at("b")));
     exits(0, &["compile", MLP, "-o", &at("c"), "--name", "m"]);
     let stale: String = rows

@@ -271,6 +271,30 @@ fn several_processors_share_an_object() {
     assert_eq!(same.status.code(), Some(1), "two processors with one instruction set");
 }
 
+/// What `compile` makes where no processor is named: code for AVX2 and for AVX-512 over one copy of the constants. Both give
+/// TensorFlow's answers, that for AVX2 on an emulated processor without AVX-512.
+#[test]
+fn processors_with_other_vectors_share_the_constants() {
+    let Some(gcc) = program(&["gcc"]).filter(|_| cfg!(target_arch = "x86_64")) else { return };
+    let Some(qemu) = program(&["qemu-x86_64"]) else { return };
+    for name in ["conv_net", "attention", "wide_layers"] {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let of = |more: &[&str]| {
+            compile(name, "m", folder.path(), &[&["--emit", "obj,header,metadata"], more].concat());
+            let metadata = std::fs::read_to_string(folder.path().join("m.json")).expect("metadata");
+            let metadata: serde_json::Value = serde_json::from_str(&metadata).expect("JSON");
+            metadata["weights_bytes"].as_u64().expect("a number")
+        };
+        let alone = of(&["--cpu", "x86-64-v4"]);
+        let both = of(&[]);
+        assert!(4 * both <= 5 * alone, "{name}: {both} bytes, {alone} for one processor");
+        let text = std::fs::read_to_string(folder.path().join("m.h")).expect("a header");
+        assert!(text.lines().next().is_some_and(|l| l.contains("x86-64-v4, x86-64-v3")), "{text}");
+        drive(name, folder.path(), &[gcc, "-std=c99"], None);
+        drive(name, folder.path(), &[gcc, "-std=c99"], Some(&[qemu, "-cpu", "Haswell"]));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 fn avx2() -> bool {
     std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")

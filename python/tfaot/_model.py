@@ -74,6 +74,8 @@ def compile(  # noqa: A001, the verb of the command line
     part = graph_flags(signature=signature, feeds=feeds, fetches=fetches, dims=dims)
     name = name or _sources.model_name(model)
     how = ["--name", name] if name else []
+    if cpu is None and not any(flag.split("=")[0] in ("--cpu", "--target") for flag in flags):
+        cpu = "native"
     if cpu is not None:
         how += ["--cpu", cpu if isinstance(cpu, str) else ",".join(cpu)]
     how += ["--weights", weights] if weights else []

@@ -44,7 +44,7 @@ struct Made {
 /// Writes the files of the clusters; exit status 1 where one could not be compiled.
 pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let flags = dump::flags(&args.files.xla)?;
-    let targets = graph::targets(&args.files.target)?;
+    let targets = graph::portable_targets(&args.files.target)?;
     let mut scene = Scene::load(&args.graph, &args.pass)?;
     let (wanted, member) = wanted(&scene);
     chosen(&args.files.only, &wanted)?;

@@ -20,13 +20,19 @@ use std::path::{Path, PathBuf};
 pub fn run(args: &CompileArgs) -> Result<Verdict> {
     let name = graph::model_name(args.name.as_deref(), &args.graph.graph)?;
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
-    let targets = graph::targets(&args.target)?;
+    // what is measured here is for this machine
+    let targets =
+        if args.tune.is_some() { graph::targets(&args.target) } else { graph::portable_targets(&args.target) }?;
     let cache = Cache::of(args, &targets);
     if let Some(verdict) = cached(args, &name, cache.as_ref())? {
         return Ok(verdict);
     }
     let _progress = Progress::begin("reading the graph", args.graph.quiet);
     let (mut functions, mut notes) = graph::functions(&args.graph)?;
+    notes.push(graph::for_whom(&targets));
+    if !args.graph.quiet {
+        out::note(format_args!("note: {}", graph::for_whom(&targets)));
+    }
     if args.weights_file {
         compile::in_file(&mut functions);
     }
@@ -103,7 +109,7 @@ fn depends<'a>(
 
 /// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
 pub fn modules(args: &HloCompile) -> Result<Verdict> {
-    let targets = graph::targets(&args.target)?;
+    let targets = graph::portable_targets(&args.target)?;
     for path in &args.files.files {
         let module = hlo::load_whole(path)?;
         let name = graph::model_name(None, Path::new(path))?;

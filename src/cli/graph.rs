@@ -8,7 +8,7 @@ use crate::interp;
 use crate::lower::Lowered;
 use crate::package::names;
 use crate::prepare::{Binding, FeedSpec, Request};
-use crate::target::{MathType, Precision, Target, WeightType};
+use crate::target::{MathType, Precision, Target, WeightType, portable_cpus};
 use crate::tensor::Tensor;
 use std::path::Path;
 
@@ -145,6 +145,22 @@ pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
         }
     }
     Ok(all)
+}
+
+/// The same of what is written to be used elsewhere: without `--cpu` and `--features`, the processors of [`portable_cpus`].
+pub fn portable_targets(args: &TargetArgs) -> Result<Vec<Target>> {
+    if !args.cpu.is_empty() || args.features.is_some() {
+        return targets(args);
+    }
+    let cpu = portable_cpus(args.target.as_deref())?.into_iter().map(str::to_string).collect();
+    targets(&TargetArgs { cpu, ..args.clone() })
+}
+
+/// Which machines an object is for.
+pub fn for_whom(targets: &[Target]) -> String {
+    let cpus: Vec<&str> = targets.iter().map(|t| t.cpu.as_str()).collect();
+    let triple = targets.first().map_or("", |t| &t.triple);
+    format!("the code is for {} ({triple})", cpus.join(" and "))
 }
 
 /// How exact the code must be.

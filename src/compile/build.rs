@@ -8,7 +8,7 @@ use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, Entry, Face, Padded, Places};
 use crate::lower::{Lowered, StateVariable};
 use crate::package::names;
-use crate::target::{Precision, Reduced, Target, Tuning};
+use crate::target::{Panels, Precision, Reduced, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
 use bytes::Bytes;
@@ -138,6 +138,8 @@ impl Scheduled {
         let mut targets = targets.to_vec();
         targets.sort_by_key(|t| std::cmp::Reverse(t.instructions()));
         let mut variants = Vec::new();
+        let differ = targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
+        let mut panels = vec![Panels::none(differ); all.len()];
         for target in &targets {
             let own = match targets.len() {
                 1 => name.to_string(),
@@ -146,14 +148,13 @@ impl Scheduled {
             let mut programs = Vec::new();
             for (i, (_, lowered)) in all.iter().enumerate() {
                 let own = if all.len() == 1 { own.clone() } else { format!("{own}.{i}") };
-                let mut build = |lowered: &Lowered, own: &str| -> Result<()> {
-                    programs.push(kernel::Program { reduced, ..schedule::build(lowered, own, source, target)? });
-                    Ok(())
-                };
+                let mut target = target.clone();
+                target.tuning.panels = std::mem::take(&mut panels[i]);
                 match &rungs[i] {
-                    None => build(lowered, &own)?,
-                    Some(rungs) => programs.extend(rungs.scheduled(&own, source, target, reduced)?),
+                    None => programs.push(scheduled(lowered, &own, source, &mut target, reduced)?),
+                    Some(rungs) => programs.extend(rungs.scheduled(&own, source, &mut target, reduced)?),
                 }
+                panels[i] = target.tuning.panels;
             }
             variants.push((programs, target.clone()));
         }
@@ -241,21 +242,36 @@ impl Rungs {
         Ok(Some(Rungs { all }))
     }
 
-    /// The program for each bound. Those for smaller ones have the panels of the largest where they can, so that constants are shared.
-    fn scheduled(&self, own: &str, source: &str, target: &Target, reduced: Reduced) -> Result<Vec<kernel::Program>> {
-        let mut target = target.clone();
+    /// The program for each bound, the largest first made.
+    fn scheduled(
+        &self,
+        own: &str,
+        source: &str,
+        target: &mut Target,
+        reduced: Reduced,
+    ) -> Result<Vec<kernel::Program>> {
         let mut programs = Vec::with_capacity(self.all.len());
         for (r, (_, lowered)) in self.all.iter().enumerate().rev() {
-            let program = schedule::build(lowered, &format!("{own}.r{r}"), source, &target)?;
-            for (form, choice) in program.kernels.values().filter_map(|k| k.chosen.as_ref()) {
-                let panel = (choice.vectors, choice.lanes);
-                target.tuning.panels.entry(Tuning::panel(form)).or_insert(panel);
-            }
-            programs.push(kernel::Program { reduced, ..program });
+            programs.push(scheduled(lowered, &format!("{own}.r{r}"), source, target, reduced)?);
         }
         programs.reverse();
         Ok(programs)
     }
+}
+
+/// A program, with the panels of those before it where it can, so that constants are shared; `target` learns of its own.
+fn scheduled(
+    lowered: &Lowered,
+    own: &str,
+    source: &str,
+    target: &mut Target,
+    reduced: Reduced,
+) -> Result<kernel::Program> {
+    let program = schedule::build(lowered, own, source, target)?;
+    for (form, panels) in program.kernels.values().filter_map(|k| Some((&k.chosen.as_ref()?.0, k.panels?))) {
+        target.tuning.panels.add(form, panels);
+    }
+    Ok(kernel::Program { reduced, ..program })
 }
 
 /// A function whose sizes vary as one of fixed sizes, its bounds, with arguments and results for the actual ones behind the others;

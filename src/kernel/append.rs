@@ -30,7 +30,9 @@ impl Kernel {
             (a, b) => Some(a.unwrap_or(self.flops).saturating_add(b.unwrap_or(other.flops))),
         };
         self.flops = self.flops.saturating_add(other.flops);
-        self.chosen = self.chosen.take().or(second.chosen);
+        if self.chosen.is_none() {
+            (self.chosen, self.panels) = (second.chosen, second.panels);
+        }
         self.method = self.method.take().or(second.method);
     }
 

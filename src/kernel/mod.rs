@@ -36,7 +36,7 @@ pub use weights_file::{HEADER_BYTES, KEY_BYTES, Places, WeightsFile};
 pub use work::shared;
 
 use crate::scalar::ScalarOp;
-use crate::target::{Choice, Method, PairSums, Reduced};
+use crate::target::{Choice, Method, PairSums, PanelSize, Reduced};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -245,6 +245,8 @@ pub struct Kernel {
     pub streamed: Option<BufId>,
     /// What product it is and what was chosen for its loops, where there was a choice.
     pub chosen: Option<(String, Choice)>,
+    /// How the constants of that product were packed.
+    pub panels: Option<PanelSize>,
     /// Which convolution it is of and how that is done, where there was a choice.
     pub method: Option<(String, Method)>,
 }

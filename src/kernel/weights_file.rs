@@ -97,15 +97,9 @@ impl Places {
         if counts(&self.programs) != wanted || self.starts.len() != starts.len() {
             return Err(misfit("the graph has other arrays"));
         }
-        let mut parts: BTreeMap<u64, Bytes> = BTreeMap::new();
         let offsets = self.programs.iter().flatten().chain(&self.starts);
-        for (&at, piece) in offsets.zip(programs.iter().flatten().chain(starts)) {
-            if parts.entry(at).or_insert_with(|| piece.clone()) != piece {
-                return Err(misfit(
-                    "two arrays had the same numbers when the object was compiled, share a place in the file, and differ now",
-                ));
-            }
-        }
+        let all = || offsets.clone().zip(programs.iter().flatten().chain(starts));
+        let parts: BTreeMap<u64, Bytes> = all().map(|(&at, piece)| (at, piece.clone())).collect();
         let mut end = 0u64;
         for (&at, piece) in &parts {
             if at != end.next_multiple_of(ALIGN) {
@@ -113,7 +107,15 @@ impl Places {
             }
             end = at + room(piece);
         }
-        if end == self.bytes { Ok(parts.into_iter().collect()) } else { Err(misfit("arrays have other sizes")) }
+        if end != self.bytes {
+            return Err(misfit("arrays have other sizes"));
+        }
+        if all().any(|(at, piece)| parts.get(at) != Some(piece)) {
+            return Err(misfit(
+                "two arrays had the same numbers when the object was compiled, share a place in the file, and differ now",
+            ));
+        }
+        Ok(parts.into_iter().collect())
     }
 }
 
@@ -178,8 +180,14 @@ impl Bundle {
             write!(out, "\n{types:?} {:?}\n{:?}\n", state.collect::<Vec<_>>(), program.buffers)?;
             for kernel in program.kernels.values() {
                 // names are for people
-                let nameless =
-                    Kernel { label: String::new(), insts: Vec::new(), chosen: None, method: None, ..kernel.clone() };
+                let nameless = Kernel {
+                    label: String::new(),
+                    insts: Vec::new(),
+                    chosen: None,
+                    panels: None,
+                    method: None,
+                    ..kernel.clone()
+                };
                 writeln!(out, "{nameless:?}")?;
             }
             writeln!(out, "{:?}", program.steps)?;

@@ -14,7 +14,7 @@ pub use level::Level;
 pub use pairs::PairSums;
 pub use precision::{MathType, Precision, Reduced, WeightType};
 pub use system::{Arch, Format};
-pub use tuning::{Choice, LoopOrder, Method, Trial, Tuning};
+pub use tuning::{Choice, LoopOrder, Method, PanelSize, Panels, Trial, Tuning};
 
 use crate::diag::{Code, Diagnostic, Result};
 use cpus::Cpu;
@@ -211,6 +211,17 @@ fn default_cpu(arch: Arch) -> &'static str {
         Arch::Riscv64 => "rv64gc",
         Arch::Thumb => "cortex-m4",
     }
+}
+
+/// The processors that an object is for where nobody names one: those of the last ten years, and with vectors of 512 bits where the
+/// machine has them; ARMv8.2 where Linux can be asked. Of other architectures the oldest. Errors: `Code::UnknownTarget`.
+pub fn portable_cpus(triple: Option<&str>) -> Result<Vec<&'static str>> {
+    let triple = triple.unwrap_or(HOST_TRIPLE);
+    Ok(match Arch::of(triple)? {
+        Arch::X86_64 => vec!["x86-64-v3", "x86-64-v4"],
+        Arch::Aarch64 if triple.contains("linux") => vec!["cortex-a76"],
+        arch => vec![default_cpu(arch)],
+    })
 }
 
 /// The instruction set of a processor with `features` (`+v`) on and off.

@@ -65,9 +65,54 @@ pub struct Tuning {
     pub methods: BTreeMap<String, Method>,
     /// For products without a row.
     pub trial: Trial,
-    /// Vectors and lanes of the panels that code for other sizes of the same function has, by [`Tuning::panel`]: with the same ones
-    /// both have one copy of the constants.
-    pub panels: BTreeMap<String, (u64, u64)>,
+    /// The panels that code for other sizes or processors of the same function has: with the same ones both have one copy of the
+    /// constants.
+    pub panels: Panels,
+}
+
+/// The size of panels by product.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Panels {
+    /// Whether code for processors with other vectors is to have the same ones.
+    pub are_for_others: bool,
+    known: BTreeMap<String, PanelSize>,
+}
+
+impl Panels {
+    /// None yet; `are_for_others` is whether code for processors with other vectors follows.
+    pub fn none(are_for_others: bool) -> Panels {
+        Panels { are_for_others, known: BTreeMap::new() }
+    }
+    /// Those of a product of that name: of the same product for another processor, else of one with other rows.
+    pub fn of(&self, form: &str) -> Option<PanelSize> {
+        self.known.get(&Panels::product(form)).or_else(|| self.known.get(&Panels::constant(form))).copied()
+    }
+    /// Learns of those that a product has, unless it knows of others.
+    pub fn add(&mut self, form: &str, size: PanelSize) {
+        for name in [Panels::product(form), Panels::constant(form)] {
+            self.known.entry(name).or_insert(size);
+        }
+    }
+    /// A product on any processor.
+    fn product(form: &str) -> String {
+        form.split(' ').skip(1).collect::<Vec<_>>().join(" ")
+    }
+    /// What is packed for a product: its type, columns and terms.
+    fn constant(form: &str) -> String {
+        let mut words = form.split(' ').skip(1);
+        let dtype = words.next().unwrap_or("");
+        let of: Vec<&str> = words.filter(|w| w.starts_with("columns=") || w.starts_with("sum=")).collect();
+        format!("{dtype} {}", of.join(" "))
+    }
+}
+
+/// The size of a panel, and of the vectors that it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PanelSize {
+    /// Columns.
+    pub columns: u64,
+    /// Columns of a vector.
+    pub lanes: u64,
 }
 
 impl Tuning {
@@ -78,13 +123,6 @@ impl Tuning {
             (None, Trial::OtherMethod) => of_model.other(),
             (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
         }
-    }
-    /// What panels of a product of that name are the same for: its type, columns and terms.
-    pub fn panel(form: &str) -> String {
-        let mut words = form.split(' ').skip(1);
-        let dtype = words.next().unwrap_or("");
-        let of: Vec<&str> = words.filter(|w| w.starts_with("columns=") || w.starts_with("sum=")).collect();
-        format!("{dtype} {}", of.join(" "))
     }
     /// The rows of a file. Errors: `Code::BadOption` for the first line that is none, or a file of another kind.
     pub fn parse(text: &str) -> Result<Tuning> {

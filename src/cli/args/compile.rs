@@ -48,7 +48,8 @@ pub struct TargetArgs {
     /// LLVM's triple, such as aarch64-unknown-linux-gnu; by default this machine's. `tfaot targets` lists them.
     #[arg(long, value_name = "TRIPLE")]
     pub target: Option<String>,
-    /// The processor, such as x86-64-v3; by default this machine's. With several, `compile` makes one object that picks.
+    /// The processor, such as x86-64-v3, or `native`, this machine's: the default of what runs code here. With several, an object
+    /// picks; those that are written are by default for x86-64-v3,x86-64-v4, or cortex-a76 on AArch64's Linux.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub cpu: Vec<String>,
     /// Instruction sets on and off: `+avx2,-fma`.

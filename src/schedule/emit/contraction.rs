@@ -18,7 +18,7 @@ use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::inside::Inside;
 use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::tile::Tile;
-use crate::target::{Choice, LoopOrder};
+use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::{DType, Tensor};
 
 /// Where the right side comes from.
@@ -146,7 +146,7 @@ impl<'a> Emitter<'a> {
         let width = rows.last().map_or(1, |x| x.extent);
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
         let given = strip.map(|s| Given { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
-        let Method { form, tile, numbers, read, order, is_in_bands } =
+        let Method { form, tile, numbers, panel: packed_columns, read, order, is_in_bands } =
             self.facts(c).method((&rows, &sum), given.as_ref(), self.target);
         let panel = tile.vectors * tile.lanes;
         let batch = e.k.var(product(&c.batch));
@@ -159,7 +159,7 @@ impl<'a> Emitter<'a> {
                 (Panels { buf, term: 1, batch, panel, scales: None }, Vec::new())
             }
             (Read::Stack, &Right::Buffer(buf)) => self.pack_near(&mut e.k, (c, buf), &sum, batch, (panel, panels)),
-            _ => (self.pack(c, &sum, (panel, panels, numbers), steps)?, Vec::new()),
+            _ => (self.pack(c, &sum, (packed_columns, n.div_ceil(packed_columns), numbers), steps)?, Vec::new()),
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
@@ -174,7 +174,11 @@ impl<'a> Emitter<'a> {
         };
         let right = k * n * self.right_type(c).bytes() as u64;
         let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
-        let tiles = (Ahead::is_worth(right, pass) && packed.term == panel).then(|| grid.rows());
+        let is_packed = packed.term == packed_columns;
+        // tiles that lie beside one another in a panel that was packed, or else panels of a tile
+        let beside = if is_packed { (packed_columns / panel).max(1) } else { 1 };
+        let apart = if is_packed { (panel / packed_columns).max(1) * packed.panel } else { packed.panel };
+        let tiles = (Ahead::is_worth(right, pass) && is_packed).then(|| grid.rows());
         if product(&rows) * product(&c.batch) == 1 && matches!(c.right, Right::Constant(_) | Right::Stored(_)) {
             e.k.streamed = Some(packed.buf);
         }
@@ -185,21 +189,26 @@ impl<'a> Emitter<'a> {
                 let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
                 let rows_of = (self.detail.of(high), self.detail.of(wide));
                 let part = self.part(&e.k, c, &rows, &grid, at, rows_of, strip);
-                let b = Index::var(grid.batch).scale(packed.batch as i64).add(&column.at.scale(packed.panel as i64));
+                let number = column.at.div(beside as i64, &e.k.vars);
+                let part_of_it = column.at.rem(beside as i64, &e.k.vars);
+                let whole = Index::var(grid.batch).scale(packed.batch as i64).add(&number.scale(apart as i64));
                 let of_batch = if packed.batch > 0 { n } else { 0 };
                 let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
                 let first = column.at.scale(panel as i64).offset(c.first_column as i64);
                 let ahead = tiles.as_ref().and_then(|tiles| {
-                    let place = tiles.iter().map(|&v| if v == grid.tile { row.at.clone() } else { Index::var(v) });
-                    Ahead::of_panel(&e.k, tiles, place.collect(), b.offset(packed.panel as i64), (k, panel))
+                    let of_row = |&v: &VarId| if v == grid.tile { row.at.clone() } else { Index::var(v) };
+                    let mut place = vec![(part_of_it.clone(), beside)];
+                    place.extend(tiles.iter().map(|v| (of_row(v), e.k.vars[*v])));
+                    Ahead::of_panel(&place, whole.offset(apart as i64), (k, panel.max(packed_columns)))
                 });
                 let part = Part {
-                    b,
+                    b: whole.add(&part_of_it.scale(panel as i64)),
                     ahead,
                     packed: packed.buf,
                     order: numbers,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     term: packed.term,
+                    panel: packed.panel,
                     moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
                     near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),
                     column: first,
@@ -216,6 +225,7 @@ impl<'a> Emitter<'a> {
         let Tile { high, wide, vectors, lanes } = tile;
         if strip.is_none_or(|s| s.form.is_some()) {
             e.k.chosen = Some((form, Choice { high, wide, vectors, lanes, order }));
+            e.k.panels = Some(PanelSize { columns: packed_columns, lanes });
         }
         let all = product(&rows) * product(&c.batch);
         let terms = match c.inside {

@@ -1,7 +1,7 @@
 //! What tiles ask for ahead of its use. While they pass one after another over a panel of the right side, each asks for its share
 //! of the next panel, so that this comes from far memory while they multiply, and not all in the first of its tiles.
+use crate::kernel::Index;
 use crate::kernel::index::linear;
-use crate::kernel::{Index, Kernel, VarId};
 use crate::target::LINE;
 use crate::tensor::DType;
 
@@ -26,18 +26,12 @@ impl Ahead {
         pass && bytes >= LEAST_BYTES
     }
 
-    /// The share of the tile at `place` of the loops `tiles` over rows, of a panel that begins at `next` and has `terms` times
-    /// `columns` elements.
-    pub fn of_panel(
-        k: &Kernel,
-        tiles: &[VarId],
-        place: Vec<Index>,
-        next: Index,
-        (terms, columns): (u64, u64),
-    ) -> Option<Ahead> {
-        let extents: Vec<u64> = tiles.iter().map(|&v| k.vars[v]).collect();
+    /// The share of the tile at `place` of the loops that pass a panel, first which part of its columns, then which rows, each with
+    /// its rounds: of the next panel, which begins at `next` and has `terms` times `columns` elements.
+    pub fn of_panel(place: &[(Index, u64)], next: Index, (terms, columns): (u64, u64)) -> Option<Ahead> {
+        let (place, extents): (Vec<Index>, Vec<u64>) = place.iter().cloned().unzip();
         let all: u64 = extents.iter().product();
-        if !(2..=MOST_TILES).contains(&all) {
+        if all < 2 || extents[1..].iter().product::<u64>() > MOST_TILES {
             return None;
         }
         let each = columns.div_ceil(all);

@@ -147,7 +147,8 @@ pub(super) fn sum_loops(
         } else {
             for (b, band) in bands.iter().enumerate() {
                 for v in 0..band.count {
-                    let at = first.add(&Index::var(band.lane)).offset((band.first + v * band.lanes) as i64);
+                    let column = part.of_column(band.first + v * band.lanes);
+                    let at = first.add(&Index::var(band.lane)).offset(column as i64);
                     let value = e.k.expr(Expr::Load(part.packed, at));
                     let value = convert(&mut e.k, value, right_type, dtype);
                     inside.push((b, Stmt::Set { reg: right[b], at: constant(v), value }));

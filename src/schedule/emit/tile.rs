@@ -33,6 +33,8 @@ pub struct Part {
     pub order: Order,
     /// How far a term of a panel is from the next: the columns of a panel that is packed.
     pub term: u64,
+    /// How far a panel is from the next, where the tile has several.
+    pub panel: u64,
     /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
     pub scales: Option<(BufId, Index)>,
     /// The number of the first column.
@@ -66,6 +68,7 @@ impl Default for Part {
             packed,
             order: Order::Plain,
             term: 1,
+            panel: 0,
             scales: None,
             column: zero(),
             columns: 1,
@@ -77,6 +80,13 @@ impl Default for Part {
             looped: false,
             inside: None,
         }
+    }
+}
+
+impl Part {
+    /// How far the number of a column is from that of the first in the same term, where they lie plainly.
+    pub fn of_column(&self, column: u64) -> u64 {
+        column / self.term * self.panel + column % self.term
     }
 }
 

@@ -94,6 +94,8 @@ pub struct Method {
     pub tile: Tile,
     /// How the numbers of a panel of the right side lie.
     pub numbers: Order,
+    /// Columns of the panels of a right side that is packed: those of the tile, a part of them or several times as many.
+    pub panel: u64,
     /// Where they are read.
     pub read: Read,
     /// Which loop is outside.
@@ -200,7 +202,9 @@ impl Product<'_> {
         // what a thread then writes it has near when it shares the rows of the next kernel, and what it reads is from the one before
         let is_worth_bands = right < product(rows) * (k + n) * size;
         let is_in_bands = read != Read::Stack && (order == LoopOrder::Panels || self.is_bare) && is_worth_bands;
-        Method { form, tile, numbers, read, order, is_in_bands }
+        let is_known = matches!(self.side, Side::Constant | Side::Stored { .. }) && numbers == Order::Plain;
+        let panel = if is_known { tile::packed_columns(target, &tile, dtype, &form) } else { panel };
+        Method { form, tile, numbers, panel, read, order, is_in_bands }
     }
 
     /// The right side where it lies, if that is turned and rows are few: packed for lanes along columns, all of it would be read and

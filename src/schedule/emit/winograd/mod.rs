@@ -20,7 +20,7 @@ use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::tile::Tile;
 use crate::schedule::plan::winograd::{self as method, Cut, Inputs, Rows, Winograd};
 use crate::schedule::plan::within::Pooled;
-use crate::target::{Choice, LoopOrder};
+use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::{DType, Tensor};
 
 mod blocks;
@@ -142,6 +142,7 @@ impl<'a> Emitter<'a> {
     ) {
         let Tile { high, wide, vectors, lanes } = rows.tile;
         k.chosen = Some((rows.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
+        k.panels = Some(PanelSize { columns: rows.tile.columns(), lanes });
         (k.flops, k.direct_flops) = (flops, Some(w.direct_flops()));
         chunked(&mut k, loops, body);
         self.launch(k, steps);
