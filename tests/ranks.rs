@@ -12,7 +12,7 @@ fn cases() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(path("tests/ranks/xla")).expect("the folder is in the repository").flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
-        if let Some((name, "mlir" | "jax")) = file.rsplit_once('.') {
+        if let Some((name, "mlir" | "jax" | "pb")) = file.rsplit_once('.') {
             all.push((name.to_string(), entry.path().display().to_string()));
         }
     }
@@ -20,15 +20,30 @@ fn cases() -> Vec<(String, String)> {
     all
 }
 
-/// Random groups, channels, dimensions and types of each collective, on replicas, partitions and both, and two files of `shard_map`:
-/// `tools/make_collective_cases` recorded what XLA makes of them on four devices. The interpreter and native code must agree beside.
+/// The HLO of a graph whose results are the nodes `out0`, `out1` and so on.
+fn module_of_graph(file: &str, name: &str, folder: &Path) -> String {
+    let count = npz(&path("tests/ranks/xla").join(format!("{name}.out.npz"))).len() / 4;
+    let out = folder.display().to_string();
+    let fetches: Vec<String> = (0..count).map(|k| format!("out{k}")).collect();
+    let mut args = vec!["compile", file, "-q", "-o", &out, "--name", name, "--emit", "hlo", "--feed", "x=f32[4,6]"];
+    args.extend(fetches.iter().flat_map(|fetch| ["--fetch", fetch]));
+    succeed(&args);
+    folder.join(format!("{name}.hlo")).display().to_string()
+}
+
+/// Random groups, channels, dimensions and types of each collective, on replicas, partitions and both, two files of `shard_map`, and
+/// TensorFlow's collective ops: `tools/make_collective_cases` recorded what XLA and TensorFlow make of them on four devices. The
+/// interpreter and native code must agree beside.
 #[test]
 fn collectives_are_those_of_xla() {
     let all = cases();
-    assert_eq!(all.len(), 38, "six collectives six times, and two files of JAX");
+    assert_eq!(all.len(), 42, "six collectives six times, two files of JAX, and four graphs");
     let folder = tempfile::tempdir().expect("a scratch folder");
     let out = folder.path().join("out.npz");
-    for (name, file) in all {
+    for (name, mut file) in all {
+        if file.ends_with(".pb") {
+            file = module_of_graph(&file, &name, folder.path());
+        }
         let given = path("tests/ranks/xla").join(format!("{name}.in.npz"));
         let [given, written] = [&given, &out].map(|p| p.display().to_string());
         let engines = ["--replicas", "4", "--engine", "native,interpreter"];

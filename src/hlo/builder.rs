@@ -55,6 +55,8 @@ pub struct Builder {
     assumed: Assumed,
     found: Vec<Found>,
     claims: Vec<Claim>,
+    /// How many replicas the collectives so far are among.
+    replicas: Option<u64>,
     /// Given to each new instruction.
     pub metadata: Metadata,
 }
@@ -76,6 +78,7 @@ impl Builder {
             assumed: Assumed::default(),
             found: Vec::new(),
             claims: Vec::new(),
+            replicas: None,
             metadata: Metadata::default(),
         };
         b.begin("main");
@@ -114,6 +117,18 @@ impl Builder {
         comp.root = root;
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
+    }
+    /// Makes the module one for so many replicas. Errors: how many it is for already, where these are others.
+    pub fn replicate(&mut self, count: u64) -> Result<(), u64> {
+        match self.replicas {
+            None => self.replicas = Some(count),
+            Some(had) if had != count => return Err(had),
+            Some(_) => return Ok(()),
+        }
+        if count != 1 {
+            self.module.extra.push(("replica_count".to_string(), count.to_string()));
+        }
+        Ok(())
     }
     /// Says what is taken for granted of sizes that values at run time say.
     pub fn assume(&mut self, assumed: Assumed) {

@@ -8,6 +8,9 @@ use crate::diag::{Code, Error, Result};
 /// More devices than this are no module's; the tables of an object grow with them.
 const MOST_DEVICES: u64 = 1 << 12;
 
+/// More numbers than this are not counted out of `[groups,size]<=[n]`, which says any number in few letters.
+const MOST_COUNTED: u64 = 1 << 20;
+
 /// How many devices run a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Devices {
@@ -198,6 +201,12 @@ pub fn lists(text: &str) -> Option<Vec<Vec<i64>>> {
     Some(out)
 }
 
+/// Groups as `{{0,1},{2,3}}`, which [`lists`] reads.
+pub fn written<T: ToString>(groups: &[Vec<T>]) -> String {
+    let one = |group: &Vec<T>| format!("{{{}}}", group.iter().map(T::to_string).collect::<Vec<_>>().join(","));
+    format!("{{{}}}", groups.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
 fn numbers(text: &str) -> Option<Vec<i64>> {
     text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect()
 }
@@ -215,7 +224,7 @@ fn iota(text: &str) -> Option<Vec<Vec<i64>>> {
     let count = dims.iter().try_fold(1i64, |n, &d| n.checked_mul(d).filter(|_| d > 0))?;
     let mut sorted = perm.clone();
     sorted.sort_unstable();
-    let fits = groups > 0 && size > 0 && groups.checked_mul(size) == Some(count) && count as u64 <= MOST_DEVICES;
+    let fits = groups > 0 && size > 0 && groups.checked_mul(size) == Some(count) && count as u64 <= MOST_COUNTED;
     if !fits || !sorted.into_iter().eq(0..dims.len() as i64) {
         return None;
     }

@@ -44,7 +44,9 @@ fn needed(comp: &Computation, id: InstId) -> Option<Vec<InstId>> {
             if !seen.insert(id) {
                 continue;
             }
-            if matches!(inst.op, Op::Parameter(_) | Op::Rng { .. } | Op::Foreign(_)) || seen.len() > MAX_INSTS {
+            let varies =
+                matches!(inst.op, Op::Parameter(_) | Op::Rng { .. } | Op::Foreign(_) | Op::ReplicaId | Op::PartitionId);
+            if varies || seen.len() > MAX_INSTS {
                 return None;
             }
         }

@@ -17,6 +17,7 @@ pub mod value;
 mod outputs;
 pub mod range;
 mod array;
+mod collective;
 mod image;
 mod linalg;
 mod data_flow;
@@ -63,6 +64,7 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("data_flow", data_flow::ROWS),
     ("lookup", lookup::ROWS),
     ("control_flow", control_flow::ROWS),
+    ("collective", collective::ROWS),
     ("xla", xla::ROWS),
 ];
 

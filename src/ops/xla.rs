@@ -1,6 +1,7 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
 mod contract;
 mod custom_call;
+mod replicas;
 pub mod window;
 
 use super::fact::Fact;
@@ -51,7 +52,7 @@ const FUNCTIONAL: &[OpRow] = &[
 ];
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES, contract::ROWS, custom_call::ROWS, FUNCTIONAL];
+pub const ROWS: &[&[OpRow]] = &[NODES, contract::ROWS, custom_call::ROWS, replicas::ROWS, FUNCTIONAL];
 
 /// The shapes and types that the op itself declares.
 fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

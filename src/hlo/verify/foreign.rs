@@ -8,12 +8,6 @@ fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
     f.attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
 }
 
-/// The second size of `[groups,size]<=[n]`.
-fn iota_group_size(text: &str) -> Option<u64> {
-    let (_, size) = text.trim().strip_prefix('[')?.split_once(']')?.0.split_once(',')?;
-    size.trim().parse().ok()
-}
-
 /// Checks the frame of an opcode that is only carried.
 pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> Check {
     if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none_or(|c| c == "0") {
@@ -104,9 +98,6 @@ fn all_of(inst: &Inst, shapes: &[&Shape]) -> Check {
 /// Rule 9; the number of devices in a group where it is known.
 fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String> {
     let Some(text) = attr(f, "replica_groups") else { return Ok(None) };
-    if text.trim().starts_with('[') {
-        return Ok(iota_group_size(text));
-    }
     let Some(groups) = lists(text) else { return Ok(None) };
     let channel = attr(f, "channel_id").is_some();
     let global = attr(f, "use_global_device_ids") == Some("true");

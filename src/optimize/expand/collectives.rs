@@ -5,7 +5,7 @@
 //! sums a part on each device and gathers the parts: a device sends its array twice, however many there are. A small one gathers all.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, PadDim, SliceDim};
-use crate::hlo::groups::{Devices, Joined, is_collective, joined};
+use crate::hlo::groups::{Devices, Joined, is_collective, joined, written};
 use crate::hlo::{InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::tensor::{DType, Tensor};
@@ -83,12 +83,6 @@ fn collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) ->
         return w.editor.add(Op::Tuple, &results).map(Some);
     }
     Ok(results.first().copied())
-}
-
-/// `{{0,1},{2,3}}`.
-fn written(groups: &[Vec<u32>]) -> String {
-    let one = |group: &Vec<u32>| format!("{{{}}}", group.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
-    format!("{{{}}}", groups.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
 struct Writer<'e, 'm> {

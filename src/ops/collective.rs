@@ -1,0 +1,204 @@
+//! `collective_ops.cc`: what replicas of one graph exchange, as collectives of HLO.
+//!
+//! In TensorFlow each member of a group runs a node with the group's size and a key that tells it from other groups; here all of them run
+//! one code, and a group of `n` is the ranks from 0 to before `n`. `CollectiveAssignGroupV2` makes several groups. Which instance of a
+//! collective a node is, its place in the code says, and `instance_key` is not needed.
+use super::row::op;
+use super::shape::{S32, same};
+use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::Foreign;
+use crate::hlo::groups::{lists, written};
+use crate::hlo::{CompId, InstId, Op, Shape};
+use crate::ops::fact::{Dims, Fact};
+use crate::scalar::ScalarOp;
+use crate::tensor::Tensor;
+
+const NUMBERS: &str = "f16, bf16, f32, f64, s32, s64";
+
+/// The rows of this family.
+pub const ROWS: &[&[OpRow]] = &[&[
+    op("CollectiveReduceV2", "input group_size group_key instance_key ordering_token* -> data", reduce)
+        .constants(&[1, 2])
+        .shape(same)
+        .dtypes(NUMBERS),
+    op("CollectiveReduce", "input -> data", reduce).shape(same).dtypes(NUMBERS),
+    op("CollectiveGatherV2", "input group_size group_key instance_key ordering_token* -> data", gather)
+        .constants(&[1, 2])
+        .dtypes(NUMBERS),
+    op("CollectiveGather", "input -> data", gather).dtypes(NUMBERS),
+    op("CollectiveAllToAllV2", "input group_size group_key instance_key ordering_token* -> data", all_to_all)
+        .constants(&[1, 2])
+        .shape(same)
+        .dtypes(NUMBERS),
+    op("CollectiveAssignGroupV2", "group_assignment device_index base_key -> group_size group_key", assign)
+        .constants(&[0])
+        .shape(two_numbers),
+]];
+
+/// The attribute by which a constant that `CollectiveAssignGroupV2` makes is known, with its groups as text.
+const ASSIGNED: &str = "frontend_attributes";
+
+fn two_numbers(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(vec![Fact::new(S32, Dims::known(&[])), Fact::new(S32, Dims::known(&[]))])
+}
+
+/// Groups of equal sizes, in which each replica stands once.
+pub struct Groups {
+    /// Their members, in the order of their parts.
+    members: Vec<Vec<i64>>,
+    /// Replicas in each.
+    pub size: u64,
+}
+
+impl Groups {
+    /// Those that `members` lists; the module becomes one for all of them. Errors: `ShapeMismatch` for lists that leave one out or name
+    /// one twice, `UnsupportedCase` where another collective is among other numbers of replicas.
+    fn of(cx: &mut LowerCtx, members: Vec<Vec<i64>>) -> Result<Groups> {
+        let mut all: Vec<i64> = members.iter().flatten().copied().collect();
+        all.sort_unstable();
+        let size = members.first().map_or(0, Vec::len);
+        if size == 0 || members.iter().any(|g| g.len() != size) || !all.iter().copied().eq(0..all.len() as i64) {
+            return Err(cx.mismatch(format!("groups in which each replica stands once, not {}", written(&members))));
+        }
+        let count = all.len() as u64;
+        cx.b.replicate(count).map_err(|had| {
+            cx.unsupported(format!("a collective of {count} replicas beside one of {had}; all must stand in a group"))
+        })?;
+        Ok(Groups { members, size: size as u64 })
+    }
+    /// Those that input `i` lists, a row each.
+    ///
+    /// # Errors
+    /// Those of [`Groups::of`], and `NotConstant`.
+    pub fn listed(cx: &mut LowerCtx, i: usize) -> Result<Groups> {
+        let members = rows(cx, i)?;
+        Groups::of(cx, members)
+    }
+    /// That of inputs `group_size` and `group_key`, or of the attributes that older ops have in their place.
+    fn keyed(cx: &mut LowerCtx) -> Result<Groups> {
+        let size = match cx.node.int("group_size") {
+            Some(size) => size,
+            None => {
+                let [size, key] = [1, 2].map(|i| assigned(cx, i));
+                match (size?, key?) {
+                    (None, None) => {
+                        cx.constant_int(2)?;
+                        cx.constant_int(1)?
+                    }
+                    (Some(size), Some(key)) if size == key => return Groups::of(cx, size),
+                    _ => return Err(cx.mismatch("size and key are of two groups")),
+                }
+            }
+        };
+        let most = i64::from(u16::MAX);
+        if !(1..=most).contains(&size) {
+            return Err(cx.unsupported(format!("a group of {size} replicas")));
+        }
+        Groups::of(cx, vec![(0..size).collect()])
+    }
+}
+
+/// The groups of the `CollectiveAssignGroupV2` that gave input `i`, if one did.
+fn assigned(cx: &LowerCtx, i: usize) -> Result<Option<Vec<Vec<i64>>>> {
+    let extra = &cx.b.current().insts[cx.arg(i)?].extra;
+    let text = extra.iter().find(|(name, _)| name == ASSIGNED).and_then(|(_, value)| value.split('"').nth(1));
+    Ok(text.and_then(lists))
+}
+
+/// The rows of a matrix of integers that is known.
+fn rows(cx: &LowerCtx, i: usize) -> Result<Vec<Vec<i64>>> {
+    let [_, width] = cx.dims(i)?[..] else { return Err(cx.mismatch("groups are the rows of a matrix")) };
+    let numbers = cx.constant_ints(i)?;
+    Ok(numbers.chunks((width as usize).max(1)).map(<[i64]>::to_vec).collect())
+}
+
+/// How many replicas there are and 0, as TensorFlow's XLA has it; a collective that they reach takes the groups instead.
+fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    // Members have their parts in the order of their devices, whatever the order in the group.
+    let mut groups = Groups::listed(cx, 0)?;
+    groups.members.iter_mut().for_each(|members| members.sort_unstable());
+    let count: i32 = groups.members.iter().map(|g| g.len() as i32).sum();
+    let named = format!("{{group_assignment=\"{}\"}}", written(&groups.members));
+    let both = [count, 0].map(|value| {
+        let id = cx.b.constant(Tensor::scalar(value));
+        cx.b.annotate(id, vec![(ASSIGNED.to_string(), named.clone())]);
+        Value::Array(id)
+    });
+    Ok(both.to_vec())
+}
+
+fn reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let groups = Groups::keyed(cx)?;
+    let x = cx.arg(0)?;
+    let comp = computation(cx, "merge_op")?;
+    let shape = cx.b.shape(x).clone();
+    let sum = exchange(cx, ("all-reduce", None), &groups, (x, Some(comp)), shape);
+    let result = match cx.node.str("final_op") {
+        Some("Div") => mean(cx, sum, &groups),
+        Some("Id") => sum,
+        _ => return Err(Error::user(Code::BadAttr, "`final_op` is Id or Div")),
+    };
+    cx.one(result)
+}
+
+/// What all members have, one behind the other along axis 0.
+fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let groups = Groups::keyed(cx)?;
+    let x = cx.arg(0)?;
+    let mut dims = cx.b.dims(x).to_vec();
+    let first = dims.first_mut().ok_or_else(|| cx.mismatch("scalars are not gathered"))?;
+    *first = first.checked_mul(groups.size).ok_or_else(|| cx.unsupported("a result of more than 2^64 elements"))?;
+    let shape = Shape::array(cx.b.dtype(x), dims);
+    let all = exchange(cx, ("all-gather", Some(0)), &groups, (x, None), shape);
+    cx.one(all)
+}
+
+/// Row `i` of the result is what member `i` has in the row of this member's number.
+fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let groups = Groups::keyed(cx)?;
+    let x = cx.arg(0)?;
+    if cx.b.dims(x).first() != Some(&groups.size) {
+        return Err(cx.mismatch(format!("an array with a row for each of {} replicas", groups.size)));
+    }
+    let shape = cx.b.shape(x).clone();
+    let all = exchange(cx, ("all-to-all", Some(0)), &groups, (x, None), shape);
+    cx.one(all)
+}
+
+/// The computation that attribute `name` asks for.
+///
+/// # Errors
+/// `BadAttr` for words that are none.
+pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
+    let op = match cx.node.str(name) {
+        Some("Add" | "Mean") => ScalarOp::Add,
+        Some("Mul") => ScalarOp::Multiply,
+        Some("Min") => ScalarOp::Minimum,
+        Some("Max") => ScalarOp::Maximum,
+        _ => return Err(Error::user(Code::BadAttr, format!("`{name}` is Add, Mul, Min or Max"))),
+    };
+    let dtype = cx.dtype(0)?;
+    Ok(cx.b.scalar_computation(op, dtype))
+}
+
+/// A sum divided by the number of replicas in a group.
+pub fn mean(cx: &mut LowerCtx, sum: InstId, groups: &Groups) -> InstId {
+    let count = cx.b.full_like(sum, groups.size as f64);
+    cx.b.div(sum, count)
+}
+
+/// A collective of an opcode along a dimension, of an array and what it is reduced by.
+pub fn exchange(
+    cx: &mut LowerCtx,
+    (opcode, dimension): (&str, Option<u64>),
+    groups: &Groups,
+    (x, by): (InstId, Option<CompId>),
+    shape: Shape,
+) -> InstId {
+    let mut attrs = vec![("replica_groups".to_string(), written(&groups.members))];
+    attrs.extend(dimension.map(|d| ("dimensions".to_string(), format!("{{{d}}}"))));
+    let calls = by.map(|comp| ("to_apply".to_string(), comp)).into_iter().collect();
+    let call = Foreign { opcode: opcode.to_string(), attrs, calls };
+    cx.b.push(Op::Foreign(Box::new(call)), &[x], shape)
+}

@@ -1,0 +1,59 @@
+//! The collectives of `xla_ops.cc`, and the number of a replica.
+use crate::diag::Result;
+use crate::hlo::{Op, Shape};
+use crate::ops::collective::{Groups, computation, exchange, mean};
+use crate::ops::fact::{Dims, Fact};
+use crate::ops::row::op;
+use crate::ops::shape::{S32, same};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("XlaAllReduce", "input group_assignment -> output", all_reduce).constants(&[1]).shape(same).dtypes(NUMBERS),
+    op("XlaReduceScatter", "input group_assignment scatter_dimension -> output", reduce_scatter)
+        .constants(&[1, 2])
+        .dtypes(NUMBERS),
+    op("XlaReplicaId", "-> id", replica_id).shape(number),
+];
+
+const NUMBERS: &str = "f16, bf16, f32, s32, u32";
+
+fn number(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    Ok(vec![Fact::new(S32, Dims::known(&[]))])
+}
+
+/// Graphs have replicas alone and no partitions, so that both modes are one.
+fn all_reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let groups = Groups::listed(cx, 1)?;
+    let (x, comp) = (cx.arg(0)?, computation(cx, "reduce_op")?);
+    let shape = cx.b.shape(x).clone();
+    let mut y = exchange(cx, ("all-reduce", None), &groups, (x, Some(comp)), shape);
+    if cx.node.str("reduce_op") == Some("Mean") {
+        y = mean(cx, y, &groups);
+    }
+    cx.one(y)
+}
+
+fn reduce_scatter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let groups = Groups::listed(cx, 1)?;
+    let (x, comp) = (cx.arg(0)?, computation(cx, "reduce_op")?);
+    let mut dims = cx.b.dims(x).to_vec();
+    let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
+    if !dims[axis].is_multiple_of(groups.size) {
+        return Err(cx.mismatch(format!("an axis of {} elements for {} replicas", dims[axis], groups.size)));
+    }
+    dims[axis] /= groups.size;
+    let shape = Shape::array(cx.b.dtype(x), dims);
+    let mut y = exchange(cx, ("reduce-scatter", Some(axis as u64)), &groups, (x, Some(comp)), shape);
+    if cx.node.str("reduce_op") == Some("Mean") {
+        y = mean(cx, y, &groups);
+    }
+    cx.one(y)
+}
+
+fn replica_id(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let id = cx.b.push(Op::ReplicaId, &[], Shape::array(DType::U32, []));
+    let id = cx.b.convert(id, DType::S32);
+    cx.one(id)
+}
