@@ -1,11 +1,10 @@
 //! The families of kernels: a row each, whose file in `emit/` says when it is the way that a root is made, and writes the loops.
 //! A new family is such a file and a line of [`FAMILIES`].
-use super::emit::{self, Emitter, Scope, Value};
+use super::emit::{self, Emitter, Value};
 use super::plan::Planner;
 use super::plan::recipe::{Asked, Setup};
 use crate::diag::Result;
 use crate::hlo::InstId;
-use crate::kernel::Step;
 use std::fmt;
 
 /// How kernels of one kind are planned and written.
@@ -15,7 +14,7 @@ pub struct Family {
     /// Its parameters for a root, if that is made this way and no family before says so. Errors: `Code::HloUnsupported`.
     pub recipe: fn(&mut Planner<'_>, &Asked<'_>) -> Result<Option<Setup>>,
     /// Writes the kernels that the parameters say.
-    pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_, 'a>, &Setup) -> Result<()>,
+    pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_>, &Setup) -> Result<()>,
 }
 
 impl fmt::Debug for Family {
@@ -25,17 +24,14 @@ impl fmt::Debug for Family {
 }
 
 /// What kernels are to fill.
-pub struct Root<'s, 'a> {
-    /// The computation.
-    pub scope: &'s mut Scope<'a>,
+#[derive(Clone, Copy)]
+pub struct Root<'s> {
     /// The root.
     pub id: InstId,
     /// What is inlined into it and says how it is made; the root itself where nothing does.
     pub anchor: InstId,
     /// The memory of the result.
     pub out: &'s Value,
-    /// Where the launches go.
-    pub steps: &'s mut Vec<Step>,
 }
 
 /// All families: the first that takes a root makes it.

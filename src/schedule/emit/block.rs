@@ -6,7 +6,7 @@ use super::held::{Held, Strip};
 use super::{each, label, rows};
 use crate::diag::Result;
 use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::family::Root;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
 use crate::schedule::plan::tile::Tile;
@@ -15,15 +15,15 @@ use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the dot `anchor`.
-    pub(super) fn block(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>, block: &Block) -> Result<()> {
-        let comp = scope.comp;
+    pub(super) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Block) -> Result<()> {
+        let comp = self.scope.comp;
         let mut e = Elements::new(id, label(comp, id));
         let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
         let from = self.on_stack(types[0], block.height * block.stride);
         let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
-        let first = scope.fusion.anchor[block.scores].unwrap_or(block.scores);
-        let source = self.value(scope, comp[first].operands[0])?.only()?;
-        let mut made = self.product(scope, first, source)?;
+        let first = self.scope.fusion.anchor[block.scores].unwrap_or(block.scores);
+        let source = self.value(comp[first].operands[0])?.only()?;
+        let mut made = self.product(first, source)?;
         made.c.rows = one_axis(merged(&made.c.rows));
         let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
@@ -31,31 +31,30 @@ impl<'a> Emitter<'a> {
         let sink = Value { leaves: vec![from], layout: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.place(k, b, r, c);
         let ids = (block.scores, first);
-        let make = self.nest(scope, &mut e, ids, &made.c, Some(&strip), &place, &sink, steps)?;
+        let make = self.nest(&mut e, ids, &made.c, Some(&strip), &place, &sink)?;
         e.forget();
 
-        let mut read = self.product(scope, anchor, to)?;
+        let mut read = self.product(anchor, to)?;
         read.c = from_block(&read.c, block);
         let reader = in_block(&mut e, block.tiles[1]);
         let strip = Strip { held: Held::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.place(k, b, r, c);
-        let fold = self.nest(scope, &mut e, (id, anchor), &read.c, Some(&strip), &place, out, steps)?;
+        let fold = self.nest(&mut e, (id, anchor), &read.c, Some(&strip), &place, out)?;
         e.forget();
 
         let per_batch = product(&made.c.rows);
         let blocks = Blocks::new(&mut e.k, (make.grid.batch, fold.grid.batch), block.height, per_batch);
         let mut body = blocks.tiles(&mut e.k, make, number, block.tiles[0]);
-        let mut e = self.block_rows(scope, e, block, (from, to), &blocks, &mut body)?;
+        let mut e = self.block_rows(e, block, (from, to), &blocks, &mut body)?;
         body.extend(blocks.tiles(&mut e.k, fold, reader, block.tiles[1]));
         blocks.close(&mut e.k, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// What is between the two products, for each row of a block.
     fn block_rows(
         &mut self,
-        scope: &mut Scope<'a>,
         mut e: Elements,
         block: &Block,
         (from, to): (BufId, BufId),
@@ -67,7 +66,7 @@ impl<'a> Emitter<'a> {
         let held = rows::Held { operand: block.scores, from, to, at };
         let out = Value { leaves: vec![to], layout: None };
         let r = block.rows;
-        let (mut e, inside) = self.row(scope, e, (block.left, r, Index::var(row)), &out, Some(&held))?;
+        let (mut e, inside) = self.row(e, (block.left, r, Index::var(row)), &out, Some(&held))?;
         e.fixed.remove(&block.scores);
         let of_batch = blocks.first_row().add(&Index::var(near));
         let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);

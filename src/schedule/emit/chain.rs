@@ -6,33 +6,33 @@ use super::within::WindowRow;
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{Expr, Index, LoopKind, Step};
-use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::kernel::{Expr, Index, LoopKind};
+use crate::schedule::emit::{Emitter, Value, View};
 use crate::schedule::family::Root;
 use crate::schedule::plan::within::{Chain, span};
 use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
-    pub(super) fn chain(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>, chain: &Chain) -> Result<()> {
-        let comp = scope.comp;
-        let (_, d) = self.convolution(scope, anchor)?;
+    pub(super) fn chain(&mut self, Root { id, anchor, out }: Root<'_>, chain: &Chain) -> Result<()> {
+        let comp = self.scope.comp;
+        let (_, d) = self.convolution(anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
         let (held, stride) = (span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.on_stack(DType::F32, held * stride);
         let rows = Rows { buf, held, stride, width: self.width(DType::F32) };
         let mut e = Elements::new(id, label(comp, id));
-        let made = self.strip(scope, &mut e, chain, (&rows, d), steps)?;
+        let made = self.strip(&mut e, chain, (&rows, d))?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.var(extent);
-        let parts = self.parts(scope, id, e.k.vars[made.batch] * chain.bands);
+        let parts = self.parts(id, e.k.vars[made.batch] * chain.bands);
         let sums = parts.map(|_| self.on_stack(DType::F32, panel));
         let mut layout = rows.layout(d, panel, d.window[1].pad_low);
         layout.strides[d.input_spatial[0]] = rows.stride as i64;
         let input = View { buf, layout, ring: Some(held) };
         let row = WindowRow { batch: made.batch, row: reader, panel: Some((made.panel, panel)), sums };
-        let read = self.window_row(scope, &mut e, (id, anchor), (&input, &chain.window), &row, out)?;
+        let read = self.window_row(&mut e, (id, anchor), (&input, &chain.window), &row, out)?;
         let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, (made.batch, made.panel), chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
@@ -55,29 +55,22 @@ impl<'a> Emitter<'a> {
             body.extend(end);
         }
         chunks.close(&mut e.k, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// One row of one panel of the producer.
-    fn strip(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        chain: &Chain,
-        (rows, d): (&Rows, &ConvDims),
-        steps: &mut Vec<Step>,
-    ) -> Result<Made> {
+    fn strip(&mut self, e: &mut Elements, chain: &Chain, (rows, d): (&Rows, &ConvDims)) -> Result<Made> {
         let producer = chain.producer;
-        let first = scope.fusion.anchor[producer].unwrap_or(producer);
-        let input = self.padded(scope, (producer, first), scope.comp[first].operands[0], steps)?;
+        let first = self.scope.fusion.anchor[producer].unwrap_or(producer);
+        let input = self.padded((producer, first), self.scope.comp[first].operands[0])?;
         let slot = e.k.var(rows.held);
         let form = Some(chain.form.clone());
         let strip = Strip { held: Held::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = Value { leaves: vec![rows.buf], layout: Some(layout) };
         let ids = (producer, first);
-        let ([batch, row], nest) = self.product_rows(scope, e, ids, (&input, &strip), &sink, steps)?;
+        let ([batch, row], nest) = self.product_rows(e, ids, (&input, &strip), &sink)?;
         let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];
         Ok(Made { batch, row, slot, panel: nest.grid.panel, body })
     }

@@ -26,19 +26,19 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The factor l of l l* = a (or u of u* u = a), zeros in the other triangle; NaN where a matrix is not positive.
-    pub(super) fn cholesky(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let Op::Cholesky { lower } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
-        let (a, shape) = (scope.comp[id].operands[0], scope.comp.array(id));
+    pub(super) fn cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let Op::Cholesky { lower } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+        let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array(id));
         if shape.dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(scope.comp, id));
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let u = Matrices::new(&mut e.k, shape, out)?;
         let n = u.rows();
         let (row, column) = (e.k.var(n), e.k.var(n));
         let (i, j) = (Index::var(row), Index::var(column));
         let from = if lower { u.at(&j, &i) } else { u.at(&i, &j) };
-        let value = self.element(scope, &mut e, a, &from)?;
+        let value = self.element(&mut e, a, &from)?;
         let lanes = self.lanes(u.wide);
         let start = Stmt::Store { buf: u.buf, index: u.index(&i, &j), value };
         let start = in_vectors(&mut e.k, column, &[start], lanes);
@@ -47,7 +47,7 @@ impl<'a> Emitter<'a> {
         e.k.flops = u.dims.iter().product::<u64>() * n / 3;
         let body = [start, factored, cleared].map(|body| each(row, LoopKind::Seq, body));
         nested(&mut e.k, &u.batch, body.into());
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 }

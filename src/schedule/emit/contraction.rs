@@ -10,8 +10,8 @@ use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Detail, Emitter, Scope, Value};
+use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::schedule::emit::{Detail, Emitter, Value};
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
 use crate::schedule::plan::contraction::{Given, LONG_EPILOGUE, Method, Product, Read, Side};
 use crate::schedule::plan::fuse::forward;
@@ -84,21 +84,17 @@ impl<'a> Emitter<'a> {
     /// The kernel of `c`, and the one that packs its right side where that is not constant.
     pub(super) fn contraction(
         &mut self,
-        scope: &mut Scope<'a>,
         ids: (InstId, InstId),
         c: &Contraction,
         place: Coordinates<'_>,
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let is_whole = product(&c.rows) * product(&c.columns) == scope.comp.array(ids.1).elements();
+        let is_whole = product(&c.rows) * product(&c.columns) == self.scope.comp.array(ids.1).elements();
         if is_whole && let Some(right) = self.narrow_right(c) {
-            return self.narrow(scope, ids, out, steps, |s, scope, out, steps| {
-                s.narrow_sums(scope, ids.1, c, right, place, out, steps)
-            });
+            return self.narrow(ids, out, |s, out| s.narrow_sums(ids.1, c, right, place, out));
         }
-        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
-        let nest = self.nest(scope, &mut e, ids, c, None, place, out, steps)?;
+        let mut e = Elements::new(ids.0, label(self.scope.comp, ids.0));
+        let nest = self.nest(&mut e, ids, c, None, place, out)?;
         let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
         if nest.in_bands {
             body = nest.grid.in_bands(&mut e.k, &mut loops, body);
@@ -110,7 +106,7 @@ impl<'a> Emitter<'a> {
             loops = vec![nest.grid.batch];
         }
         chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
@@ -119,17 +115,15 @@ impl<'a> Emitter<'a> {
     #[expect(clippy::too_many_arguments, reason = "what a contraction is, in one place")]
     pub(super) fn nest(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         ids: (InstId, InstId),
         c: &Contraction,
         strip: Option<&Strip>,
         place: Coordinates<'_>,
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<Nest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
-        let path = scope.fusion.path[ids.1].clone();
+        let path = self.scope.fusion.path[ids.1].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
         let sum = match c.inside {
             // the loop whose steps are left out stays apart, around others
@@ -140,7 +134,7 @@ impl<'a> Emitter<'a> {
             (Some(_), _) => c.rows.clone(),
             _ if c.inside.is_some() => c.rows.clone(),
             (None, Some(_)) => merged(&c.rows),
-            (None, None) => self.row_axes(scope, ids, c, place, out)?,
+            (None, None) => self.row_axes(ids, c, place, out)?,
         };
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
@@ -159,11 +153,11 @@ impl<'a> Emitter<'a> {
                 (Panels { buf, term: 1, batch, panel, scales: None }, Vec::new())
             }
             (Read::Stack, &Right::Buffer(buf)) => self.pack_near(&mut e.k, (c, buf), &sum, batch, (panel, panels)),
-            _ => (self.pack(c, &sum, (packed_columns, n.div_ceil(packed_columns), numbers), steps)?, Vec::new()),
+            _ => (self.pack(c, &sum, (packed_columns, n.div_ceil(packed_columns), numbers))?, Vec::new()),
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
-        let looped = may_loop && self.epilogue_work(scope, ids, c, place)? >= LONG_EPILOGUE;
+        let looped = may_loop && self.epilogue_work(ids, c, place)? >= LONG_EPILOGUE;
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -218,7 +212,7 @@ impl<'a> Emitter<'a> {
                     inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
                     ..part
                 };
-                let inside = self.tile_body(scope, e, ids, c, &sum, part, place, out)?;
+                let inside = self.tile_body(e, ids, c, &sum, part, place, out)?;
                 body.extend(guarded(&mut e.k, &[&column, &row], inside));
             }
         }
@@ -279,7 +273,6 @@ impl<'a> Emitter<'a> {
     /// Operations that make an element of the result of one of the anchor.
     fn epilogue_work(
         &mut self,
-        scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         c: &Contraction,
         place: Coordinates<'_>,
@@ -289,7 +282,7 @@ impl<'a> Emitter<'a> {
         e.fixed.insert(anchor, zero);
         let (row, column) = (e.k.var(product(&c.rows)), e.k.var(product(&c.columns)));
         let at = place(&e.k, &Index::default(), &Index::var(row), &Index::var(column));
-        let value = self.element(scope, &mut e, id, &at)?;
+        let value = self.element(&mut e, id, &at)?;
         Ok(e.k.work_of(value))
     }
 
@@ -297,7 +290,6 @@ impl<'a> Emitter<'a> {
     /// its axes apart, or each address would take divisions.
     pub(super) fn row_axes(
         &mut self,
-        scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         c: &Contraction,
         place: Coordinates<'_>,
@@ -318,8 +310,8 @@ impl<'a> Emitter<'a> {
         e.fixed.insert(anchor, zero);
         let column = Index::var(e.k.var(product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);
-        self.element(scope, &mut e, id, &at)?;
-        let stored = out.layout(&scope.comp.array(id).dims).at(&at);
+        self.element(&mut e, id, &at)?;
+        let stored = out.layout(&self.scope.comp.array(id).dims).at(&at);
         let is_linear = |x: &Index| !x.terms.iter().any(|t| matches!(t.0, Atom::Div(..) | Atom::Rem(..)));
         let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
         Ok(if loads && is_linear(&stored) { rows } else { apart })

@@ -7,9 +7,9 @@ use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{InstId, Op};
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{Expr, Index, Kernel, Step, Stmt, VarId};
+use crate::kernel::{Expr, Index, Kernel, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, View, refuse};
+use crate::schedule::emit::{Emitter, Value, View, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::axis::Axis;
@@ -22,7 +22,7 @@ use crate::schedule::plan::spots::Spot;
 use crate::tensor::DType;
 
 /// What becomes of a convolution that is a contraction.
-type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Scope<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
+type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
 /// Each phase along one axis with each along the others.
 fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
@@ -51,68 +51,63 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// What the plan says of convolution `id`.
-    pub(super) fn convolution(&self, scope: &Scope<'a>, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
-        let comp: &'a crate::hlo::Computation = scope.comp;
-        match (self.plan.convolutions(scope.id).get(&id), &comp[id].op) {
+    pub(super) fn convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
+        let comp: &'a crate::hlo::Computation = self.scope.comp;
+        match (self.plan.convolutions(self.scope.id).get(&id), &comp[id].op) {
             (Some(convolution), Op::Convolution(d)) => Ok((convolution, d)),
             _ => Err(refuse(comp, id, "")),
         }
     }
 
     /// `id` is the convolution `anchor` itself or its epilogue.
-    pub(super) fn direct(
-        &mut self,
-        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
-        direct: &Direct,
-    ) -> Result<()> {
-        let (_, d) = self.convolution(scope, anchor)?;
-        let operands = &scope.comp[anchor].operands;
+    pub(super) fn direct(&mut self, Root { id, anchor, out }: Root<'_>, direct: &Direct) -> Result<()> {
+        let (_, d) = self.convolution(anchor)?;
+        let operands = &self.scope.comp[anchor].operands;
         let input = match direct.at_edges {
-            true => self.unpadded(scope, operands[0], d)?,
-            false => self.padded(scope, (id, anchor), operands[0], steps)?,
+            true => self.unpadded(operands[0], d)?,
+            false => self.padded((id, anchor), operands[0])?,
         };
         let group = d.feature_group_count;
-        let right = self.right(scope, operands[1])?;
+        let right = self.right(operands[1])?;
         let parts: Vec<(Vec<Phase>, u64)> = together(&direct.phases)
             .into_iter()
             .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
             .collect();
-        let each = |s: &mut Self, scope: &mut Scope<'a>, then: Then<'_, 'a>| -> Result<()> {
+        let each = |s: &mut Self, then: Then<'_, 'a>| -> Result<()> {
             parts
                 .iter()
-                .try_for_each(|(phases, group)| s.as_contraction(scope, anchor, &input, &right, (phases, *group), then))
+                .try_for_each(|(phases, group)| s.as_contraction(anchor, &input, &right, (phases, *group), then))
         };
         // one alone is asked when it is made
         let mut is_narrow = parts.len() > 1;
         if is_narrow {
-            each(self, scope, &mut |s, _, c, _| {
+            each(self, &mut |s, c, _| {
                 is_narrow &= s.narrow_right(c).is_some();
                 Ok(())
             })?;
         }
         if is_narrow {
-            return self.narrow(scope, (id, anchor), out, steps, |s, scope, out, steps| {
-                each(s, scope, &mut |s, scope, c, place| match s.narrow_right(c) {
-                    Some(right) => s.narrow_sums(scope, anchor, c, right, place, out, steps),
+            return self.narrow((id, anchor), out, |s, out| {
+                each(s, &mut |s, c, place| match s.narrow_right(c) {
+                    Some(right) => s.narrow_sums(anchor, c, right, place, out),
                     None => Ok(()),
                 })
             });
         }
-        each(self, scope, &mut |s, scope, c, place| s.contraction(scope, (id, anchor), c, place, out, steps))
+        each(self, &mut |s, c, place| s.contraction((id, anchor), c, place, out))
     }
 
     /// Hands one phase along each axis in one group on to `then` as a contraction.
     pub(super) fn as_contraction(
         &mut self,
-        scope: &mut Scope<'a>,
         anchor: InstId,
         input: &View,
         right: &Right,
         (phases, group): (&[Phase], u64),
         then: Then<'_, 'a>,
     ) -> Result<()> {
-        let comp = scope.comp;
-        let (convolution, d) = self.convolution(scope, anchor)?;
+        let comp = self.scope.comp;
+        let (convolution, d) = self.convolution(anchor)?;
         let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
         let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
         let features = kernel.dims[d.kernel_input_feature];
@@ -167,68 +162,49 @@ impl<'a> Emitter<'a> {
             direct_flops: None,
             inside,
         };
-        then(self, scope, &c, &place)
+        then(self, &c, &place)
     }
 
     /// The operand where it lies, and where the first window would begin there.
-    fn unpadded(&mut self, scope: &mut Scope<'a>, operand: InstId, d: &ConvDims) -> Result<View> {
-        let value = self.value(scope, operand)?;
-        Ok(from_first_window(value.view(&scope.comp.array(operand).dims)?, d))
+    fn unpadded(&mut self, operand: InstId, d: &ConvDims) -> Result<View> {
+        let value = self.value(operand)?;
+        Ok(from_first_window(value.view(&self.scope.comp.array(operand).dims)?, d))
     }
 
     /// The operand with its padding, and where it must be its base dilation, in memory, and where the first window begins there:
     /// along axes of several phases, where the operand does.
-    pub(super) fn padded(
-        &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        operand: InstId,
-        steps: &mut Vec<Step>,
-    ) -> Result<View> {
-        let shape = scope.comp.array(operand).clone();
-        let (convolution, d) = self.convolution(scope, anchor)?;
+    pub(super) fn padded(&mut self, (id, anchor): (InstId, InstId), operand: InstId) -> Result<View> {
+        let shape = self.scope.comp.array(operand).clone();
+        let (convolution, d) = self.convolution(anchor)?;
         let Some(margins) = &convolution.margins else {
-            let value = self.dilated(scope, id, operand, d, steps)?;
+            let value = self.dilated(id, operand, d)?;
             return value.view(&shape.dims);
         };
-        let value = self.with_room(scope, id, operand, d, margins, steps)?;
+        let value = self.with_room(id, operand, d, margins)?;
         Ok(from_first_window(value.view(&shape.dims)?, d))
     }
 
     /// The operand with its margins, or the parts of a concatenation that has no memory.
-    pub(super) fn planes(
-        &mut self,
-        scope: &mut Scope<'a>,
-        (id, anchor): (InstId, InstId),
-        steps: &mut Vec<Step>,
-    ) -> Result<Vec<Plane>> {
-        let comp = scope.comp;
-        let (_, d) = self.convolution(scope, anchor)?;
+    pub(super) fn planes(&mut self, (id, anchor): (InstId, InstId)) -> Result<Vec<Plane>> {
+        let comp = self.scope.comp;
+        let (_, d) = self.convolution(anchor)?;
         let whole = comp[anchor].operands[0];
-        let parts = match scope.fusion.fate[whole] {
+        let parts = match self.scope.fusion.fate[whole] {
             Fate::Materialised => std::slice::from_ref(&whole),
             Fate::Inlined(_) => &comp[whole].operands,
         };
         let mut planes = Vec::new();
         for &part in parts {
-            let view = self.padded(scope, (id, anchor), part, steps)?;
+            let view = self.padded((id, anchor), part)?;
             planes.push(Plane { view, channels: comp.array(part).dims[d.input_feature] });
         }
         Ok(planes)
     }
 
     /// The operand where it has enough zeros around it, or a copy that has.
-    fn with_room(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        operand: InstId,
-        d: &ConvDims,
-        margins: &[(u64, u64)],
-        steps: &mut Vec<Step>,
-    ) -> Result<Value> {
-        let shape = scope.comp.array(operand).clone();
-        let value = self.value(scope, operand)?;
+    fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<Value> {
+        let shape = self.scope.comp.array(operand).clone();
+        let value = self.value(operand)?;
         let from = value.layout(&shape.dims);
         let fits = |layout: &Layout| {
             let mut all = margins.iter().zip(&d.input_spatial);
@@ -237,11 +213,11 @@ impl<'a> Emitter<'a> {
         if fits(&from) {
             return Ok(value);
         }
-        let copy = scope.padded.get(&operand).filter(|copy| fits(&copy.layout(&shape.dims)));
+        let copy = self.scope.padded.get(&operand).filter(|copy| fits(&copy.layout(&shape.dims)));
         if let Some(copy) = copy {
             return Ok(copy.clone());
         }
-        let (low, high) = match scope.stages.spots[operand].clone() {
+        let (low, high) = match self.scope.stages.spots[operand].clone() {
             Spot::Margin { low, high, .. } => (low, high),
             Spot::Dense | Spot::Part { .. } => {
                 let (mut low, mut high) = (vec![0; shape.rank()], vec![0; shape.rank()]);
@@ -251,42 +227,35 @@ impl<'a> Emitter<'a> {
                 (low, high)
             }
         };
-        let copy = self.with_margin(&shape, &low, &high, steps)?;
-        self.note_margin(scope, operand, copy.buffer()?);
-        let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
+        let copy = self.with_margin(&shape, &low, &high)?;
+        self.note_margin(operand, copy.buffer()?);
+        let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
         let vars: Vec<VarId> = shape.dims.iter().map(|&n| k.var(n)).collect();
         let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
         let x = value.view(&shape.dims)?.load(&mut k, &at);
         let store = copy.view(&shape.dims)?.store(&at, x);
         pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
         if shape.elements() > 0 {
-            self.launch(k, steps);
+            self.launch(k);
         }
-        self.note_needed(scope, operand, &copy);
-        scope.padded.insert(operand, copy.clone());
+        self.note_needed(operand, &copy);
+        self.scope.padded.insert(operand, copy.clone());
         Ok(copy)
     }
 
     /// A copy with base dilation and padding written out.
-    fn dilated(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        operand: InstId,
-        d: &ConvDims,
-        steps: &mut Vec<Step>,
-    ) -> Result<Value> {
-        let shape = scope.comp.array(operand).clone();
-        let value = self.value(scope, operand)?;
+    fn dilated(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<Value> {
+        let shape = self.scope.comp.array(operand).clone();
+        let value = self.value(operand)?;
         let from = value.view(&shape.dims)?;
         let mut dims = shape.dims.clone();
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
             let spread = (dims[axis].max(1) - 1) * w.lhs_dilate + 1;
             let size = spread as i64 + w.pad_low + w.pad_high;
-            dims[axis] =
-                u64::try_from(size).map_err(|_| refuse(scope.comp, id, " with padding that removes everything"))?;
+            dims[axis] = u64::try_from(size)
+                .map_err(|_| refuse(self.scope.comp, id, " with padding that removes everything"))?;
         }
-        let mut k = Kernel { label: format!("pad {}", label(scope.comp, id)), ..Kernel::default() };
+        let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
         let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
         let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
         let mut source = at.clone();
@@ -316,7 +285,7 @@ impl<'a> Emitter<'a> {
         let to = self.buffer(shape.dtype, dims.iter().product());
         let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
         pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
-        self.launch(k, steps);
+        self.launch(k);
         Ok(Value { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
     }
 }

@@ -22,8 +22,8 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    fn custom_call(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let comp = scope.comp;
+    fn custom_call(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let comp = self.scope.comp;
         let Op::Foreign(call) = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let operands = comp[id].operands.clone();
         let args = infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
@@ -37,9 +37,9 @@ impl<'a> Emitter<'a> {
         };
         let mut args = Vec::new();
         for o in operands {
-            args.extend(self.value(scope, o)?.leaves);
+            args.extend(self.value(o)?.leaves);
         }
-        steps.push(Step::Call(Box::new(Call { to: Called::Function(to), args, results: out.leaves.clone() })));
+        self.steps.push(Step::Call(Box::new(Call { to: Called::Function(to), args, results: out.leaves.clone() })));
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::kernel::index::linear;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Detail, Emitter, Scope, Value, View};
+use crate::schedule::emit::{Detail, Emitter, Value, View};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::depthwise::{self, Window};
 use crate::schedule::plan::fuse::forward;
@@ -196,16 +196,12 @@ fn weight(side: &Side, tap: &Index) -> Index {
 
 impl<'a> Emitter<'a> {
     /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
-    pub(super) fn depthwise(
-        &mut self,
-        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
-        window: &Window,
-    ) -> Result<()> {
-        let comp = scope.comp;
+    pub(super) fn depthwise(&mut self, Root { id, anchor, out }: Root<'_>, window: &Window) -> Result<()> {
+        let comp = self.scope.comp;
         let result = comp.array(anchor).clone();
-        let (_, d) = self.convolution(scope, anchor)?;
-        let input = self.padded(scope, (id, anchor), comp[anchor].operands[0], steps)?;
-        let c = self.depthwise_at(scope, anchor, &input, window)?;
+        let (_, d) = self.convolution(anchor)?;
+        let input = self.padded((id, anchor), comp[anchor].operands[0])?;
+        let c = self.depthwise_at(anchor, &input, window)?;
         let (wide, tile) = (window.wide, window.tile);
         let all = result.dims[d.output_feature];
         let parts = self.width(c.dtype).cut(all);
@@ -225,7 +221,7 @@ impl<'a> Emitter<'a> {
         loops.insert(if is_outside { 0 } else { loops.len() }, group);
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
         let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
-        let sums = self.parts(scope, id, rows.iter().product::<u64>() * count);
+        let sums = self.parts(id, rows.iter().product::<u64>() * count);
         let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
@@ -245,7 +241,7 @@ impl<'a> Emitter<'a> {
                 });
                 let from = channel.clone();
                 let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
-                let inside = self.depthwise_tile(scope, &mut e, (id, anchor), &c, &place, &input, &run, out)?;
+                let inside = self.depthwise_tile(&mut e, (id, anchor), &c, &place, &input, &run, out)?;
                 let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
@@ -257,7 +253,7 @@ impl<'a> Emitter<'a> {
         }
         e.k.add_flops(window.flops(result.dims[d.output_batch], all));
         chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
@@ -268,24 +264,18 @@ impl<'a> Emitter<'a> {
     }
 
     /// The convolution `anchor` of `input`.
-    pub(super) fn depthwise_at<'w>(
-        &mut self,
-        scope: &mut Scope<'a>,
-        anchor: InstId,
-        input: &View,
-        window: &'w Window,
-    ) -> Result<Depthwise<'w>>
+    pub(super) fn depthwise_at<'w>(&mut self, anchor: InstId, input: &View, window: &'w Window) -> Result<Depthwise<'w>>
     where
         'a: 'w,
     {
-        let comp = scope.comp;
-        let (_, d) = self.convolution(scope, anchor)?;
+        let comp = self.scope.comp;
+        let (_, d) = self.convolution(anchor)?;
         let weights = comp[anchor].operands[1];
         let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
         let ks = kernel.strides();
         let step = |i: usize| (input.stride(d.input_spatial[i]), ks[d.kernel_spatial[i]] as i64);
         let steps = (0..d.window.len()).map(step).collect();
-        let weights = self.value(scope, weights)?.only()?;
+        let weights = self.value(weights)?.only()?;
         let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
         let dtype = result.dtype.accumulator();
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
@@ -296,7 +286,6 @@ impl<'a> Emitter<'a> {
     #[expect(clippy::too_many_arguments, reason = "private, called twice")]
     pub(super) fn depthwise_tile(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
         c: &Depthwise<'_>,
@@ -305,7 +294,7 @@ impl<'a> Emitter<'a> {
         run: &Run,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
-        let comp = scope.comp;
+        let comp = self.scope.comp;
         let (result, d) = (comp.array(anchor), c.d);
         let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
         let mut x = Index::var(place.batch).scale(input.stride(d.input_batch)).offset(input.layout.origin);
@@ -337,8 +326,8 @@ impl<'a> Emitter<'a> {
             let value = e.k.expr(Expr::Reg(acc, Index::constant(pixel as i64)));
             let value = convert(&mut e.k, value, c.dtype, result.dtype);
             e.fixed.insert(anchor, value);
-            let at = forward(&scope.fusion.path[anchor], &at, &e.k.vars);
-            let mut value = self.element(scope, e, id, &at)?;
+            let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);
+            let mut value = self.element(e, id, &at)?;
             if let Some(sum) = &mut sum {
                 (value, body) = sum.add(&mut e.k, value, body);
             }

@@ -4,7 +4,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::{InstId, Literal, Op};
 use crate::kernel::index::reshape;
 use crate::kernel::{BufId, Index, Kernel};
-use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::emit::{Emitter, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::recipe::Setup;
@@ -38,18 +38,18 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the dot itself or its epilogue.
-    pub(super) fn dot(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>) -> Result<()> {
-        if scope.comp.array(anchor).elements() == 0 {
+    pub(super) fn dot(&mut self, Root { id, anchor, out }: Root<'_>) -> Result<()> {
+        if self.scope.comp.array(anchor).elements() == 0 {
             return Ok(());
         }
-        let left = self.value(scope, scope.comp[anchor].operands[0])?.only()?;
-        let p = self.product(scope, anchor, left)?;
-        self.contraction(scope, (id, anchor), &p.c, &|k, b, r, c| p.place(k, b, r, c), out, steps)
+        let left = self.value(self.scope.comp[anchor].operands[0])?.only()?;
+        let p = self.product(anchor, left)?;
+        self.contraction((id, anchor), &p.c, &|k, b, r, c| p.place(k, b, r, c), out)
     }
 
     /// The contraction of the dot `id`, whose left side is in `left`.
-    pub(super) fn product(&mut self, scope: &mut Scope<'a>, id: InstId, left: BufId) -> Result<Product> {
-        let comp = scope.comp;
+    pub(super) fn product(&mut self, id: InstId, left: BufId) -> Result<Product> {
+        let comp = self.scope.comp;
         let inst = &comp[id];
         let Op::Dot(d) = &inst.op else { return Err(refuse(comp, id, "")) };
         let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
@@ -71,7 +71,7 @@ impl<'a> Emitter<'a> {
             .collect();
         let sizes = |axes: &[Axis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
         let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
-        let right = self.right(scope, inst.operands[1])?;
+        let right = self.right(inst.operands[1])?;
         let c = Contraction {
             dtype: comp.array(id).dtype,
             left,
@@ -91,18 +91,18 @@ impl<'a> Emitter<'a> {
     }
 
     /// The right side: its value where it is constant.
-    pub(super) fn right(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Right> {
-        if let Op::Constant(Literal::Array(t)) = &scope.comp[id].op {
+    pub(super) fn right(&mut self, id: InstId) -> Result<Right> {
+        if let Op::Constant(Literal::Array(t)) = &self.scope.comp[id].op {
             return Ok(Right::Constant(t.clone()));
         }
-        if let Some(stored) = stored::find(scope.comp, id) {
+        if let Some(stored) = stored::find(self.scope.comp, id) {
             return Ok(Right::Stored(stored));
         }
-        if let Some(scaled) = scope.stages.scaled.get(&id).cloned() {
-            let by = self.value(scope, scaled.by)?.only()?;
+        if let Some(scaled) = self.scope.stages.scaled.get(&id).cloned() {
+            let by = self.value(scaled.by)?.only()?;
             return Ok(Right::Scaled(scaled.numbers, by));
         }
-        let value = self.value(scope, id)?;
+        let value = self.value(id)?;
         value.leaves.first().map(|&b| Right::Buffer(b)).ok_or_else(|| Error::internal("schedule", "no buffer"))
     }
 }

@@ -4,7 +4,7 @@ use crate::hlo::{CompId, InstId, Literal, Op, Shape};
 use crate::kernel::index::reshape;
 use crate::kernel::{Atom, Expr, ExprId, Index, Kernel};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::emit::{Emitter, refuse};
 use crate::tensor::DType;
 use std::collections::HashMap;
 
@@ -34,13 +34,7 @@ impl Elements {
 
 impl<'a> Emitter<'a> {
     /// Element `at` of `id`.
-    pub(super) fn element(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        id: InstId,
-        at: &[Index],
-    ) -> Result<ExprId> {
+    pub(super) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         if let Some(&x) = e.fixed.get(&id) {
             return Ok(x);
         }
@@ -52,11 +46,11 @@ impl<'a> Emitter<'a> {
         if e.depth > 400 {
             return Err(Error::internal("schedule", "a kernel's expression is deeper than 400"));
         }
-        let inlined = id == e.root || scope.fusion.fate[id] != crate::schedule::plan::fuse::Fate::Materialised;
-        let x = match &scope.comp[id].op {
+        let inlined = id == e.root || self.scope.fusion.fate[id] != crate::schedule::plan::fuse::Fate::Materialised;
+        let x = match &self.scope.comp[id].op {
             Op::Constant(Literal::Array(t)) if t.dims.is_empty() => super::constant(&mut e.k, t),
-            _ if !inlined => self.load(scope, e, id, at)?,
-            _ => self.inlined(scope, e, id, at)?,
+            _ if !inlined => self.load(e, id, at)?,
+            _ => self.inlined(e, id, at)?,
         };
         e.depth -= 1;
         e.memo.insert(key, x);
@@ -64,16 +58,16 @@ impl<'a> Emitter<'a> {
     }
 
     /// Element `at` of what is in memory.
-    fn load(&mut self, scope: &mut Scope<'a>, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
-        let value = self.value(scope, id)?;
-        let (false, Some(shape)) = (value.leaves.is_empty(), scope.comp[id].shape.as_array()) else {
-            return Err(refuse(scope.comp, id, " inside a kernel"));
+    fn load(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let value = self.value(id)?;
+        let (false, Some(shape)) = (value.leaves.is_empty(), self.scope.comp[id].shape.as_array()) else {
+            return Err(refuse(self.scope.comp, id, " inside a kernel"));
         };
         Ok(value.view(&shape.dims)?.load(&mut e.k, at))
     }
 
-    fn inlined(&mut self, scope: &mut Scope<'a>, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
-        let comp = scope.comp;
+    fn inlined(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let comp = self.scope.comp;
         let inst = &comp[id];
         let dims = |i: usize| comp.array(inst.operands[i]).dims.clone();
         match &inst.op {
@@ -81,12 +75,12 @@ impl<'a> Emitter<'a> {
                 let mut args = Vec::new();
                 for (i, &o) in inst.operands.iter().enumerate() {
                     let scalar = dims(i).is_empty();
-                    args.push(self.element(scope, e, o, if scalar { &[] } else { at })?);
+                    args.push(self.element(e, o, if scalar { &[] } else { at })?);
                 }
                 Ok(e.k.op(*op, &args, comp.array(id).dtype))
             }
             Op::Map { comp: applied, .. } => {
-                let args = inst.operands.iter().map(|&o| self.element(scope, e, o, at)).collect::<Result<Vec<_>>>()?;
+                let args = inst.operands.iter().map(|&o| self.element(e, o, at)).collect::<Result<Vec<_>>>()?;
                 self.apply(e, *applied, &args)?.first().copied().ok_or_else(|| refuse(comp, id, ""))
             }
             Op::Broadcast(map) => {
@@ -96,19 +90,19 @@ impl<'a> Emitter<'a> {
                     .zip(&sizes)
                     .map(|(&d, &n)| if n == 1 { Index::constant(0) } else { at[d].clone() })
                     .collect();
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
             Op::Reshape | Op::Bitcast => {
                 let from = reshape(at, &comp.array(id).dims, &dims(0), &e.k.vars);
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
-            Op::Copy | Op::OptimizationBarrier => self.element(scope, e, inst.operands[0], at),
+            Op::Copy | Op::OptimizationBarrier => self.element(e, inst.operands[0], at),
             Op::Transpose(perm) => {
                 let mut from = vec![Index::default(); at.len()];
                 for (i, &p) in perm.iter().enumerate() {
                     from[p] = at[i].clone();
                 }
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
             Op::Reverse(axes) => {
                 let sizes = dims(0);
@@ -116,12 +110,12 @@ impl<'a> Emitter<'a> {
                     if axes.contains(&d) { x.scale(-1).offset(sizes[d] as i64 - 1) } else { x.clone() }
                 };
                 let from: Vec<Index> = at.iter().enumerate().map(flip).collect();
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
             Op::Slice(slices) => {
                 let from: Vec<Index> =
                     at.iter().zip(slices).map(|(x, s)| x.scale(s.stride as i64).offset(s.start as i64)).collect();
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
             Op::Iota(axis) => Ok(e.k.expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
             Op::Pad(pads) => {
@@ -145,11 +139,11 @@ impl<'a> Emitter<'a> {
                     }
                     from.push(held.div(step, &e.k.vars));
                 }
-                let fill = self.element(scope, e, inst.operands[1], &[])?;
+                let fill = self.element(e, inst.operands[1], &[])?;
                 if sizes.contains(&0) {
                     return Ok(fill);
                 }
-                let x = self.element(scope, e, inst.operands[0], &from)?;
+                let x = self.element(e, inst.operands[0], &from)?;
                 let dtype = comp.array(id).dtype;
                 Ok(inside.map_or(x, |inside| e.k.op(ScalarOp::Select, &[inside, x, fill], dtype)))
             }
@@ -157,11 +151,11 @@ impl<'a> Emitter<'a> {
                 let sizes = dims(0);
                 let mut from = Vec::new();
                 for (d, x) in at.iter().enumerate() {
-                    let start = self.start_of(scope, e, &inst.operands[1..], d)?;
+                    let start = self.start_of(e, &inst.operands[1..], d)?;
                     let start = self.start(e, start, sizes[d] as i64 - window[d] as i64);
                     from.push(x.add(&start));
                 }
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
             Op::Gather(g) => {
                 let (sizes, index_dims) = (dims(0), dims(1));
@@ -182,7 +176,7 @@ impl<'a> Emitter<'a> {
                         };
                         place.push(x.unwrap_or_default());
                     }
-                    let start = self.element(scope, e, inst.operands[1], &place)?;
+                    let start = self.element(e, inst.operands[1], &place)?;
                     let start = self.start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
                     from[axis] = from[axis].add(&start);
                 }
@@ -190,7 +184,7 @@ impl<'a> Emitter<'a> {
                     let before = (0..d).filter(|&i| i != g.index_vector_dim).count();
                     from[axis] = batch.get(before).map(|x| (*x).clone()).unwrap_or_default();
                 }
-                self.element(scope, e, inst.operands[0], &from)
+                self.element(e, inst.operands[0], &from)
             }
             _ => Err(refuse(comp, id, " inside a kernel")),
         }
@@ -202,18 +196,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.
-    pub(super) fn start_of(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        starts: &[InstId],
-        d: usize,
-    ) -> Result<ExprId> {
+    pub(super) fn start_of(&mut self, e: &mut Elements, starts: &[InstId], d: usize) -> Result<ExprId> {
         match *starts {
-            [all] if !scope.comp.array(all).dims.is_empty() => {
-                self.element(scope, e, all, &[Index::constant(d as i64)])
-            }
-            _ => self.element(scope, e, starts[d], &[]),
+            [all] if !self.scope.comp.array(all).dims.is_empty() => self.element(e, all, &[Index::constant(d as i64)]),
+            _ => self.element(e, starts[d], &[]),
         }
     }
 

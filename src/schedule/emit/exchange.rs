@@ -20,29 +20,29 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    fn exchange(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let inst = &scope.comp[id];
+    fn exchange(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let inst = &self.scope.comp[id];
         let devices = Devices::of(self.module.devices())?;
         let movement = match &inst.op {
             Op::ReplicaId => Movement::Rank { divisor: devices.partitions, modulus: devices.replicas },
             Op::PartitionId => Movement::Rank { divisor: 1, modulus: devices.partitions },
             Op::Foreign(f) => movement(f, devices)?,
-            _ => return Err(refuse(scope.comp, id, "")),
+            _ => return Err(refuse(self.scope.comp, id, "")),
         };
         let operands = inst.operands.clone();
         let block = |shape: &Shape| shape.as_array().map_or(0, |a| a.bytes());
         let bytes = match (&movement, operands.first()) {
             (Movement::AllToAll(groups), _) => block(&inst.shape) / groups.first().map_or(1, Vec::len) as u64,
-            (_, Some(&o)) => block(&scope.comp[o].shape),
+            (_, Some(&o)) => block(&self.scope.comp[o].shape),
             (_, None) => block(&inst.shape),
         };
-        let number = number(&scope.comp.name, &inst.name);
+        let number = number(&self.scope.comp.name, &inst.name);
         let to = Called::Ranks(Exchange { movement, number, ranks: devices.count(), bytes });
         let mut args = Vec::new();
         for o in operands {
-            args.extend(self.value(scope, o)?.leaves);
+            args.extend(self.value(o)?.leaves);
         }
-        steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
+        self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
         Ok(())
     }
 }

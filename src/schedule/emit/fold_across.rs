@@ -5,13 +5,12 @@ use super::{convert, each};
 use crate::diag::Result;
 use crate::kernel::{Expr, Index, LoopKind, RegId, Stmt};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::emit::{Emitter, refuse};
 
 impl<'a> Emitter<'a> {
     /// The innermost dimension is folded: vectors of partial results, combined at the end in a fixed tree.
     pub(super) fn fold_across(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         f: &Folded,
         axes: &[usize],
@@ -19,9 +18,9 @@ impl<'a> Emitter<'a> {
         reg: RegId,
         lanes: u64,
     ) -> Result<Vec<Stmt>> {
-        let dims = scope.comp.array(f.inputs[0]).dims.clone();
-        let op = f.way.simple.ok_or_else(|| refuse(scope.comp, f.anchor, ""))?;
-        let narrow = scope.comp.array(f.inputs[0]).dtype;
+        let dims = self.scope.comp.array(f.inputs[0]).dims.clone();
+        let op = f.way.simple.ok_or_else(|| refuse(self.scope.comp, f.anchor, ""))?;
+        let narrow = self.scope.comp.array(f.inputs[0]).dtype;
         let dtype = e.k.regs[reg].dtype;
         let last = dims.len() - 1;
         let (n, zero) = (dims[last], Index::constant(0));
@@ -55,14 +54,14 @@ impl<'a> Emitter<'a> {
                         }
                     }
                     first[last] = Index::var(lane);
-                    let x = self.element(scope, e, f.inputs[0], &first)?;
+                    let x = self.element(e, f.inputs[0], &first)?;
                     convert(&mut e.k, x, narrow, dtype)
                 }
                 _ => neutral,
             };
             let mut place = from.clone();
             place[last] = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
-            let x = self.element(scope, e, f.inputs[0], &place)?;
+            let x = self.element(e, f.inputs[0], &place)?;
             let x = convert(&mut e.k, x, narrow, dtype);
             let old = e.k.expr(Expr::Reg(acc, zero.clone()));
             let new = e.k.op(op, &[old, x], dtype);
@@ -82,7 +81,7 @@ impl<'a> Emitter<'a> {
             let tail = e.k.var(n % lanes);
             let mut place = from;
             place[last] = Index::var(tail).offset((whole * lanes) as i64);
-            let x = self.element(scope, e, f.inputs[0], &place)?;
+            let x = self.element(e, f.inputs[0], &place)?;
             let x = convert(&mut e.k, x, narrow, dtype);
             let old = e.k.expr(Expr::Reg(reg, zero.clone()));
             let value = e.k.op(op, &[old, x], dtype);

@@ -1,6 +1,5 @@
 //! What a kernel is called: the name of the instruction in it that is the most work, which is what people look for in a
 //! profile. A convolution is called so though its kernel ends in the activation behind it.
-use super::Scope;
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::Kernel;
 
@@ -54,13 +53,13 @@ pub fn label(comp: &Computation, id: InstId) -> String {
 }
 
 /// Calls a kernel that ends in `root` after the heaviest of `insts`, which are computed in it.
-pub fn name(kernel: &mut Kernel, scope: &Scope, root: InstId, insts: &[InstId]) {
-    let Some(heavy) = heaviest(scope.comp, insts).filter(|&id| id != root) else { return };
+pub fn name(kernel: &mut Kernel, comp: &Computation, root: InstId, insts: &[InstId]) {
+    let Some(heavy) = heaviest(comp, insts).filter(|&id| id != root) else { return };
     // What the passes made has no name that the user knows.
-    if scope.comp[heavy].metadata.op_name.is_empty() && !scope.comp[root].metadata.op_name.is_empty() {
+    if comp[heavy].metadata.op_name.is_empty() && !comp[root].metadata.op_name.is_empty() {
         return;
     }
-    if let Some(what) = kernel.label.strip_suffix(&label(scope.comp, root)) {
-        kernel.label = format!("{what}{}", label(scope.comp, heavy));
+    if let Some(what) = kernel.label.strip_suffix(&label(comp, root)) {
+        kernel.label = format!("{what}{}", label(comp, heavy));
     }
 }

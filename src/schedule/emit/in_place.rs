@@ -1,7 +1,7 @@
 //! What may write over an operand: what reads it element for element, and updates, where it is memory of this computation's own
 //! that nothing reads afterwards. A loop that fills a list element by element then copies no list, and a sum with what a layer
 //! skipped, or a product with what squeezes it, moves two arrays and not three. Zeros around stay where they are.
-use super::{Emitter, Scope, Value};
+use super::{Emitter, Value};
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::{BufId, Place};
 use crate::schedule::layout::Layout;
@@ -21,19 +21,20 @@ pub fn targets(comp: &Computation, state: &Value) -> HashMap<InstId, BufId> {
 
 impl<'a> Emitter<'a> {
     /// Whether nothing reads `buf` after `id`, and it is memory that this computation may write to.
-    pub(super) fn dies(&self, scope: &Scope<'a>, buf: BufId, id: InstId) -> bool {
-        let now = scope.stages.lifetimes.of(id).first;
+    pub(super) fn dies(&self, buf: BufId, id: InstId) -> bool {
+        let now = self.scope.stages.lifetimes.of(id).first;
         (matches!(self.program.buffers[buf].place, Place::Workspace(_)) || self.is_updated(buf))
-            && !scope.borrowed.contains(&buf)
-            && scope
+            && !self.scope.borrowed.contains(&buf)
+            && self
+                .scope
                 .values
                 .iter()
-                .all(|(v, value)| !value.leaves.contains(&buf) || scope.stages.lifetimes.last_read(*v) <= now)
+                .all(|(v, value)| !value.leaves.contains(&buf) || self.scope.stages.lifetimes.last_read(*v) <= now)
     }
 
     /// The memory of the operands of an update that may become its result.
-    pub(super) fn reused(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
-        let inst = &scope.comp[id];
+    pub(super) fn reused(&self, id: InstId) -> Option<Value> {
+        let inst = &self.scope.comp[id];
         let count = match inst.op {
             Op::DynamicUpdateSlice => 1,
             Op::Scatter { .. } => inst.operands.len() / 2,
@@ -41,32 +42,32 @@ impl<'a> Emitter<'a> {
         };
         let mut leaves = Vec::new();
         for operand in &inst.operands[..count] {
-            let value = scope.values.get(operand).filter(|v| v.layout.is_none())?;
+            let value = self.scope.values.get(operand).filter(|v| v.layout.is_none())?;
             let buf = value.leaves.first().copied()?;
-            if leaves.contains(&buf) || !self.dies(scope, buf, id) {
+            if leaves.contains(&buf) || !self.dies(buf, id) {
                 return None;
             }
             leaves.push(buf);
         }
         // What else the update reads must lie elsewhere: it reads while it writes.
-        let others = self.sources(scope, &inst.operands[count..]);
+        let others = self.sources(&inst.operands[count..]);
         (!others.iter().any(|b| leaves.contains(b))).then_some(Value { leaves, layout: None })
     }
 
     /// The memory of an operand that the kernel of `id`, pointwise or a product, may write over.
-    pub(super) fn over_operand(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
-        let comp = scope.comp;
+    pub(super) fn over_operand(&self, id: InstId) -> Option<Value> {
+        let comp = self.scope.comp;
         let shape = comp[id].shape.as_array()?;
-        let anchor = scope.fusion.anchor[id].map(|a| &comp[a].op);
+        let anchor = self.scope.fusion.anchor[id].map(|a| &comp[a].op);
         let in_order = matches!(comp[id].op, Op::Elementwise(_))
             && matches!(anchor, None | Some(Op::Dot(_) | Op::Convolution(_)))
-            && !scope.placed.contains_key(&id)
+            && !self.scope.placed.contains_key(&id)
             && shape.elements() > 0;
         if !in_order {
             return None;
         }
         // where elements lie must suit those who read the result: dense, or with margins as wide as they need
-        let suits = |layout: Option<&Layout>| match (&scope.stages.spots[id], layout) {
+        let suits = |layout: Option<&Layout>| match (&self.scope.stages.spots[id], layout) {
             (Spot::Dense | Spot::Margin { made: false, .. }, None) => true,
             (Spot::Margin { low, high, made: true }, Some(l)) => {
                 let wide = low.iter().zip(&l.low).chain(high.iter().zip(&l.high)).all(|(least, n)| least <= n);
@@ -75,7 +76,7 @@ impl<'a> Emitter<'a> {
             (Spot::Dense | Spot::Margin { .. } | Spot::Part { .. }, _) => false,
         };
         let layout = |buf: &BufId| {
-            let mut holders = scope.values.values().filter(|v| v.leaves.contains(buf)).map(|v| v.layout.as_ref());
+            let mut holders = self.scope.values.values().filter(|v| v.leaves.contains(buf)).map(|v| v.layout.as_ref());
             let layout = holders.next()?;
             holders.all(|l| l == layout).then_some(layout)
         };
@@ -87,50 +88,49 @@ impl<'a> Emitter<'a> {
                 && matches!(buffer.place, Place::Workspace(_))
                 && layout(buf).is_some_and(|l| dense(l) && suits(l))
                 // the state of a loop is its next value's
-                && !scope.states.values().any(|b| b == buf)
-                && self.dies(scope, *buf, id)
-                && self.reads_in_step(scope, id, *buf)
+                && !self.scope.states.values().any(|b| b == buf)
+                && self.dies(*buf, id)
+                && self.reads_in_step(id, *buf)
         };
-        let buf = self.sources(scope, &comp[id].operands).into_iter().find(free)?;
+        let buf = self.sources(&comp[id].operands).into_iter().find(free)?;
         Some(Value { leaves: vec![buf], layout: layout(&buf)?.cloned() })
     }
 
     /// The buffers that the instructions `ids` are computed from, through inlined ones.
-    pub(super) fn sources(&self, scope: &Scope<'a>, ids: &[InstId]) -> Vec<BufId> {
+    pub(super) fn sources(&self, ids: &[InstId]) -> Vec<BufId> {
         let mut out = Vec::new();
-        let mut seen = vec![false; scope.comp.insts.len()];
+        let mut seen = vec![false; self.scope.comp.insts.len()];
         let mut open = ids.to_vec();
         while let Some(id) = open.pop() {
             if std::mem::replace(&mut seen[id.index()], true) {
                 continue;
             }
-            match scope.values.get(&id) {
+            match self.scope.values.get(&id) {
                 Some(value) => out.extend(&value.leaves),
-                None => open.extend(&scope.comp[id].operands),
+                None => open.extend(&self.scope.comp[id].operands),
             }
         }
         out
     }
 
     /// The memory of the old value that `id` is the next value of, where it may be written to already.
-    pub(super) fn next_in_place(&self, scope: &Scope<'a>, id: InstId) -> Option<Value> {
-        let &buf = scope.states.get(&id)?;
-        let free =
-            scope.stages.spots[id] == Spot::Dense && self.dies(scope, buf, id) && self.reads_in_step(scope, id, buf);
+    pub(super) fn next_in_place(&self, id: InstId) -> Option<Value> {
+        let &buf = self.scope.states.get(&id)?;
+        let free = self.scope.stages.spots[id] == Spot::Dense && self.dies(buf, id) && self.reads_in_step(id, buf);
         free.then(|| Value { leaves: vec![buf], layout: None })
     }
 
     /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
     /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
-    pub(super) fn reads_in_step(&self, scope: &Scope<'a>, id: InstId, buf: BufId) -> bool {
-        let comp = scope.comp;
+    pub(super) fn reads_in_step(&self, id: InstId, buf: BufId) -> bool {
+        let comp = self.scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
-        let rows = scope.fusion.rows[id];
+        let rows = self.scope.fusion.rows[id];
         let mut seen = vec![false; comp.insts.len()];
         let mut open = vec![(id, Role::Full)];
         while let Some((at, role)) = open.pop() {
-            if at != id && scope.values.contains_key(&at) {
-                let reads = scope.values[&at].leaves.contains(&buf);
+            if at != id && self.scope.values.contains_key(&at) {
+                let reads = self.scope.values[&at].leaves.contains(&buf);
                 if reads && role != Role::Full {
                     return false;
                 }
@@ -150,7 +150,7 @@ impl<'a> Emitter<'a> {
                 };
                 if asked != Role::Free {
                     open.push((o, asked));
-                } else if self.sources(scope, &[o]).contains(&buf) {
+                } else if self.sources(&[o]).contains(&buf) {
                     return false;
                 }
             }

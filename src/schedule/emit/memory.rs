@@ -1,5 +1,5 @@
 //! Memory for values: where they are wanted, with zeros around, constants, results.
-use super::{Emitter, Scope, Value, pieces};
+use super::{Emitter, Value, pieces};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, InstId, Literal, Shape};
 use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Step};
@@ -24,58 +24,53 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory for the array that loops of this computation make, where its readers want it.
-    pub(super) fn place(&mut self, scope: &mut Scope<'a>, id: InstId, steps: &mut Vec<Step>) -> Result<Value> {
-        if let Some(value) = scope.placed.remove(&id) {
+    pub(super) fn place(&mut self, id: InstId) -> Result<Value> {
+        if let Some(value) = self.scope.placed.remove(&id) {
             return Ok(value);
         }
-        let comp = scope.comp;
-        match scope.stages.spots[id].clone() {
+        let comp = self.scope.comp;
+        match self.scope.stages.spots[id].clone() {
             Spot::Margin { low, high, made: true } => {
-                let value = self.with_margin(comp.array(id), &low, &high, steps)?;
+                let value = self.with_margin(comp.array(id), &low, &high)?;
                 if self.is_entry(comp) {
                     self.found.margins.insert(value.buffer()?, id);
                 }
-                self.note_margin(scope, id, value.buffer()?);
+                self.note_margin(id, value.buffer()?);
                 Ok(value)
             }
             Spot::Dense | Spot::Margin { .. } => Ok(self.fresh(&comp[id].shape)),
             Spot::Part { whole, axis, before } => {
-                let value = self.place(scope, whole, steps)?;
+                let value = self.place(whole)?;
                 if self.is_entry(comp) {
                     // where one lies in another, that is the outermost
                     self.found.wholes.entry(value.buffer()?).or_insert(whole);
                 }
                 let layout = value.layout(&comp.array(whole).dims).part(axis, before);
-                scope.placed.insert(whole, value.clone());
+                self.scope.placed.insert(whole, value.clone());
                 Ok(Value { layout: Some(layout), ..value })
             }
         }
     }
 
     /// Notes that `plane` has margins in `buf`, if windows might do without.
-    pub(super) fn note_margin(&mut self, scope: &Scope<'a>, plane: InstId, buf: BufId) {
-        let comp = scope.comp;
-        if self.is_entry(comp) && is_read_in_parts(comp, self.plan.convolutions(scope.id), plane, &comp.users()[plane])
+    pub(super) fn note_margin(&mut self, plane: InstId, buf: BufId) {
+        let comp = self.scope.comp;
+        if self.is_entry(comp)
+            && is_read_in_parts(comp, self.plan.convolutions(self.scope.id), plane, &comp.users()[plane])
         {
             self.found.in_parts.insert(buf, plane);
         }
     }
 
     /// Memory for an array with zeros around it, which are written at once.
-    pub(super) fn with_margin(
-        &mut self,
-        shape: &ArrayShape,
-        low: &[u64],
-        high: &[u64],
-        steps: &mut Vec<Step>,
-    ) -> Result<Value> {
+    pub(super) fn with_margin(&mut self, shape: &ArrayShape, low: &[u64], high: &[u64]) -> Result<Value> {
         let whole: Vec<u64> = shape.dims.iter().zip(low).zip(high).map(|((n, a), b)| n + a + b).collect();
         crate::tensor::element_count(&whole)
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
         let layout = Layout::with_margin(&shape.dims, low, high);
         let buf = self.buffer(shape.dtype, layout.elements(&shape.dims));
         let kernel = pieces::margin(buf, shape, &layout, self.lanes(shape.dtype));
-        self.launch(kernel, steps);
+        self.launch(kernel);
         Ok(Value { leaves: vec![buf], layout: Some(layout) })
     }
 
@@ -89,15 +84,23 @@ impl<'a> Emitter<'a> {
     }
 
     /// Adds a kernel and its launch.
-    pub(super) fn launch(&mut self, kernel: Kernel, steps: &mut Vec<Step>) {
+    pub(super) fn launch(&mut self, kernel: Kernel) {
         let id: KernelId = self.program.kernels.push(kernel);
-        steps.push(Step::Launch(id));
+        self.steps.push(Step::Launch(id));
     }
 
-    pub(super) fn copy(&mut self, from: BufId, to: BufId, steps: &mut Vec<Step>) {
+    pub(super) fn copy(&mut self, from: BufId, to: BufId) {
         let elements = self.program.buffers[from].elements;
         let kernel = pieces::copy(from, to, elements, self.lanes(self.program.buffers[from].dtype));
-        self.launch(kernel, steps);
+        self.launch(kernel);
+    }
+
+    /// New memory with what is in `from`.
+    pub(super) fn copied(&mut self, from: BufId) -> BufId {
+        let Buffer { dtype, elements, .. } = self.program.buffers[from];
+        let to = self.buffer(dtype, elements);
+        self.copy(from, to);
+        to
     }
 
     pub(super) fn lanes(&self, dtype: DType) -> u64 {
@@ -105,7 +108,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The root's leaves become the caller's results: in place where they are intermediate buffers, else copied.
-    pub(super) fn results(&mut self, root: &Value, steps: &mut Vec<Step>) -> Result<()> {
+    pub(super) fn results(&mut self, root: &Value) -> Result<()> {
         if root.leaves.len() != self.program.results.len() {
             return Err(Error::internal("schedule", "the root does not fit the results"));
         }
@@ -117,7 +120,7 @@ impl<'a> Emitter<'a> {
             let (dtype, elements) = (self.program.buffers[leaf].dtype, self.program.buffers[leaf].elements);
             let out = self.program.buffers.push(Buffer { dtype, elements, place: Place::Result(i) });
             self.regions.same(out, leaf);
-            self.copy(leaf, out, steps);
+            self.copy(leaf, out);
         }
         Ok(())
     }

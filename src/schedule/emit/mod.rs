@@ -127,6 +127,8 @@ pub fn emit(
         found: Found::default(),
         regions: regions::Regions::default(),
         depth: 0,
+        scope: Scope::new(module, module.entry, plan.stages(module.entry, Params::Borrowed)?),
+        steps: Vec::new(),
     };
     let mut args = Vec::new();
     for (i, t) in s.program.args.iter().enumerate() {
@@ -135,13 +137,12 @@ pub fn emit(
     }
     let state = s.variables();
     args.extend(state.iter().map(|&buf| Value { leaves: vec![buf], layout: None }));
-    let mut steps = Vec::new();
-    let mut root = s.computation(module.entry, args, Params::Borrowed, &mut steps)?;
+    let mut root = s.computation(module.entry, args, Params::Borrowed)?;
     let next = s.next_values(&mut root, &state)?;
-    s.results(&root, &mut steps)?;
-    s.move_all(&next.0, &next.1, &mut steps);
-    s.keep_unchanged(&next.0, &next.1, &steps);
-    s.program.steps = steps;
+    s.results(&root)?;
+    s.move_all(&next.0, &next.1);
+    s.program.steps = std::mem::take(&mut s.steps);
+    s.keep_unchanged(&next.0, &next.1);
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
     if detail == Detail::Whole {
@@ -168,6 +169,10 @@ pub struct Emitter<'a> {
     regions: regions::Regions,
     /// Computations of scalars that call one another.
     depth: usize,
+    /// The computation whose kernels are made.
+    scope: Scope<'a>,
+    /// Where its launches go.
+    steps: Vec<Step>,
 }
 
 /// One computation while its kernels are made.
@@ -190,9 +195,27 @@ pub struct Scope<'a> {
     parts: HashMap<InstId, LeftSums>,
 }
 
+impl<'a> Scope<'a> {
+    /// Nothing of it is made.
+    fn new(module: &'a Module, id: CompId, stages: &'a Stages) -> Scope<'a> {
+        Scope {
+            id,
+            comp: &module.comps[id],
+            stages,
+            fusion: stages.fusion.clone(),
+            values: HashMap::new(),
+            placed: HashMap::new(),
+            padded: HashMap::new(),
+            states: HashMap::new(),
+            borrowed: HashSet::new(),
+            parts: HashMap::new(),
+        }
+    }
+}
+
 impl<'a> Emitter<'a> {
     /// The steps of a computation. It may write to the memory of its parameters where they are `Params::Owned`.
-    fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params, steps: &mut Vec<Step>) -> Result<Value> {
+    fn computation(&mut self, id: CompId, params: Vec<Value>, owner: Params) -> Result<Value> {
         let (comp, stages) = (&self.module.comps[id], self.plan.stages(id, owner)?);
         let states = match (owner, &params[..]) {
             (Params::Owned, [state]) => in_place::targets(comp, state),
@@ -205,25 +228,25 @@ impl<'a> Emitter<'a> {
                 all.filter(|&buf| !self.is_entry(comp) || !self.is_updated(buf)).collect()
             }
         };
-        let mut scope = Scope {
-            id,
-            comp,
-            stages,
-            fusion: stages.fusion.clone(),
-            values: comp.params.iter().copied().zip(params).collect(),
-            placed: HashMap::new(),
-            padded: HashMap::new(),
-            states,
-            borrowed,
-            parts: HashMap::new(),
-        };
+        let values = comp.params.iter().copied().zip(params).collect();
+        let scope = Scope { values, states, borrowed, ..Scope::new(self.module, id, stages) };
+        let caller = std::mem::replace(&mut self.scope, scope);
         for &param in &comp.params {
-            self.note_needed(&scope, param, &scope.values[&param]);
+            let value = self.scope.values[&param].clone();
+            self.note_needed(param, &value);
         }
         for &inst in &stages.order {
-            self.instruction(&mut scope, inst, steps)?;
+            self.instruction(inst)?;
         }
-        scope.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+        let mut made = std::mem::replace(&mut self.scope, caller);
+        made.values.remove(&comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
+    }
+
+    /// What `make` gives, and its steps, which are not among the others.
+    fn aside<T>(&mut self, make: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, Vec<Step>)> {
+        let others = std::mem::take(&mut self.steps);
+        let made = make(self)?;
+        Ok((made, std::mem::replace(&mut self.steps, others)))
     }
 
     /// Whether `comp` is that of the module, which runs once.
@@ -232,39 +255,39 @@ impl<'a> Emitter<'a> {
     }
 
     /// Where a value is.
-    fn value(&mut self, scope: &mut Scope<'a>, id: InstId) -> Result<Value> {
-        if let Some(v) = scope.values.get(&id) {
+    fn value(&mut self, id: InstId) -> Result<Value> {
+        if let Some(v) = self.scope.values.get(&id) {
             return Ok(v.clone());
         }
-        if let Op::Constant(literal) = &scope.comp[id].op {
+        if let Op::Constant(literal) = &self.scope.comp[id].op {
             let value = self.literal(literal);
-            scope.values.insert(id, value.clone());
+            self.scope.values.insert(id, value.clone());
             return Ok(value);
         }
-        Err(Error::internal("schedule", format!("{} is read and has no buffer", scope.comp[id].name)))
+        Err(Error::internal("schedule", format!("{} is read and has no buffer", self.scope.comp[id].name)))
     }
 
     /// Whether an array is in memory, without gaps.
-    fn is_dense(&mut self, scope: &mut Scope<'a>, id: InstId) -> bool {
-        let array = scope.fusion.fate[id] == Fate::Materialised && scope.comp[id].shape.as_array().is_some();
-        array && self.value(scope, id).is_ok_and(|v| v.layout.is_none())
+    fn is_dense(&mut self, id: InstId) -> bool {
+        let array = self.scope.fusion.fate[id] == Fate::Materialised && self.scope.comp[id].shape.as_array().is_some();
+        array && self.value(id).is_ok_and(|v| v.layout.is_none())
     }
 
     /// The steps of an instruction.
-    fn instruction(&mut self, scope: &mut Scope<'a>, id: InstId, steps: &mut Vec<Step>) -> Result<()> {
-        if scope.values.contains_key(&id) || scope.fusion.fate[id] != Fate::Materialised {
+    fn instruction(&mut self, id: InstId) -> Result<()> {
+        if self.scope.values.contains_key(&id) || self.scope.fusion.fate[id] != Fate::Materialised {
             return Ok(());
         }
-        let comp = scope.comp;
+        let comp = self.scope.comp;
         let inst = &comp[id];
         let value = match &inst.op {
             Op::Constant(_) if id != comp.root => return Ok(()),
-            _ if scope.stages.stored.contains(&id) => return Ok(()),
+            _ if self.scope.stages.stored.contains(&id) => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
             Op::Tuple => {
                 let mut leaves = Vec::new();
                 for &o in &inst.operands {
-                    leaves.extend(self.value(scope, o)?.leaves);
+                    leaves.extend(self.value(o)?.leaves);
                 }
                 Value { leaves, layout: None }
             }
@@ -272,54 +295,51 @@ impl<'a> Emitter<'a> {
                 let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
                 let count = parts[*index].leaves().len();
-                let whole = self.value(scope, inst.operands[0])?;
+                let whole = self.value(inst.operands[0])?;
                 Value { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
             }
-            Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => {
-                self.value(scope, inst.operands[0])?
-            }
+            Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => self.value(inst.operands[0])?,
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
-                let args = inst.operands.iter().map(|&o| self.value(scope, o)).collect::<Result<Vec<_>>>()?;
-                self.computation(*callee, args, Params::Borrowed, steps)?
+                let args = inst.operands.iter().map(|&o| self.value(o)).collect::<Result<Vec<_>>>()?;
+                self.computation(*callee, args, Params::Borrowed)?
             }
-            Op::While { cond, body } => self.while_loop(scope, id, *cond, *body, steps)?,
-            Op::Conditional(branches) => self.conditional(scope, id, branches, steps)?,
+            Op::While { cond, body } => self.while_loop(id, *cond, *body)?,
+            Op::Conditional(branches) => self.conditional(id, branches)?,
             Op::AfterAll => Value::default(),
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             // The same elements in the same order: another view of the same memory.
             Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier
-                if scope.stages.spots[id] == Spot::Dense && self.is_dense(scope, inst.operands[0]) =>
+                if self.scope.stages.spots[id] == Spot::Dense && self.is_dense(inst.operands[0]) =>
             {
-                self.value(scope, inst.operands[0])?
+                self.value(inst.operands[0])?
             }
             _ => {
-                let taken = self.reused(scope, id).or_else(|| self.next_in_place(scope, id));
-                let mut margins = Vec::new();
-                let out = match taken.or_else(|| self.over_operand(scope, id)) {
-                    Some(out) => out,
-                    None => self.place(scope, id, &mut margins)?,
+                let taken = self.reused(id).or_else(|| self.next_in_place(id));
+                let (out, margins) = match taken.or_else(|| self.over_operand(id)) {
+                    Some(out) => (out, Vec::new()),
+                    None => self.aside(|s| s.place(id))?,
                 };
-                let (first, before) = (self.program.kernels.len(), steps.len());
-                self.kernels(scope, id, &out, steps)?;
+                let (first, before) = (self.program.kernels.len(), self.steps.len());
+                self.kernels(id, &out)?;
                 if self.detail == Detail::Whole {
-                    self.name_insts(scope, id, first);
+                    self.name_insts(id, first);
                 }
                 // the result needs no memory while its first kernels make something else
-                let at = steps[before..].iter().position(|s| self.touches(s, &out)).unwrap_or(0);
-                steps.splice(before + at..before + at, margins);
+                let at = self.steps[before..].iter().position(|s| self.touches(s, &out)).unwrap_or(0);
+                self.steps.splice(before + at..before + at, margins);
                 out
             }
         };
-        self.note_needed(scope, id, &value);
-        scope.values.insert(id, value);
+        self.note_needed(id, &value);
+        self.scope.values.insert(id, value);
         Ok(())
     }
 
     /// Notes what results need of a value, where they need less than all.
-    fn note_needed(&mut self, scope: &Scope<'a>, id: InstId, value: &Value) {
+    fn note_needed(&mut self, id: InstId, value: &Value) {
         let needed = self.plan.needed();
         if !needed.is_empty() {
-            self.regions.note(&scope.comp[id].shape, value, needed.get(scope.id, id));
+            self.regions.note(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
         }
     }
 
@@ -333,30 +353,30 @@ impl<'a> Emitter<'a> {
     }
 
     /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
-    fn name_insts(&mut self, scope: &Scope<'a>, id: InstId, first: usize) {
+    fn name_insts(&mut self, id: InstId, first: usize) {
         let (mut open, mut seen) = (vec![id], HashSet::new());
         let mut insts = Vec::new();
         while let Some(id) = open.pop() {
             if seen.insert(id) {
-                let inst = &scope.comp[id];
+                let inst = &self.scope.comp[id];
                 insts.push(id);
-                open.extend(inst.operands.iter().copied().filter(|&o| scope.fusion.fate[o] != Fate::Materialised));
+                open.extend(inst.operands.iter().copied().filter(|&o| self.scope.fusion.fate[o] != Fate::Materialised));
             }
         }
         for kernel in self.program.kernels.values_mut().skip(first) {
-            kernel.insts = insts.iter().map(|&id| scope.comp[id].name.clone()).collect();
-            heaviest::name(kernel, scope, id, &insts);
+            kernel.insts = insts.iter().map(|&id| self.scope.comp[id].name.clone()).collect();
+            heaviest::name(kernel, self.scope.comp, id, &insts);
         }
     }
 
     /// The kernels that fill `out` with root `id`.
-    fn kernels(&mut self, scope: &mut Scope<'a>, id: InstId, out: &Value, steps: &mut Vec<Step>) -> Result<()> {
-        let stages = scope.stages;
+    fn kernels(&mut self, id: InstId, out: &Value) -> Result<()> {
+        let stages = self.scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
-        let anchor = scope.fusion.anchor[id].unwrap_or(id);
+        let anchor = self.scope.fusion.anchor[id].unwrap_or(id);
         let convolution = recipe.setup.convolution().unwrap_or(anchor);
-        let (comp, first) = (scope.id, self.program.kernels.len());
-        (recipe.family.emit)(self, Root { scope, id, anchor, out, steps }, &recipe.setup)?;
+        let (comp, first) = (self.scope.id, self.program.kernels.len());
+        (recipe.family.emit)(self, Root { id, anchor, out }, &recipe.setup)?;
         if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {
             self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&convolution.named));
         }

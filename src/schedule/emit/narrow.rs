@@ -7,9 +7,9 @@ use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, LoopKind, Place, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, LoopKind, Place, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::plan::axis::{Axis, merged, offset_of, product};
 use crate::schedule::plan::contraction::lanes_along;
 use crate::schedule::plan::fuse::Fate;
@@ -33,40 +33,36 @@ impl<'a> Emitter<'a> {
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
     pub(super) fn narrow(
         &mut self,
-        scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         out: &Value,
-        steps: &mut Vec<Step>,
-        make: impl FnOnce(&mut Self, &mut Scope<'a>, &Value, &mut Vec<Step>) -> Result<()>,
+        make: impl FnOnce(&mut Self, &Value) -> Result<()>,
     ) -> Result<()> {
         if id == anchor {
-            return make(self, scope, out, steps);
+            return make(self, out);
         }
         // where nothing else is read from there, the result is written over its sums
-        let (sum, result) = (scope.comp.array(anchor), scope.comp.array(id));
-        let alike = sum == result && out.layout.is_none() && scope.fusion.path[anchor].is_empty();
-        let sources = self.sources(scope, &scope.comp[id].operands);
+        let (sum, result) = (self.scope.comp.array(anchor), self.scope.comp.array(id));
+        let alike = sum == result && out.layout.is_none() && self.scope.fusion.path[anchor].is_empty();
+        let sources = self.sources(&self.scope.comp[id].operands);
         let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
-        let sums = if is_over { out.clone() } else { self.fresh(&scope.comp[anchor].shape) };
-        make(self, scope, &sums, steps)?;
-        scope.values.insert(anchor, sums);
-        scope.fusion.fate[anchor] = Fate::Materialised;
-        scope.fusion.anchor[id] = None;
-        self.pointwise(scope, id, out, steps)
+        let sums = if is_over { out.clone() } else { self.fresh(&self.scope.comp[anchor].shape) };
+        make(self, &sums)?;
+        self.scope.values.insert(anchor, sums);
+        self.scope.fusion.fate[anchor] = Fate::Materialised;
+        self.scope.fusion.anchor[id] = None;
+        self.pointwise(id, out)
     }
 
     /// The sums of `c`.
     pub(super) fn narrow_sums(
         &mut self,
-        scope: &mut Scope<'a>,
         anchor: InstId,
         c: &Contraction,
         right: &Tensor,
         place: Coordinates<'_>,
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let (rows, sum) = (self.row_axes(scope, (anchor, anchor), c, place, out)?, merged(&c.sum));
+        let (rows, sum) = (self.row_axes((anchor, anchor), c, place, out)?, merged(&c.sum));
         let n = product(&c.columns);
         let packed = self.by_column(c, &sum, right);
         let run = sum.last().map_or(1, |x| x.extent);
@@ -78,7 +74,7 @@ impl<'a> Emitter<'a> {
         let block = n.div_ceil(n.div_ceil(BLOCK));
         let free = self.target.vector_registers.saturating_sub(block + 2);
         let most = (free / (block * pieces)).clamp(1, MOST_ROWS.min(width));
-        let mut e = Elements::new(anchor, label(scope.comp, anchor));
+        let mut e = Elements::new(anchor, label(self.scope.comp, anchor));
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
         let tile = e.k.var(width.div_ceil(most));
         let mut a = Index::constant(c.a0);
@@ -87,7 +83,7 @@ impl<'a> Emitter<'a> {
         }
         let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let step = rows.last().map_or(0, |x| x.a);
-        let to = out.view(&scope.comp.array(anchor).dims)?;
+        let to = out.view(&self.scope.comp.array(anchor).dims)?;
         let mut body = Vec::new();
         for share in shares(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
@@ -113,7 +109,7 @@ impl<'a> Emitter<'a> {
         loops.push(tile);
         e.k.flops = 2 * product(&sum) * n * product(&rows);
         chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 

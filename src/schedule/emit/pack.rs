@@ -5,7 +5,7 @@ use super::grid::{chunked, guarded, shares};
 use super::packings::Numbers;
 use crate::diag::{Error, Result};
 use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
+use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::emit::Emitter;
 use crate::schedule::plan::axis::{Axis, offset_of, product};
@@ -40,7 +40,6 @@ impl Emitter<'_> {
         c: &Contraction,
         sum: &[Axis],
         (panel, panels, order): (u64, u64, Order),
-        steps: &mut Vec<Step>,
     ) -> Result<Panels> {
         let (n, k) = (product(&c.columns), product(sum));
         let own = has_own(&c.batch);
@@ -66,7 +65,7 @@ impl Emitter<'_> {
                 let from = self.packed(c, sum, t, (batch, panels, panel, Order::Plain));
                 let to = self.buffer(dtype, total);
                 let kernel = scaled((from, *by, to), [batch * panels, k, panel], self.lanes(dtype));
-                self.launch(kernel, steps);
+                self.launch(kernel);
                 Ok(made(to, None))
             }
             Right::Buffer(from) => {
@@ -79,7 +78,7 @@ impl Emitter<'_> {
                     true => source.straight(to, dims, lanes),
                     false => source.by_panel((to, dtype), dims, (n, few), lanes),
                 };
-                self.launch(kernel, steps);
+                self.launch(kernel);
                 Ok(made(to, None))
             }
         }

@@ -8,9 +8,9 @@ use super::grid::{BANDS, chunked, numbered};
 use super::{each, label, number};
 use crate::diag::Result;
 use crate::hlo::InstId;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope};
+use crate::schedule::emit::Emitter;
 use crate::schedule::plan::planes::Planes;
 use crate::schedule::plan::reduce::{Parts, Reduction};
 use crate::tensor::DType;
@@ -82,28 +82,24 @@ impl<'a> Emitter<'a> {
     }
 
     /// Memory for the sums of `count` parts of what `id` makes, where they are wanted.
-    pub(super) fn parts(&mut self, scope: &mut Scope<'a>, id: InstId, count: u64) -> Option<LeftSums> {
-        if !scope.stages.summed.contains(&id) {
+    pub(super) fn parts(&mut self, id: InstId, count: u64) -> Option<LeftSums> {
+        if !self.scope.stages.summed.contains(&id) {
             return None;
         }
-        let channels = scope.comp.array(id).dims.last().copied()?;
+        let channels = self.scope.comp.array(id).dims.last().copied()?;
         let parts = LeftSums { buf: self.buffer(DType::F32, count * channels), count, channels };
-        scope.parts.insert(id, parts);
+        self.scope.parts.insert(id, parts);
         Some(parts)
     }
 
     /// The planes that are summed in parts: what was left of them, or bands of their rows if those were shared.
-    pub(super) fn planes_in_parts<'w>(
-        &mut self,
-        scope: &mut Scope<'a>,
-        way: &'w Reduction,
-    ) -> Result<Option<&'w Planes>> {
+    pub(super) fn planes_in_parts<'w>(&mut self, way: &'w Reduction) -> Result<Option<&'w Planes>> {
         let Some((planes, parts)) = &way.planes else { return Ok(None) };
         let is_so = match parts {
             Parts::Left => true,
             Parts::Bands => {
-                let value = self.value(scope, planes.input)?;
-                let channels = scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
+                let value = self.value(planes.input)?;
+                let channels = self.scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
                 self.shared_at(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
             }
         };
@@ -113,28 +109,26 @@ impl<'a> Emitter<'a> {
     /// The kernels of sum `anchor` with the epilogue `id`.
     pub(super) fn plane_sums(
         &mut self,
-        scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         p: &Planes,
         finish: &mut Finish<'_, 'a>,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let channels = scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
+        let channels = self.scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
         let cuts = self.width(DType::F32).cut(channels);
-        let parts = match scope.parts.get(&p.input) {
+        let parts = match self.scope.parts.get(&p.input) {
             Some(&parts) => parts,
             None => {
                 let partial = self.buffer(DType::F32, BANDS * channels);
                 for cut in &cuts {
-                    let kernel = self.bands(scope, id, p, cut, (partial, channels))?;
-                    self.launch(kernel, steps);
+                    let kernel = self.bands(id, p, cut, (partial, channels))?;
+                    self.launch(kernel);
                 }
                 LeftSums { buf: partial, count: BANDS, channels }
             }
         };
         for cut in &cuts {
-            let kernel = self.parts_together(scope, (id, anchor), p, cut, &parts, finish)?;
-            self.launch(kernel, steps);
+            let kernel = self.parts_together((id, anchor), p, cut, &parts, finish)?;
+            self.launch(kernel);
         }
         Ok(())
     }
@@ -142,14 +136,13 @@ impl<'a> Emitter<'a> {
     /// The kernel that adds up the parts of the channels of `cut`.
     fn parts_together(
         &mut self,
-        scope: &mut Scope<'a>,
         (id, anchor): (InstId, InstId),
         p: &Planes,
         cut: &Cut,
         parts: &LeftSums,
         finish: &mut Finish<'_, 'a>,
     ) -> Result<Kernel> {
-        let mut e = Elements::new(id, label(scope.comp, id));
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         // those side by side wait for one another's sums no longer than for their own
         let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
         let side = cut.side_by_side(most);
@@ -159,7 +152,7 @@ impl<'a> Emitter<'a> {
         let (mut body, mut add) = (Vec::new(), Vec::new());
         for i in 0..side {
             let at = Index::constant(i as i64);
-            let value = self.element(scope, &mut e, p.init, &[])?;
+            let value = self.element(&mut e, p.init, &[])?;
             body.push(Stmt::Set { reg: sums, at: at.clone(), value });
             let sum = e.k.expr(Expr::Reg(sums, at.clone()));
             let from = Index::var(part).scale(parts.channels as i64).add(&channel(i));
@@ -172,7 +165,7 @@ impl<'a> Emitter<'a> {
             e.forget();
             let sum = e.k.expr(Expr::Reg(sums, Index::constant(i as i64)));
             e.fixed.insert(anchor, sum);
-            body.push(finish(self, scope, &mut e, &channel(i))?);
+            body.push(finish(self, &mut e, &channel(i))?);
         }
         e.k.body = vec![each(lane, cut.kind, body)];
         e.k.chunks = Some(group);
@@ -181,16 +174,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// The kernel that sums each band of the channels of `cut`.
-    fn bands(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        p: &Planes,
-        cut: &Cut,
-        (partial, channels): (BufId, u64),
-    ) -> Result<Kernel> {
-        let mut e = Elements::new(id, format!("bands of {}", label(scope.comp, id)));
-        let dims = scope.comp.array(p.input).dims.clone();
+    fn bands(&mut self, id: InstId, p: &Planes, cut: &Cut, (partial, channels): (BufId, u64)) -> Result<Kernel> {
+        let mut e = Elements::new(id, format!("bands of {}", label(self.scope.comp, id)));
+        let dims = self.scope.comp.array(p.input).dims.clone();
         let side = cut.side_by_side(SIDE_BY_SIDE);
         let rows = dims[p.axis];
         let own = rows.div_ceil(BANDS);
@@ -208,7 +194,7 @@ impl<'a> Emitter<'a> {
             from.push(Index::var(row));
             from.extend(loops[1..].iter().map(|&v| Index::var(v)));
             from.push(channel(i));
-            let x = self.element(scope, &mut e, p.input, &from)?;
+            let x = self.element(&mut e, p.input, &from)?;
             let sum: ExprId = e.k.expr(Expr::Reg(reg, at.clone()));
             let value = e.k.op(ScalarOp::Add, &[sum, x], DType::F32);
             add.push(Stmt::Set { reg, at: at.clone(), value });
@@ -229,5 +215,4 @@ impl<'a> Emitter<'a> {
 }
 
 /// What stores the sum of a channel, by its number.
-pub(super) type Finish<'f, 'a> =
-    dyn FnMut(&mut Emitter<'a>, &mut Scope<'a>, &mut Elements, &Index) -> Result<Stmt> + 'f;
+pub(super) type Finish<'f, 'a> = dyn FnMut(&mut Emitter<'a>, &mut Elements, &Index) -> Result<Stmt> + 'f;

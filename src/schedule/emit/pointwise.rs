@@ -4,8 +4,8 @@ use super::{across, each, label};
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
 use crate::kernel::index::linear;
-use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::spots::Spot;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 pub const FAMILY: Family = Family {
     name: "pointwise",
     recipe: |_, asked| Ok(asked.is_pointwise().then_some(Setup::Plain)),
-    emit: |s, Root { scope, id, out, steps, .. }, _| s.pointwise(scope, id, out, steps),
+    emit: |s, Root { id, out, .. }, _| s.pointwise(id, out),
 };
 
 /// Loops for each operand that was not made in its place along this axis.
@@ -40,123 +40,100 @@ pub const UPDATE: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// One loop nest over the elements of `id`.
-    pub(super) fn pointwise(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let dims = scope.comp.array(id).dims.clone();
+    pub(super) fn pointwise(&mut self, id: InstId, out: &Value) -> Result<()> {
+        let dims = self.scope.comp.array(id).dims.clone();
         let layout = out.layout(&dims);
-        self.fill(scope, id, id, &dims, |at| layout.at(at), out, steps)
+        self.fill(id, id, &dims, |at| layout.at(at), out)
     }
 
     /// The scalar `from` in every element of an array of `dims`.
-    pub(super) fn splat(
-        &mut self,
-        scope: &mut Scope<'a>,
-        root: InstId,
-        from: InstId,
-        dims: &[u64],
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn splat(&mut self, root: InstId, from: InstId, dims: &[u64], out: &Value) -> Result<()> {
         if dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(root, label(scope.comp, root));
+        let mut e = Elements::new(root, label(self.scope.comp, root));
         let buf = out.only()?;
         let all = e.k.var(dims.iter().product());
-        let value = self.element(scope, &mut e, from, &[])?;
+        let value = self.element(&mut e, from, &[])?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         nest(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// Loops over `dims`, storing element `at` of `from` at `place(at)`.
     pub(super) fn fill(
         &mut self,
-        scope: &mut Scope<'a>,
         root: InstId,
         from: InstId,
         dims: &[u64],
         place: impl Fn(&[Index]) -> Index,
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
         if dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(root, label(scope.comp, root));
+        let mut e = Elements::new(root, label(self.scope.comp, root));
         let vars: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
         let at: Vec<Index> =
             vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) }).collect();
-        let value = self.element(scope, &mut e, from, &at)?;
+        let value = self.element(&mut e, from, &at)?;
         let buf = out.buffer()?;
         let index = place(&at);
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         e.k.flops = dims.iter().product();
         nest(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// Each operand is written into its part, but for those that were made there.
-    pub(super) fn concatenate(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>, axis: usize) -> Result<()> {
-        let layout = out.layout(&scope.comp.array(id).dims);
+    pub(super) fn concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
+        let layout = out.layout(&self.scope.comp.array(id).dims);
         let mut before = 0;
-        for &o in &scope.comp[id].operands {
-            let dims = scope.comp.array(o).dims.clone();
+        for &o in &self.scope.comp[id].operands {
+            let dims = self.scope.comp.array(o).dims.clone();
             let part = layout.part(axis, before);
             before += dims[axis];
-            if matches!(scope.stages.spots[o], Spot::Part { whole, .. } if whole == id) {
+            if matches!(self.scope.stages.spots[o], Spot::Part { whole, .. } if whole == id) {
                 continue;
             }
-            self.fill(scope, id, o, &dims, |at| part.at(at), out, steps)?;
+            self.fill(id, o, &dims, |at| part.at(at), out)?;
         }
         Ok(())
     }
 
     /// Copies the operand of an update into the result, unless it is there.
-    pub(super) fn start_from(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        operand: InstId,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        if scope.values.get(&operand).is_some_and(|v| v.leaves == out.leaves) {
+    pub(super) fn start_from(&mut self, id: InstId, operand: InstId, out: &Value) -> Result<()> {
+        if self.scope.values.get(&operand).is_some_and(|v| v.leaves == out.leaves) {
             return Ok(());
         }
-        let dims = scope.comp.array(operand).dims.clone();
-        self.fill(scope, id, operand, &dims.clone(), |at| linear(at, &dims), out, steps)
+        let dims = self.scope.comp.array(operand).dims.clone();
+        self.fill(id, operand, &dims.clone(), |at| linear(at, &dims), out)
     }
 
     /// The operand is copied, or overwritten where nothing reads it again, then the update is written over it.
-    pub(super) fn dynamic_update_slice(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let operands = scope.comp[id].operands.clone();
-        let (whole, part) = (scope.comp.array(id).dims.clone(), scope.comp.array(operands[1]).dims.clone());
-        self.start_from(scope, id, operands[0], out, steps)?;
+    pub(super) fn dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let operands = self.scope.comp[id].operands.clone();
+        let (whole, part) = (self.scope.comp.array(id).dims.clone(), self.scope.comp.array(operands[1]).dims.clone());
+        self.start_from(id, operands[0], out)?;
         if part.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(scope.comp, id));
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let vars: Vec<VarId> = part.iter().map(|&n| e.k.var(n)).collect();
         let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
-        let value = self.element(scope, &mut e, operands[1], &at)?;
+        let value = self.element(&mut e, operands[1], &at)?;
         let mut to = Vec::new();
         for (d, x) in at.iter().enumerate() {
-            let start = self.start_of(scope, &mut e, &operands[2..], d)?;
+            let start = self.start_of(&mut e, &operands[2..], d)?;
             let start = self.start(&mut e, start, whole[d] as i64 - part[d] as i64);
             to.push(x.add(&start));
         }
         let buf = out.only()?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 }

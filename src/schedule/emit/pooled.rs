@@ -1,6 +1,6 @@
 //! A window of maxima where its convolution is made (`plan/within/pooled.rs`).
+use super::Emitter;
 use super::element::Elements;
-use super::{Emitter, Scope};
 use crate::diag::Result;
 use crate::hlo::Fold;
 use crate::hlo::InstId;
@@ -14,13 +14,12 @@ impl<'a> Emitter<'a> {
     /// Takes element `at` of the operand; with the last one of a window, the place and the value that the kernel of `id` makes of it.
     pub(super) fn of_window(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, pooled): (InstId, &Pooled),
         taken: &mut Vec<ExprId>,
         at: &[Index],
     ) -> Result<Option<(Vec<Index>, ExprId)>> {
-        taken.push(self.element(scope, e, pooled.producer, at)?);
+        taken.push(self.element(e, pooled.producer, at)?);
         if (taken.len() as u64) < pooled.count {
             return Ok(None);
         }
@@ -28,10 +27,10 @@ impl<'a> Emitter<'a> {
         taken.clear();
         let mut at = at.to_vec();
         at[pooled.axis] = at[pooled.axis].div(pooled.count as i64, &e.k.vars);
-        let pool = scope.fusion.anchor[id].unwrap_or(id);
+        let pool = self.scope.fusion.anchor[id].unwrap_or(id);
         e.fixed.insert(pool, largest);
-        let at = forward(&scope.fusion.path[pool], &at, &e.k.vars);
-        let value = self.element(scope, e, id, &at)?;
+        let at = forward(&self.scope.fusion.path[pool], &at, &e.k.vars);
+        let value = self.element(e, id, &at)?;
         e.fixed.remove(&pool);
         Ok(Some((at, value)))
     }

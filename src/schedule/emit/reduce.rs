@@ -6,9 +6,9 @@ use super::window::{self, Interior};
 use super::{convert, each, label};
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
-use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Value, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::recipe::Setup;
@@ -47,27 +47,23 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn reduce(
-        &mut self,
-        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
-        way: &Reduction,
-    ) -> Result<()> {
-        let comp = scope.comp;
+    pub(super) fn reduce(&mut self, Root { id, anchor, out }: Root<'_>, way: &Reduction) -> Result<()> {
+        let comp = self.scope.comp;
         let inst = &comp[anchor];
         let (inputs, inits) = inst.operands.split_at(inst.operands.len() / 2);
         let dims = inst.shape.leaves().first().map(|a| a.dims.clone()).unwrap_or_default();
         if dims.contains(&0) {
             return Ok(());
         }
-        if let Some(planes) = self.planes_in_parts(scope, way)? {
-            let mut finish = |s: &mut Self, scope: &mut Scope<'a>, e: &mut Elements, channel: &Index| {
+        if let Some(planes) = self.planes_in_parts(way)? {
+            let mut finish = |s: &mut Self, e: &mut Elements, channel: &Index| {
                 let mut at = vec![Index::constant(0); dims.len()];
                 if let Some(last) = at.last_mut() {
                     *last = channel.clone();
                 }
-                s.finished(scope, e, (id, anchor), &at, out)
+                s.finished(e, (id, anchor), &at, out)
             };
-            return self.plane_sums(scope, (id, anchor), planes, &mut finish, steps);
+            return self.plane_sums((id, anchor), planes, &mut finish);
         }
         let input = comp.array(inputs[0]);
         let width = self.width(input.dtype);
@@ -82,7 +78,7 @@ impl<'a> Emitter<'a> {
         let across = (way.lanes == Lanes::Terms).then_some(width.lanes);
         // Each cut in a kernel of its own.
         for cut in cuts {
-            self.reduce_part(scope, id, &folded, &dims, (axis, cut), across, out, steps)?;
+            self.reduce_part(id, &folded, &dims, (axis, cut), across, out)?;
         }
         Ok(())
     }
@@ -91,16 +87,14 @@ impl<'a> Emitter<'a> {
     #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn reduce_part(
         &mut self,
-        scope: &mut Scope<'a>,
         id: InstId,
         f: &Folded,
         dims: &[u64],
         (axis, cut): (usize, Cut),
         across: Option<u64>,
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let comp = scope.comp;
+        let comp = self.scope.comp;
         let mut e = Elements::new(id, label(comp, id));
         // an epilogue that is long, as that of short rows is, stands there once
         let is_shared = matches!(f.way.lanes, Lanes::Results | Lanes::None);
@@ -114,7 +108,7 @@ impl<'a> Emitter<'a> {
             *along = cut.at(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
         }
         let vectors = Vectors { lanes: cut.lanes, across, side };
-        let body = self.reduced(scope, &mut e, id, f, (dims, &at), &vectors, out)?;
+        let body = self.reduced(&mut e, id, f, (dims, &at), &vectors, out)?;
         let mut inside = vec![each(lane, cut.kind, body)];
         let input = &comp.array(f.inputs[0]).dims;
         if let Some(interior) = Interior::of(f.op, input, dims, axis) {
@@ -124,7 +118,7 @@ impl<'a> Emitter<'a> {
                 *along = cut.at(&Index::var(tile), lane);
             }
             let lets = interior.enter(&mut e.k, &outer, &mut at);
-            let body = self.reduced(scope, &mut e, id, f, (dims, &at), &vectors, out)?;
+            let body = self.reduced(&mut e, id, f, (dims, &at), &vectors, out)?;
             inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
         }
         if axis < outer.len() {
@@ -142,14 +136,13 @@ impl<'a> Emitter<'a> {
         let part =
             u128::from(elements) * u128::from(cut.elements()) / u128::from(dims.get(axis).map_or(1, |&n| n.max(1)));
         e.k.flops = u64::try_from(part).unwrap_or(u64::MAX);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// What makes and stores element `at`, or `vectors` of them.
     fn reduced(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         id: InstId,
         f: &Folded,
@@ -157,14 +150,14 @@ impl<'a> Emitter<'a> {
         vectors: &Vectors,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
-        let comp = scope.comp;
+        let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
         let held = f.inputs.iter().map(|&i| f.held(comp.array(i).dtype));
         let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
         let slot = vectors.slot();
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(f.inits) {
-            let value = self.element(scope, e, init, &[])?;
+            let value = self.element(e, init, &[])?;
             let held = e.k.regs[reg].dtype;
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
             body.push(Stmt::Set { reg, at: slot.clone(), value });
@@ -172,9 +165,9 @@ impl<'a> Emitter<'a> {
         body = vectors.each(body);
         match (vectors.across, f.op) {
             (Some(lanes), Op::Reduce { dims: axes, .. }) => {
-                body.extend(self.fold_across(scope, e, f, axes, at, regs[0], lanes)?)
+                body.extend(self.fold_across(e, f, axes, at, regs[0], lanes)?)
             }
-            _ => body.push(self.fold_each(scope, e, f, at, &regs, vectors)?),
+            _ => body.push(self.fold_each(e, f, at, &regs, vectors)?),
         }
         e.forget();
         let values: Vec<ExprId> = regs
@@ -192,7 +185,7 @@ impl<'a> Emitter<'a> {
             let of = |(&value, &buf): (&ExprId, &BufId)| Stmt::Store { buf, index: index.clone(), value };
             values.iter().zip(&out.leaves).map(of).collect()
         } else {
-            vec![self.finished(scope, e, (id, f.anchor), at, out)?]
+            vec![self.finished(e, (id, f.anchor), at, out)?]
         };
         body.extend(vectors.each(stores));
         Ok(body)
@@ -201,28 +194,26 @@ impl<'a> Emitter<'a> {
     /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
     fn finished(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
         at: &[Index],
         out: &Value,
     ) -> Result<Stmt> {
-        let at = forward(&scope.fusion.path[anchor], at, &e.k.vars);
-        let value = self.element(scope, e, id, &at)?;
-        Ok(out.view(&scope.comp.array(id).dims)?.store(&at, value))
+        let at = forward(&self.scope.fusion.path[anchor], at, &e.k.vars);
+        let value = self.element(e, id, &at)?;
+        Ok(out.view(&self.scope.comp.array(id).dims)?.store(&at, value))
     }
 
     /// One element after another, by the computation itself; windows skip what lies outside.
     fn fold_each(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         f: &Folded,
         at: &[Index],
         regs: &[RegId],
         vectors: &Vectors,
     ) -> Result<Stmt> {
-        let dims = scope.comp.array(f.inputs[0]).dims.clone();
+        let dims = self.scope.comp.array(f.inputs[0]).dims.clone();
         let mut loops = Vec::new();
         let mut from = Vec::new();
         let mut inside: Option<ExprId> = None;
@@ -240,14 +231,14 @@ impl<'a> Emitter<'a> {
                 }
             }
             Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
-            _ => return Err(refuse(scope.comp, f.anchor, "")),
+            _ => return Err(refuse(self.scope.comp, f.anchor, "")),
         }
         let (slot, zero) = (vectors.slot(), Index::constant(0));
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();
         for (&input, &reg) in f.inputs.iter().zip(regs) {
-            let value = self.element(scope, e, input, &from)?;
+            let value = self.element(e, input, &from)?;
             let held = e.k.regs[reg].dtype;
-            args.push(convert(&mut e.k, value, scope.comp.array(input).dtype, held));
+            args.push(convert(&mut e.k, value, self.scope.comp.array(input).dtype, held));
         }
         let results = match f.way.simple {
             Some(op) => {

@@ -9,7 +9,7 @@ use crate::hlo::{InstId, Op};
 use crate::kernel::index::reshape;
 use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Value, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Role, Rows, demand};
@@ -78,16 +78,16 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The kernel that fills `out` with `id`, a root with rows.
-    pub(super) fn rows(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>, r: Rows) -> Result<()> {
-        let mut e = Elements::new(id, label(scope.comp, id));
+    pub(super) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let row_var = e.k.var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
-        let (mut e, body) = self.row(scope, e, (id, r, row), out, None)?;
+        let (mut e, body) = self.row(e, (id, r, row), out, None)?;
         if r.rows > 1 {
             e.k.chunks = Some(row_var);
         }
         e.k.body = body;
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
@@ -95,15 +95,14 @@ impl<'a> Emitter<'a> {
     /// memory outside the kernel.
     pub(super) fn row(
         &mut self,
-        scope: &mut Scope<'a>,
         e: Elements,
         (id, r, row): (InstId, Rows, Index),
         out: &Value,
         held: Option<&Held>,
     ) -> Result<(Elements, Vec<Stmt>)> {
-        let comp = scope.comp;
+        let comp = self.scope.comp;
         let widest = comp.array(id).dtype.bytes().max(4) as u64;
-        let passes = passes(comp, &scope.fusion, id, r, r.columns * widest <= self.target.caches.l1d);
+        let passes = passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
         let lanes = self.lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
         let cut = Cut::new(r.columns, lanes);
@@ -115,50 +114,50 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         let last = passes.after(id);
         for pass in 0..=last {
-            self.hoist(scope, &mut k, pass, &mut body)?;
-            self.pass(scope, &mut k, pass, id, &mut body)?;
+            self.hoist(&mut k, pass, &mut body)?;
+            self.pass(&mut k, pass, id, &mut body)?;
         }
-        if scope.fusion.role[id] == Role::Row {
-            let value = self.row_value(scope, &mut k, id)?;
+        if self.scope.fusion.role[id] == Role::Row {
+            let value = self.row_value(&mut k, id)?;
             let dims = &comp.array(id).dims;
             let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], dims, &k.e.k.vars);
             body.push(k.out.view(dims)?.store(&at, value));
         }
-        let full = passes.members.iter().filter(|&&m| scope.fusion.role[m] == Role::Full).count() as u64;
+        let full = passes.members.iter().filter(|&&m| self.scope.fusion.role[m] == Role::Full).count() as u64;
         k.e.k.flops += r.rows * r.columns * full.max(1);
         Ok((k.e, body))
     }
 
     /// Element `row` of a value that has one a row.
-    fn row_value(&mut self, scope: &mut Scope<'a>, k: &mut Row, id: InstId) -> Result<ExprId> {
-        let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], &scope.comp.array(id).dims, &k.e.k.vars);
-        self.element(scope, &mut k.e, id, &at)
+    fn row_value(&mut self, k: &mut Row, id: InstId) -> Result<ExprId> {
+        let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], &self.scope.comp.array(id).dims, &k.e.k.vars);
+        self.element(&mut k.e, id, &at)
     }
 
     /// The element of a full value at `column` of the row.
-    fn full_value(&mut self, scope: &mut Scope<'a>, k: &mut Row, id: InstId, column: &Index) -> Result<ExprId> {
-        let dims = &scope.comp.array(id).dims;
+    fn full_value(&mut self, k: &mut Row, id: InstId, column: &Index) -> Result<ExprId> {
+        let dims = &self.scope.comp.array(id).dims;
         let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
-        self.element(scope, &mut k.e, id, &at)
+        self.element(&mut k.e, id, &at)
     }
 
     /// The initial value of a reduction, as its partial results are held.
-    fn initial(&mut self, scope: &mut Scope<'a>, k: &mut Row, reduce: InstId) -> Result<ExprId> {
-        let dtype = scope.comp.array(reduce).dtype;
-        let value = self.element(scope, &mut k.e, scope.comp[reduce].operands[1], &[])?;
+    fn initial(&mut self, k: &mut Row, reduce: InstId) -> Result<ExprId> {
+        let dtype = self.scope.comp.array(reduce).dtype;
+        let value = self.element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
         Ok(convert(&mut k.e.k, value, dtype, dtype.computed()))
     }
 
     /// What every element of a row shares goes into registers before the pass that first can have it.
-    fn hoist(&mut self, scope: &mut Scope<'a>, k: &mut Row, pass: usize, body: &mut Vec<Stmt>) -> Result<()> {
-        let comp = scope.comp;
+    fn hoist(&mut self, k: &mut Row, pass: usize, body: &mut Vec<Stmt>) -> Result<()> {
+        let comp = self.scope.comp;
         for &m in &k.passes.members {
-            let role = scope.fusion.role[m];
+            let role = self.scope.fusion.role[m];
             let shared = matches!(comp[m].op, Op::Broadcast(_)) && demand(comp, m, 0, role, k.r) == Role::Row;
             if !shared || k.passes.after(m) != pass {
                 continue;
             }
-            let value = self.row_value(scope, k, comp[m].operands[0])?;
+            let value = self.row_value(k, comp[m].operands[0])?;
             let reg = k.e.k.reg(comp.array(m).dtype, 1, 1);
             body.push(Stmt::Set { reg, at: Index::constant(0), value });
             let held = k.e.k.expr(Expr::Reg(reg, Index::constant(0)));
@@ -169,16 +168,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// The loops over one row.
-    fn pass(
-        &mut self,
-        scope: &mut Scope<'a>,
-        k: &mut Row,
-        pass: usize,
-        root: InstId,
-        body: &mut Vec<Stmt>,
-    ) -> Result<()> {
-        let comp = scope.comp;
-        let stores = scope.fusion.role[root] == Role::Full && pass == k.passes.after(root);
+    fn pass(&mut self, k: &mut Row, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
+        let comp = self.scope.comp;
+        let stores = self.scope.fusion.role[root] == Role::Full && pass == k.passes.after(root);
         let mut folds = Vec::new();
         let side = if k.cut.whole >= 2 * SIDE_BY_SIDE { SIDE_BY_SIDE } else { k.cut.whole.clamp(1, 2) };
         for &m in &k.passes.members {
@@ -201,7 +193,7 @@ impl<'a> Emitter<'a> {
                     super::number(&mut k.e.k, comp.array(f.id).dtype.computed(), neutral)
                 }
                 // folding the first value again changes nothing
-                _ => self.initial(scope, k, f.id)?,
+                _ => self.initial(k, f.id)?,
             };
             start.extend((0..side).map(|i| Stmt::Set { reg: f.acc, at: Index::constant(i as i64), value }));
         }
@@ -214,37 +206,36 @@ impl<'a> Emitter<'a> {
             for i in 0..side {
                 let vector = if rounds == 1 { Index::constant(0) } else { Index::var(round).scale(side as i64) };
                 let column = vector.offset(i as i64).scale(k.cut.lanes as i64).add(&Index::var(lane));
-                all.extend(self.vector(scope, k, (pass, stores.then_some(root)), &folds, &column, (i, None))?);
+                all.extend(self.vector(k, (pass, stores.then_some(root)), &folds, &column, (i, None))?);
             }
             inside.push(each(round, LoopKind::Seq, all));
         }
         for vector in rounds * side..k.cut.whole {
             let column = Index::constant((vector * k.cut.lanes) as i64).add(&Index::var(lane));
             let i = vector - rounds * side;
-            inside.extend(self.vector(scope, k, (pass, stores.then_some(root)), &folds, &column, (i, None))?);
+            inside.extend(self.vector(k, (pass, stores.then_some(root)), &folds, &column, (i, None))?);
         }
         body.push(each(lane, LoopKind::Vector, inside));
         if k.cut.tail > 0 {
             let lane = k.e.k.var(k.cut.lanes);
             let column = Index::constant((k.cut.whole * k.cut.lanes) as i64).add(&Index::var(lane));
             let real = k.e.k.expr(Expr::Within(Index::var(lane), 0, k.cut.tail as i64));
-            let all = self.vector(scope, k, (pass, stores.then_some(root)), &folds, &column, (0, Some(real)))?;
+            let all = self.vector(k, (pass, stores.then_some(root)), &folds, &column, (0, Some(real)))?;
             body.push(each(lane, LoopKind::Masked(k.cut.tail), all));
         }
-        self.finish(scope, k, &folds, side, body)
+        self.finish(k, &folds, side, body)
     }
 
     /// What one vector of columns does in a pass: kept values, folds, the result.
     fn vector(
         &mut self,
-        scope: &mut Scope<'a>,
         k: &mut Row,
         (pass, stored): (usize, Option<InstId>),
         folds: &[Folding],
         column: &Index,
         (i, real): (u64, Option<ExprId>),
     ) -> Result<Vec<Stmt>> {
-        let (comp, zero) = (scope.comp, Index::constant(0));
+        let (comp, zero) = (self.scope.comp, Index::constant(0));
         let mut body = Vec::new();
         k.e.forget();
         if let Some(held) = k.held {
@@ -261,7 +252,7 @@ impl<'a> Emitter<'a> {
         }
         let members: Vec<InstId> = k.passes.members.iter().copied().filter(|m| made.contains(m)).collect();
         for m in members {
-            let value = self.full_value(scope, k, m, column)?;
+            let value = self.full_value(k, m, column)?;
             let reg = k.e.k.reg(comp.array(m).dtype, k.cut.lanes, 1);
             body.push(Stmt::Set { reg, at: zero.clone(), value });
             let value = k.e.k.expr(Expr::Reg(reg, zero.clone()));
@@ -270,7 +261,7 @@ impl<'a> Emitter<'a> {
         }
         for f in folds {
             let (from, dtype) = (comp.array(f.id).dtype, comp.array(f.id).dtype.computed());
-            let x = self.full_value(scope, k, f.input, column)?;
+            let x = self.full_value(k, f.input, column)?;
             let x = convert(&mut k.e.k, x, from, dtype);
             let at = Index::constant(i as i64);
             let old = k.e.k.expr(Expr::Reg(f.acc, at.clone()));
@@ -281,7 +272,7 @@ impl<'a> Emitter<'a> {
             body.push(Stmt::Set { reg: f.acc, at, value });
         }
         if let Some(root) = stored {
-            let value = self.full_value(scope, k, root, column)?;
+            let value = self.full_value(k, root, column)?;
             let dims = &comp.array(root).dims;
             let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
             body.push(match k.held {
@@ -297,15 +288,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Side-by-side vectors become one, its lanes one number, in a fixed tree; the initial value comes first.
-    fn finish(
-        &mut self,
-        scope: &mut Scope<'a>,
-        k: &mut Row,
-        folds: &[Folding],
-        side: u64,
-        body: &mut Vec<Stmt>,
-    ) -> Result<()> {
-        let comp = scope.comp;
+    fn finish(&mut self, k: &mut Row, folds: &[Folding], side: u64, body: &mut Vec<Stmt>) -> Result<()> {
+        let comp = self.scope.comp;
         let lane: VarId = k.e.k.var(k.cut.lanes);
         let mut joined = Vec::new();
         for f in folds {
@@ -329,7 +313,7 @@ impl<'a> Emitter<'a> {
         for f in folds {
             let dtype = comp.array(f.id).dtype;
             let all = k.e.k.expr(Expr::Fold(f.op, f.acc, Index::constant(0)));
-            let init = self.initial(scope, k, f.id)?;
+            let init = self.initial(k, f.id)?;
             let value = k.e.k.op(f.op, &[init, all], dtype.computed());
             let value = convert(&mut k.e.k, value, dtype.computed(), dtype);
             let reg = k.e.k.reg(dtype, 1, 1);

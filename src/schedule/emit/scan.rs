@@ -4,8 +4,8 @@ use super::element::Elements;
 use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Step, Stmt};
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Stmt};
+use crate::schedule::emit::{Emitter, Value, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::recipe::Setup;
@@ -32,22 +32,24 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn scan(&mut self, Root { scope, id, anchor, out, steps }: Root<'_, 'a>, scan: Scan) -> Result<()> {
-        let Op::ReduceWindow { comp, .. } = scope.comp[anchor].op else { return Err(refuse(scope.comp, id, "")) };
-        let operands = scope.comp[anchor].operands.clone();
+    pub(super) fn scan(&mut self, Root { id, anchor, out }: Root<'_>, scan: Scan) -> Result<()> {
+        let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {
+            return Err(refuse(self.scope.comp, id, ""));
+        };
+        let operands = self.scope.comp[anchor].operands.clone();
         let (inputs, inits) = operands.split_at(operands.len() / 2);
         let running = Running { anchor, comp, inputs, inits, scan };
-        let dims = scope.comp.array(inputs[0]).dims.clone();
+        let dims = self.scope.comp.array(inputs[0]).dims.clone();
         if dims.contains(&0) {
             return Ok(());
         }
         let wide = scan.axis + 1 < dims.len();
         let minor = if wide { dims.last().copied().unwrap_or(1) } else { 1 };
-        let (mut done, mut width) = (0, if wide { self.lanes(scope.comp.array(inputs[0]).dtype) } else { 1 });
+        let (mut done, mut width) = (0, if wide { self.lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 });
         while done < minor {
             let tiles = (minor - done) / width;
             if tiles > 0 {
-                self.scan_part(scope, id, &running, wide.then_some(done), (tiles, width), out, steps)?;
+                self.scan_part(id, &running, wide.then_some(done), (tiles, width), out)?;
                 done += tiles * width;
             }
             width = (width / 2).max(1);
@@ -58,17 +60,15 @@ impl<'a> Emitter<'a> {
     /// Lines of `tiles · width` elements of the innermost dimension from `first` on; of all of it where that is scanned.
     fn scan_part(
         &mut self,
-        scope: &mut Scope<'a>,
         id: InstId,
         r: &Running,
         first: Option<u64>,
         (tiles, width): (u64, u64),
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
-        let mut e = Elements::new(id, label(scope.comp, id));
-        let dims = scope.comp.array(r.inputs[0]).dims.clone();
-        let regs: Vec<RegId> = r.inputs.iter().map(|&i| e.k.reg(scope.comp.array(i).dtype, width, 1)).collect();
+        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
+        let regs: Vec<RegId> = r.inputs.iter().map(|&i| e.k.reg(self.scope.comp.array(i).dtype, width, 1)).collect();
         let (tile, lane) = (e.k.var(tiles), e.k.var(width));
         let mut vars = Vec::new();
         let mut line = Vec::new();
@@ -88,20 +88,19 @@ impl<'a> Emitter<'a> {
         let zero = Index::constant(0);
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(r.inits) {
-            let value = self.element(scope, &mut e, init, &[])?;
+            let value = self.element(&mut e, init, &[])?;
             body.push(Stmt::Set { reg, at: zero.clone(), value });
         }
-        body.extend(self.phases(scope, &mut e, id, r, &regs, &line, out)?);
+        body.extend(self.phases(&mut e, id, r, &regs, &line, out)?);
         e.k.flops = dims.iter().product();
         super::sequential::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// The loops along the scanned dimension of one line.
     fn phases(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         id: InstId,
         r: &Running,
@@ -133,11 +132,11 @@ impl<'a> Emitter<'a> {
             let mut round = Vec::new();
             if let Some(from) = reads {
                 let at = along(&Index::var(var).offset(from), s.inputs);
-                round.extend(self.step(scope, e, r, regs, &at)?);
+                round.extend(self.step(e, r, regs, &at)?);
             }
             if let Some(from) = writes {
                 let at = along(&Index::var(var).offset(from), s.outputs);
-                round.extend(self.results_at(scope, e, id, r, regs, &at, out)?);
+                round.extend(self.results_at(e, id, r, regs, &at, out)?);
             }
             body.push(each(var, LoopKind::Seq, round));
         }
@@ -145,18 +144,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// The fold of the registers with the elements at `at`.
-    fn step(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        r: &Running,
-        regs: &[RegId],
-        at: &[Index],
-    ) -> Result<Vec<Stmt>> {
+    fn step(&mut self, e: &mut Elements, r: &Running, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
         let zero = Index::constant(0);
         let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.expr(Expr::Reg(reg, zero.clone()))).collect();
         for &input in r.inputs {
-            args.push(self.element(scope, e, input, at)?);
+            args.push(self.element(e, input, at)?);
         }
         let results = self.apply(e, r.comp, &args)?;
         let set = |reg: RegId, value: ExprId| Stmt::Set { reg, at: Index::constant(0), value };
@@ -182,7 +174,6 @@ impl<'a> Emitter<'a> {
     /// Stores of the registers, or of the epilogue made from them, at `at`.
     fn results_at(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         id: InstId,
         r: &Running,
@@ -190,9 +181,9 @@ impl<'a> Emitter<'a> {
         at: &[Index],
         out: &Value,
     ) -> Result<Vec<Stmt>> {
-        let leaves = scope.comp[id].shape.leaves();
+        let leaves = self.scope.comp[id].shape.leaves();
         let dims = leaves.first().map(|a| a.dims.clone()).unwrap_or_default();
-        let at = &forward(&scope.fusion.path[r.anchor], at, &e.k.vars);
+        let at = &forward(&self.scope.fusion.path[r.anchor], at, &e.k.vars);
         let index = out.layout(&dims).at(at);
         let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.expr(Expr::Reg(reg, Index::constant(0)))).collect();
         if id == r.anchor {
@@ -200,7 +191,7 @@ impl<'a> Emitter<'a> {
             return Ok(stores.map(|(&value, &buf)| Stmt::Store { buf, index: index.clone(), value }).collect());
         }
         e.fixed.insert(r.anchor, values[0]);
-        let value = self.element(scope, e, id, at)?;
+        let value = self.element(e, id, at)?;
         Ok(vec![Stmt::Store { buf: out.buffer()?, index, value }])
     }
 }

@@ -8,7 +8,7 @@ use crate::hlo::attrs::ScatterDims;
 use crate::hlo::{InstId, Op};
 use crate::kernel::index::linear;
 use crate::kernel::{Expr, ExprId, Index, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Value, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
@@ -22,15 +22,15 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
-    pub(super) fn scatter(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let comp = scope.comp;
+    pub(super) fn scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let comp = self.scope.comp;
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let n = comp[id].operands.len() / 2;
         let (operands, indices, updates) = (&comp[id].operands[..n], comp[id].operands[n], &comp[id].operands[n + 1..]);
         let dims = comp.array(operands[0]).dims.clone();
         for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
             let leaf = Value { leaves: vec![leaf], layout: None };
-            self.start_from(scope, id, operand, &leaf, steps)?;
+            self.start_from(id, operand, &leaf)?;
         }
         let update_dims = comp.array(updates[0]).dims.clone();
         if dims.contains(&0) || update_dims.contains(&0) {
@@ -39,11 +39,11 @@ impl<'a> Emitter<'a> {
         let mut e = Elements::new(id, label(comp, id));
         let vars: Vec<VarId> = update_dims.iter().map(|&n| e.k.var(n)).collect();
         let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
-        let (mut body, fits, to) = self.window(scope, &mut e, indices, d, &dims, &at)?;
+        let (mut body, fits, to) = self.window(&mut e, indices, d, &dims, &at)?;
         let index = linear(&to, &dims);
         let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.expr(Expr::Load(b, index.clone()))).collect();
         for &update in updates {
-            args.push(self.element(scope, &mut e, update, &at)?);
+            args.push(self.element(&mut e, update, &at)?);
         }
         let results = self.apply(&mut e, *combine, &args)?;
         let mut inside: Vec<Stmt> = Vec::new();
@@ -75,7 +75,7 @@ impl<'a> Emitter<'a> {
         }
         e.k.flops = update_dims.iter().product();
         e.k.body = body;
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
@@ -83,14 +83,13 @@ impl<'a> Emitter<'a> {
     /// of the updates goes.
     fn window(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         indices: InstId,
         d: &ScatterDims,
         dims: &[u64],
         at: &[Index],
     ) -> Result<(Vec<Stmt>, Option<ExprId>, Vec<Index>)> {
-        let index_rank = scope.comp.array(indices).rank();
+        let index_rank = self.scope.comp.array(indices).rank();
         let mut batch = (0..at.len()).filter(|u| !d.update_window_dims.contains(u)).map(|u| at[u].clone());
         let vector: Vec<Index> = (0..index_rank)
             .map(|a| if a == d.index_vector_dim { Index::default() } else { batch.next().unwrap_or_default() })
@@ -112,8 +111,8 @@ impl<'a> Emitter<'a> {
             if let Some(x) = place.get_mut(d.index_vector_dim) {
                 *x = Index::constant(component as i64);
             }
-            let start = self.element(scope, e, indices, &place)?;
-            let start = self.whole(e, start, scope.comp.array(indices).dtype);
+            let start = self.element(e, indices, &place)?;
+            let start = self.whole(e, start, self.scope.comp.array(indices).dtype);
             let held = Local::new(&mut e.k, DType::S64);
             body.push(held.set(start));
             let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);

@@ -28,16 +28,16 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The result starts as `init`; of a window the element is selected that the selection keeps against every later one.
-    pub(super) fn select_and_scatter(&mut self, mut root: Root<'_, 'a>) -> Result<()> {
-        if self.select_and_scatter_in_vectors(&mut root)? {
+    pub(super) fn select_and_scatter(&mut self, root: Root<'_>) -> Result<()> {
+        if self.select_and_scatter_in_vectors(root)? {
             return Ok(());
         }
-        let Root { scope, id, out, steps, .. } = root;
-        let comp = scope.comp;
+        let Root { id, out, .. } = root;
+        let comp = self.scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         let (dims, source_dims) = (comp.array(x).dims.clone(), comp.array(source).dims.clone());
-        self.splat(scope, id, init, &dims, out, steps)?;
+        self.splat(id, init, &dims, out)?;
         if dims.contains(&0) || source_dims.contains(&0) {
             return Ok(());
         }
@@ -51,7 +51,7 @@ impl<'a> Emitter<'a> {
         let candidate = Local::new(&mut e.k, comp.array(x).dtype);
         let place = Local::new(&mut e.k, DType::S64);
         let (no, yes) = (e.k.expr(Expr::Const(DType::Pred, 0)), e.k.expr(Expr::Const(DType::Pred, 1)));
-        let value = self.element(scope, &mut e, x, &from)?;
+        let value = self.element(&mut e, x, &from)?;
         let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
         let keep = both(&mut e.k, found.value, keep);
         let replace = e.k.op(ScalarOp::Not, &[keep], DType::Pred);
@@ -65,7 +65,7 @@ impl<'a> Emitter<'a> {
         }
         let index = place.index().limit(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
         let old = e.k.expr(Expr::Load(buf, index.clone()));
-        let new = self.element(scope, &mut e, source, &at)?;
+        let new = self.element(&mut e, source, &at)?;
         let value = self.apply(&mut e, *scatter, &[old, new])?[0];
         let mut body = vec![found.set(no)];
         body.extend(tap);
@@ -78,7 +78,7 @@ impl<'a> Emitter<'a> {
         let free: Vec<VarId> = free.into_iter().map(|d| vars[d]).collect();
         e.k.flops = source_dims.iter().product::<u64>() * taps.iter().map(|&v| e.k.vars[v]).product::<u64>();
         nested(&mut e.k, &free, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::index::linear;
 use crate::kernel::{BufId, Expr, ExprId, Index, Stmt, VarId};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::emit::{Emitter, refuse};
 use crate::schedule::family::Root;
 use crate::tensor::DType;
 
@@ -127,8 +127,8 @@ fn over(e: &mut Elements, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
 
 impl<'a> Emitter<'a> {
     /// The kernels; whether they are made so.
-    pub(super) fn select_and_scatter_in_vectors(&mut self, root: &mut Root<'_, 'a>) -> Result<bool> {
-        let comp = root.scope.comp;
+    pub(super) fn select_and_scatter_in_vectors(&mut self, root: Root<'_>) -> Result<bool> {
+        let comp = self.scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[root.id].op else {
             return Err(refuse(comp, root.id, ""));
         };
@@ -150,17 +150,17 @@ impl<'a> Emitter<'a> {
     /// The taps of the window at `at`.
     fn compared(
         &mut self,
-        (scope, e): (&mut Scope<'a>, &mut Elements),
+        e: &mut Elements,
         x: InstId,
         windows: &Windows,
         keeps: CompId,
         at: &[Index],
     ) -> Result<Vec<Tap>> {
-        let dtype = scope.comp.array(x).dtype;
+        let dtype = self.scope.comp.array(x).dtype;
         let (mut found, mut best, mut taps) = (Found::Never, None, Vec::new());
         for tap in windows.taps() {
             let (from, inside) = windows.element(e, at, &tap);
-            let value = self.element(scope, e, x, &from)?;
+            let value = self.element(e, x, &from)?;
             let replaces = match (found, best) {
                 (Found::Never, _) | (_, None) => inside,
                 (Found::Always, Some(best)) => {
@@ -189,20 +189,20 @@ impl<'a> Emitter<'a> {
     /// Windows that share nothing: each writes its elements.
     fn write_windows(
         &mut self,
-        Root { scope, id, out, steps, .. }: &mut Root<'_, 'a>,
+        Root { id, out, .. }: Root<'_>,
         windows: &Windows,
         (keeps, scatter): (CompId, CompId),
     ) -> Result<()> {
-        let comp = scope.comp;
-        let [x, source, init] = comp[*id].operands[..] else { return Err(refuse(comp, *id, "")) };
+        let comp = self.scope.comp;
+        let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         if !windows.cover_all() {
-            self.splat(scope, *id, init, windows.dims, out, steps)?;
+            self.splat(id, init, windows.dims, out)?;
         }
         let (buf, dtype) = (out.only()?, comp.array(source).dtype);
-        let mut e = Elements::new(*id, label(comp, *id));
+        let mut e = Elements::new(id, label(comp, id));
         let (vars, at) = over(&mut e, windows.counts);
-        let taps = self.compared((scope, &mut e), x, windows, keeps, &at)?;
-        let (init, given) = (self.element(scope, &mut e, init, &[])?, self.element(scope, &mut e, source, &at)?);
+        let taps = self.compared(&mut e, x, windows, keeps, &at)?;
+        let (init, given) = (self.element(&mut e, init, &[])?, self.element(&mut e, source, &at)?);
         let given = self.apply(&mut e, scatter, &[init, given])?[0];
         let (mut stores, mut later): (Vec<Stmt>, Option<ExprId>) = (Vec::new(), None);
         for tap in taps.iter().rev() {
@@ -223,21 +223,16 @@ impl<'a> Emitter<'a> {
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
         let lanes = self.lanes(dtype);
         nest(&mut e.k, &vars, &stores, lanes);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// The number of the selected tap of each window, [`NONE`] where no tap is an element.
-    fn selected_taps(
-        &mut self,
-        Root { scope, id, steps, .. }: &mut Root<'_, 'a>,
-        windows: &Windows,
-        keeps: CompId,
-    ) -> Result<BufId> {
-        let x = scope.comp[*id].operands[0];
-        let mut e = Elements::new(*id, label(scope.comp, *id));
+    fn selected_taps(&mut self, Root { id, .. }: Root<'_>, windows: &Windows, keeps: CompId) -> Result<BufId> {
+        let x = self.scope.comp[id].operands[0];
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let (vars, at) = over(&mut e, windows.counts);
-        let taps = self.compared((scope, &mut e), x, windows, keeps, &at)?;
+        let taps = self.compared(&mut e, x, windows, keeps, &at)?;
         let mut number = pieces::number(&mut e.k, DType::S32, NONE as f64);
         for (i, tap) in taps.iter().enumerate() {
             let own = pieces::number(&mut e.k, DType::S32, i as f64);
@@ -246,24 +241,24 @@ impl<'a> Emitter<'a> {
         let value = pieces::convert(&mut e.k, number, DType::S32, DType::S8);
         let numbers = self.buffer(DType::S8, windows.counts.iter().product());
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
-        let lanes = self.lanes(scope.comp.array(x).dtype);
+        let lanes = self.lanes(self.scope.comp.array(x).dtype);
         nest(&mut e.k, &vars, &[Stmt::Store { buf: numbers, index: linear(&at, windows.counts), value }], lanes);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(numbers)
     }
 
     /// Each element of the result takes what the windows over it give, one after another.
     fn gather_windows(
         &mut self,
-        Root { scope, id, out, steps, .. }: &mut Root<'_, 'a>,
+        Root { id, out, .. }: Root<'_>,
         windows: &Windows,
         scatter: CompId,
         numbers: BufId,
     ) -> Result<()> {
-        let comp = scope.comp;
-        let [_, source, init] = comp[*id].operands[..] else { return Err(refuse(comp, *id, "")) };
+        let comp = self.scope.comp;
+        let [_, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         let (buf, dtype) = (out.only()?, comp.array(source).dtype);
-        let mut e = Elements::new(*id, label(comp, *id));
+        let mut e = Elements::new(id, label(comp, id));
         let (vars, at) = over(&mut e, windows.dims);
         // along each axis the windows over an element, the first of them first: at most as many as strides in a window
         let mut all: Vec<(Vec<Index>, Index, Option<ExprId>)> = vec![(Vec::new(), Index::constant(0), None)];
@@ -290,21 +285,21 @@ impl<'a> Emitter<'a> {
             }
             all = next;
         }
-        let mut sum = self.element(scope, &mut e, init, &[])?;
+        let mut sum = self.element(&mut e, init, &[])?;
         for (window, tap, over) in all {
             let chosen = e.k.expr(Expr::Load(numbers, linear(&window, windows.counts)));
             let chosen = pieces::convert(&mut e.k, chosen, DType::S8, DType::S32);
             let own = e.k.expr(Expr::Number(tap, DType::S32));
             let same = e.k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
             let given = and(&mut e, over, same);
-            let with = self.element(scope, &mut e, source, &window)?;
+            let with = self.element(&mut e, source, &window)?;
             let with = self.apply(&mut e, scatter, &[sum, with])?[0];
             sum = select(&mut e, Some(given), with, sum, dtype);
         }
         e.k.flops = windows.dims.iter().product();
         let lanes = self.lanes(dtype);
         nest(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&at, windows.dims), value: sum }], lanes);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 }

@@ -16,36 +16,32 @@ use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
-    pub(super) fn separable(
-        &mut self,
-        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
-        separable: &Separable,
-    ) -> Result<()> {
-        let comp = scope.comp;
+    pub(super) fn separable(&mut self, Root { id, anchor, out }: Root<'_>, separable: &Separable) -> Result<()> {
+        let comp = self.scope.comp;
         let producer = separable.producer;
-        let window = scope.fusion.anchor[producer].unwrap_or(producer);
-        let (_, d) = self.convolution(scope, window)?;
+        let window = self.scope.fusion.anchor[producer].unwrap_or(producer);
+        let (_, d) = self.convolution(window)?;
         let operand = comp.array(producer).clone();
         let elements = operand.dims[d.output_spatial[1]] * separable.stride;
         let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = Elements::new(id, label(comp, id));
-        let input = self.padded(scope, (producer, window), comp[window].operands[0], steps)?;
+        let input = self.padded((producer, window), comp[window].operands[0])?;
         let strip = Strip { held: Held::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = View::new(row, layout.clone());
-        let ([batch, line], nest) = self.product_rows(scope, &mut e, (id, anchor), (&left, &strip), out, steps)?;
+        let ([batch, line], nest) = self.product_rows(&mut e, (id, anchor), (&left, &strip), out)?;
         e.forget();
         let sink = Value { leaves: vec![row], layout: Some(layout) };
         let of_window = WindowRow { batch, row: line, panel: None, sums: None };
         let read = (&input, &separable.window);
-        let mut body = self.window_row(scope, &mut e, (producer, window), read, &of_window, &sink)?;
+        let mut body = self.window_row(&mut e, (producer, window), read, &of_window, &sink)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],
         };
         body.extend(loops.into_iter().fold(nest.body, |body, v| vec![each(v, LoopKind::Seq, body)]));
         chunked(&mut e.k, &[batch, line], body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 }

@@ -8,9 +8,9 @@ use super::sequential::{Local, both, count, less, nested, number};
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, InstId, Op};
 use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::emit::{Emitter, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
@@ -70,11 +70,11 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Operands sorted together along one dimension.
-    pub(super) fn sort(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let Op::Sort { dim, comp, .. } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
-        let operands = scope.comp[id].operands.clone();
-        let lines = Lines { dims: scope.comp.array(operands[0]).dims.clone(), axis: dim };
-        self.sorted(scope, id, &operands, comp, &lines, &out.leaves, steps)
+    pub(super) fn sort(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let Op::Sort { dim, comp, .. } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+        let operands = self.scope.comp[id].operands.clone();
+        let lines = Lines { dims: self.scope.comp.array(operands[0]).dims.clone(), axis: dim };
+        self.sorted(id, &operands, comp, &lines, &out.leaves)
     }
 
     /// Buffers of the types of `like` that hold all lines.
@@ -84,16 +84,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Runs, then merges until one run is a line; the last pass writes `out`.
-    fn sorted(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        operands: &[InstId],
-        order: CompId,
-        lines: &Lines,
-        out: &[BufId],
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    fn sorted(&mut self, id: InstId, operands: &[InstId], order: CompId, lines: &Lines, out: &[BufId]) -> Result<()> {
         if lines.dims.contains(&0) {
             return Ok(());
         }
@@ -108,9 +99,9 @@ impl<'a> Emitter<'a> {
         if widths.len() % 2 == 1 {
             std::mem::swap(&mut to, &mut spare);
         }
-        self.runs(scope, id, operands, order, lines, to, steps)?;
+        self.runs(id, operands, order, lines, to)?;
         for width in widths {
-            self.merge(scope, id, order, lines, width, [to, spare], steps)?;
+            self.merge(id, order, lines, width, [to, spare])?;
             std::mem::swap(&mut to, &mut spare);
         }
         Ok(())
@@ -124,38 +115,23 @@ impl<'a> Emitter<'a> {
     }
 
     /// Element `at` of what is sorted.
-    fn keys(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        operands: &[InstId],
-        at: &[Index],
-    ) -> Result<Vec<ExprId>> {
-        operands.iter().map(|&o| self.element(scope, e, o, at)).collect()
+    fn keys(&mut self, e: &mut Elements, operands: &[InstId], at: &[Index]) -> Result<Vec<ExprId>> {
+        operands.iter().map(|&o| self.element(e, o, at)).collect()
     }
 
     /// Every run of [`RUN`] elements sorted by insertion into `to`.
-    fn runs(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        operands: &[InstId],
-        order: CompId,
-        lines: &Lines,
-        to: &[BufId],
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let mut e = Elements::new(id, label(scope.comp, id));
+    fn runs(&mut self, id: InstId, operands: &[InstId], order: CompId, lines: &Lines, to: &[BufId]) -> Result<()> {
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let mut vars = lines.vars(&mut e.k);
         let block = e.k.var(lines.length().div_ceil(RUN));
         let start = Index::var(block).scale(RUN as i64);
         let end = lines.held(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
         let (next, last) = (Local::new(&mut e.k, DType::S64), number(&mut e.k, &end));
         // The first element stands; each further one is inserted.
-        let first = self.keys(scope, &mut e, operands, &lines.at(&vars, &start))?;
+        let first = self.keys(&mut e, operands, &lines.at(&vars, &start))?;
         let mut all = lines.store(&e.k, to, &vars, &start, &first);
         let i = lines.held(&e.k, &next.index());
-        let new = self.keys(scope, &mut e, operands, &lines.at(&vars, &i))?;
+        let new = self.keys(&mut e, operands, &lines.at(&vars, &i))?;
         let held: Vec<Local> = to.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
         let mut body: Vec<Stmt> = held.iter().zip(&new).map(|(x, &value)| x.set(value)).collect();
         body.extend(self.insert(&mut e, order, lines, (&vars, to), &held, (&next.index(), &start))?);
@@ -163,7 +139,7 @@ impl<'a> Emitter<'a> {
         vars.push(block);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
         nested(&mut e.k, &vars, all);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
@@ -191,17 +167,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Every two neighbouring runs of `width` elements merged.
-    fn merge(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        order: CompId,
-        lines: &Lines,
-        width: u64,
-        [from, to]: [&[BufId]; 2],
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let mut e = Elements::new(id, label(scope.comp, id));
+    fn merge(&mut self, id: InstId, order: CompId, lines: &Lines, width: u64, [from, to]: [&[BufId]; 2]) -> Result<()> {
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let mut vars = lines.vars(&mut e.k);
         let n = lines.length() as i64;
         let pair = e.k.var(lines.length().div_ceil(2 * width));
@@ -242,7 +209,7 @@ impl<'a> Emitter<'a> {
         vars.push(pair);
         e.k.flops = lines.dims.iter().product::<u64>() * 4;
         nested(&mut e.k, &vars, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 }

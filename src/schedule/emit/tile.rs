@@ -11,7 +11,7 @@ use crate::diag::{Error, Result};
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Detail, Emitter, Scope, Value};
+use crate::schedule::emit::{Detail, Emitter, Value};
 use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::tile::is_mixed;
@@ -94,7 +94,6 @@ impl<'a> Emitter<'a> {
     #[expect(clippy::too_many_arguments, reason = "what a tile is, in one place")]
     pub(super) fn tile_body(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
         c: &Contraction,
@@ -108,7 +107,7 @@ impl<'a> Emitter<'a> {
         let outputs = product(&c.rows) * product(&c.columns);
         let types = (self.program.buffers[part.packed].dtype, self.program.buffers[c.left].dtype);
         let buf = out.buffer()?;
-        let layout = out.layout(&scope.comp.array(id).dims);
+        let layout = out.layout(&self.scope.comp.array(id).dims);
         // `r` is the number of the row in the tile
         let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, r: &Index, row: &Index, column: &Index| {
             e.forget();
@@ -126,7 +125,7 @@ impl<'a> Emitter<'a> {
             }
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
-            let value = s.element(scope, e, id, &at)?;
+            let value = s.element(e, id, &at)?;
             let index = match &part.near {
                 Some((first, stride)) => first.add(&r.scale(*stride as i64)).add(column),
                 None => layout.at(&at).add(&part.moved),

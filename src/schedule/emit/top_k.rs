@@ -10,7 +10,7 @@ use crate::diag::Result;
 use crate::hlo::{InstId, Op};
 use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, Scope, refuse};
+use crate::schedule::emit::{Emitter, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
@@ -90,16 +90,16 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// The first `k` of the last dimension in total order and their positions.
-    pub(super) fn top_k(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let Op::TopK { k, largest } = scope.comp[id].op else { return Err(refuse(scope.comp, id, "")) };
-        let operand = scope.comp[id].operands[0];
-        let shape = scope.comp.array(operand).clone();
+    pub(super) fn top_k(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let Op::TopK { k, largest } = self.scope.comp[id].op else { return Err(refuse(self.scope.comp, id, "")) };
+        let operand = self.scope.comp[id].operands[0];
+        let shape = self.scope.comp.array(operand).clone();
         let axis = shape.rank() - 1;
         let lines = Lines { dims: [&shape.dims[..axis], &[k]].concat(), axis };
         if lines.dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(scope.comp, id));
+        let mut e = Elements::new(id, label(self.scope.comp, id));
         let heap = Heap {
             vars: lines.vars(&mut e.k),
             lines,
@@ -107,51 +107,37 @@ impl<'a> Emitter<'a> {
             held: [Local::new(&mut e.k, shape.dtype), Local::new(&mut e.k, DType::S32)],
             better: if largest { Direction::Gt } else { Direction::Lt },
         };
-        let mut body = self.first_k(scope, &mut e, operand, &heap)?;
+        let mut body = self.first_k(&mut e, operand, &heap)?;
         body.extend(heapified(&mut e.k, &heap));
-        body.extend(self.others(scope, &mut e, operand, &heap, shape.dims[axis])?);
+        body.extend(self.others(&mut e, operand, &heap, shape.dims[axis])?);
         body.extend(taken_apart(&mut e.k, &heap));
         e.k.flops = shape.elements();
         nested(&mut e.k, &heap.vars, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// Element `i` of a line and its position.
-    fn positioned(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        operand: InstId,
-        heap: &Heap,
-        i: &Index,
-    ) -> Result<Vec<ExprId>> {
-        let key = self.element(scope, e, operand, &heap.lines.at(&heap.vars, i))?;
+    fn positioned(&mut self, e: &mut Elements, operand: InstId, heap: &Heap, i: &Index) -> Result<Vec<ExprId>> {
+        let key = self.element(e, operand, &heap.lines.at(&heap.vars, i))?;
         Ok(vec![key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
     }
 
     /// The first elements as they stand.
-    fn first_k(&mut self, scope: &mut Scope<'a>, e: &mut Elements, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
+    fn first_k(&mut self, e: &mut Elements, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
         let i = e.k.var(heap.lines.length());
-        let values = self.positioned(scope, e, operand, heap, &Index::var(i))?;
+        let values = self.positioned(e, operand, heap, &Index::var(i))?;
         Ok(vec![each(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
     }
 
     /// Every other element against the worst of the heap.
-    fn others(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        operand: InstId,
-        heap: &Heap,
-        n: u64,
-    ) -> Result<Vec<Stmt>> {
+    fn others(&mut self, e: &mut Elements, operand: InstId, heap: &Heap, n: u64) -> Result<Vec<Stmt>> {
         let k = heap.lines.length();
         if n == k {
             return Ok(vec![]);
         }
         let i = e.k.var(n - k);
-        let values = self.positioned(scope, e, operand, heap, &Index::var(i).offset(k as i64))?;
+        let values = self.positioned(e, operand, heap, &Index::var(i).offset(k as i64))?;
         let zero = Index::constant(0);
         let worst = heap.load(&mut e.k, &zero);
         // It stands behind all of the heap, so that an equal key does not beat.

@@ -7,9 +7,9 @@ use super::{each, label};
 use crate::diag::Result;
 use crate::hlo::attrs::Transpose;
 use crate::hlo::{InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
+use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope, Value, refuse};
+use crate::schedule::emit::{Emitter, Value, refuse};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::recipe::Setup;
 use crate::tensor::DType;
@@ -91,8 +91,8 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// x of op(a) x = b, or of x op(a) = b.
-    pub(super) fn triangular_solve(&mut self, Root { scope, id, out, steps, .. }: Root<'_, 'a>) -> Result<()> {
-        let comp = scope.comp;
+    pub(super) fn triangular_solve(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+        let comp = self.scope.comp;
         let Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } = comp[id].op else {
             return Err(refuse(comp, id, ""));
         };
@@ -111,23 +111,15 @@ impl<'a> Emitter<'a> {
         let most = if self.target.vector_registers < 32 { MOST_VECTORS / 2 } else { MOST_VECTORS };
         let vectors = (1..=most).rev().filter(|_| left_side).find(are_enough).unwrap_or(1);
         for side in Side::all(columns, vectors, lanes) {
-            self.solve_part(scope, id, &system, side, out, steps)?;
+            self.solve_part(id, &system, side, out)?;
         }
         Ok(())
     }
 
     /// The right-hand sides of `side`.
-    fn solve_part(
-        &mut self,
-        scope: &mut Scope<'a>,
-        id: InstId,
-        s: &System,
-        side: Side,
-        out: &Value,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
-        let mut e = Elements::new(id, label(scope.comp, id));
-        let x = Matrices::new(&mut e.k, scope.comp.array(id), out)?;
+    fn solve_part(&mut self, id: InstId, s: &System, side: Side, out: &Value) -> Result<()> {
+        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
         let (tile, lane) = (e.k.var(side.tiles), e.k.var(side.lanes));
         let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
         let lines = ((0..side.vectors).map(|v| first.offset((v * side.lanes) as i64)).collect(), side.lanes);
@@ -136,28 +128,27 @@ impl<'a> Emitter<'a> {
         let nth = |group: Index| group.scale(UNKNOWNS as i64);
         let mut body = Vec::new();
         if groups > 0 {
-            body = self.unknowns(scope, &mut e, s, &x, &lines, (Index::constant(0), UNKNOWNS))?;
+            body = self.unknowns(&mut e, s, &x, &lines, (Index::constant(0), UNKNOWNS))?;
         }
         if groups > 1 {
             let steps = (nth(Index::var(group).offset(1)), UNKNOWNS);
-            let inside = self.unknowns(scope, &mut e, s, &x, &lines, steps)?;
+            let inside = self.unknowns(&mut e, s, &x, &lines, steps)?;
             body.push(each(group, LoopKind::Seq, inside));
         }
         if rest > 0 {
             let steps = (nth(Index::constant(groups as i64)), rest);
-            body.extend(self.unknowns(scope, &mut e, s, &x, &lines, steps)?);
+            body.extend(self.unknowns(&mut e, s, &x, &lines, steps)?);
         }
         let vars: Vec<VarId> = x.batch.iter().copied().chain([tile]).collect();
         e.k.flops = x.dims.iter().product::<u64>() * s.n;
         nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
     /// So many unknowns that follow `first` others, on the right-hand sides `lines`, a vector each.
     fn unknowns(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         s: &System,
         x: &Matrices,
@@ -170,7 +161,7 @@ impl<'a> Emitter<'a> {
         for (r, row) in rows.iter().enumerate() {
             for (v, line) in lines.iter().enumerate() {
                 let (row, column) = s.place(row, line);
-                let right = self.element(scope, e, s.b, &x.at(&row, &column))?;
+                let right = self.element(e, s.b, &x.at(&row, &column))?;
                 let value = convert(&mut e.k, right, x.stored, x.wide);
                 body.push(sums.set(r, v, value));
             }
@@ -180,7 +171,7 @@ impl<'a> Emitter<'a> {
             let earlier = s.row_of(&known.index().limit(0, s.n as i64 - 1, &e.k.vars));
             let mut inside = Vec::new();
             for (r, row) in rows.iter().enumerate() {
-                let factor = self.entry(scope, e, s, x, row, &earlier)?;
+                let factor = self.entry(e, s, x, row, &earlier)?;
                 inside.extend(sums.less(&mut e.k, s, x, r, (factor, &earlier)));
             }
             let to = number(&mut e.k, &first);
@@ -188,10 +179,10 @@ impl<'a> Emitter<'a> {
         }
         for (r, row) in rows.iter().enumerate() {
             for earlier in &rows[..r] {
-                let factor = self.entry(scope, e, s, x, row, earlier)?;
+                let factor = self.entry(e, s, x, row, earlier)?;
                 body.extend(sums.less(&mut e.k, s, x, r, (factor, earlier)));
             }
-            let pivot = if s.unit_diagonal { None } else { Some(self.entry(scope, e, s, x, row, row)?) };
+            let pivot = if s.unit_diagonal { None } else { Some(self.entry(e, s, x, row, row)?) };
             for (v, line) in lines.iter().enumerate() {
                 let (row, column) = s.place(row, line);
                 let sum = sums.get(&mut e.k, r, v);
@@ -203,17 +194,9 @@ impl<'a> Emitter<'a> {
     }
 
     /// Element (i, j) of the matrix as the system reads it.
-    fn entry(
-        &mut self,
-        scope: &mut Scope<'a>,
-        e: &mut Elements,
-        s: &System,
-        x: &Matrices,
-        i: &Index,
-        j: &Index,
-    ) -> Result<ExprId> {
+    fn entry(&mut self, e: &mut Elements, s: &System, x: &Matrices, i: &Index, j: &Index) -> Result<ExprId> {
         let at = if s.flip() { x.at(j, i) } else { x.at(i, j) };
-        let value = self.element(scope, e, s.a, &at)?;
+        let value = self.element(e, s.a, &at)?;
         let value = convert(&mut e.k, value, x.stored, x.wide);
         Ok(if s.transpose_a == Transpose::Adjoint { conjugate(&mut e.k, value, x.wide) } else { value })
     }

@@ -5,7 +5,7 @@ use super::Emitter;
 use super::value::Value;
 use crate::diag::{Error, Result};
 use crate::hlo::{Computation, InstId};
-use crate::kernel::{Access, BufId, Buffer, Place, Step};
+use crate::kernel::{Access, BufId, Buffer, Place};
 use crate::schedule::plan::Stages;
 use std::collections::HashMap;
 
@@ -50,8 +50,8 @@ impl<'a> Emitter<'a> {
     }
 
     /// Says of variables that get what they have that no call changes them: so they may lie in memory that is only read.
-    pub(super) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId], steps: &[Step]) {
-        let stored = Access::of(&self.program, steps).written;
+    pub(super) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
+        let stored = Access::of(&self.program, &self.program.steps).written;
         let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
         let places: Vec<Place> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
         for v in &mut self.program.state {
@@ -60,19 +60,16 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies each of `from` to the one of `to` beside it. What is itself one of `to` is saved before anything is overwritten.
-    pub(super) fn move_all(&mut self, from: &[BufId], to: &[BufId], steps: &mut Vec<Step>) {
+    pub(super) fn move_all(&mut self, from: &[BufId], to: &[BufId]) {
         let mut from = from.to_vec();
         for (i, source) in from.iter_mut().enumerate() {
             if *source != to[i] && to.contains(source) {
-                let (dtype, elements) = (self.program.buffers[*source].dtype, self.program.buffers[*source].elements);
-                let saved = self.buffer(dtype, elements);
-                self.copy(*source, saved, steps);
-                *source = saved;
+                *source = self.copied(*source);
             }
         }
         for (&from, &to) in from.iter().zip(to) {
             if from != to {
-                self.copy(from, to, steps);
+                self.copy(from, to);
             }
         }
     }

@@ -9,8 +9,8 @@ use super::held::Strip;
 use super::planes::Sum;
 use crate::diag::{Error, Result};
 use crate::hlo::InstId;
-use crate::kernel::{BufId, Index, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::kernel::{BufId, Index, LoopKind, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Value, View};
 use crate::schedule::family::Family;
 use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::phases::Phase;
@@ -48,21 +48,19 @@ impl<'a> Emitter<'a> {
     /// and its loops over images and rows.
     pub(super) fn product_rows(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
         (input, strip): (&View, &Strip),
         out: &Value,
-        steps: &mut Vec<Step>,
     ) -> Result<([VarId; 2], Nest)> {
-        let comp = scope.comp;
-        let (_, p) = self.convolution(scope, anchor)?;
-        let right = self.right(scope, comp[anchor].operands[1])?;
+        let comp = self.scope.comp;
+        let (_, p) = self.convolution(anchor)?;
+        let right = self.right(comp[anchor].operands[1])?;
         let axes = p.output_spatial.iter().zip(&p.window);
         let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::only(comp.array(anchor).dims[axis], w.size)).collect();
         let mut made = None;
-        self.as_contraction(scope, anchor, input, &right, (&phases, 0), &mut |s, scope, c, place: Coordinates<'_>| {
-            made = Some(s.nest(scope, e, (id, anchor), c, Some(strip), place, out, steps)?);
+        self.as_contraction(anchor, input, &right, (&phases, 0), &mut |s, c, place: Coordinates<'_>| {
+            made = Some(s.nest(e, (id, anchor), c, Some(strip), place, out)?);
             Ok(())
         })?;
         match made.map(|nest| (nest.grid.outer.clone(), nest)) {
@@ -74,16 +72,15 @@ impl<'a> Emitter<'a> {
     /// One row of the depthwise window `anchor` with its epilogue `id`.
     pub(super) fn window_row(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         (id, anchor): (InstId, InstId),
         (input, window): (&View, &Window),
         row: &WindowRow,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
-        let result = scope.comp.array(anchor).clone();
-        let (_, d) = self.convolution(scope, anchor)?;
-        let c = self.depthwise_at(scope, anchor, input, window)?;
+        let result = self.scope.comp.array(anchor).clone();
+        let (_, d) = self.convolution(anchor)?;
+        let c = self.depthwise_at(anchor, input, window)?;
         let all = result.dims[d.output_feature];
         e.k.add_flops(window.flops(result.dims[d.output_batch], all));
         let tile = window.tile;
@@ -102,7 +99,7 @@ impl<'a> Emitter<'a> {
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
                     let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
                     let place = Place { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
-                    let inside = self.depthwise_tile(scope, e, (id, anchor), &c, &place, input, &run, out)?;
+                    let inside = self.depthwise_tile(e, (id, anchor), &c, &place, input, &run, out)?;
                     body.extend(guarded(&mut e.k, &[&column, &pixels], vec![part.loops(block, lane, inside)]));
                 }
             }

@@ -7,51 +7,38 @@ use super::pieces::flops;
 use super::tiles::{Spot, first_of_tile};
 use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope};
+use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::schedule::emit::Emitter;
 use crate::schedule::plan::winograd::Blocks;
 use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.
-    pub(super) fn winograd_blocks(
-        &mut self,
-        scope: &mut Scope<'a>,
-        conv: &Conv<'_>,
-        blocks: &Blocks,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn winograd_blocks(&mut self, conv: &Conv<'_>, blocks: &Blocks) -> Result<()> {
         let Conv { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = blocks.piece.apart(w);
         let memory = |s: &mut Self, elements: u64| s.on_stack(DType::F32, elements);
-        let products = self.products_of_piece(scope, conv, &blocks.piece, memory, steps)?;
+        let products = self.products_of_piece(conv, &blocks.piece, memory)?;
 
-        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let mut e = Elements::new(ids.0, label(self.scope.comp, ids.0));
         let k = &mut e.k;
         let place = Place { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
         let mut body = place.inputs(k, self.lanes(DType::F32), conv, (products.c.left, of_inputs));
-        body.push(self.panels_of_piece(
-            scope,
-            &mut e,
-            conv,
-            &products,
-            &Index::default(),
-            &mut |s, scope, e, columns| {
-                let steps = blocks.made.map(|n| e.k.var(n));
-                let (number, tile) = (e.k.var(w.size[blocks.across]), e.k.var(w.along[0].tiles));
-                let at = place.write(d, number, scope.comp.array(ids.1).rank());
-                let spot = Spot { at, phases: vec![Index::default()], tiles: vec![tile] };
-                let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
-                let from = (products.sums.buffer()?, at.scale(products.rows.panel() as i64), of_sums);
-                let mut back = s.results_of_tile(scope, e, conv, &spot, columns, from)?;
-                let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
-                back = numbered(&mut e.k, tile, of_tiles, back);
-                back = numbered(&mut e.k, number, of_lines, back);
-                Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
-            },
-        )?);
+        body.push(self.panels_of_piece(&mut e, conv, &products, &Index::default(), &mut |s, e, columns| {
+            let steps = blocks.made.map(|n| e.k.var(n));
+            let (number, tile) = (e.k.var(w.size[blocks.across]), e.k.var(w.along[0].tiles));
+            let at = place.write(d, number, self.scope.comp.array(ids.1).rank());
+            let spot = Spot { at, phases: vec![Index::default()], tiles: vec![tile] };
+            let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
+            let from = (products.sums.buffer()?, at.scale(products.rows.panel() as i64), of_sums);
+            let mut back = s.results_of_tile(e, conv, &spot, columns, from)?;
+            let [of_lines, of_tiles] = place.numbers(steps, blocks.made);
+            back = numbered(&mut e.k, tile, of_tiles, back);
+            back = numbered(&mut e.k, number, of_lines, back);
+            Ok(vec![each(steps[0], LoopKind::Seq, vec![each(steps[1], LoopKind::Seq, back)])])
+        })?);
         let reads = w.images * blocks.count[0] * blocks.count[1] * blocks.piece.tiles[0];
-        self.launch_winograd(e.k, w, products.rows, flops(w, reads), (&place.loops, body), steps);
+        self.launch_winograd(e.k, w, products.rows, flops(w, reads), (&place.loops, body));
         Ok(())
     }
 }

@@ -10,8 +10,8 @@ use super::tile::Part;
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Index, Kernel, LoopKind, Place, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value, View};
+use crate::kernel::{BufId, Index, Kernel, LoopKind, Place, Stmt, VarId};
+use crate::schedule::emit::{Emitter, Value, View};
 use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::axis::{Axis, merged};
 use crate::schedule::plan::choices::Key;
@@ -79,31 +79,31 @@ impl<'a> Emitter<'a> {
     /// `ids` are the convolution itself, its epilogue, or a window `pooled` that is done with it, and the convolution.
     pub(super) fn winograd(
         &mut self,
-        Root { scope, id, anchor, out, steps }: Root<'_, 'a>,
+        Root { id, anchor, out }: Root<'_>,
         (setup, pooled): (&method::Setup, Option<&Pooled>),
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
-        let (w, (_, d)) = (&setup.w, self.convolution(scope, ids.1)?);
-        let input = &self.planes(scope, ids, steps)?;
-        let (key, may_be_known) = ((scope.id, ids.1), setup.may_be_known() && w.weights.may_be_transformed());
+        let (w, (_, d)) = (&setup.w, self.convolution(ids.1)?);
+        let input = &self.planes(ids)?;
+        let (key, may_be_known) = ((self.scope.id, ids.1), setup.may_be_known() && w.weights.may_be_transformed());
         let conv = Conv { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
         let first = self.program.buffers.len();
         match &setup.cut {
-            Cut::Strips(strips) => self.winograd_strips(scope, &conv, strips, steps)?,
-            Cut::Blocks(blocks) => self.winograd_blocks(scope, &conv, blocks, steps)?,
+            Cut::Strips(strips) => self.winograd_strips(&conv, strips)?,
+            Cut::Blocks(blocks) => self.winograd_blocks(&conv, blocks)?,
             Cut::Panels(panels) => {
-                let inputs = self.winograd_inputs(scope, &conv, steps);
-                self.winograd_panels(scope, &conv, panels, &inputs, steps)?;
+                let inputs = self.winograd_inputs(&conv);
+                self.winograd_panels(&conv, panels, &inputs)?;
             }
             Cut::Whole(panels) => {
-                let inputs = self.winograd_inputs(scope, &conv, steps);
+                let inputs = self.winograd_inputs(&conv);
                 let of_sums = apart(w.rows() * w.outputs);
                 let sums = Value { leaves: vec![self.buffer(DType::F32, w.points() * of_sums)], layout: None };
                 match panels {
-                    Some(panels) => self.winograd_products(scope, &conv, panels, &inputs, (&sums, of_sums), steps)?,
-                    None => self.known_products(scope, &conv, &inputs, (&sums, of_sums), steps)?,
+                    Some(panels) => self.winograd_products(&conv, panels, &inputs, (&sums, of_sums))?,
+                    None => self.known_products(&conv, &inputs, (&sums, of_sums))?,
                 }
-                self.winograd_results(scope, &conv, (sums.buffer()?, of_sums), steps)?;
+                self.winograd_results(&conv, (sums.buffer()?, of_sums))?;
             }
         }
         // what it takes for itself
@@ -115,11 +115,9 @@ impl<'a> Emitter<'a> {
     /// The products of all tiles with weights that are transformed now.
     fn known_products(
         &mut self,
-        scope: &mut Scope<'a>,
         conv: &Conv<'_>,
         (left, inputs): &(BufId, Inputs),
         (sums, of_sums): (&Value, u64),
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (w, rows) = (conv.w, inputs.rows(conv.d, conv.w));
         let rows: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
@@ -127,7 +125,7 @@ impl<'a> Emitter<'a> {
         let sides = (*left, Right::Constant(numbers), inputs.point);
         let c = products(w, sides, (merged(&rows), w.outputs), &inputs.terms(conv.d, w), of_sums);
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-        self.contraction(scope, conv.ids, &c, &nowhere, sums, steps)
+        self.contraction(conv.ids, &c, &nowhere, sums)
     }
 
     /// A kernel with products of these rows, and how many operations: `body` in loops.
@@ -138,21 +136,19 @@ impl<'a> Emitter<'a> {
         rows: &Rows,
         flops: u64,
         (loops, body): (&[VarId], Vec<Stmt>),
-        steps: &mut Vec<Step>,
     ) {
         let Tile { high, wide, vectors, lanes } = rows.tile;
         k.chosen = Some((rows.form.clone(), Choice { high, wide, vectors, lanes, order: LoopOrder::Panels }));
         k.panels = Some(PanelSize { columns: rows.tile.columns(), lanes });
         (k.flops, k.direct_flops) = (flops, Some(w.direct_flops()));
         chunked(&mut k, loops, body);
-        self.launch(k, steps);
+        self.launch(k);
     }
 
     /// A row of points of a panel: its weights from a column on are transformed, to where `right` has them, and all rows of tiles
     /// multiplied with them.
     fn products_of_row(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         conv: &Conv<'_>,
         products: &Products<'_>,
@@ -180,7 +176,7 @@ impl<'a> Emitter<'a> {
             batch: right.batch.add(&point),
             ..right.clone()
         };
-        let made = self.products_of_point(scope, e, conv.ids, products, &of_it)?;
+        let made = self.products_of_point(e, conv.ids, products, &of_it)?;
         match j {
             Some(j) => body.push(each(j, LoopKind::Seq, made)),
             None => body.extend(made),
@@ -191,7 +187,6 @@ impl<'a> Emitter<'a> {
     /// All rows of tiles at a point, which begins where `right` does on both sides, with the panel of that.
     fn products_of_point(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         ids: (InstId, InstId),
         Products { c, rows: Rows { axes: rows, tile, .. }, sums, .. }: &Products<'_>,
@@ -209,7 +204,7 @@ impl<'a> Emitter<'a> {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), (high, wide));
             let part = Part { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
-            let one = self.tile_body(scope, e, ids, c, &merged(&c.sum), part, &nowhere, sums)?;
+            let one = self.tile_body(e, ids, c, &merged(&c.sum), part, &nowhere, sums)?;
             body.extend(guarded(&mut e.k, &[&row], one));
         }
         for &v in outer.iter().chain([&number]).rev() {

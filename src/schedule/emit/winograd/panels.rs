@@ -7,8 +7,8 @@ use super::super::tile::Part;
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
 use crate::diag::Result;
-use crate::kernel::{BufId, Index, LoopKind, Step, VarId};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::kernel::{BufId, Index, LoopKind, VarId};
+use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::plan::points::apart;
 use crate::schedule::plan::winograd::{Inputs, Panels};
 use crate::tensor::DType;
@@ -17,24 +17,22 @@ impl<'a> Emitter<'a> {
     /// The products of three kernels: for a panel of channels and a row of points at a time, so that weights stay near.
     pub(super) fn winograd_products(
         &mut self,
-        scope: &mut Scope<'a>,
         conv: &Conv<'_>,
         panels: &Panels,
         (left, inputs): &(BufId, Inputs),
         (sums, of_sums): (&Value, u64),
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (w, panel) = (conv.w, panels.rows.panel());
         let all = w.outputs.div_ceil(panel);
         let (of_group, own) = (all.div_ceil(panels.groups), w.point_rows().div_ceil(panels.parts));
         let of_row = w.row_points() * w.of_row_apart(panel);
-        let weights = self.plain_weights(scope, conv)?;
+        let weights = self.plain_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sides = (*left, Right::Buffer(packed), inputs.point);
         let c = products(w, sides, (panels.rows.axes.clone(), w.outputs), &inputs.terms(conv.d, w), of_sums);
         let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
 
-        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
+        let mut e = Elements::new(conv.ids.0, label(self.scope.comp, conv.ids.0));
         let (group, part) = (e.k.var(panels.groups), e.k.var(panels.parts));
         let (p, of_it, row, i) = (e.k.var(all), e.k.var(of_group), e.k.var(w.point_rows()), e.k.var(own));
         let b = match panels.on_stack[1] {
@@ -56,7 +54,7 @@ impl<'a> Emitter<'a> {
             let number = Index::var(part).scale(own as i64).add(&Index::var(i));
             let is_even = own * panels.parts == w.point_rows();
             let at = if is_even { number.clone() } else { Index::var(row) };
-            let mut made = self.products_of_row(scope, &mut e, conv, &products, from, &at, &right)?;
+            let mut made = self.products_of_row(&mut e, conv, &products, from, &at, &right)?;
             if !is_even {
                 made = numbered(&mut e.k, row, number, made);
             }
@@ -66,7 +64,7 @@ impl<'a> Emitter<'a> {
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
         let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
         let flops = 2 * w.points() * w.terms() * w.outputs * w.rows();
-        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group, part], body), steps);
+        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group, part], body));
         Ok(())
     }
 
@@ -81,17 +79,15 @@ impl<'a> Emitter<'a> {
     /// Products and results of a panel after the other.
     pub(super) fn winograd_panels(
         &mut self,
-        scope: &mut Scope<'a>,
         conv: &Conv<'_>,
         panels: &Panels,
         (left, inputs): &(BufId, Inputs),
-        steps: &mut Vec<Step>,
     ) -> Result<()> {
         let (w, panel) = (conv.w, panels.rows.panel());
         let of_group = w.outputs.div_ceil(panel).div_ceil(panels.groups);
         let (of_sums, of_row) = (apart(w.rows() * panel), w.row_points() * w.of_row_apart(panel));
         let [sums_near, weights_near] = panels.on_stack;
-        let weights = self.plain_weights(scope, conv)?;
+        let weights = self.plain_weights(conv)?;
         let packed = self.for_row(conv, panels, of_row);
         let sums = match sums_near {
             true => self.on_stack(DType::F32, w.points() * of_sums),
@@ -102,7 +98,7 @@ impl<'a> Emitter<'a> {
         let c = products(w, sides, (panels.rows.axes.clone(), panel), &inputs.terms(conv.d, w), of_sums);
         let products = Products { c, rows: &panels.rows, packed, sums: Value { leaves: vec![sums], layout: None } };
 
-        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
+        let mut e = Elements::new(conv.ids.0, label(self.scope.comp, conv.ids.0));
         let (group, of_it) = (e.k.var(panels.groups), e.k.var(of_group));
         let p = e.k.var(w.outputs.div_ceil(panel));
         let apart_in_groups = |near: bool, elements: u64| match near {
@@ -117,19 +113,19 @@ impl<'a> Emitter<'a> {
             let right =
                 Part { b: b.clone(), packed, term: panel, columns: count, batch: batch.clone(), ..Part::default() };
             let from = (&weights, &first);
-            let made = self.products_of_row(scope, &mut e, conv, &products, from, &Index::var(row), &right)?;
+            let made = self.products_of_row(&mut e, conv, &products, from, &Index::var(row), &right)?;
             let mut inside = vec![each(row, LoopKind::Seq, made)];
             let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
             let at = number_of(&e.k, &loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
-            let spot = Spot::new(&e.k, conv, scope.comp.array(conv.ids.1).rank(), &loops);
-            let back = self.results_of_tile(scope, &mut e, conv, &spot, (first, count), (sums, at, of_sums))?;
+            let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
+            let back = self.results_of_tile(&mut e, conv, &spot, (first, count), (sums, at, of_sums))?;
             inside.extend(loops.iter().rev().fold(back, |body, &v| vec![each(v, LoopKind::Seq, body)]));
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         let number = Index::var(group).scale(of_group as i64).add(&Index::var(of_it));
         let body = vec![each(of_it, LoopKind::Seq, numbered(&mut e.k, p, number, body))];
         let flops = w.rows() * w.outputs * (2 * w.points() * w.terms() + w.transform_flops()[1]);
-        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group], body), steps);
+        self.launch_winograd(e.k, w, &panels.rows, flops, (&[group], body));
         Ok(())
     }
 }

@@ -5,27 +5,24 @@ use super::super::grid::{guarded, shares};
 use super::super::tile::Part;
 use super::{Conv, Products, Right, products};
 use crate::diag::Result;
-use crate::kernel::{BufId, Index, LoopKind, Step, Stmt};
-use crate::schedule::emit::{Emitter, Scope, Value};
+use crate::kernel::{BufId, Index, LoopKind, Stmt};
+use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::plan::winograd::{Piece, Winograd};
 
 /// What becomes of the sums of a panel: of the columns from one on, and how many.
-type Back<'t, 'a> =
-    &'t mut dyn FnMut(&mut Emitter<'a>, &mut Scope<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;
+type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, (Index, u64)) -> Result<Vec<Stmt>>;
 
 impl<'a> Emitter<'a> {
     /// The products of a piece, after the kernel of the weights, with what `memory` gives for so many elements of inputs and sums.
     pub(super) fn products_of_piece<'c>(
         &mut self,
-        scope: &mut Scope<'a>,
         conv: &Conv<'_>,
         piece: &'c Piece,
         memory: impl Fn(&mut Self, u64) -> BufId,
-        steps: &mut Vec<Step>,
     ) -> Result<Products<'c>> {
         let (w, rows, [of_inputs, of_sums]) = (conv.w, &piece.rows, piece.apart(conv.w));
         let [inputs, sums] = [of_inputs, of_sums].map(|n| memory(self, w.points() * n));
-        let packed = self.weights_of_panels(scope, conv, (rows.panel(), rows.tile.lanes), steps)?;
+        let packed = self.weights_of_panels(conv, (rows.panel(), rows.tile.lanes))?;
         let sides = (inputs, Right::Buffer(packed), of_inputs);
         // only one panel of the sums is there at a time
         let c = products(w, sides, (rows.axes.clone(), rows.panel()), &piece.sum, of_sums);
@@ -36,7 +33,6 @@ impl<'a> Emitter<'a> {
     /// makes of the sums.
     pub(super) fn panels_of_piece(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         conv: &Conv<'_>,
         products: &Products<'_>,
@@ -52,9 +48,9 @@ impl<'a> Emitter<'a> {
             let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
             let (a, b) = (batch.scale(products.c.batch[0].a), of_panel.scale(w.panels_apart(panel) as i64));
             let right = Part { a, b, packed, term: panel, columns: columns.count, batch, ..Part::default() };
-            let made = self.products_of_point(scope, e, conv.ids, products, &right)?;
+            let made = self.products_of_point(e, conv.ids, products, &right)?;
             let mut inside = vec![each(point, LoopKind::Seq, made)];
-            inside.extend(back(self, scope, e, (columns.at.scale(panel as i64), columns.count))?);
+            inside.extend(back(self, e, (columns.at.scale(panel as i64), columns.count))?);
             body.extend(guarded(&mut e.k, &[&columns], inside));
         }
         Ok(each(p, LoopKind::Seq, body))

@@ -5,29 +5,23 @@ use super::Conv;
 use super::pieces::flops;
 use super::tiles::Spot;
 use crate::diag::Result;
-use crate::kernel::{Expr, Index, Kernel, LoopKind, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope};
+use crate::kernel::{Expr, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::schedule::emit::Emitter;
 use crate::schedule::plan::winograd::{Strips, Winograd};
 use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.
-    pub(super) fn winograd_strips(
-        &mut self,
-        scope: &mut Scope<'a>,
-        conv: &Conv<'_>,
-        strips: &Strips,
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn winograd_strips(&mut self, conv: &Conv<'_>, strips: &Strips) -> Result<()> {
         let Conv { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = strips.piece.apart(w);
         let memory = |s: &mut Self, elements: u64| match strips.on_stack {
             true => s.on_stack(DType::F32, elements),
             false => s.buffer(DType::F32, strips.bands * elements),
         };
-        let products = self.products_of_piece(scope, conv, &strips.piece, memory, steps)?;
+        let products = self.products_of_piece(conv, &strips.piece, memory)?;
 
-        let mut e = Elements::new(ids.0, label(scope.comp, ids.0));
+        let mut e = Elements::new(ids.0, label(self.scope.comp, ids.0));
         let k = &mut e.k;
         let (band, strip, number) = (k.var(strips.bands), k.var(strips.own), k.var(strips.bands * strips.own));
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.points() as i64) };
@@ -39,12 +33,12 @@ impl<'a> Emitter<'a> {
         let to = (products.c.left, first, of_inputs);
         let tile = conv.inputs_of_tile(k, self.lanes(DType::F32), (place.loops[0], &read), to);
         let mut body = vec![place.around(k, strips, tile)];
-        body.push(self.panels_of_piece(scope, &mut e, conv, &products, &of_band, &mut |s, scope, e, columns| {
+        body.push(self.panels_of_piece(&mut e, conv, &products, &of_band, &mut |s, e, columns| {
             let tiles: Vec<u64> = w.along.iter().map(|a| a.tiles).collect();
             let place = Place::new(&mut e.k, w, strips, number, (strips.tiles, &tiles));
             let at = place.at(strips.tiles).scale(products.rows.panel() as i64).add(&of_band.scale(of_sums as i64));
-            let spot = Spot::new(&e.k, conv, scope.comp.array(ids.1).rank(), &place.loops);
-            let tile = s.results_of_tile(scope, e, conv, &spot, columns, (products.sums.buffer()?, at, of_sums))?;
+            let spot = Spot::new(&e.k, conv, self.scope.comp.array(ids.1).rank(), &place.loops);
+            let tile = s.results_of_tile(e, conv, &spot, columns, (products.sums.buffer()?, at, of_sums))?;
             let tile = place.where_it_is(&mut e.k, (w, strips), tile);
             Ok(vec![place.around(&mut e.k, strips, tile)])
         })?);
@@ -55,7 +49,7 @@ impl<'a> Emitter<'a> {
         }
         let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
         body = vec![each(strip, LoopKind::Seq, vec![Stmt::Let { var: number, value, body }])];
-        self.launch_winograd(e.k, w, products.rows, flops(w, w.rows()), (&[band], body), steps);
+        self.launch_winograd(e.k, w, products.rows, flops(w, w.rows()), (&[band], body));
         Ok(())
     }
 }

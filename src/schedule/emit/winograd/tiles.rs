@@ -6,8 +6,8 @@ use super::super::transform::Transform;
 use super::super::{each, label};
 use super::Conv;
 use crate::diag::Result;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Step, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Scope};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
+use crate::schedule::emit::Emitter;
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::points::RESULTS;
 use crate::schedule::plan::winograd::{Along, Inputs, Winograd};
@@ -77,15 +77,10 @@ impl Grid {
 
 impl<'a> Emitter<'a> {
     /// The kernel of each tile of the input at all points: where that is, and how it lies.
-    pub(super) fn winograd_inputs(
-        &mut self,
-        scope: &Scope<'a>,
-        conv: &Conv<'_>,
-        steps: &mut Vec<Step>,
-    ) -> (BufId, Inputs) {
+    pub(super) fn winograd_inputs(&mut self, conv: &Conv<'_>) -> (BufId, Inputs) {
         let (w, inputs) = (conv.w, Inputs::new(conv.w));
         let buf = self.buffer(DType::F32, w.points() * inputs.point);
-        let mut k = Kernel { label: format!("tiles of {}", label(scope.comp, conv.ids.0)), ..Kernel::default() };
+        let mut k = Kernel { label: format!("tiles of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
         let loops: Vec<VarId> = inputs.loops.iter().map(|&(n, _)| k.var(n)).collect();
         let strides = inputs.loops.iter().map(|(_, stride)| *stride as i64);
         let several = loops.iter().zip(strides).filter(|(v, _)| k.vars[**v] > 1);
@@ -95,27 +90,21 @@ impl<'a> Emitter<'a> {
         let body = conv.inputs_of_tile(&mut k, self.lanes(DType::F32), (loops[0], &first), (buf, to, inputs.point));
         (k.flops, k.direct_flops) = (w.transform_flops()[0] * w.tiles_read() * w.inputs, Some(0));
         chunked(&mut k, &loops, body);
-        self.launch(k, steps);
+        self.launch(k);
         (buf, inputs)
     }
 
     /// The kernel of the results of each tile, then the epilogue.
-    pub(super) fn winograd_results(
-        &mut self,
-        scope: &mut Scope<'a>,
-        conv: &Conv<'_>,
-        (sums, apart): (BufId, u64),
-        steps: &mut Vec<Step>,
-    ) -> Result<()> {
+    pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, (sums, apart): (BufId, u64)) -> Result<()> {
         let w = conv.w;
-        let mut e = Elements::new(conv.ids.0, label(scope.comp, conv.ids.0));
+        let mut e = Elements::new(conv.ids.0, label(self.scope.comp, conv.ids.0));
         let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
-        let spot = Spot::new(&e.k, conv, scope.comp.array(conv.ids.1).rank(), &loops);
+        let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
         let sums = (sums, number_of(&e.k, &loops).scale(w.outputs as i64), apart);
-        let body = self.results_of_tile(scope, &mut e, conv, &spot, (Index::default(), w.outputs), sums)?;
+        let body = self.results_of_tile(&mut e, conv, &spot, (Index::default(), w.outputs), sums)?;
         (e.k.flops, e.k.direct_flops) = (w.transform_flops()[1] * w.rows() * w.outputs, Some(0));
         chunked(&mut e.k, &loops, body);
-        self.launch(e.k, steps);
+        self.launch(e.k);
         Ok(())
     }
 
@@ -123,7 +112,6 @@ impl<'a> Emitter<'a> {
     /// the next.
     pub(super) fn results_of_tile(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         conv: &Conv<'_>,
         spot: &Spot,
@@ -136,7 +124,7 @@ impl<'a> Emitter<'a> {
             let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
             let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
             let from = (sums, from.add(&channel), apart);
-            let inside = self.results_of_vector(scope, e, conv, spot, &shares, first.add(&channel), from)?;
+            let inside = self.results_of_vector(e, conv, spot, &shares, first.add(&channel), from)?;
             let inside = vec![each(block, LoopKind::Seq, vec![each(lane, LoopKind::Vector, inside)])];
             body.extend(guarded(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
         }
@@ -146,7 +134,6 @@ impl<'a> Emitter<'a> {
     /// Those of a vector of channels, as many as `shares` have along each axis.
     fn results_of_vector(
         &mut self,
-        scope: &mut Scope<'a>,
         e: &mut Elements,
         &Conv { ids: (id, anchor), d, w, out, pooled, .. }: &Conv<'_>,
         spot: &Spot,
@@ -154,7 +141,7 @@ impl<'a> Emitter<'a> {
         channel: Index,
         from: (BufId, Index, u64),
     ) -> Result<Vec<Stmt>> {
-        let to = out.view(&scope.comp.array(id).dims)?;
+        let to = out.view(&self.scope.comp.array(id).dims)?;
         let lanes = self.lanes(DType::F32);
         let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, &from);
         let (last, mut taken) = (w.along.len() - 1, Vec::new());
@@ -181,10 +168,10 @@ impl<'a> Emitter<'a> {
                 e.forget();
                 let value = e.k.expr(Expr::Reg(done, Index::constant(i as i64)));
                 e.fixed.insert(anchor, value);
-                let at = forward(&scope.fusion.path[anchor], &at, &e.k.vars);
+                let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);
                 let made = match pooled {
-                    Some(pooled) => self.of_window(scope, e, (id, pooled), &mut taken, &at)?,
-                    None => Some((at.clone(), self.element(scope, e, id, &at)?)),
+                    Some(pooled) => self.of_window(e, (id, pooled), &mut taken, &at)?,
+                    None => Some((at.clone(), self.element(e, id, &at)?)),
                 };
                 inside.extend(made.map(|(at, value)| to.store(&at, value)));
             }

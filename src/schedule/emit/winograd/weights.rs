@@ -4,9 +4,9 @@ use super::super::transform::Transform;
 use super::super::{convert, each, label};
 use super::Conv;
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Step, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
 use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Scope};
+use crate::schedule::emit::Emitter;
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::winograd::{TAPS_OF_SEVERAL, Weights, Winograd};
@@ -35,7 +35,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The weights as they are stored or were computed, and the values of the polynomials.
-    pub(super) fn plain_weights(&mut self, scope: &mut Scope<'a>, conv: &Conv<'_>) -> Result<Plain> {
+    pub(super) fn plain_weights(&mut self, conv: &Conv<'_>) -> Result<Plain> {
         let along = &conv.w.along[0];
         let layout = Layout::dense(conv.w.weights.dims());
         let (from, layout, dtype, scales) = match &conv.w.weights {
@@ -44,7 +44,7 @@ impl<'a> Emitter<'a> {
                 (self.constant(&stored.numbers), layout, stored.numbers.dtype, scales)
             }
             Weights::Computed(dims) => {
-                let value = self.value(scope, scope.comp[conv.ids.1].operands[1])?;
+                let value = self.value(self.scope.comp[conv.ids.1].operands[1])?;
                 (value.buffer()?, value.layout(dims), DType::F32, None)
             }
         };
@@ -55,22 +55,16 @@ impl<'a> Emitter<'a> {
 
     /// The weights of all points, in panels of so many columns, transformed by a kernel of their own, or now where that was asked
     /// for.
-    pub(super) fn weights_of_panels(
-        &mut self,
-        scope: &mut Scope<'a>,
-        conv: &Conv<'_>,
-        (panel, lanes): (u64, u64),
-        steps: &mut Vec<Step>,
-    ) -> Result<BufId> {
+    pub(super) fn weights_of_panels(&mut self, conv: &Conv<'_>, (panel, lanes): (u64, u64)) -> Result<BufId> {
         let w = conv.w;
         let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panels_apart(panel));
         let (rows, of_point) = (w.point_rows(), panels * of_panel);
         if conv.is_known {
             return Ok(self.constant(&in_panels(w, &conv.transformed()?, panel, of_panel)));
         }
-        let weights = self.plain_weights(scope, conv)?;
+        let weights = self.plain_weights(conv)?;
         let packed = self.for_weights(conv, w.points() * of_point);
-        let mut k = Kernel { label: format!("weights of {}", label(scope.comp, conv.ids.0)), ..Kernel::default() };
+        let mut k = Kernel { label: format!("weights of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
         let (row, p) = (k.var(rows), k.var(panels));
         let begin = Index::var(row).scale((w.row_points() * of_point) as i64);
         let mut body = Vec::new();
@@ -82,7 +76,7 @@ impl<'a> Emitter<'a> {
         }
         (k.flops, k.direct_flops) = (w.weight_flops(), Some(0));
         chunked(&mut k, &[row, p], body);
-        self.launch(k, steps);
+        self.launch(k);
         Ok(packed)
     }
 }
