@@ -29,6 +29,10 @@ impl Default for WindowDim {
 }
 
 impl WindowDim {
+    /// Whether each window is the element of its number.
+    pub fn is_element(&self) -> bool {
+        self.size == 1 && self.stride == 1 && self.pad_low == 0 && self.pad_high == 0 && self.lhs_dilate == 1
+    }
     /// The number of windows over `n` elements, or `None` where a size overflows.
     pub fn output_size(&self, n: u64) -> Option<u64> {
         let dilated = |n: u64, by: u64| if n == 0 { Some(0) } else { (n - 1).checked_mul(by)?.checked_add(1) };

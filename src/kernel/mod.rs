@@ -170,6 +170,13 @@ pub enum Stmt {
     },
 }
 
+impl Stmt {
+    /// Writes register number `at` of an array.
+    pub fn set(reg: RegId, at: u64, value: ExprId) -> Stmt {
+        Stmt::Set { reg, at: Index::constant(at as i64), value }
+    }
+}
+
 /// An expression. In a `Vector` loop it has a value a lane, or one for all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
@@ -202,6 +209,26 @@ pub enum Expr {
     Lanes(RegId, Index, u64, u64),
     /// All lanes of a register combined by an associative op, in a fixed tree.
     Fold(ScalarOp, RegId, Index),
+}
+
+impl Expr {
+    /// The index in it.
+    pub fn index(&self) -> Option<&Index> {
+        match self {
+            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
+            Expr::Reg(_, x) | Expr::Lanes(_, x, _, _) | Expr::Fold(_, _, x) => Some(x),
+            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn index_mut(&mut self) -> Option<&mut Index> {
+        match self {
+            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => Some(x),
+            Expr::Reg(_, x) | Expr::Lanes(_, x, _, _) | Expr::Fold(_, _, x) => Some(x),
+            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => None,
+        }
+    }
 }
 
 /// An array of registers.
@@ -406,6 +433,14 @@ impl Kernel {
     /// A scalar op on expressions.
     pub fn op(&mut self, op: ScalarOp, args: &[ExprId], dtype: DType) -> ExprId {
         self.expr(Expr::Op(op, args.to_vec(), dtype))
+    }
+    /// An element of a buffer.
+    pub fn load(&mut self, buf: BufId, index: Index) -> ExprId {
+        self.expr(Expr::Load(buf, index))
+    }
+    /// Register number `at` of an array.
+    pub fn get(&mut self, reg: RegId, at: u64) -> ExprId {
+        self.expr(Expr::Reg(reg, Index::constant(at as i64)))
     }
     /// A new register array.
     pub fn reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {

@@ -34,7 +34,8 @@
 //!   `emit/limits.rs` sees in what kernels store which rounds and chunks are left out.
 //! - *In which order*: `plan/late.rs` (what needs nothing comes late), `plan/states.rs` (who reads an old state comes before
 //!   who makes the next), `plan/order.rs` (which of two branches comes first).
-//! - *When does a value live*: `plan/live.rs` before there are kernels, `emit/memory_plan.rs` after.
+//! - *When does a value live*: `plan/live.rs` before there are kernels, `emit/memory_plan.rs` after. *Where does it lie in the
+//!   workspace*: `plan/places.rs`.
 //! - *What is written over what*: `emit/in_place.rs`; how variables get their next values: `emit/updates.rs`.
 //! - *What is done in halves, so that less lives at once*: `plan/halves.rs`, on HLO.
 //! - *What does a plan look like as text, and how is one read back*: `plan/text.rs`, for `--emit plan` and `--plan`.

@@ -15,7 +15,7 @@ pub trait Id: Copy + Eq + Ord + std::hash::Hash + std::fmt::Debug {
 macro_rules! ids {
     ($($(#[$doc:meta])* pub struct $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub struct $name(pub u32);
         impl $crate::util::id_vec::Id for $name {
             fn from_index(index: usize) -> Self { $name(u32::try_from(index).expect("an arena holds fewer than 2^32 items")) }

@@ -1,8 +1,8 @@
 //! What is left of short rows behind whole vectors, taken across rows: the last elements of as many rows as a vector has lanes
 //! are a vector. Where they are computed at length (the exponential of a Gaussian of 17 joints), that takes less than a vector
 //! of few elements for each row, though each is loaded and stored alone.
-use super::{each, pointwise};
-use crate::kernel::{Expr, Index, Kernel, LoopKind, Stmt, VarId};
+use super::pointwise;
+use super::prelude::*;
 use std::collections::BTreeSet;
 
 /// Cycles to load or store an element alone.
@@ -61,10 +61,7 @@ fn apart(k: &Kernel, body: &[Stmt], v: VarId) -> u64 {
         match &k.exprs[id] {
             Expr::Op(_, args, _) => open.extend(args),
             Expr::PairSum { x, y, z, .. } => open.extend([x, y, z]),
-            Expr::Load(_, index) | Expr::Pair(_, index) | Expr::Number(index, _) | Expr::Within(index, _, _) => {
-                count += u64::from(lies_apart(index));
-            }
-            Expr::Reg(..) | Expr::Lanes(..) | Expr::Fold(..) | Expr::Const(..) => {}
+            other => count += u64::from(other.index().is_some_and(lies_apart)),
         }
     }
     count

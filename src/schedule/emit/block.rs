@@ -1,13 +1,9 @@
 //! The kernel of a block (`plan/within/block.rs`): two products and the rows between them.
 use super::contraction::{Contraction, Nest};
-use super::element::Elements;
-use super::grid::{below, numbered};
+use super::grid::{numbered, within};
 use super::held::{Held, Strip};
-use super::{each, label, rows};
-use crate::diag::Result;
-use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Value};
-use crate::schedule::family::Root;
+use super::prelude::*;
+use super::rows;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
 use crate::schedule::plan::tile::Tile;
 use crate::schedule::plan::within::Block;
@@ -17,7 +13,7 @@ impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the dot `anchor`.
     pub(super) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Block) -> Result<()> {
         let comp = self.scope.comp;
-        let mut e = Elements::new(id, label(comp, id));
+        let mut e = self.elements(id);
         let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
         let from = self.on_stack(types[0], block.height * block.stride);
         let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
@@ -72,7 +68,7 @@ impl<'a> Emitter<'a> {
         let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);
         let value = value.limit(0, r.rows as i64 - 1, &e.k.vars);
         let inside = vec![Stmt::Let { var: row, value, body: inside }];
-        let inside = below(&mut e.k, of_batch, blocks.rows, inside);
+        let inside = within(&mut e.k, &of_batch, (0, blocks.rows as i64), inside);
         body.push(each(near, LoopKind::Seq, inside));
         Ok(e)
     }

@@ -1,16 +1,10 @@
 //! The kernel of a chain (`plan/within/chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
-use super::element::Elements;
 use super::held::{Held, Strip};
+use super::prelude::*;
 use super::strip::{Band, Chunks, Made, Rows};
 use super::within::WindowRow;
-use super::{each, label};
-use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{Expr, Index, LoopKind};
-use crate::schedule::emit::{Emitter, Value, View};
-use crate::schedule::family::Root;
 use crate::schedule::plan::within::{Chain, span};
-use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
@@ -22,7 +16,7 @@ impl<'a> Emitter<'a> {
         let (held, stride) = (span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.on_stack(DType::F32, held * stride);
         let rows = Rows { buf, held, stride, width: self.width(DType::F32) };
-        let mut e = Elements::new(id, label(comp, id));
+        let mut e = self.elements(id);
         let made = self.strip(&mut e, chain, (&rows, d))?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.var(extent);
@@ -43,12 +37,12 @@ impl<'a> Emitter<'a> {
         inside.extend(band.results(&mut e.k, (t, chunks.band), reader, read));
         let mut body = vec![each(t, LoopKind::Seq, inside)];
         if let (Some(sums), Some(parts)) = (sums, parts) {
-            let zero = super::number(&mut e.k, DType::F32, 0.0);
+            let zero = number(&mut e.k, DType::F32, 0.0);
             let all = result.dims[d.output_feature];
             let start = rows.panel(&mut e.k, (chunks.panel, all, panel), |_, from, _| (sums, from.clone(), zero));
             let part = Index::var(chunks.batch).scale(chain.bands as i64).add(&Index::var(chunks.band));
             let end = rows.panel(&mut e.k, (chunks.panel, all, panel), |k, from, channel| {
-                let sum = k.expr(Expr::Load(sums, from.clone()));
+                let sum = k.load(sums, from.clone());
                 (parts.buf, part.scale(parts.channels as i64).add(channel), sum)
             });
             body.splice(0..0, start);

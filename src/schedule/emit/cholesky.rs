@@ -3,19 +3,10 @@
 //! The factor u of u* u = a is made in its upper triangle, row after row: a row of a less the products of what is above it, column
 //! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
 //! was computed on the way is the same. The order of terms is that of the textbook, for each element.
-use super::element::Elements;
 use super::linalg::{MOST_VECTORS, Matrices, Side, conjugate, less_product, root_of_real};
 use super::pointwise::in_vectors;
-use super::sequential::{Local, count, nested, number};
-use super::{each, label};
-use crate::diag::Result;
-use crate::hlo::Op;
-use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, Stmt};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
+use super::prelude::*;
+use super::sequential::{Local, count, nested, s64};
 
 /// Row after row of a factor.
 pub const FAMILY: Family = Family {
@@ -32,7 +23,7 @@ impl<'a> Emitter<'a> {
         if shape.dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         let u = Matrices::new(&mut e.k, shape, out)?;
         let n = u.rows();
         let (row, column) = (e.k.var(n), e.k.var(n));
@@ -74,21 +65,20 @@ impl Matrices {
             let sums = k.reg(self.wide, side.lanes, side.vectors);
             let of_tile = Index::var(tile).scale(side.columns() as i64).offset(side.first as i64);
             let place = |v: u64| of_tile.add(&Index::var(lane)).offset((v * side.lanes) as i64);
-            let sum = |v: u64| Index::constant(v as i64);
             let mut inside = Vec::new();
             for v in 0..side.vectors {
                 let value = self.load(k, j, &place(v));
-                inside.push(Stmt::Set { reg: sums, at: sum(v), value });
+                inside.push(Stmt::set(sums, v, value));
             }
             inside.extend(self.above(k, j, |k, above, factor| {
                 let add = |v: u64| {
-                    let (so_far, own) = (k.expr(Expr::Reg(sums, sum(v))), self.load(k, above, &place(v)));
-                    Stmt::Set { reg: sums, at: sum(v), value: less_product(k, so_far, own, factor, self.wide) }
+                    let (so_far, own) = (k.get(sums, v), self.load(k, above, &place(v)));
+                    Stmt::set(sums, v, less_product(k, so_far, own, factor, self.wide))
                 };
                 (0..side.vectors).map(add).collect()
             }));
             for v in 0..side.vectors {
-                let all = k.expr(Expr::Reg(sums, sum(v)));
+                let all = k.get(sums, v);
                 let value = k.op(ScalarOp::Divide, &[all, pivot.value], self.wide);
                 inside.push(self.store(k, j, &place(v), value));
             }
@@ -113,13 +103,13 @@ impl Matrices {
         let factor = self.load(k, &at, j);
         let factor = conjugate(k, factor, self.wide);
         let inside = body(k, &at, factor);
-        let end = number(k, j);
+        let end = s64(k, j);
         count(k, above, &Index::constant(0), end, inside)
     }
 
     /// Row `i` of the lower triangle: zeros, or what is in column `i` of the upper one, which becomes zeros.
     fn other_triangle(&self, k: &mut Kernel, i: &Index, lower: bool) -> Vec<Stmt> {
-        let zero = super::number(k, self.wide, 0.0);
+        let zero = number(k, self.wide, 0.0);
         let column = Local::new(k, DType::S64);
         let j = column.index().limit(0, self.rows() as i64 - 1, &k.vars);
         let body = match lower {
@@ -129,7 +119,7 @@ impl Matrices {
                 vec![self.store(k, i, &j, value), self.store(k, &j, i, zero)]
             }
         };
-        let end = number(k, i);
+        let end = s64(k, i);
         count(k, column, &Index::constant(0), end, body).into()
     }
 }

@@ -1,17 +1,13 @@
 //! Matrix products and convolutions: the loops around the register tile. One kernel holds them all: whole tiles and what is
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
-use super::element::Elements;
 use super::grid::{Grid, chunked, guarded, shares};
 use super::held::{Held, Strip};
 use super::pack::Panels;
 use super::prefetch_panel::Ahead;
+use super::prelude::*;
 use super::tile::Part;
-use super::{each, label};
-use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::kernel::index::{linear, reshape};
-use crate::kernel::{Atom, BufId, Expr, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Detail, Emitter, Value};
+use crate::kernel::Atom;
+use crate::schedule::emit::Detail;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
 use crate::schedule::plan::contraction::{Given, LONG_EPILOGUE, Method, Product, Read, Side};
 use crate::schedule::plan::fuse::forward;
@@ -19,7 +15,7 @@ use crate::schedule::plan::inside::Inside;
 use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::tile::Tile;
 use crate::target::{Choice, LoopOrder, PanelSize};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 /// Where the right side comes from.
 #[derive(Clone, Debug)]
@@ -93,7 +89,7 @@ impl<'a> Emitter<'a> {
         if is_whole && let Some(right) = self.narrow_right(c) {
             return self.narrow(ids, out, |s, out| s.narrow_sums(ids.1, c, right, place, out));
         }
-        let mut e = Elements::new(ids.0, label(self.scope.comp, ids.0));
+        let mut e = self.elements(ids.0);
         let nest = self.nest(&mut e, ids, c, None, place, out)?;
         let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
         if nest.in_bands {
@@ -112,7 +108,6 @@ impl<'a> Emitter<'a> {
 
     /// What `c` does inside the loops of its grid, which the caller puts around it: with a `strip` one row of pixels after
     /// another. What packs the right side, where that is not constant, is launched.
-    #[expect(clippy::too_many_arguments, reason = "what a contraction is, in one place")]
     pub(super) fn nest(
         &mut self,
         e: &mut Elements,
@@ -278,7 +273,7 @@ impl<'a> Emitter<'a> {
         place: Coordinates<'_>,
     ) -> Result<u64> {
         let mut e = Elements::new(id, String::new());
-        let zero = super::number(&mut e.k, c.dtype, 0.0);
+        let zero = number(&mut e.k, c.dtype, 0.0);
         e.fixed.insert(anchor, zero);
         let (row, column) = (e.k.var(product(&c.rows)), e.k.var(product(&c.columns)));
         let at = place(&e.k, &Index::default(), &Index::var(row), &Index::var(column));
@@ -306,7 +301,7 @@ impl<'a> Emitter<'a> {
             &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
             &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
         );
-        let zero = super::number(&mut e.k, c.dtype, 0.0);
+        let zero = number(&mut e.k, c.dtype, 0.0);
         e.fixed.insert(anchor, zero);
         let column = Index::var(e.k.var(product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);

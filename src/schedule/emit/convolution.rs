@@ -1,25 +1,17 @@
 //! `convolution` as contractions: the operand is padded and dilated into a buffer where it must be; then it is a contraction over
 //! strides, a group and a combination of phases at a time.
 use super::contraction::{Contraction, Coordinates, Right};
+use super::pointwise;
+use super::prelude::*;
 use super::winograd::Plane;
-use super::{label, pieces, pointwise};
-use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
-use crate::hlo::{InstId, Op};
-use crate::kernel::index::{linear, reshape};
-use crate::kernel::{Expr, Index, Kernel, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Value, View, refuse};
-use crate::schedule::family::{Family, Root};
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::convolution::{Convolution, Way};
 use crate::schedule::plan::fuse::Fate;
 use crate::schedule::plan::phases::Phase;
 use crate::schedule::plan::recipe::Direct;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::spots::Spot;
-use crate::tensor::DType;
 
 /// What becomes of a convolution that is a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
@@ -230,8 +222,7 @@ impl<'a> Emitter<'a> {
         let copy = self.with_margin(&shape, &low, &high)?;
         self.note_margin(operand, copy.buffer()?);
         let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
-        let vars: Vec<VarId> = shape.dims.iter().map(|&n| k.var(n)).collect();
-        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let (vars, at) = over(&mut k, &shape.dims);
         let x = value.view(&shape.dims)?.load(&mut k, &at);
         let store = copy.view(&shape.dims)?.store(&at, x);
         pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));
@@ -256,32 +247,15 @@ impl<'a> Emitter<'a> {
                 .map_err(|_| refuse(self.scope.comp, id, " with padding that removes everything"))?;
         }
         let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
-        let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
-        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let (vars, at) = over(&mut k, &dims);
         let mut source = at.clone();
         let mut inside = None;
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
-            let span = (shape.dims[axis].max(1) - 1) as i64 * w.lhs_dilate as i64;
             let moved = at[axis].offset(-w.pad_low);
-            let held = moved.limit(0, span, &k.vars);
-            let mut tests = Vec::new();
-            if held != moved {
-                tests.push(k.expr(Expr::Within(moved, 0, span + 1)));
-            }
-            if w.lhs_dilate > 1 {
-                let rest = held.rem(w.lhs_dilate as i64, &k.vars);
-                tests.push(k.expr(Expr::Within(rest, 0, 1)));
-            }
-            for t in tests {
-                inside = Some(inside.map_or(t, |a| k.op(ScalarOp::And, &[a, t], DType::Pred)));
-            }
-            source[axis] = held.div(w.lhs_dilate as i64, &k.vars);
+            source[axis] = element_at(&mut k, &moved, (shape.dims[axis], w.lhs_dilate), &mut inside);
         }
-        let mut x = from.load(&mut k, &source);
-        if let Some(inside) = inside {
-            let zero = pieces::number(&mut k, shape.dtype, 0.0);
-            x = k.op(ScalarOp::Select, &[inside, x, zero], shape.dtype);
-        }
+        let (x, zero) = (from.load(&mut k, &source), number(&mut k, shape.dtype, 0.0));
+        let x = select(&mut k, inside, x, zero, shape.dtype);
         let to = self.buffer(shape.dtype, dims.iter().product());
         let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
         pointwise::nest(&mut k, &vars, &[store], self.lanes(shape.dtype));

@@ -1,14 +1,12 @@
 //! `custom-call` of a function that the user writes: no kernel, but a step between kernels. The function gets whole arrays in memory,
 //! dense and row-major, so that what it reads is made before and nothing is inlined into it.
-use crate::diag::{Code, Diagnostic, Result};
+use super::prelude::*;
+use crate::diag::{Code, Diagnostic};
+use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::proto::unescape;
-use crate::hlo::{Op, Shape};
-use crate::kernel::{Call, Called, Callee, Step};
+use crate::kernel::{Called, Callee};
 use crate::prepare::is_reserved;
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
 use crate::tensor::TensorInfo;
 
 /// Calls of the user's functions.
@@ -25,7 +23,7 @@ impl<'a> Emitter<'a> {
     fn custom_call(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let comp = self.scope.comp;
         let Op::Foreign(call) = &comp[id].op else { return Err(refuse(comp, id, "")) };
-        let operands = comp[id].operands.clone();
+        let operands = &comp[id].operands;
         let args = infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
         let results = infos("y", std::iter::once((comp[id].name.as_str(), &comp[id].shape)));
         let to = Callee {
@@ -35,12 +33,7 @@ impl<'a> Emitter<'a> {
             args,
             results,
         };
-        let mut args = Vec::new();
-        for o in operands {
-            args.extend(self.value(o)?.leaves);
-        }
-        self.steps.push(Step::Call(Box::new(Call { to: Called::Function(to), args, results: out.leaves.clone() })));
-        Ok(())
+        self.call(Called::Function(to), operands, out)
     }
 }
 

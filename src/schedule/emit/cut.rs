@@ -1,9 +1,6 @@
 //! A run of elements in vectors: whole ones, then what is left.
-use super::each;
-use crate::kernel::{Index, LoopKind, Stmt, VarId};
-use crate::schedule::emit::Emitter;
+use super::prelude::*;
 use crate::target::Level;
-use crate::tensor::DType;
 
 /// Most vectors that are folded side by side, so that none waits for its own last step.
 pub(super) const SIDE_BY_SIDE: u64 = 4;

@@ -6,23 +6,14 @@
 //! Taps on the padding are left out: rows of them by a test, and of the tiles of a row those at its ends have code of their own.
 //! So the operand needs no margin, whose zeros would have to be written in each call, and of a 5x5 window on 7x7 pixels a third
 //! of the taps goes.
-use super::element::Elements;
 use super::grid::{Share, chunked, guarded, share};
 use super::planes::{Sum, Total};
-use super::{convert, each, label};
-use crate::diag::Result;
-use crate::hlo::InstId;
+use super::prelude::*;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Detail, Emitter, Value, View};
-use crate::schedule::family::{Family, Root};
+use crate::schedule::emit::Detail;
 use crate::schedule::plan::depthwise::{self, Window};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::sides::{Run, Side};
-use crate::tensor::DType;
 use std::collections::BTreeSet;
 
 /// The convolution in one place.
@@ -64,9 +55,8 @@ impl Depthwise<'_> {
         (x, k, places): (Index, Index, &[VarId]),
         (acc, lanes): (RegId, u64),
     ) -> Vec<Stmt> {
-        let at = |i: u64| Index::constant(i as i64);
-        let zero = super::number(&mut e.k, self.dtype, 0.0);
-        let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::Set { reg: acc, at: at(i), value: zero }).collect();
+        let zero = number(&mut e.k, self.dtype, 0.0);
+        let mut body: Vec<Stmt> = (0..run.pixels).map(|i| Stmt::set(acc, i, zero)).collect();
         let mut looped = self.window.outer.clone();
         if self.window.written().size != self.window.wide.size {
             looped.push(self.window.wide);
@@ -105,21 +95,21 @@ impl Depthwise<'_> {
             } else {
                 k.clone()
             };
-            let value = e.k.expr(Expr::Load(self.weights, from));
+            let value = e.k.load(self.weights, from);
             let value = convert(&mut e.k, value, self.types.1, self.dtype);
-            row.push(Stmt::Set { reg: held, at: at(tap), value });
+            row.push(Stmt::set(held, tap, value));
         }
         for (element, uses) in uses {
-            let value = e.k.expr(Expr::Load(self.left, x.offset(element as i64 * step.0)));
+            let value = e.k.load(self.left, x.offset(element as i64 * step.0));
             let value = convert(&mut e.k, value, self.types.0, self.dtype);
-            row.push(Stmt::Set { reg: term, at: at(0), value });
+            row.push(Stmt::set(term, 0, value));
             for (pixel, tap) in uses {
-                let (a, b) = (e.k.expr(Expr::Reg(term, at(0))), e.k.expr(Expr::Reg(held, at(tap))));
-                let old = e.k.expr(Expr::Reg(acc, at(pixel)));
+                let (a, b) = (e.k.get(term, 0), e.k.get(held, tap));
+                let old = e.k.get(acc, pixel);
                 // Two roundings, as TensorFlow's kernel has them.
                 let product = e.k.op(ScalarOp::Multiply, &[a, b], self.dtype);
                 let value = e.k.op(ScalarOp::Add, &[old, product], self.dtype);
-                row.push(Stmt::Set { reg: acc, at: at(pixel), value });
+                row.push(Stmt::set(acc, pixel, value));
             }
         }
         row
@@ -205,7 +195,7 @@ impl<'a> Emitter<'a> {
         let (wide, tile) = (window.wide, window.tile);
         let all = result.dims[d.output_feature];
         let parts = self.width(c.dtype).cut(all);
-        let mut e = Elements::new(id, label(comp, id));
+        let mut e = self.elements(id);
         let batch = e.k.var(result.dims[d.output_batch]);
         let outer: Vec<VarId> = window.outer.iter().map(|s| e.k.var(s.extent)).collect();
         let count = wide.extent.div_ceil(tile);
@@ -283,7 +273,6 @@ impl<'a> Emitter<'a> {
     }
 
     /// One tile: its sums, the epilogue, the stores.
-    #[expect(clippy::too_many_arguments, reason = "private, called twice")]
     pub(super) fn depthwise_tile(
         &mut self,
         e: &mut Elements,
@@ -306,8 +295,8 @@ impl<'a> Emitter<'a> {
         let mut body = match self.detail {
             Detail::Whole => c.sums(e, run, (x, k, place.outer), (acc, place.lanes)),
             Detail::Sketch => {
-                e.k.expr(Expr::Load(c.left, x));
-                e.k.expr(Expr::Load(c.weights, k));
+                e.k.load(c.left, x);
+                e.k.load(c.weights, k);
                 Vec::new()
             }
         };
@@ -323,7 +312,7 @@ impl<'a> Emitter<'a> {
                 at[axis] = x;
             }
             e.forget();
-            let value = e.k.expr(Expr::Reg(acc, Index::constant(pixel as i64)));
+            let value = e.k.get(acc, pixel);
             let value = convert(&mut e.k, value, c.dtype, result.dtype);
             e.fixed.insert(anchor, value);
             let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);

@@ -1,13 +1,9 @@
 //! `dot` as a contraction: strides of both sides, any axes.
 use super::contraction::{Contraction, Right};
-use crate::diag::{Error, Result};
-use crate::hlo::{InstId, Literal, Op};
-use crate::kernel::index::reshape;
-use crate::kernel::{BufId, Index, Kernel};
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
+use super::prelude::*;
+use crate::diag::Error;
+use crate::hlo::Literal;
 use crate::schedule::plan::axis::Axis;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::stored;
 
 /// A `dot` as a contraction, and the sizes of the axes of its result.

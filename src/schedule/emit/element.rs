@@ -1,11 +1,9 @@
 //! One element of an instruction as an expression: inlined producers are followed down to buffers.
-use crate::diag::{Code, Error, Result};
-use crate::hlo::{CompId, InstId, Literal, Op, Shape};
-use crate::kernel::index::reshape;
-use crate::kernel::{Atom, Expr, ExprId, Index, Kernel};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, refuse};
-use crate::tensor::DType;
+use super::prelude::*;
+use crate::diag::{Code, Error};
+use crate::hlo::{CompId, Literal, Shape};
+use crate::kernel::Atom;
+use crate::scalar::{CompareKind, Direction};
 use std::collections::HashMap;
 
 /// A kernel under construction, and the elements that it already has.
@@ -33,6 +31,11 @@ impl Elements {
 }
 
 impl<'a> Emitter<'a> {
+    /// A kernel that ends in `id`, without statements.
+    pub(super) fn elements(&self, id: InstId) -> Elements {
+        Elements::new(id, label(self.scope.comp, id))
+    }
+
     /// Element `at` of `id`.
     pub(super) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
         if let Some(&x) = e.fixed.get(&id) {
@@ -123,29 +126,14 @@ impl<'a> Emitter<'a> {
                 let mut inside: Option<ExprId> = None;
                 let mut from = Vec::new();
                 for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
-                    let step = p.interior as i64 + 1;
-                    let span = (n as i64 - 1).max(0) * step;
-                    let moved = x.offset(-p.low);
-                    let (low, high) = moved.range(&e.k.vars);
-                    if low < 0 || high > span || n == 0 {
-                        let within = e.k.expr(Expr::Within(moved.clone(), 0, if n == 0 { 0 } else { span + 1 }));
-                        inside = Some(self.both(e, inside, within));
-                    }
-                    let held = moved.limit(0, span, &e.k.vars);
-                    if step > 1 {
-                        let rest = held.rem(step, &e.k.vars);
-                        let on = e.k.expr(Expr::Within(rest, 0, 1));
-                        inside = Some(self.both(e, inside, on));
-                    }
-                    from.push(held.div(step, &e.k.vars));
+                    from.push(element_at(&mut e.k, &x.offset(-p.low), (n, p.interior + 1), &mut inside));
                 }
                 let fill = self.element(e, inst.operands[1], &[])?;
                 if sizes.contains(&0) {
                     return Ok(fill);
                 }
                 let x = self.element(e, inst.operands[0], &from)?;
-                let dtype = comp.array(id).dtype;
-                Ok(inside.map_or(x, |inside| e.k.op(ScalarOp::Select, &[inside, x, fill], dtype)))
+                Ok(select(&mut e.k, inside, x, fill, comp.array(id).dtype))
             }
             Op::DynamicSlice(window) => {
                 let sizes = dims(0);
@@ -188,11 +176,6 @@ impl<'a> Emitter<'a> {
             }
             _ => Err(refuse(comp, id, " inside a kernel")),
         }
-    }
-
-    /// Both conditions, where there is one already.
-    pub(super) fn both(&mut self, e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
-        a.map_or(b, |a| e.k.op(ScalarOp::And, &[a, b], DType::Pred))
     }
 
     /// The start of a window in dimension `d`: an operand of its own, or an element of the only one.

@@ -1,12 +1,10 @@
 //! Collectives, and the numbers of replicas and partitions: no kernel, but a step between kernels that calls the communicator.
-use crate::diag::{Error, Result};
+use super::prelude::*;
+use crate::diag::Error;
+use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::{Devices, Joined, is_collective, joined};
-use crate::hlo::{Op, Shape};
-use crate::kernel::{Call, Called, Exchange, Movement, Step};
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
+use crate::kernel::{Called, Exchange, Movement};
 
 /// Exchanges with other ranks.
 pub const FAMILY: Family = Family {
@@ -21,29 +19,25 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     fn exchange(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
-        let inst = &self.scope.comp[id];
-        let devices = Devices::of(self.module.devices())?;
+        let (comp, module) = (self.scope.comp, self.module);
+        let inst = &comp[id];
+        let devices = Devices::of(module.devices())?;
         let movement = match &inst.op {
             Op::ReplicaId => Movement::Rank { divisor: devices.partitions, modulus: devices.replicas },
             Op::PartitionId => Movement::Rank { divisor: 1, modulus: devices.partitions },
             Op::Foreign(f) => movement(f, devices)?,
-            _ => return Err(refuse(self.scope.comp, id, "")),
+            _ => return Err(refuse(comp, id, "")),
         };
-        let operands = inst.operands.clone();
+        let operands = &inst.operands;
         let block = |shape: &Shape| shape.as_array().map_or(0, |a| a.bytes());
         let bytes = match (&movement, operands.first()) {
             (Movement::AllToAll(groups), _) => block(&inst.shape) / groups.first().map_or(1, Vec::len) as u64,
-            (_, Some(&o)) => block(&self.scope.comp[o].shape),
+            (_, Some(&o)) => block(&comp[o].shape),
             (_, None) => block(&inst.shape),
         };
-        let number = number(&self.scope.comp.name, &inst.name);
+        let number = number(&comp.name, &inst.name);
         let to = Called::Ranks(Exchange { movement, number, ranks: devices.count(), bytes });
-        let mut args = Vec::new();
-        for o in operands {
-            args.extend(self.value(o)?.leaves);
-        }
-        self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
-        Ok(())
+        self.call(to, operands, out)
     }
 }
 

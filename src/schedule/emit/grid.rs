@@ -1,7 +1,6 @@
 //! The loops around tiles: whole tiles and what is left of an axis in one nest, guarded, and the outermost loops as chunks, which
 //! threads share.
-use super::each;
-use crate::kernel::{Expr, Index, Kernel, LoopKind, Stmt, VarId};
+use super::prelude::*;
 use crate::schedule::plan::contraction::ENOUGH_CHUNKS;
 use crate::target::LoopOrder;
 use std::ops::Range;
@@ -67,12 +66,16 @@ impl Grid {
     }
 }
 
-/// `body` where `at < end`.
-pub fn below(k: &mut Kernel, at: Index, end: u64, body: Vec<Stmt>) -> Vec<Stmt> {
-    if at.range(&k.vars).1 < end as i64 {
+/// `body` where `low <= at < high`; nothing where that never holds.
+pub fn within(k: &mut Kernel, at: &Index, (low, high): (i64, i64), body: Vec<Stmt>) -> Vec<Stmt> {
+    let (least, most) = at.range(&k.vars);
+    if most < low || least >= high {
+        return Vec::new();
+    }
+    if least >= low && most < high {
         return body;
     }
-    let cond = k.expr(Expr::Within(at, 0, end as i64));
+    let cond = k.expr(Expr::Within(at.clone(), low, high));
     vec![Stmt::If { cond, body }]
 }
 
@@ -80,7 +83,7 @@ pub fn below(k: &mut Kernel, at: Index, end: u64, body: Vec<Stmt>) -> Vec<Stmt> 
 pub fn numbered(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
     let all = k.vars[var];
     let value = number.limit(0, all as i64 - 1, &k.vars);
-    below(k, number, all, vec![Stmt::Let { var, value, body }])
+    within(k, &number, (0, all as i64), vec![Stmt::Let { var, value, body }])
 }
 
 /// The two shares of a grid loop: whole parts of `most`, and what is left of `total`.
@@ -121,6 +124,18 @@ pub fn guarded(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<St
     body
 }
 
+/// `body` with `vars` at number `all` of what loops over them would go through.
+pub fn counted(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
+    let mut stride = 1;
+    for &var in vars.iter().rev() {
+        let n = k.vars[var] as i64;
+        let value = Index::var(all).div(stride, &k.vars).rem(n, &k.vars);
+        body = vec![Stmt::Let { var, value, body }];
+        stride *= n;
+    }
+    body
+}
+
 /// Makes `body` the body of the kernel inside these loops, of which as many of the outermost as give enough chunks become one.
 pub fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
     let loops: Vec<VarId> = loops.iter().copied().filter(|&v| k.vars[v] != 1).collect();
@@ -129,18 +144,10 @@ pub fn chunked(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
         chunks *= k.vars[loops[taken]];
         taken += 1;
     }
-    for &v in loops[taken..].iter().rev() {
-        body = vec![each(v, LoopKind::Seq, body)];
-    }
+    body = looped(&loops[taken..], body);
     if taken > 1 {
         let all = k.var(chunks);
-        let mut stride = 1;
-        for &v in loops[..taken].iter().rev() {
-            let n = k.vars[v] as i64;
-            let value = Index::var(all).div(stride, &k.vars).rem(n, &k.vars);
-            body = vec![Stmt::Let { var: v, value, body }];
-            stride *= n;
-        }
+        body = counted(k, all, &loops[..taken], body);
         k.chunks = Some(all);
     } else {
         k.chunks = loops.first().copied();

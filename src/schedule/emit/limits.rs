@@ -3,6 +3,7 @@
 //! What a kernel stores shows how far it must go: the rounds of a loop that store nothing that is needed are left out, and where
 //! nothing else can be left out, the chunks of the kernel. What they would have made is never read. One small kernel computes all
 //! limits at the start of a call.
+use super::left;
 use super::regions::{Region, Regions};
 use super::rounds::{Form, Look, MOST_ELEMENTS, Rows};
 use crate::kernel::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
@@ -73,7 +74,7 @@ impl Limits {
         let mut value: Option<ExprId> = None;
         for form in forms {
             let size = *self.sizes.get(&form.size)?;
-            let size = self.kernel.expr(Expr::Load(size, Index::default()));
+            let size = self.kernel.load(size, Index::default());
             let rounds = form.rounds(&Index::atom(Atom::Value(size)));
             let rounds = Index::atom(Atom::Clamp(Box::new(rounds), least, most.into()));
             let rounds = self.kernel.expr(Expr::Number(rounds, DType::S32));
@@ -90,7 +91,7 @@ impl Limits {
 
     /// Whether a number is below the limit in `slot`.
     fn above(&self, kernel: &mut Kernel, x: Index, slot: u64) -> ExprId {
-        let limit = kernel.expr(Expr::Load(self.buf, Index::constant(slot as i64)));
+        let limit = kernel.load(self.buf, Index::constant(slot as i64));
         let now = kernel.expr(Expr::Number(x, DType::S32));
         kernel.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[now, limit], DType::Pred)
     }
@@ -135,11 +136,11 @@ fn inside(
         let inner = once && !is_loop;
         let extent = var.map_or(1, |v| kernel.vars[v]);
         let look = Look { program, regions, kernel };
-        if look.leaves_registers(own, all) {
+        if left::leaves_registers(kernel, own, all) {
             inside(limits, (program, regions, kernel), own, all, inner);
             continue;
         }
-        let private = once && !look.leaves_stack(own, all);
+        let private = once && !left::leaves_stack(program, kernel, own, all);
         let (forms, rows) = (look.forms(own, var, private), look.rows(own));
         let fine = forms.as_ref().is_some_and(|forms| forms.are_fine(extent));
         // without a variable: whether there is a round at all

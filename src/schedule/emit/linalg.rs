@@ -2,14 +2,10 @@
 //!
 //! Numbers narrower than 32 bits are computed in `f32` and rounded once. Sums are taken term after term, as many at a time as
 //! there are columns side by side in some vectors, so that none waits for the one before.
-use super::pieces::convert;
-use crate::diag::Result;
+use super::cut::{Cut, Width};
+use super::prelude::*;
 use crate::hlo::ArrayShape;
-use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::Value;
-use crate::tensor::{DType, DTypeClass};
+use crate::tensor::DTypeClass;
 
 /// Most vectors of sums at a time: the next term of one can be added every four cycles.
 pub(super) const MOST_VECTORS: u64 = 4;
@@ -34,15 +30,11 @@ impl Side {
     }
     /// All of `columns`, in tiles of so many vectors, then of one, then of narrower ones.
     pub(super) fn all(columns: u64, vectors: u64, lanes: u64) -> Vec<Side> {
-        let narrower = std::iter::successors(Some(lanes), |lanes| (*lanes > 1).then_some(lanes / 2));
-        let mut first = 0;
-        let shapes = std::iter::once((vectors, lanes)).chain(narrower.map(|lanes| (1, lanes)));
-        let sides = shapes.map(|(vectors, lanes)| {
-            let side = Side { first, tiles: (columns - first) / (vectors * lanes), vectors, lanes };
-            first += side.tiles * side.columns();
-            side
-        });
-        sides.filter(|side| side.tiles > 0).collect()
+        let wide = Side { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
+        let done = wide.tiles * wide.columns();
+        let one = |c: Cut| Side { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
+        let rest = Width { lanes, masks: false }.cut(columns - done).into_iter().map(one);
+        std::iter::once(wide).filter(|side| side.tiles > 0).chain(rest).collect()
     }
 }
 
@@ -78,7 +70,7 @@ pub(super) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
         return k.op(ScalarOp::Sqrt, &[x], dtype);
     }
     let part = dtype.real_part();
-    let (re, zero) = (k.op(ScalarOp::Real, &[x], part), super::number(k, part, 0.0));
+    let (re, zero) = (k.op(ScalarOp::Real, &[x], part), number(k, part, 0.0));
     let root = k.op(ScalarOp::Sqrt, &[re], part);
     k.op(ScalarOp::Complex, &[root, zero], dtype)
 }
@@ -113,7 +105,7 @@ impl Matrices {
     }
     /// Its value.
     pub(super) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
-        let x = k.expr(Expr::Load(self.buf, linear(&self.at(row, column), &self.dims)));
+        let x = k.load(self.buf, linear(&self.at(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)
     }
     /// Gives it a value.

@@ -17,11 +17,13 @@ pub mod exchange;
 mod fold_across;
 mod found;
 mod grid;
+mod growth;
 mod heaviest;
 mod held;
 mod in_place;
 mod inside;
 mod joined;
+mod left;
 mod limits;
 mod linalg;
 mod memory;
@@ -33,6 +35,7 @@ mod pairs;
 mod pieces;
 mod planes;
 pub mod pointwise;
+mod prelude;
 mod pooled;
 mod positions;
 mod prefetch_panel;
@@ -70,19 +73,17 @@ pub use packings::Packings;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
-use crate::kernel::{BufId, Buffer, Place, Program, Step};
+use crate::kernel::{BufId, Buffer, Call, Called, Place, Program, Step};
 use crate::schedule::family::Root;
 use crate::schedule::plan::fuse::{Fate, Fusion};
 use crate::schedule::plan::spots::Spot;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
 use crate::target::Target;
-use heaviest::label;
-use pieces::{constant, convert, each, number};
+use pieces::{constant, number};
 use planes::LeftSums;
 use std::collections::{HashMap, HashSet};
 pub use value::Value;
-use view::View;
 use weights::Weights;
 
 /// How much of each kernel is written.
@@ -267,6 +268,19 @@ impl<'a> Emitter<'a> {
         Err(Error::internal("schedule", format!("{} is read and has no buffer", self.scope.comp[id].name)))
     }
 
+    /// The buffers of some values, one after another.
+    fn leaves(&mut self, ids: &[InstId]) -> Result<Vec<BufId>> {
+        let values = ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>>>()?;
+        Ok(values.into_iter().flat_map(|value| value.leaves).collect())
+    }
+
+    /// A call between kernels: its arguments are values, its results those of `out`.
+    fn call(&mut self, to: Called, args: &[InstId], out: &Value) -> Result<()> {
+        let args = self.leaves(args)?;
+        self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
+        Ok(())
+    }
+
     /// Whether an array is in memory, without gaps.
     fn is_dense(&mut self, id: InstId) -> bool {
         let array = self.scope.fusion.fate[id] == Fate::Materialised && self.scope.comp[id].shape.as_array().is_some();
@@ -284,13 +298,7 @@ impl<'a> Emitter<'a> {
             Op::Constant(_) if id != comp.root => return Ok(()),
             _ if self.scope.stages.stored.contains(&id) => return Ok(()),
             Op::Constant(literal) => self.literal(literal),
-            Op::Tuple => {
-                let mut leaves = Vec::new();
-                for &o in &inst.operands {
-                    leaves.extend(self.value(o)?.leaves);
-                }
-                Value { leaves, layout: None }
-            }
+            Op::Tuple => Value { leaves: self.leaves(&inst.operands)?, layout: None },
             Op::GetTupleElement(index) => {
                 let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| refuse(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();

@@ -1,33 +1,20 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
 use super::contraction::{Contraction, Coordinates};
-use super::element::Elements;
+use super::cut::{Cut, Width};
 use super::grid::{chunked, guarded, shares};
-use super::{each, label};
-use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::kernel::index::linear;
-use crate::kernel::{BufId, Buffer, Expr, ExprId, Index, LoopKind, Place, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Value};
+use super::prelude::*;
+use crate::kernel::{Buffer, Place};
 use crate::schedule::plan::axis::{Axis, merged, offset_of, product};
 use crate::schedule::plan::contraction::lanes_along;
 use crate::schedule::plan::fuse::Fate;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 use bytes::Bytes;
 
 /// Most columns at once.
 const BLOCK: u64 = 4;
 /// Most rows at once.
 const MOST_ROWS: u64 = 16;
-
-/// A stretch of the innermost sum: vectors of `lanes` terms from `first` on, with a register for each row and column.
-struct Stretch {
-    first: u64,
-    count: u64,
-    lanes: u64,
-    acc: RegId,
-}
 
 impl<'a> Emitter<'a> {
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
@@ -74,7 +61,7 @@ impl<'a> Emitter<'a> {
         let block = n.div_ceil(n.div_ceil(BLOCK));
         let free = self.target.vector_registers.saturating_sub(block + 2);
         let most = (free / (block * pieces)).clamp(1, MOST_ROWS.min(width));
-        let mut e = Elements::new(anchor, label(self.scope.comp, anchor));
+        let mut e = self.elements(anchor);
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
         let tile = e.k.var(width.div_ceil(most));
         let mut a = Index::constant(c.a0);
@@ -162,23 +149,15 @@ pub(super) fn sums(
     lanes: u64,
 ) -> (Vec<Stmt>, Vec<ExprId>) {
     let (rows, n) = (left.count, right.count);
-    let at = |i: u64| Index::constant(i as i64);
     let run = sum.last().map_or(1, |x| x.extent);
-    let mut stretches = Vec::new();
-    let (mut first, mut width) = (0, lanes);
-    while width >= 1 {
-        let count = (run - first) / width;
-        if count > 0 {
-            stretches.push(Stretch { first, count, lanes: width, acc: e.k.reg(dtype, width, rows * n) });
-            first += count * width;
-        }
-        width /= 2;
-    }
-    let zero = super::number(&mut e.k, dtype, 0.0);
+    // stretches of the innermost sum, with a register for each row and column
+    let stretches = Width { lanes, masks: false }.cut(run).into_iter();
+    let stretches: Vec<(Cut, RegId)> = stretches.map(|cut| (cut, e.k.reg(dtype, cut.lanes, rows * n))).collect();
+    let zero = number(&mut e.k, dtype, 0.0);
     let mut body = Vec::new();
-    for s in &stretches {
-        let clear = (0..rows * n).map(|i| Stmt::Set { reg: s.acc, at: at(i), value: zero }).collect();
-        let lane = e.k.var(s.lanes);
+    for &(cut, acc) in &stretches {
+        let clear = (0..rows * n).map(|i| Stmt::set(acc, i, zero)).collect();
+        let lane = e.k.var(cut.lanes);
         body.push(each(lane, LoopKind::Vector, clear));
     }
     let (mut a, mut b) = (left.from.clone(), right.from.clone());
@@ -188,39 +167,35 @@ pub(super) fn sums(
         b = b.add(&Index::var(v).scale(axis.b));
     }
     let mut inside = Vec::new();
-    for s in &stretches {
-        let (tile, lane) = (e.k.var(s.count), e.k.var(s.lanes));
-        let (b_reg, a_reg) = (e.k.reg(dtype, s.lanes, n), e.k.reg(dtype, s.lanes, 1));
-        let along = Index::var(tile).scale(s.lanes as i64).add(&Index::var(lane)).offset(s.first as i64);
+    for &(cut, acc) in &stretches {
+        let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
+        let (b_reg, a_reg) = (e.k.reg(dtype, cut.lanes, n), e.k.reg(dtype, cut.lanes, 1));
+        let along = cut.at(&Index::var(tile), lane);
         let mut terms = Vec::new();
         for column in 0..n {
-            let index = b.add(&along).offset(column as i64 * right.step);
-            let value = e.k.expr(Expr::Load(right.buf, index));
-            terms.push(Stmt::Set { reg: b_reg, at: at(column), value });
+            let value = e.k.load(right.buf, b.add(&along).offset(column as i64 * right.step));
+            terms.push(Stmt::set(b_reg, column, value));
         }
         for r in 0..rows {
-            let value = e.k.expr(Expr::Load(left.buf, a.add(&along).offset(r as i64 * left.step)));
-            terms.push(Stmt::Set { reg: a_reg, at: at(0), value });
-            let x = e.k.expr(Expr::Reg(a_reg, at(0)));
+            let value = e.k.load(left.buf, a.add(&along).offset(r as i64 * left.step));
+            terms.push(Stmt::set(a_reg, 0, value));
+            let x = e.k.get(a_reg, 0);
             for column in 0..n {
                 let i = r * n + column;
-                let (y, z) = (e.k.expr(Expr::Reg(b_reg, at(column))), e.k.expr(Expr::Reg(s.acc, at(i))));
+                let (y, z) = (e.k.get(b_reg, column), e.k.get(acc, i));
                 let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
-                terms.push(Stmt::Set { reg: s.acc, at: at(i), value });
+                terms.push(Stmt::set(acc, i, value));
             }
         }
-        inside.push(each(tile, LoopKind::Seq, vec![each(lane, LoopKind::Vector, terms)]));
+        inside.push(cut.loops(tile, lane, terms));
     }
-    for &v in outer.iter().rev() {
-        inside = vec![each(v, LoopKind::Seq, inside)];
-    }
-    body.extend(inside);
+    body.extend(looped(&outer, inside));
     let totals = (0..rows * n).map(|i| {
         let mut total = None;
-        for s in &stretches {
-            let part = match s.lanes {
-                1 => e.k.expr(Expr::Reg(s.acc, at(i))),
-                _ => e.k.expr(Expr::Fold(ScalarOp::Add, s.acc, at(i))),
+        for &(cut, acc) in &stretches {
+            let part = match cut.lanes {
+                1 => e.k.get(acc, i),
+                _ => e.k.expr(Expr::Fold(ScalarOp::Add, acc, Index::constant(i as i64))),
             };
             total = Some(total.map_or(part, |t| e.k.op(ScalarOp::Add, &[t, part], dtype)));
         }

@@ -1,18 +1,15 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use super::contraction::{Contraction, Right};
-use super::each;
 use super::grid::{chunked, guarded, shares};
 use super::packings::Numbers;
-use crate::diag::{Error, Result};
-use crate::kernel::index::{linear, reshape};
-use crate::kernel::{BufId, Buffer, Expr, Index, Kernel, LoopKind, Place, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::Emitter;
+use super::prelude::*;
+use crate::diag::Error;
+use crate::kernel::{Buffer, Place};
 use crate::schedule::plan::axis::{Axis, offset_of, product};
 use crate::schedule::plan::contraction::{has_own, is_turned};
 use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::stored::Stored;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 /// Most terms that are taken of a vector of columns at once: a line of them.
 const FEW_TERMS: u64 = 16;
@@ -140,10 +137,9 @@ impl Emitter<'_> {
 /// The kernel that writes panels `from`, of `[panels, terms, columns]`, times one factor a term.
 fn scaled((from, by, to): (BufId, BufId, BufId), dims: [u64; 3], lanes: u64) -> Kernel {
     let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
-    let vars: Vec<VarId> = dims.iter().map(|&d| k.var(d)).collect();
-    let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+    let (vars, at) = over(&mut k, &dims);
     let index = linear(&at, &dims);
-    let (weight, factor) = (k.expr(Expr::Load(from, index.clone())), k.expr(Expr::Load(by, at[1].clone())));
+    let (weight, factor) = (k.load(from, index.clone()), k.load(by, at[1].clone()));
     let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
     super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
     k
@@ -176,12 +172,11 @@ impl Source<'_> {
     /// The kernel where columns lie side by side and fill the panels: term after term.
     fn straight(&self, to: BufId, dims: [u64; 4], lanes: u64) -> Kernel {
         let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
-        let vars: Vec<VarId> = dims.iter().map(|&d| k.var(d)).collect();
-        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let (vars, at) = over(&mut k, &dims);
         let [batch, panels, terms, panel] = dims;
         let column = at[1].scale(panel as i64).add(&at[3]);
         let source = self.at(&k, (&at[0], batch), (&at[2], terms), (&column, panels * panel));
-        let value = k.expr(Expr::Load(self.from, source));
+        let value = k.load(self.from, source);
         super::pointwise::nest(&mut k, &vars, &[Stmt::Store { buf: to, index: linear(&at, &dims), value }], lanes);
         k
     }
@@ -210,7 +205,7 @@ impl Source<'_> {
         let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));
         let row = first.add(&term.scale(panel as i64));
-        let zero = super::number(k, dtype, 0.0);
+        let zero = number(k, dtype, 0.0);
         let mut inside = Vec::new();
         for share in shares(k, p, n, panel) {
             let first = row.add(&share.at.scale((terms * panel) as i64));
@@ -224,7 +219,7 @@ impl Source<'_> {
                 let value = if from == 0 {
                     let column = share.at.scale(panel as i64).add(&column);
                     let source = self.at(k, (&Index::var(b), batch), (&term, terms), (&column, n));
-                    k.expr(Expr::Load(self.from, source))
+                    k.load(self.from, source)
                 } else {
                     zero
                 };

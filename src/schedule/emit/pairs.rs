@@ -1,15 +1,11 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
 use super::contraction::Contraction;
-use super::element::Elements;
+use super::prelude::*;
 use super::sums::term_loops;
 use super::tile::Part;
-use super::{convert, each};
-use crate::kernel::{Expr, Index, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::numbers::Order;
 use crate::target::PairSums;
-use crate::tensor::DType;
 
 /// The vectors of a term of the right side, which begins at `first`, in registers as another type.
 pub fn load_right(
@@ -20,30 +16,29 @@ pub fn load_right(
     (right, lane): (RegId, VarId),
 ) -> Vec<Stmt> {
     let lanes = part.lanes;
-    let constant = |i: u64| Index::constant(i as i64);
     let paired = |v: u64| matches!(part.order, Order::Vectors(_)) && v / 2 * 2 + 1 < part.term / lanes;
     let mut out = Vec::new();
     let mut word = None;
     for v in 0..part.columns.div_ceil(lanes) {
         let from = first.offset((v * lanes) as i64);
         let value = if !paired(v) {
-            let value = e.k.expr(Expr::Load(part.packed, from.add(&Index::var(lane))));
+            let value = e.k.load(part.packed, from.add(&Index::var(lane)));
             convert(&mut e.k, value, stored, dtype)
         } else {
             if v % 2 == 0 {
                 let reg = e.k.reg(DType::U32, lanes, 1);
                 let value = e.k.expr(Expr::Pair(part.packed, from.add(&Index::var(lane).scale(2))));
-                out.push(Stmt::Set { reg, at: constant(0), value });
+                out.push(Stmt::set(reg, 0, value));
                 word = Some(reg);
             }
             let Some(word) = word else { continue };
-            let word = e.k.expr(Expr::Reg(word, constant(0)));
+            let word = e.k.get(word, 0);
             let (op, bits) = if v % 2 == 0 { (ScalarOp::ShiftLeft, 16) } else { (ScalarOp::And, 0xffff_0000) };
             let other = e.k.expr(Expr::Const(DType::U32, bits));
             let wide = e.k.op(op, &[word, other], DType::U32);
             e.k.op(ScalarOp::BitcastConvert(dtype), &[wide], dtype)
         };
-        out.push(Stmt::Set { reg: right, at: constant(v), value });
+        out.push(Stmt::set(right, v, value));
     }
     out
 }
@@ -67,21 +62,19 @@ pub fn pair_loops(
     let mut inside = Vec::new();
     for v in 0..vectors {
         let value = e.k.expr(Expr::Pair(part.packed, first.offset(2 * (v * lanes) as i64)));
-        inside.push(Stmt::Set { reg: right, at: constant(v), value });
+        inside.push(Stmt::set(right, v, value));
     }
     for (r, (away, _)) in part.rows.iter().enumerate() {
         let value = e.k.expr(Expr::Pair(c.left, a.offset(*away)));
-        inside.push(Stmt::Set { reg: left, at: constant(0), value });
-        let x = e.k.expr(Expr::Reg(left, constant(0)));
+        inside.push(Stmt::set(left, 0, value));
+        let x = e.k.get(left, 0);
         for v in 0..vectors {
             let at = constant(r as u64 * vectors + v);
-            let (y, z) = (e.k.expr(Expr::Reg(right, constant(v))), e.k.expr(Expr::Reg(acc, at.clone())));
+            let (y, z) = (e.k.get(right, v), e.k.expr(Expr::Reg(acc, at.clone())));
             let value = e.k.expr(Expr::PairSum { sums, x, y, z });
             inside.push(Stmt::Set { reg: acc, at, value });
         }
     }
-    for &v in loops.iter().rev() {
-        inside = vec![each(v, LoopKind::Seq, inside)];
-    }
+    inside = looped(&loops, inside);
     inside
 }

@@ -1,7 +1,7 @@
 //! Small kernels, and pieces that many have.
 use super::pointwise;
 use crate::hlo::ArrayShape;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
+use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 use crate::scalar::ScalarOp;
 use crate::schedule::layout::Layout;
 use crate::tensor::{DType, Tensor};
@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(super) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "copy".to_string(), ..Kernel::default() };
     let v = k.var(elements);
-    let value = k.expr(Expr::Load(from, Index::var(v)));
+    let value = k.load(from, Index::var(v));
     pointwise::nest(&mut k, &[v], &[Stmt::Store { buf: to, index: Index::var(v), value }], lanes);
     k
 }
@@ -68,6 +68,75 @@ pub(super) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
     let n = t.dtype.bytes().min(t.bytes.len()).min(8);
     bits[..n].copy_from_slice(&t.bytes[..n]);
     k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
+}
+
+/// A loop variable of each of these extents, and the coordinates that they are.
+pub(super) fn over(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+    let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
+    let at = vars.iter().map(|&v| Index::var(v)).collect();
+    (vars, at)
+}
+
+/// The same where an axis of one element has no loop.
+pub(super) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+    let (vars, at) = over(k, dims);
+    let at = at.into_iter().zip(dims).map(|(x, &n)| if n == 1 { Index::constant(0) } else { x }).collect();
+    (vars, at)
+}
+
+/// Both hold.
+pub(super) fn both(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
+    k.op(ScalarOp::And, &[a, b], DType::Pred)
+}
+
+/// It does not hold.
+pub(super) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
+    k.op(ScalarOp::Not, &[x], DType::Pred)
+}
+
+/// Has `all` hold only where `test` does.
+pub(super) fn require(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
+    let test = k.expr(test);
+    *all = Some(all.map_or(test, |all| both(k, all, test)));
+}
+
+/// One of two values; the first where there is no condition.
+pub(super) fn select(k: &mut Kernel, cond: Option<ExprId>, yes: ExprId, no: ExprId, dtype: DType) -> ExprId {
+    cond.map_or(yes, |cond| k.op(ScalarOp::Select, &[cond, yes, no], dtype))
+}
+
+/// The number of the element at position `i` of `n` elements that are `step` apart, limited to those that are there; `inside` then holds
+/// only where there is one.
+pub(super) fn element_at(k: &mut Kernel, i: &Index, (n, step): (u64, u64), inside: &mut Option<ExprId>) -> Index {
+    let (step, span) = (step as i64, (n.max(1) as i64 - 1) * step as i64);
+    let (low, high) = i.range(&k.vars);
+    if low < 0 || high > span || n == 0 {
+        require(k, inside, Expr::Within(i.clone(), 0, if n == 0 { 0 } else { span + 1 }));
+    }
+    let held = i.limit(0, span, &k.vars);
+    if step > 1 {
+        let rest = held.rem(step, &k.vars);
+        require(k, inside, Expr::Within(rest, 0, 1));
+    }
+    held.div(step, &k.vars)
+}
+
+/// Gives number `at` of each register array a value; all values are computed before any of them changes.
+pub(super) fn assigned(k: &mut Kernel, regs: &[RegId], at: &Index, values: &[ExprId]) -> Vec<Stmt> {
+    let set = |(&reg, &value): (&RegId, &ExprId)| Stmt::Set { reg, at: at.clone(), value };
+    if regs.len() == 1 {
+        return regs.iter().zip(values).map(set).collect();
+    }
+    let held: Vec<RegId> = regs.iter().map(|&r| k.reg(k.regs[r].dtype, k.regs[r].lanes, 1)).collect();
+    let mut body: Vec<Stmt> = held.iter().zip(values).map(|(&h, &value)| Stmt::set(h, 0, value)).collect();
+    let values: Vec<ExprId> = held.iter().map(|&h| k.get(h, 0)).collect();
+    body.extend(regs.iter().zip(&values).map(set));
+    body
+}
+
+/// `body` in loops over `vars`, outermost first.
+pub(super) fn looped(vars: &[VarId], body: Vec<Stmt>) -> Vec<Stmt> {
+    vars.iter().rev().fold(body, |body, &v| vec![each(v, LoopKind::Seq, body)])
 }
 
 /// `for var { body }`.

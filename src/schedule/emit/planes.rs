@@ -3,17 +3,10 @@
 //! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
 use super::cut::{Cut, SIDE_BY_SIDE};
-use super::element::Elements;
 use super::grid::{BANDS, chunked, numbered};
-use super::{each, label, number};
-use crate::diag::Result;
-use crate::hlo::InstId;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::Emitter;
+use super::prelude::*;
 use crate::schedule::plan::planes::Planes;
 use crate::schedule::plan::reduce::{Parts, Reduction};
-use crate::tensor::DType;
 
 /// Kernels that are looked through for the one that made a plane.
 const RECENT: usize = 16;
@@ -60,7 +53,7 @@ impl<'s> Total<'s> {
         let value = k.expr(Expr::Reg(kept, at.clone()));
         let before = match (std::mem::replace(&mut self.begun, true), self.to.adds) {
             (false, false) => None,
-            (false, true) => Some(k.expr(Expr::Load(self.to.buf, self.to.at.clone()))),
+            (false, true) => Some(k.load(self.to.buf, self.to.at.clone())),
             (true, _) => Some(k.expr(Expr::Reg(sum, at.clone()))),
         };
         let added = before.map_or(value, |before| k.op(ScalarOp::Add, &[before, value], DType::F32));
@@ -70,7 +63,7 @@ impl<'s> Total<'s> {
 
     /// Stores the sum.
     pub(super) fn store(self, k: &mut Kernel) -> Stmt {
-        let value = k.expr(Expr::Reg(self.regs[0], Index::constant(0)));
+        let value = k.get(self.regs[0], 0);
         Stmt::Store { buf: self.to.buf, index: self.to.at.clone(), value }
     }
 }
@@ -142,7 +135,7 @@ impl<'a> Emitter<'a> {
         parts: &LeftSums,
         finish: &mut Finish<'_, 'a>,
     ) -> Result<Kernel> {
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         // those side by side wait for one another's sums no longer than for their own
         let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
         let side = cut.side_by_side(most);
@@ -156,14 +149,14 @@ impl<'a> Emitter<'a> {
             body.push(Stmt::Set { reg: sums, at: at.clone(), value });
             let sum = e.k.expr(Expr::Reg(sums, at.clone()));
             let from = Index::var(part).scale(parts.channels as i64).add(&channel(i));
-            let one = e.k.expr(Expr::Load(parts.buf, from));
+            let one = e.k.load(parts.buf, from);
             let value = e.k.op(ScalarOp::Add, &[sum, one], DType::F32);
             add.push(Stmt::Set { reg: sums, at, value });
         }
         body.push(each(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
         for i in 0..side {
             e.forget();
-            let sum = e.k.expr(Expr::Reg(sums, Index::constant(i as i64)));
+            let sum = e.k.get(sums, i);
             e.fixed.insert(anchor, sum);
             body.push(finish(self, &mut e, &channel(i))?);
         }
@@ -201,9 +194,7 @@ impl<'a> Emitter<'a> {
             let index = Index::var(band).scale(channels as i64).add(&channel(i));
             store.push(Stmt::Store { buf: partial, index, value: sum });
         }
-        for &v in loops[1..].iter().rev() {
-            add = vec![each(v, LoopKind::Seq, add)];
-        }
+        add = looped(&loops[1..], add);
         let at = Index::var(band).scale(own as i64).add(&Index::var(loops[0]));
         let add = numbered(&mut e.k, row, at, add);
         start.push(each(loops[0], LoopKind::Seq, add));

@@ -1,13 +1,7 @@
 //! Pointwise loops: dimensions that lie together become one, the innermost runs in vectors.
-use super::element::Elements;
-use super::{across, each, label};
-use crate::diag::Result;
-use crate::hlo::{InstId, Op};
-use crate::kernel::index::linear;
-use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Value};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
+use super::across;
+use super::prelude::*;
+use crate::kernel::Atom;
 use crate::schedule::plan::spots::Spot;
 use std::collections::HashMap;
 
@@ -51,7 +45,7 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(root, label(self.scope.comp, root));
+        let mut e = self.elements(root);
         let buf = out.only()?;
         let all = e.k.var(dims.iter().product());
         let value = self.element(&mut e, from, &[])?;
@@ -73,10 +67,8 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(root, label(self.scope.comp, root));
-        let vars: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
-        let at: Vec<Index> =
-            vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) }).collect();
+        let mut e = self.elements(root);
+        let (vars, at) = over_several(&mut e.k, dims);
         let value = self.element(&mut e, from, &at)?;
         let buf = out.buffer()?;
         let index = place(&at);
@@ -120,9 +112,8 @@ impl<'a> Emitter<'a> {
         if part.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(self.scope.comp, id));
-        let vars: Vec<VarId> = part.iter().map(|&n| e.k.var(n)).collect();
-        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let mut e = self.elements(id);
+        let (vars, at) = over(&mut e.k, &part);
         let value = self.element(&mut e, operands[1], &at)?;
         let mut to = Vec::new();
         for (d, x) in at.iter().enumerate() {
@@ -174,10 +165,8 @@ pub fn nest(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes: u64) {
         let first = k.vars[inner] / lanes * lanes;
         across::rest(k, (&vars[1..], row), (inner, first), &body, lanes)
     });
-    let mut inside: Vec<Stmt> = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
-    for &v in vars.iter().skip(1).rev() {
-        inside = vec![each(v, LoopKind::Seq, inside)];
-    }
+    let inside = parts.into_iter().map(|(tile, s)| each(tile, LoopKind::Seq, vec![s])).collect();
+    let mut inside = looped(&vars[1..], inside);
     inside.extend(rest);
     k.chunks = vars.first().copied();
     k.body = inside;
@@ -226,21 +215,13 @@ fn collapse(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
             let of = |v: VarId| x.terms.iter().find(|t| t.0 == Atom::Var(v)).map_or(0, |t| t.1);
             !nonlinear && of(outer) == of(inner) * n
         };
-        let exprs_fit = k.exprs.values().all(|e| match e {
-            Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => fits(x),
-            Expr::Reg(_, x) | Expr::Fold(_, _, x) | Expr::Lanes(_, x, _, _) => fits(x),
-            Expr::Const(..) | Expr::Op(..) | Expr::PairSum { .. } => true,
-        });
+        let exprs_fit = k.exprs.values().all(|e| e.index().is_none_or(&fits));
         let body_fits = body.iter().all(|s| matches!(s, Stmt::Store { index, .. } if fits(index)));
         if !exprs_fit || !body_fits {
             continue;
         }
         let drop = |x: &mut Index| x.terms.retain(|t| t.0 != Atom::Var(outer));
-        for e in k.exprs.values_mut() {
-            if let Expr::Load(_, x) | Expr::Pair(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) = e {
-                drop(x);
-            }
-        }
+        k.exprs.values_mut().filter_map(Expr::index_mut).for_each(drop);
         for s in body.iter_mut() {
             if let Stmt::Store { index, .. } = s {
                 drop(index);

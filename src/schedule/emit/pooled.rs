@@ -1,14 +1,9 @@
 //! A window of maxima where its convolution is made (`plan/within/pooled.rs`).
-use super::Emitter;
-use super::element::Elements;
-use crate::diag::Result;
+use super::prelude::*;
 use crate::hlo::Fold;
-use crate::hlo::InstId;
-use crate::kernel::{Expr, ExprId, Index, Kernel};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::scalar::{CompareKind, Direction};
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::within::Pooled;
-use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// Takes element `at` of the operand; with the last one of a window, the place and the value that the kernel of `id` makes of it.

@@ -1,8 +1,6 @@
 //! Positions along an axis, of which some may be outside of the array: what Winograd's tiles read there counts as zero, so that
 //! no array needs a margin for them.
-use crate::kernel::{Expr, ExprId, Index, Kernel, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::tensor::DType;
+use super::prelude::*;
 
 /// Neighbours along one axis of an array of `extent` elements.
 pub(super) struct Positions {
@@ -26,8 +24,8 @@ impl Positions {
             let var = k.var(extent);
             made.vars.push((var, near));
             let (flag, value) = (k.reg(DType::Pred, 1, 1), k.expr(Expr::Within(at, 0, extent as i64)));
-            made.flags.push(Stmt::Set { reg: flag, at: Index::default(), value });
-            let inside = k.expr(Expr::Reg(flag, Index::default()));
+            made.flags.push(Stmt::set(flag, 0, value));
+            let inside = k.get(flag, 0);
             made.all.push((Index::var(var), Some(inside)));
         }
         made
@@ -45,7 +43,7 @@ impl Positions {
         let Some(inside) = flags.into_iter().reduce(|x, y| k.op(ScalarOp::And, &[x, y], DType::Pred)) else {
             return value;
         };
-        let zero = super::number(k, DType::F32, 0.0);
+        let zero = number(k, DType::F32, 0.0);
         k.op(ScalarOp::Select, &[inside, value, zero], DType::F32)
     }
 

@@ -1,19 +1,10 @@
 //! Reductions and windows: registers over the folded loops, then the epilogue.
 use super::cut::{Cut, SIDE_BY_SIDE};
-use super::element::Elements;
+use super::prelude::*;
 use super::vectors::{ONE, Vectors, windowed};
 use super::window::{self, Interior};
-use super::{convert, each, label};
-use crate::diag::Result;
-use crate::hlo::{InstId, Op};
-use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Value, refuse};
-use crate::schedule::family::{Family, Root};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::reduce::{Lanes, Reduction};
-use crate::tensor::DType;
 
 /// Most taps of a window that are written out.
 const MOST_TAPS: u64 = 9;
@@ -84,7 +75,6 @@ impl<'a> Emitter<'a> {
     }
 
     /// The elements of a cut of dimension `axis`.
-    #[expect(clippy::too_many_arguments, reason = "private, called once")]
     fn reduce_part(
         &mut self,
         id: InstId,
@@ -95,7 +85,7 @@ impl<'a> Emitter<'a> {
         out: &Value,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let mut e = Elements::new(id, label(comp, id));
+        let mut e = self.elements(id);
         // an epilogue that is long, as that of short rows is, stands there once
         let is_shared = matches!(f.way.lanes, Lanes::Results | Lanes::None);
         let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
@@ -108,7 +98,7 @@ impl<'a> Emitter<'a> {
             *along = cut.at(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
         }
         let vectors = Vectors { lanes: cut.lanes, across, side };
-        let body = self.reduced(&mut e, id, f, (dims, &at), &vectors, out)?;
+        let body = self.reduced(&mut e, id, f, &at, &vectors, out)?;
         let mut inside = vec![each(lane, cut.kind, body)];
         let input = &comp.array(f.inputs[0]).dims;
         if let Some(interior) = Interior::of(f.op, input, dims, axis) {
@@ -118,7 +108,7 @@ impl<'a> Emitter<'a> {
                 *along = cut.at(&Index::var(tile), lane);
             }
             let lets = interior.enter(&mut e.k, &outer, &mut at);
-            let body = self.reduced(&mut e, id, f, (dims, &at), &vectors, out)?;
+            let body = self.reduced(&mut e, id, f, &at, &vectors, out)?;
             inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
         }
         if axis < outer.len() {
@@ -127,9 +117,7 @@ impl<'a> Emitter<'a> {
         let mut loops: Vec<VarId> = outer.into_iter().chain([tile]).collect();
         let chunk = loops.iter().position(|&v| e.k.vars[v] > 1).unwrap_or(0);
         let chunk = loops.remove(chunk);
-        for &v in loops.iter().rev() {
-            inside = vec![each(v, LoopKind::Seq, inside)];
-        }
+        inside = looped(&loops, inside);
         e.k.chunks = Some(chunk);
         e.k.body = inside;
         let elements = comp.array(f.inputs[0]).elements();
@@ -146,7 +134,7 @@ impl<'a> Emitter<'a> {
         e: &mut Elements,
         id: InstId,
         f: &Folded,
-        (dims, at): (&[u64], &[Index]),
+        at: &[Index],
         vectors: &Vectors,
         out: &Value,
     ) -> Result<Vec<Stmt>> {
@@ -179,16 +167,28 @@ impl<'a> Emitter<'a> {
                 convert(&mut e.k, value, held, dtype)
             })
             .collect();
-        e.fixed.insert(f.anchor, values[0]);
-        let stores = if id == f.anchor {
-            let index = out.layout(dims).at(at);
-            let of = |(&value, &buf): (&ExprId, &BufId)| Stmt::Store { buf, index: index.clone(), value };
-            values.iter().zip(&out.leaves).map(of).collect()
-        } else {
-            vec![self.finished(e, (id, f.anchor), at, out)?]
-        };
+        let stores = self.folded(e, (id, f.anchor), &values, at, out)?;
         body.extend(vectors.each(stores));
         Ok(body)
+    }
+
+    /// The stores of elements `at` of the anchor, which have these values, or of what the epilogue `id` makes of them.
+    pub(super) fn folded(
+        &mut self,
+        e: &mut Elements,
+        (id, anchor): (InstId, InstId),
+        values: &[ExprId],
+        at: &[Index],
+        out: &Value,
+    ) -> Result<Vec<Stmt>> {
+        if id != anchor {
+            e.fixed.insert(anchor, values[0]);
+            return Ok(vec![self.finished(e, (id, anchor), at, out)?]);
+        }
+        let dims = self.scope.comp[id].shape.leaves().first().map_or(&[][..], |a| &a.dims);
+        let index = out.layout(dims).at(at);
+        let of = |(&value, &buf): (&ExprId, &BufId)| Stmt::Store { buf, index: index.clone(), value };
+        Ok(values.iter().zip(&out.leaves).map(of).collect())
     }
 
     /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
@@ -214,26 +214,16 @@ impl<'a> Emitter<'a> {
         vectors: &Vectors,
     ) -> Result<Stmt> {
         let dims = self.scope.comp.array(f.inputs[0]).dims.clone();
-        let mut loops = Vec::new();
-        let mut from = Vec::new();
-        let mut inside: Option<ExprId> = None;
+        let (loops, from);
+        let mut inside = None;
         match f.op {
             Op::Reduce { dims: axes, .. } => {
-                let mut kept = at.iter();
-                for (d, &n) in dims.iter().enumerate() {
-                    if axes.contains(&d) {
-                        let v = e.k.var(n);
-                        loops.push(v);
-                        from.push(Index::var(v));
-                    } else {
-                        from.push(kept.next().cloned().unwrap_or_default());
-                    }
-                }
+                (loops, from) = terms(&mut e.k, &dims, axes, at);
             }
             Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
             _ => return Err(refuse(self.scope.comp, f.anchor, "")),
         }
-        let (slot, zero) = (vectors.slot(), Index::constant(0));
+        let slot = vectors.slot();
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();
         for (&input, &reg) in f.inputs.iter().zip(regs) {
             let value = self.element(e, input, &from)?;
@@ -247,43 +237,33 @@ impl<'a> Emitter<'a> {
             }
             None => self.apply(e, f.way.comp, &args)?,
         };
-        // All results are computed before any register changes.
-        let hold: Vec<RegId> = if regs.len() > 1 {
-            regs.iter()
-                .map(|&r| {
-                    let info = e.k.regs[r];
-                    e.k.reg(info.dtype, info.lanes, 1)
-                })
-                .collect()
-        } else {
-            vec![]
+        let kept = |((&r, &old), new): ((&RegId, &ExprId), ExprId)| {
+            let dtype = e.k.regs[r].dtype;
+            select(&mut e.k, inside, new, old, dtype)
         };
-        let mut body = Vec::new();
-        for (i, (&reg, &new)) in regs.iter().zip(&results).enumerate() {
-            let value = match inside {
-                Some(inside) => {
-                    let dtype = e.k.regs[reg].dtype;
-                    e.k.op(ScalarOp::Select, &[inside, new, args[i]], dtype)
-                }
-                None => new,
-            };
-            let (reg, at) = hold.get(i).map_or((reg, &slot), |&hold| (hold, &zero));
-            body.push(Stmt::Set { reg, at: at.clone(), value });
-        }
-        for (i, &h) in hold.iter().enumerate() {
-            let value = e.k.expr(Expr::Reg(h, zero.clone()));
-            body.push(Stmt::Set { reg: regs[i], at: slot.clone(), value });
-        }
-        body = vectors.each(body);
+        let values: Vec<ExprId> = regs.iter().zip(&args).zip(results).map(kept).collect();
+        let body = vectors.each(assigned(&mut e.k, regs, &slot, &values));
         // The tests and addresses of a small window are few and mostly known where its taps are written out.
         let taps: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
         let is_small = matches!(f.op, Op::ReduceWindow { .. }) && taps <= MOST_TAPS;
         let kind = if is_small { LoopKind::Unroll } else { LoopKind::Seq };
-        for &v in loops.iter().rev() {
-            body = vec![each(v, kind, body)];
-        }
+        let body = loops.iter().rev().fold(body, |body, &v| vec![each(v, kind, body)]);
         Ok(each(e.k.vars.push(1), LoopKind::Unroll, body))
     }
+}
+
+/// Loops over the folded axes of an array of `dims`, and where the terms of result `at` lie.
+pub(super) fn terms(k: &mut Kernel, dims: &[u64], axes: &[usize], at: &[Index]) -> (Vec<VarId>, Vec<Index>) {
+    let (mut loops, mut kept) = (Vec::new(), at.iter());
+    let place = |(d, &n): (usize, &u64)| {
+        if !axes.contains(&d) {
+            return kept.next().cloned().unwrap_or_default();
+        }
+        loops.push(k.var(n));
+        Index::var(loops[loops.len() - 1])
+    };
+    let from = dims.iter().enumerate().map(place).collect();
+    (loops, from)
 }
 
 /// How many vectors of `cut` are folded side by side: as few as leave threads two chunks.

@@ -1,11 +1,9 @@
-//! What the rounds of a kernel's loops store: how many of them reach what is needed (`limits.rs`), and whether what they leave in
-//! registers is read behind them.
+//! What the rounds of a kernel's loops store: how many of them reach what is needed (`limits.rs`).
+use super::growth::{Growth, Known};
 use super::regions::{Region, Regions};
-use crate::kernel::index::{Extents, gcd};
-use crate::kernel::{
-    Atom, BufId, Expr, ExprId, Index, Kernel, Place, Program, RegId, Stmt, VarId, for_operands, for_values,
-};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::kernel::index::gcd;
+use crate::kernel::{Atom, BufId, Expr, Index, Kernel, Place, Program, Stmt, VarId};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most different limits of which a loop takes the largest.
 const MOST_FORMS: usize = 4;
@@ -87,30 +85,6 @@ pub struct Rows {
     pub first: Index,
     /// How many rows there are after the first.
     pub others: i64,
-}
-
-/// What grows with a variable as `⌊(k·var + k₀) / d⌋` at least.
-#[derive(Clone, Copy)]
-struct Growth {
-    d: i64,
-    k0: i64,
-    k: i64,
-    /// How much more than `k·var + k₀` it may be divided of, for what else is in the sum.
-    loose: i64,
-}
-
-impl Growth {
-    /// Of the variable itself.
-    const ITSELF: Growth = Growth { d: 1, k0: 0, k: 1, loose: 0 };
-}
-
-/// What is known at a statement.
-#[derive(Clone, Default)]
-struct Known {
-    /// Values of variables.
-    values: HashMap<VarId, Index>,
-    /// Sums that lie in a range.
-    within: Vec<(Index, i64, i64)>,
 }
 
 /// One kernel, and what is needed of the memory that it writes.
@@ -212,73 +186,7 @@ impl Look<'_> {
         *most = (*most).max(region.more - rest);
         Some(())
     }
-}
 
-impl Known {
-    /// A sum with the values of variables in it.
-    fn value(&self, x: &Index) -> Index {
-        let mut out = Index::constant(x.constant);
-        for (atom, c) in &x.terms {
-            let inner = |y: &Index| Box::new(self.value(y));
-            let one = match atom {
-                Atom::Var(v) => self.values.get(v).cloned().unwrap_or_else(|| Index::var(*v)),
-                Atom::Div(y, n) => Index::atom(Atom::Div(inner(y), *n)),
-                Atom::Rem(y, n) => Index::atom(Atom::Rem(inner(y), *n)),
-                Atom::Clamp(y, low, high) => Index::atom(Atom::Clamp(inner(y), *low, *high)),
-                Atom::Value(e) => Index::atom(Atom::Value(*e)),
-            };
-            out = out.add(&one.scale(*c));
-        }
-        out
-    }
-
-    /// The one value that something which grows with `var` has here, above 0, and how it grows.
-    fn fixed(&self, var: VarId, extents: &Extents) -> Option<(i64, Growth)> {
-        let mut alone = self.within.iter().filter(|(_, low, high)| *low > 0 && high - low == 1);
-        alone.find_map(|(x, low, _)| Some((*low, self.growth(x, var, extents)?)))
-    }
-
-    /// The term of a sum that grows with `var`, the one that grows most.
-    fn growing(&self, x: &Index, var: VarId, extents: &Extents) -> Option<(usize, Growth)> {
-        let all = x.terms.iter().enumerate().filter(|(_, (_, c))| *c > 0);
-        let all = all.filter_map(|(i, (atom, c))| Some((*c, i, self.growth_of(atom, var, extents)?)));
-        all.max_by_key(|t| t.0).map(|(_, i, growth)| (i, growth))
-    }
-
-    fn growth_of(&self, atom: &Atom, var: VarId, extents: &Extents) -> Option<Growth> {
-        match atom {
-            Atom::Var(v) => (*v == var).then_some(Growth::ITSELF),
-            Atom::Div(y, d) => self.growth(y, var, extents).filter(|g| g.d == 1).map(|g| Growth { d: *d, ..g }),
-            Atom::Clamp(y, low, high) => {
-                let same = |w: &(Index, i64, i64)| w.0 == **y && w.1 >= *low && w.2 <= high + 1;
-                self.growth(y, var, extents).filter(|_| self.within.iter().any(same))
-            }
-            Atom::Rem(..) | Atom::Value(_) => None,
-        }
-    }
-
-    /// How a sum of one term that grows with `var`, and others that are not negative, grows with it at least.
-    fn growth(&self, x: &Index, var: VarId, extents: &Extents) -> Option<Growth> {
-        let (term, growth) = self.growing(x, var, extents)?;
-        let mut rest = x.clone();
-        let (_, c) = rest.terms.remove(term);
-        let (low, high) = rest.range(extents);
-        if low < 0 {
-            return None;
-        }
-        match growth {
-            Growth { d: 1, k0, k, loose } => Some(Growth {
-                d: 1,
-                k0: k0.checked_mul(c)?.checked_add(low)?,
-                k: k.checked_mul(c)?,
-                loose: loose.checked_mul(c)?.checked_add(high.checked_sub(low)?)?,
-            }),
-            _ => (c == 1).then_some(growth),
-        }
-    }
-}
-
-impl Look<'_> {
     /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it.
     pub fn rows(&self, body: &[Stmt]) -> Option<Rows> {
         let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
@@ -311,19 +219,6 @@ impl Look<'_> {
         let sound = first.range(&self.kernel.vars).0 >= 0 && (others + 1).checked_mul(stride)? <= period;
         sound.then_some(Rows { region, stride, first, others })
     }
-
-    /// Whether statements outside of `body` read registers that it sets.
-    pub fn leaves_registers(&self, body: &[Stmt], all: &[Stmt]) -> bool {
-        let (inner, outer) = (Named::of(self.kernel, body), Named::of(self.kernel, all));
-        inner.set.iter().any(|r| inner.registers.get(r) != outer.registers.get(r))
-    }
-
-    /// Whether statements outside of `body` name memory on the stack that it writes.
-    pub fn leaves_stack(&self, body: &[Stmt], all: &[Stmt]) -> bool {
-        let (inner, outer) = (Named::of(self.kernel, body), Named::of(self.kernel, all));
-        let mut on_stack = inner.written.iter().filter(|b| self.program.buffers[**b].place == Place::Stack);
-        on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
-    }
 }
 
 /// The single elements that statements store, and the variables that they bind; `None` where they store blocks.
@@ -341,81 +236,4 @@ fn writes<'s>(all: &'s [Stmt], stores: &mut Vec<(BufId, &'s Index)>, bound: &mut
         }
     }
     Some(())
-}
-
-/// What some statements name.
-struct Named<'k> {
-    kernel: &'k Kernel,
-    /// How often each register is named.
-    registers: BTreeMap<RegId, usize>,
-    /// Those that are set.
-    set: BTreeSet<RegId>,
-    /// How often each buffer is named.
-    buffers: BTreeMap<BufId, usize>,
-    /// Those that are written.
-    written: BTreeSet<BufId>,
-}
-
-impl<'k> Named<'k> {
-    fn of(kernel: &'k Kernel, all: &[Stmt]) -> Named<'k> {
-        let (registers, set) = (BTreeMap::new(), BTreeSet::new());
-        let mut named = Named { kernel, registers, set, buffers: BTreeMap::new(), written: BTreeSet::new() };
-        named.stmts(all);
-        named
-    }
-
-    fn stmts(&mut self, all: &[Stmt]) {
-        for s in all {
-            match s {
-                Stmt::For { body, .. } | Stmt::Let { body, .. } => self.stmts(body),
-                Stmt::If { cond, body } | Stmt::While { cond, body } => {
-                    self.read(*cond);
-                    self.stmts(body);
-                }
-                Stmt::Store { buf, index, value } => {
-                    self.write(*buf);
-                    self.read(*value);
-                    for_values(index, &mut |e| self.read(e));
-                }
-                Stmt::Prefetch { index, .. } => for_values(index, &mut |e| self.read(e)),
-                Stmt::Set { reg, value, .. } => {
-                    self.set.insert(*reg);
-                    *self.registers.entry(*reg).or_default() += 1;
-                    self.read(*value);
-                }
-                Stmt::Tiles(sums) => {
-                    self.write(sums.writes().buf);
-                    sums.reads().into_iter().for_each(|span| self.buffer(span.buf));
-                }
-                Stmt::Release => {}
-            }
-        }
-    }
-
-    fn buffer(&mut self, buf: BufId) {
-        *self.buffers.entry(buf).or_default() += 1;
-    }
-
-    fn write(&mut self, buf: BufId) {
-        self.written.insert(buf);
-        self.buffer(buf);
-    }
-
-    fn read(&mut self, root: ExprId) {
-        let (mut open, mut seen) = (vec![root], BTreeSet::new());
-        while let Some(e) = open.pop() {
-            if !seen.insert(e) {
-                continue;
-            }
-            let expr = &self.kernel.exprs[e];
-            match expr {
-                Expr::Reg(r, _) | Expr::Lanes(r, ..) | Expr::Fold(_, r, _) => {
-                    *self.registers.entry(*r).or_default() += 1;
-                }
-                Expr::Load(buf, _) | Expr::Pair(buf, _) => self.buffer(*buf),
-                _ => {}
-            }
-            for_operands(expr, &mut |e| open.push(e));
-        }
-    }
 }

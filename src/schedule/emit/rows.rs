@@ -2,20 +2,11 @@
 //! before it made possible: the maximum, then the sum of exponentials; the mean, then the variance. What a later pass needs
 //! and is dear to compute again is kept in a buffer of one row on the stack.
 use super::cut::SIDE_BY_SIDE;
-use super::element::Elements;
-use super::{convert, each, label};
-use crate::diag::{Error, Result};
-use crate::hlo::{InstId, Op};
-use crate::kernel::index::reshape;
-use crate::kernel::{BufId, Expr, ExprId, Index, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Value, refuse};
-use crate::schedule::family::{Family, Root};
+use super::prelude::*;
+use crate::diag::Error;
 use crate::schedule::plan::fold::simple_fold;
 use crate::schedule::plan::fuse::{Role, Rows, demand};
 use crate::schedule::plan::passes::{Passes, passes};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
 use std::collections::{BTreeSet, HashMap};
 
 /// How a row is cut into vectors.
@@ -79,7 +70,7 @@ pub const FAMILY: Family = Family {
 impl<'a> Emitter<'a> {
     /// The kernel that fills `out` with `id`, a root with rows.
     pub(super) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         let row_var = e.k.var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
         let (mut e, body) = self.row(e, (id, r, row), out, None)?;
@@ -159,8 +150,8 @@ impl<'a> Emitter<'a> {
             }
             let value = self.row_value(k, comp[m].operands[0])?;
             let reg = k.e.k.reg(comp.array(m).dtype, 1, 1);
-            body.push(Stmt::Set { reg, at: Index::constant(0), value });
-            let held = k.e.k.expr(Expr::Reg(reg, Index::constant(0)));
+            body.push(Stmt::set(reg, 0, value));
+            let held = k.e.k.get(reg, 0);
             k.e.fixed.insert(m, held);
         }
         k.e.forget();
@@ -190,12 +181,12 @@ impl<'a> Emitter<'a> {
             let value = match f.op {
                 ScalarOp::Add | ScalarOp::Multiply => {
                     let neutral = if f.op == ScalarOp::Add { 0.0 } else { 1.0 };
-                    super::number(&mut k.e.k, comp.array(f.id).dtype.computed(), neutral)
+                    number(&mut k.e.k, comp.array(f.id).dtype.computed(), neutral)
                 }
                 // folding the first value again changes nothing
                 _ => self.initial(k, f.id)?,
             };
-            start.extend((0..side).map(|i| Stmt::Set { reg: f.acc, at: Index::constant(i as i64), value }));
+            start.extend((0..side).map(|i| Stmt::set(f.acc, i, value)));
         }
         let lane = k.e.k.var(k.cut.lanes);
         let mut inside = start;
@@ -235,18 +226,18 @@ impl<'a> Emitter<'a> {
         column: &Index,
         (i, real): (u64, Option<ExprId>),
     ) -> Result<Vec<Stmt>> {
-        let (comp, zero) = (self.scope.comp, Index::constant(0));
+        let comp = self.scope.comp;
         let mut body = Vec::new();
         k.e.forget();
         if let Some(held) = k.held {
-            let value = k.e.k.expr(Expr::Load(held.from, held.at.add(column)));
+            let value = k.e.k.load(held.from, held.at.add(column));
             k.e.fixed.insert(held.operand, value);
         }
         let made: BTreeSet<InstId> = k.passes.kept.iter().filter(|m| *m.1 == pass).map(|m| *m.0).collect();
         for (&m, &by) in &k.passes.kept {
             if by < pass {
                 let buf = k.buffers[&m];
-                let kept = k.e.k.expr(Expr::Load(buf, column.clone()));
+                let kept = k.e.k.load(buf, column.clone());
                 k.e.fixed.insert(m, kept);
             }
         }
@@ -254,8 +245,8 @@ impl<'a> Emitter<'a> {
         for m in members {
             let value = self.full_value(k, m, column)?;
             let reg = k.e.k.reg(comp.array(m).dtype, k.cut.lanes, 1);
-            body.push(Stmt::Set { reg, at: zero.clone(), value });
-            let value = k.e.k.expr(Expr::Reg(reg, zero.clone()));
+            body.push(Stmt::set(reg, 0, value));
+            let value = k.e.k.get(reg, 0);
             k.e.fixed.insert(m, value);
             body.push(Stmt::Store { buf: k.buffers[&m], index: column.clone(), value });
         }
@@ -317,8 +308,8 @@ impl<'a> Emitter<'a> {
             let value = k.e.k.op(f.op, &[init, all], dtype.computed());
             let value = convert(&mut k.e.k, value, dtype.computed(), dtype);
             let reg = k.e.k.reg(dtype, 1, 1);
-            body.push(Stmt::Set { reg, at: Index::constant(0), value });
-            let result = k.e.k.expr(Expr::Reg(reg, Index::constant(0)));
+            body.push(Stmt::set(reg, 0, value));
+            let result = k.e.k.get(reg, 0);
             if k.e.fixed.insert(f.id, result).is_some() {
                 return Err(Error::internal("schedule", "a reduction is folded twice"));
             }

@@ -1,14 +1,8 @@
 //! Windows that always begin at the first element (or end at the last) as one running fold: each element is read once,
 //! where folding every window anew reads it as often as windows hold it.
-use super::element::Elements;
-use super::{each, label};
-use crate::diag::Result;
-use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, LoopKind, RegId, Stmt};
-use crate::schedule::emit::{Emitter, Value, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::recipe::Setup;
+use super::cut::{Cut, Width};
+use super::prelude::*;
+use crate::hlo::CompId;
 use crate::schedule::plan::scan::Scan;
 
 /// What is folded.
@@ -44,52 +38,38 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let wide = scan.axis + 1 < dims.len();
+        let lanes = if wide { self.lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 };
         let minor = if wide { dims.last().copied().unwrap_or(1) } else { 1 };
-        let (mut done, mut width) = (0, if wide { self.lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 });
-        while done < minor {
-            let tiles = (minor - done) / width;
-            if tiles > 0 {
-                self.scan_part(id, &running, wide.then_some(done), (tiles, width), out)?;
-                done += tiles * width;
-            }
-            width = (width / 2).max(1);
+        for cut in (Width { lanes, masks: false }).cut(minor) {
+            self.scan_part(id, &running, wide, cut, out)?;
         }
         Ok(())
     }
 
-    /// Lines of `tiles · width` elements of the innermost dimension from `first` on; of all of it where that is scanned.
-    fn scan_part(
-        &mut self,
-        id: InstId,
-        r: &Running,
-        first: Option<u64>,
-        (tiles, width): (u64, u64),
-        out: &Value,
-    ) -> Result<()> {
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+    /// Lines of the elements of `cut` of the innermost dimension, where that is `wide` and not scanned.
+    fn scan_part(&mut self, id: InstId, r: &Running, wide: bool, cut: Cut, out: &Value) -> Result<()> {
+        let mut e = self.elements(id);
         let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
-        let regs: Vec<RegId> = r.inputs.iter().map(|&i| e.k.reg(self.scope.comp.array(i).dtype, width, 1)).collect();
-        let (tile, lane) = (e.k.var(tiles), e.k.var(width));
+        let held = r.inputs.iter().map(|&i| e.k.reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
+        let regs: Vec<RegId> = held.collect();
+        let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
         let mut vars = Vec::new();
         let mut line = Vec::new();
         for (d, &n) in dims.iter().enumerate() {
-            match first.filter(|_| d + 1 == dims.len()) {
-                _ if d == r.scan.axis => line.push(Index::default()),
-                Some(first) => {
-                    line.push(Index::var(tile).scale(width as i64).add(&Index::var(lane)).offset(first as i64))
-                }
-                None => {
-                    vars.push(e.k.var(n));
-                    line.push(Index::var(vars[vars.len() - 1]));
-                }
+            if d == r.scan.axis {
+                line.push(Index::default());
+            } else if wide && d + 1 == dims.len() {
+                line.push(cut.at(&Index::var(tile), lane));
+            } else {
+                vars.push(e.k.var(n));
+                line.push(Index::var(vars[vars.len() - 1]));
             }
         }
         vars.push(tile);
-        let zero = Index::constant(0);
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(r.inits) {
             let value = self.element(&mut e, init, &[])?;
-            body.push(Stmt::Set { reg, at: zero.clone(), value });
+            body.push(Stmt::set(reg, 0, value));
         }
         body.extend(self.phases(&mut e, id, r, &regs, &line, out)?);
         e.k.flops = dims.iter().product();
@@ -136,7 +116,8 @@ impl<'a> Emitter<'a> {
             }
             if let Some(from) = writes {
                 let at = along(&Index::var(var).offset(from), s.outputs);
-                round.extend(self.results_at(e, id, r, regs, &at, out)?);
+                let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
+                round.extend(self.folded(e, (id, r.anchor), &values, &at, out)?);
             }
             body.push(each(var, LoopKind::Seq, round));
         }
@@ -145,53 +126,11 @@ impl<'a> Emitter<'a> {
 
     /// The fold of the registers with the elements at `at`.
     fn step(&mut self, e: &mut Elements, r: &Running, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
-        let zero = Index::constant(0);
-        let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.expr(Expr::Reg(reg, zero.clone()))).collect();
+        let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
         for &input in r.inputs {
             args.push(self.element(e, input, at)?);
         }
         let results = self.apply(e, r.comp, &args)?;
-        let set = |reg: RegId, value: ExprId| Stmt::Set { reg, at: Index::constant(0), value };
-        if let ([reg], [value]) = (regs, &results[..]) {
-            return Ok(vec![set(*reg, *value)]);
-        }
-        // All results are computed before any register changes.
-        let hold: Vec<RegId> = regs
-            .iter()
-            .map(|&reg| {
-                let info = e.k.regs[reg];
-                e.k.reg(info.dtype, info.lanes, 1)
-            })
-            .collect();
-        let mut body: Vec<Stmt> = hold.iter().zip(&results).map(|(&h, &value)| set(h, value)).collect();
-        for (&reg, &h) in regs.iter().zip(&hold) {
-            let value = e.k.expr(Expr::Reg(h, zero.clone()));
-            body.push(set(reg, value));
-        }
-        Ok(body)
-    }
-
-    /// Stores of the registers, or of the epilogue made from them, at `at`.
-    fn results_at(
-        &mut self,
-        e: &mut Elements,
-        id: InstId,
-        r: &Running,
-        regs: &[RegId],
-        at: &[Index],
-        out: &Value,
-    ) -> Result<Vec<Stmt>> {
-        let leaves = self.scope.comp[id].shape.leaves();
-        let dims = leaves.first().map(|a| a.dims.clone()).unwrap_or_default();
-        let at = &forward(&self.scope.fusion.path[r.anchor], at, &e.k.vars);
-        let index = out.layout(&dims).at(at);
-        let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.expr(Expr::Reg(reg, Index::constant(0)))).collect();
-        if id == r.anchor {
-            let stores = values.iter().zip(&out.leaves);
-            return Ok(stores.map(|(&value, &buf)| Stmt::Store { buf, index: index.clone(), value }).collect());
-        }
-        e.fixed.insert(r.anchor, values[0]);
-        let value = self.element(e, id, at)?;
-        Ok(vec![Stmt::Store { buf: out.buffer()?, index, value }])
+        Ok(assigned(&mut e.k, regs, &Index::constant(0), &results))
     }
 }

@@ -1,17 +1,8 @@
 //! `scatter`: the operands are copied, then one index vector after another has its window combined into them.
-use super::element::Elements;
-use super::label;
 use super::pointwise::in_vectors;
+use super::prelude::*;
 use super::sequential::Local;
-use crate::diag::Result;
 use crate::hlo::attrs::ScatterDims;
-use crate::hlo::{InstId, Op};
-use crate::kernel::index::linear;
-use crate::kernel::{Expr, ExprId, Index, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Value, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
 
 /// A copy of the operands, unless they may be written over, and loops over the updates one after another.
 pub const FAMILY: Family = Family {
@@ -36,12 +27,11 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) || update_dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(comp, id));
-        let vars: Vec<VarId> = update_dims.iter().map(|&n| e.k.var(n)).collect();
-        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let mut e = self.elements(id);
+        let (vars, at) = over(&mut e.k, &update_dims);
         let (mut body, fits, to) = self.window(&mut e, indices, d, &dims, &at)?;
         let index = linear(&to, &dims);
-        let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.expr(Expr::Load(b, index.clone()))).collect();
+        let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.load(b, index.clone())).collect();
         for &update in updates {
             args.push(self.element(&mut e, update, &at)?);
         }
@@ -63,15 +53,13 @@ impl<'a> Emitter<'a> {
         {
             inside = in_vectors(&mut e.k, v, &inside, self.lanes(comp.array(operands[0]).dtype));
         }
-        for &v in windowed.iter().rev() {
-            inside = vec![super::each(v, LoopKind::Seq, inside)];
-        }
+        inside = looped(&windowed, inside);
         match fits {
             Some(cond) => body.push(Stmt::If { cond, body: inside }),
             None => body.extend(inside),
         }
         for u in (0..vars.len()).rev().filter(|u| !d.update_window_dims.contains(u)) {
-            body = vec![super::each(vars[u], LoopKind::Seq, body)];
+            body = vec![each(vars[u], LoopKind::Seq, body)];
         }
         e.k.flops = update_dims.iter().product();
         e.k.body = body;
@@ -116,8 +104,7 @@ impl<'a> Emitter<'a> {
             let held = Local::new(&mut e.k, DType::S64);
             body.push(held.set(start));
             let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);
-            let inside = e.k.expr(Expr::Within(held.index(), 0, last + 1));
-            fits = Some(self.both(e, fits, inside));
+            require(&mut e.k, &mut fits, Expr::Within(held.index(), 0, last + 1));
             to[axis] = to[axis].add(&held.index().limit(0, last, &e.k.vars));
         }
         Ok((body, fits, to))

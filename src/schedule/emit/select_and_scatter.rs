@@ -1,23 +1,7 @@
 //! `select-and-scatter`: each source element is combined into the selected element of its window. What `emit/selected.rs` does not take
 //! is done element by element, tap after tap.
-use super::element::Elements;
-use super::label;
-use super::sequential::{Local, both, nested};
-use crate::diag::Result;
-use crate::hlo::Op;
-use crate::hlo::attrs::WindowDim;
-use crate::kernel::index::linear;
-use crate::kernel::{Expr, Index, LoopKind, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
-
-/// Windows along this dimension hold one element each, and none is shared.
-fn apart(w: &WindowDim) -> bool {
-    w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1
-}
+use super::prelude::*;
+use super::sequential::{Local, nested};
 
 /// Windows that each pick an element.
 pub const FAMILY: Family = Family {
@@ -41,9 +25,8 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) || source_dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(comp, id));
-        let vars: Vec<VarId> = source_dims.iter().map(|&n| e.k.var(n)).collect();
-        let at: Vec<Index> = vars.iter().map(|&v| Index::var(v)).collect();
+        let mut e = self.elements(id);
+        let (vars, at) = over(&mut e.k, &source_dims);
         let (taps, from, inside) = super::window::taps(&mut e.k, window, &dims, &at);
         let buf = out.only()?;
         let found = Local::new(&mut e.k, DType::Pred);
@@ -54,26 +37,24 @@ impl<'a> Emitter<'a> {
         let value = self.element(&mut e, x, &from)?;
         let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
         let keep = both(&mut e.k, found.value, keep);
-        let replace = e.k.op(ScalarOp::Not, &[keep], DType::Pred);
+        let replace = not(&mut e.k, keep);
         let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear(&from, &dims)), found.set(yes)];
         let mut tap = vec![candidate.set(value), Stmt::If { cond: replace, body: taken }];
         if let Some(cond) = inside {
             tap = vec![Stmt::If { cond, body: tap }];
         }
-        for &v in taps.iter().rev() {
-            tap = vec![super::each(v, LoopKind::Seq, tap)];
-        }
+        tap = looped(&taps, tap);
         let index = place.index().limit(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
-        let old = e.k.expr(Expr::Load(buf, index.clone()));
+        let old = e.k.load(buf, index.clone());
         let new = self.element(&mut e, source, &at)?;
         let value = self.apply(&mut e, *scatter, &[old, new])?[0];
         let mut body = vec![found.set(no)];
         body.extend(tap);
         body.push(Stmt::If { cond: found.value, body: vec![Stmt::Store { buf, index, value }] });
         // Windows that share elements run one after another; the other dimensions are apart.
-        let (free, shared): (Vec<usize>, Vec<usize>) = (0..vars.len()).partition(|&d| apart(&window[d]));
+        let (free, shared): (Vec<usize>, Vec<usize>) = (0..vars.len()).partition(|&d| window[d].is_element());
         for &d in shared.iter().rev() {
-            body = vec![super::each(vars[d], LoopKind::Seq, body)];
+            body = vec![each(vars[d], LoopKind::Seq, body)];
         }
         let free: Vec<VarId> = free.into_iter().map(|d| vars[d]).collect();
         e.k.flops = source_dims.iter().product::<u64>() * taps.iter().map(|&v| e.k.vars[v]).product::<u64>();

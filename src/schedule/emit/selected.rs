@@ -4,18 +4,11 @@
 //! element and reach over no edge, a window writes all of its elements: what it adds to the selected one, and what the result starts as
 //! to the others. Else the number of the selected tap of each window is kept, and each element of the result takes what it is given by
 //! the windows over it, in their order, so that sums are those of one window after another.
-use super::element::Elements;
 use super::pointwise::nest;
-use super::{label, pieces};
-use crate::diag::Result;
+use super::prelude::*;
+use crate::hlo::CompId;
 use crate::hlo::attrs::WindowDim;
-use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Stmt, VarId};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::Root;
-use crate::tensor::DType;
+use crate::scalar::{CompareKind, Direction};
 
 /// Windows of more taps are looked at tap after tap.
 const MOST_TAPS: u64 = 32;
@@ -93,36 +86,15 @@ impl Windows<'_> {
     fn element(&self, e: &mut Elements, at: &[Index], tap: &[u64]) -> (Vec<Index>, Option<ExprId>) {
         let (mut from, mut inside) = (Vec::with_capacity(at.len()), None);
         for (d, w) in self.window.iter().enumerate() {
-            let last = self.dims[d] as i64 - 1;
             let i = at[d].scale(w.stride as i64).offset(tap[d] as i64 - w.pad_low);
-            let (low, high) = i.range(&e.k.vars);
-            if low < 0 || high > last {
-                let test = e.k.expr(Expr::Within(i.clone(), 0, last + 1));
-                inside = Some(and(e, inside, test));
-            }
-            from.push(i.limit(0, last, &e.k.vars));
+            from.push(element_at(&mut e.k, &i, (self.dims[d], 1), &mut inside));
         }
         (from, inside)
     }
 }
 
-fn and(e: &mut Elements, a: Option<ExprId>, b: ExprId) -> ExprId {
-    a.map_or(b, |a| e.k.op(ScalarOp::And, &[a, b], DType::Pred))
-}
-
-fn not(e: &mut Elements, x: ExprId) -> ExprId {
-    e.k.op(ScalarOp::Not, &[x], DType::Pred)
-}
-
-fn select(e: &mut Elements, cond: Option<ExprId>, yes: ExprId, no: ExprId, dtype: DType) -> ExprId {
-    cond.map_or(yes, |cond| e.k.op(ScalarOp::Select, &[cond, yes, no], dtype))
-}
-
-fn over(e: &mut Elements, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
-    let vars: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
-    let at = vars.iter().zip(dims).map(|(&v, &n)| if n == 1 { Index::constant(0) } else { Index::var(v) });
-    let at = at.collect();
-    (vars, at)
+fn and(k: &mut Kernel, a: Option<ExprId>, b: ExprId) -> ExprId {
+    a.map_or(b, |a| both(k, a, b))
 }
 
 impl<'a> Emitter<'a> {
@@ -165,17 +137,17 @@ impl<'a> Emitter<'a> {
                 (Found::Never, _) | (_, None) => inside,
                 (Found::Always, Some(best)) => {
                     let keep = self.apply(e, keeps, &[best, value])?[0];
-                    let lost = not(e, keep);
-                    Some(and(e, inside, lost))
+                    let lost = not(&mut e.k, keep);
+                    Some(and(&mut e.k, inside, lost))
                 }
                 (Found::When(found), Some(best)) => {
                     let keep = self.apply(e, keeps, &[best, value])?[0];
-                    let keep = and(e, Some(found), keep);
-                    let lost = not(e, keep);
-                    Some(and(e, inside, lost))
+                    let keep = and(&mut e.k, Some(found), keep);
+                    let lost = not(&mut e.k, keep);
+                    Some(and(&mut e.k, inside, lost))
                 }
             };
-            best = Some(best.map_or(value, |best| select(e, replaces, value, best, dtype)));
+            best = Some(best.map_or(value, |best| select(&mut e.k, replaces, value, best, dtype)));
             found = match (found, inside) {
                 (Found::Always, _) | (_, None) => Found::Always,
                 (Found::Never, Some(inside)) => Found::When(inside),
@@ -199,20 +171,20 @@ impl<'a> Emitter<'a> {
             self.splat(id, init, windows.dims, out)?;
         }
         let (buf, dtype) = (out.only()?, comp.array(source).dtype);
-        let mut e = Elements::new(id, label(comp, id));
-        let (vars, at) = over(&mut e, windows.counts);
+        let mut e = self.elements(id);
+        let (vars, at) = over_several(&mut e.k, windows.counts);
         let taps = self.compared(&mut e, x, windows, keeps, &at)?;
         let (init, given) = (self.element(&mut e, init, &[])?, self.element(&mut e, source, &at)?);
         let given = self.apply(&mut e, scatter, &[init, given])?[0];
         let (mut stores, mut later): (Vec<Stmt>, Option<ExprId>) = (Vec::new(), None);
         for tap in taps.iter().rev() {
             // the last that took the place of the best
-            let still = later.map(|later| not(&mut e, later));
+            let still = later.map(|later| not(&mut e.k, later));
             let selected = match (tap.replaces, still) {
-                (Some(replaces), still) => Some(and(&mut e, still, replaces)),
+                (Some(replaces), still) => Some(and(&mut e.k, still, replaces)),
                 (None, still) => still,
             };
-            let value = select(&mut e, selected, given, init, dtype);
+            let value = select(&mut e.k, selected, given, init, dtype);
             stores.push(Stmt::Store { buf, index: linear(&tap.from, windows.dims), value });
             later = match (later, tap.replaces) {
                 (Some(later), Some(replaces)) => Some(e.k.op(ScalarOp::Or, &[later, replaces], DType::Pred)),
@@ -230,15 +202,15 @@ impl<'a> Emitter<'a> {
     /// The number of the selected tap of each window, [`NONE`] where no tap is an element.
     fn selected_taps(&mut self, Root { id, .. }: Root<'_>, windows: &Windows, keeps: CompId) -> Result<BufId> {
         let x = self.scope.comp[id].operands[0];
-        let mut e = Elements::new(id, label(self.scope.comp, id));
-        let (vars, at) = over(&mut e, windows.counts);
+        let mut e = self.elements(id);
+        let (vars, at) = over_several(&mut e.k, windows.counts);
         let taps = self.compared(&mut e, x, windows, keeps, &at)?;
-        let mut number = pieces::number(&mut e.k, DType::S32, NONE as f64);
+        let mut chosen = number(&mut e.k, DType::S32, NONE as f64);
         for (i, tap) in taps.iter().enumerate() {
-            let own = pieces::number(&mut e.k, DType::S32, i as f64);
-            number = select(&mut e, tap.replaces, own, number, DType::S32);
+            let own = number(&mut e.k, DType::S32, i as f64);
+            chosen = select(&mut e.k, tap.replaces, own, chosen, DType::S32);
         }
-        let value = pieces::convert(&mut e.k, number, DType::S32, DType::S8);
+        let value = convert(&mut e.k, chosen, DType::S32, DType::S8);
         let numbers = self.buffer(DType::S8, windows.counts.iter().product());
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
         let lanes = self.lanes(self.scope.comp.array(x).dtype);
@@ -258,8 +230,8 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let [_, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         let (buf, dtype) = (out.only()?, comp.array(source).dtype);
-        let mut e = Elements::new(id, label(comp, id));
-        let (vars, at) = over(&mut e, windows.dims);
+        let mut e = self.elements(id);
+        let (vars, at) = over_several(&mut e.k, windows.dims);
         // along each axis the windows over an element, the first of them first: at most as many as strides in a window
         let mut all: Vec<(Vec<Index>, Index, Option<ExprId>)> = vec![(Vec::new(), Index::constant(0), None)];
         for (d, w) in windows.window.iter().enumerate() {
@@ -275,8 +247,7 @@ impl<'a> Emitter<'a> {
                     for (index, most) in [(&own, last), (&i, size - 1)] {
                         let (low, high) = index.range(&e.k.vars);
                         if low < 0 || high > most {
-                            let test = e.k.expr(Expr::Within(index.clone(), 0, most + 1));
-                            over = Some(and(&mut e, over, test));
+                            require(&mut e.k, &mut over, Expr::Within(index.clone(), 0, most + 1));
                         }
                     }
                     let window = [&window[..], &[own.limit(0, last, &e.k.vars)]].concat();
@@ -287,14 +258,14 @@ impl<'a> Emitter<'a> {
         }
         let mut sum = self.element(&mut e, init, &[])?;
         for (window, tap, over) in all {
-            let chosen = e.k.expr(Expr::Load(numbers, linear(&window, windows.counts)));
-            let chosen = pieces::convert(&mut e.k, chosen, DType::S8, DType::S32);
+            let chosen = e.k.load(numbers, linear(&window, windows.counts));
+            let chosen = convert(&mut e.k, chosen, DType::S8, DType::S32);
             let own = e.k.expr(Expr::Number(tap, DType::S32));
             let same = e.k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
-            let given = and(&mut e, over, same);
+            let given = and(&mut e.k, over, same);
             let with = self.element(&mut e, source, &window)?;
             let with = self.apply(&mut e, scatter, &[sum, with])?[0];
-            sum = select(&mut e, Some(given), with, sum, dtype);
+            sum = select(&mut e.k, Some(given), with, sum, dtype);
         }
         e.k.flops = windows.dims.iter().product();
         let lanes = self.lanes(dtype);

@@ -1,18 +1,12 @@
 //! The kernel of a separable convolution (`plan/within/separable.rs`): a depthwise window and the 1x1 convolution that reads it.
-use super::element::Elements;
 use super::grid::chunked;
 use super::held::{Held, Strip};
+use super::prelude::*;
 use super::within::WindowRow;
-use super::{each, label};
-use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::LoopKind;
-use crate::schedule::emit::{Emitter, Value, View};
-use crate::schedule::family::Root;
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::within::Separable;
 use crate::target::LoopOrder;
-use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
@@ -25,7 +19,7 @@ impl<'a> Emitter<'a> {
         let elements = operand.dims[d.output_spatial[1]] * separable.stride;
         let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
-        let mut e = Elements::new(id, label(comp, id));
+        let mut e = self.elements(id);
         let input = self.padded((producer, window), comp[window].operands[0])?;
         let strip = Strip { held: Held::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = View::new(row, layout.clone());

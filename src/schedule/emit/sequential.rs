@@ -1,7 +1,7 @@
 //! Sequential code: scalar variables, and loops whose bounds are known at run time only.
-use crate::kernel::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::tensor::DType;
+use super::prelude::*;
+use crate::kernel::Atom;
+use crate::scalar::{CompareKind, Direction};
 
 /// A scalar variable of a kernel.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +15,12 @@ impl Local {
     /// A variable of this type, without a value yet.
     pub fn new(k: &mut Kernel, dtype: DType) -> Local {
         let reg = k.reg(dtype, 1, 1);
-        let value = k.expr(Expr::Reg(reg, Index::constant(0)));
+        let value = k.get(reg, 0);
         Local { reg, value }
     }
     /// Gives it a value.
     pub fn set(self, value: ExprId) -> Stmt {
-        Stmt::Set { reg: self.reg, at: Index::constant(0), value }
+        Stmt::set(self.reg, 0, value)
     }
     /// Its value as an index; it must be of type `s64`.
     pub fn index(self) -> Index {
@@ -28,7 +28,7 @@ impl Local {
     }
     /// Gives it the value of an index.
     pub fn assign(self, k: &mut Kernel, index: &Index) -> Stmt {
-        let value = number(k, index);
+        let value = s64(k, index);
         self.set(value)
     }
     /// Adds a constant.
@@ -38,18 +38,13 @@ impl Local {
 }
 
 /// An index as an `s64` expression.
-pub fn number(k: &mut Kernel, index: &Index) -> ExprId {
+pub fn s64(k: &mut Kernel, index: &Index) -> ExprId {
     k.expr(Expr::Number(index.clone(), DType::S64))
 }
 
 /// `a < b`, by value.
 pub fn less(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
     k.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[a, b], DType::Pred)
-}
-
-/// Both hold.
-pub fn both(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
-    k.op(ScalarOp::And, &[a, b], DType::Pred)
 }
 
 /// `for counter in from..to { body }` with bounds known at run time; `to` is computed again before each round.
@@ -68,5 +63,5 @@ pub fn nested(k: &mut Kernel, vars: &[VarId], body: Vec<Stmt>) {
         let first = vars.iter().position(|&v| k.vars[v] > 1).unwrap_or(0);
         vars.remove(first)
     });
-    k.body = vars.iter().rev().fold(body, |inside, &v| vec![super::each(v, LoopKind::Seq, inside)]);
+    k.body = looped(&vars, body);
 }

@@ -2,18 +2,10 @@
 //!
 //! A pass over all runs is one kernel, whose chunks are lines and pairs of runs. Both steps are stable: of two elements of
 //! which neither goes first the one that stood in front stays in front. A comparison that is no order gives some permutation.
-use super::element::Elements;
-use super::label;
-use super::sequential::{Local, both, count, less, nested, number};
-use crate::diag::{Error, Result};
-use crate::hlo::{CompId, InstId, Op};
-use crate::kernel::index::linear;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
+use super::prelude::*;
+use super::sequential::{Local, count, less, nested, s64};
+use crate::diag::Error;
+use crate::hlo::CompId;
 
 /// Elements of a run that is sorted by insertion.
 const RUN: u64 = 8;
@@ -52,7 +44,7 @@ impl Lines {
     /// Elements `i` of `buffers`.
     pub fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
         let index = self.place(k, vars, i);
-        buffers.iter().map(|&b| k.expr(Expr::Load(b, index.clone()))).collect()
+        buffers.iter().map(|&b| k.load(b, index.clone())).collect()
     }
     /// Elements `i` of `buffers` become `values`.
     pub fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
@@ -121,12 +113,12 @@ impl<'a> Emitter<'a> {
 
     /// Every run of [`RUN`] elements sorted by insertion into `to`.
     fn runs(&mut self, id: InstId, operands: &[InstId], order: CompId, lines: &Lines, to: &[BufId]) -> Result<()> {
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         let mut vars = lines.vars(&mut e.k);
         let block = e.k.var(lines.length().div_ceil(RUN));
         let start = Index::var(block).scale(RUN as i64);
         let end = lines.held(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
-        let (next, last) = (Local::new(&mut e.k, DType::S64), number(&mut e.k, &end));
+        let (next, last) = (Local::new(&mut e.k, DType::S64), s64(&mut e.k, &end));
         // The first element stands; each further one is inserted.
         let first = self.keys(&mut e, operands, &lines.at(&vars, &start))?;
         let mut all = lines.store(&e.k, to, &vars, &start, &first);
@@ -168,7 +160,7 @@ impl<'a> Emitter<'a> {
 
     /// Every two neighbouring runs of `width` elements merged.
     fn merge(&mut self, id: InstId, order: CompId, lines: &Lines, width: u64, [from, to]: [&[BufId]; 2]) -> Result<()> {
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         let mut vars = lines.vars(&mut e.k);
         let n = lines.length() as i64;
         let pair = e.k.var(lines.length().div_ceil(2 * width));
@@ -178,7 +170,7 @@ impl<'a> Emitter<'a> {
         let end = start.offset(2 * width as i64).limit(0, n, &e.k.vars);
         let mut body =
             vec![left.assign(&mut e.k, &start), right.assign(&mut e.k, &middle), out.assign(&mut e.k, &start)];
-        let (middle, end) = (number(&mut e.k, &middle), number(&mut e.k, &end));
+        let (middle, end) = (s64(&mut e.k, &middle), s64(&mut e.k, &end));
         let (more_left, more_right) = (less(&mut e.k, left.value, middle), less(&mut e.k, right.value, end));
         let (a, b) =
             (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));

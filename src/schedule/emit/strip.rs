@@ -1,11 +1,10 @@
 //! The loops around the rows of a chain (`chain.rs`): which are made when, and where they lie.
 use super::cut::Width;
-use super::grid::{guarded, shares};
+use super::grid::{counted, guarded, shares, within};
+use super::prelude::*;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{Atom, BufId, Expr, ExprId, Index, Kernel, Stmt, VarId};
-use crate::scalar::ScalarOp;
+use crate::kernel::Atom;
 use crate::schedule::layout::Layout;
-use crate::tensor::DType;
 
 /// The rows of a band: of the result, and those that its windows read. Step `t` makes a row, and from the last row of the first
 /// window on every `stride`th is followed by a result.
@@ -112,17 +111,11 @@ impl Chunks {
     }
 
     /// Makes `body` that of the kernel.
-    pub(super) fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
+    pub(super) fn close(self, k: &mut Kernel, body: Vec<Stmt>) {
         let place = k.var(k.vars[self.all]);
-        let mut stride = 1;
-        for v in [self.band, self.panel, self.batch] {
-            let n = k.vars[v] as i64;
-            let value = Index::var(place).div(stride, &k.vars).rem(n, &k.vars);
-            body = vec![Stmt::Let { var: v, value, body }];
-            stride *= n;
-        }
+        let body = counted(k, place, &[self.batch, self.panel, self.band], body);
         let value = self.place(k);
-        body = vec![Stmt::Let { var: place, value, body }];
+        let body = vec![Stmt::Let { var: place, value, body }];
         (k.chunks, k.range, k.body) = (Some(self.all), Some(self.range), body);
     }
 }
@@ -189,17 +182,4 @@ impl Rows {
         }
         body
     }
-}
-
-/// `body` where `low <= at < high`; nothing where that never holds.
-fn within(k: &mut Kernel, at: &Index, (low, high): (i64, i64), body: Vec<Stmt>) -> Vec<Stmt> {
-    let (least, most) = at.range(&k.vars);
-    if most < low || least >= high {
-        return Vec::new();
-    }
-    if least >= low && most < high {
-        return body;
-    }
-    let cond = k.expr(Expr::Within(at.clone(), low, high));
-    vec![Stmt::If { cond, body }]
 }

@@ -1,15 +1,11 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
 use super::contraction::Contraction;
-use super::element::Elements;
 use super::pairs::load_right;
+use super::prelude::*;
 use super::tile::{Band, Part, in_vectors};
-use super::{convert, each};
-use crate::kernel::{Expr, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
 use crate::scalar::sums::Parts;
 use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;
-use crate::tensor::DType;
 
 /// How the sums of the contracted loops `sum` are made; units are steps of the outermost.
 pub(super) fn parts(dtype: DType, sum: &[Axis], outputs: u64) -> Parts {
@@ -29,7 +25,7 @@ pub(super) fn in_parts(
     loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
 ) -> (Vec<Stmt>, Vec<RegId>) {
     let at = |i: u64| Index::constant(i as i64);
-    let zero = super::number(&mut e.k, dtype, 0.0);
+    let zero = number(&mut e.k, dtype, 0.0);
     let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
     let fresh =
         |e: &mut Elements| -> Vec<RegId> { bands.iter().map(|b| e.k.reg(dtype, b.lanes, rows * b.count)).collect() };
@@ -40,11 +36,11 @@ pub(super) fn in_parts(
         };
         bands.iter().zip(regs).enumerate().map(band).collect()
     };
-    let clear = |regs: &[RegId]| vectors(regs, &mut |_, reg, slot| Stmt::Set { reg, at: at(slot), value: zero });
+    let clear = |regs: &[RegId]| vectors(regs, &mut |_, reg, slot| Stmt::set(reg, slot, zero));
     let add = |e: &mut Elements, total: &[RegId], more: &[RegId]| {
         vectors(total, &mut |band, reg, slot| {
-            let (x, y) = (e.k.expr(Expr::Reg(reg, at(slot))), e.k.expr(Expr::Reg(more[band], at(slot))));
-            Stmt::Set { reg, at: at(slot), value: e.k.op(ScalarOp::Add, &[x, y], dtype) }
+            let (x, y) = (e.k.get(reg, slot), e.k.get(more[band], slot));
+            Stmt::set(reg, slot, e.k.op(ScalarOp::Add, &[x, y], dtype))
         })
     };
     let mut body = Vec::new();
@@ -124,7 +120,6 @@ pub(super) fn sum_loops(
     let dtype = c.dtype.accumulator();
     let right: Vec<RegId> = bands.iter().map(|b| e.k.reg(dtype, b.lanes, b.count)).collect();
     let left = e.k.reg(dtype, 1, 1);
-    let constant = |i: u64| Index::constant(i as i64);
     let innermost = match sum {
         [] => 1,
         [_] => count,
@@ -149,24 +144,23 @@ pub(super) fn sum_loops(
                 for v in 0..band.count {
                     let column = part.of_column(band.first + v * band.lanes);
                     let at = first.add(&Index::var(band.lane)).offset(column as i64);
-                    let value = e.k.expr(Expr::Load(part.packed, at));
+                    let value = e.k.load(part.packed, at);
                     let value = convert(&mut e.k, value, right_type, dtype);
-                    inside.push((b, Stmt::Set { reg: right[b], at: constant(v), value }));
+                    inside.push((b, Stmt::set(right[b], v, value)));
                 }
             }
         }
         let asked = part.ahead.as_ref().and_then(|ahead| ahead.at(&position, u, right_type));
         inside.extend(asked.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
         for (r, (away, _)) in part.rows.iter().enumerate() {
-            let value = e.k.expr(Expr::Load(c.left, a.offset(u as i64 * last_step + away)));
+            let value = e.k.load(c.left, a.offset(u as i64 * last_step + away));
             let value = convert(&mut e.k, value, left_type, dtype);
-            inside.push((0, Stmt::Set { reg: left, at: constant(0), value }));
-            let x = e.k.expr(Expr::Reg(left, constant(0)));
+            inside.push((0, Stmt::set(left, 0, value)));
+            let x = e.k.get(left, 0);
             for (b, band) in bands.iter().enumerate() {
                 for v in 0..band.count {
                     let at = band.slot(r, v);
-                    let (y, z) =
-                        (e.k.expr(Expr::Reg(right[b], constant(v))), e.k.expr(Expr::Reg(band.acc, at.clone())));
+                    let (y, z) = (e.k.get(right[b], v), e.k.expr(Expr::Reg(band.acc, at.clone())));
                     let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
                     inside.push((b, Stmt::Set { reg: band.acc, at, value }));
                 }

@@ -1,25 +1,21 @@
 //! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
 //! epilogue follows at once.
+use super::amx;
 use super::contraction::{Contraction, Coordinates};
-use super::element::Elements;
+use super::cut::{Cut, Width};
 use super::inside::OfRow;
 use super::pairs::pair_loops;
 use super::prefetch_panel::Ahead;
+use super::prelude::*;
 use super::sums::{in_parts, parts, sum_loops};
-use super::{amx, convert, each};
-use crate::diag::{Error, Result};
-use crate::hlo::InstId;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Detail, Emitter, Value};
+use crate::diag::Error;
+use crate::schedule::emit::Detail;
 use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::tile::is_mixed;
-use crate::tensor::DType;
-use crate::util::id_vec::Id;
 
 /// Where one tile lies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Part {
     /// The first element of the left side.
     pub a: Index,
@@ -57,32 +53,6 @@ pub struct Part {
     pub inside: Option<OfRow>,
 }
 
-impl Default for Part {
-    fn default() -> Self {
-        let zero = Index::default;
-        let packed = BufId::from_index(0);
-        Part {
-            a: zero(),
-            rows: vec![],
-            b: zero(),
-            packed,
-            order: Order::Plain,
-            term: 1,
-            panel: 0,
-            scales: None,
-            column: zero(),
-            columns: 1,
-            ahead: None,
-            batch: zero(),
-            lanes: 1,
-            moved: zero(),
-            near: None,
-            looped: false,
-            inside: None,
-        }
-    }
-}
-
 impl Part {
     /// How far the number of a column is from that of the first in the same term, where they lie plainly.
     pub fn of_column(&self, column: u64) -> u64 {
@@ -91,7 +61,6 @@ impl Part {
 }
 
 impl<'a> Emitter<'a> {
-    #[expect(clippy::too_many_arguments, reason = "what a tile is, in one place")]
     pub(super) fn tile_body(
         &mut self,
         e: &mut Elements,
@@ -113,7 +82,7 @@ impl<'a> Emitter<'a> {
             e.forget();
             let value = match &part.scales {
                 Some((scales, at)) => {
-                    let scale = e.k.expr(Expr::Load(*scales, at.add(column)));
+                    let scale = e.k.load(*scales, at.add(column));
                     e.k.op(ScalarOp::Multiply, &[value, scale], dtype)
                 }
                 None => value,
@@ -133,8 +102,8 @@ impl<'a> Emitter<'a> {
             Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
         if self.detail == Detail::Sketch {
-            let value = e.k.expr(Expr::Load(c.left, part.a.clone()));
-            e.k.expr(Expr::Load(part.packed, part.b.clone()));
+            let value = e.k.load(c.left, part.a.clone());
+            e.k.load(part.packed, part.b.clone());
             let first = part.rows.first().map(|row| store(self, e, value, &Index::default(), &row.1, &part.column));
             return first.into_iter().collect();
         }
@@ -186,20 +155,15 @@ impl<'a> Emitter<'a> {
         // What is left of the last vector: in narrower ones.
         let Some((band, &acc)) = bands.iter().zip(&sums).next_back() else { return Ok(body) };
         let first = band.first + band.whole(part.columns) * band.lanes;
-        let (mut done, mut width) = (first, band.lanes / 2);
-        while width >= 1 {
-            if done + width <= part.columns {
-                let lane = e.k.var(width);
-                let mut inside = Vec::new();
-                for (r, (_, row)) in part.rows.iter().enumerate() {
-                    let value = e.k.expr(Expr::Lanes(acc, band.slot(r, band.count - 1), done - first, width));
-                    let column = part.column.offset(done as i64).add(&Index::var(lane));
-                    inside.push(store(self, e, value, &Index::constant(r as i64), row, &column)?);
-                }
-                body.push(each(lane, LoopKind::Vector, inside));
-                done += width;
+        for cut in narrower(band.lanes, part.columns - first) {
+            let lane = e.k.var(cut.lanes);
+            let mut inside = Vec::new();
+            for (r, (_, row)) in part.rows.iter().enumerate() {
+                let value = e.k.expr(Expr::Lanes(acc, band.slot(r, band.count - 1), cut.first, cut.lanes));
+                let column = part.column.offset((first + cut.first) as i64).add(&Index::var(lane));
+                inside.push(store(self, e, value, &Index::constant(r as i64), row, &column)?);
             }
-            width /= 2;
+            body.push(each(lane, LoopKind::Vector, inside));
         }
         Ok(body)
     }
@@ -234,7 +198,7 @@ impl<'a> Emitter<'a> {
         let mut inside = Vec::new();
         for piece in sums.vectors {
             let column = piece.first.add(&Index::var(piece.lane));
-            let value = e.k.expr(Expr::Load(sums.buf, from.add(&column)));
+            let value = e.k.load(sums.buf, from.add(&column));
             let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
             let vector = each(piece.lane, LoopKind::Vector, vec![stored]);
             inside.push(match piece.number {
@@ -312,15 +276,16 @@ fn pieces(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<Piece>
         out.push(Piece { number: Some(number), lane: k.var(lanes), first });
     }
     let Some(&(first, count, lanes)) = whole.last() else { return out };
-    let (mut done, mut lanes) = (first + count * lanes, lanes / 2);
-    while lanes >= 1 {
-        if done + lanes <= columns {
-            out.push(Piece { number: None, lane: k.var(lanes), first: Index::constant(done as i64) });
-            done += lanes;
-        }
-        lanes /= 2;
+    let done = first + count * lanes;
+    for cut in narrower(lanes, columns - done) {
+        out.push(Piece { number: None, lane: k.var(cut.lanes), first: Index::constant((done + cut.first) as i64) });
     }
     out
+}
+
+/// What is left behind vectors of `lanes`, in narrower ones.
+fn narrower(lanes: u64, left: u64) -> Vec<Cut> {
+    Width { lanes: lanes / 2, masks: false }.cut(left)
 }
 
 /// The vectors of a tile.

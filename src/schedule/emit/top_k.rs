@@ -2,18 +2,10 @@
 //! place. Then the heap is taken apart from the worst to the best. Cost: n comparisons, and log k for each element that enters.
 //!
 //! An element beats another if its key is better, or if the keys are equal and it stands in front.
-use super::element::Elements;
-use super::sequential::{Local, both, less, nested, number};
+use super::prelude::*;
+use super::sequential::{Local, less, nested, s64};
 use super::sort::Lines;
-use super::{each, label};
-use crate::diag::Result;
-use crate::hlo::{InstId, Op};
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::scalar::{CompareKind, Direction, ScalarOp};
-use crate::schedule::emit::{Emitter, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
+use crate::scalar::{CompareKind, Direction};
 
 /// The heaps of all lines, while the kernel is made.
 struct Heap {
@@ -51,22 +43,22 @@ impl Heap {
     fn sift(&self, k: &mut Kernel, start: &Index, size: &Index) -> Vec<Stmt> {
         let (hole, child) = (Local::new(k, DType::S64), Local::new(k, DType::S64));
         let more = Local::new(k, DType::Pred);
-        let size = number(k, size);
+        let size = s64(k, size);
         let left = hole.index().scale(2).offset(1);
         let has_child = {
-            let left = number(k, &left);
+            let left = s64(k, &left);
             less(k, left, size)
         };
         let right = left.offset(1);
         let (a, b) = (self.load(k, &left), self.load(k, &right));
         let has_right = {
-            let right = number(k, &right);
+            let right = s64(k, &right);
             less(k, right, size)
         };
         let right_worse = self.beats(k, &a, &b);
         let take_right = both(k, has_right, right_worse);
         let step = k.op(ScalarOp::Convert(DType::S64), &[take_right], DType::S64);
-        let left = number(k, &left);
+        let left = s64(k, &left);
         let chosen = k.op(ScalarOp::Add, &[left, step], DType::S64);
         let below = self.load(k, &child.index());
         let own: Vec<ExprId> = self.held.iter().map(|x| x.value).collect();
@@ -99,7 +91,7 @@ impl<'a> Emitter<'a> {
         if lines.dims.contains(&0) {
             return Ok(());
         }
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         let heap = Heap {
             vars: lines.vars(&mut e.k),
             lines,

@@ -1,8 +1,6 @@
 //! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, RegId, Stmt};
-use crate::scalar::ScalarOp;
+use super::prelude::*;
 use crate::schedule::plan::points::Points;
-use crate::tensor::DType;
 
 /// The transforms of one row or column, as statements on registers.
 pub struct Transform<'k> {
@@ -22,23 +20,15 @@ impl<'k> Transform<'k> {
     pub fn registers(&mut self, count: u64) -> RegId {
         self.k.reg(DType::F32, self.lanes, count)
     }
-    /// A new expression.
-    pub fn expr(&mut self, expr: Expr) -> ExprId {
-        self.k.expr(expr)
-    }
-    /// What is in a register.
-    pub fn get(&mut self, reg: RegId, at: u64) -> ExprId {
-        self.k.expr(Expr::Reg(reg, Index::constant(at as i64)))
-    }
     /// Puts `value` into a register.
     pub fn set(&mut self, reg: RegId, at: u64, value: ExprId) {
-        self.body.push(Stmt::Set { reg, at: Index::constant(at as i64), value });
+        self.body.push(Stmt::set(reg, at, value));
     }
     /// `value` in a register, so that it is computed once.
     pub fn held(&mut self, value: ExprId) -> ExprId {
         let reg = self.registers(1);
         self.set(reg, 0, value);
-        self.get(reg, 0)
+        self.k.get(reg, 0)
     }
     fn add(&mut self, x: ExprId, y: ExprId) -> ExprId {
         self.k.op(ScalarOp::Add, &[x, y], DType::F32)
@@ -48,12 +38,12 @@ impl<'k> Transform<'k> {
     }
     /// `x·factor`.
     fn times(&mut self, x: ExprId, factor: f64) -> ExprId {
-        let factor = super::number(self.k, DType::F32, factor);
+        let factor = number(self.k, DType::F32, factor);
         self.k.op(ScalarOp::Multiply, &[x, factor], DType::F32)
     }
     /// `x·factor + y`, rounded once.
     fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
-        let factor = super::number(self.k, DType::F32, factor);
+        let factor = number(self.k, DType::F32, factor);
         self.k.op(ScalarOp::Fma, &[x, factor, y], DType::F32)
     }
     /// Values in registers.
@@ -79,8 +69,8 @@ impl<'k> Transform<'k> {
     /// Sum `at` of a tile, in registers where it is transformed along some axes, else in memory where sums are `apart`.
     pub fn summed(&mut self, half: Option<RegId>, (buf, first, apart): &(BufId, Index, u64), at: u64) -> ExprId {
         match half {
-            Some(half) => self.get(half, at),
-            None => self.expr(Expr::Load(*buf, first.offset((at * apart) as i64))),
+            Some(half) => self.k.get(half, at),
+            None => self.k.load(*buf, first.offset((at * apart) as i64)),
         }
     }
 

@@ -1,18 +1,8 @@
 //! `triangular-solve`, by substitution: some unknowns after others, of many right-hand sides at a time where those lie side by side.
-use super::element::Elements;
 use super::linalg::{MOST_VECTORS, Matrices, Side, conjugate, less_product, wide};
-use super::pieces::convert;
-use super::sequential::{Local, count, nested, number};
-use super::{each, label};
-use crate::diag::Result;
+use super::prelude::*;
+use super::sequential::{Local, count, nested, s64};
 use crate::hlo::attrs::Transpose;
-use crate::hlo::{InstId, Op};
-use crate::kernel::{Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::{Emitter, Value, refuse};
-use crate::schedule::family::{Family, Root};
-use crate::schedule::plan::recipe::Setup;
-use crate::tensor::DType;
 
 /// Fewest tiles of right-hand sides in vectors, so that threads share them.
 const FEWEST_TILES: u64 = 2;
@@ -118,7 +108,7 @@ impl<'a> Emitter<'a> {
 
     /// The right-hand sides of `side`.
     fn solve_part(&mut self, id: InstId, s: &System, side: Side, out: &Value) -> Result<()> {
-        let mut e = Elements::new(id, label(self.scope.comp, id));
+        let mut e = self.elements(id);
         let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
         let (tile, lane) = (e.k.var(side.tiles), e.k.var(side.lanes));
         let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
@@ -174,7 +164,7 @@ impl<'a> Emitter<'a> {
                 let factor = self.entry(e, s, x, row, &earlier)?;
                 inside.extend(sums.less(&mut e.k, s, x, r, (factor, &earlier)));
             }
-            let to = number(&mut e.k, &first);
+            let to = s64(&mut e.k, &first);
             body.extend(count(&mut e.k, known, &Index::constant(0), to, inside));
         }
         for (r, row) in rows.iter().enumerate() {

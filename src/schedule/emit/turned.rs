@@ -2,12 +2,9 @@
 //! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
 //! written for few multiply-adds.
 use super::contraction::Contraction;
-use super::each;
-use super::element::Elements;
 use super::narrow::{Side, sums};
+use super::prelude::*;
 use super::tile::Part;
-use crate::kernel::{BufId, Index, LoopKind, Stmt};
-use crate::schedule::emit::Emitter;
 use crate::schedule::plan::axis::Axis;
 
 /// Columns at once, so that their sums do not wait for one another.

@@ -1,8 +1,7 @@
 //! The vectors that a reduction makes: several side by side, and which of a window's results are one.
 use super::cut::{Cut, Width};
-use super::each;
+use super::prelude::*;
 use crate::hlo::attrs::WindowDim;
-use crate::kernel::{Index, LoopKind, Stmt, VarId};
 
 /// Vectors that are made at once.
 pub(super) struct Vectors {

@@ -1,6 +1,6 @@
 //! How an array lies in memory. What reads or writes elements asks a view alone, and knows nothing of who made the array, whether
 //! it has margins, is a part of another one, or is there as a whole.
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, Stmt};
+use crate::kernel::{BufId, ExprId, Index, Kernel, Stmt};
 use crate::schedule::layout::Layout;
 
 /// Where the elements of an array are.
@@ -32,7 +32,7 @@ impl View {
 
     /// Element `at`.
     pub fn load(&self, k: &mut Kernel, at: &[Index]) -> ExprId {
-        k.expr(Expr::Load(self.buf, self.at(at)))
+        k.load(self.buf, self.at(at))
     }
 
     /// `value` becomes element `at`.

@@ -1,9 +1,6 @@
 //! The elements under a window, as loops and indices.
-use crate::hlo::Op;
+use super::prelude::*;
 use crate::hlo::attrs::WindowDim;
-use crate::kernel::{Expr, ExprId, Index, Kernel, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::tensor::DType;
 
 /// The taps of the window at `at` over an array of `dims`: loop variables (outermost first), the element that a tap reads
 /// (limited to the array, so that it can always be read), and whether it is one; `None` where it always is.
@@ -14,12 +11,8 @@ pub fn taps(
     at: &[Index],
 ) -> (Vec<VarId>, Vec<Index>, Option<ExprId>) {
     let (mut loops, mut from, mut inside) = (Vec::new(), Vec::new(), None);
-    let mut require = |k: &mut Kernel, test: Expr| {
-        let test = k.expr(test);
-        inside = Some(inside.map_or(test, |a| k.op(ScalarOp::And, &[a, test], DType::Pred)));
-    };
     for ((w, x), &n) in window.iter().zip(at).zip(dims) {
-        if is_element(w) {
+        if w.is_element() {
             from.push(x.clone());
             continue;
         }
@@ -30,26 +23,10 @@ pub fn taps(
             let tap = if w.reversal { Index::var(v).scale(-1).offset(w.size as i64 - 1) } else { Index::var(v) };
             i = i.add(&tap.scale(w.rhs_dilate as i64));
         }
-        // Base dilation: elements stand `step` apart, holes between them.
-        let step = w.lhs_dilate as i64;
-        let span = (n.max(1) as i64 - 1) * step;
-        let (low, high) = i.range(&k.vars);
-        if low < 0 || high > span || n == 0 {
-            require(k, Expr::Within(i.clone(), 0, if n == 0 { 0 } else { span + 1 }));
-        }
-        let held = i.limit(0, span, &k.vars);
-        if step > 1 {
-            let rest = held.rem(step, &k.vars);
-            require(k, Expr::Within(rest, 0, 1));
-        }
-        from.push(held.div(step, &k.vars));
+        // base dilation: holes lie between elements
+        from.push(element_at(k, &i, (n, w.lhs_dilate), &mut inside));
     }
     (loops, from, inside)
-}
-
-/// Whether a window is its element.
-fn is_element(w: &WindowDim) -> bool {
-    w.size == 1 && w.stride == 1 && w.lhs_dilate == 1 && w.pad_low == 0 && w.pad_high == 0
 }
 
 /// The windows of `extent` along an axis of `n` elements that reach over neither edge: from which to before which.
@@ -112,12 +89,11 @@ impl Interior {
         }
         let mut cond = None;
         for &(d, low, high) in &self.axes {
-            let test = k.expr(Expr::Within(Index::var(outer[d]), low as i64, high as i64));
-            cond = Some(cond.map_or(test, |c| k.op(ScalarOp::And, &[c, test], DType::Pred)));
+            require(k, &mut cond, Expr::Within(Index::var(outer[d]), low as i64, high as i64));
         }
         let Some(cond) = cond else { return inside };
-        let not = k.op(ScalarOp::Not, &[cond], DType::Pred);
-        vec![Stmt::If { cond, body: inside }, Stmt::If { cond: not, body: edge }]
+        let others = not(k, cond);
+        vec![Stmt::If { cond, body: inside }, Stmt::If { cond: others, body: edge }]
     }
 }
 

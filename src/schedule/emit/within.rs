@@ -2,21 +2,14 @@
 //! of the kernel, and rows of a depthwise window.
 use super::contraction::{Coordinates, Nest};
 use super::depthwise::Place;
-use super::each;
-use super::element::Elements;
 use super::grid::{Share, guarded, shares};
 use super::held::Strip;
 use super::planes::Sum;
-use crate::diag::{Error, Result};
-use crate::hlo::InstId;
-use crate::kernel::{BufId, Index, LoopKind, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Value, View};
-use crate::schedule::family::Family;
+use super::prelude::*;
+use crate::diag::Error;
 use crate::schedule::plan::depthwise::Window;
 use crate::schedule::plan::phases::Phase;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::within::Within;
-use crate::tensor::DType;
 
 /// What makes what it reads.
 pub const FAMILY: Family = Family {

@@ -30,6 +30,7 @@ pub mod numbers;
 pub mod order;
 pub mod passes;
 pub mod phases;
+pub mod places;
 pub mod planes;
 pub mod points;
 pub mod recipe;
@@ -226,9 +227,7 @@ impl Planner<'_> {
         let mut fused = fused(&look, &plain);
         let mut summed = planes::summed(&look, &fused.fusion);
         if is_entry {
-            spots::copy_parts(&mut fused.spots, &self.choices.apart);
-            spots::copy_planes(&mut fused.spots, &self.choices.copied);
-            spots::leave_dense(&mut fused.spots, &self.choices.in_parts);
+            spots::choose(&mut fused.spots, self.choices);
         }
         let updates = if is_entry { self.updates.clone() } else { Vec::new() };
         let order = match owner {

@@ -261,8 +261,7 @@ fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank
 
 /// Windows of one element leave their axis as it is.
 fn windows(axes: &[Option<Bound>], window: &[WindowDim]) -> Vec<Option<Bound>> {
-    let stays = |w: &WindowDim| w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;
-    window.iter().zip(axes).map(|(w, b)| b.filter(|_| stays(w))).collect()
+    window.iter().zip(axes).map(|(w, b)| b.filter(|_| w.is_element())).collect()
 }
 
 fn sliced(s: &SliceDim, b: Bound) -> Option<Bound> {

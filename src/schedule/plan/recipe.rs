@@ -2,7 +2,7 @@
 use super::choices::Key;
 use super::convolution::{Convolution, Way};
 use super::depthwise::Window;
-use super::fuse::Rows;
+use super::fuse::{Rows, inlineable};
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
 use super::scan::Scan;
@@ -111,23 +111,7 @@ impl Asked<'_> {
 
     /// Whether each element of the root is computed from a few of others.
     pub fn is_pointwise(&self) -> bool {
-        matches!(
-            self.op(),
-            Op::Elementwise(_)
-                | Op::Map { .. }
-                | Op::Broadcast(_)
-                | Op::Reshape
-                | Op::Bitcast
-                | Op::Copy
-                | Op::OptimizationBarrier
-                | Op::Transpose(_)
-                | Op::Reverse(_)
-                | Op::Slice(_)
-                | Op::Pad(_)
-                | Op::Iota(_)
-                | Op::DynamicSlice(_)
-                | Op::Gather(_)
-        )
+        inlineable(self.op())
     }
 }
 

@@ -21,9 +21,7 @@ impl Scan {
     /// The scan that the windows over an array of `dims` amount to, if they do. `regroups` says whether the fold may take the
     /// elements of a window in another order.
     pub fn of(window: &[WindowDim], dims: &[u64], regroups: bool) -> Option<Scan> {
-        let plain =
-            |w: &WindowDim| w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;
-        let mut axes = (0..window.len()).filter(|&d| !plain(&window[d]));
+        let mut axes = (0..window.len()).filter(|&d| !window[d].is_element());
         let (axis, None) = (axes.next()?, axes.next()) else { return None };
         let (w, n) = (&window[axis], dims[axis]);
         let dense = w.stride == 1 && w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.size > 1;

@@ -1,11 +1,11 @@
 //! Where the values of a computation lie: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
+use super::choices::Choices;
 use super::convolution::{Convolutions, Way};
-use super::fuse::{Fate, Fusion};
+use super::fuse::{Fate, Fusion, inlineable};
 use crate::hlo::{Computation, InstId, Op};
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
-use std::collections::HashSet;
 
 /// Where a value of a computation goes.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,29 +92,15 @@ pub fn spots(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -
     spots
 }
 
-/// Gives the parts of some concatenations memory of their own.
-pub fn copy_parts(spots: &mut IdVec<InstId, Spot>, apart: &HashSet<InstId>) {
+/// Gives the parts of some concatenations memory of their own, has windows read copies of some arrays, which are made without
+/// margins, and others have none: windows that need them all the same read copies.
+pub fn choose(spots: &mut IdVec<InstId, Spot>, choices: &Choices) {
     for id in spots.ids() {
-        if matches!(spots[id], Spot::Part { whole, .. } if apart.contains(&whole)) {
-            spots[id] = Spot::Dense;
-        }
-    }
-}
-
-/// Has windows read copies of some arrays, which are made without margins.
-pub fn copy_planes(spots: &mut IdVec<InstId, Spot>, copied: &HashSet<InstId>) {
-    for id in spots.ids() {
-        if let (true, Spot::Margin { made, .. }) = (copied.contains(&id), &mut spots[id]) {
-            *made = false;
-        }
-    }
-}
-
-/// Has some arrays without margins; windows that need them all the same read copies.
-pub fn leave_dense(spots: &mut IdVec<InstId, Spot>, in_parts: &HashSet<InstId>) {
-    for id in spots.ids() {
-        if in_parts.contains(&id) && matches!(spots[id], Spot::Margin { .. }) {
-            spots[id] = Spot::Dense;
+        match &mut spots[id] {
+            Spot::Part { whole, .. } if choices.apart.contains(whole) => spots[id] = Spot::Dense,
+            Spot::Margin { .. } if choices.in_parts.contains(&id) => spots[id] = Spot::Dense,
+            Spot::Margin { made, .. } => *made &= !choices.copied.contains(&id),
+            Spot::Dense | Spot::Part { .. } => {}
         }
     }
 }
@@ -164,21 +150,8 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
 
 /// Whether it becomes loops over its result that can write it anywhere.
 pub fn is_loops(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Elementwise(_)
-            | Op::Broadcast(_)
-            | Op::Reshape
-            | Op::Bitcast
-            | Op::Copy
-            | Op::Transpose(_)
-            | Op::Slice(_)
-            | Op::Reverse(_)
-            | Op::Pad(_)
-            | Op::DynamicSlice(_)
-            | Op::Gather(_)
-            | Op::Concatenate(_)
-    )
+    let elsewhere = matches!(op, Op::Map { .. } | Op::OptimizationBarrier | Op::Iota(_));
+    matches!(op, Op::Concatenate(_)) || inlineable(op) && !elsewhere
 }
 
 /// Whether the loops that make `id` can write it anywhere, and everything that reads it can read it there.

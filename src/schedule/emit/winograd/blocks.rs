@@ -1,16 +1,11 @@
 //! The kernel of Winograd's method along one axis block by block (`plan/winograd/blocks.rs`).
-use super::super::element::Elements;
 use super::super::grid::numbered;
-use super::super::{each, label};
+use super::super::prelude::*;
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::{Spot, first_of_tile};
-use crate::diag::Result;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::emit::Emitter;
 use crate::schedule::plan::winograd::Blocks;
-use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.
@@ -20,7 +15,7 @@ impl<'a> Emitter<'a> {
         let memory = |s: &mut Self, elements: u64| s.on_stack(DType::F32, elements);
         let products = self.products_of_piece(conv, &blocks.piece, memory)?;
 
-        let mut e = Elements::new(ids.0, label(self.scope.comp, ids.0));
+        let mut e = self.elements(ids.0);
         let k = &mut e.k;
         let place = Place { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
         let mut body = place.inputs(k, self.lanes(DType::F32), conv, (products.c.left, of_inputs));

@@ -3,25 +3,19 @@
 //! strips and blocks), or panel by panel (`panels.rs`). Weights are transformed now, by a kernel before, or on the way into the
 //! panels (`weights.rs`). When and how is in `plan/winograd/`.
 use super::contraction::{Contraction, Right, rows_of_tile};
-use super::each;
-use super::element::Elements;
 use super::grid::{chunked, guarded, shares};
+use super::prelude::*;
 use super::tile::Part;
-use crate::diag::Result;
-use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::kernel::{BufId, Index, Kernel, LoopKind, Place, Stmt, VarId};
-use crate::schedule::emit::{Emitter, Value, View};
-use crate::schedule::family::{Family, Root};
+use crate::kernel::Place;
 use crate::schedule::plan::axis::{Axis, merged};
 use crate::schedule::plan::choices::Key;
 use crate::schedule::plan::points::apart;
-use crate::schedule::plan::recipe::Setup;
 use crate::schedule::plan::tile::Tile;
 use crate::schedule::plan::winograd::{self as method, Cut, Inputs, Rows, Winograd};
 use crate::schedule::plan::within::Pooled;
 use crate::target::{Choice, LoopOrder, PanelSize};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 
 mod blocks;
 mod panels;

@@ -1,17 +1,11 @@
 //! Winograd's method panel by panel, of weights that are transformed on the way (`plan/winograd/panels.rs`).
-use super::super::each;
-use super::super::element::Elements;
 use super::super::grid::{guarded, numbered, shares};
-use super::super::label;
+use super::super::prelude::*;
 use super::super::tile::Part;
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
-use crate::diag::Result;
-use crate::kernel::{BufId, Index, LoopKind, VarId};
-use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::plan::points::apart;
 use crate::schedule::plan::winograd::{Inputs, Panels};
-use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The products of three kernels: for a panel of channels and a row of points at a time, so that weights stay near.
@@ -32,7 +26,7 @@ impl<'a> Emitter<'a> {
         let c = products(w, sides, (panels.rows.axes.clone(), w.outputs), &inputs.terms(conv.d, w), of_sums);
         let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
 
-        let mut e = Elements::new(conv.ids.0, label(self.scope.comp, conv.ids.0));
+        let mut e = self.elements(conv.ids.0);
         let (group, part) = (e.k.var(panels.groups), e.k.var(panels.parts));
         let (p, of_it, row, i) = (e.k.var(all), e.k.var(of_group), e.k.var(w.point_rows()), e.k.var(own));
         let b = match panels.on_stack[1] {
@@ -98,7 +92,7 @@ impl<'a> Emitter<'a> {
         let c = products(w, sides, (panels.rows.axes.clone(), panel), &inputs.terms(conv.d, w), of_sums);
         let products = Products { c, rows: &panels.rows, packed, sums: Value { leaves: vec![sums], layout: None } };
 
-        let mut e = Elements::new(conv.ids.0, label(self.scope.comp, conv.ids.0));
+        let mut e = self.elements(conv.ids.0);
         let (group, of_it) = (e.k.var(panels.groups), e.k.var(of_group));
         let p = e.k.var(w.outputs.div_ceil(panel));
         let apart_in_groups = |near: bool, elements: u64| match near {

@@ -1,12 +1,8 @@
 //! What the kernels of strips and of blocks have in common: the products of a piece (`plan/winograd/pieces.rs`).
-use super::super::each;
-use super::super::element::Elements;
 use super::super::grid::{guarded, shares};
+use super::super::prelude::*;
 use super::super::tile::Part;
 use super::{Conv, Products, Right, products};
-use crate::diag::Result;
-use crate::kernel::{BufId, Index, LoopKind, Stmt};
-use crate::schedule::emit::{Emitter, Value};
 use crate::schedule::plan::winograd::{Piece, Winograd};
 
 /// What becomes of the sums of a panel: of the columns from one on, and how many.

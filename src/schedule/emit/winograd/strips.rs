@@ -1,14 +1,10 @@
 //! The kernel of Winograd's method strip by strip (`plan/winograd/strips.rs`).
-use super::super::element::Elements;
-use super::super::{each, label};
+use super::super::grid::counted;
+use super::super::prelude::*;
 use super::Conv;
 use super::pieces::flops;
 use super::tiles::Spot;
-use crate::diag::Result;
-use crate::kernel::{Expr, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::schedule::emit::Emitter;
 use crate::schedule::plan::winograd::{Strips, Winograd};
-use crate::tensor::DType;
 
 impl<'a> Emitter<'a> {
     /// The kernel of the weights and that of all else.
@@ -21,7 +17,7 @@ impl<'a> Emitter<'a> {
         };
         let products = self.products_of_piece(conv, &strips.piece, memory)?;
 
-        let mut e = Elements::new(ids.0, label(self.scope.comp, ids.0));
+        let mut e = self.elements(ids.0);
         let k = &mut e.k;
         let (band, strip, number) = (k.var(strips.bands), k.var(strips.own), k.var(strips.bands * strips.own));
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.points() as i64) };
@@ -115,14 +111,8 @@ impl Place {
 }
 
 /// `body` in the loop over the first of `vars`, where the second one is `number`, or the last there is, and `loops` are at that.
-fn nest(k: &Kernel, vars: [VarId; 2], (number, loops): (&Index, &[VarId]), mut body: Vec<Stmt>) -> Stmt {
-    let mut stride = 1;
-    for &var in loops.iter().rev() {
-        let n = k.vars[var] as i64;
-        let value = Index::var(vars[1]).div(stride, &k.vars).rem(n, &k.vars);
-        body = vec![Stmt::Let { var, value, body }];
-        stride *= n;
-    }
+fn nest(k: &Kernel, vars: [VarId; 2], (number, loops): (&Index, &[VarId]), body: Vec<Stmt>) -> Stmt {
+    let body = counted(k, vars[1], loops, body);
     let value = number.limit(0, k.vars[vars[1]] as i64 - 1, &k.vars);
     each(vars[0], LoopKind::Seq, vec![Stmt::Let { var: vars[1], value, body }])
 }

@@ -1,17 +1,12 @@
 //! Tiles of Winograd's method, transformed and transformed back.
-use super::super::element::Elements;
 use super::super::grid::{Share, chunked, guarded, shares};
 use super::super::positions::Positions;
+use super::super::prelude::*;
 use super::super::transform::Transform;
-use super::super::{each, label};
 use super::Conv;
-use crate::diag::Result;
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
-use crate::schedule::emit::Emitter;
 use crate::schedule::plan::fuse::forward;
 use crate::schedule::plan::points::RESULTS;
 use crate::schedule::plan::winograd::{Along, Inputs, Winograd};
-use crate::tensor::DType;
 
 /// Where a tile of results lies.
 pub(super) struct Spot {
@@ -97,7 +92,7 @@ impl<'a> Emitter<'a> {
     /// The kernel of the results of each tile, then the epilogue.
     pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, (sums, apart): (BufId, u64)) -> Result<()> {
         let w = conv.w;
-        let mut e = Elements::new(conv.ids.0, label(self.scope.comp, conv.ids.0));
+        let mut e = self.elements(conv.ids.0);
         let loops: Vec<VarId> = w.loops().0.into_iter().map(|n| e.k.var(n)).collect();
         let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
         let sums = (sums, number_of(&e.k, &loops).scale(w.outputs as i64), apart);
@@ -166,7 +161,7 @@ impl<'a> Emitter<'a> {
                 }
                 at[d.output_feature] = channel.clone();
                 e.forget();
-                let value = e.k.expr(Expr::Reg(done, Index::constant(i as i64)));
+                let value = e.k.get(done, i);
                 e.fixed.insert(anchor, value);
                 let at = forward(&self.scope.fusion.path[anchor], &at, &e.k.vars);
                 let made = match pooled {
@@ -271,7 +266,7 @@ impl Conv<'_> {
                 let nth = |axis: usize| grid.coordinate(at, axis) as usize;
                 let places = w.along.iter().zip(&along).enumerate();
                 let index = places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.at(nth(n), stride(a.axis))));
-                let value = t.expr(Expr::Load(plane.view.buf, index));
+                let value = t.k.load(plane.view.buf, index);
                 let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
                 let flags: Vec<(&Positions, usize)> = further.chain(others.iter().map(|other| (other, 0))).collect();
                 along[0].or_zero(t.k, nth(0), &flags, value)
@@ -282,7 +277,7 @@ impl Conv<'_> {
                 let next = (axis + 1 < w.along.len()).then(|| t.registers(grid.count()));
                 for line in grid.lines(axis) {
                     let own = line.iter().map(|&at| match half {
-                        Some(half) => t.get(half, at),
+                        Some(half) => t.k.get(half, at),
                         None => read(&mut t, at),
                     });
                     let own: Vec<ExprId> = own.collect();

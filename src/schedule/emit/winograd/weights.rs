@@ -1,16 +1,13 @@
 //! The weights of Winograd's method, in panels of columns: transformed now, by a kernel before, or on the way into a panel.
 use super::super::grid::{Share, chunked, guarded, shares};
+use super::super::prelude::*;
 use super::super::transform::Transform;
-use super::super::{convert, each, label};
 use super::Conv;
-use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, Stmt, VarId};
-use crate::scalar::ScalarOp;
-use crate::schedule::emit::Emitter;
+use crate::diag::Error;
 use crate::schedule::layout::Layout;
 use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::winograd::{TAPS_OF_SEVERAL, Weights, Winograd};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::Tensor;
 use bytes::Bytes;
 
 /// Weights that are not transformed, and what they are multiplied by.
@@ -143,18 +140,18 @@ impl Conv<'_> {
         let w = self.w;
         // a factor stands once for all taps along further axes
         let factor = |t: &mut Transform<'_>, l: i64| {
-            let value = t.expr(Expr::Load(plain.factors, row.scale(w.along[0].taps as i64).offset(l)));
+            let value = t.k.load(plain.factors, row.scale(w.along[0].taps as i64).offset(l));
             if w.is_line() { value } else { t.held(value) }
         };
         let factors: Vec<ExprId> = (0..group.count as i64).map(|l| factor(t, l)).collect();
         let scale = plain.scales.map(|scales| {
-            let value = t.expr(Expr::Load(scales, column.clone()));
+            let value = t.k.load(scales, column.clone());
             t.held(value)
         });
         let sum = |t: &mut Transform<'_>, further: i64| {
             let add = |sum: Option<ExprId>, (l, &factor): (usize, &ExprId)| {
                 let at = read.offset(l as i64 * self.step(strides, 0) + further);
-                let stored = t.expr(Expr::Load(plain.from, at));
+                let stored = t.k.load(plain.from, at);
                 let wide = convert(t.k, stored, plain.dtype, DType::F32);
                 let tap = scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32));
                 Some(t.add_product(tap, factor, sum))

@@ -57,39 +57,16 @@ enum Use {
 
 fn use_of(op: &Op, operand: usize) -> Use {
     match op {
-        Op::Elementwise(_)
-        | Op::Reshape
-        | Op::Bitcast
-        | Op::Transpose(_)
-        | Op::Slice(_)
-        | Op::Reverse(_)
-        | Op::Copy
-        | Op::Map { .. }
-        | Op::Sort { .. }
-        | Op::TopK { .. } => Use::Once,
-        Op::OptimizationBarrier | Op::Concatenate(_) | Op::Reduce { .. } => Use::Once,
-        Op::Pad(_) => {
-            if operand == 0 {
-                Use::Once
-            } else {
-                Use::Often
-            }
-        }
         Op::Broadcast(_) => Use::Often,
-        Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) => {
-            if operand == 0 {
-                Use::Once
-            } else {
-                Use::Often
-            }
+        Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) | Op::ReduceWindow { .. }
+            if operand > 0 =>
+        {
+            Use::Often
         }
-        Op::ReduceWindow { .. } => {
-            if operand == 0 {
-                Use::Memory
-            } else {
-                Use::Often
-            }
-        }
+        Op::Elementwise(_) | Op::Map { .. } | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => Use::Once,
+        Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier | Op::Transpose(_) | Op::Reverse(_) => Use::Once,
+        Op::Slice(_) | Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) => Use::Once,
+        Op::Concatenate(_) => Use::Once,
         _ => Use::Memory,
     }
 }
@@ -110,7 +87,8 @@ fn index_only(op: &Op) -> bool {
     )
 }
 
-fn inlineable(op: &Op) -> bool {
+/// Whether each element is computed from a few of others, so that it may be where those are read.
+pub fn inlineable(op: &Op) -> bool {
     index_only(op)
         || matches!(op, Op::Elementwise(_) | Op::Map { .. } | Op::Pad(_) | Op::DynamicSlice(_) | Op::Gather(_))
 }

@@ -5,12 +5,12 @@
 //! that they share again.
 //!
 //! Each element is added up as the two kernels alone do it: the bits are the same.
-use super::Look;
+use super::{Look, Pair};
 use crate::hlo::attrs::{ConvDims, WindowDim};
-use crate::hlo::{Computation, InstId, Op};
+use crate::hlo::{Computation, InstId};
 use crate::schedule::plan::convolution::Way;
 use crate::schedule::plan::depthwise::Window;
-use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::machine::{F32_ENDS, F32_FMAS, L3_THERE_AND_BACK};
@@ -52,19 +52,13 @@ struct Panels {
 
 /// The chain that ends in `id`, where the time of what goes through far caches is more than that of what is done twice.
 pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Chain> {
-    let Look { comp, users, target, .. } = *look;
-    let anchor = fusion.anchor[id].unwrap_or(id);
-    let Op::Convolution(d) = &comp[anchor].op else { return None };
-    let producer = comp[anchor].operands[0];
-    let first = fusion.anchor[producer].unwrap_or(producer);
-    let Op::Convolution(p) = &comp[first].op else { return None };
-    let kernels = [id, producer].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
-    let alone = users[producer] == [anchor] && producer != comp.root && fusion.path[first].is_empty();
+    let Look { comp, target, .. } = *look;
+    let pair = Pair::ending(look, fusion, id)?;
+    let Pair { made: producer, first, anchor } = pair;
+    let [p, d] = pair.convolutions(look, fusion)?;
     let operand = comp.array(producer);
-    let fits = operand.dtype == DType::F32 && is_window(look, anchor, d) && is_product(look, first, p);
-    let alike =
-        p.output_spatial == d.input_spatial && p.output_batch == d.input_batch && p.output_feature == d.input_feature;
-    if !kernels || !alone || !fits || !alike || operand.elements() * 4 <= target.caches.l2_sixteenths(NEAR_SIXTEENTHS) {
+    let is_far = operand.elements() * 4 > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    if !is_far || !is_window(look, anchor, d) || !is_product(look, first, p) {
         return None;
     }
     let (rows, w) = (comp.array(anchor).dims[d.output_spatial[0]], &d.window[0]);

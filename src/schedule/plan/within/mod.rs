@@ -13,8 +13,10 @@ pub use separable::Separable;
 
 use super::convolution::Convolutions;
 use super::fuse::{Fate, Fusion};
-use crate::hlo::{Computation, InstId, Module};
+use crate::hlo::attrs::ConvDims;
+use crate::hlo::{Computation, InstId, Module, Op};
 use crate::target::Target;
+use crate::tensor::DType;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
@@ -31,6 +33,42 @@ pub struct Look<'a> {
     pub convolutions: &'a Convolutions,
     /// The machine.
     pub target: &'a Target,
+}
+
+/// Two kernels, of which the second alone reads what the first makes.
+#[derive(Clone, Copy)]
+pub struct Pair {
+    /// What is read: the first operand of the anchor.
+    pub made: InstId,
+    /// The anchor of the kernel that makes it.
+    pub first: InstId,
+    /// The anchor of the kernel that reads it.
+    pub anchor: InstId,
+}
+
+impl Pair {
+    /// The one whose second kernel ends in `last`.
+    pub fn ending(look: &Look<'_>, fusion: &Fusion, last: InstId) -> Option<Pair> {
+        let anchor = fusion.anchor[last].unwrap_or(last);
+        let made = *look.comp[anchor].operands.first()?;
+        let first = fusion.anchor[made].unwrap_or(made);
+        let kernels = [last, made].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
+        let alone = look.users[made] == [anchor] && made != look.comp.root;
+        (kernels && alone).then_some(Pair { made, first, anchor })
+    }
+
+    /// The two convolutions that it is: of `f32` between them, as the first makes it, with the same axes on both sides.
+    fn convolutions<'l>(&self, look: &Look<'l>, fusion: &Fusion) -> Option<[&'l ConvDims; 2]> {
+        let Look { comp, .. } = *look;
+        let (Op::Convolution(p), Op::Convolution(d)) = (&comp[self.first].op, &comp[self.anchor].op) else {
+            return None;
+        };
+        let alike = p.output_spatial == d.input_spatial
+            && p.output_batch == d.input_batch
+            && p.output_feature == d.input_feature;
+        let plain = fusion.path[self.first].is_empty() && comp.array(self.made).dtype == DType::F32;
+        (alike && plain).then_some([p, d])
+    }
 }
 
 /// A kernel that makes what it reads.

@@ -1,12 +1,12 @@
 //! Maxima of a few neighbours right where a convolution makes them: Winograd's method along one axis has the four results of a
 //! tile in registers, of which a window that strides as far as it reaches takes two or four. What the convolution makes then has
 //! no memory of its own, and no loops read it again.
-use super::Look;
+use super::{Look, Pair};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::plan::convolution::Way;
-use crate::schedule::plan::fuse::{Fate, Fusion, Move};
+use crate::schedule::plan::fuse::{Fusion, Move};
 use crate::schedule::plan::points::RESULTS;
 use crate::tensor::DType;
 
@@ -29,19 +29,16 @@ pub struct Pooled {
 
 /// The window that `id` is or ends in, where it takes whole parts of the tiles of a convolution.
 pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Pooled> {
-    let Look { module, comp, users, convolutions, .. } = *look;
-    let pool = fusion.anchor[id].unwrap_or(id);
+    let Look { module, comp, convolutions, .. } = *look;
+    let Pair { made: producer, first: convolution, anchor: pool } = Pair::ending(look, fusion, id)?;
     let Op::ReduceWindow { window, comp: reducer } = &comp[pool].op else { return None };
-    let [producer, init] = comp[pool].operands[..] else { return None };
-    let convolution = fusion.anchor[producer].unwrap_or(producer);
+    let [_, init] = comp[pool].operands[..] else { return None };
     let Op::Convolution(d) = &comp[convolution].op else { return None };
-    let kernels = [id, producer].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
-    let alone = users[producer] == [pool] && producer != comp.root;
     let in_order = fusion.path[convolution].iter().all(|m| matches!(m, Move::Reshape(..)));
     let fold = module.comps[*reducer].fold()?;
     let start = splat(comp, init)?;
     let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;
-    if !kernels || !alone || !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
+    if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
         return None;
     }
     let Way::Winograd(w) = &convolutions[&convolution].way else { return None };

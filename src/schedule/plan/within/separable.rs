@@ -4,11 +4,11 @@
 //! Rows are the chunks.
 //!
 //! Each element is added up as the two kernels alone do it: the bits are the same.
-use super::Look;
 use super::chain::{is_product, is_window};
-use crate::hlo::{InstId, Op};
+use super::{Look, Pair};
+use crate::hlo::InstId;
 use crate::schedule::plan::depthwise::Window;
-use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::tile::{self, Cover, Tile};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
@@ -37,25 +37,13 @@ pub struct Separable {
 /// than weights that are read again for each row and tiles that end with it.
 pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Separable> {
     let Look { comp, users, target, .. } = *look;
-    let anchor = fusion.anchor[id].unwrap_or(id);
-    let Op::Convolution(p) = &comp[anchor].op else { return None };
-    let producer = comp[anchor].operands[0];
-    let window = fusion.anchor[producer].unwrap_or(producer);
-    let Op::Convolution(d) = &comp[window].op else { return None };
-    let kernels = [id, producer].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
-    let alone = users[producer] == [anchor] && producer != comp.root && fusion.path[window].is_empty();
+    let pair = Pair::ending(look, fusion, id)?;
+    let Pair { made: producer, first: window, anchor } = pair;
+    let [d, p] = pair.convolutions(look, fusion)?;
     let operand = comp.array(producer);
-    let fits = operand.dtype == DType::F32 && is_window(look, window, d) && is_product(look, anchor, p);
     let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
-    let alike =
-        d.output_spatial == p.input_spatial && d.output_batch == p.input_batch && d.output_feature == p.input_feature;
-    if !kernels
-        || !alone
-        || !fits
-        || !one_by_one
-        || !alike
-        || operand.elements() * 4 <= target.caches.l2_sixteenths(NEAR_SIXTEENTHS)
-    {
+    let is_far = operand.elements() * 4 > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
+    if !is_far || !one_by_one || !is_window(look, window, d) || !is_product(look, anchor, p) {
         return None;
     }
     let (sum, width) = (operand.dims[d.output_feature], operand.dims[d.output_spatial[1]]);

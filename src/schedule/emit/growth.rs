@@ -1,0 +1,95 @@
+//! How indices grow with a variable, by what is known at a statement: values of variables, and sums that lie in a range.
+use crate::kernel::index::Extents;
+use crate::kernel::{Atom, Index, VarId};
+use std::collections::HashMap;
+
+/// What grows with a variable as `⌊(k·var + k₀) / d⌋` at least.
+#[derive(Clone, Copy)]
+pub struct Growth {
+    /// What it is divided by.
+    pub d: i64,
+    /// Where it begins.
+    pub k0: i64,
+    /// How much it grows a round.
+    pub k: i64,
+    /// How much more than `k·var + k₀` it may be divided of, for what else is in the sum.
+    pub loose: i64,
+}
+
+impl Growth {
+    /// Of the variable itself.
+    pub const ITSELF: Growth = Growth { d: 1, k0: 0, k: 1, loose: 0 };
+}
+
+/// What is known at a statement.
+#[derive(Clone, Default)]
+pub struct Known {
+    /// Values of variables.
+    pub values: HashMap<VarId, Index>,
+    /// Sums that lie in a range.
+    pub within: Vec<(Index, i64, i64)>,
+}
+
+impl Known {
+    /// A sum with the values of variables in it.
+    pub fn value(&self, x: &Index) -> Index {
+        let mut out = Index::constant(x.constant);
+        for (atom, c) in &x.terms {
+            let inner = |y: &Index| Box::new(self.value(y));
+            let one = match atom {
+                Atom::Var(v) => self.values.get(v).cloned().unwrap_or_else(|| Index::var(*v)),
+                Atom::Div(y, n) => Index::atom(Atom::Div(inner(y), *n)),
+                Atom::Rem(y, n) => Index::atom(Atom::Rem(inner(y), *n)),
+                Atom::Clamp(y, low, high) => Index::atom(Atom::Clamp(inner(y), *low, *high)),
+                Atom::Value(e) => Index::atom(Atom::Value(*e)),
+            };
+            out = out.add(&one.scale(*c));
+        }
+        out
+    }
+
+    /// The one value that something which grows with `var` has here, above 0, and how it grows.
+    pub fn fixed(&self, var: VarId, extents: &Extents) -> Option<(i64, Growth)> {
+        let mut alone = self.within.iter().filter(|(_, low, high)| *low > 0 && high - low == 1);
+        alone.find_map(|(x, low, _)| Some((*low, self.growth(x, var, extents)?)))
+    }
+
+    /// The term of a sum that grows with `var`, the one that grows most.
+    pub fn growing(&self, x: &Index, var: VarId, extents: &Extents) -> Option<(usize, Growth)> {
+        let all = x.terms.iter().enumerate().filter(|(_, (_, c))| *c > 0);
+        let all = all.filter_map(|(i, (atom, c))| Some((*c, i, self.growth_of(atom, var, extents)?)));
+        all.max_by_key(|t| t.0).map(|(_, i, growth)| (i, growth))
+    }
+
+    fn growth_of(&self, atom: &Atom, var: VarId, extents: &Extents) -> Option<Growth> {
+        match atom {
+            Atom::Var(v) => (*v == var).then_some(Growth::ITSELF),
+            Atom::Div(y, d) => self.growth(y, var, extents).filter(|g| g.d == 1).map(|g| Growth { d: *d, ..g }),
+            Atom::Clamp(y, low, high) => {
+                let same = |w: &(Index, i64, i64)| w.0 == **y && w.1 >= *low && w.2 <= high + 1;
+                self.growth(y, var, extents).filter(|_| self.within.iter().any(same))
+            }
+            Atom::Rem(..) | Atom::Value(_) => None,
+        }
+    }
+
+    /// How a sum of one term that grows with `var`, and others that are not negative, grows with it at least.
+    fn growth(&self, x: &Index, var: VarId, extents: &Extents) -> Option<Growth> {
+        let (term, growth) = self.growing(x, var, extents)?;
+        let mut rest = x.clone();
+        let (_, c) = rest.terms.remove(term);
+        let (low, high) = rest.range(extents);
+        if low < 0 {
+            return None;
+        }
+        match growth {
+            Growth { d: 1, k0, k, loose } => Some(Growth {
+                d: 1,
+                k0: k0.checked_mul(c)?.checked_add(low)?,
+                k: k.checked_mul(c)?,
+                loose: loose.checked_mul(c)?.checked_add(high.checked_sub(low)?)?,
+            }),
+            _ => (c == 1).then_some(growth),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What statements leave behind: registers and memory on the stack that others read.
+use crate::kernel::{BufId, Expr, ExprId, Kernel, Place, Program, RegId, Stmt, for_operands, for_values};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether statements outside of `body` read registers that it sets.
+pub fn leaves_registers(kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
+    let (inner, outer) = (Named::of(kernel, body), Named::of(kernel, all));
+    inner.set.iter().any(|r| inner.registers.get(r) != outer.registers.get(r))
+}
+
+/// Whether statements outside of `body` name memory on the stack that it writes.
+pub fn leaves_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
+    let (inner, outer) = (Named::of(kernel, body), Named::of(kernel, all));
+    let mut on_stack = inner.written.iter().filter(|b| program.buffers[**b].place == Place::Stack);
+    on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))
+}
+
+/// What some statements name.
+struct Named<'k> {
+    kernel: &'k Kernel,
+    /// How often each register is named.
+    registers: BTreeMap<RegId, usize>,
+    /// Those that are set.
+    set: BTreeSet<RegId>,
+    /// How often each buffer is named.
+    buffers: BTreeMap<BufId, usize>,
+    /// Those that are written.
+    written: BTreeSet<BufId>,
+}
+
+impl<'k> Named<'k> {
+    fn of(kernel: &'k Kernel, all: &[Stmt]) -> Named<'k> {
+        let (registers, set) = (BTreeMap::new(), BTreeSet::new());
+        let mut named = Named { kernel, registers, set, buffers: BTreeMap::new(), written: BTreeSet::new() };
+        named.stmts(all);
+        named
+    }
+
+    fn stmts(&mut self, all: &[Stmt]) {
+        for s in all {
+            match s {
+                Stmt::For { body, .. } | Stmt::Let { body, .. } => self.stmts(body),
+                Stmt::If { cond, body } | Stmt::While { cond, body } => {
+                    self.read(*cond);
+                    self.stmts(body);
+                }
+                Stmt::Store { buf, index, value } => {
+                    self.write(*buf);
+                    self.read(*value);
+                    for_values(index, &mut |e| self.read(e));
+                }
+                Stmt::Prefetch { index, .. } => for_values(index, &mut |e| self.read(e)),
+                Stmt::Set { reg, value, .. } => {
+                    self.set.insert(*reg);
+                    *self.registers.entry(*reg).or_default() += 1;
+                    self.read(*value);
+                }
+                Stmt::Tiles(sums) => {
+                    self.write(sums.writes().buf);
+                    sums.reads().into_iter().for_each(|span| self.buffer(span.buf));
+                }
+                Stmt::Release => {}
+            }
+        }
+    }
+
+    fn buffer(&mut self, buf: BufId) {
+        *self.buffers.entry(buf).or_default() += 1;
+    }
+
+    fn write(&mut self, buf: BufId) {
+        self.written.insert(buf);
+        self.buffer(buf);
+    }
+
+    fn read(&mut self, root: ExprId) {
+        let (mut open, mut seen) = (vec![root], BTreeSet::new());
+        while let Some(e) = open.pop() {
+            if !seen.insert(e) {
+                continue;
+            }
+            let expr = &self.kernel.exprs[e];
+            match expr {
+                Expr::Reg(r, _) | Expr::Lanes(r, ..) | Expr::Fold(_, r, _) => {
+                    *self.registers.entry(*r).or_default() += 1;
+                }
+                Expr::Load(buf, _) | Expr::Pair(buf, _) => self.buffer(*buf),
+                _ => {}
+            }
+            for_operands(expr, &mut |e| open.push(e));
+        }
+    }
+}
