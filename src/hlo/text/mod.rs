@@ -3,20 +3,24 @@
 //! The grammar is XLA's (hlo_parser, hlo_lexer): what XLA's parser takes, [`parse`] takes, whether or not the module is valid;
 //! [`super::verify`] judges it. Opcodes without a variant of [`super::Op`] keep their attributes as text.
 mod attrs;
+mod header;
 mod lexer;
 mod literal;
 pub(in crate::hlo) mod op_from_attrs;
 mod parser;
+mod print_attrs;
+mod print_literal;
 mod printer;
 mod shape;
+mod skipped;
 pub(in crate::hlo) mod table;
+mod tokens;
 
+pub(crate) use header::parse_entry_layout;
+pub(in crate::hlo) use header::{parse_dim_labels, parse_literal, parse_shapes, parse_window};
 pub(in crate::hlo) use literal::{ELIDED_LIMIT, push_float};
-pub(crate) use parser::parse_entry_layout;
-pub(in crate::hlo) use parser::{parse_dim_labels, parse_literal, parse_shapes, parse_window};
-pub(in crate::hlo) use printer::{
-    callees_first, dim_labels as print_dim_labels, operands_first, window_text as print_window,
-};
+pub(in crate::hlo) use print_attrs::{dim_labels as print_dim_labels, window_text as print_window};
+pub(in crate::hlo) use printer::{callees_first, operands_first};
 
 pub use printer::{Style, unique_names};
 
@@ -48,7 +52,7 @@ pub fn print_with(module: &Module, style: Style) -> String {
 /// A constant as text, without its shape.
 pub(in crate::hlo) fn print_literal(value: &super::Literal) -> String {
     let mut out = String::new();
-    printer::literal(value, &mut out);
+    print_literal::literal(value, &mut out);
     out
 }
 

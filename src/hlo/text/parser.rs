@@ -1,12 +1,11 @@
-//! Modules, computations, instructions and operands.
+//! Computations, instructions and operands.
 use std::collections::{HashMap, HashSet};
 
 use super::lexer::{Kind, Lexer, Token};
 use super::op_from_attrs::{self, Attrs, Value};
 use super::table;
-use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::attrs::{ConvDims, WindowDim};
-use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
+use crate::diag::Result;
+use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, infer};
 use crate::util::id_vec::IdVec;
 
 /// Operands and computations that are written inside an instruction nest no deeper than this.
@@ -23,17 +22,17 @@ struct Scope {
 /// The state of one parse.
 pub(super) struct Parser<'a> {
     pub(super) src: &'a str,
-    lexer: Lexer<'a>,
+    pub(super) lexer: Lexer<'a>,
     pub(super) tok: Token<'a>,
     /// Where the token before `tok` ended.
     pub(super) last_end: usize,
     pub(super) module: Module,
-    comp_names: HashMap<String, CompId>,
+    pub(super) comp_names: HashMap<String, CompId>,
     taken_names: HashSet<String>,
     scopes: Vec<Scope>,
-    depth: usize,
+    pub(super) depth: usize,
     /// A lone instruction: operands that are not defined become parameters.
-    lone: bool,
+    pub(super) lone: bool,
 }
 
 /// See [`super::parse`].
@@ -55,155 +54,6 @@ pub(super) fn parse(src: &str) -> Result<Module> {
 }
 
 impl<'a> Parser<'a> {
-    // Tokens.
-
-    pub(super) fn advance(&mut self) {
-        self.last_end = self.tok.end;
-        self.tok = self.lexer.next();
-    }
-    pub(super) fn peek(&self) -> Token<'a> {
-        self.lexer.clone().next()
-    }
-    pub(super) fn is(&self, byte: u8) -> bool {
-        self.tok.kind == Kind::Punct(byte)
-    }
-    pub(super) fn is_word(&self, word: &str) -> bool {
-        matches!(self.tok.kind, Kind::Keyword | Kind::Ident) && self.tok.text == word
-    }
-    pub(super) fn eat(&mut self, byte: u8) -> bool {
-        let found = self.is(byte);
-        if found {
-            self.advance();
-        }
-        found
-    }
-    fn eat_word(&mut self, word: &str) -> bool {
-        let found = self.is_word(word);
-        if found {
-            self.advance();
-        }
-        found
-    }
-    pub(super) fn expect(&mut self, byte: u8, message: &str) -> Result<()> {
-        if self.eat(byte) { Ok(()) } else { self.fail(message) }
-    }
-    pub(super) fn fail<T>(&self, message: impl Into<String>) -> Result<T> {
-        self.fail_as(Code::HloSyntax, message)
-    }
-    pub(super) fn fail_as<T>(&self, code: Code, message: impl Into<String>) -> Result<T> {
-        let before = &self.src.as_bytes()[..self.tok.start.min(self.src.len())];
-        let line = before.iter().filter(|&&b| b == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|&&b| b != b'\n').count() + 1;
-        let mut d = Diagnostic::new(code, message);
-        d.place.line = Some((line, column));
-        Err(d.into())
-    }
-    /// Counts a level of nesting.
-    pub(super) fn enter(&mut self, limit: usize) -> Result<()> {
-        self.depth += 1;
-        if self.depth > limit { self.fail(format!("nested deeper than {limit} levels")) } else { Ok(()) }
-    }
-    pub(super) fn leave(&mut self) {
-        self.depth -= 1;
-    }
-    pub(super) fn int(&mut self) -> Result<i64> {
-        if self.tok.kind != Kind::Int {
-            return self.fail("expects integer");
-        }
-        let value = self.tok.text.parse().or_else(|_| self.fail("expects an integer of 64 bits"))?;
-        self.advance();
-        Ok(value)
-    }
-    pub(super) fn bool(&mut self) -> Result<bool> {
-        let value = match (self.tok.kind, self.tok.text) {
-            (Kind::Keyword, "true") | (Kind::Int, "1") => true,
-            (Kind::Keyword, "false") | (Kind::Int, "0") => false,
-            _ => return self.fail("expects true or false"),
-        };
-        self.advance();
-        Ok(value)
-    }
-    pub(super) fn name(&mut self) -> Result<&'a str> {
-        if !matches!(self.tok.kind, Kind::Name | Kind::Ident) {
-            return self.fail("expects name");
-        }
-        let text = self.tok.text;
-        self.advance();
-        Ok(text)
-    }
-    /// Continues behind byte `end`.
-    pub(super) fn jump(&mut self, end: usize) {
-        self.lexer.pos = end;
-        self.last_end = end;
-        self.tok = self.lexer.next();
-    }
-
-    // Modules and computations.
-
-    fn header(&mut self) -> Result<()> {
-        self.advance();
-        self.module.name = self.name()?.to_string();
-        while self.eat(b',') {
-            self.module_attribute()?;
-        }
-        Ok(())
-    }
-    fn module_attribute(&mut self) -> Result<()> {
-        if self.tok.kind != Kind::AttrName {
-            return self.fail("expects attribute name");
-        }
-        let name = self.tok.text;
-        self.advance();
-        let start = self.tok.start;
-        match name {
-            "is_scheduled" => {
-                self.bool()?;
-            }
-            "replica_count" | "num_partitions" => {
-                self.int()?;
-            }
-            "entry_computation_layout" => drop(self.entry_layout()?),
-            "frontend_attributes" => self.config()?,
-            "input_output_alias" => self.aliasing(true)?,
-            "buffer_donor" => self.donors()?,
-            "alias_passthrough_params"
-            | "origin_recovery_table"
-            | "allow_spmd_sharding_propagation_to_parameters"
-            | "allow_spmd_sharding_propagation_to_output" => {
-                if self.is(b'{') {
-                    self.braces()?;
-                } else {
-                    self.bool()?;
-                }
-            }
-            _ => return self.fail(format!("unexpected attribute \"{name}\" of a module")),
-        }
-        if self.module.extra.iter().any(|(n, _)| n == name) {
-            return self.fail(format!("attribute {name} already exists"));
-        }
-        self.module.extra.push((name.to_string(), self.src[start..self.last_end].to_string()));
-        Ok(())
-    }
-    /// `{(f32[2]{0})->f32[]}`.
-    fn entry_layout(&mut self) -> Result<(Vec<Shape>, Shape)> {
-        self.expect(b'{', "expects '{' at the start of an entry computation layout")?;
-        self.expect(b'(', "expects '(' in front of parameter shapes")?;
-        let mut params = Vec::new();
-        while !self.is(b')') {
-            if !params.is_empty() {
-                self.expect(b',', "expects ',' between shapes")?;
-            }
-            params.push(self.shape()?);
-        }
-        self.advance();
-        if self.tok.kind != Kind::Arrow {
-            return self.fail("expects '->'");
-        }
-        self.advance();
-        let result = self.shape()?;
-        self.expect(b'}', "expects '}' at the end of an entry computation layout")?;
-        Ok((params, result))
-    }
     fn computations(&mut self) -> Result<()> {
         let mut entry = None;
         loop {
@@ -541,7 +391,7 @@ impl<'a> Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// At the start of `src`, in no computation yet.
-    fn over(src: &'a str) -> Self {
+    pub(super) fn over(src: &'a str) -> Self {
         let mut lexer = Lexer::new(src);
         let tok = lexer.next();
         let module = Module {
@@ -564,42 +414,6 @@ impl<'a> Parser<'a> {
             lone: false,
         }
     }
-}
-
-/// The shapes in an `entry_computation_layout` attribute.
-pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
-    Parser::over(text).entry_layout()
-}
-
-/// Shapes with commas between them.
-pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
-    let mut p = Parser::over(text);
-    let mut out = Vec::new();
-    while p.tok.kind != Kind::Eof {
-        if !out.is_empty() {
-            p.expect(b',', "expects ',' between shapes")?;
-        }
-        out.push(p.shape()?);
-    }
-    Ok(out)
-}
-
-/// `s32[2] {1, 2}`.
-pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
-    let mut p = Parser::over(text);
-    let shape = p.shape()?;
-    Ok((p.literal(&shape)?, shape))
-}
-
-/// `{size=3x3 pad=1_1x1_1}`.
-pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
-    Parser::over(text).window()
-}
-
-/// `b01f_01io->b01f`: the axes, without window or groups.
-pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
-    let p = Parser::over(text);
-    op_from_attrs::dim_labels(text.trim()).or_else(|message| p.fail(message))
 }
 
 /// Collects the computations among attribute values.

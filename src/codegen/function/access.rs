@@ -1,0 +1,164 @@
+//! Loads and stores, of one element, of vectors whose elements lie side by side, and lane by lane where they do not.
+use super::super::scalar;
+use super::super::value::{Val, value_type};
+use super::{Binding, Function};
+use crate::diag::{Error, Result};
+use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId};
+use crate::target::PairSums;
+use crate::tensor::DType;
+use crate::util::id_vec::Id;
+
+impl Function<'_> {
+    pub(super) fn load(&mut self, buf: BufId, index: &Index) -> Result<Val> {
+        match (self.coefficient(index), self.lane) {
+            (Some(0), _) | (_, None) => self.load_at(buf, index, 1),
+            (Some(1), Some((_, lanes))) => self.load_at(buf, index, lanes),
+            (_, Some((lane, lanes))) => match self.runs(index, lane).filter(|(run, _)| lanes.is_multiple_of(*run)) {
+                Some((run, first)) => {
+                    let each = self.load_at(buf, &first, lanes / run)?;
+                    let picks: Vec<u64> = (0..lanes).map(|l| l / run).collect();
+                    Ok(if each.lanes == 1 { each } else { self.shuffle(&each, &picks) })
+                }
+                None => self.each_lane(|f| f.load_at(buf, index, 1)),
+            },
+        }
+    }
+
+    /// How many lanes side by side have the same index, where the next ones have the next; and the index of the first.
+    pub(super) fn runs(&self, index: &Index, lane: VarId) -> Option<(u64, Index)> {
+        let differs = |atom: &Atom| Index::atom(atom.clone()).depends_on(lane, &|e| self.varies(e));
+        let (of_lane, rest): (Vec<_>, Vec<_>) = index.terms.iter().cloned().partition(|(atom, _)| differs(atom));
+        let [(Atom::Div(of, run), 1)] = &of_lane[..] else { return None };
+        let alone = self.valid.is_none() && **of == Index::var(lane);
+        alone.then_some((*run as u64, Index { terms: rest, constant: index.constant }))
+    }
+
+    /// Two neighbouring elements of 16 bits: the same for all lanes, or pair after pair.
+    pub(super) fn pair(&mut self, buf: BufId, index: &Index) -> Result<Val> {
+        let lanes = match (self.coefficient(index), self.lane) {
+            (Some(0), _) | (_, None) => 1,
+            (Some(2), Some((_, lanes))) if self.valid.is_none() => lanes,
+            _ => return Err(Error::internal("codegen", "pairs do not lie side by side")),
+        };
+        let at = self.address(buf, index)?;
+        Ok(self.ins(&format!("load {}, ptr {at}, align 2", value_type(DType::U32, lanes)), DType::U32, lanes))
+    }
+
+    /// [`Expr::PairSum`] by the target's instruction.
+    pub(super) fn pair_sum(&mut self, sums: PairSums, x: &Val, y: &Val, z: &Val) -> Result<Val> {
+        let lanes = x.lanes.max(y.lanes).max(z.lanes);
+        let callee = match (sums, lanes) {
+            (PairSums::Avx512Bf16, 4 | 8 | 16) => format!("@llvm.x86.avx512bf16.dpbf16ps.{}", 32 * lanes),
+            (PairSums::Bfdot, 2 | 4) => format!("@llvm.aarch64.neon.bfdot.v{lanes}f32.v{}bf16", 2 * lanes),
+            _ => return Err(Error::internal("codegen", format!("the target has no sums of {lanes} pairs"))),
+        };
+        let ty = format!("<{} x bfloat>", 2 * lanes);
+        let [x, y] = [x, y].map(|pairs| {
+            let pairs = self.widen(pairs, lanes);
+            self.ins(&format!("bitcast {} {} to {ty}", pairs.ty(), pairs.text), DType::BF16, 2 * lanes).text
+        });
+        let z = self.widen(z, lanes);
+        let sum = format!("call {} {callee}({} {}", z.ty(), z.ty(), z.text);
+        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), DType::F32, lanes))
+    }
+
+    pub(super) fn load_at(&mut self, buf: BufId, index: &Index, lanes: u64) -> Result<Val> {
+        let dtype = self.dtype_of(buf);
+        let at = self.address(buf, index)?;
+        if dtype.is_complex() {
+            let part = dtype.real_part();
+            let pairs = self.load_raw(&at, part, part.bytes(), (lanes, 2));
+            let pick = |odd: u64| (0..lanes).map(|i| 2 * i + odd).collect::<Vec<_>>();
+            let (re, im) = (self.shuffle(&pairs, &pick(0)), self.shuffle(&pairs, &pick(1)));
+            return Ok(self.join(&re, &im));
+        }
+        let stored = stored_as(dtype);
+        let raw = self.load_raw(&at, stored, dtype.bytes(), (lanes, 1));
+        if dtype == DType::Pred {
+            let zero = self.constant(stored, 0, lanes);
+            return Ok(self.ins(&format!("icmp ne {} {}, {}", raw.ty(), raw.text, zero.text), dtype, lanes));
+        }
+        if stored == dtype {
+            return Ok(raw);
+        }
+        Ok(self.ins(&format!("trunc {} {} to {}", raw.ty(), raw.text, value_type(dtype, lanes)), dtype, lanes))
+    }
+
+    pub(super) fn store(&mut self, buf: BufId, index: &Index, value: ExprId) -> Result<()> {
+        let (keeps, value) = (self.keeps(buf, value), self.eval(value)?);
+        let value = if keeps { self.frozen(&value) } else { value };
+        match (self.coefficient(index), self.lane) {
+            (Some(1), Some((_, lanes))) => {
+                let value = self.widen(&value, lanes);
+                self.store_at(buf, index, &value)
+            }
+            (Some(0), _) | (_, None) if value.lanes == 1 => self.store_at(buf, index, &value),
+            (_, Some((var, lanes))) => {
+                self.lane = None;
+                for l in 0..self.valid.unwrap_or(lanes) {
+                    self.bindings[var.index()] = Binding::Constant(l as i64);
+                    self.memo.clear();
+                    let one = self.lane_of(&value, l);
+                    self.store_at(buf, index, &one)?;
+                }
+                self.bindings[var.index()] = Binding::Lane;
+                self.lane = Some((var, lanes));
+                Ok(())
+            }
+            (_, None) => Err(Error::internal("codegen", "a vector is stored outside a vector loop")),
+        }
+    }
+
+    /// One lane of a value.
+    pub fn lane_of(&mut self, value: &Val, lane: u64) -> Val {
+        if value.lanes == 1 { value.clone() } else { self.shuffle(value, &[lane]) }
+    }
+
+    pub(super) fn store_at(&mut self, buf: BufId, index: &Index, value: &Val) -> Result<()> {
+        let at = self.address(buf, index)?;
+        let (dtype, lanes) = (value.dtype, value.lanes);
+        if dtype.is_complex() {
+            let (re, im) = self.parts(value);
+            let pairs = if lanes == 1 {
+                self.gather(&[re, im])
+            } else {
+                let mask: Vec<String> = (0..2 * lanes).map(|i| format!("i32 {}", i / 2 + i % 2 * lanes)).collect();
+                let mask = format!("<{} x i32> <{}>", 2 * lanes, mask.join(", "));
+                let rhs = format!("shufflevector {} {}, {} {}, {mask}", re.ty(), re.text, im.ty(), im.text);
+                self.ins(&rhs, re.dtype, 2 * lanes)
+            };
+            self.store_raw(&at, &pairs, pairs.dtype.bytes(), (lanes, 2));
+            return Ok(());
+        }
+        let stored = stored_as(dtype);
+        let mut value = value.clone();
+        if stored != dtype {
+            let extend = if dtype.is_signed() { "sext" } else { "zext" };
+            let rhs = format!("{extend} {} {} to {}", value.ty(), value.text, value_type(stored, lanes));
+            value = self.ins(&rhs, stored, lanes);
+        }
+        self.store_raw(&at, &value, dtype.bytes(), (lanes, 1));
+        Ok(())
+    }
+
+    pub(super) fn fold(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {
+        let info = self.kernel.regs[reg];
+        let slot = self.slot(reg, at)?;
+        let ty = value_type(info.dtype, info.lanes);
+        let mut x = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
+        while x.lanes > 1 {
+            let half = x.lanes / 2;
+            let parts = [0, half].map(|from| {
+                let picks: Vec<u64> = (from..from + half).collect();
+                self.shuffle(&x, &picks)
+            });
+            x = scalar::emit(self, op, &parts)?;
+        }
+        Ok(x)
+    }
+}
+
+/// The type of memory that holds an element: a byte for those below it.
+fn stored_as(dtype: DType) -> DType {
+    if dtype == DType::Pred || dtype.bits() < 8 { DType::U8 } else { dtype }
+}

@@ -1,0 +1,116 @@
+//! The values of expressions: one for all lanes of the loop that is open, or one a lane.
+use super::super::value::{Val, value_type};
+use super::super::{convert, idioms, math, scalar};
+use super::{Binding, Function};
+use crate::diag::Result;
+use crate::kernel::{Expr, ExprId, Index};
+use crate::tensor::DType;
+use crate::util::id_vec::Id;
+
+impl Function<'_> {
+    /// The value of an expression: one for all lanes, or one a lane.
+    pub fn eval(&mut self, id: ExprId) -> Result<Val> {
+        if let Some(v) = self.memo.get(&id) {
+            return Ok(v.clone());
+        }
+        let kernel = self.kernel;
+        let value = match &kernel.exprs[id] {
+            Expr::Const(t, bits) => self.constant(*t, *bits, 1),
+            Expr::Load(buf, index) => self.load(*buf, index)?,
+            Expr::Pair(buf, index) => self.pair(*buf, index)?,
+            Expr::PairSum { sums, x, y, z } => {
+                let values = [*x, *y, *z].map(|a| self.eval(a));
+                let [x, y, z] = values;
+                self.pair_sum(*sums, &x?, &y?, &z?)?
+            }
+            Expr::Op(op, args, _) => {
+                if let Some((idiom, x)) = idioms::shorter(kernel, math::is_table(self), *op, args) {
+                    let x = self.eval(x)?;
+                    let value = idiom(self, &x);
+                    self.memo.insert(id, value.clone());
+                    return Ok(value);
+                }
+                let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
+                let lanes = values.iter().map(|v| v.lanes).max().unwrap_or(1);
+                for v in &mut values {
+                    *v = self.widen(v, lanes);
+                }
+                scalar::emit(self, *op, &values)?
+            }
+            Expr::Number(index, dtype) => {
+                let number = self.number(index)?;
+                convert::convert(self, &number, *dtype)
+            }
+            Expr::Within(index, low, high) => {
+                let x = self.number(index)?;
+                let ty = value_type(DType::S64, x.lanes);
+                let low = self.constant(DType::S64, *low as u64, x.lanes).text;
+                let high = self.constant(DType::S64, *high as u64, x.lanes).text;
+                let above = self.ins(&format!("icmp sge {ty} {}, {low}", x.text), DType::Pred, x.lanes);
+                let below = self.ins(&format!("icmp slt {ty} {}, {high}", x.text), DType::Pred, x.lanes);
+                self.ins(
+                    &format!("and {} {}, {}", value_type(DType::Pred, x.lanes), above.text, below.text),
+                    DType::Pred,
+                    x.lanes,
+                )
+            }
+            Expr::Reg(reg, at) => {
+                let info = kernel.regs[*reg];
+                let slot = self.slot(*reg, at)?;
+                self.ins(&format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)), info.dtype, info.lanes)
+            }
+            Expr::Lanes(reg, at, first, count) => {
+                let info = kernel.regs[*reg];
+                let slot = self.slot(*reg, at)?;
+                let ty = value_type(info.dtype, info.lanes);
+                let whole = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
+                let picks: Vec<u64> = (*first..first + count).collect();
+                if whole.lanes == 1 { whole } else { self.shuffle(&whole, &picks) }
+            }
+            Expr::Fold(op, reg, at) => self.fold(*op, *reg, at)?,
+        };
+        self.memo.insert(id, value.clone());
+        Ok(value)
+    }
+
+    /// An index as `s64`, one a lane where it varies.
+    pub(super) fn number(&mut self, index: &Index) -> Result<Val> {
+        let scalar = |x: Result<i64, String>| match x {
+            Ok(i) => Val { text: i.to_string(), dtype: DType::S64, lanes: 1 },
+            Err(name) => Val { text: name, dtype: DType::S64, lanes: 1 },
+        };
+        match (self.coefficient(index), self.lane) {
+            (Some(0), _) | (_, None) => Ok(scalar(self.whole(index)?)),
+            (Some(c), Some((_, lanes))) => {
+                let base = scalar(self.whole(index)?);
+                let base = self.widen(&base, lanes);
+                let steps: Vec<String> = (0..lanes as i64).map(|l| format!("i64 {}", l * c)).collect();
+                Ok(self.ins(
+                    &format!("add {} {}, <{}>", value_type(DType::S64, lanes), base.text, steps.join(", ")),
+                    DType::S64,
+                    lanes,
+                ))
+            }
+            (None, Some(_)) => self.each_lane(|f| Ok(scalar(f.whole(index)?))),
+        }
+    }
+
+    /// A vector made lane by lane; `make` sees the lane variable as a constant.
+    pub(super) fn each_lane(&mut self, mut make: impl FnMut(&mut Self) -> Result<Val>) -> Result<Val> {
+        let Some((var, lanes)) = self.lane.take() else { return make(self) };
+        let memo = std::mem::take(&mut self.memo);
+        let mut all = Vec::new();
+        for l in 0..self.valid.unwrap_or(lanes) {
+            self.bindings[var.index()] = Binding::Constant(l as i64);
+            self.memo.clear();
+            all.push(make(self)?);
+        }
+        if let Some(first) = all.first().cloned() {
+            all.resize(lanes as usize, first);
+        }
+        self.bindings[var.index()] = Binding::Lane;
+        self.lane = Some((var, lanes));
+        self.memo = memo;
+        Ok(self.gather(&all))
+    }
+}

@@ -1,0 +1,269 @@
+//! One kernel as LLVM text: loops, index arithmetic, loads and stores, vectors.
+mod access;
+mod address;
+mod eval;
+mod stmts;
+
+use super::tiles::Shapes;
+use super::value::{self, Val, value_type};
+use super::{lines, scalar};
+use crate::diag::Result;
+use crate::kernel::{self, BufId, ExprId, Kernel, Program, Stmt, VarId};
+use crate::target::Target;
+use crate::tensor::DType;
+use crate::util::id_vec::Id;
+use std::collections::HashMap;
+
+/// What a loop variable is at this point.
+#[derive(Clone, Debug)]
+enum Binding {
+    /// Not in its loop.
+    Unbound,
+    /// An `i64` name.
+    Name(String),
+    /// Unrolled.
+    Constant(i64),
+    /// The variable of the `Vector` loop that is open.
+    Lane,
+}
+
+/// The text of one function under construction.
+pub struct Function<'a> {
+    program: &'a Program,
+    pub(super) kernel: &'a Kernel,
+    /// Facts of the machine.
+    pub target: &'a Target,
+    allocas: String,
+    body: String,
+    /// The lines of statements, where instructions say of which they are.
+    lines: Option<HashMap<*const Stmt, u32>>,
+    /// The line of the statement that is being written.
+    at: u32,
+    next: usize,
+    bindings: Vec<Binding>,
+    pub(super) lane: Option<(VarId, u64)>,
+    /// In a masked loop, how many of the lanes are elements.
+    pub(super) valid: Option<u64>,
+    memo: HashMap<ExprId, Val>,
+    bases: HashMap<BufId, String>,
+    base_text: String,
+    slots: Vec<BufId>,
+    /// The shapes that tiles have, each by its number.
+    pub(super) shapes: Vec<Shapes>,
+}
+
+/// A kernel as a function that finds its memory in the closure, so that kernels of one form can share it.
+pub struct Emitted {
+    /// LLVM's text from the parameters on: all but the name.
+    pub text: String,
+    /// Whose address is in which word of the closure, from the second word on.
+    pub slots: Vec<BufId>,
+}
+
+impl<'a> Function<'a> {
+    /// Kernel `kernel` as a function with the attributes of number `group`; `marked` instructions say of which line they are.
+    pub fn emit(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        group: usize,
+        marked: bool,
+        target: &'a Target,
+    ) -> Result<Emitted> {
+        let mut f = Function {
+            program,
+            kernel,
+            target,
+            allocas: String::new(),
+            body: String::new(),
+            lines: marked.then(|| kernel::lines(kernel)),
+            at: 1,
+            next: 0,
+            bindings: vec![Binding::Unbound; kernel.vars.len()],
+            lane: None,
+            valid: None,
+            memo: HashMap::new(),
+            bases: HashMap::new(),
+            base_text: String::new(),
+            slots: Vec::new(),
+            shapes: Vec::new(),
+        };
+        f.registers();
+        if let Some([first, last]) = kernel.range {
+            f.allocas += "  %last = add i64 %end, -1\n";
+            f.bindings[first.index()] = Binding::Name("%begin".to_string());
+            f.bindings[last.index()] = Binding::Name("%last".to_string());
+        }
+        match kernel.chunks {
+            Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,
+            None => f.stmts(&kernel.body)?,
+        }
+        if !f.shapes.is_empty() {
+            f.allocas += "  %shapes = alloca [64 x i8], align 64\n  %tiles = alloca i32\n  store i32 0, ptr %tiles\n";
+            // what tiles hold would be saved wherever the system takes this thread from its processor
+            f.line("call void @llvm.x86.tilerelease()");
+        }
+        let own = if marked { format!(" {}", lines::mark(0)) } else { String::new() };
+        let text = format!(
+            "(ptr %closure, i64 %begin, i64 %end) #{group}{own} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
+            f.allocas, f.base_text, f.body
+        );
+        Ok(Emitted { text, slots: f.slots })
+    }
+
+    fn registers(&mut self) {
+        for (id, reg) in self.kernel.regs.iter() {
+            for at in 0..reg.count {
+                self.allocas += &format!("  %r{}.{at} = alloca {}\n", id.0, value_type(reg.dtype, reg.lanes));
+            }
+        }
+    }
+
+    fn fresh(&mut self) -> String {
+        self.next += 1;
+        format!("%t{}", self.next)
+    }
+
+    pub(super) fn label(&mut self) -> String {
+        self.next += 1;
+        format!("l{}", self.next)
+    }
+
+    /// Begins a block.
+    pub(super) fn begin(&mut self, label: &str) {
+        self.body += &format!("{label}:\n");
+    }
+
+    /// The type of a buffer's elements.
+    pub(super) fn dtype_of(&self, buf: BufId) -> DType {
+        self.program.buffers[buf].dtype
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
+        self.body += "  ";
+        self.body += text;
+        if self.lines.is_some() {
+            self.body += ", ";
+            self.body += &lines::mark(self.at);
+        }
+        self.body += "\n";
+    }
+
+    /// Adds `rhs` as an instruction whose result has this type.
+    pub fn ins(&mut self, rhs: &str, dtype: DType, lanes: u64) -> Val {
+        let name = self.fresh();
+        self.line(&format!("{name} = {rhs}"));
+        Val { text: name, dtype, lanes }
+    }
+
+    /// A constant in every lane.
+    pub fn constant(&self, dtype: DType, bits: u64, lanes: u64) -> Val {
+        value::constant(dtype, bits, lanes)
+    }
+
+    /// The real and the imaginary part of a complex value.
+    pub fn parts(&mut self, x: &Val) -> (Val, Val) {
+        let (ty, part) = (x.ty(), x.dtype.real_part());
+        let re = self.ins(&format!("extractvalue {ty} {}, 0", x.text), part, x.lanes);
+        let im = self.ins(&format!("extractvalue {ty} {}, 1", x.text), part, x.lanes);
+        (re, im)
+    }
+
+    /// A complex value of its parts.
+    pub fn join(&mut self, re: &Val, im: &Val) -> Val {
+        let dtype = if re.dtype == DType::F64 { DType::C128 } else { DType::C64 };
+        let (ty, part) = (value_type(dtype, re.lanes), re.ty());
+        let half = self.ins(&format!("insertvalue {ty} poison, {part} {}, 0", re.text), dtype, re.lanes);
+        self.ins(&format!("insertvalue {ty} {}, {part} {}, 1", half.text, im.text), dtype, re.lanes)
+    }
+
+    /// What `make` does to values that are not complex, done to both parts of those that are.
+    fn by_part(&mut self, all: &[Val], make: &mut dyn FnMut(&mut Self, &[Val]) -> Val) -> Val {
+        if !all.iter().any(|v| v.dtype.is_complex()) {
+            return make(self, all);
+        }
+        let (re, im): (Vec<Val>, Vec<Val>) = all.iter().map(|v| self.parts(v)).unzip();
+        let (re, im) = (make(self, &re), make(self, &im));
+        self.join(&re, &im)
+    }
+
+    /// `x` with this many lanes.
+    pub fn widen(&mut self, x: &Val, lanes: u64) -> Val {
+        if x.lanes == lanes {
+            return x.clone();
+        }
+        self.by_part(std::slice::from_ref(x), &mut |f, x| {
+            let (x, dtype) = (&x[0], x[0].dtype);
+            if x.is_constant() {
+                return Val { text: format!("splat ({} {})", x.ty(), x.text), dtype, lanes };
+            }
+            let vector = value_type(dtype, lanes);
+            let one = f.ins(&format!("insertelement {vector} poison, {} {}, i64 0", x.ty(), x.text), dtype, lanes);
+            let zeros = format!("<{lanes} x i32> zeroinitializer");
+            f.ins(&format!("shufflevector {vector} {}, {vector} poison, {zeros}", one.text), dtype, lanes)
+        })
+    }
+
+    /// The lanes `picks` of a vector.
+    pub fn shuffle(&mut self, x: &Val, picks: &[u64]) -> Val {
+        self.by_part(std::slice::from_ref(x), &mut |f, x| {
+            let (x, ty, lanes) = (&x[0], x[0].ty(), picks.len() as u64);
+            if let [lane] = picks {
+                return f.ins(&format!("extractelement {ty} {}, i64 {lane}", x.text), x.dtype, 1);
+            }
+            let mask: Vec<String> = picks.iter().map(|i| format!("i32 {i}")).collect();
+            let mask = format!("<{lanes} x i32> <{}>", mask.join(", "));
+            f.ins(&format!("shufflevector {ty} {}, {ty} poison, {mask}", x.text), x.dtype, lanes)
+        })
+    }
+
+    /// A vector of single values.
+    pub fn gather(&mut self, lanes: &[Val]) -> Val {
+        if let [one] = lanes {
+            return one.clone();
+        }
+        self.by_part(lanes, &mut |f, lanes| {
+            let (dtype, count) = (lanes[0].dtype, lanes.len() as u64);
+            let vector = value_type(dtype, count);
+            let mut all = Val { text: "poison".to_string(), dtype, lanes: count };
+            for (i, one) in lanes.iter().enumerate() {
+                let rhs = format!("insertelement {vector} {}, {} {}, i64 {i}", all.text, one.ty(), one.text);
+                all = f.ins(&rhs, dtype, count);
+            }
+            all
+        })
+    }
+
+    /// The address of a copy of a value on the stack.
+    pub fn in_memory(&mut self, v: &Val) -> String {
+        let slot = self.fresh();
+        self.allocas += &format!("  {slot} = alloca {}\n", v.ty());
+        self.line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
+        slot
+    }
+
+    /// `values`, replaced in the lanes where `cond` holds by those that `make` computes, which runs only where a lane needs it.
+    pub fn rarely(&mut self, cond: &Val, values: &[Val], make: impl FnOnce(&mut Self) -> Vec<Val>) -> Vec<Val> {
+        let slots: Vec<String> = values.iter().map(|v| self.in_memory(v)).collect();
+        let any = if cond.lanes == 1 {
+            cond.clone()
+        } else {
+            let ty = cond.ty();
+            self.ins(&format!("call i1 @llvm.vector.reduce.or.v{}i1({ty} {})", cond.lanes, cond.text), DType::Pred, 1)
+        };
+        let (slow, join) = (self.label(), self.label());
+        self.line(&format!("br i1 {}, label %{slow}, label %{join}", any.text));
+        self.begin(&slow);
+        let made = make(self);
+        for ((new, old), slot) in made.iter().zip(values).zip(&slots) {
+            let mixed = scalar::select(self, cond, new, old);
+            self.line(&format!("store {} {}, ptr {slot}", mixed.ty(), mixed.text));
+        }
+        self.line(&format!("br label %{join}"));
+        self.begin(&join);
+        values
+            .iter()
+            .zip(&slots)
+            .map(|(v, slot)| self.ins(&format!("load {}, ptr {slot}", v.ty()), v.dtype, v.lanes))
+            .collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! The header of a module, and parts of modules that stand alone.
+use super::lexer::Kind;
+use super::op_from_attrs;
+use super::parser::Parser;
+use crate::diag::Result;
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::{Literal, Shape};
+
+impl Parser<'_> {
+    pub(super) fn header(&mut self) -> Result<()> {
+        self.advance();
+        self.module.name = self.name()?.to_string();
+        while self.eat(b',') {
+            self.module_attribute()?;
+        }
+        Ok(())
+    }
+    pub(super) fn module_attribute(&mut self) -> Result<()> {
+        if self.tok.kind != Kind::AttrName {
+            return self.fail("expects attribute name");
+        }
+        let name = self.tok.text;
+        self.advance();
+        let start = self.tok.start;
+        match name {
+            "is_scheduled" => {
+                self.bool()?;
+            }
+            "replica_count" | "num_partitions" => {
+                self.int()?;
+            }
+            "entry_computation_layout" => drop(self.entry_layout()?),
+            "frontend_attributes" => self.config()?,
+            "input_output_alias" => self.aliasing(true)?,
+            "buffer_donor" => self.donors()?,
+            "alias_passthrough_params"
+            | "origin_recovery_table"
+            | "allow_spmd_sharding_propagation_to_parameters"
+            | "allow_spmd_sharding_propagation_to_output" => {
+                if self.is(b'{') {
+                    self.braces()?;
+                } else {
+                    self.bool()?;
+                }
+            }
+            _ => return self.fail(format!("unexpected attribute \"{name}\" of a module")),
+        }
+        if self.module.extra.iter().any(|(n, _)| n == name) {
+            return self.fail(format!("attribute {name} already exists"));
+        }
+        self.module.extra.push((name.to_string(), self.src[start..self.last_end].to_string()));
+        Ok(())
+    }
+    /// `{(f32[2]{0})->f32[]}`.
+    pub(super) fn entry_layout(&mut self) -> Result<(Vec<Shape>, Shape)> {
+        self.expect(b'{', "expects '{' at the start of an entry computation layout")?;
+        self.expect(b'(', "expects '(' in front of parameter shapes")?;
+        let mut params = Vec::new();
+        while !self.is(b')') {
+            if !params.is_empty() {
+                self.expect(b',', "expects ',' between shapes")?;
+            }
+            params.push(self.shape()?);
+        }
+        self.advance();
+        if self.tok.kind != Kind::Arrow {
+            return self.fail("expects '->'");
+        }
+        self.advance();
+        let result = self.shape()?;
+        self.expect(b'}', "expects '}' at the end of an entry computation layout")?;
+        Ok((params, result))
+    }
+}
+
+/// The shapes in an `entry_computation_layout` attribute.
+pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
+    Parser::over(text).entry_layout()
+}
+
+/// Shapes with commas between them.
+pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
+    let mut p = Parser::over(text);
+    let mut out = Vec::new();
+    while p.tok.kind != Kind::Eof {
+        if !out.is_empty() {
+            p.expect(b',', "expects ',' between shapes")?;
+        }
+        out.push(p.shape()?);
+    }
+    Ok(out)
+}
+
+/// `s32[2] {1, 2}`.
+pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
+    let mut p = Parser::over(text);
+    let shape = p.shape()?;
+    Ok((p.literal(&shape)?, shape))
+}
+
+/// `{size=3x3 pad=1_1x1_1}`.
+pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
+    Parser::over(text).window()
+}
+
+/// `b01f_01io->b01f`: the axes, without window or groups.
+pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
+    let p = Parser::over(text);
+    op_from_attrs::dim_labels(text.trim()).or_else(|message| p.fail(message))
+}
