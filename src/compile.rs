@@ -58,7 +58,8 @@ pub struct Fronts {
 /// Files to HLO: graphs are lowered, with the variables that calls change as state; modules of HLO and StableHLO are taken as they
 /// are.
 ///
-/// Errors: those of the three steps; every blocker of the lowering of all entries.
+/// # Errors
+/// Those of the three steps; every blocker of the lowering of all entries.
 pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fronts> {
     let program = match import::load_any(path, format)? {
         Loaded::Graph(program) => *program,
@@ -115,9 +116,12 @@ fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
     if bad.is_empty() { Ok(all) } else { Err(Error::User(bad)) }
 }
 
-/// A prepared program as HLO, with the names that it has in C. Errors: every blocker.
+/// A prepared program as HLO, with the names that it has in C.
 ///
 /// Where sizes vary it is of the largest, with what is there besides in `sized`; `Code::OpenSize` where it can't be one function.
+///
+/// # Errors
+/// Every blocker.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
     let try_at = |sizes: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), &[], fixed);
@@ -151,7 +155,10 @@ fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed]) -> Result<Low
     Ok(lowered)
 }
 
-/// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C. Errors: every blocker.
+/// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C.
+///
+/// # Errors
+/// Every blocker.
 pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered> {
     let lowered = lowered_with(program, (feeds, fetches, &[]), Assumed::default());
     let lowered = lowered.map_err(|failure| blockers(failure.told))?;
@@ -175,6 +182,9 @@ fn lowered_with(
 }
 
 /// HLO to better HLO and loops, for the largest sizes where they vary; `source` is what `NAME_info()->source` says.
+///
+/// # Errors
+/// Those of every step from HLO to kernels.
 pub fn plan(lowered: Lowered, name: &str, source: &str, target: &Target) -> Result<(Module, kernel::Program)> {
     plan_and_dump(lowered, name, source, target, &mut None)
 }
@@ -217,6 +227,9 @@ fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
 }
 
 /// HLO to machine code; `dump` takes what XLA's flags ask for.
+///
+/// # Errors
+/// Those of every step from HLO to the object.
 pub fn build(
     lowered: Lowered,
     name: &str,
@@ -241,8 +254,10 @@ pub fn source_name(path: &Path) -> String {
 
 /// A module that was read as text, with the form that the lowering gives: array parameters, and a root that is a flat tuple.
 ///
-/// Arguments and results are named `0`, `1`, ... leaf by leaf. Errors: `Code::HloUnsupported` for parameters and results
-/// that hold no arrays, such as tokens.
+/// Arguments and results are named `0`, `1`, ... leaf by leaf.
+///
+/// # Errors
+/// `Code::HloUnsupported` for parameters and results that hold no arrays, such as tokens.
 pub fn wrap(mut module: Module) -> Result<Lowered> {
     let entry = module.entry;
     // It tells the shapes that are about to change.

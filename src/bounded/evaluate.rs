@@ -8,8 +8,10 @@ use crate::tensor::Tensor;
 /// The parts of the root of a function for the sizes that the caller says: results, then variables that change. `args` are the arguments
 /// of these sizes, then the variables.
 ///
-/// Sizes that values say are found one after another: each needs no more than those before it. Errors: those of lowering and of the
-/// interpreter; `Code::BadInputs` where a size that the data ask for is beyond its bound.
+/// Sizes that values say are found one after another: each needs no more than those before it.
+///
+/// # Errors
+/// Those of lowering and of the interpreter; `Code::BadInputs` where a size that the data ask for is beyond its bound.
 pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
     let mut sizes = given.to_vec();

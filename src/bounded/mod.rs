@@ -27,8 +27,9 @@ use std::sync::Arc;
 /// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
 /// them, `exact` lowers it for exactly some of them. Sizes that values say vary too.
 ///
-/// Errors: those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be right
-/// for padded arrays.
+/// # Errors
+/// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
+/// right for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Result<Lowered> {
     let instances = Instances::new(given, &exact, true)?;
     let given = &instances.given[..];

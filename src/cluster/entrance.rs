@@ -42,7 +42,8 @@ pub struct Brought {
 
 /// Brings the top-level graph of a saved program to what the pass sees.
 ///
-/// Errors: `BadGraph` for devices that are no names of devices; `UnknownTensor` for feeds and fetches that are not there;
+/// # Errors
+/// `BadGraph` for devices that are no names of devices; `UnknownTensor` for feeds and fetches that are not there;
 /// `TooLarge` where inlining makes too many nodes.
 pub fn bring(program: &mut Program, cut: &Cut) -> Result<Brought> {
     let mut brought = Brought { assumed: Vec::new(), gone: Vec::new() };

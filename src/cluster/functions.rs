@@ -17,7 +17,8 @@ pub struct Body {
 
 /// The bodies that the nodes outside of the clusters of `graph` call, and those that these call, each once.
 ///
-/// Errors: those of [`super::cluster`], with the function's name.
+/// # Errors
+/// Those of [`super::cluster`], with the function's name.
 pub fn cluster_functions(program: &Program, graph: &Graph, found: &Clustering, options: &Options) -> Result<Vec<Body>> {
     let mut next = found.clusters.len();
     let mut options = options.clone();

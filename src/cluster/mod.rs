@@ -191,7 +191,10 @@ pub fn constant_args(program: &Program, name: &str) -> Vec<bool> {
     constants::ConstantArgs::default().of(program, name)
 }
 
-/// `graph` with a full device for every node, the CPU's where none is given. Errors: `BadGraph`.
+/// `graph` with a full device for every node, the CPU's where none is given.
+///
+/// # Errors
+/// `BadGraph`.
 pub fn placed(graph: &Graph) -> Result<Graph> {
     let mut graph = graph.clone();
     entrance::place(&mut graph)?;
@@ -201,13 +204,17 @@ pub fn placed(graph: &Graph) -> Result<Graph> {
 /// The clusters of the body of a function, as TensorFlow finds them when it instantiates the function for itself: arguments
 /// first, results at the end, everything on the CPU.
 ///
-/// Errors: those of [`cluster`].
+/// # Errors
+/// Those of [`cluster`].
 pub fn cluster_function(program: &Program, function: &Function, options: &Options) -> Result<Clustering> {
     let options = Options { entrance: Entrance::Saved, ..options.clone() };
     cluster(program, &function_graph(function)?, &options)
 }
 
-/// The body of a function as [`cluster_function`] clusters it. Errors: `BadGraph`.
+/// The body of a function as [`cluster_function`] clusters it.
+///
+/// # Errors
+/// `BadGraph`.
 pub fn function_graph(function: &Function) -> Result<Graph> {
     let mut body = constants::with_results(function);
     entrance::place(&mut body)?;
@@ -216,8 +223,9 @@ pub fn function_graph(function: &Function) -> Result<Graph> {
 
 /// The clusters of `graph`, which belongs to `program` and of which every node is placed.
 ///
-/// Errors: `BadGraph` for cycles, loops that TensorFlow does not build, and nodes without a full device; `BadOption` for op
-/// names in the flags that XLA does not have.
+/// # Errors
+/// `BadGraph` for cycles, loops that TensorFlow does not build, and nodes without a full device; `BadOption` for op names
+/// in the flags that XLA does not have.
 pub fn cluster(program: &Program, graph: &Graph, options: &Options) -> Result<Clustering> {
     mark::run(program, graph, options)
 }

@@ -105,6 +105,9 @@ const ALLOWED_MACH_O: &[&str] = &["__bzero", "bzero"];
 const ALLOWED_THUMB: &str = "__";
 
 /// Compiles `program`; symbols carry `program.name`.
+///
+/// # Errors
+/// Those of [`compile_bundle`].
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
     compile_bundle(&Bundle::of(program, target), launches)
 }
@@ -112,8 +115,9 @@ pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result
 /// One object of all functions of a model for all its targets; where there are several, a function calls the first that the machine
 /// supports.
 ///
-/// Errors: `Code::UnknownTarget` where the target's objects are of no kind that is known, or its processors lack an instruction that
-/// the model needs; `Code::TooLarge` for more constants than its code reaches.
+/// # Errors
+/// `Code::UnknownTarget` where the target's objects are of no kind that is known, or its processors lack an instruction
+/// that the model needs; `Code::TooLarge` for more constants than its code reaches.
 pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let (_, target) = bundle.variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
     if !container::is_of_kind(&llvm::object("", target)?, target.format()) {
@@ -185,6 +189,9 @@ fn no_strays(made: &[u8], target: &Target, face: &Face) -> Result<()> {
 }
 
 /// The object of LLVM's text that is no model: what stands around models in a library.
+///
+/// # Errors
+/// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn assemble(text: &str, target: &Target) -> Result<Vec<u8>> {
     llvm::object(text, target)
 }
@@ -208,6 +215,9 @@ pub struct Assembly {
 }
 
 /// The assembly of a program, without weights.
+///
+/// # Errors
+/// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
     let lines = Some(lines::Lines::default());
     let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct, lines)?;
@@ -215,6 +225,9 @@ pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
 }
 
 /// The same as text, without weights.
+///
+/// # Errors
+/// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
     let (text, _) = module::emit(&Bundle::of(program, target), Launches::Direct, None)?;
     match what {

@@ -35,13 +35,19 @@ pub struct Compiled {
 }
 
 impl Compiled {
-    /// The only function for the only target. Errors: internal, where there is none.
+    /// The only function for the only target.
+    ///
+    /// # Errors
+    /// Internal, where there is none.
     pub fn only(self) -> Result<Built> {
         let last = self.bundle.face.entries.first().map_or(0, |entry| entry.programs() - 1);
         self.program(last)
     }
 
     /// The same; where sizes vary, the program that runs for these.
+    ///
+    /// # Errors
+    /// An internal one where there is no function.
     pub fn only_for(self, given: &[u64]) -> Result<Built> {
         let rung = self.bundle.face.entries.first().map_or(0, |entry| entry.rung(given));
         self.program(rung)
@@ -66,6 +72,9 @@ impl Compiled {
 /// a function or none, take what XLA's flags ask for.
 ///
 /// One function is `NAME_run`; of several each has its signature's name behind `NAME_`.
+///
+/// # Errors
+/// Those of every step from HLO to the object.
 pub fn build_all(
     functions: Functions,
     name: &str,
@@ -330,6 +339,9 @@ fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
 }
 
 /// The values that variables start with: the file's, and what `init` computes of them; 0 where neither says one.
+///
+/// # Errors
+/// Those of evaluating `init`.
 pub fn initial(functions: &Functions) -> Result<Vec<Tensor>> {
     let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
     let zeros = |v: &StateVariable| Tensor::new(v.info.dtype, v.info.dims.clone(), vec![0; v.info.bytes() as usize]);

@@ -23,7 +23,10 @@ pub(super) fn read(bytes: &Bytes, request: &Request) -> Result<Lowered> {
 /// A module that was read from a file, verified, with what the file calls its arguments and results.
 ///
 /// An argument is called what its parameter is, a result what the file says or the instruction that gives it; a part of a tuple
-/// has its number behind. The positions `0`, `1`, ... are names too. Errors: those of the verifier and of [`super::wrap`].
+/// has its number behind. The positions `0`, `1`, ... are names too.
+///
+/// # Errors
+/// Those of the verifier and of [`super::wrap`].
 pub fn named(mut source: Source) -> Result<Lowered> {
     verify::verify(&source.module)?;
     write_known_calls(&mut source.module)?;
@@ -46,7 +49,8 @@ pub fn named(mut source: Source) -> Result<Lowered> {
 
 /// Puts instructions in place of calls of libraries whose functions are here: LAPACK's, as JAX calls them on a CPU.
 ///
-/// Errors: `Code::HloUnsupported` for functions of such a library that are not.
+/// # Errors
+/// `Code::HloUnsupported` for functions of such a library that are not.
 pub fn write_known_calls(module: &mut Module) -> Result<()> {
     optimize::write_calls(module, lapack::lower).map(drop)
 }

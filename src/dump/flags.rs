@@ -126,7 +126,8 @@ const KNOWN: &[&str] = &[
 
 /// The flags of `text`, separated by blanks, over those of `flags`; a warning for each that is not known.
 ///
-/// Errors: `Code::BadOption` for values that a flag does not take.
+/// # Errors
+/// `Code::BadOption` for values that a flag does not take.
 pub fn parse(text: &str, mut flags: Flags) -> Result<(Flags, Vec<String>)> {
     let mut warnings = Vec::new();
     for word in text.split_whitespace() {

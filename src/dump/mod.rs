@@ -61,7 +61,8 @@ impl<'a> Dump<'a> {
     }
     /// The module as it came, and the options.
     ///
-    /// Errors: those of [`proto::encode`].
+    /// # Errors
+    /// Those of [`proto::encode`].
     pub fn before(&mut self, module: &Module) -> Result<()> {
         self.module(module, "before_optimizations")?;
         let options = self.flags.debug_options();
@@ -73,7 +74,8 @@ impl<'a> Dump<'a> {
     }
     /// The module after a pass that changed it.
     ///
-    /// Errors: those of [`proto::encode`].
+    /// # Errors
+    /// Those of [`proto::encode`].
     pub fn after_pass(&mut self, module: &Module, pass: &str) -> Result<()> {
         let place = PIPELINE.iter().position(|p| p.name == pass);
         let next = place.and_then(|i| PIPELINE.get(i + 1)).map_or(END, |p| p.name);
@@ -91,7 +93,8 @@ impl<'a> Dump<'a> {
     }
     /// The module after passes that nothing compiles behind.
     ///
-    /// Errors: those of [`proto::encode`].
+    /// # Errors
+    /// Those of [`proto::encode`].
     pub fn optimised(&mut self, module: &Module) -> Result<()> {
         self.module(module, "after_optimizations")
     }
@@ -113,7 +116,8 @@ impl<'a> Dump<'a> {
     }
     /// What a finished compilation has: the module, the buffers of the first program, the code of all.
     ///
-    /// Errors: those of [`proto::encode`] and of printing LLVM's text.
+    /// # Errors
+    /// Those of [`proto::encode`] and of printing LLVM's text.
     pub fn built(&mut self, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
         let Some((first, _)) = each.first() else { return Ok(()) };
         let print = |text| {

@@ -204,6 +204,9 @@ impl Graph {
         self.nodes.iter().find(|(_, n)| &*n.name == name).map(|(id, _)| id)
     }
     /// Nodes so that producers come before users (data and control); `Err` names a node on a cycle.
+    ///
+    /// # Errors
+    /// A node on a cycle, where there is one.
     pub fn topological_order(&self) -> Result<Vec<NodeId>, NodeId> {
         let mut edges = Vec::new();
         for (id, node) in self.nodes.iter() {

@@ -109,6 +109,9 @@ impl Builder {
         self.open.len()
     }
     /// Closes the entry; fails with the first error that a call met.
+    ///
+    /// # Errors
+    /// An internal one: the first that a call met.
     pub fn finish(mut self, root: InstId) -> Result<Module> {
         if let Some(message) = self.error {
             return Err(Error::internal("hlo builder", message));

@@ -12,6 +12,9 @@ fn array<'a>(shapes: &[&'a Shape], i: usize) -> Result<&'a ArrayShape, String> {
 }
 
 /// The shape of `op` on `shapes`; an error for ops whose shape must be written (`parameter`, `reshape`, `iota` …).
+///
+/// # Errors
+/// What does not fit, in words.
 pub fn infer(op: &Op, shapes: &[&Shape], module: &Module) -> Inferred {
     match op {
         Op::Elementwise(op) => elementwise(*op, shapes),

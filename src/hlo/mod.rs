@@ -107,7 +107,10 @@ impl Module {
     /// Refuses what needs several devices: here, one runs a module, and what others would send never comes.
     ///
     /// Groups of devices say nothing: where the header has one replica and one partition, XLA takes the device alone too,
-    /// whatever others a collective names. Errors: `Code::SeveralDevices`.
+    /// whatever others a collective names.
+    ///
+    /// # Errors
+    /// `Code::SeveralDevices`.
     pub fn for_one_device(&self) -> Result<()> {
         let [replicas, partitions] = self.devices();
         if replicas <= 1 && partitions <= 1 {

@@ -16,7 +16,8 @@ const MOST_OPERATIONS: u64 = 1 << 62;
 
 /// Holds the sizes of a module to what code can compute with.
 ///
-/// Errors: `Code::TooLarge` at the instruction that is beyond a bound.
+/// # Errors
+/// `Code::TooLarge` at the instruction that is beyond a bound.
 pub fn check(module: &Module) -> Result<()> {
     let (mut bytes, mut operations) = (0u64, 0u64);
     for comp in module.comps.values() {

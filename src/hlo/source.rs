@@ -14,7 +14,8 @@ pub struct Source {
 
 /// Reads HLO text, an HloProto, an HloModuleProto, StableHLO's text, its portable bytecode, or an exported function of JAX.
 ///
-/// Errors: those of the reader that the bytes are for.
+/// # Errors
+/// Those of the reader that the bytes are for.
 pub fn read(bytes: &Bytes) -> Result<Source> {
     if let Some(source) = stablehlo::read_bytes(bytes) {
         return source;

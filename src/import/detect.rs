@@ -42,6 +42,9 @@ impl Format {
         NAMES.iter().find(|(_, f)| *f == self).map_or("", |(name, _)| name)
     }
     /// The format called `name`; `UnknownFormat` lists the names.
+    ///
+    /// # Errors
+    /// `Code::UnknownFormat` for other names.
     pub fn parse(name: &str) -> Result<Format> {
         let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
         found.ok_or_else(|| {

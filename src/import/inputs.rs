@@ -11,7 +11,8 @@ const MOST_DEPTH: usize = 16;
 /// All files that [`super::load`] may read for `path`, in an order that does not depend on where they are; none for
 /// standard input and pipes, which can't be read twice.
 ///
-/// Errors: `Io`; `TooLarge` where folders are nested too deep; those of finding the format.
+/// # Errors
+/// `Io`; `TooLarge` where folders are nested too deep; those of finding the format.
 pub fn inputs(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     if path.is_dir() {

@@ -61,7 +61,8 @@ pub enum Loaded {
 /// Reads the program at `path` (`-` is standard input); `format` names a [`Format`] and switches detection off. Variables that
 /// have a value become constants.
 ///
-/// Errors: those of [`load_with_variables`].
+/// # Errors
+/// Those of [`load_with_variables`].
 pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
     let mut program = load_with_variables(path, format)?;
     program.freeze(|_| false);
@@ -70,7 +71,8 @@ pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
 
 /// Reads the program at `path` as [`load`] does, with its variables and their values.
 ///
-/// Errors: those of [`load_any`]; `UnknownFormat` for a module.
+/// # Errors
+/// Those of [`load_any`]; `UnknownFormat` for a module.
 pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program> {
     match load_any(path, format)? {
         Loaded::Graph(program) => Ok(*program),
@@ -84,7 +86,8 @@ pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program>
 
 /// Reads what is at `path`, a graph or a module.
 ///
-/// Errors: `Io`, `UnknownFormat`, `BadEncoding` (not a valid file), `BadGraph` (edges or names that no graph has), `TooLarge`.
+/// # Errors
+/// `Io`, `UnknownFormat`, `BadEncoding` (not a valid file), `BadGraph` (edges or names that no graph has), `TooLarge`.
 pub fn load_any(path: &Path, format: Option<&str>) -> Result<Loaded> {
     let source = path.display().to_string();
     let in_file = |error: Error| {
@@ -113,7 +116,10 @@ fn no_graph() -> Diagnostic {
         .help("`tfaot compile`, `check`, `run`, `verify` and `bench` take it, and so do the verbs of `tfaot hlo`")
 }
 
-/// Reads the program in `bytes`; what a TF.js model names is read from `folder`. Errors: those of [`load`].
+/// Reads the program in `bytes`; what a TF.js model names is read from `folder`.
+///
+/// # Errors
+/// Those of [`load`].
 pub fn parse(bytes: &Bytes, format: Option<Format>, folder: &Path) -> Result<Program> {
     let format = match format {
         Some(format) => format,
@@ -154,7 +160,8 @@ fn without_values(mut program: Program) -> Result<Program> {
 
 /// The program at `path` as it is saved: what [`load`] reads, but variables stay variables.
 ///
-/// Errors: those of [`load`].
+/// # Errors
+/// Those of [`load`].
 pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
     let model = path.is_dir() && !path.join("model.json").is_file();
     let saved = if model { Some(load_bytes(path, format)?) } else { None };
@@ -170,7 +177,8 @@ pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
 
 /// The bytes of the file at `path` in the binary form of its format, and that format; of a folder, its model's file.
 ///
-/// Errors: those of [`load`], but for the graph's own.
+/// # Errors
+/// Those of [`load`], but for the graph's own.
 pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(Format, Bytes)> {
     let in_file = |error: Error| {
         error.map(|mut d| {
@@ -228,17 +236,26 @@ fn no_model(path: &Path) -> Diagnostic {
     Diagnostic::new(Code::UnknownFormat, told).help(cure)
 }
 
-/// The wire form of a message `M` in protobuf's text format. Errors: `BadEncoding` with line and column.
+/// The wire form of a message `M` in protobuf's text format.
+///
+/// # Errors
+/// `BadEncoding` with line and column.
 pub fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
     Ok(Bytes::from(text::encode(text, &schema::Scope::of::<M>())?))
 }
 
-/// Reads a binary GraphDef. Errors: `BadEncoding`, `BadGraph`, `TooLarge`.
+/// Reads a binary GraphDef.
+///
+/// # Errors
+/// `BadEncoding`, `BadGraph`, `TooLarge`.
 pub fn read_graph_def(bytes: &Bytes) -> Result<Program> {
     graph_def::read(bytes)
 }
 
-/// Reads tfcompile's configuration, text or binary. Errors: `Io`, `BadEncoding`.
+/// Reads tfcompile's configuration, text or binary.
+///
+/// # Errors
+/// `Io`, `BadEncoding`.
 pub fn load_config(path: &Path) -> Result<proto::tf2xla::Config> {
     let in_file = |error: Error| {
         error.map(|mut d| {
@@ -250,6 +267,9 @@ pub fn load_config(path: &Path) -> Result<proto::tf2xla::Config> {
 }
 
 /// Parses tfcompile's configuration: text, unless it has control characters.
+///
+/// # Errors
+/// `Code::BadEncoding`.
 pub fn parse_config(bytes: &[u8]) -> Result<proto::tf2xla::Config> {
     let is_text = bytes.iter().all(|&b| b >= 0x20 && b != 0x7f || matches!(b, b'\t' | b'\n' | b'\r'));
     let encoded = if is_text { from_text::<proto::tf2xla::Config>(bytes)? } else { Bytes::copy_from_slice(bytes) };

@@ -24,7 +24,10 @@ pub struct Message {
 }
 
 impl Message {
-    /// Takes one level of a message apart. Errors: `BadEncoding`.
+    /// Takes one level of a message apart.
+    ///
+    /// # Errors
+    /// `BadEncoding`.
     pub fn parse(data: &Bytes, name: &'static str) -> Result<Message> {
         let mut reader = Reader::new(data, name);
         let mut fields = Vec::new();
@@ -179,7 +182,10 @@ pub struct RawGraph {
 }
 
 impl RawGraph {
-    /// Takes a GraphDef apart. Errors: `BadEncoding`.
+    /// Takes a GraphDef apart.
+    ///
+    /// # Errors
+    /// `BadEncoding`.
     pub fn parse(data: &Bytes) -> Result<RawGraph> {
         let mut graph = RawGraph::default();
         for (number, raw) in Message::parse(data, "GraphDef")?.fields {

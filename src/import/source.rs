@@ -11,7 +11,8 @@ const MOST_BYTES: usize = 1 << 34;
 
 /// The content of the file at `path`; `-` is standard input. Gzip is unpacked.
 ///
-/// Errors: `Io`; `BadEncoding` for damaged gzip; `TooLarge` where the unpacked content does not fit.
+/// # Errors
+/// `Io`; `BadEncoding` for damaged gzip; `TooLarge` where the unpacked content does not fit.
 pub fn read_file(path: &Path) -> Result<Bytes> {
     let bytes = if path.as_os_str() == "-" {
         read_all(std::io::stdin().lock(), Code::Io)?

@@ -45,7 +45,10 @@ impl<'a> Reader<'a> {
     pub fn new(file: &'a Bytes, message: &'static str) -> Self {
         Reader { file, data: file, at: 0, message, depth: 0 }
     }
-    /// The next field, or `None` at the end. Errors: `BadEncoding`.
+    /// The next field, or `None` at the end.
+    ///
+    /// # Errors
+    /// `BadEncoding`.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results reads worse in loops that return early")]
     pub fn next(&mut self) -> Result<Option<Field<'a>>> {
         if self.at == self.data.len() {
@@ -106,30 +109,51 @@ impl<'a> Reader<'a> {
 
 impl<'a> Field<'a> {
     /// The bytes of a string, bytes or message field.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn raw(&self) -> Result<&'a [u8]> {
         if let Value::Bytes(part) = self.value { Ok(part) } else { Err(self.wrong("bytes")) }
     }
     /// The same as a share of the file.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn shared(&self) -> Result<Bytes> {
         Ok(self.file.slice_ref(self.raw()?))
     }
     /// A string.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn text(&self) -> Result<&'a str> {
         std::str::from_utf8(self.raw()?).map_err(|_| self.wrong("UTF-8 text"))
     }
     /// A number.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn number(&self) -> Result<u64> {
         if let Value::Varint(v) = self.value { Ok(v) } else { Err(self.wrong("a number")) }
     }
     /// A number of 32 bits; as everywhere in protobuf the rest is cut off.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn int32(&self) -> Result<i32> {
         Ok(self.number()? as i32)
     }
     /// A float.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn float(&self) -> Result<f32> {
         if let Value::Fixed32(v) = self.value { Ok(f32::from_bits(v)) } else { Err(self.wrong("a float")) }
     }
     /// A message called `name`.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn message(&self, name: &'static str) -> Result<Reader<'a>> {
         if self.depth >= MOST_DEPTH {
             return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
@@ -137,6 +161,9 @@ impl<'a> Field<'a> {
         Ok(Reader { file: self.file, data: self.raw()?, at: 0, message: name, depth: self.depth + 1 })
     }
     /// Calls `each` with every number of a list, packed or not.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn numbers(&self, mut each: impl FnMut(u64)) -> Result<()> {
         let Value::Bytes(data) = self.value else {
             each(self.number()?);
@@ -149,6 +176,9 @@ impl<'a> Field<'a> {
         Ok(())
     }
     /// Calls `each` with every element of `N` bytes of a list of fixed-width numbers, packed or not.
+    ///
+    /// # Errors
+    /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn fixed<const N: usize>(&self, mut each: impl FnMut([u8; N])) -> Result<()> {
         let mut out = [0; N];
         match self.value {

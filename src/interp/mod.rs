@@ -32,9 +32,10 @@ pub use shape_ops::first_part;
 
 /// The result of computation `comp` on `args`, one a parameter.
 ///
-/// Errors: `HloUnsupported` for opcodes that have no meaning on one device, `SeveralDevices` where a module for several asks another
-/// one, `HloInvalid` for shapes that contradict each
-/// other, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit` for loops that run [`MAX_STEPS`] instructions.
+/// # Errors
+/// `HloUnsupported` for opcodes that have no meaning on one device, `SeveralDevices` where a module for several asks
+/// another one, `HloInvalid` for shapes that contradict each other, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit`
+/// for loops that run [`MAX_STEPS`] instructions.
 pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
     evaluate_within(module, comp, args, MAX_STEPS)
 }
@@ -43,6 +44,9 @@ pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Liter
 pub const MAX_STEPS: u64 = 50_000_000;
 
 /// The same where loops may run `max_steps` instructions.
+///
+/// # Errors
+/// Those of [`evaluate`].
 pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
     let machine = machine::Machine::new(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;

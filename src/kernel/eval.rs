@@ -15,13 +15,18 @@ use std::collections::HashMap;
 
 /// The results of a call of `program`.
 ///
-/// Shapes and types: as `program.args` and `program.results` say. Errors: internal, where arguments do not fit, where a
-/// statement breaks a rule of the verifier, or after `most` statements.
+/// Shapes and types: as `program.args` and `program.results` say.
+///
+/// # Errors
+/// Internal, where arguments do not fit, where a statement breaks a rule of the verifier, or after `most` statements.
 pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Tensor>> {
     evaluate_on(program, args, &mut Vec::new(), most)
 }
 
 /// The same of a program with variables: `state` has their values, before and behind the call.
+///
+/// # Errors
+/// Those of [`evaluate`].
 pub fn evaluate_on(program: &Program, args: &[Tensor], state: &mut Vec<u8>, most: u64) -> Result<Vec<Tensor>> {
     let fits = |(have, want): (&Tensor, &crate::tensor::TensorInfo)| have.dtype == want.dtype && have.dims == want.dims;
     if args.len() != program.args.len() || !args.iter().zip(&program.args).all(fits) {

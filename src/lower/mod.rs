@@ -114,6 +114,9 @@ impl std::fmt::Debug for Exact {
 /// The variables of the program are its state. Nodes that no fetch needs through data edges are not looked at, but for those
 /// that change variables and that fetches or `roots` need through any edges. Diagnostics come in the order in which nodes are
 /// reached, each once, with the node's place.
+///
+/// # Errors
+/// Every blocker.
 pub fn lower(
     program: &Program,
     feeds: &[Feed],

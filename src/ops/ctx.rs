@@ -37,6 +37,9 @@ impl LowerCtx<'_> {
         LowerCtx { node, b, args, store, holders, ranges }
     }
     /// Input `i`, an array.
+    ///
+    /// # Errors
+    /// `Code::UnsupportedType` for what is no array, `Code::BadGraph` where it is missing.
     pub fn arg(&self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(Value::Array(id)) => Ok(*id),
@@ -63,12 +66,16 @@ impl LowerCtx<'_> {
         }
     }
     /// The value of the variable whose handle input `i` is. The handle of a variable that is a constant is its value.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
     pub fn read(&self, i: usize) -> Result<InstId> {
         if let Some(Value::Variable(id)) = self.args.get(i) { self.store.read(*id) } else { self.arg(i) }
     }
     /// Gives the variable whose handle input `i` is a value.
     ///
-    /// Errors: `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of another size.
+    /// # Errors
+    /// `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of another size.
     pub fn write(&mut self, i: usize, value: InstId) -> Result<()> {
         match self.args.get(i) {
             Some(Value::Variable(id)) => self.store.write(*id, value, self.b.dtype(value), self.b.dims(value)),
@@ -80,18 +87,30 @@ impl LowerCtx<'_> {
         }
     }
     /// All inputs from number `from` to before `to`, arrays.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::arg`].
     pub fn arg_range(&self, from: usize, to: usize) -> Result<Vec<InstId>> {
         (from..to).map(|i| self.arg(i)).collect()
     }
     /// The sizes of input `i`.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::arg`].
     pub fn dims(&self, i: usize) -> Result<Vec<u64>> {
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }
     /// The element type of input `i`.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::arg`].
     pub fn dtype(&self, i: usize) -> Result<DType> {
         Ok(self.b.dtype(self.arg(i)?))
     }
     /// The value of input `i`, which must not depend on what is fed.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::arg`], and `Code::NotConstant`.
     pub fn constant(&self, i: usize) -> Result<Tensor> {
         let id = self.arg(i)?;
         interp::constant_value(self.b, id).ok_or_else(|| {
@@ -102,12 +121,18 @@ impl LowerCtx<'_> {
         })
     }
     /// The value of input `i` as integers.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::constant`], and `Code::TypeMismatch` for other numbers.
     pub fn constant_ints(&self, i: usize) -> Result<Vec<i64>> {
         self.constant(i)?
             .to_i64s()
             .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
     }
     /// The value of input `i`, one integer.
+    ///
+    /// # Errors
+    /// Those of [`LowerCtx::constant_ints`], and `Code::ShapeMismatch` for more than one.
     pub fn constant_int(&self, i: usize) -> Result<i64> {
         match self.constant_ints(i)?[..] {
             [v] => Ok(v),
@@ -136,6 +161,9 @@ impl LowerCtx<'_> {
         }
     }
     /// An axis in `0..rank` from a possibly negative one.
+    ///
+    /// # Errors
+    /// `Code::ShapeMismatch` where it is out of range.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
         let shifted = if axis < 0 { axis + rank as i64 } else { axis };
         usize::try_from(shifted)
@@ -144,10 +172,16 @@ impl LowerCtx<'_> {
             .ok_or_else(|| Error::user(Code::ShapeMismatch, format!("axis {axis} is out of range for rank {rank}")))
     }
     /// A required attribute.
+    ///
+    /// # Errors
+    /// `Code::BadAttr` where it is missing.
     pub fn required<T>(&self, value: Option<T>, name: &str) -> Result<T> {
         value.ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` is missing or of the wrong kind")))
     }
     /// A required attribute that is an element type.
+    ///
+    /// # Errors
+    /// `Code::BadAttr` where it is missing, `Code::UnsupportedType` for types that no array has.
     pub fn attr_dtype(&self, name: &str) -> Result<DType> {
         match self.required(self.node.tf_type(name), name)? {
             TfType::Data(t) => Ok(t),
@@ -169,7 +203,8 @@ impl LowerCtx<'_> {
     /// The size that is `count` at run time, an integer scalar, and never larger than `most`; what is `made` of it is told where it can't
     /// be. Arrays have this size, and code for every size comes of it (`bounded/`). What is computed twice is one size.
     ///
-    /// Errors: `DynamicShape` inside of a loop or branch, where sizes are fixed.
+    /// # Errors
+    /// `DynamicShape` inside of a loop or branch, where sizes are fixed.
     pub fn found(&mut self, count: InstId, most: u64, made: &str) -> Result<u64> {
         let known = interp::constant_value(self.b, count).and_then(|t| t.get_i64(0));
         if let Some(known) = known.filter(|_| self.b.founds().is_empty() || !self.counts_nothing(count)) {
@@ -308,6 +343,9 @@ impl LowerCtx<'_> {
         false
     }
     /// One array as the list of outputs.
+    ///
+    /// # Errors
+    /// None: lowerings end so.
     pub fn one(&self, id: InstId) -> Result<Vec<Value>> {
         Ok(vec![Value::Array(id)])
     }

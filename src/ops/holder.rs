@@ -47,10 +47,16 @@ impl Holders {
         self.all.push(holder)
     }
     /// A holder.
+    ///
+    /// # Errors
+    /// `Code::TypeMismatch` for one that a loop or a branch made, outside of it.
     pub fn get(&self, id: HolderId) -> Result<&Holder> {
         self.all.get(id).ok_or_else(gone)
     }
     /// A holder, to be changed.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`].
     pub fn get_mut(&mut self, id: HolderId) -> Result<&mut Holder> {
         if id.index() < self.all.len() { Ok(&mut self.all[id]) } else { Err(gone()) }
     }
@@ -72,6 +78,9 @@ impl Holders {
         }
     }
     /// The TensorArray for the gradients of another one with this source; made where there is none. It begins with zeros.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`], and `Code::TypeMismatch` for a stack.
     pub fn gradient(&mut self, of: HolderId, source: &str, zeros: Value) -> Result<HolderId> {
         let holder = self.get(of)?;
         if let Some((_, found)) = holder.gradients.iter().find(|(name, _)| name == source) {

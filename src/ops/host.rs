@@ -111,6 +111,9 @@ fn string_join(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// As many entries as before and one for each empty row.
+///
+/// # Errors
+/// Those of [`ShapeCtx`].
 pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, n) = (cx.of_rank(0, 2)?, cx.fresh(Why::Data));
     let rows = match cx.ints(2).as_deref() {
@@ -127,12 +130,18 @@ pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// Indices and the shape that they lead into, of another rank.
+///
+/// # Errors
+/// Those of [`ShapeCtx`].
 pub fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, rank) = (cx.of_rank(0, 2)?, cx.of_rank(2, 1)?);
     Ok(vec![Fact::new(S64, vec![indices[0], rank[0]].into()), Fact::new(S64, rank.into())])
 }
 
 /// Each value once, and for each element which it is; with `counts` how often each is there.
+///
+/// # Errors
+/// Those of [`ShapeCtx`].
 pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let index = cx.attr_type("out_idx");
@@ -155,6 +164,9 @@ pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
 }
 
 /// The positions of what is not zero: as many as the data has, one index a dimension.
+///
+/// # Errors
+/// Those of [`ShapeCtx`].
 pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh(Why::Data);
     let rank = match cx.ranked(0)? {
@@ -168,6 +180,9 @@ pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// Rows of `data` in as many groups as the node says.
+///
+/// # Errors
+/// Those of [`ShapeCtx`].
 pub fn dynamic_partition(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let groups = usize::try_from(cx.node.int("num_partitions").unwrap_or(0)).unwrap_or(0).min(1 << 16);
     let (data, partitions) = (cx.ranked(0)?, cx.ranked(1)?);

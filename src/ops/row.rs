@@ -188,6 +188,9 @@ impl OpRow {
         OpRow { sizes: Some(sizes), ..self }
     }
     /// The op as HLO, but for one that the walker lowers.
+    ///
+    /// # Errors
+    /// Those of the op; an internal one where the walker lowers it.
     pub fn run(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
         match self.lower {
             Lower::Node(f) => f(cx),

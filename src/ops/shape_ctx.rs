@@ -21,18 +21,30 @@ pub struct ShapeCtx<'a> {
 
 impl ShapeCtx<'_> {
     /// What is known of input `i`.
+    ///
+    /// # Errors
+    /// `Code::BadGraph` where it is missing.
     pub fn arg(&self, i: usize) -> Result<&Fact> {
         self.args.get(i).ok_or_else(|| Error::user(Code::BadGraph, format!("input {i} is missing")))
     }
     /// The shape of input `i`.
+    ///
+    /// # Errors
+    /// Those of [`ShapeCtx::arg`].
     pub fn dims(&self, i: usize) -> Result<Dims> {
         Ok(self.arg(i)?.dims.clone())
     }
     /// The dimensions of input `i`, if its rank is known.
+    ///
+    /// # Errors
+    /// Those of [`ShapeCtx::arg`].
     pub fn ranked(&self, i: usize) -> Result<Option<Vec<Dim>>> {
         Ok(self.arg(i)?.dims.as_ranked().map(<[Dim]>::to_vec))
     }
     /// The dimensions of input `i`, which must have this rank; new unknown ones where the rank is not known.
+    ///
+    /// # Errors
+    /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch`.
     pub fn of_rank(&mut self, i: usize, rank: usize) -> Result<Vec<Dim>> {
         let dims = self.dims(i)?;
         let found = self.with_rank(&dims, rank);
@@ -81,6 +93,9 @@ impl ShapeCtx<'_> {
         .unwrap_or_else(|| self.fresh(Why::Value(i)))
     }
     /// An axis in `0..rank` from a possibly negative one.
+    ///
+    /// # Errors
+    /// `Code::ShapeMismatch` where it is out of range.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
         let shifted = if axis < 0 { axis + rank as i64 } else { axis };
         let found = usize::try_from(shifted).ok().filter(|&a| a < rank);
@@ -126,6 +141,9 @@ impl ShapeCtx<'_> {
         }
     }
     /// The shape that the value of input `i` is: a vector of sizes where -1 is unknown, or a scalar -1 for "any".
+    ///
+    /// # Errors
+    /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch` where it is no shape.
     pub fn shape_of_value(&mut self, i: usize) -> Result<Dims> {
         let arg = self.arg(i)?;
         let (rank, values) = (arg.dims.as_ranked().map(<[Dim]>::len), arg.as_ints());
@@ -158,6 +176,9 @@ impl ShapeCtx<'_> {
         }
     }
     /// The one shape that two shapes must be.
+    ///
+    /// # Errors
+    /// `Code::ShapeMismatch` where they differ.
     pub fn merge(&self, a: &Dims, b: &Dims) -> Result<Dims> {
         match (a, b) {
             (Dims::Unranked(_), other) | (other, Dims::Unranked(_)) => Ok(other.clone()),
@@ -169,6 +190,9 @@ impl ShapeCtx<'_> {
         }
     }
     /// What two shapes are broadcast to by NumPy's rules.
+    ///
+    /// # Errors
+    /// `Code::ShapeMismatch` where they do not fit.
     pub fn broadcast(&mut self, a: &Dims, b: &Dims) -> Result<Dims> {
         if a == b {
             return Ok(a.clone());
@@ -210,7 +234,10 @@ impl ShapeCtx<'_> {
     pub fn div_ceil(&mut self, a: Dim, b: Dim) -> Dim {
         self.symbols.div_ceil(self.site, a, b)
     }
-    /// The quotient of a size that must divide. Errors: `ShapeMismatch`.
+    /// The quotient of a size that must divide.
+    ///
+    /// # Errors
+    /// `ShapeMismatch`.
     pub fn div_exact(&mut self, a: Dim, n: u64) -> Result<Dim> {
         match a {
             Dim::Known(a) if n == 0 || a % n != 0 => Err(self.mismatch(format!("{a} is no multiple of {n}"))),
@@ -223,14 +250,23 @@ impl ShapeCtx<'_> {
     }
 
     /// One output of the type of input `i`.
+    ///
+    /// # Errors
+    /// Those of [`ShapeCtx::arg`].
     pub fn like(&self, i: usize, dims: impl Into<Dims>) -> Result<Vec<Fact>> {
         Ok(vec![Fact::new(self.arg(i)?.dtype, dims.into())])
     }
     /// One output of the type that an attribute names.
+    ///
+    /// # Errors
+    /// None: shape functions end so.
     pub fn typed(&self, attr: &str, dims: impl Into<Dims>) -> Result<Vec<Fact>> {
         Ok(vec![Fact::new(self.attr_type(attr), dims.into())])
     }
     /// One output.
+    ///
+    /// # Errors
+    /// None: shape functions end so.
     pub fn one(&self, dtype: impl Into<Option<TfType>>, dims: impl Into<Dims>) -> Result<Vec<Fact>> {
         Ok(vec![Fact::new(dtype.into(), dims.into())])
     }

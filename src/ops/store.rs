@@ -60,13 +60,19 @@ impl Store {
         self.slots.get(id).is_some_and(|s| s.reference)
     }
     /// The value of a variable.
+    ///
+    /// # Errors
+    /// `Code::UnsupportedCase` in scalar functions.
     pub fn read(&self, id: usize) -> Result<InstId> {
         let slot = self.slots.get(id).ok_or_else(|| Error::internal("lower", "a handle of no variable"))?;
         slot.now.ok_or_else(|| {
             Error::user(Code::UnsupportedCase, format!("the variable `{}` is used in a scalar function", slot.name))
         })
     }
-    /// Gives a variable the value `now`, which has these sizes. Errors: `DynamicShape` where they are not the variable's.
+    /// Gives a variable the value `now`, which has these sizes.
+    ///
+    /// # Errors
+    /// `DynamicShape` where they are not the variable's.
     pub fn write(&mut self, id: usize, now: InstId, dtype: DType, dims: &[u64]) -> Result<()> {
         let slot = self.slots.get_mut(id).ok_or_else(|| Error::internal("lower", "a handle of no variable"))?;
         if slot.dims != dims {

@@ -66,6 +66,9 @@ fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// A list of integers, which may be empty.
+///
+/// # Errors
+/// `Code::BadAttr` for an attribute of another kind.
 pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
     match node.attr(name) {
         Some(Attr::Ints(v)) => Ok(v),

@@ -55,6 +55,9 @@ pub const PIPELINE: &[Pass] = &[
 const MAX_ROUNDS: usize = 8;
 
 /// Runs every pass in order, again until nothing changes (at most a fixed number of times).
+///
+/// # Errors
+/// An internal one that names the pass.
 pub fn run(module: &mut Module) -> Result<()> {
     run_with(module, &[], |_, _, _, _| {})
 }
@@ -62,7 +65,9 @@ pub fn run(module: &mut Module) -> Result<()> {
 /// Runs the passes named, once and in that order; the whole pipeline to its fixed point where none is named.
 ///
 /// `observer` sees each pass that ran: its name, the module after it, whether it changed anything, and the time it took.
-/// Errors: `Code::BadOption` for a name that is no pass; an internal error that names the pass otherwise.
+///
+/// # Errors
+/// `Code::BadOption` for a name that is no pass; an internal error that names the pass otherwise.
 pub fn run_with(
     module: &mut Module,
     passes: &[&str],
@@ -88,6 +93,9 @@ pub fn run_with(
 }
 
 /// Writes opcodes that have no kernel with opcodes that have one, and runs the pipeline on what came of it.
+///
+/// # Errors
+/// Those of the expansions, and an internal one that names the pass.
 pub fn expand(module: &mut Module) -> Result<()> {
     let mut changed = Changed::No;
     for pass in EXPANSIONS {
@@ -97,6 +105,9 @@ pub fn expand(module: &mut Module) -> Result<()> {
 }
 
 /// The pass of this name; `Code::BadOption` where there is none.
+///
+/// # Errors
+/// `Code::BadOption` where there is none.
 pub fn find(name: &str) -> Result<&'static Pass> {
     PIPELINE.iter().chain(EXPANSIONS).find(|p| p.name == name).ok_or_else(|| {
         let names: Vec<&str> = PIPELINE.iter().chain(EXPANSIONS).map(|p| p.name).collect();

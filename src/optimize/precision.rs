@@ -31,6 +31,9 @@ pub const FEWEST_FEATURES: u64 = 16;
 const MOST: f32 = 127.0;
 
 /// Rounds what `precision` asks for, and says what became of it.
+///
+/// # Errors
+/// Those of [`rewrite`].
 pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
     let reduced = Reduced { precision, ..Reduced::default() };
     let mut seen = Seen { reduced, stored: HashSet::new(), scales: HashSet::new() };

@@ -177,6 +177,9 @@ impl<'m> Editor<'m> {
         self.comp.insts[to].extra = extra;
     }
     /// Adds an instruction and infers its shape; an internal error where the operands do not fit.
+    ///
+    /// # Errors
+    /// An internal one where the operands do not fit.
     pub fn add(&mut self, op: Op, operands: &[InstId]) -> Result<InstId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();
         let shape = infer::infer(&op, &shapes, self.module)
@@ -205,6 +208,9 @@ impl<'m> Editor<'m> {
         }
     }
     /// Makes `new` stand for `old` from now on; an internal error where their shapes differ.
+    ///
+    /// # Errors
+    /// An internal one where their shapes differ.
     pub fn replace(&mut self, old: InstId, new: InstId) -> Result<()> {
         if !self.shape(old).same(self.shape(new)) {
             let (from, to) = (&self.comp.insts[old], &self.comp.insts[new]);
@@ -264,6 +270,9 @@ impl<'m> Editor<'m> {
 /// Walks every reachable computation, operands before users, and replaces what `rule` returns a value for.
 ///
 /// Instructions with dynamic dimensions and parameters are not offered. Shapes must not change.
+///
+/// # Errors
+/// Those of `rule`, and an internal one where a shape would change.
 pub fn rewrite(
     module: &mut Module,
     mut rule: impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
@@ -284,6 +293,9 @@ pub fn editable(module: &Module) -> Vec<CompId> {
 }
 
 /// [`rewrite`] for one computation.
+///
+/// # Errors
+/// Those of [`rewrite`].
 pub fn rewrite_computation(
     module: &mut Module,
     id: CompId,

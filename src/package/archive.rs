@@ -5,6 +5,9 @@ use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, wr
 use std::io::Cursor;
 
 /// The bytes of an archive that holds `object` as `member`. They depend on the arguments only.
+///
+/// # Errors
+/// Internal ones, of writing it.
 pub fn archive(member: &str, object: &[u8], target: &Target) -> Result<Vec<u8>> {
     let kind = if target.format() == Format::MachO { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
     let members = [NewArchiveMember::new(object, &DEFAULT_OBJECT_READER, member.to_string())];

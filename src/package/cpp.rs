@@ -47,7 +47,8 @@ pub struct ClassName {
 impl ClassName {
     /// From `ns::Class`, with tfcompile's rules: parts are identifiers, an empty one may come first.
     ///
-    /// Errors: `Code::BadOption`.
+    /// # Errors
+    /// `Code::BadOption`.
     pub fn parse(text: &str) -> Result<ClassName> {
         let text = text.strip_prefix("::").unwrap_or(text);
         let mut parts: Vec<String> = text.split("::").map(str::to_string).collect();

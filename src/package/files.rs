@@ -7,13 +7,19 @@ use super::unfinished::{self, Mark};
 
 /// Writes every `(file name, content)` into `dir`, which is made if it is missing.
 ///
-/// Each file has a temporary name until all are written. Errors: `Code::Io`; then no file stays, nor a folder that was made.
+/// Each file has a temporary name until all are written.
+///
+/// # Errors
+/// `Code::Io`; then no file stays, nor a folder that was made.
 pub fn write_all(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<PathBuf>> {
     write_all_if(dir, files, || true).map(Option::unwrap_or_default)
 }
 
 /// The same where `sound`, which runs while the files are written, says that they are to have their names; else nothing
 /// stays, and nothing is returned.
+///
+/// # Errors
+/// Those of [`write_all`].
 pub fn write_all_if(
     dir: &Path,
     files: &[(String, impl Content)],
@@ -89,6 +95,9 @@ fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<Mark>)> {
 }
 
 /// A temporary file in the folder of `path`, with the permissions that a new file has.
+///
+/// # Errors
+/// `Code::Io`.
 pub fn temp_beside(path: &Path) -> Result<unfinished::File> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -100,7 +109,8 @@ pub fn temp_beside(path: &Path) -> Result<unfinished::File> {
 
 /// Gives a finished temporary file its name.
 ///
-/// Errors: `Code::Io`; the temporary file is gone then.
+/// # Errors
+/// `Code::Io`; the temporary file is gone then.
 pub fn keep(temp: unfinished::File, path: &Path) -> Result<()> {
     temp.persist(path).map_err(|e| unwritten(path, &e))
 }

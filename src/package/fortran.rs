@@ -13,8 +13,10 @@ const LONGEST: usize = 63;
 /// Names that a dummy argument can't have, for the module uses them.
 const TAKEN: &[&str] = &["workspace", "executor", "code", "args", "results", "at", "skip"];
 
-/// The text of `NAME.f90`. Errors: `Code::BadOption` for a model of several functions, with variables, sizes that vary, or its weights in
-/// a file.
+/// The text of `NAME.f90`.
+///
+/// # Errors
+/// `Code::BadOption` for a model of several functions, with variables, sizes that vary, or its weights in a file.
 pub fn module(face: &Face) -> Result<String> {
     let program = match &face.entries[..] {
         [only] if !face.is_module() => &only.program,

@@ -79,7 +79,9 @@ pub(super) fn parameter(face: &Face) -> &'static str {
     if face.ranks.is_some() { ", const tfaot_communicator *communicator" } else { "" }
 }
 
-/// Errors: `Code::BadOption` where a model for several ranks is asked for in a form that has no communicator.
+///
+/// # Errors
+/// `Code::BadOption` where a model for several ranks is asked for in a form that has no communicator.
 pub fn refuse(face: &Face, form: &str) -> Result<()> {
     if face.ranks.is_none() {
         return Ok(());

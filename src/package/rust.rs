@@ -15,8 +15,11 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// The text of `NAME.rs`. Errors: `Code::BadOption` for a model of several functions, with variables, its weights in a file, calls of
-/// functions in C, or other ranks.
+/// The text of `NAME.rs`.
+///
+/// # Errors
+/// `Code::BadOption` for a model of several functions, with variables, its weights in a file, calls of functions in C, or
+/// other ranks.
 pub fn module(face: &Face) -> Result<String> {
     let entry = match &face.entries[..] {
         [only] if face.state.is_empty() && face.file.is_none() && face.calls.is_empty() && face.ranks.is_none() => only,

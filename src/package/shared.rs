@@ -18,7 +18,8 @@ pub fn ending(target: &Target) -> &'static str {
 
 /// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
 ///
-/// Errors: `Code::NoLinker` when none is found or it refuses.
+/// # Errors
+/// `Code::NoLinker` when none is found or it refuses.
 pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
     let dir = unfinished::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
@@ -35,6 +36,9 @@ pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8
 }
 
 /// Links the object files `inputs` into `output`.
+///
+/// # Errors
+/// `Code::NoLinker` where there is none, or with what it says.
 pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) -> Result<()> {
     let mut command = linker(target)?;
     let said = command.args(inputs).arg("-o").arg(output);

@@ -67,6 +67,9 @@ pub struct File {
 
 impl File {
     /// Makes it as `builder` says, in `folder`.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
         let mut all = hold();
         let file = builder.tempfile_in(folder)?;
@@ -74,10 +77,16 @@ impl File {
         Ok(File { file, mark })
     }
     /// Gives it the name `path`; it is finished then.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn persist(self, path: &Path) -> std::io::Result<()> {
         self.persist_held(path, &mut hold())
     }
     /// The same while `all` is held.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn persist_held(self, path: &Path, all: &mut Held) -> std::io::Result<()> {
         let kept = self.file.persist(path).map(drop).map_err(|e| e.error);
         self.mark.finish(all);
@@ -107,10 +116,16 @@ pub struct Folder {
 
 impl Folder {
     /// Makes it where the system has such folders.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn new() -> std::io::Result<Folder> {
         Folder::new_in(&std::env::temp_dir())
     }
     /// Makes it in `above`.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn new_in(above: &Path) -> std::io::Result<Folder> {
         let mut all = hold();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;

@@ -38,7 +38,8 @@ pub struct Entries {
 
 /// Takes a program apart into the entries that `request` asks for.
 ///
-/// Errors: those of [`super::prepare`] for each entry; `BadOption` for a pattern of `request.state` that names no variable,
+/// # Errors
+/// Those of [`super::prepare`] for each entry; `BadOption` for a pattern of `request.state` that names no variable,
 /// `VariableWithoutValue` for one that is state and that nothing gives a first value.
 pub fn entries(program: Program, request: &Request) -> Result<Entries> {
     let source = program.source.clone();

@@ -19,7 +19,10 @@ pub struct FeedSpec {
 
 impl FeedSpec {
     /// Parses `NAME`, `NAME=TYPE`, `NAME=[DIMS]` or `NAME=TYPE[DIMS]`; a dimension is a number, `?`, or a bound:
-    /// `n<=64`, `<=64`, `n=2..64`. Errors: `BadOption`.
+    /// `n<=64`, `<=64`, `n=2..64`.
+    ///
+    /// # Errors
+    /// `BadOption`.
     pub fn parse(text: &str) -> Result<FeedSpec> {
         let bad = |what: String| Diagnostic::new(Code::BadOption, what).help("write NAME, or NAME=f32[1,224,224,3]");
         let (name, spec) = text.split_once('=').map_or((text, None), |(name, spec)| (name, Some(spec.trim())));

@@ -121,8 +121,11 @@ impl Prepared {
 
 /// Cuts `program` to what `request` asks for.
 ///
-/// Feeds that the user did not name but that the fetches need are added. Errors: `UnknownTensor` (with the nearest names),
-/// `UnknownDim`, `BadOption`, `UnsupportedType`, `TooLarge`, `BadGraph` for cycles, `ControlFlowV1` for loops of TensorFlow 1.
+/// Feeds that the user did not name but that the fetches need are added.
+///
+/// # Errors
+/// `UnknownTensor` (with the nearest names), `UnknownDim`, `BadOption`, `UnsupportedType`, `TooLarge`, `BadGraph` for
+/// cycles, `ControlFlowV1` for loops of TensorFlow 1.
 pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
     let source = program.source.clone();
     let in_file = |error: Error| {
@@ -239,8 +242,10 @@ pub struct Open {
 
 /// What a request reaches of a program: the rest (savers, initialisers, other signatures) is as if it were not there.
 ///
-/// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does. Errors: those of
-/// [`open`].
+/// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does.
+///
+/// # Errors
+/// Those of [`open`].
 pub fn reach(program: Program, request: &Request) -> Result<Reached> {
     let Open { feeds, fetches, called, needed, .. } = open(&program, request)?;
     let prune::Kept { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
@@ -248,7 +253,10 @@ pub fn reach(program: Program, request: &Request) -> Result<Reached> {
     Ok(Reached { program, feeds, fetches, called })
 }
 
-/// Makes functions of control flow of TensorFlow 1, as [`prepare`] does. Errors: `ControlFlowV1`, `BadGraph`.
+/// Makes functions of control flow of TensorFlow 1, as [`prepare`] does.
+///
+/// # Errors
+/// `ControlFlowV1`, `BadGraph`.
 pub fn functionalize(reached: &mut Reached) -> Result<()> {
     let Reached { program, feeds, fetches, .. } = reached;
     functional::functionalize(program, feeds, fetches, &mut Vec::new())
@@ -276,7 +284,10 @@ pub struct Called {
     pub fetches: Vec<Option<String>>,
 }
 
-/// The feeds and fetches that [`prepare`] would take. Errors: as there, but for sizes.
+/// The feeds and fetches that [`prepare`] would take.
+///
+/// # Errors
+/// As there, but for sizes.
 pub fn open(program: &Program, request: &Request) -> Result<Open> {
     let names = Names::new(program);
     let mut told = Vec::new();

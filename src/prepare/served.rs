@@ -19,7 +19,8 @@ pub struct Served {
 /// What the signature of `request`, or every signature where it names none, reaches together with the fetches of `request`, over
 /// data and control edges; `None` where the program has no signature, so that nothing can be told apart. Feeds stop nothing.
 ///
-/// Errors: `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
+/// # Errors
+/// `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
 pub fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
     let names = Names::new(program);
     let chosen: Vec<_> = match &request.signatures[..] {

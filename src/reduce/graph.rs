@@ -32,7 +32,8 @@ enum Change {
 
 /// Makes `graph` small while `verdict` of its encoding stays yes, by at most `most` trials.
 ///
-/// Errors: those of `verdict`.
+/// # Errors
+/// Those of `verdict`.
 pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut Verdict) -> Result<(RawGraph, Told)> {
     let mut search = Search::new(verdict, most);
     let mut graph = graph;

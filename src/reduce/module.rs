@@ -24,7 +24,8 @@ enum Change {
 
 /// Makes `module` small while `verdict` of its text stays yes, by at most `most` trials.
 ///
-/// Errors: those of `verdict`.
+/// # Errors
+/// Those of `verdict`.
 pub fn reduce_module(module: Module, most: u64, verdict: &mut Verdict) -> Result<(Module, Told)> {
     let mut search = Search::new(verdict, most);
     let mut module = module;

@@ -21,7 +21,10 @@ pub struct Seeded {
     pub seed: i64,
 }
 
-/// Replaces the weights of `graph`; returns what was replaced. Errors: those of reading a GraphDef.
+/// Replaces the weights of `graph`; returns what was replaced.
+///
+/// # Errors
+/// Those of reading a GraphDef.
 pub fn seed_weights(graph: &mut RawGraph) -> Result<Vec<Seeded>> {
     let program = import::read_graph_def(&graph.write().into())?;
     let mut done = Vec::new();

@@ -114,6 +114,9 @@ fn sort(groups: &mut [Blocker]) {
 }
 
 /// Clusters anew for the ops of the first groups, as if XLA compiled them, and says what that would gain.
+///
+/// # Errors
+/// Those of clustering.
 pub fn what_ifs(
     report: &mut super::Report,
     program: &Program,

@@ -23,8 +23,11 @@ pub struct Part {
 /// The border of the nodes for which `inside` holds, in the top-level graph of `program`.
 ///
 /// Constants outside are taken in; variables are fed with what they hold where they are read; what only has effects, such as an
-/// assignment, is left out. Errors: `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one
-/// that compiled code can't hold.
+/// assignment, is left out.
+///
+/// # Errors
+/// `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't
+/// hold.
 pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<Part> {
     let graph = &program.graph;
     let outgoing = outgoing(graph, facts, inside);

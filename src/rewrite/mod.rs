@@ -99,8 +99,10 @@ pub struct Rewritten {
 /// Rewrites `file`, which is of the binary format `format` and holds `program`. What no signature reaches (savers, initialisers)
 /// stays as it is, where there are signatures.
 ///
-/// Errors: `BadEncoding`, `BadOption` for a signature that is not there, those of clustering, `UnsupportedCase` for a node of a cluster whose types TensorFlow's definitions
-/// do not tell; where clusters are compiled, also `UnknownTensor` for feeds, `NoLinker`, and `UnsupportedCase` if none could be.
+/// # Errors
+/// `BadEncoding`, `BadOption` for a signature that is not there, those of clustering, `UnsupportedCase` for a node of a
+/// cluster whose types TensorFlow's definitions do not tell; where clusters are compiled, also `UnknownTensor` for feeds,
+/// `NoLinker`, and `UnsupportedCase` if none could be.
 pub fn rewrite(file: &Bytes, format: Format, program: &Program, request: &Request) -> Result<Rewritten> {
     let mut fetches = request.fetches.clone();
     for signature in &program.signatures {
@@ -169,7 +171,8 @@ fn served(program: &Program, request: &Request) -> Result<Option<Served>> {
 
 /// The GraphDef in `file`, which is of the binary format `format`; `None` where that holds none in protobuf's form.
 ///
-/// Errors: `BadEncoding`.
+/// # Errors
+/// `BadEncoding`.
 pub fn graph_in(file: &Bytes, format: Format) -> Result<Option<RawGraph>> {
     let mut found = None;
     with_graph(file, format, &mut |graph| {
@@ -182,7 +185,8 @@ pub fn graph_in(file: &Bytes, format: Format) -> Result<Option<RawGraph>> {
 /// `file`, which is of the binary format `format`, with what `change` makes of the GraphDef in it; `None` where it holds none in
 /// protobuf's form.
 ///
-/// Errors: `BadEncoding`, and those of `change`.
+/// # Errors
+/// `BadEncoding`, and those of `change`.
 pub fn with_graph(file: &Bytes, format: Format, change: &mut Change) -> Result<Option<Vec<u8>>> {
     match format {
         Format::GraphDef => change(file).map(Some),

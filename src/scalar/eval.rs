@@ -21,7 +21,9 @@ pub use int::Int;
 /// The op applied point by point.
 ///
 /// Shapes: operands agree, but those of one element repeat; the result has the sizes of the operand of highest rank.
-/// Errors: internal, where number, sizes or types of operands do not fit (the verifier's rules).
+///
+/// # Errors
+/// Internal, where number, sizes or types of operands do not fit (the verifier's rules).
 pub fn eval(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
     let dims = check(op, args)?;
     let last = args[args.len() - 1];

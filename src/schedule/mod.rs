@@ -126,8 +126,9 @@ const MOST_GROWN: (u64, u64) = (3, 4);
 
 /// Schedules an optimised module.
 ///
-/// Errors: `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for what no kernel does, an internal error
-/// where the program breaks a rule of `kernel::verify`.
+/// # Errors
+/// `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for what no kernel does, an internal
+/// error where the program breaks a rule of `kernel::verify`.
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
     sizes::check(&lowered.module)?;
     let apart = late::apart(&lowered.module);

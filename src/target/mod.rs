@@ -59,7 +59,10 @@ pub struct Target {
 
 impl Target {
     /// The target of `--target`, `--cpu`, `--features`; what is missing is this machine's (or, for another
-    /// architecture, its baseline). Errors: `Code::UnknownTarget`.
+    /// architecture, its baseline).
+    ///
+    /// # Errors
+    /// `Code::UnknownTarget`.
     pub fn resolve(triple: Option<&str>, cpu: Option<&str>, features: Option<&str>) -> Result<Target> {
         let triple = triple.unwrap_or(HOST_TRIPLE);
         let arch = Arch::of(triple)?;
@@ -95,7 +98,10 @@ impl Target {
             plans: None,
         })
     }
-    /// The same machine, for code of this precision. Errors: `Code::NoBf16Math` where the machine can't.
+    /// The same machine, for code of this precision.
+    ///
+    /// # Errors
+    /// `Code::NoBf16Math` where the machine can't.
     pub fn with_precision(mut self, precision: Precision) -> Result<Target> {
         if precision.math == MathType::Bf16 {
             let Some(sums) = self.bf16_pairs else {
@@ -214,7 +220,10 @@ fn default_cpu(arch: Arch) -> &'static str {
 }
 
 /// The processors that an object is for where nobody names one: those of the last ten years, and with vectors of 512 bits where the
-/// machine has them; ARMv8.2 where Linux can be asked. Of other architectures the oldest. Errors: `Code::UnknownTarget`.
+/// machine has them; ARMv8.2 where Linux can be asked. Of other architectures the oldest.
+///
+/// # Errors
+/// `Code::UnknownTarget`.
 pub fn portable_cpus(triple: Option<&str>) -> Result<Vec<&'static str>> {
     let triple = triple.unwrap_or(HOST_TRIPLE);
     Ok(match Arch::of(triple)? {

@@ -34,7 +34,10 @@ const COFF: &[&str] = &["windows", "win32", "w64", "mingw32", "uefi"];
 const MACH_O: &[&str] = &["apple", "macos", "ios", "tvos", "watchos", "darwin"];
 
 impl Arch {
-    /// That of a triple. Errors: `Code::UnknownTarget`.
+    /// That of a triple.
+    ///
+    /// # Errors
+    /// `Code::UnknownTarget`.
     pub fn of(triple: &str) -> Result<Arch> {
         let arch = match triple.split('-').next().unwrap_or("") {
             "x86_64" => Arch::X86_64,

@@ -124,7 +124,10 @@ impl Tuning {
             (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
         }
     }
-    /// The rows of a file. Errors: `Code::BadOption` for the first line that is none, or a file of another kind.
+    /// The rows of a file.
+    ///
+    /// # Errors
+    /// `Code::BadOption` for the first line that is none, or a file of another kind.
     pub fn parse(text: &str) -> Result<Tuning> {
         let mut tuning = Tuning::default();
         if text.lines().next().map(str::trim_end) != Some(HEAD) {

@@ -32,7 +32,8 @@ pub struct Guarded {
 impl Guarded {
     /// `bytes` bytes aligned to `align`, a power of two of at most a page; messages call them `label`.
     ///
-    /// Errors: the system has no such memory.
+    /// # Errors
+    /// The system has no such memory.
     pub fn new(bytes: usize, align: usize, edge: Edge, label: String) -> Result<Guarded> {
         let page_bytes = page_bytes();
         let too_large = || Error::new(ErrorKind::OutOfMemory, "more than the address space");
@@ -60,6 +61,9 @@ impl Guarded {
     }
 
     /// Forbids to write to it from now on.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn read_only(&self) -> Result<()> {
         self.protect(self.page_bytes, self.pages_bytes - 2 * self.page_bytes, libc::PROT_READ)
     }

@@ -10,6 +10,9 @@ pub struct Pieces(Vec<Bytes>);
 /// What can be written to a file.
 pub trait Content {
     /// Writes all of it.
+    ///
+    /// # Errors
+    /// Those of writing.
     fn write_to(&self, out: &mut File) -> io::Result<()>;
 }
 

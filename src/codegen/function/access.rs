@@ -44,7 +44,7 @@ impl Function<'_> {
         Ok(self.ins(&format!("load {}, ptr {at}, align 2", value_type(DType::U32, lanes)), DType::U32, lanes))
     }
 
-    /// [`Expr::PairSum`] by the target's instruction.
+    /// [`crate::kernel::Expr::PairSum`] by the target's instruction.
     pub(super) fn pair_sum(&mut self, sums: PairSums, x: &Val, y: &Val, z: &Val) -> Result<Val> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
         let callee = match (sums, lanes) {

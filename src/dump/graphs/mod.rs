@@ -74,7 +74,8 @@ impl GraphDumps {
 
     /// What `--tf_xla_clustering_debug` dumps of a graph whose clustering was asked for with `seen`.
     ///
-    /// Errors: `BadEncoding`.
+    /// # Errors
+    /// `BadEncoding`.
     pub fn clustered(&mut self, source: &Source, found: &Clustering) -> Result<()> {
         let Some(seen) = &found.seen else { return Ok(()) };
         let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
@@ -110,7 +111,9 @@ impl GraphDumps {
 /// names of clusters; `None` where the clustering was not asked for with `seen`.
 ///
 /// It is TensorFlow's number where the file has what TensorFlow's importer would add: the attributes that have defaults.
-/// Errors: `BadEncoding`.
+///
+/// # Errors
+/// `BadEncoding`.
 pub fn fingerprint(source: &Source, found: &Clustering) -> Result<Option<u64>> {
     let Some(mut seen) = found.seen.clone() else { return Ok(None) };
     if found.copies.is_empty() {
@@ -183,7 +186,8 @@ fn encoded(node: &Node) -> RawNode {
 
 /// The summary as a file: text where `name` ends like text, else protobuf's wire form.
 ///
-/// Errors: `BadEncoding`, internal ones where protobuf can't write it.
+/// # Errors
+/// `BadEncoding`, internal ones where protobuf can't write it.
 pub fn summary_file(summary: &XlaAutoClusteringSummary, name: &str) -> Result<Vec<u8>> {
     let bytes =
         protobuf::Message::write_to_bytes(summary).map_err(|e| crate::diag::Error::internal("dump", e.to_string()))?;

@@ -10,7 +10,10 @@ use std::fmt::Write;
 /// Messages nest no deeper than this.
 const MOST_DEPTH: usize = 64;
 
-/// The text of `data`, one message of type `M`. Errors: `BadEncoding`.
+/// The text of `data`, one message of type `M`.
+///
+/// # Errors
+/// `BadEncoding`.
 pub fn print<M: protobuf::MessageFull>(data: &Bytes) -> Result<String> {
     let mut out = String::new();
     message(Reader::new(data, "message"), &Scope::of::<M>(), 0, &mut out)?;

@@ -26,21 +26,24 @@ use generated::hlo::{HloModuleProto, HloProto, HloSnapshot};
 
 /// The bytes of an HloProto.
 ///
-/// Errors: `Code::HloUnsupported` for attributes, opcodes and layouts that only text has.
+/// # Errors
+/// `Code::HloUnsupported` for attributes, opcodes and layouts that only text has.
 pub fn encode(module: &Module) -> Result<Vec<u8>> {
     wrapped(write::module(module)?)
 }
 
 /// The same with a row-major layout wherever none was written, as XLA's own files have them and its readers want them.
 ///
-/// Errors: those of [`encode`].
+/// # Errors
+/// Those of [`encode`].
 pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
     wrapped(laid_out(module)?)
 }
 
 /// The bytes of an HloSnapshot: the module with layouts, without arguments and results.
 ///
-/// Errors: those of [`encode`].
+/// # Errors
+/// Those of [`encode`].
 pub fn encode_snapshot(module: &Module) -> Result<Vec<u8>> {
     let hlo = HloProto { hlo_module: MessageField::some(laid_out(module)?), ..Default::default() };
     bytes(&HloSnapshot { hlo: MessageField::some(hlo), ..Default::default() })
@@ -67,7 +70,8 @@ fn bytes(message: &impl Message) -> Result<Vec<u8>> {
 
 /// The module of an HloProto or an HloModuleProto.
 ///
-/// Errors: `Code::BadEncoding` for bytes that are neither, ids that name nothing, and sizes that do not fit;
+/// # Errors
+/// `Code::BadEncoding` for bytes that are neither, ids that name nothing, and sizes that do not fit;
 /// `Code::HloUnsupported` for element types that are not known.
 pub fn decode(bytes: &[u8]) -> Result<Module> {
     if !is_whole(bytes) {

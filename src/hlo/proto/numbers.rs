@@ -19,7 +19,10 @@ fn axis(a: i64) -> Result<usize> {
     usize::try_from(a).map_err(|_| Error::user(Code::BadAttr, format!("the axis {a}")))
 }
 
-/// The axes of a product. Errors: `BadAttr` for what is no `DotDimensionNumbers`.
+/// The axes of a product.
+///
+/// # Errors
+/// `BadAttr` for what is no `DotDimensionNumbers`.
 pub fn dot(bytes: &[u8]) -> Result<DotDims> {
     let p: DotDimensionNumbers = read(bytes)?;
     Ok(DotDims {
@@ -30,12 +33,18 @@ pub fn dot(bytes: &[u8]) -> Result<DotDims> {
     })
 }
 
-/// The axes of a convolution, without a window and in one group. Errors: `BadAttr`, `BadEncoding` for axes that are no permutation.
+/// The axes of a convolution, without a window and in one group.
+///
+/// # Errors
+/// `BadAttr`, `BadEncoding` for axes that are no permutation.
 pub fn convolution(bytes: &[u8]) -> Result<ConvDims> {
     read_convolution(&read::<ConvolutionDimensionNumbers>(bytes)?)
 }
 
-/// The axes of a gather, without the sizes of its slices. Errors: `BadAttr` for what is no `GatherDimensionNumbers`.
+/// The axes of a gather, without the sizes of its slices.
+///
+/// # Errors
+/// `BadAttr` for what is no `GatherDimensionNumbers`.
 pub fn gather(bytes: &[u8]) -> Result<GatherDims> {
     let p: GatherDimensionNumbers = read(bytes)?;
     Ok(GatherDims {
@@ -49,7 +58,10 @@ pub fn gather(bytes: &[u8]) -> Result<GatherDims> {
     })
 }
 
-/// The axes of a scatter. Errors: `BadAttr` for what is no `ScatterDimensionNumbers`.
+/// The axes of a scatter.
+///
+/// # Errors
+/// `BadAttr` for what is no `ScatterDimensionNumbers`.
 pub fn scatter(bytes: &[u8]) -> Result<ScatterDims> {
     let p: ScatterDimensionNumbers = read(bytes)?;
     Ok(ScatterDims {

@@ -14,7 +14,8 @@ pub struct Called(Functions);
 impl Called {
     /// Reads portable bytecode, or text.
     ///
-    /// Errors: those of [`super::parse`] and `Code::BadEncoding` for damaged bytes.
+    /// # Errors
+    /// Those of [`super::parse`] and `Code::BadEncoding` for damaged bytes.
     pub fn read(bytes: &Bytes) -> Result<Called> {
         if bytecode::is_bytecode(bytes) {
             return bytecode::parse(bytes).map(Called);
@@ -27,7 +28,8 @@ impl Called {
     /// `platform` is the number of the platform, where the first argument asks for it; `checks` says which of the module's
     /// assertions about sizes hold.
     ///
-    /// Errors: `Code::ShapeMismatch` for arguments that do not fit, `Code::SeveralDevices`, and those of [`super::parse`].
+    /// # Errors
+    /// `Code::ShapeMismatch` for arguments that do not fit, `Code::SeveralDevices`, and those of [`super::parse`].
     pub fn call(
         &self,
         host: &mut dyn Host,

@@ -28,11 +28,13 @@ pub trait Host {
     fn constant(&mut self, id: InstId) -> Option<Tensor>;
     /// The results of function `index` of those that surround the module.
     ///
-    /// Errors: `Code::HloUnsupported` where there are none.
+    /// # Errors
+    /// `Code::HloUnsupported` where there are none.
     fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>>;
     /// The value, of this shape, of a custom call, given with all its attributes, that is written with instructions; `None` for one that stays a call.
     ///
-    /// Errors: as the host likes.
+    /// # Errors
+    /// As the host likes.
     fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &Shape) -> Result<Option<InstId>> {
         Ok(None)
     }

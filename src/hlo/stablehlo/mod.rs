@@ -38,7 +38,8 @@ pub use sizes::Checks;
 
 /// Reads StableHLO's text; errors carry line and column.
 ///
-/// Errors: `Code::HloSyntax`, `Code::HloUnsupported` for operations, types and attributes that HLO here does not have,
+/// # Errors
+/// `Code::HloSyntax`, `Code::HloUnsupported` for operations, types and attributes that HLO here does not have,
 /// `Code::TooLarge` for constants that say more than they are written.
 pub fn parse(text: &str) -> Result<Module> {
     read_text(text).map(|source| source.module)

@@ -34,7 +34,8 @@ pub(crate) fn is_sugar(opcode: &str) -> bool {
 
 /// Reads a module, a single computation or a single instruction of XLA's text; errors carry line and column.
 ///
-/// Errors: `Code::HloSyntax`, `Code::TooLarge` for an elided constant beyond 2^28 bytes.
+/// # Errors
+/// `Code::HloSyntax`, `Code::TooLarge` for an elided constant beyond 2^28 bytes.
 pub fn parse(text: &str) -> Result<Module> {
     parser::parse(text)
 }

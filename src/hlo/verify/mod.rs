@@ -29,7 +29,8 @@ type Check = Result<(), String>;
 
 /// Checks every rule; what it accepts, no later step panics on.
 ///
-/// Errors: `Code::HloInvalid` with the instruction's name.
+/// # Errors
+/// `Code::HloInvalid` with the instruction's name.
 pub fn verify(module: &Module) -> Result<()> {
     // Rule 1
     if module.comps.get(module.entry).is_none() {

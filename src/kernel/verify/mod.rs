@@ -27,7 +27,8 @@ use crate::diag::{Error, Result};
 
 /// Checks every rule.
 ///
-/// Errors: internal, with the rule's number and the kernel's.
+/// # Errors
+/// Internal, with the rule's number and the kernel's.
 pub fn verify(program: &Program) -> Result<()> {
     places(program)?;
     state::check(program).map_err(|why| fault("state", &why))?;

@@ -33,7 +33,8 @@ struct Call<'a> {
 
 /// The value of a call of LAPACK, of the shape that it declares; `None` for calls of anything else.
 ///
-/// Errors: `Code::HloUnsupported` for functions that are not here, and for options and types that they are not here for.
+/// # Errors
+/// `Code::HloUnsupported` for functions that are not here, and for options and types that they are not here for.
 pub fn lower(b: &mut Builder, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
     let Some(target) = call.attr("custom_call_target") else { return Ok(None) };
     let Some(name) = target.strip_prefix("lapack_").or_else(|| target.strip_prefix("blas_")) else { return Ok(None) };

@@ -31,6 +31,9 @@ impl ListValue {
     }
 
     /// How many elements there are, a scalar s32.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
     pub fn length(&self, b: &mut Builder) -> Result<InstId> {
         match self.count {
             Some(count) => Ok(count.now),
@@ -39,6 +42,9 @@ impl ListValue {
     }
 
     /// The list with room for `room` elements at least, and its length beside it.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
     pub fn counted(&self, b: &mut Builder, room: u64) -> Result<ListValue> {
         let (most, now) = (self.most(b), self.length(b)?);
         let count = self.count.unwrap_or(Count { now, most, stale: false });
@@ -47,12 +53,18 @@ impl ListValue {
     }
 
     /// The list with exactly `n` elements; new ones are zeros.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
     pub fn resized(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
         let buffer = self.cleared(b);
         Ok(ListValue::of(rows(b, buffer, n)?, &self.name))
     }
 
     /// The list with `n` elements at least; new ones are zeros.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
     pub fn at_least(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
         let Some(before) = self.count else {
             return if n > self.room(b) { self.resized(b, n) } else { Ok(self.clone()) };
@@ -100,7 +112,8 @@ impl ListValue {
 
     /// The list as it is when the element at `index` was asked for: it has that element, and zeros before it.
     ///
-    /// Errors: `DynamicShape` if nothing bounds the index.
+    /// # Errors
+    /// `DynamicShape` if nothing bounds the index.
     pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.of(cx.b, index);
         let most = range.bound().ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
@@ -120,6 +133,9 @@ impl ListValue {
     }
 
     /// The list with as many elements as a value says, not more than `most`; new ones are zeros.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
     pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: u64) -> Result<ListValue> {
         let mut list = ListValue { elements: Elements::Any, ..self.counted(cx.b, most)? };
         list.buffer = list.cleared(cx.b);
@@ -128,6 +144,9 @@ impl ListValue {
     }
 
     /// The list with one more element, behind the others.
+    ///
+    /// # Errors
+    /// `Code::TooLarge` for more elements than arrays have.
     pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
         let scalar = b.rank(item) == 0 && matches!(b.dtype(item), DType::S32 | DType::S64);
         let known = if scalar { interp::constant_value(b, item) } else { None };
@@ -222,6 +241,9 @@ pub(super) fn unbounded_size(list: &str) -> Error {
 }
 
 /// The list with elements of this shape, zeros, if it has no shape yet.
+///
+/// # Errors
+/// `Code::TooLarge` for more elements than arrays have.
 pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<Value> {
     let (Value::UnshapedList { length, dtype, name }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();

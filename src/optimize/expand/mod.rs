@@ -38,7 +38,8 @@ pub const EXPANSIONS: &[Pass] = &[
 /// Puts what `write` makes of calls that leave the module in their place; it gets the call with all its
 /// attributes, the operands and the declared shape.
 ///
-/// Errors: those of `write`.
+/// # Errors
+/// Those of `write`.
 pub fn write_calls(
     module: &mut Module,
     write: impl Fn(&mut Builder, &Foreign, &[InstId], &Shape) -> Result<Option<InstId>>,

@@ -36,7 +36,8 @@ const SCRIPTS: &[&str] = &[
 
 /// The report as one HTML page.
 ///
-/// Errors: internal ones, where the data can't be packed.
+/// # Errors
+/// Internal ones, where the data can't be packed.
 pub fn render(mut report: Report) -> Result<String> {
     let script = script();
     let policy = format!(
