@@ -121,7 +121,10 @@ impl Builder {
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
     }
-    /// Makes the module one for so many replicas. Errors: how many it is for already, where these are others.
+    /// Makes the module one for so many replicas.
+    ///
+    /// # Errors
+    /// How many it is for already, where these are others.
     pub fn replicate(&mut self, count: u64) -> Result<(), u64> {
         match self.replicas {
             None => self.replicas = Some(count),
