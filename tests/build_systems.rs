@@ -159,6 +159,23 @@ fn fortran_calls_a_model() {
     let strict = "-std=f2008 -Wall -Wextra -Werror -fcheck=all";
     shell(&format!("gfortran {strict} net.f90 examples/fortran/main.f90 net.o -o classify"), folder.path());
     answers(&shell("./classify", folder.path()));
+    // the same with its weights in a file
+    shell("tfaot compile model.pb -o . --name net --emit obj,fortran --weights-file", folder.path());
+    let program = std::fs::read_to_string(folder.path().join("examples/fortran/main.f90")).expect("it is there");
+    let read = "  allocate(weights(net_weights_bytes))\n  \
+                open(newunit=unit, file='net.weights', access='stream', form='unformatted', status='old')\n  \
+                read(unit) weights\n  if (net_weights_check(weights, net_weights_bytes - 1) == 0) stop 2\n  \
+                if (net_weights_check(weights, net_weights_bytes) /= 0) stop 3\n  code = net_run(";
+    let program = program
+        .replace(
+            "  integer(c_int) :: code\n",
+            "  integer(c_int8_t), allocatable :: weights(:)\n  integer(c_int) :: code, unit\n",
+        )
+        .replace("  code = net_run(", read)
+        .replace("probabilities, workspace)", "probabilities, weights, workspace)");
+    std::fs::write(folder.path().join("file.f90"), program).expect("written");
+    shell(&format!("gfortran {strict} net.f90 file.f90 net.o -o in_file"), folder.path());
+    answers(&shell("./in_file", folder.path()));
 }
 
 #[test]

@@ -184,6 +184,44 @@ fn another_graph_is_refused_with_a_code() {
     refused(&own, &format!("{object}/net.json"), "no metadata of an object whose weights are in a file");
 }
 
+/// `run`, `verify` and `bench` take weights as the object's callers do.
+#[test]
+fn verbs_hand_weights_over() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let folder = folder.path();
+    let (net, next) = (Net::trained(5), Net::trained(6));
+    let (own, other) = (graph(folder, "0", &net), graph(folder, "1", &next));
+    let at = |name: &str| folder.join(name).display().to_string();
+    let out = at("out");
+    let emit = ["--emit", "obj,metadata", "--weights-file", "--cpu", "native"];
+    succeed(&[&["compile", own.as_str(), "-q", "-o", &out][..], &emit].concat());
+    succeed(&["weights", &other, "-q", "--for", &at("out/net.json"), "-o", &at("next.weights")]);
+    let (first, second) =
+        (format!("--weights-file={out}/net.weights"), format!("--weights-file={}", at("next.weights")));
+    succeed(&["verify", &own, "-q", "--weights-file"]);
+    succeed(&["verify", &own, "-q", &first, "--threads", "2"]);
+    // its numbers are not those of the interpreter
+    assert_eq!(tfaot(&["verify", &own, "-q", &second]).status.code(), Some(1));
+    succeed(&["verify", &other, "-q", &second]);
+    let printed = |flag: &str| succeed(&["run", &own, "-q", flag]);
+    assert_eq!(printed("--weights-file"), succeed(&["run", &own, "-q"]));
+    assert_ne!(printed(&second), printed(&first));
+    succeed(&["bench", &own, "-q", &first, "--runs", "1"]);
+    succeed(&["bench", &own, &other, "-q", "--weights-file", "--runs", "1"]);
+    let refused = |args: &[&str], why: &str| {
+        let output = tfaot(args);
+        let said = said(&output);
+        assert!(output.status.code() == Some(1) && said.contains(why), "{args:?}: {said}");
+    };
+    std::fs::write(at("cut.weights"), &std::fs::read(at("next.weights")).expect("a file")[1..]).expect("written");
+    refused(&["run", &own, "-q", &format!("--weights-file={}", at("cut.weights"))], "TFA0305");
+    refused(&["run", &own, "-q", "--weights-file=nowhere"], "TFA0001");
+    refused(&["run", &own, "-q", "--engine", "interpreter", &first], "TFA0007");
+    refused(&["bench", &own, &other, "-q", &first], "TFA0007");
+    let variables = path("examples/training/model").display().to_string();
+    succeed(&["verify", &variables, "-q", "--signature", "train", "--weights-file"]);
+}
+
 /// The example that trains, by an object with its constants inside and by one that reads them from a file, for two processors.
 #[test]
 fn state_begins_with_weights_of_the_file() {

@@ -132,11 +132,13 @@ def load(path: str | os.PathLike[str], **options: Any) -> Any:
 
     - A rewritten SavedModel: its library is registered with TensorFlow, then ``tf.saved_model.load(path, **options)`` loads it.
     - A rewritten GraphDef: the library is registered, and the ``GraphDef`` is returned.
-    - A shared library of ``tfaot compile --emit shared``: a :class:`Model`; ``name`` is its prefix where the file has another name.
+    - A shared library of ``tfaot compile --emit shared``: a :class:`Model`; ``name`` is its prefix where the file has another name,
+      ``weights`` their file, where they are in one that is not ``NAME.weights`` beside the library.
     """
     path = Path(path)
     if path.is_file() and path.suffix in (".so", ".dylib"):
-        return Model(Library(path, options.pop("name", path.stem[3:] if path.stem.startswith("lib") else path.stem)))
+        name = options.pop("name", path.stem[3:] if path.stem.startswith("lib") else path.stem)
+        return Model(Library(path, name, options.pop("weights", None)))
     try:
         import tensorflow as tf
     except ImportError:

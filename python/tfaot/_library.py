@@ -1,6 +1,6 @@
 """A compiled model as a shared library: its description, and its call, through the C interface.
 
-The structures are those of the header that the compiler writes (``TFAOT_ABI_1``).
+The structures are those of the header that the compiler writes (``TFAOT_ABI_1``, and ``TFAOT_ABI_3`` where the weights are in a file).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import numpy as np
 from ._errors import Error
 
 ABI = 1
-"""The ``abi_version`` that this file describes."""
+"""The ``abi_version`` of a model of one function that has its constants."""
+ABI_OF_FILES = 3
+"""That of a model whose weights are in a file."""
 
 
 class _Executor(ctypes.Structure):
@@ -54,6 +56,57 @@ class _ModelInfo(ctypes.Structure):
         ("workspace_align", ctypes.c_size_t),
         ("flops", ctypes.c_int64),
         ("run", _RUN),
+    ]
+
+
+class _EntryInfo(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("arg_count", ctypes.c_uint32),
+        ("result_count", ctypes.c_uint32),
+        ("size_count", ctypes.c_uint32),
+        ("changes_state", ctypes.c_uint32),
+        ("args", ctypes.POINTER(_TensorInfo)),
+        ("results", ctypes.POINTER(_TensorInfo)),
+        ("sizes", ctypes.c_void_p),
+        ("axes", ctypes.c_void_p),
+        ("workspace_bytes", ctypes.c_size_t),
+        ("workspace_align", ctypes.c_size_t),
+        ("flops", ctypes.c_int64),
+        ("run", ctypes.c_void_p),
+    ]
+
+
+class _ModuleInfo(ctypes.Structure):
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("entry_count", ctypes.c_uint32),
+        ("variable_count", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("source", ctypes.c_char_p),
+        ("target", ctypes.c_char_p),
+        ("entries", ctypes.POINTER(_EntryInfo)),
+    ]
+
+
+_CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+_POINTER = ctypes.c_void_p
+_RUN_WITH = ctypes.CFUNCTYPE(
+    ctypes.c_int, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_Executor)
+)
+
+
+class _WeightsInfo(ctypes.Structure):
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("module", ctypes.POINTER(_ModuleInfo)),
+        ("weights_bytes", ctypes.c_size_t),
+        ("weights_align", ctypes.c_size_t),
+        ("check", _CHECK),
+        ("runs", ctypes.POINTER(_RUN_WITH)),
+        ("init", ctypes.c_void_p),
     ]
 
 
@@ -125,9 +178,11 @@ def _spec(info: _TensorInfo) -> TensorSpec:
 
 
 class Library:
-    """A loaded model."""
+    """A loaded model; ``weights`` is their file, where they are in one."""
 
-    def __init__(self, path: str | os.PathLike[str], name: str) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], name: str, weights: str | os.PathLike[str] | None = None
+    ) -> None:
         self.path = Path(path)
         handle = ctypes.CDLL(os.path.abspath(path))
         try:
@@ -138,20 +193,48 @@ class Library:
         describe.restype = ctypes.c_void_p
         at = describe()
         version = ctypes.c_uint32.from_address(at).value
-        if version != ABI:
-            raise Error(f"`{path}` has version {version} of the C interface, and this package knows version {ABI}")
-        info = _ModelInfo.from_address(at)
+        self._of_file: _WeightsInfo | None = None
+        if version == ABI:
+            entry = info = _ModelInfo.from_address(at)
+            self._run = info.run
+        elif version == ABI_OF_FILES:
+            self._of_file = _WeightsInfo.from_address(at)
+            info = self._of_file.module.contents
+            entry = info.entries[0]
+            if info.entry_count > 1 or info.variable_count or entry.size_count:
+                raise Error(f"`{path}` has several functions, variables or sizes that vary, which are for programs in C")
+        else:
+            told = f"`{path}` has version {version} of the C interface"
+            raise Error(f"{told}, and this package knows version {ABI} and version {ABI_OF_FILES}")
         self._handle = handle
-        self._run = info.run
+        self.weights_path: Path | None = None
+        """The file of the weights, where they are in one."""
+        self._weights: np.ndarray | None = None
+        if self._of_file is not None:
+            self.load_weights(weights if weights is not None else self.path.with_name(f"{name}.weights"))
+        elif weights is not None:
+            raise Error(f"`{path}` has its weights, and takes no others")
         self.supported = bool(supported())
         self.name = info.name.decode()
         self.source = info.source.decode()
         self.target = info.target.decode()
-        self.args = [_spec(info.args[i]) for i in range(info.arg_count)]
-        self.results = [_spec(info.results[i]) for i in range(info.result_count)]
-        self.flops = int(info.flops)
-        self.workspace_bytes = int(info.workspace_bytes)
-        self._align = max(int(info.workspace_align), 1)
+        self.args = [_spec(entry.args[i]) for i in range(entry.arg_count)]
+        self.results = [_spec(entry.results[i]) for i in range(entry.result_count)]
+        self.flops = int(entry.flops)
+        self.workspace_bytes = int(entry.workspace_bytes)
+        self._align = max(int(entry.workspace_align), 1)
+
+    def load_weights(self, path: str | os.PathLike[str]) -> None:
+        """Maps a file of weights, which calls from now on read."""
+        if self._of_file is None:
+            raise Error(f"`{self.path}` has its weights, and takes no others")
+        try:
+            weights = np.memmap(path, np.uint8, "r")
+        except (OSError, ValueError) as error:
+            raise Error(f"the weights can't be read: {error}") from None
+        if self._of_file.check(weights.ctypes.data, weights.nbytes):
+            raise Error(f"`{path}` has not the weights of `{self.path}` (TFAOT_E_WEIGHTS)")
+        self._weights, self.weights_path = weights, Path(path)
 
     def workspace(self) -> np.ndarray:
         """Memory for one call at a time."""
@@ -164,7 +247,11 @@ class Library:
         every = ctypes.c_void_p * max(len(args), 1)
         each = ctypes.c_void_p * max(len(results), 1)
         executor = ctypes.byref(pool.executor) if pool else None
-        return self._run(every(*args), each(*results), workspace.ctypes.data, executor)
+        if self._of_file is None:
+            return self._run(every(*args), each(*results), workspace.ctypes.data, executor)
+        weights = self._weights  # another thread may map others meanwhile
+        run = self._of_file.runs[0]
+        return run(every(*args), each(*results), None, None, weights.ctypes.data, workspace.ctypes.data, executor)
 
 
 class Pool:

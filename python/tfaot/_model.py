@@ -49,6 +49,7 @@ def compile(  # noqa: A001, the verb of the command line
     weights: str | None = None,
     math: str | None = None,
     threads: int = 1,
+    weights_file: bool = False,
     flags: Sequence[str] = (),
 ) -> Model:
     """Compiles a whole model for this machine and loads it.
@@ -65,6 +66,7 @@ def compile(  # noqa: A001, the verb of the command line
     - ``cpu``: the processor, or several, between which the code picks; by default this machine's.
     - ``weights``, ``math``: fewer bits, as ``--weights`` and ``--math`` say (``"bf16"``, ``"int8"``).
     - ``threads``: how many threads a call may use.
+    - ``weights_file``: whether the weights are in a file, so that :meth:`Model.load_weights` can replace them.
     - ``flags``: further flags of ``tfaot compile``.
 
     Raises :class:`CompileError` with everything that blocks it.
@@ -80,11 +82,12 @@ def compile(  # noqa: A001, the verb of the command line
         how += ["--cpu", cpu if isinstance(cpu, str) else ",".join(cpu)]
     how += ["--weights", weights] if weights else []
     how += ["--math", math] if math else []
+    how += ["--weights-file"] if weights_file else []
     emit = [*_FILES, "pool-shared"] if threads > 1 else list(_FILES)
     out = folder.path / "out"
     made = _binary.ask(["compile", str(path), "-o", str(out), "--emit", ",".join(emit), *part, *how, *flags])
     files = {Path(line).suffix: Path(line) for line in made[1].splitlines() if "tfaot_pool" not in line}
-    library = Library(files[".so"], files[".h"].stem)
+    library = Library(files[".so"], files[".h"].stem, files.get(".weights"))
     pool = Pool(out / "libtfaot_pool.so", threads) if threads > 1 else None
     source = _Source(folder, path, part, [*how, *flags])
     return Model(library, pool=pool, source=source, diagnostics=made[2])
@@ -225,15 +228,23 @@ class Model:
                 raise ValueError(f"out has an array for `{field}` that is not contiguous, or can't be written to")
         return {field: out[field] if field in out else np.empty(s.shape, s.dtype) for field, s in self.outputs.items()}
 
+    def load_weights(self, path: str | Path) -> None:
+        """Takes the weights of a file from now on, which ``tfaot weights`` or :func:`compile` with ``weights_file`` made: calls that run
+        meanwhile end with those that they began with. Raises :class:`Error` where they are another model's."""
+        self._library.load_weights(path)
+
     def save(self, path: str | Path, emit: Sequence[str] = _FILES) -> list[Path]:
         """Writes files for programs without Python to a folder: object, C header, shared library and metadata, or what ``emit``
-        lists of the kinds of ``tfaot compile --emit``. Returns their paths."""
+        lists of the kinds of ``tfaot compile --emit``, and the weights where they are in a file. Returns their paths."""
+        beside = self._library.weights_path
         if self._source is None:
-            return [Path(shutil.copy2(self.library, _folder(path)))]
+            kept = [file for file in (self.library, beside) if file is not None]
+            return [Path(shutil.copy2(file, _folder(path))) for file in kept]
         if set(emit) <= set(_FILES):
             name, made = self.name, self.library.parent
             names = {"obj": f"{name}.o", "header": f"{name}.h", "shared": self.library.name, "metadata": f"{name}.json"}
-            return [Path(shutil.copy2(made / names[kind], _folder(path))) for kind in emit]
+            saved = [Path(shutil.copy2(made / names[kind], _folder(path))) for kind in emit]
+            return saved + ([Path(shutil.copy2(beside, _folder(path) / f"{name}.weights"))] if beside else [])
         source = self._source
         command = ["compile", str(source.path), "-o", str(path), "--emit", ",".join(emit), *source.part, *source.how]
         if "--name" not in source.how:

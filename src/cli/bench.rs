@@ -27,7 +27,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let targets = std::slice::from_ref(&target);
-    let built = compile::build_all(functions, &name, &name, targets, launches, &mut []);
+    let built = compile::build_all(args.file.of(functions), &name, &name, targets, launches, &mut []);
     let built = built.map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let face = built.bundle.face.clone();
@@ -36,7 +36,7 @@ pub fn run(args: &BenchArgs) -> Result<Verdict> {
     }
     let values = inputs::of_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
     let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::load(&face, &built.object, &target, args.threads.into())?;
+    let model = Model::of(&built, args.file.path(), &target, args.threads.into())?;
     let built = built.only_for(&given)?;
     if !args.profile {
         // what is timed has memory of its own, aligned as vectors are
@@ -141,7 +141,7 @@ fn table(
     for told in rows {
         let values = inputs::of_function(None, lowered, told)?;
         let given = sizes::of_call(&entry.sizes, &lowered.args, &values)?;
-        let model = Model::load(face, &built.object, target, args.threads.into())?;
+        let model = Model::of(built, args.file.path(), target, args.threads.into())?;
         model.call_between_pages(0, &values, &mut model.start()?)?;
         let times = measure(&mut Session::of(model, &values)?, args)?;
         let (rung, programs) = (entry.rung(&given), &built.bundle.variants[0].0);

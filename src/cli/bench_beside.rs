@@ -6,7 +6,7 @@ use super::times::Times;
 use super::{Verdict, graph, inputs, out, sizes};
 use crate::codegen::Launches;
 use crate::compile;
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::target::Target;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -24,6 +24,9 @@ struct Racer {
 /// Compiles all, warms each up, times them in turns, prints a line each.
 pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<Verdict> {
     let target = graph::target(&args.target)?;
+    if args.file.path().is_some() {
+        return Err(Error::user(Code::BadOption, "a file of weights is for one graph, and several are timed"));
+    }
     let paths = std::iter::once(&first.graph).chain(&args.others);
     let mut racers = paths.map(|path| racer(path, first, args, &target)).collect::<Result<Vec<_>>>()?;
     let (start, budget) = (Instant::now(), budget(args) * racers.len() as u32);
@@ -48,12 +51,12 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, target: &Target) -> R
     let functions = graph::function(&graph_args)?;
     let lowered = functions.all[0].1.clone();
     let targets = std::slice::from_ref(target);
-    let built = compile::build_all(functions, &name, &name, targets, Launches::Direct, &mut []);
+    let built = compile::build_all(args.file.of(functions), &name, &name, targets, Launches::Direct, &mut []);
     let built = built.map_err(|e| graph::in_file(e, &graph_args))?;
     let face = &built.bundle.face;
     let values = inputs::of_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
     let given = sizes::of_call(&face.entries[0].sizes, &lowered.args, &values)?;
-    let model = Model::load(face, &built.object, target, args.threads.into())?;
+    let model = Model::of(&built, None, target, args.threads.into())?;
     let (bytes, workspace) = (built.object.content.len(), face.workspace_bytes());
     model.call_between_pages(0, &values, &mut model.start()?)?;
     let flops = built.only_for(&given)?.program.flops;

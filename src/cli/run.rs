@@ -5,12 +5,13 @@ use super::native::Model;
 use super::{Verdict, graph, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled, Functions};
-use crate::diag::Result;
+use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
 use crate::lower::Lowered;
 use crate::optimize;
 use crate::target::Target;
 use crate::tensor::Tensor;
+use std::path::Path;
 
 /// Runs the graph once, or the calls of a file.
 pub fn run(args: &RunArgs) -> Result<Verdict> {
@@ -34,6 +35,12 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
     }
     let told = sizes::parse(&args.sizes)?;
     let mut machine = match args.engine {
+        Engine::Interpreter if args.file.is_asked_for() => {
+            return Err(Error::user(
+                Code::BadOption,
+                "the interpreter has the graph's weights: a file is for compiled code",
+            ));
+        }
         Engine::Interpreter => {
             let plain = Interpreted::new(&functions)?;
             Machine::Interpreter(if args.optimized { plain.with_padding() } else { plain })
@@ -41,7 +48,8 @@ pub fn run(args: &RunArgs) -> Result<Verdict> {
         Engine::Native => {
             let name = graph::model_name(None, &graph.graph)?;
             let target = graph::target(&args.target)?;
-            let native = Native::new(functions.clone(), &name, &target, args.threads.into());
+            let file = args.file.path();
+            let native = Native::new(args.file.of(functions.clone()), &name, &target, args.threads.into(), file);
             Machine::Native(Box::new(native.map_err(|e| graph::in_file(e, &graph))?))
         }
     };
@@ -72,16 +80,22 @@ pub struct Native {
 }
 
 impl Native {
-    /// Before the first call. Errors: those of a compile and of [`Model::load`].
-    pub fn new(functions: Functions, name: &str, target: &Target, threads: usize) -> Result<Native> {
+    /// Before the first call; `file` has the weights, where functions take them. Errors: those of a compile and of [`Model::of`].
+    pub fn new(
+        functions: Functions,
+        name: &str,
+        target: &Target,
+        threads: usize,
+        file: Option<&Path>,
+    ) -> Result<Native> {
         let targets = std::slice::from_ref(target);
         let built = compile::build_all(functions, name, name, targets, Launches::Direct, &mut [])?;
-        Native::of(&built, target, threads)
+        Native::of(&built, target, threads, file)
     }
 
     /// The same of what is compiled.
-    pub fn of(built: &Compiled, target: &Target, threads: usize) -> Result<Native> {
-        let model = Model::load(&built.bundle.face, &built.object, target, threads)?;
+    pub fn of(built: &Compiled, target: &Target, threads: usize, file: Option<&Path>) -> Result<Native> {
+        let model = Model::of(built, file, target, threads)?;
         Ok(Native { state: model.start()?, model })
     }
 

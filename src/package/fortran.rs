@@ -11,22 +11,56 @@ use std::collections::HashSet;
 const LONGEST: usize = 63;
 
 /// Names that a dummy argument can't have, for the module uses them.
-const TAKEN: &[&str] = &["workspace", "executor", "code", "args", "results", "at", "skip"];
+const TAKEN: &[&str] = &["weights", "workspace", "executor", "code", "args", "results", "at", "skip"];
+
+/// What the module has for a model whose weights are in a file; nothing of any other.
+struct OfFile {
+    public: String,
+    bytes: String,
+    interface: String,
+}
+
+impl OfFile {
+    fn of(face: &Face, module: &str) -> OfFile {
+        let Some(file) = &face.file else {
+            return OfFile { public: String::new(), bytes: String::new(), interface: String::new() };
+        };
+        let (name, bytes) = (&face.name, file.bytes());
+        OfFile {
+            public: format!(", {module}_weights_check"),
+            bytes: format!(
+                "  ! bytes of {name}.weights, all of which are handed over\n  integer(c_size_t), parameter, public :: {module}_weights_bytes = {bytes}_c_size_t\n"
+            ),
+            interface: format!(
+                r#"    ! 0 if so many bytes are weights of this object, else TFAOT_E_WEIGHTS
+    function {module}_weights_check(weights, bytes) bind(c, name="{name}_weights_check") result(code)
+      import :: c_int8_t, c_int, c_size_t
+      integer(c_int8_t), intent(in) :: weights(*)
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: code
+    end function
+"#
+            ),
+        }
+    }
+}
 
 /// The text of `NAME.f90`.
 ///
 /// # Errors
-/// `Code::BadOption` for a model of several functions, with variables, sizes that vary, or its weights in a file.
+/// `Code::BadOption` for a model of several functions or ranks, with variables or sizes that vary.
 pub fn module(face: &Face) -> Result<String> {
     let program = match &face.entries[..] {
-        [only] if !face.is_module() => &only.program,
+        [only] if face.state.is_empty() && !face.has_sizes() && face.ranks.is_none() => &only.program,
         _ => {
-            let told = "`--emit fortran` is for a model of one function of fixed sizes, without variables and a file of weights";
+            let told = "`--emit fortran` is for a model of one function of fixed sizes on one rank, without variables";
             return Err(Error::user(Code::BadOption, told));
         }
     };
     let name = &face.name;
     let module = clipped(name, LONGEST - "_workspace_bytes".len());
+    let of_file = OfFile::of(face, &module);
+    let if_file = |text| if face.file.is_some() { text } else { "" };
     let mut taken: HashSet<String> = TAKEN.iter().map(|t| t.to_string()).collect();
     let args = declared(&program.args, "in", &mut taken);
     let results = declared(&program.results, "out", &mut taken);
@@ -43,16 +77,16 @@ module {module}
   use, intrinsic :: iso_c_binding
   implicit none
   private
-  public :: {module}_run, {module}_supported
+  public :: {module}_run, {module}_supported{public}
 
   ! bytes of workspace that a call needs; calls at the same time need one each
   integer(c_size_t), parameter, public :: {module}_workspace_bytes = {bytes}_c_size_t
-
+{weights_bytes}
   interface
-    function c_run(args, results, workspace, executor) bind(c, name="{name}_run") result(code)
+    function c_run(args, results, {weights}workspace, executor) bind(c, name="{name}_run") result(code)
       import :: c_ptr, c_int
       type(c_ptr), intent(in) :: args(*), results(*)
-      type(c_ptr), value :: workspace, executor
+      type(c_ptr), value :: {weights}workspace, executor
       integer(c_int) :: code
     end function
     ! 1 if this machine has the instructions that the code was compiled for, else 0
@@ -60,13 +94,13 @@ module {module}
       import :: c_int
       integer(c_int) :: code
     end function
-  end interface
+{interface}  end interface
 
 contains
 
   ! 0, or a TFAOT_E code of the C header; nothing is written when it is not 0
-  function {module}_run({dummies}workspace) result(code)
-{declarations}    integer(c_int8_t), intent(inout), target :: workspace({module}_workspace_bytes)
+  function {module}_run({dummies}{weights}workspace) result(code)
+{declarations}{weights_dummy}    integer(c_int8_t), intent(inout), target :: workspace({module}_workspace_bytes)
     integer(c_int) :: code
     type(c_ptr) :: args({arg_count}), results({result_count})
     integer(c_intptr_t) :: at, skip
@@ -74,7 +108,7 @@ contains
     results = c_null_ptr
 {arg_pointers}{result_pointers}    at = transfer(c_loc(workspace), at)
     skip = modulo(-at, {WORKSPACE_ALIGN}_c_intptr_t)
-    code = c_run(args, results, c_loc(workspace(skip + 1)), c_null_ptr)
+    code = c_run(args, results, {weights_at}c_loc(workspace(skip + 1)), c_null_ptr)
   end function
 
 end module
@@ -82,6 +116,12 @@ end module
         version = env!("CARGO_PKG_VERSION"),
         source = comment(&face.source),
         bytes = program.workspace_bytes + WORKSPACE_ALIGN,
+        public = of_file.public,
+        weights_bytes = of_file.bytes,
+        interface = of_file.interface,
+        weights = if_file("weights, "),
+        weights_dummy = if_file("    integer(c_int8_t), intent(in), target :: weights(*) ! all bytes of the file\n"),
+        weights_at = if_file("c_loc(weights), "),
         arg_count = args.len().max(1),
         result_count = results.len().max(1),
         arg_pointers = pointers(&args, "args"),

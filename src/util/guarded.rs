@@ -86,6 +86,12 @@ impl Guarded {
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
+    /// Its bytes, to be written; not behind [`Guarded::read_only`].
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `self` is borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
+    }
+
     /// Puts `value` into all bytes between the forbidden pages, also those that alignment and whole pages leave over.
     pub fn fill(&mut self, value: u8) {
         let (from, inner) = (self.pages.wrapping_add(self.page_bytes), self.pages_bytes - 2 * self.page_bytes);

@@ -1,6 +1,7 @@
 //! What says which graph, and for which machine; and the verbs that compile it whole.
+use crate::compile::{self, Functions};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which graph, and which part of it.
 #[derive(Args, Clone, Debug, Default)]
@@ -215,6 +216,33 @@ pub enum Engine {
     Interpreter,
 }
 
+/// Where code that runs here has its constants.
+#[derive(Args, Clone, Debug, Default)]
+pub struct FileArgs {
+    /// Run what `compile --weights-file` makes, which is handed its constants: those of GRAPH, or of a FILE that `compile` or
+    /// `weights` wrote for the same graph and processor.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = clap::ValueHint::FilePath)]
+    weights_file: Option<Option<PathBuf>>,
+}
+
+impl FileArgs {
+    /// Functions, which take their weights if that is asked for.
+    pub fn of(&self, mut functions: Functions) -> Functions {
+        if self.weights_file.is_some() {
+            compile::in_file(&mut functions);
+        }
+        functions
+    }
+    /// Whether functions take their weights.
+    pub fn is_asked_for(&self) -> bool {
+        self.weights_file.is_some()
+    }
+    /// The file that is named.
+    pub fn path(&self) -> Option<&Path> {
+        self.weights_file.as_ref()?.as_deref()
+    }
+}
+
 #[derive(Args, Debug)]
 pub struct RunArgs {
     #[command(flatten)]
@@ -241,6 +269,8 @@ pub struct RunArgs {
     /// Threads of compiled code.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
+    #[command(flatten)]
+    pub file: FileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
 }
@@ -279,6 +309,8 @@ pub struct VerifyArgs {
     /// `ops:[{"tensor","op","total","own"}]`.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub file: FileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
 }
@@ -333,11 +365,13 @@ pub struct BenchArgs {
     #[arg(long)]
     pub profile: bool,
     /// Instead of a graph, measure this machine: f32 multiply-adds at each width of vectors, GB/s of caches and memory.
-    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs", "warmup", "compare", "sizes", "row"])]
+    #[arg(long, conflicts_with_all = ["graph", "inputs", "outputs", "profile", "runs", "warmup", "compare", "sizes", "row", "weights_file"])]
     pub machine: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub file: FileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
     /// Further graphs, with the same flags: all are timed in turns, and told beside the first.

@@ -88,7 +88,7 @@ struct CModuleInfo {
     variables: *const CVariableInfo,
     state_bytes: usize,
     state_align: usize,
-    init: Option<Init>,
+    init: Option<InitAlone>,
 }
 
 /// `tfaot_ranks_info`.
@@ -98,6 +98,19 @@ struct CRanksInfo {
     rank_count: u32,
     module: *const CModuleInfo,
     runs: *const RunRank,
+}
+
+/// `tfaot_weights_info`.
+#[repr(C)]
+struct CWeightsInfo {
+    abi_version: u32,
+    reserved: u32,
+    module: *const CModuleInfo,
+    weights_bytes: usize,
+    weights_align: usize,
+    check: Option<Check>,
+    runs: *const RunWeights,
+    init: Option<InitWeights>,
 }
 
 /// `run` of the first version.
@@ -115,8 +128,31 @@ type RunRank = unsafe extern "C" fn(
     *const Executor,
     *const Communicator,
 ) -> c_int;
+/// One of the `runs` of a model whose weights are the caller's.
+type RunWeights = unsafe extern "C" fn(
+    *const c_void,
+    *const c_void,
+    *mut i64,
+    *mut c_void,
+    *const c_void,
+    *mut c_void,
+    *const Executor,
+) -> c_int;
 /// `NAME_init`.
-pub type Init = unsafe extern "C" fn(*mut c_void);
+type InitAlone = unsafe extern "C" fn(*mut c_void);
+/// The same with weights.
+type InitWeights = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
+/// `NAME_weights_check`.
+pub type Check = unsafe extern "C" fn(*const c_void, usize) -> c_int;
+
+/// What fills the state.
+#[derive(Clone, Copy)]
+pub enum Init {
+    /// With numbers of the object.
+    Alone(InitAlone),
+    /// With those of the weights.
+    Weights(InitWeights),
+}
 
 /// A function of the library.
 #[derive(Clone, Copy)]
@@ -125,6 +161,8 @@ pub enum Run {
     Alone(RunAlone),
     /// Of any other that one rank runs.
     Entry(RunEntry),
+    /// Of one whose weights are the caller's.
+    Weights(RunWeights),
     /// Of one that several ranks run.
     Rank(RunRank),
 }
@@ -135,6 +173,8 @@ pub struct Calls {
     pub runs: Vec<Run>,
     /// What fills the state.
     pub init: Option<Init>,
+    /// What looks at weights, where they are the caller's.
+    pub check: Option<Check>,
 }
 
 fn wrong<T>(what: &str) -> Result<T> {
@@ -157,7 +197,10 @@ pub fn read(library: &libloading::Library, face: &Face) -> Result<Calls> {
     let version = unsafe { *info.cast::<u32>() };
     match (&face.entries[..], version) {
         ([only], 1) if !face.is_module() => alone(info.cast(), &only.program),
-        (_, 2) if face.is_module() && face.ranks.is_none() => module(info.cast(), face, None),
+        (_, 2) if face.is_module() && face.ranks.is_none() && face.file.is_none() => {
+            module(info.cast(), face, Runs::Entries)
+        }
+        (_, 3) if face.file.is_some() => weights(info.cast(), face),
         (_, 4) if face.ranks.is_some() => ranks(info.cast(), face),
         _ => wrong("version"),
     }
@@ -170,7 +213,7 @@ fn alone(info: *const CModelInfo, program: &Program) -> Result<Calls> {
     tensors(info.results, info.result_count, &program.results)?;
     workspace(info.workspace_bytes, info.workspace_align, program)?;
     let Some(run) = info.run else { return wrong("function") };
-    Ok(Calls { runs: vec![Run::Alone(run)], init: None })
+    Ok(Calls { runs: vec![Run::Alone(run)], init: None, check: None })
 }
 
 fn ranks(info: *const CRanksInfo, face: &Face) -> Result<Calls> {
@@ -179,10 +222,37 @@ fn ranks(info: *const CRanksInfo, face: &Face) -> Result<Calls> {
     if Some(info.rank_count) != face.ranks {
         return wrong("number of ranks");
     }
-    module(info.module, face, Some(info.runs))
+    module(info.module, face, Runs::Ranks(info.runs))
 }
 
-fn module(info: *const CModuleInfo, face: &Face, of_ranks: Option<*const RunRank>) -> Result<Calls> {
+fn weights(info: *const CWeightsInfo, face: &Face) -> Result<Calls> {
+    // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says of version 3.
+    let info = unsafe { &*info };
+    let bytes = face.file.as_ref().map(|file| file.bytes());
+    if Some(info.weights_bytes as u64) != bytes || info.weights_align > ALIGN {
+        return wrong("size of the weights");
+    }
+    let (Some(check), has_state) = (info.check, !face.state.is_empty()) else { return wrong("test of weights") };
+    let calls = module(info.module, face, Runs::Weights(info.runs))?;
+    match info.init {
+        Some(init) if has_state => Ok(Calls { init: Some(Init::Weights(init)), check: Some(check), ..calls }),
+        None if !has_state => Ok(Calls { check: Some(check), ..calls }),
+        _ => wrong("start"),
+    }
+}
+
+/// Where the functions of a module are.
+#[derive(Clone, Copy)]
+enum Runs {
+    /// In its entries.
+    Entries,
+    /// In a table of functions that take weights.
+    Weights(*const RunWeights),
+    /// In a table of functions that reach other ranks.
+    Ranks(*const RunRank),
+}
+
+fn module(info: *const CModuleInfo, face: &Face, of: Runs) -> Result<Calls> {
     // SAFETY: the pointer is to a constant of the loaded library, laid out as the header says of version 2.
     let info = unsafe { &*info };
     if info.entry_count as usize != face.entries.len() || info.variable_count as usize != face.state.len() {
@@ -209,17 +279,20 @@ fn module(info: *const CModuleInfo, face: &Face, of_ranks: Option<*const RunRank
             return wrong("use of the state");
         }
         sizes(has, &wanted.sizes)?;
-        runs.push(match (of_ranks, has.run) {
+        runs.push(match (of, has.run) {
             // SAFETY: the library holds a function for each entry behind the pointer.
-            (Some(all), None) => Run::Rank(unsafe { *all.add(i) }),
-            (None, Some(run)) => Run::Entry(run),
+            (Runs::Ranks(all), None) => Run::Rank(unsafe { *all.add(i) }),
+            // SAFETY: as before.
+            (Runs::Weights(all), None) => Run::Weights(unsafe { *all.add(i) }),
+            (Runs::Entries, Some(run)) => Run::Entry(run),
             _ => return wrong("function"),
         });
     }
-    match (info.init, face.state.is_empty()) {
-        (Some(_), false) | (None, true) => Ok(Calls { runs, init: info.init }),
-        _ => wrong("start"),
+    let is_started = info.init.is_some() || matches!(of, Runs::Weights(_));
+    if is_started == face.state.is_empty() && !matches!(of, Runs::Weights(_)) {
+        return wrong("start");
     }
+    Ok(Calls { runs, init: info.init.map(Init::Alone), check: None })
 }
 
 fn sizes(has: &CEntryInfo, wanted: &Sizes) -> Result<()> {

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "loads a library and calls C functions; layouts are those of the generated header")]
 mod info;
 mod ranks;
+mod weights;
 
 use super::library::load;
 use super::pool::{Executor, Pool, Task};
@@ -14,7 +15,7 @@ use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use crate::util::guarded::{self, Edge, Guarded};
 use crate::util::id_vec::{Id, IdVec};
-use info::{Calls, Run};
+use info::{Calls, Init, Run};
 use ranks::Communicator;
 pub use ranks::call_ranks;
 use std::ffi::{c_int, c_void};
@@ -56,6 +57,8 @@ pub struct Model {
     face: Face,
     calls: Calls,
     pool: Option<Pool>,
+    /// Where the object has none of its own.
+    weights: Option<Guarded>,
     // dropped last: `calls` points into it
     _library: libloading::Library,
 }
@@ -109,7 +112,7 @@ impl Model {
         let library = load(&[&object.content], &face.name, target)?;
         let calls = info::read(&library, face)?;
         let pool = if threads > 1 { Some(Pool::new(threads)?) } else { None };
-        Ok(Model { face: face.clone(), calls, pool, _library: library })
+        Ok(Model { face: face.clone(), calls, pool, weights: None, _library: library })
     }
 
     /// The state that the model starts with; empty without variables.
@@ -140,8 +143,21 @@ impl Model {
     fn init(&self, state: *mut u8) -> Result<()> {
         let init = self.calls.init.ok_or_else(|| Error::internal("load", "the model has no start"))?;
         // SAFETY: `info::read` made sure that it fills as many bytes as the state of the face has, which are at `state`.
-        unsafe { init(state.cast()) };
-        Ok(())
+        let code = unsafe {
+            match init {
+                Init::Alone(init) => {
+                    init(state.cast());
+                    0
+                }
+                Init::Weights(init) => init(state.cast(), self.weights()),
+            }
+        };
+        if code == 0 { Ok(()) } else { Err(Error::internal("load", format!("the start returned {code}"))) }
+    }
+
+    /// The weights that functions take; null where they take none.
+    fn weights(&self) -> *const c_void {
+        self.weights.as_ref().map_or(std::ptr::null(), |block| block.as_ptr().cast_const().cast())
     }
 
     /// The alignment that the types of variables need.
@@ -227,6 +243,10 @@ impl Model {
                 Run::Alone(run) => run(args, results, memory.workspace.cast(), executor),
                 Run::Entry(run) => {
                     run(args, results, memory.sizes, memory.state.cast(), memory.workspace.cast(), executor)
+                }
+                Run::Weights(run) => {
+                    let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
+                    run(args, results, memory.sizes, state, self.weights(), workspace, executor)
                 }
                 Run::Rank(run) => {
                     let (state, workspace) = (memory.state.cast(), memory.workspace.cast());

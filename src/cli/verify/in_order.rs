@@ -20,7 +20,8 @@ pub fn compared(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     let (functions, _) = graph::functions(&graph)?;
     let in_file = |e| graph::in_file(e, &graph);
     let mut plain = Interpreted::new(&functions).map_err(in_file)?;
-    let mut native = Native::new(functions.clone(), &name, &target, args.threads.into()).map_err(in_file)?;
+    let native = args.file.of(functions.clone());
+    let mut native = Native::new(native, &name, &target, args.threads.into(), args.file.path()).map_err(in_file)?;
     let told_sizes = sizes::parse(&args.sizes)?;
     let bound = Bound::of(args, target.precision);
     let mut all = Vec::new();

@@ -142,8 +142,9 @@ pub fn run(args: &VerifyArgs) -> Result<Verdict> {
     let plain = Interpreted::new(&functions).and_then(|mut i| i.call(0, values.clone())).map_err(in_file)?;
     let build = |target: &Target| {
         let targets = std::slice::from_ref(target);
-        let built = compile::build_all(functions.clone(), &name, &name, targets, Launches::Direct, &mut [])?;
-        let results = Native::of(&built, target, args.threads.into())?.call(0, &values)?;
+        let functions = args.file.of(functions.clone());
+        let built = compile::build_all(functions, &name, &name, targets, Launches::Direct, &mut [])?;
+        let results = Native::of(&built, target, args.threads.into(), args.file.path())?.call(0, &values)?;
         Ok((built, results))
     };
     progress::step("compiling");
