@@ -5,27 +5,21 @@ use super::cut::{Cut, Width};
 use super::grid::{chunked, guarded, shares};
 use super::prelude::*;
 use crate::kernel::{Buffer, Place};
+use crate::schedule::plan::along::Along;
 use crate::schedule::plan::axis::{Axis, merged, offset_of, product};
-use crate::schedule::plan::contraction::lanes_along;
 use crate::schedule::plan::fuse::Fate;
 use crate::tensor::Tensor;
 use bytes::Bytes;
-
-/// Most columns at once.
-const BLOCK: u64 = 4;
-/// Most rows at once.
-const MOST_ROWS: u64 = 16;
 
 impl<'a> Emitter<'a> {
     /// The sums of all elements of the anchor, which `make` makes, then the epilogue in a kernel of its own.
     pub(super) fn narrow(
         &mut self,
-        (id, anchor): (InstId, InstId),
-        out: &Value,
-        make: impl FnOnce(&mut Self, &Value) -> Result<()>,
+        root @ Root { id, anchor, out }: Root<'_>,
+        make: impl FnOnce(&mut Self, Root<'_>) -> Result<()>,
     ) -> Result<()> {
         if id == anchor {
-            return make(self, out);
+            return make(self, root);
         }
         // where nothing else is read from there, the result is written over its sums
         let (sum, result) = (self.scope.comp.array(anchor), self.scope.comp.array(id));
@@ -33,7 +27,7 @@ impl<'a> Emitter<'a> {
         let sources = self.sources(&self.scope.comp[id].operands);
         let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
         let sums = if is_over { out.clone() } else { self.fresh(&self.scope.comp[anchor].shape) };
-        make(self, &sums)?;
+        make(self, Root { id: anchor, anchor, out: &sums })?;
         self.scope.values.insert(anchor, sums);
         self.scope.fusion.fate[anchor] = Fate::Materialised;
         self.scope.fusion.anchor[id] = None;
@@ -43,24 +37,20 @@ impl<'a> Emitter<'a> {
     /// The sums of `c`.
     pub(super) fn narrow_sums(
         &mut self,
-        anchor: InstId,
+        root @ Root { anchor, out, .. }: Root<'_>,
         c: &Contraction,
         right: &Tensor,
         place: Coordinates<'_>,
-        out: &Value,
     ) -> Result<()> {
-        let (rows, sum) = (self.row_axes((anchor, anchor), c, place, out)?, merged(&c.sum));
+        let (rows, sum) = (self.row_axes(root, c, place)?, merged(&c.sum));
         let n = product(&c.columns);
         let packed = self.by_column(c, &sum, right);
         let run = sum.last().map_or(1, |x| x.extent);
         let sum = lying_by_column(&sum, n);
         let width = rows.last().map_or(1, |x| x.extent);
-        let lanes = lanes_along(run, self.lanes(c.dtype));
-        let pieces = 1 + u64::from((run % lanes).count_ones());
-        // A few columns at a time, so that each of their vectors serves many rows.
-        let block = n.div_ceil(n.div_ceil(BLOCK));
-        let free = self.target.vector_registers.saturating_sub(block + 2);
-        let most = (free / (block * pieces)).clamp(1, MOST_ROWS.min(width));
+        let registers = self.target.vector_registers;
+        let Along { lanes, rows: most, columns: block } =
+            Along::of_columns([run, self.lanes(c.dtype)], n, width, registers);
         let mut e = self.elements(anchor);
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
         let tile = e.k.var(width.div_ceil(most));

@@ -2,32 +2,39 @@
 //! is done element by element, tap after tap.
 use super::prelude::*;
 use super::sequential::{Local, nested};
+use crate::schedule::plan::selected::{Selected, Windows};
 
 /// Windows that each pick an element.
 pub const FAMILY: Family = Family {
     name: "select-and-scatter",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::SelectAndScatter { .. }).then_some(Setup::Plain)),
-    emit: |s, root, _| s.select_and_scatter(root),
+    recipe: |_, asked| Ok(Selected::of(asked)),
+    emit: |s, root, setup| match setup {
+        Setup::Selected(selected) => s.select_and_scatter(root, *selected),
+        other => other.unfit(),
+    },
 };
 
 impl<'a> Emitter<'a> {
     /// The result starts as `init`; of a window the element is selected that the selection keeps against every later one.
-    pub(super) fn select_and_scatter(&mut self, root: Root<'_>) -> Result<()> {
-        if self.select_and_scatter_in_vectors(root)? {
-            return Ok(());
-        }
+    fn select_and_scatter(&mut self, root: Root<'_>, selected: Selected) -> Result<()> {
         let Root { id, out, .. } = root;
         let comp = self.scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else { return Err(refuse(comp, id, "")) };
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
-        let (dims, source_dims) = (comp.array(x).dims.clone(), comp.array(source).dims.clone());
-        self.splat(id, init, &dims, out)?;
+        let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
+        let windows = Windows { window, dims, counts: source_dims };
+        match selected {
+            Selected::Apart { covers } => return self.write_windows(root, &windows, (*select, *scatter), covers),
+            Selected::Gathered => return self.gather_windows(root, &windows, (*select, *scatter)),
+            Selected::TapByTap => {}
+        }
+        self.splat(id, init, dims, out)?;
         if dims.contains(&0) || source_dims.contains(&0) {
             return Ok(());
         }
         let mut e = self.elements(id);
-        let (vars, at) = over(&mut e.k, &source_dims);
-        let (taps, from, inside) = super::window::taps(&mut e.k, window, &dims, &at);
+        let (vars, at) = over(&mut e.k, source_dims);
+        let (taps, from, inside) = super::window::taps(&mut e.k, window, dims, &at);
         let buf = out.only()?;
         let found = Local::new(&mut e.k, DType::Pred);
         let best = Local::new(&mut e.k, comp.array(x).dtype);
@@ -38,7 +45,7 @@ impl<'a> Emitter<'a> {
         let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
         let keep = both(&mut e.k, found.value, keep);
         let replace = not(&mut e.k, keep);
-        let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear(&from, &dims)), found.set(yes)];
+        let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear(&from, dims)), found.set(yes)];
         let mut tap = vec![candidate.set(value), Stmt::If { cond: replace, body: taken }];
         if let Some(cond) = inside {
             tap = vec![Stmt::If { cond, body: tap }];

@@ -7,23 +7,11 @@
 use super::pointwise::nest;
 use super::prelude::*;
 use crate::hlo::CompId;
-use crate::hlo::attrs::WindowDim;
 use crate::scalar::{CompareKind, Direction};
+use crate::schedule::plan::selected::Windows;
 
-/// Windows of more taps are looked at tap after tap.
-const MOST_TAPS: u64 = 32;
-/// Fewer elements along the last axis are no vectors.
-const FEWEST_LANES: u64 = 4;
 /// No tap.
 const NONE: i64 = -1;
-
-/// The windows over an array.
-struct Windows<'a> {
-    window: &'a [WindowDim],
-    dims: &'a [u64],
-    /// How many there are along each axis.
-    counts: &'a [u64],
-}
 
 /// One tap of a window.
 struct Tap {
@@ -42,37 +30,6 @@ enum Found {
 }
 
 impl Windows<'_> {
-    /// Whether they can be looked at in vectors.
-    fn are_plain(&self) -> bool {
-        let plain = |w: &WindowDim| {
-            w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.pad_low >= 0 && w.stride > 0 && w.size > 0
-        };
-        let taps = self.window.iter().try_fold(1u64, |n, w| n.checked_mul(w.size));
-        let last_is_apart = self.window.last().is_some_and(|w| w.size == 1 && w.stride == 1 && w.pad_low == 0)
-            && self.dims.last() == self.counts.last()
-            && self.dims.last().is_some_and(|&n| n >= FEWEST_LANES);
-        self.window.iter().all(plain) && taps.is_some_and(|n| n <= MOST_TAPS) && last_is_apart
-    }
-
-    /// Whether no element is in two of them.
-    fn are_apart(&self) -> bool {
-        self.window.iter().zip(self.counts).all(|(w, &n)| w.size <= w.stride || n == 1)
-    }
-
-    /// Whether all of their taps are elements.
-    fn are_inside(&self) -> bool {
-        let inside =
-            |((w, &n), &count): ((&WindowDim, &u64), &u64)| w.pad_low == 0 && (count - 1) * w.stride + w.size <= n;
-        self.window.iter().zip(self.dims).zip(self.counts).all(inside)
-    }
-
-    /// Whether every element is in one of them that lie apart and inside.
-    fn cover_all(&self) -> bool {
-        let covers =
-            |((w, &n), &count): ((&WindowDim, &u64), &u64)| (w.size == w.stride || count == 1) && count * w.size == n;
-        self.window.iter().zip(self.dims).zip(self.counts).all(covers)
-    }
-
     /// The taps in order: how far each is along each axis.
     fn taps(&self) -> Vec<Vec<u64>> {
         let mut all = vec![Vec::new()];
@@ -98,27 +55,6 @@ fn and(k: &mut Kernel, a: Option<ExprId>, b: ExprId) -> ExprId {
 }
 
 impl<'a> Emitter<'a> {
-    /// The kernels; whether they are made so.
-    pub(super) fn select_and_scatter_in_vectors(&mut self, root: Root<'_>) -> Result<bool> {
-        let comp = self.scope.comp;
-        let Op::SelectAndScatter { window, select, scatter } = &comp[root.id].op else {
-            return Err(refuse(comp, root.id, ""));
-        };
-        let [x, source, _] = comp[root.id].operands[..] else { return Err(refuse(comp, root.id, "")) };
-        let (dims, counts) = (comp.array(x).dims.clone(), comp.array(source).dims.clone());
-        let windows = Windows { window, dims: &dims, counts: &counts };
-        if dims.contains(&0) || counts.contains(&0) || !windows.are_plain() {
-            return Ok(false);
-        }
-        if windows.are_apart() && windows.are_inside() {
-            self.write_windows(root, &windows, (*select, *scatter))?;
-        } else {
-            let numbers = self.selected_taps(root, &windows, *select)?;
-            self.gather_windows(root, &windows, *scatter, numbers)?;
-        }
-        Ok(true)
-    }
-
     /// The taps of the window at `at`.
     fn compared(
         &mut self,
@@ -159,15 +95,16 @@ impl<'a> Emitter<'a> {
     }
 
     /// Windows that share nothing: each writes its elements.
-    fn write_windows(
+    pub(super) fn write_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
         windows: &Windows,
         (keeps, scatter): (CompId, CompId),
+        covers: bool,
     ) -> Result<()> {
         let comp = self.scope.comp;
         let [x, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
-        if !windows.cover_all() {
+        if !covers {
             self.splat(id, init, windows.dims, out)?;
         }
         let (buf, dtype) = (out.only()?, comp.array(source).dtype);
@@ -200,7 +137,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The number of the selected tap of each window, [`NONE`] where no tap is an element.
-    fn selected_taps(&mut self, Root { id, .. }: Root<'_>, windows: &Windows, keeps: CompId) -> Result<BufId> {
+    fn selected_taps(&mut self, id: InstId, windows: &Windows, keeps: CompId) -> Result<BufId> {
         let x = self.scope.comp[id].operands[0];
         let mut e = self.elements(id);
         let (vars, at) = over_several(&mut e.k, windows.counts);
@@ -220,13 +157,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Each element of the result takes what the windows over it give, one after another.
-    fn gather_windows(
+    pub(super) fn gather_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
         windows: &Windows,
-        scatter: CompId,
-        numbers: BufId,
+        (keeps, scatter): (CompId, CompId),
     ) -> Result<()> {
+        let numbers = self.selected_taps(id, windows, keeps)?;
         let comp = self.scope.comp;
         let [_, source, init] = comp[id].operands[..] else { return Err(refuse(comp, id, "")) };
         let (buf, dtype) = (out.only()?, comp.array(source).dtype);

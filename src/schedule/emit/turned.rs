@@ -5,10 +5,8 @@ use super::contraction::Contraction;
 use super::narrow::{Side, sums};
 use super::prelude::*;
 use super::tile::Part;
+use crate::schedule::plan::along::Along;
 use crate::schedule::plan::axis::Axis;
-
-/// Columns at once, so that their sums do not wait for one another.
-const BLOCK: u64 = 4;
 
 impl Emitter<'_> {
     /// Writes the sums of a tile to `buf`, where a row is `width` from the next; columns of the right side are `apart`.
@@ -24,10 +22,9 @@ impl Emitter<'_> {
         let rows = Side { buf: c.left, from: part.a.clone(), step, count: part.rows.len() as u64 };
         // the columns pass, the rows stay
         let swapped: Vec<Axis> = sum.iter().map(|x| Axis { a: x.b, b: x.a, ..*x }).collect();
-        let lanes = self.lanes(c.dtype);
-        let pieces = 1 + u64::from((sum.last().map_or(1, |x| x.extent) % lanes).count_ones());
-        let free = self.target.vector_registers.saturating_sub(rows.count + 1);
-        let block = (free / (rows.count * pieces)).clamp(1, BLOCK);
+        let run = sum.last().map_or(1, |x| x.extent);
+        let registers = self.target.vector_registers;
+        let Along { lanes, columns: block, .. } = Along::of_rows([run, self.lanes(c.dtype)], rows.count, registers);
         let (whole, rest) = (part.columns / block, part.columns % block);
         let mut body = Vec::new();
         for (first, rounds, count) in [(0, whole, block), (whole * block, rest.min(1), rest)] {

@@ -12,6 +12,7 @@
 //! - [`contraction`]: what is left of that until it is known where the operands of a product lie: a method of these facts alone.
 //!
 //! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
+pub mod along;
 pub mod amx;
 pub mod axis;
 pub mod choices;
@@ -37,6 +38,7 @@ pub mod recipe;
 pub mod reduce;
 pub mod scaled;
 pub mod scan;
+pub mod selected;
 pub mod sides;
 pub mod spots;
 pub mod states;

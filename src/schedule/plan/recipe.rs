@@ -6,6 +6,7 @@ use super::fuse::{Rows, inlineable};
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
 use super::scan::Scan;
+use super::selected::Selected;
 use super::within::{Look, Within};
 use super::{Fused, Planner, winograd};
 use crate::diag::{Error, Result};
@@ -40,6 +41,8 @@ pub enum Setup {
     Scan(Scan),
     /// A fold.
     Reduce(Reduction),
+    /// Windows that each select an element.
+    Selected(Selected),
     /// A contraction for each group and combination of phases.
     Direct(Direct),
     /// A depthwise window.

@@ -17,6 +17,7 @@ use super::fuse::{Fate, Fusion};
 use super::live::Span;
 use super::recipe::{Recipe, Setup};
 use super::reduce::{Lanes, Parts, Reduction};
+use super::selected::Selected;
 use super::spots::Spot;
 use super::tile::Tile;
 use super::winograd::{self, Cut};
@@ -151,6 +152,12 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
             format!("along {} {way}, {} of {} ahead {}", scan.axis, scan.outputs, scan.inputs, scan.ahead)
         }
         Setup::Reduce(reduction) => folded(reduction),
+        Setup::Selected(selected) => match selected {
+            Selected::Apart { covers: true } => "of windows that cover all".to_string(),
+            Selected::Apart { covers: false } => "of windows apart".to_string(),
+            Selected::Gathered => "gathered".to_string(),
+            Selected::TapByTap => "tap by tap".to_string(),
+        },
         Setup::Direct(direct) => {
             let phases: Vec<String> = direct.phases.iter().map(|axis| axis.len().to_string()).collect();
             let edges = if direct.at_edges { ", results at edges apart" } else { "" };

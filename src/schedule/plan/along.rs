@@ -1,0 +1,41 @@
+//! Sums along lanes: how many rows and columns are summed at once, so that the registers hold a sum for each pair of them.
+use super::contraction::lanes_along;
+
+/// Most columns at once.
+const MOST_COLUMNS: u64 = 4;
+/// Most rows at once.
+const MOST_ROWS: u64 = 16;
+
+/// What is summed at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Along {
+    /// Lanes of a vector along the sum.
+    pub lanes: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Columns.
+    pub columns: u64,
+}
+
+impl Along {
+    /// Of few columns whose vectors serve many rows, up to `width` of them; a sum has `run` terms one behind the other, a vector `whole`
+    /// lanes.
+    pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> Along {
+        let lanes = lanes_along(run, whole);
+        let columns = columns.div_ceil(columns.div_ceil(MOST_COLUMNS));
+        let rows = left([run, lanes], columns, registers.saturating_sub(columns + 2));
+        Along { lanes, rows: rows.clamp(1, MOST_ROWS.min(width)), columns }
+    }
+
+    /// Of few rows, which stay while columns pass: so many that their sums do not wait for one another.
+    pub fn of_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> Along {
+        let columns = left([run, lanes], rows, registers.saturating_sub(rows + 1));
+        Along { lanes, rows, columns: columns.clamp(1, MOST_COLUMNS) }
+    }
+}
+
+/// How many have their sums with each of `others` in so many registers: one for whole vectors of a sum and one for each narrower vector.
+fn left([run, lanes]: [u64; 2], others: u64, registers: u64) -> u64 {
+    let pieces = 1 + u64::from((run % lanes).count_ones());
+    registers / (others * pieces)
+}

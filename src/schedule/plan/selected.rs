@@ -1,0 +1,109 @@
+//! How windows that each select an element (`select-and-scatter`) are done.
+use super::recipe::{Asked, Setup};
+use crate::hlo::Op;
+use crate::hlo::attrs::WindowDim;
+
+/// Windows of more taps are looked at tap after tap.
+const MOST_TAPS: u64 = 32;
+/// Fewer elements along the last axis are no vectors.
+const FEWEST_LANES: u64 = 4;
+
+/// How they are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selected {
+    /// They share no element and reach over no edge: each writes its elements.
+    Apart {
+        /// Whether every element is in one.
+        covers: bool,
+    },
+    /// The number of the selected tap of each is kept, and each element takes what the windows over it give.
+    Gathered,
+    /// One after another, tap after tap.
+    TapByTap,
+}
+
+/// The windows over an array.
+pub struct Windows<'a> {
+    /// The window along each axis.
+    pub window: &'a [WindowDim],
+    /// The sizes of the array.
+    pub dims: &'a [u64],
+    /// How many there are along each axis.
+    pub counts: &'a [u64],
+}
+
+impl Selected {
+    /// That of the anchor, where it is of this kind.
+    pub fn of(asked: &Asked<'_>) -> Option<Setup> {
+        let comp = asked.look.comp;
+        let Op::SelectAndScatter { window, .. } = asked.op() else { return None };
+        let [x, source, _] = comp[asked.anchor].operands[..] else { return None };
+        let windows = Windows { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
+        Some(Setup::Selected(windows.method()))
+    }
+}
+
+impl Windows<'_> {
+    fn method(&self) -> Selected {
+        match self {
+            _ if !self.are_plain() => Selected::TapByTap,
+            _ if self.are_apart() && self.are_inside() => Selected::Apart { covers: self.cover_all() },
+            _ => Selected::Gathered,
+        }
+    }
+
+    /// The windows, elements and numbers along each axis.
+    fn axes(&self) -> impl Iterator<Item = (&WindowDim, u64, u64)> {
+        self.window.iter().zip(self.dims).zip(self.counts).map(|((w, &n), &count)| (w, n, count))
+    }
+
+    /// Whether they can be looked at in vectors: along the last axis, whose elements belong to windows of their own.
+    fn are_plain(&self) -> bool {
+        let plain = |w: &WindowDim| {
+            w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.pad_low >= 0 && w.stride > 0 && w.size > 0
+        };
+        let taps = self.window.iter().try_fold(1u64, |n, w| n.checked_mul(w.size));
+        let is_apart = |(w, n, count): (&WindowDim, u64, u64)| {
+            w.size == 1 && w.stride == 1 && w.pad_low == 0 && n == count && n >= FEWEST_LANES
+        };
+        self.axes().all(|(w, n, count)| plain(w) && n > 0 && count > 0)
+            && taps.is_some_and(|n| n <= MOST_TAPS)
+            && self.axes().last().is_some_and(is_apart)
+    }
+
+    /// Whether no element is in two of them.
+    fn are_apart(&self) -> bool {
+        self.axes().all(|(w, _, count)| w.size <= w.stride || count == 1)
+    }
+
+    /// Whether all of their taps are elements.
+    fn are_inside(&self) -> bool {
+        self.axes().all(|(w, n, count)| w.pad_low == 0 && (count - 1) * w.stride + w.size <= n)
+    }
+
+    /// Whether every element is in one of them that lie apart and inside.
+    fn cover_all(&self) -> bool {
+        self.axes().all(|(w, n, count)| (w.size == w.stride || count == 1) && count * w.size == n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_that_share_elements_are_gathered() {
+        let method = |size, stride, pad, [n, count]: [u64; 2], channels| {
+            let along = WindowDim { size, stride, pad_low: pad, pad_high: pad, ..WindowDim::default() };
+            let (window, dims, counts) = ([along, WindowDim::default()], [n, channels], [count, channels]);
+            Windows { window: &window, dims: &dims, counts: &counts }.method()
+        };
+        assert_eq!(method(2, 2, 0, [8, 4], 16), Selected::Apart { covers: true });
+        assert_eq!(method(2, 2, 0, [9, 4], 16), Selected::Apart { covers: false });
+        assert_eq!(method(3, 2, 1, [8, 4], 16), Selected::Gathered);
+        // too few channels for vectors, too many taps, no element
+        assert_eq!(method(2, 2, 0, [8, 4], 3), Selected::TapByTap);
+        assert_eq!(method(33, 33, 0, [66, 2], 16), Selected::TapByTap);
+        assert_eq!(method(2, 2, 0, [0, 0], 16), Selected::TapByTap);
+    }
+}
