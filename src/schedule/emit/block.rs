@@ -26,8 +26,8 @@ impl<'a> Emitter<'a> {
         let strip = Strip { held: Held::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
         let sink = Value { leaves: vec![from], layout: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.place(k, b, r, c);
-        let ids = (block.scores, first);
-        let make = self.nest(&mut e, ids, &made.c, Some(&strip), &place, &sink)?;
+        let root = Root { id: block.scores, anchor: first, out: &sink };
+        let make = self.nest(&mut e, root, &made.c, Some(&strip), &place)?;
         e.forget();
 
         let mut read = self.product(anchor, to)?;
@@ -35,7 +35,7 @@ impl<'a> Emitter<'a> {
         let reader = in_block(&mut e, block.tiles[1]);
         let strip = Strip { held: Held::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.place(k, b, r, c);
-        let fold = self.nest(&mut e, (id, anchor), &read.c, Some(&strip), &place, out)?;
+        let fold = self.nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
         e.forget();
 
         let per_batch = product(&made.c.rows);

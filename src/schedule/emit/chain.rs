@@ -8,7 +8,7 @@ use crate::schedule::plan::within::{Chain, span};
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the depthwise convolution `anchor`.
-    pub(super) fn chain(&mut self, Root { id, anchor, out }: Root<'_>, chain: &Chain) -> Result<()> {
+    pub(super) fn chain(&mut self, root @ Root { id, anchor, .. }: Root<'_>, chain: &Chain) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.convolution(anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
@@ -26,7 +26,7 @@ impl<'a> Emitter<'a> {
         layout.strides[d.input_spatial[0]] = rows.stride as i64;
         let input = View { buf, layout, ring: Some(held) };
         let row = WindowRow { batch: made.batch, row: reader, panel: Some((made.panel, panel)), sums };
-        let read = self.window_row(&mut e, (id, anchor), (&input, &chain.window), &row, out)?;
+        let read = self.window_row(&mut e, root, (&input, &chain.window), &row)?;
         let band = Band { own: extent / chain.bands, span: span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, (made.batch, made.panel), chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
@@ -63,8 +63,8 @@ impl<'a> Emitter<'a> {
         let strip = Strip { held: Held::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = Value { leaves: vec![rows.buf], layout: Some(layout) };
-        let ids = (producer, first);
-        let ([batch, row], nest) = self.product_rows(e, ids, (&input, &strip), &sink)?;
+        let root = Root { id: producer, anchor: first, out: &sink };
+        let ([batch, row], nest) = self.product_rows(e, root, (&input, &strip))?;
         let body = vec![each(nest.grid.tile, LoopKind::Seq, nest.body)];
         Ok(Made { batch, row, slot, panel: nest.grid.panel, body })
     }

@@ -78,19 +78,13 @@ pub(super) struct Nest {
 
 impl<'a> Emitter<'a> {
     /// The kernel of `c`, and the one that packs its right side where that is not constant.
-    pub(super) fn contraction(
-        &mut self,
-        ids: (InstId, InstId),
-        c: &Contraction,
-        place: Coordinates<'_>,
-        out: &Value,
-    ) -> Result<()> {
-        let is_whole = product(&c.rows) * product(&c.columns) == self.scope.comp.array(ids.1).elements();
+    pub(super) fn contraction(&mut self, root: Root<'_>, c: &Contraction, place: Coordinates<'_>) -> Result<()> {
+        let is_whole = product(&c.rows) * product(&c.columns) == self.scope.comp.array(root.anchor).elements();
         if is_whole && let Some(right) = self.narrow_right(c) {
-            return self.narrow(ids, out, |s, out| s.narrow_sums(ids.1, c, right, place, out));
+            return self.narrow(root, |s, sums| s.narrow_sums(sums, c, right, place));
         }
-        let mut e = self.elements(ids.0);
-        let nest = self.nest(&mut e, ids, c, None, place, out)?;
+        let mut e = self.elements(root.id);
+        let nest = self.nest(&mut e, root, c, None, place)?;
         let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
         if nest.in_bands {
             body = nest.grid.in_bands(&mut e.k, &mut loops, body);
@@ -111,14 +105,13 @@ impl<'a> Emitter<'a> {
     pub(super) fn nest(
         &mut self,
         e: &mut Elements,
-        ids: (InstId, InstId),
+        root: Root<'_>,
         c: &Contraction,
         strip: Option<&Strip>,
         place: Coordinates<'_>,
-        out: &Value,
     ) -> Result<Nest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
-        let path = self.scope.fusion.path[ids.1].clone();
+        let path = self.scope.fusion.path[root.anchor].clone();
         let place: Coordinates = &|k, b, r, c| forward(&path, &place(k, b, r, c), &k.vars);
         let sum = match c.inside {
             // the loop whose steps are left out stays apart, around others
@@ -129,7 +122,7 @@ impl<'a> Emitter<'a> {
             (Some(_), _) => c.rows.clone(),
             _ if c.inside.is_some() => c.rows.clone(),
             (None, Some(_)) => merged(&c.rows),
-            (None, None) => self.row_axes(ids, c, place, out)?,
+            (None, None) => self.row_axes(root, c, place)?,
         };
         let (n, k) = (product(&c.columns), product(&sum));
         let width = rows.last().map_or(1, |x| x.extent);
@@ -152,7 +145,7 @@ impl<'a> Emitter<'a> {
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
-        let looped = may_loop && self.epilogue_work(ids, c, place)? >= LONG_EPILOGUE;
+        let looped = may_loop && self.epilogue_work(root, c, place)? >= LONG_EPILOGUE;
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -207,7 +200,7 @@ impl<'a> Emitter<'a> {
                     inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
                     ..part
                 };
-                let inside = self.tile_body(e, ids, c, &sum, part, place, out)?;
+                let inside = self.tile_body(e, root, c, &sum, part, place)?;
                 body.extend(guarded(&mut e.k, &[&column, &row], inside));
             }
         }
@@ -268,7 +261,7 @@ impl<'a> Emitter<'a> {
     /// Operations that make an element of the result of one of the anchor.
     fn epilogue_work(
         &mut self,
-        (id, anchor): (InstId, InstId),
+        Root { id, anchor, .. }: Root<'_>,
         c: &Contraction,
         place: Coordinates<'_>,
     ) -> Result<u64> {
@@ -285,10 +278,9 @@ impl<'a> Emitter<'a> {
     /// its axes apart, or each address would take divisions.
     pub(super) fn row_axes(
         &mut self,
-        (id, anchor): (InstId, InstId),
+        Root { id, anchor, out }: Root<'_>,
         c: &Contraction,
         place: Coordinates<'_>,
-        out: &Value,
     ) -> Result<Vec<Axis>> {
         let apart: Vec<Axis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
         let rows = merged(&c.rows);

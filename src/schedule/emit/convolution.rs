@@ -52,7 +52,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// `id` is the convolution `anchor` itself or its epilogue.
-    pub(super) fn direct(&mut self, Root { id, anchor, out }: Root<'_>, direct: &Direct) -> Result<()> {
+    pub(super) fn direct(&mut self, root @ Root { id, anchor, .. }: Root<'_>, direct: &Direct) -> Result<()> {
         let (_, d) = self.convolution(anchor)?;
         let operands = &self.scope.comp[anchor].operands;
         let input = match direct.at_edges {
@@ -79,14 +79,14 @@ impl<'a> Emitter<'a> {
             })?;
         }
         if is_narrow {
-            return self.narrow((id, anchor), out, |s, out| {
+            return self.narrow(root, |s, sums| {
                 each(s, &mut |s, c, place| match s.narrow_right(c) {
-                    Some(right) => s.narrow_sums(anchor, c, right, place, out),
+                    Some(right) => s.narrow_sums(sums, c, right, place),
                     None => Ok(()),
                 })
             });
         }
-        each(self, &mut |s, c, place| s.contraction((id, anchor), c, place, out))
+        each(self, &mut |s, c, place| s.contraction(root, c, place))
     }
 
     /// Hands one phase along each axis in one group on to `then` as a contraction.

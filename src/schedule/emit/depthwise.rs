@@ -186,7 +186,7 @@ fn weight(side: &Side, tap: &Index) -> Index {
 
 impl<'a> Emitter<'a> {
     /// The kernel of the convolution `anchor`, of one channel a group, with its epilogue `id`.
-    pub(super) fn depthwise(&mut self, Root { id, anchor, out }: Root<'_>, window: &Window) -> Result<()> {
+    pub(super) fn depthwise(&mut self, root @ Root { id, anchor, .. }: Root<'_>, window: &Window) -> Result<()> {
         let comp = self.scope.comp;
         let result = comp.array(anchor).clone();
         let (_, d) = self.convolution(anchor)?;
@@ -231,7 +231,7 @@ impl<'a> Emitter<'a> {
                 });
                 let from = channel.clone();
                 let place = Place { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
-                let inside = self.depthwise_tile(&mut e, (id, anchor), &c, &place, &input, &run, out)?;
+                let inside = self.depthwise_tile(&mut e, root, &c, &place, &input, &run)?;
                 let mut inside = guarded(&mut e.k, &[&pixels], vec![part.loops(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
@@ -276,12 +276,11 @@ impl<'a> Emitter<'a> {
     pub(super) fn depthwise_tile(
         &mut self,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
+        Root { id, anchor, out }: Root<'_>,
         c: &Depthwise<'_>,
         place: &Place<'_>,
         input: &View,
         run: &Run,
-        out: &Value,
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let (result, d) = (comp.array(anchor), c.d);

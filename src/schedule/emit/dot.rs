@@ -34,13 +34,14 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the dot itself or its epilogue.
-    pub(super) fn dot(&mut self, Root { id, anchor, out }: Root<'_>) -> Result<()> {
+    pub(super) fn dot(&mut self, root: Root<'_>) -> Result<()> {
+        let anchor = root.anchor;
         if self.scope.comp.array(anchor).elements() == 0 {
             return Ok(());
         }
         let left = self.value(self.scope.comp[anchor].operands[0])?.only()?;
         let p = self.product(anchor, left)?;
-        self.contraction((id, anchor), &p.c, &|k, b, r, c| p.place(k, b, r, c), out)
+        self.contraction(root, &p.c, &|k, b, r, c| p.place(k, b, r, c))
     }
 
     /// The contraction of the dot `id`, whose left side is in `left`.

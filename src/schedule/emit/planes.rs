@@ -100,12 +100,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The kernels of sum `anchor` with the epilogue `id`.
-    pub(super) fn plane_sums(
-        &mut self,
-        (id, anchor): (InstId, InstId),
-        p: &Planes,
-        finish: &mut Finish<'_, 'a>,
-    ) -> Result<()> {
+    pub(super) fn plane_sums(&mut self, root: Root<'_>, p: &Planes) -> Result<()> {
         let channels = self.scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
         let cuts = self.width(DType::F32).cut(channels);
         let parts = match self.scope.parts.get(&p.input) {
@@ -113,14 +108,14 @@ impl<'a> Emitter<'a> {
             None => {
                 let partial = self.buffer(DType::F32, BANDS * channels);
                 for cut in &cuts {
-                    let kernel = self.bands(id, p, cut, (partial, channels))?;
+                    let kernel = self.bands(root.id, p, cut, (partial, channels))?;
                     self.launch(kernel);
                 }
                 LeftSums { buf: partial, count: BANDS, channels }
             }
         };
         for cut in &cuts {
-            let kernel = self.parts_together((id, anchor), p, cut, &parts, finish)?;
+            let kernel = self.parts_together(root, p, cut, &parts)?;
             self.launch(kernel);
         }
         Ok(())
@@ -129,11 +124,10 @@ impl<'a> Emitter<'a> {
     /// The kernel that adds up the parts of the channels of `cut`.
     fn parts_together(
         &mut self,
-        (id, anchor): (InstId, InstId),
+        root @ Root { id, anchor, .. }: Root<'_>,
         p: &Planes,
         cut: &Cut,
         parts: &LeftSums,
-        finish: &mut Finish<'_, 'a>,
     ) -> Result<Kernel> {
         let mut e = self.elements(id);
         // those side by side wait for one another's sums no longer than for their own
@@ -158,7 +152,10 @@ impl<'a> Emitter<'a> {
             e.forget();
             let sum = e.k.get(sums, i);
             e.fixed.insert(anchor, sum);
-            body.push(finish(self, &mut e, &channel(i))?);
+            let rank = self.scope.comp.array(anchor).rank();
+            let place = |d: usize| if d + 1 == rank { channel(i) } else { Index::constant(0) };
+            let at: Vec<Index> = (0..rank).map(place).collect();
+            body.push(self.finished(&mut e, root, &at)?);
         }
         e.k.body = vec![each(lane, cut.kind, body)];
         e.k.chunks = Some(group);
@@ -204,6 +201,3 @@ impl<'a> Emitter<'a> {
         Ok(e.k)
     }
 }
-
-/// What stores the sum of a channel, by its number.
-pub(super) type Finish<'f, 'a> = dyn FnMut(&mut Emitter<'a>, &mut Elements, &Index) -> Result<Stmt> + 'f;

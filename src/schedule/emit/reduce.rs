@@ -11,7 +11,7 @@ const MOST_TAPS: u64 = 9;
 
 /// What is folded into one element.
 pub(super) struct Folded<'c> {
-    pub anchor: InstId,
+    pub root: Root<'c>,
     /// Inputs, then initial values.
     pub inputs: &'c [InstId],
     pub inits: &'c [InstId],
@@ -38,7 +38,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn reduce(&mut self, Root { id, anchor, out }: Root<'_>, way: &Reduction) -> Result<()> {
+    pub(super) fn reduce(&mut self, root @ Root { anchor, .. }: Root<'_>, way: &Reduction) -> Result<()> {
         let comp = self.scope.comp;
         let inst = &comp[anchor];
         let (inputs, inits) = inst.operands.split_at(inst.operands.len() / 2);
@@ -47,14 +47,7 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         if let Some(planes) = self.planes_in_parts(way)? {
-            let mut finish = |s: &mut Self, e: &mut Elements, channel: &Index| {
-                let mut at = vec![Index::constant(0); dims.len()];
-                if let Some(last) = at.last_mut() {
-                    *last = channel.clone();
-                }
-                s.finished(e, (id, anchor), &at, out)
-            };
-            return self.plane_sums((id, anchor), planes, &mut finish);
+            return self.plane_sums(root, planes);
         }
         let input = comp.array(inputs[0]);
         let width = self.width(input.dtype);
@@ -65,27 +58,19 @@ impl<'a> Emitter<'a> {
             (Lanes::ShortRows | Lanes::Results, _) => (axis, width.cut(minor)),
             (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.cut(minor)),
         };
-        let folded = Folded { anchor, inputs, inits, op: &inst.op, way };
+        let folded = Folded { root, inputs, inits, op: &inst.op, way };
         let across = (way.lanes == Lanes::Terms).then_some(width.lanes);
         // Each cut in a kernel of its own.
         for cut in cuts {
-            self.reduce_part(id, &folded, &dims, (axis, cut), across, out)?;
+            self.reduce_part(&folded, &dims, (axis, cut), across)?;
         }
         Ok(())
     }
 
     /// The elements of a cut of dimension `axis`.
-    fn reduce_part(
-        &mut self,
-        id: InstId,
-        f: &Folded,
-        dims: &[u64],
-        (axis, cut): (usize, Cut),
-        across: Option<u64>,
-        out: &Value,
-    ) -> Result<()> {
+    fn reduce_part(&mut self, f: &Folded, dims: &[u64], (axis, cut): (usize, Cut), across: Option<u64>) -> Result<()> {
         let comp = self.scope.comp;
-        let mut e = self.elements(id);
+        let mut e = self.elements(f.root.id);
         // an epilogue that is long, as that of short rows is, stands there once
         let is_shared = matches!(f.way.lanes, Lanes::Results | Lanes::None);
         let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
@@ -98,7 +83,7 @@ impl<'a> Emitter<'a> {
             *along = cut.at(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
         }
         let vectors = Vectors { lanes: cut.lanes, across, side };
-        let body = self.reduced(&mut e, id, f, &at, &vectors, out)?;
+        let body = self.reduced(&mut e, f, &at, &vectors)?;
         let mut inside = vec![each(lane, cut.kind, body)];
         let input = &comp.array(f.inputs[0]).dims;
         if let Some(interior) = Interior::of(f.op, input, dims, axis) {
@@ -108,7 +93,7 @@ impl<'a> Emitter<'a> {
                 *along = cut.at(&Index::var(tile), lane);
             }
             let lets = interior.enter(&mut e.k, &outer, &mut at);
-            let body = self.reduced(&mut e, id, f, &at, &vectors, out)?;
+            let body = self.reduced(&mut e, f, &at, &vectors)?;
             inside = interior.either(&mut e.k, &outer, lets, vec![each(lane, cut.kind, body)], inside);
         }
         if axis < outer.len() {
@@ -129,15 +114,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// What makes and stores element `at`, or `vectors` of them.
-    fn reduced(
-        &mut self,
-        e: &mut Elements,
-        id: InstId,
-        f: &Folded,
-        at: &[Index],
-        vectors: &Vectors,
-        out: &Value,
-    ) -> Result<Vec<Stmt>> {
+    fn reduced(&mut self, e: &mut Elements, f: &Folded, at: &[Index], vectors: &Vectors) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
         let held = f.inputs.iter().map(|&i| f.held(comp.array(i).dtype));
@@ -167,7 +144,7 @@ impl<'a> Emitter<'a> {
                 convert(&mut e.k, value, held, dtype)
             })
             .collect();
-        let stores = self.folded(e, (id, f.anchor), &values, at, out)?;
+        let stores = self.folded(e, f.root, &values, at)?;
         body.extend(vectors.each(stores));
         Ok(body)
     }
@@ -176,14 +153,13 @@ impl<'a> Emitter<'a> {
     pub(super) fn folded(
         &mut self,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
+        root @ Root { id, anchor, out }: Root<'_>,
         values: &[ExprId],
         at: &[Index],
-        out: &Value,
     ) -> Result<Vec<Stmt>> {
         if id != anchor {
             e.fixed.insert(anchor, values[0]);
-            return Ok(vec![self.finished(e, (id, anchor), at, out)?]);
+            return Ok(vec![self.finished(e, root, at)?]);
         }
         let dims = self.scope.comp[id].shape.leaves().first().map_or(&[][..], |a| &a.dims);
         let index = out.layout(dims).at(at);
@@ -192,12 +168,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// The store of element `at` of the anchor, which is fixed, as the epilogue `id` makes it.
-    fn finished(
+    pub(super) fn finished(
         &mut self,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
+        Root { id, anchor, out }: Root<'_>,
         at: &[Index],
-        out: &Value,
     ) -> Result<Stmt> {
         let at = forward(&self.scope.fusion.path[anchor], at, &e.k.vars);
         let value = self.element(e, id, &at)?;
@@ -221,7 +196,7 @@ impl<'a> Emitter<'a> {
                 (loops, from) = terms(&mut e.k, &dims, axes, at);
             }
             Op::ReduceWindow { window, .. } => (loops, from, inside) = window::taps(&mut e.k, window, &dims, at),
-            _ => return Err(refuse(self.scope.comp, f.anchor, "")),
+            _ => return Err(refuse(self.scope.comp, f.root.anchor, "")),
         }
         let slot = vectors.slot();
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();

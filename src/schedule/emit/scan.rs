@@ -7,7 +7,7 @@ use crate::schedule::plan::scan::Scan;
 
 /// What is folded.
 struct Running<'i> {
-    anchor: InstId,
+    root: Root<'i>,
     comp: CompId,
     inputs: &'i [InstId],
     inits: &'i [InstId],
@@ -26,13 +26,13 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// `id` is the anchor itself or its epilogue.
-    pub(super) fn scan(&mut self, Root { id, anchor, out }: Root<'_>, scan: Scan) -> Result<()> {
+    pub(super) fn scan(&mut self, root @ Root { id, anchor, .. }: Root<'_>, scan: Scan) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {
             return Err(refuse(self.scope.comp, id, ""));
         };
         let operands = self.scope.comp[anchor].operands.clone();
         let (inputs, inits) = operands.split_at(operands.len() / 2);
-        let running = Running { anchor, comp, inputs, inits, scan };
+        let running = Running { root, comp, inputs, inits, scan };
         let dims = self.scope.comp.array(inputs[0]).dims.clone();
         if dims.contains(&0) {
             return Ok(());
@@ -41,14 +41,14 @@ impl<'a> Emitter<'a> {
         let lanes = if wide { self.lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 };
         let minor = if wide { dims.last().copied().unwrap_or(1) } else { 1 };
         for cut in (Width { lanes, masks: false }).cut(minor) {
-            self.scan_part(id, &running, wide, cut, out)?;
+            self.scan_part(&running, wide, cut)?;
         }
         Ok(())
     }
 
     /// Lines of the elements of `cut` of the innermost dimension, where that is `wide` and not scanned.
-    fn scan_part(&mut self, id: InstId, r: &Running, wide: bool, cut: Cut, out: &Value) -> Result<()> {
-        let mut e = self.elements(id);
+    fn scan_part(&mut self, r: &Running, wide: bool, cut: Cut) -> Result<()> {
+        let mut e = self.elements(r.root.id);
         let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
         let held = r.inputs.iter().map(|&i| e.k.reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
         let regs: Vec<RegId> = held.collect();
@@ -71,7 +71,7 @@ impl<'a> Emitter<'a> {
             let value = self.element(&mut e, init, &[])?;
             body.push(Stmt::set(reg, 0, value));
         }
-        body.extend(self.phases(&mut e, id, r, &regs, &line, out)?);
+        body.extend(self.phases(&mut e, r, &regs, &line)?);
         e.k.flops = dims.iter().product();
         super::sequential::nested(&mut e.k, &vars, vec![each(lane, LoopKind::Vector, body)]);
         self.launch(e.k);
@@ -79,15 +79,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// The loops along the scanned dimension of one line.
-    fn phases(
-        &mut self,
-        e: &mut Elements,
-        id: InstId,
-        r: &Running,
-        regs: &[RegId],
-        line: &[Index],
-        out: &Value,
-    ) -> Result<Vec<Stmt>> {
+    fn phases(&mut self, e: &mut Elements, r: &Running, regs: &[RegId], line: &[Index]) -> Result<Vec<Stmt>> {
         let s = r.scan;
         let along = |i: &Index, n: i64| {
             let i = if s.backwards { i.scale(-1).offset(n - 1) } else { i.clone() };
@@ -117,7 +109,7 @@ impl<'a> Emitter<'a> {
             if let Some(from) = writes {
                 let at = along(&Index::var(var).offset(from), s.outputs);
                 let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
-                round.extend(self.folded(e, (id, r.anchor), &values, &at, out)?);
+                round.extend(self.folded(e, r.root, &values, &at)?);
             }
             body.push(each(var, LoopKind::Seq, round));
         }

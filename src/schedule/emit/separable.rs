@@ -10,7 +10,7 @@ use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
     /// The kernel of `id`, whose anchor is the 1x1 convolution `anchor`.
-    pub(super) fn separable(&mut self, Root { id, anchor, out }: Root<'_>, separable: &Separable) -> Result<()> {
+    pub(super) fn separable(&mut self, root: Root<'_>, separable: &Separable) -> Result<()> {
         let comp = self.scope.comp;
         let producer = separable.producer;
         let window = self.scope.fusion.anchor[producer].unwrap_or(producer);
@@ -19,16 +19,16 @@ impl<'a> Emitter<'a> {
         let elements = operand.dims[d.output_spatial[1]] * separable.stride;
         let row = self.on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
-        let mut e = self.elements(id);
+        let mut e = self.elements(root.id);
         let input = self.padded((producer, window), comp[window].operands[0])?;
         let strip = Strip { held: Held::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = View::new(row, layout.clone());
-        let ([batch, line], nest) = self.product_rows(&mut e, (id, anchor), (&left, &strip), out)?;
+        let ([batch, line], nest) = self.product_rows(&mut e, root, (&left, &strip))?;
         e.forget();
         let sink = Value { leaves: vec![row], layout: Some(layout) };
         let of_window = WindowRow { batch, row: line, panel: None, sums: None };
-        let read = (&input, &separable.window);
-        let mut body = self.window_row(&mut e, (producer, window), read, &of_window, &sink)?;
+        let made = Root { id: producer, anchor: window, out: &sink };
+        let mut body = self.window_row(&mut e, made, (&input, &separable.window), &of_window)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],

@@ -64,12 +64,11 @@ impl<'a> Emitter<'a> {
     pub(super) fn tile_body(
         &mut self,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
+        Root { id, anchor, out }: Root<'_>,
         c: &Contraction,
         sum: &[Axis],
         part: Part,
         place: Coordinates<'_>,
-        out: &Value,
     ) -> Result<Vec<Stmt>> {
         let dtype = c.dtype.accumulator();
         let rows = part.rows.len() as u64;

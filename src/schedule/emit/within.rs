@@ -42,9 +42,8 @@ impl<'a> Emitter<'a> {
     pub(super) fn product_rows(
         &mut self,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
+        root @ Root { anchor, .. }: Root<'_>,
         (input, strip): (&View, &Strip),
-        out: &Value,
     ) -> Result<([VarId; 2], Nest)> {
         let comp = self.scope.comp;
         let (_, p) = self.convolution(anchor)?;
@@ -53,7 +52,7 @@ impl<'a> Emitter<'a> {
         let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::only(comp.array(anchor).dims[axis], w.size)).collect();
         let mut made = None;
         self.as_contraction(anchor, input, &right, (&phases, 0), &mut |s, c, place: Coordinates<'_>| {
-            made = Some(s.nest(e, (id, anchor), c, Some(strip), place, out)?);
+            made = Some(s.nest(e, root, c, Some(strip), place)?);
             Ok(())
         })?;
         match made.map(|nest| (nest.grid.outer.clone(), nest)) {
@@ -66,10 +65,9 @@ impl<'a> Emitter<'a> {
     pub(super) fn window_row(
         &mut self,
         e: &mut Elements,
-        (id, anchor): (InstId, InstId),
+        root @ Root { anchor, .. }: Root<'_>,
         (input, window): (&View, &Window),
         row: &WindowRow,
-        out: &Value,
     ) -> Result<Vec<Stmt>> {
         let result = self.scope.comp.array(anchor).clone();
         let (_, d) = self.convolution(anchor)?;
@@ -92,7 +90,7 @@ impl<'a> Emitter<'a> {
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
                     let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
                     let place = Place { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
-                    let inside = self.depthwise_tile(e, (id, anchor), &c, &place, input, &run, out)?;
+                    let inside = self.depthwise_tile(e, root, &c, &place, input, &run)?;
                     body.extend(guarded(&mut e.k, &[&column, &pixels], vec![part.loops(block, lane, inside)]));
                 }
             }

@@ -119,7 +119,7 @@ impl<'a> Emitter<'a> {
         let sides = (*left, Right::Constant(numbers), inputs.point);
         let c = products(w, sides, (merged(&rows), w.outputs), &inputs.terms(conv.d, w), of_sums);
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-        self.contraction(conv.ids, &c, &nowhere, sums)
+        self.contraction(Root { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
     }
 
     /// A kernel with products of these rows, and how many operations: `body` in loops.
@@ -198,7 +198,8 @@ impl<'a> Emitter<'a> {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), (high, wide));
             let part = Part { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
-            let one = self.tile_body(e, ids, c, &merged(&c.sum), part, &nowhere, sums)?;
+            let root = Root { id: ids.0, anchor: ids.1, out: sums };
+            let one = self.tile_body(e, root, c, &merged(&c.sum), part, &nowhere)?;
             body.extend(guarded(&mut e.k, &[&row], one));
         }
         for &v in outer.iter().chain([&number]).rev() {
