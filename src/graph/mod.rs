@@ -10,7 +10,7 @@ pub use types::{PartialShape, TfType};
 pub use variables::{Role, Variable, is_handle};
 
 use crate::util::id_vec::IdVec;
-use crate::util::order::breadth_first;
+use crate::util::order::sorted;
 use indexmap::IndexMap;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -213,7 +213,6 @@ impl Graph {
             let needed = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied());
             edges.extend(needed.map(|from| (from, id)));
         }
-        let sorted = breadth_first(self.nodes.len(), &edges);
-        sorted.stuck().map_or(Ok(sorted.order), Err)
+        sorted(self.nodes.len(), &edges)
     }
 }

@@ -1,7 +1,7 @@
 //! Which nodes of a graph some outputs need, producers first.
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
-use crate::util::order::breadth_first;
+use crate::util::order;
 
 /// The nodes that `targets` need through data edges, without following an output that `is_seed`, producers before users;
 /// `Err` names a node on a cycle.
@@ -70,9 +70,5 @@ fn sorted(
         let waits = node.controls.iter().copied().filter(|_| controls);
         edges.extend(data.chain(waits).map(|from| (from, id)));
     }
-    let sorted = breadth_first(graph.nodes.len(), &edges);
-    match sorted.stuck() {
-        Some(id) => Err(id),
-        None => Ok(sorted.order.into_iter().filter(|&id| marked[id]).collect()),
-    }
+    Ok(order::sorted(graph.nodes.len(), &edges)?.into_iter().filter(|&id| marked[id]).collect())
 }

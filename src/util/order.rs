@@ -1,5 +1,7 @@
 //! Orders of things that need one another.
 use super::id_vec::Id;
+use petgraph::algo::kosaraju_scc;
+use petgraph::graph::DiGraph;
 
 /// Things behind what they need.
 #[derive(Debug)]
@@ -8,13 +10,6 @@ pub struct Sorted<T> {
     pub order: Vec<T>,
     /// For each thing how much of what it needs is not in the order.
     pub missing: Vec<u32>,
-}
-
-impl<T: Id> Sorted<T> {
-    /// The first thing that is on a cycle or needs what is.
-    pub fn stuck(&self) -> Option<T> {
-        self.missing.iter().position(|&n| n > 0).map(T::from_index)
-    }
 }
 
 /// An order of `count` things in which each edge goes forwards, from a thing to one that needs it (Kahn, "Topological sorting of large
@@ -50,6 +45,22 @@ pub fn breadth_first<T: Id>(count: usize, edges: &[(T, T)]) -> Sorted<T> {
     Sorted { order, missing }
 }
 
+/// The order of all things that [`breadth_first`] has.
+///
+/// # Errors
+/// The first thing on a cycle, where there is one.
+pub fn sorted<T: Id>(count: usize, edges: &[(T, T)]) -> Result<Vec<T>, T> {
+    let order = breadth_first(count, edges).order;
+    if order.len() == count {
+        return Ok(order);
+    }
+    let graph = DiGraph::<(), ()>::from_edges(edges.iter().map(|(a, b)| (a.index() as u32, b.index() as u32)));
+    let cycles =
+        kosaraju_scc(&graph).into_iter().filter(|part| part.len() > 1 || graph.contains_edge(part[0], part[0]));
+    let first = cycles.flatten().min().map_or(0, |node| node.index());
+    Err(T::from_index(first))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,22 +70,22 @@ mod tests {
         pub struct Number;
     }
 
-    fn sorted(count: usize, edges: &[(usize, usize)]) -> (Vec<usize>, Option<usize>) {
-        let edges: Vec<_> = edges.iter().map(|&(from, to)| (Number(from as u32), Number(to as u32))).collect();
-        let sorted = breadth_first(count, &edges);
-        (sorted.order.iter().map(|n| n.index()).collect(), sorted.stuck().map(|n| n.index()))
+    fn numbers(count: usize, edges: &[(u32, u32)]) -> Result<Vec<u32>, u32> {
+        let edges: Vec<_> = edges.iter().map(|&(from, to)| (Number(from), Number(to))).collect();
+        sorted(count, &edges).map(|order| order.iter().map(|n| n.0).collect()).map_err(|n| n.0)
     }
 
     #[test]
     fn things_come_behind_what_they_need_those_that_need_little_first() {
-        assert_eq!(sorted(5, &[(4, 0), (4, 1), (3, 1), (0, 2)]), (vec![3, 4, 0, 1, 2], None));
+        assert_eq!(numbers(5, &[(4, 0), (4, 1), (3, 1), (0, 2)]), Ok(vec![3, 4, 0, 1, 2]));
         // the order of edges decides between what becomes ready at once, and an edge may be there twice
-        assert_eq!(sorted(3, &[(0, 2), (0, 2), (0, 1)]), (vec![0, 2, 1], None));
+        assert_eq!(numbers(3, &[(0, 2), (0, 2), (0, 1)]), Ok(vec![0, 2, 1]));
     }
 
     #[test]
-    fn what_is_on_a_cycle_or_behind_one_is_left_out() {
-        assert_eq!(sorted(4, &[(1, 2), (2, 1), (2, 3)]), (vec![0], Some(1)));
-        assert_eq!(sorted(0, &[]), (vec![], None));
+    fn the_first_thing_on_a_cycle_is_told_and_not_what_is_behind_one() {
+        assert_eq!(numbers(5, &[(2, 3), (3, 2), (3, 1), (0, 4)]), Err(2));
+        assert_eq!(numbers(3, &[(1, 0), (1, 1), (0, 2)]), Err(1));
+        assert_eq!(numbers(0, &[]), Ok(vec![]));
     }
 }

@@ -1,7 +1,6 @@
 //! The ops of TensorFlow 1's control flow, and the order of a graph that has them.
 use crate::graph::{Graph, NodeId};
-use crate::util::id_vec::Id;
-use crate::util::order::breadth_first;
+use crate::util::order::sorted;
 
 /// What an op does to the flow of values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,23 +50,5 @@ pub fn order(graph: &Graph, more: &[(NodeId, NodeId)]) -> Result<Vec<NodeId>, No
         edges.extend(node.controls.iter().map(|&from| (from, id)));
     }
     edges.extend(more);
-    let sorted = breadth_first(graph.nodes.len(), &edges);
-    match sorted.stuck() {
-        None => Ok(sorted.order),
-        Some(stuck) => Err(on_cycle(graph, more, &sorted.missing, stuck)),
-    }
-}
-
-/// A node on a cycle, from one that waits for a cycle: what it waits for, as many times as there are nodes.
-fn on_cycle(graph: &Graph, more: &[(NodeId, NodeId)], missing: &[u32], mut at: NodeId) -> NodeId {
-    for _ in 0..graph.nodes.len() {
-        let node = &graph.nodes[at];
-        let merge = class(&node.op) == Class::Merge;
-        let data = node.inputs.iter().map(|e| e.node);
-        let data = data.filter(|n| !(merge && class(&graph.nodes[*n].op) == Class::NextIteration));
-        let added = more.iter().filter(|(_, to)| *to == at).map(|(from, _)| *from);
-        let waits = data.chain(node.controls.iter().copied()).chain(added).find(|n| missing[n.index()] > 0);
-        at = waits.unwrap_or(at);
-    }
-    at
+    sorted(graph.nodes.len(), &edges)
 }
