@@ -123,8 +123,15 @@ fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {
 /// # Errors
 /// Every blocker.
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
+    let lowered = lowered_computing(prepared, false);
+    // what follows from the sizes in no formula is made by the module itself, which is slower
+    if lowered.as_ref().is_err_and(|e| e.has(Code::OpenSize)) { lowered_computing(prepared, true) } else { lowered }
+}
+
+/// A prepared program as HLO; `compute` lets the module make what follows from the sizes.
+fn lowered_computing(prepared: &Prepared, compute: bool) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
-    let try_at = |sizes: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), &[], fixed);
+    let try_at = |sizes: &[u64], fixed: &[Fixed]| lowered_at(&prepared.at(sizes), &[], fixed, compute);
     let (lowered, fixed) = fixed::search(prepared, &most, &try_at).map_err(blockers)?;
     if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
@@ -135,17 +142,18 @@ pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
             return Ok(lowered.clone());
         }
         let (said, assumed) = sizes.split_at(given.min(sizes.len()));
-        lowered_at(&all.at(said), assumed, &fixed).map_err(|failure| blockers(failure.told))
+        lowered_at(&all.at(said), assumed, &fixed, compute).map_err(|failure| blockers(failure.told))
     }));
     bounded::lower(&prepared.sizes, prepared.axes.clone(), exact)
 }
 
-fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed]) -> Result<Lowered, Failure> {
+fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed], compute: bool) -> Result<Lowered, Failure> {
     let ends = (&prepared.feeds[..], &prepared.fetches[..], &prepared.roots[..]);
     let assumed = Assumed {
         sizes: sizes.to_vec(),
         bounds: prepared.bounds.clone(),
         fixed: fixed.iter().map(|f| (f.number, f.size(&prepared.feeds))).collect(),
+        compute,
     };
     let mut lowered = lowered_with(&prepared.program, ends, assumed)?;
     for (info, called) in lowered.results.iter_mut().zip(&prepared.called) {

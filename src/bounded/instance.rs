@@ -1,10 +1,12 @@
 //! A function at several sizes, instruction by instruction: what of it is the same, and what follows from the sizes.
-use super::extent::{Extent, Points};
+use super::extent::Extent;
+use super::fit::{Fit, Points};
 use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::interp;
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A constant with at most so many elements may have ones that follow from the sizes.
@@ -71,6 +73,11 @@ pub struct Form {
 }
 
 impl Form {
+    /// After so many steps of the sizes all remainders are the same again.
+    pub fn period(&self) -> u64 {
+        let numbers = |v: &Varying| v.dims.iter().flatten().chain(&v.numbers).map(Extent::period).max();
+        self.varying.iter().filter_map(numbers).max().unwrap_or(1)
+    }
     /// The forms of a module that is [`alike`] the one of `forms`.
     pub fn of_alike(forms: &[Form], module: &Module, found: usize) -> Vec<Form> {
         let of =
@@ -183,10 +190,23 @@ pub fn plain(op: &Op) -> Op {
         *called = CompId(0);
     }
     set_numbers(&mut op, |_| Some(0));
+    if let Some(window) = window_of(&mut op) {
+        window.iter_mut().for_each(|w| w.pad_high = 0);
+    }
     op
 }
 
-/// The numbers in an op's attributes that may follow from sizes.
+/// The window that an op goes over an array with.
+pub fn window_of(op: &mut Op) -> Option<&mut Vec<WindowDim>> {
+    match op {
+        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => Some(window),
+        Op::Convolution(conv) => Some(&mut conv.window),
+        _ => None,
+    }
+}
+
+/// The numbers in an op's attributes that may follow from sizes. What windows are padded with behind an array is none of them: the sizes
+/// of the result say how many windows there are.
 pub fn numbers(op: &Op) -> Vec<i64> {
     let mut out = Vec::new();
     let mut op = op.clone();
@@ -217,9 +237,7 @@ fn set_numbers(op: &mut Op, mut f: impl FnMut(i64) -> Option<i64>) {
                 unsigned(interior, &mut f);
             }
         }
-        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => set_window(window, f),
-        Op::Convolution(conv) => set_window(&mut conv.window, f),
-        _ => {}
+        _ => set_window(window_of(op).map_or(&mut [], Vec::as_mut_slice), f),
     }
 }
 
@@ -234,11 +252,10 @@ fn set_window(window: &mut [WindowDim], mut f: impl FnMut(i64) -> Option<i64>) {
         unsigned(&mut w.size, &mut f);
         unsigned(&mut w.stride, &mut f);
         w.pad_low = f(w.pad_low).unwrap_or(w.pad_low);
-        w.pad_high = f(w.pad_high).unwrap_or(w.pad_high);
     }
 }
 
-/// The four numbers of each axis of a window as [`numbers`] has them.
+/// The numbers of each axis of a window as [`numbers`] has them.
 pub struct WindowNumbers<'a> {
     /// Its size.
     pub size: &'a Extent,
@@ -248,7 +265,7 @@ pub struct WindowNumbers<'a> {
 
 /// Those of axis `axis`.
 pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
-    let own = varying.numbers.get(4 * axis..4 * axis + 4)?;
+    let own = varying.numbers.get(3 * axis..3 * axis + 3)?;
     Some(WindowNumbers { size: &own[0], low: &own[2] })
 }
 
@@ -256,28 +273,47 @@ pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
 pub fn forms(modules: &[&Module], found: usize, points: &Points) -> Result<Vec<Form>, Departure> {
     let reachable: Vec<_> = modules.iter().map(|m| m.reachable()).collect();
     let count = reachable.first().map_or(0, Vec::len);
-    (0..count)
-        .map(|c| {
+    let mut fit = Fit::new(points);
+    loop {
+        let comp = |c: usize| {
             let comps: Vec<&Computation> = modules.iter().zip(&reachable).map(|(m, r)| &m.comps[r[c]]).collect();
             let orders = modules.iter().zip(&reachable).map(|(m, r)| order(m, r[c], found)).collect();
-            form(&comps, orders, points)
-        })
-        .collect()
+            form(&comps, orders, &mut fit)
+        };
+        let (forms, departures): (Vec<Form>, Vec<Option<Departure>>) = (0..count).map(comp).unzip();
+        match departures.into_iter().flatten().next() {
+            None => return Ok(forms),
+            // an instruction whose operands do not tell is found by what others tell
+            Some(departure) if !fit.again() => return Err(departure),
+            Some(_) => {}
+        }
+    }
 }
 
-fn form(comps: &[&Computation], orders: Vec<Vec<InstId>>, points: &Points) -> Result<Form, Departure> {
-    let mut varying = Vec::with_capacity(orders[0].len());
+/// How a computation varies; and the first instruction, if there is one, of which that is not known.
+fn form(comps: &[&Computation], orders: Vec<Vec<InstId>>, fit: &mut Fit) -> (Form, Option<Departure>) {
+    let mut varying: Vec<Varying> = Vec::with_capacity(orders[0].len());
+    let mut places: HashMap<InstId, usize> = HashMap::new();
+    let mut first = None;
     for i in 0..orders[0].len() {
         let all: Vec<&Inst> = comps.iter().zip(&orders).map(|(c, o)| &c.insts[o[i]]).collect();
-        varying.push(varies(&all, points)?);
+        let operands = all[0].operands.iter().flat_map(|o| &varying[places[o]].dims);
+        let arrays: Vec<&[Extent]> = operands.map(Vec::as_slice).collect();
+        let own = varies(&all, &arrays, fit).unwrap_or_else(|departure| {
+            first.get_or_insert(departure);
+            Varying::default()
+        });
+        varying.push(own);
+        places.insert(orders[0][i], i);
     }
-    Ok(Form { order: orders.into_iter().next().unwrap_or_default(), varying: Arc::new(varying) })
+    (Form { order: orders.into_iter().next().unwrap_or_default(), varying: Arc::new(varying) }, first)
 }
 
-fn varies(all: &[&Inst], points: &Points) -> Result<Varying, Departure> {
+/// How an instruction varies, of which `all` are the instances; `arrays` are the sizes of its operands.
+fn varies(all: &[&Inst], arrays: &[&[Extent]], fit: &mut Fit) -> Result<Varying, Departure> {
     let first = all[0];
-    let fit = |values: Vec<i64>| {
-        points.fit(&values).ok_or_else(|| {
+    let mut fit_one = |values: Vec<i64>| {
+        fit.fit(values, arrays).ok_or_else(|| {
             departure(
                 first,
                 format!("a number of `{}` follows from the sizes in no way that is known", first.op.name()),
@@ -288,21 +324,21 @@ fn varies(all: &[&Inst], points: &Points) -> Result<Varying, Departure> {
     let mut dims = Vec::new();
     for leaf in 0..shapes[0].len() {
         let axes = 0..shapes[0][leaf].rank();
-        let one = |axis: usize| fit(shapes.iter().map(|s| s[leaf].dims[axis] as i64).collect());
+        let one = |axis: usize| fit_one(shapes.iter().map(|s| s[leaf].dims[axis] as i64).collect());
         dims.push(axes.map(one).collect::<Result<Vec<_>, _>>()?);
     }
     let attrs: Vec<Vec<i64>> = all.iter().map(|inst| numbers(&inst.op)).collect();
-    let numbers = (0..attrs[0].len()).map(|n| fit(attrs.iter().map(|a| a[n]).collect()));
+    let numbers = (0..attrs[0].len()).map(|n| fit_one(attrs.iter().map(|a| a[n]).collect()));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
     let elements = match &first.op {
-        Op::Constant(_) => elements(all, &dims, points)?,
+        Op::Constant(_) => elements(all, &dims, fit)?,
         _ => None,
     };
     Ok(Varying { dims, numbers, elements })
 }
 
 /// How the elements of a constant vary; `None` where those at smaller sizes are the first along each axis of those at larger ones.
-fn elements(all: &[&Inst], dims: &[Vec<Extent>], points: &Points) -> Result<Option<Elements>, Departure> {
+fn elements(all: &[&Inst], dims: &[Vec<Extent>], fit: &mut Fit) -> Result<Option<Elements>, Departure> {
     let first = all[0];
     let unknown = || departure(first, "a constant follows from the sizes in no way that is known");
     let mut values = Vec::with_capacity(all.len());
@@ -332,8 +368,9 @@ fn elements(all: &[&Inst], dims: &[Vec<Extent>], points: &Points) -> Result<Opti
     let doubles: Vec<Tensor> = values.iter().map(|t| eval::convert(t, DType::F64)).collect();
     let column = |i: usize| doubles.iter().map(|t| t.get_f64(i).unwrap_or(f64::NAN)).collect::<Vec<f64>>();
     let whole = |v: f64| (v.fract() == 0.0 && v.abs() < 9e15).then_some(v as i64);
-    let of = |number: &dyn Fn(f64) -> Option<i64>| {
-        let one = |i| points.fit(&column(i).into_iter().map(number).collect::<Option<Vec<_>>>()?);
+    let points = fit.points;
+    let mut of = |number: &dyn Fn(f64) -> Option<i64>| {
+        let one = |i| fit.fit(column(i).into_iter().map(number).collect::<Option<Vec<_>>>()?, &[]);
         (0..base.len()).map(one).collect::<Option<Vec<Extent>>>()
     };
     if let Some(numbers) = of(&whole) {

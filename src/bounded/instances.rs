@@ -1,6 +1,6 @@
 //! The sizes at which a function is looked at, and what it is there.
 use super::degenerate::equal_at;
-use super::extent::Points;
+use super::fit::Points;
 use super::instance::{Departure, Form, alike, forms};
 use super::refusal;
 use crate::diag::Result;
@@ -8,8 +8,13 @@ use crate::hlo::Module;
 use crate::lower::{Exact, Lowered};
 use crate::tensor::Size;
 
-/// So many sizes below the bound are looked at one by one: extents that are rounded down are recognised up to this divisor.
+/// So many sizes below the bound are looked at one by one: numbers that are rounded down once are recognised up to this divisor.
 const STEPS: u64 = 8;
+/// Where numbers are rounded down more than once, sizes are also looked at in steps of powers of 2 up to this one. An axis that a step
+/// makes smaller by one or nothing is seen at `STEPS / 2` sizes or more, one by one.
+const LONGEST_STEP: u64 = 64;
+/// Distances from the bound that are in no such step, to prove formulas by.
+const PROOFS: [u64; 5] = [13, 19, 29, 51, 83];
 /// At most so many bounds a function is compiled for.
 const MOST_RUNGS: usize = 8;
 
@@ -19,12 +24,14 @@ pub struct Instances {
     pub given: Vec<Size>,
     /// How many sizes values say.
     pub found: usize,
+    /// Both kinds.
+    sizes: Vec<Size>,
     /// The sizes that were looked at; the base first.
     pub points: Points,
     all: Vec<Lowered>,
     /// Bounds of the sizes that the caller says, largest first, with the function for exactly them and the most that values can say.
     pub bounds: Vec<(Vec<u64>, Lowered)>,
-    /// What seems to be another function for small sizes, and why.
+    /// What seems to be another function, and why.
     others: Vec<(Vec<u64>, Lowered, Departure)>,
 }
 
@@ -45,13 +52,14 @@ impl Instances {
         let is_sound = found == 0 || (exact.0)(&base).is_ok();
         let base = if is_sound { base } else { sizes.iter().map(|s| s.most).collect() };
         let base = spaced(base, given.len(), exact);
-        let points = Points { all: Vec::new() };
-        let mut instances = Instances { given, found, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
+        let (points, given_count) = (Points { all: Vec::new() }, given.len());
+        let mut instances =
+            Instances { given, found, sizes, points, all: Vec::new(), bounds: Vec::new(), others: Vec::new() };
         let at = |sizes: &[u64]| if sizes == most { Ok(largest.clone()) } else { (exact.0)(sizes) };
-        for point in std::iter::once(base.clone()).chain(beside(&sizes, &base)) {
-            let said = &point[..instances.given.len()];
+        for point in std::iter::once(base.clone()).chain(beside(&instances.sizes, &base)) {
+            let said = &point[..given_count];
             match at(&point) {
-                Ok(lowered) => instances.add(&sizes, said, lowered).map(|_| ())?,
+                Ok(lowered) => instances.add(said, lowered).map(|_| ())?,
                 // more elements than there are, or of an empty array: TensorFlow takes no values that say so
                 Err(_) if point[said.len()..] != base[said.len()..] => {}
                 Err(error) => return Err(error),
@@ -65,7 +73,7 @@ impl Instances {
                 instances.bounds.push((bound, lowered));
             } else if !instances.others.iter().any(|(p, ..)| *p == bound) {
                 let lowered = at(&bound)?;
-                if instances.add(&sizes, &bound, lowered.clone())? {
+                if instances.add(&bound, lowered.clone())? {
                     instances.bounds.push((bound, lowered));
                 }
             }
@@ -82,7 +90,7 @@ impl Instances {
     }
 
     /// Adds an instance, and says whether it is the function.
-    fn add(&mut self, sizes: &[Size], given: &[u64], lowered: Lowered) -> Result<bool> {
+    fn add(&mut self, given: &[u64], lowered: Lowered) -> Result<bool> {
         let point: Vec<u64> = given.iter().copied().chain(lowered.found.iter().map(|f| f.0)).collect();
         let like = match self.all.first() {
             Some(base) => alike(&base.module, &lowered.module, self.found),
@@ -94,11 +102,10 @@ impl Instances {
                 self.points.all.push(point);
                 Ok(true)
             }
-            Err(departure) if point.iter().zip(sizes).any(|(&n, s)| n <= 1 && (n == s.least || s.is_result)) => {
+            Err(departure) => {
                 self.others.push((point, lowered, departure));
                 Ok(false)
             }
-            Err(departure) => Err(refusal(&departure, &self.given)),
         }
     }
 
@@ -140,8 +147,32 @@ impl Instances {
         self.points.all.iter().zip(&self.all)
     }
 
-    /// What follows from the sizes, computation by computation.
-    pub fn forms(&self) -> Result<Vec<Form>, Departure> {
+    /// What follows from the sizes, computation by computation. Where numbers are rounded down more than once more sizes are looked at.
+    pub fn settled(&mut self, exact: &Exact) -> Result<Vec<Form>> {
+        let first = self.forms();
+        if first.as_ref().is_ok_and(|forms| forms.iter().all(|f| f.period() <= STEPS)) {
+            return first.map_err(|d| refusal(&d, &self.given));
+        }
+        let base = self.points.all[0].clone();
+        let steps = (1..=LONGEST_STEP.ilog2()).flat_map(|k| (STEPS / 2 + 1..=STEPS).map(move |i| i << k));
+        for less in steps.chain(PROOFS) {
+            let mut point = base.clone();
+            for (n, size) in point.iter_mut().zip(&self.given) {
+                *n = n.saturating_sub(less).max(size.least);
+            }
+            if !self.is_known(&point) {
+                let lowered = (exact.0)(&point)?;
+                self.add(&point[..self.given.len()], lowered)?;
+            }
+        }
+        self.forms().map_err(|d| refusal(&d, &self.given))
+    }
+
+    fn is_known(&self, point: &[u64]) -> bool {
+        self.points.all.iter().any(|p| p == point) || self.others.iter().any(|(p, ..)| p == point)
+    }
+
+    fn forms(&self) -> Result<Vec<Form>, Departure> {
         let modules: Vec<&Module> = self.all.iter().map(|l| &l.module).collect();
         forms(&modules, self.found, &self.points)
     }

@@ -1,12 +1,13 @@
 //! Functions whose sizes vary from call to call, up to a bound.
 //!
 //! A function is lowered at several sizes, as if each were the only one. Where these instances are one function but for numbers
-//! (`instance.rs`), the numbers are found as formulas of the sizes (`extent.rs`), and the instance for the bound becomes a module for every
+//! (`instance.rs`), the numbers are found as formulas of the sizes (`fit.rs`, `extent.rs`), and the instance for the bound becomes a module for every
 //! size (`pad/`): arrays have the sizes of the bound, and what is beyond the actual sizes is masked where it could reach a result. So
 //! ops know nothing of sizes that vary. Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
 mod degenerate;
 mod evaluate;
 mod extent;
+mod fit;
 mod instance;
 mod instances;
 mod pad;
@@ -31,9 +32,9 @@ use std::sync::Arc;
 /// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
 /// right for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Result<Lowered> {
-    let instances = Instances::new(given, &exact, true)?;
+    let mut instances = Instances::new(given, &exact, true)?;
+    let forms = instances.settled(&exact)?;
     let given = &instances.given[..];
-    let forms = instances.forms().map_err(|d| refusal(&d, given))?;
     let apart = instances.apart(&forms)?;
     let (_, largest) = &instances.bounds[0];
     let derived = Derived::of(largest, &forms, given);
@@ -81,9 +82,9 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived) -> Result<Vec
 fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived) -> Result<Vec<Rung>> {
     let mut given = given.to_vec();
     given[size].most = given[size].least;
-    let instances = Instances::new(&given, exact, false)?;
+    let mut instances = Instances::new(&given, exact, false)?;
+    let forms = instances.settled(exact)?;
     let given = &instances.given[..];
-    let forms = instances.forms().map_err(|d| refusal(&d, given))?;
     let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
     alike.then_some(()).ok_or_else(|| other_results(given))?;
     let mut all = rungs(&instances, &forms, derived)?;

@@ -97,6 +97,10 @@ impl Error {
             internal => internal,
         }
     }
+    /// Whether one of its diagnostics has this code.
+    pub fn has(&self, code: Code) -> bool {
+        matches!(self, Error::User(all) if all.iter().any(|d| d.code == code))
+    }
     /// Its diagnostics; an internal error becomes one with `Code::Internal`.
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         match self {

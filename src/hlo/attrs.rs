@@ -28,6 +28,11 @@ impl Default for WindowDim {
     }
 }
 
+/// How many elements `n` are with holes between them.
+fn dilated(n: u64, by: u64) -> Option<u64> {
+    if n == 0 { Some(0) } else { (n - 1).checked_mul(by)?.checked_add(1) }
+}
+
 impl WindowDim {
     /// Whether each window is the element of its number.
     pub fn is_element(&self) -> bool {
@@ -35,11 +40,14 @@ impl WindowDim {
     }
     /// The number of windows over `n` elements, or `None` where a size overflows.
     pub fn output_size(&self, n: u64) -> Option<u64> {
-        let dilated = |n: u64, by: u64| if n == 0 { Some(0) } else { (n - 1).checked_mul(by)?.checked_add(1) };
-        let base =
-            i64::try_from(dilated(n, self.lhs_dilate)?).ok()?.checked_add(self.pad_low)?.checked_add(self.pad_high)?;
-        let window = i64::try_from(dilated(self.size, self.rhs_dilate)?).ok()?;
+        let base = i64::try_from(dilated(n, self.lhs_dilate)?).ok()?;
+        let base = base.checked_add(self.pad_low)?.checked_add(self.pad_high)?;
+        let window = i64::try_from(self.reach()?).ok()?;
         if base < window || self.stride == 0 { Some(0) } else { Some((base - window) as u64 / self.stride + 1) }
+    }
+    /// How many neighbouring elements a window lies over, or `None` where that overflows.
+    pub fn reach(&self) -> Option<u64> {
+        dilated(self.size, self.rhs_dilate)
     }
 }
 

@@ -44,6 +44,9 @@ pub struct Assumed {
     pub bounds: Bounds,
     /// Those, by their numbers in that order, that other shapes fix, with the size that these ask for.
     pub fixed: Vec<(usize, u64)>,
+    /// Whether arrays that follow from sizes alone are computed by the module, rather than constants: they are no formulas of the sizes,
+    /// and these vary.
+    pub compute: bool,
 }
 
 /// A module under construction: a stack of open computations.
@@ -139,6 +142,10 @@ impl Builder {
     /// Says what is taken for granted of sizes that values at run time say.
     pub fn assume(&mut self, assumed: Assumed) {
         self.assumed = assumed;
+    }
+    /// Whether arrays that follow from sizes alone are computed by the module, rather than constants.
+    pub fn computes(&self) -> bool {
+        self.assumed.compute
     }
     /// A size that is `count` at run time and never larger than `most`, as what it is taken to be: `most` where nothing is assumed.
     /// `None` in a nested computation, whose sizes are fixed.

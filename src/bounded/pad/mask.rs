@@ -1,5 +1,5 @@
 //! What of a padded array counts, as instructions.
-use crate::bounded::extent::{Extent, Terms};
+use crate::bounded::extent::{Extent, Factor};
 use crate::hlo::attrs::{GatherDims, PadDim};
 use crate::hlo::{Builder, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
@@ -25,43 +25,38 @@ impl Scope {
         if let Some(&made) = self.made.get(extent) {
             return Some(made);
         }
-        let mut value = self.sum(b, &extent.terms)?;
-        if extent.divisor > 1 {
-            value = divided(b, value, extent.divisor)?;
-        }
-        if extent.factor != 1 {
-            let factor = integer(b, extent.factor)?;
-            value = b.mul(value, factor);
-        }
-        if !extent.others.is_empty() {
-            let more = self.sum(b, &extent.others)?;
-            value = b.add(value, more);
-        }
-        self.made.insert(extent.clone(), value);
-        Some(value)
-    }
-
-    fn sum(&self, b: &mut Builder, terms: &Terms) -> Option<InstId> {
         let mut sum: Option<InstId> = None;
-        for (factor, sizes) in terms {
+        for (factors, times) in extent.terms() {
             let mut term = None;
-            for &size in sizes {
-                let size = (*self.sizes.get(size)?)?;
-                term = Some(term.map_or(size, |t| b.mul(t, size)));
+            for factor in factors {
+                let factor = self.factor(b, factor)?;
+                term = Some(term.map_or(factor, |t| b.mul(t, factor)));
             }
-            let term = match (term, *factor) {
+            let term = match (term, times) {
                 (Some(term), 1) => term,
-                (Some(term), factor) => {
-                    let factor = integer(b, factor)?;
-                    b.mul(term, factor)
+                (Some(term), times) => {
+                    let times = integer(b, times)?;
+                    b.mul(term, times)
                 }
                 (None, constant) => integer(b, constant)?,
             };
             sum = Some(sum.map_or(term, |s| b.add(s, term)));
         }
-        match sum {
-            Some(value) => Some(value),
-            None => integer(b, 0),
+        let value = match sum {
+            Some(value) => value,
+            None => integer(b, 0)?,
+        };
+        self.made.insert(extent.clone(), value);
+        Some(value)
+    }
+
+    fn factor(&mut self, b: &mut Builder, factor: &Factor) -> Option<InstId> {
+        match factor {
+            Factor::Size(size) => *self.sizes.get(*size)?,
+            Factor::Quotient(of, divisor) => {
+                let value = self.value(b, of)?;
+                divided(b, value, *divisor)
+            }
         }
     }
 }

@@ -8,8 +8,10 @@ mod mask;
 mod place;
 mod reshape;
 mod rules;
+mod windows;
 
-use super::extent::{Extent, Points};
+use super::extent::Extent;
+use super::fit::Points;
 use super::instance::{Departure, Elements, Form, Varying, departure};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::tensor::{DType, Tensor};

@@ -1,6 +1,7 @@
 //! Reshapes of padded arrays: elements move where an axis that is not the outermost one of those that are merged or split varies.
 use super::mask::{Scope, take};
-use crate::bounded::extent::{Extent, Points};
+use crate::bounded::extent::Extent;
+use crate::bounded::fit::Points;
 use crate::hlo::{Builder, InstId};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;

@@ -2,7 +2,6 @@
 use super::mask::{masked, take};
 use super::reshape::reshaped;
 use super::{Refusal, Walk, Written};
-use crate::bounded::instance::window;
 use crate::hlo::{Inst, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -29,12 +28,7 @@ impl Walk<'_> {
                 let operands = self.without_padding(inst, operands, dims)?;
                 self.same(op, inst, &operands)
             }
-            Op::ReduceWindow { window, .. } => {
-                let axes: Vec<usize> = (0..window.len()).collect();
-                self.windows(inst, id, &axes)?;
-                let operands = self.without_padding(inst, operands, &axes)?;
-                self.same(op, inst, &operands)
-            }
+            Op::ReduceWindow { .. } => self.reduce_window(inst, id, operands),
             Op::Dot(d) => {
                 let x = self.zeros_beyond(inst, 0, operands[0], &d.lhs_contracting)?;
                 let y = self.zeros_beyond(inst, 1, operands[1], &d.rhs_contracting)?;
@@ -116,7 +110,12 @@ impl Walk<'_> {
     }
 
     /// The operands of a reduction, the arrays with their initial values in the padding along `axes`.
-    fn without_padding(&mut self, inst: &Inst, operands: &[InstId], axes: &[usize]) -> Result<Vec<InstId>, Refusal> {
+    pub(super) fn without_padding(
+        &mut self,
+        inst: &Inst,
+        operands: &[InstId],
+        axes: &[usize],
+    ) -> Result<Vec<InstId>, Refusal> {
         let count = operands.len() / 2;
         let mut out = operands.to_vec();
         for i in 0..count {
@@ -132,53 +131,6 @@ impl Walk<'_> {
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
         let points = self.all.points;
         reshaped(self.b, &mut self.scope, x, (&from, &to), &dims, points).ok_or(Refusal::Size)
-    }
-
-    /// Refuses windows that lie elsewhere for other sizes. One that grows with the axis is known where it always ends, or always
-    /// begins, beyond the array.
-    fn windows(&self, inst: &Inst, id: InstId, axes: &[usize]) -> Result<(), Refusal> {
-        let (own, operand) = (self.varying(id), self.varying(inst.operands[0]));
-        for (w, &axis) in axes.iter().enumerate() {
-            let Some(numbers) = window(own, w) else { return Err(Refusal::Size) };
-            let low_fixed = !numbers.low.varies();
-            let at_all = |f: &dyn Fn(&[u64]) -> Option<bool>| self.all.points.all.iter().all(|p| f(p) == Some(true));
-            let known = match numbers.size.varies() {
-                false => low_fixed,
-                // from its first element on a window takes all that is there
-                true if low_fixed => at_all(&|p| Some(numbers.size.at(p)? >= operand.dim(axis).at(p)?)),
-                // its last element moves with the result, its first is before the array
-                true => {
-                    let behind = |p: &[u64]| Some(numbers.size.at(p)? - numbers.low.at(p)?);
-                    let first = behind(&self.all.points.all[0]);
-                    at_all(&|p| Some(behind(p) == first && numbers.low.at(p)? + 1 >= own.dim(axis).at(p)?))
-                        && matches!(&inst.op, Op::ReduceWindow { window, .. } if window[w].stride == 1)
-                }
-            };
-            self.only(known, "has windows that lie elsewhere for other sizes")?;
-        }
-        Ok(())
-    }
-
-    fn convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
-        let Op::Convolution(d) = &inst.op else { return Err(Refusal::Size) };
-        let (x, kernel) = (self.varying(inst.operands[0]), self.varying(inst.operands[1]));
-        let varies = |of: &crate::bounded::instance::Varying, axis: usize| of.dim(axis).varies();
-        let grouped = d.feature_group_count > 1
-            && (varies(x, d.input_feature)
-                || varies(kernel, d.kernel_output_feature)
-                || varies(kernel, d.kernel_input_feature))
-            || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
-        self.only(!grouped, "has groups that vary")?;
-        self.only(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
-        for w in 0..d.window.len() {
-            let fixed = window(self.varying(id), w).is_some_and(|n| !n.low.varies());
-            self.only(fixed, "begins elsewhere for other sizes")?;
-        }
-        let mut axes = d.input_spatial.clone();
-        axes.push(d.input_feature);
-        let x = self.zeros_beyond(inst, 0, operands[0], &axes)?;
-        let y = self.zeros_beyond(inst, 1, operands[1], &[d.kernel_input_feature])?;
-        self.same(inst.op.clone(), inst, &[x, y])
     }
 
     fn reverse(&mut self, inst: &Inst, axes: &[usize], x: InstId) -> Written {

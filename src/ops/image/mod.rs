@@ -5,6 +5,7 @@ mod crop;
 mod nms;
 mod patches;
 mod resize;
+mod sampled;
 
 use super::OpRow;
 

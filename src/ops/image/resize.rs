@@ -1,7 +1,9 @@
 //! Resizing of images `[batch, height, width, channels]` to constant sizes.
 //!
 //! Which rows and columns are read, and with what weights, is computed here in f32 as TensorFlow does, so that it is exact; the
-//! module gets slices, repetitions or gathers with constant indices. Columns are interpolated before rows.
+//! module gets slices, repetitions or gathers with constant indices; where sizes vary it computes the same (`sampled.rs`). Columns are
+//! interpolated before rows.
+use super::sampled;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::attrs::{DotDims, GatherDims, SliceDim};
@@ -29,9 +31,11 @@ pub const ROWS: &[OpRow] = &[
 
 /// Where an output coordinate lies in the input.
 #[derive(Clone, Copy)]
-struct Sampling {
-    align_corners: bool,
-    half_pixel_centers: bool,
+pub struct Sampling {
+    /// The corners of image and result are the same elements.
+    pub align_corners: bool,
+    /// Elements lie in the middle of their pixels.
+    pub half_pixel_centers: bool,
 }
 
 /// The attributes of a resize.
@@ -183,8 +187,11 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
-        let taps = args.sampling.linear(args.from[axis - 1], args.to[axis - 1]);
-        y = interpolate(cx.b, y, axis, &taps);
+        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
+        y = match cx.b.computes() {
+            true => sampled::linear(cx.b, y, axis, args.sampling, to),
+            false => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
+        };
     }
     cx.one(y)
 }
@@ -193,8 +200,11 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = Args::parse(cx)?;
     let mut y = cx.arg(0)?;
     for axis in [2, 1] {
-        let index = args.sampling.nearest(args.from[axis - 1], args.to[axis - 1]);
-        y = take(cx.b, y, axis, &index);
+        let (from, to) = (args.from[axis - 1], args.to[axis - 1]);
+        y = match cx.b.computes() {
+            true => sampled::nearest(cx.b, y, axis, args.sampling, to),
+            false => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
+        };
     }
     cx.one(y)
 }

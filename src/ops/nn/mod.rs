@@ -3,6 +3,7 @@ mod activation;
 mod bias;
 mod conv;
 mod conv_grad;
+mod covered;
 mod fused;
 mod norm;
 mod pool;

@@ -1,5 +1,6 @@
 //! Pools, and local response normalisation.
 use super::bias::wide;
+use super::covered::counts;
 use super::window::{Args, Padding, positive};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::WindowDim;
@@ -107,46 +108,6 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.one(y)
 }
 
-/// How many elements of an array of `n` the window (not dilated) at each position covers, padding not counted.
-fn covered(w: &WindowDim, n: u64) -> Vec<u64> {
-    let out = w.output_size(n).unwrap_or(0);
-    let inside = |at: u64| {
-        let start = (at * w.stride) as i64 - w.pad_low;
-        ((start + w.size as i64).min(n as i64) - start.max(0)).max(0) as u64
-    };
-    (0..out).map(inside).collect()
-}
-
-/// The number of elements that each window of `dims` covers, an array of the result's sizes without the axes where it does not vary.
-///
-/// Made in Rust: the products of one count an axis.
-pub fn counts(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim]) -> Result<InstId> {
-    let per_axis: Vec<Vec<u64>> = dims.iter().zip(window).map(|(&n, w)| covered(w, n)).collect();
-    let out: Vec<u64> = per_axis.iter().map(|c| c.len() as u64).collect();
-    let varies = |c: &Vec<u64>| c.windows(2).any(|p| p[0] != p[1]);
-    let axes: Vec<usize> = (0..dims.len()).filter(|&a| varies(&per_axis[a])).collect();
-    let fixed: u64 = per_axis.iter().filter(|c| !varies(c)).map(|c| c.first().copied().unwrap_or(1)).product();
-    let sizes: Vec<u64> = axes.iter().map(|&a| out[a]).collect();
-    let total: u64 = crate::tensor::element_count(&sizes)
-        .filter(|&n| n <= 1 << 28)
-        .ok_or_else(|| Error::user(Code::TooLarge, format!("a pool with a result of {out:?}")))?;
-    let mut values = vec![fixed; total as usize];
-    let mut repeat = total as usize;
-    for &a in &axes {
-        let line = &per_axis[a];
-        repeat /= line.len();
-        for (i, v) in values.iter_mut().enumerate() {
-            *v *= line[i / repeat % line.len()];
-        }
-    }
-    let tensor = match dtype {
-        DType::F64 => Tensor::of(&sizes, &values.iter().map(|&v| v as f64).collect::<Vec<_>>()),
-        _ => Tensor::of(&sizes, &values.iter().map(|&v| v as f32).collect::<Vec<_>>()),
-    };
-    let counts = b.constant(tensor);
-    Ok(b.broadcast(counts, &out, &axes))
-}
-
 /// The mean of each window over the elements that are no padding.
 fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 1)?;
@@ -162,7 +123,7 @@ fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let x = cx.b.convert(x, wide(dtype));
     let zero = cx.b.scalar(wide(dtype), 0.0);
     let total = reduce_window(cx.b, x, zero, ScalarOp::Add, window.clone());
-    let counts = counts(cx.b, wide(dtype), &dims, &window)?;
+    let counts = counts(cx.b, wide(dtype), &dims, &pool)?;
     let mean = cx.b.div(total, counts);
     let y = cx.b.convert(mean, dtype);
     cx.one(y)

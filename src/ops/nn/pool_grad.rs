@@ -1,6 +1,7 @@
 //! Gradients of pools.
 use super::bias::wide;
-use super::pool::{Pool, counts, reduce_window};
+use super::covered::counts;
+use super::pool::{Pool, reduce_window};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{InstId, Op, Shape};
@@ -71,7 +72,7 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     check_grad(cx, &dims, &out, &window)?;
     let (grad, dtype) = (cx.arg(1)?, cx.dtype(1)?);
     let grad = cx.b.convert(grad, wide(dtype));
-    let counts = counts(cx.b, wide(dtype), &dims, &window)?;
+    let counts = counts(cx.b, wide(dtype), &dims, &pool)?;
     let share = cx.b.div(grad, counts);
     let y = spread(cx, share, &dims, &out, &window);
     let y = cx.b.convert(y, dtype);

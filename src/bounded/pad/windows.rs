@@ -1,0 +1,109 @@
+//! Windows over axes that vary.
+use super::{Refusal, Walk, Written};
+use crate::bounded::extent::Extent;
+use crate::bounded::instance::{WindowNumbers, window, window_of};
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Inst, InstId, Op};
+use crate::tensor::DType;
+
+impl Walk<'_> {
+    pub(super) fn convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+        let Op::Convolution(d) = &inst.op else { return Err(Refusal::Size) };
+        let (x, kernel) = (self.varying(inst.operands[0]), self.varying(inst.operands[1]));
+        let varies = |of: &crate::bounded::instance::Varying, axis: usize| of.dim(axis).varies();
+        let grouped = d.feature_group_count > 1
+            && (varies(x, d.input_feature)
+                || varies(kernel, d.kernel_output_feature)
+                || varies(kernel, d.kernel_input_feature))
+            || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
+        self.only(!grouped, "has groups that vary")?;
+        self.only(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
+        let mut axes = d.input_spatial.clone();
+        axes.push(d.input_feature);
+        let x = self.zeros_beyond(inst, 0, operands[0], &axes)?;
+        let y = self.zeros_beyond(inst, 1, operands[1], &[d.kernel_input_feature])?;
+        let zero = self.b.scalar(self.b.dtype(x), 0.0);
+        let (op, x) = self.begun((inst, id), x, zero, &d.input_spatial, &d.output_spatial)?;
+        self.same(op, inst, &[x, y])
+    }
+
+    pub(super) fn reduce_window(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+        let Op::ReduceWindow { window: of, .. } = &inst.op else { return Err(Refusal::Size) };
+        let axes: Vec<usize> = (0..of.len()).collect();
+        let mut new = self.without_padding(inst, operands, &axes)?;
+        let count = new.len() / 2;
+        let mut op = inst.op.clone();
+        for i in 0..count {
+            (op, new[i]) = self.begun((inst, id), new[i], new[count + i], &axes, &axes)?;
+        }
+        self.same(op, inst, &new)
+    }
+
+    /// The op whose windows over `x` begin at the same element for every size, and that array: where they would begin elsewhere the
+    /// array is moved, `fill` coming in behind it. `from` are the windows' axes of the array, `to` those of the result.
+    fn begun(
+        &mut self,
+        (inst, id): (&Inst, InstId),
+        mut x: InstId,
+        fill: InstId,
+        from: &[usize],
+        to: &[usize],
+    ) -> Result<(Op, InstId), Refusal> {
+        let mut op = inst.op.clone();
+        let (own, operand) = (self.varying(id), self.varying(inst.operands[0]));
+        for (w, (&from, &to)) in from.iter().zip(to).enumerate() {
+            let Some(numbers) = window(own, w) else { return Err(Refusal::Size) };
+            if numbers.size.varies() {
+                let known = self.grows((inst, w), &numbers, &operand.dim(from), &own.dim(to));
+                self.only(known, "has windows that lie elsewhere for other sizes")?;
+                continue;
+            }
+            if !numbers.low.varies() {
+                continue;
+            }
+            let count = inst.shape.as_array().map_or(0, |a| a.dims[to]);
+            let Some(window) = window_of(&mut op).and_then(|of| of.get_mut(w)) else { return Err(Refusal::Size) };
+            let plain = window.lhs_dilate == 1;
+            (window.pad_low, window.pad_high) = (0, 0);
+            // as many windows as at the bound
+            let steps = count.saturating_sub(1).checked_mul(window.stride).ok_or(Refusal::Size)?;
+            let length = window.reach().and_then(|n| n.checked_add(steps)).ok_or(Refusal::Size)?;
+            self.only(plain, "begins between elements for other sizes")?;
+            x = self.begins_at(x, from, numbers.low, (fill, length))?;
+        }
+        Ok((op, x))
+    }
+
+    /// The first `length` elements of `x` along `axis` with `low` times `fill` before them, and behind them.
+    fn begins_at(&mut self, x: InstId, axis: usize, low: &Extent, (fill, length): (InstId, u64)) -> Written {
+        let lows = self.all.points.values(low).ok_or(Refusal::Size)?;
+        let (least, most) = (lows.iter().min().copied().unwrap_or(0), lows.iter().max().copied().unwrap_or(0));
+        let mut dims = self.b.dims(x).to_vec();
+        let number = |n: u64| i64::try_from(n).map_err(|_| Refusal::Size);
+        let mut pad = vec![PadDim::default(); dims.len()];
+        // wherever it begins there are `length` elements
+        pad[axis].low = most;
+        pad[axis].high = number(length)? - number(dims[axis])? - least;
+        let long = self.b.pad(x, fill, &pad);
+        let zero = self.b.scalar(DType::S32, 0.0);
+        let mut starts = vec![zero; dims.len()];
+        starts[axis] = self.size(&Extent::constant(most).plus(-1, low))?;
+        dims[axis] = length;
+        Ok(self.b.add_inst(Op::DynamicSlice(dims), &[&[long], &starts[..]].concat()))
+    }
+
+    /// Whether windows that grow with an axis are known to be right at the bound's size: they always end, or always begin, beyond the
+    /// array.
+    fn grows(&self, (inst, w): (&Inst, usize), numbers: &WindowNumbers, axis: &Extent, result: &Extent) -> bool {
+        let at_all = |f: &dyn Fn(&[u64]) -> Option<bool>| self.all.points.all.iter().all(|p| f(p) == Some(true));
+        if !numbers.low.varies() {
+            // from its first element on a window takes all that is there
+            return at_all(&|p| Some(numbers.size.at(p)? >= axis.at(p)?));
+        }
+        // its last element moves with the result, its first is before the array
+        let behind = |p: &[u64]| Some(numbers.size.at(p)? - numbers.low.at(p)?);
+        let first = behind(&self.all.points.all[0]);
+        at_all(&|p| Some(behind(p) == first && numbers.low.at(p)? + 1 >= result.at(p)?))
+            && matches!(&inst.op, Op::ReduceWindow { window, .. } if window[w].stride == 1)
+    }
+}

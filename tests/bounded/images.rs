@@ -1,0 +1,113 @@
+//! Random nets of windows over images of any height and width: strides and padding as TensorFlow has them, so that sizes are rounded
+//! down again and again and windows begin elsewhere for other sizes.
+use crate::compared::{Numbers, compared};
+use std::sync::Arc;
+use tfaot::hlo::attrs::{ConvDims, WindowDim};
+use tfaot::hlo::{Builder, InstId, Op, Shape};
+use tfaot::lower::{Exact, Lowered};
+use tfaot::scalar::ScalarOp;
+use tfaot::tensor::{DType, Size, TensorInfo};
+
+/// The window of `size` over `n` elements that leaves `n` divided by `stride`, rounded up; or that has no padding.
+fn window(n: u64, size: u64, stride: u64, is_same: bool) -> WindowDim {
+    let out = n.div_ceil(stride);
+    let total = if is_same { (out.saturating_sub(1) * stride + size).saturating_sub(n) } else { 0 };
+    let low = (total / 2) as i64;
+    WindowDim { size, stride, pad_low: low, pad_high: total as i64 - low, ..WindowDim::default() }
+}
+
+/// A window over height and width, drawn.
+fn windows(numbers: &mut Numbers, dims: &[u64]) -> Vec<WindowDim> {
+    let (size, stride) = (1 + numbers.below(4), 1 + numbers.below(2));
+    // the array may have become too small for a window without padding
+    let is_same = numbers.below(3) > 0;
+    [1, 2].map(|axis| window(dims[axis], size, stride, is_same)).to_vec()
+}
+
+fn pool(b: &mut Builder, x: InstId, window: Vec<WindowDim>, op: ScalarOp, init: f64) -> InstId {
+    let all = [&[WindowDim::default()], &window[..], &[WindowDim::default()]].concat();
+    let init = b.scalar(DType::F32, init);
+    let comp = b.scalar_computation(op, DType::F32);
+    b.add_inst(Op::ReduceWindow { window: all, comp }, &[x, init])
+}
+
+fn convolution(b: &mut Builder, numbers: &mut Numbers, x: InstId, window: Vec<WindowDim>) -> InstId {
+    let (of, to) = (b.dims(x)[3], 1 + numbers.below(2));
+    let kernel = b.constant(numbers.tensor(DType::F32, &[window[0].size, window[1].size, of, to]));
+    let dims = ConvDims {
+        window,
+        input_batch: 0,
+        input_feature: 3,
+        input_spatial: vec![1, 2],
+        kernel_input_feature: 2,
+        kernel_output_feature: 3,
+        kernel_spatial: vec![0, 1],
+        output_batch: 0,
+        output_feature: 3,
+        output_spatial: vec![1, 2],
+        feature_group_count: 1,
+        batch_group_count: 1,
+    };
+    b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel])
+}
+
+/// A random net over `f32[1,h,w,2]`, lowered for exactly these sizes.
+fn net(seed: u64, sizes: &[u64]) -> Lowered {
+    let mut numbers = Numbers(seed);
+    let mut b = Builder::new("net");
+    let dims = vec![1, sizes[0], sizes[1], 2];
+    let x = b.parameter(Shape::array(DType::F32, dims.clone()));
+    let mut y = x;
+    for _ in 0..2 + numbers.below(4) {
+        let window = windows(&mut numbers, b.dims(y));
+        y = match numbers.below(4) {
+            0 => pool(&mut b, y, window, ScalarOp::Add, 0.0),
+            1 => pool(&mut b, y, window, ScalarOp::Maximum, f64::NEG_INFINITY),
+            _ => convolution(&mut b, &mut numbers, y, window),
+        };
+        y = b.unary(ScalarOp::Tanh, y);
+    }
+    let zero = b.scalar(DType::F32, 0.0);
+    let sum = b.reduce(y, zero, ScalarOp::Add, &[1, 2]);
+    let count = (b.dims(y)[1] * b.dims(y)[2]) as f64;
+    let count = b.full_like(sum, count);
+    let mean = b.div(sum, count);
+    let info = |name: &str, dims: &[u64]| TensorInfo {
+        field: name.to_string(),
+        name: name.to_string(),
+        called: None,
+        dtype: DType::F32,
+        dims: dims.to_vec(),
+    };
+    let results = vec![info("y", b.dims(y)), info("mean", b.dims(mean))];
+    let args = vec![info("x", &dims)];
+    let root = b.tuple(&[y, mean]);
+    let module = b.finish(root).expect("it is a module");
+    let (state, claims, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Lowered { module, args, results, state, claims, found, used, sized: None }
+}
+
+#[test]
+fn nets_over_images_are_right_for_every_size() {
+    // below 20 some nets leave nothing of an image
+    let size = |name: &str, most| Size { name: name.to_string(), least: 20, most, is_result: false };
+    let (mut right, mut refused) = (0, 0);
+    for seed in 0..crate::rounds() / 10 {
+        let axes = vec![vec![None, Some(0), Some(1), None]];
+        let exact = Exact(Arc::new(move |sizes| Ok(net(seed, sizes))));
+        match tfaot::bounded::lower(&[size("h", 71), size("w", 66)], axes, exact) {
+            Ok(lowered) => {
+                compared(&lowered, 2, seed);
+                right += 1;
+            }
+            Err(error) => {
+                let all = error.into_diagnostics();
+                assert!(all.iter().all(|d| d.code == tfaot::diag::Code::OpenSize), "seed {seed}: {all:?}");
+                println!("seed {seed}: {}", all[0].message);
+                refused += 1;
+            }
+        }
+    }
+    println!("{right} right, {refused} refused");
+    assert!(right > 9 * refused, "{right} right, {refused} refused");
+}

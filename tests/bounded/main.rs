@@ -1,0 +1,111 @@
+//! One function for every size up to a bound, against the same function lowered for exactly each size: the interpreter evaluates
+//! both, the first on arrays whose padding is as bad as it can be.
+mod compared;
+mod images;
+mod steps;
+
+use compared::{LIMITED, Numbers, close, compared};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use steps::random;
+use tfaot::compile;
+use tfaot::lower::{Exact, Lowered};
+use tfaot::prepare::{FeedSpec, Request};
+use tfaot::tensor::{DType, Size, Tensor};
+
+fn lowered(path: &Path, feeds: &[&str]) -> Lowered {
+    let feeds = feeds.iter().map(|f| FeedSpec::parse(f).expect("a feed")).collect();
+    let request = Request { feeds, ..Request::default() };
+    let mut fronts = compile::fronts(path, None, &request).unwrap_or_else(|e| panic!("{}: {e:?}", path.display()));
+    fronts.entries.remove(0).lowered
+}
+
+/// How many random functions are looked at.
+fn rounds() -> u64 {
+    std::env::var("TFAOT_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+}
+
+#[test]
+fn random_functions_are_right_for_every_size() {
+    let size = |name: &str, most| Size { name: name.to_string(), least: 1, most, is_result: false };
+    let (mut right, mut refused) = (0, 0);
+    for seed in 0..rounds() {
+        let axes = vec![vec![Some(0), Some(1), None], vec![]];
+        let exact = Exact(Arc::new(move |sizes| Ok(random(seed, sizes, 8))));
+        match tfaot::bounded::lower(&[size("n", 11), size("m", 9)], axes, exact) {
+            Ok(lowered) => {
+                compared(&lowered, 3, seed);
+                right += 1;
+            }
+            Err(error) => {
+                let all = error.into_diagnostics();
+                assert!(all.iter().all(|d| d.code == tfaot::diag::Code::OpenSize), "seed {seed}: {all:?}");
+                if std::env::var("TFAOT_TOLD").is_ok() {
+                    println!("seed {seed}: {}", all[0].message);
+                }
+                refused += 1;
+            }
+        }
+    }
+    println!("{right} right, {refused} refused, loops end early in {}", LIMITED.load(Ordering::Relaxed));
+    assert!(LIMITED.load(Ordering::Relaxed) * 2 > right, "few loops end early");
+    assert!(right > 2 * refused, "{right} right, {refused} refused");
+}
+
+/// The rows `from..to` of an array.
+fn rows(x: &Tensor, from: u64, to: u64) -> Tensor {
+    let row = x.bytes.len() / x.dims[0] as usize;
+    let dims = [vec![to - from], x.dims[1..].to_vec()].concat();
+    Tensor::new(x.dtype, dims, x.bytes[from as usize * row..to as usize * row].to_vec())
+}
+
+#[test]
+fn random_functions_of_rows_are_the_same_in_pieces() {
+    const N: u64 = 7;
+    let (mut in_pieces, mut whole) = (0, 0);
+    for seed in 0..rounds() {
+        let exact = Exact(Arc::new(move |sizes: &[u64]| {
+            let (n, assumed) = sizes.split_at(1);
+            Ok(random(seed, &[&[n[0], 5], assumed].concat(), 1 + seed % 8))
+        }));
+        let n = Size { name: "n".to_string(), least: 1, most: 11, is_result: false };
+        let axes = vec![vec![Some(0), None, None], vec![]];
+        let Ok(lowered) = tfaot::bounded::lower(&[n], axes, exact) else { continue };
+        let sized = lowered.sized.expect("a size varies");
+        if !sized.by_rows {
+            whole += 1;
+            continue;
+        }
+        in_pieces += 1;
+        let mut numbers = Numbers(seed);
+        let (x, index) = (numbers.tensor(DType::F32, &[N, 5, 3]), numbers.tensor(DType::S32, &[]));
+        let of = |n: u64, x: Tensor| {
+            tfaot::bounded::evaluate(&sized.exact, &[n], &[x, index.clone()]).expect("it can be evaluated").1
+        };
+        let all = of(N, x.clone());
+        for (from, to) in [(0, 3), (3, 4), (4, N)] {
+            for (got, all) in of(to - from, rows(&x, from, to)).iter().zip(&all) {
+                let want = rows(all, from, to);
+                assert!(close(got, &want), "seed {seed}, rows {from} to {to}:\n{got:?}\n{want:?}");
+            }
+        }
+    }
+    println!("{in_pieces} in pieces, {whole} as a whole");
+    assert!(in_pieces * 8 > whole, "{in_pieces} in pieces, {whole} as a whole");
+}
+
+#[test]
+fn graphs_are_right_for_every_size() {
+    let graphs = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    for (graph, feeds) in [
+        ("saved_model", &["x=f32[n<=9,4]"][..]),
+        ("graphs/mlp/graph.pb", &["x=f32[n<=20,?]"]),
+        ("graphs/conv_net/graph.pb", &["image=f32[n<=3,?,?,?]"]),
+        ("graphs/norms/graph.pb", &["x=f32[n<=3,?,?,?]"]),
+        ("graphs/reductions/graph.pb", &["x=f32[n<=7,?,?]"]),
+        ("graphs/order/graph.pb", &["zeros=f32[n<=5,m<=60]"]),
+    ] {
+        compared(&lowered(&graphs.join(graph), feeds), 3, 1);
+    }
+}

@@ -1,0 +1,220 @@
+//! Random functions of arrays whose sizes vary.
+use crate::compared::Numbers;
+use tfaot::hlo::attrs::{DotDims, GatherDims, PadDim, ScatterDims, WindowDim};
+use tfaot::hlo::{Assumed, Builder, InstId, Op, Shape};
+use tfaot::lower::Lowered;
+use tfaot::scalar::{Direction, ScalarOp};
+use tfaot::tensor::{DType, TensorInfo};
+
+/// Steps that are the same for every size, by the numbers of a generator; what they are of is `n`, `m`, and small numbers.
+struct Steps<'a> {
+    b: Builder,
+    numbers: &'a mut Numbers,
+    made: Vec<InstId>,
+    /// What is no more than a result: it may be empty.
+    ends: Vec<InstId>,
+    /// A run-time index.
+    index: InstId,
+}
+
+impl Steps<'_> {
+    fn any(&mut self) -> InstId {
+        let at = self.numbers.below(self.made.len() as u64);
+        self.made[at as usize]
+    }
+    /// An axis of `x`; always one, as values have no rank 0.
+    fn axis(&mut self, x: InstId) -> usize {
+        self.numbers.below(self.b.rank(x) as u64) as usize
+    }
+    fn scalar(&mut self, value: f64) -> InstId {
+        self.b.scalar(DType::F32, value)
+    }
+    fn folded(&mut self, x: InstId, axis: usize) -> InstId {
+        let (op, init) =
+            [(ScalarOp::Add, 0.0), (ScalarOp::Maximum, f64::NEG_INFINITY), (ScalarOp::Minimum, f64::INFINITY)]
+                [self.numbers.below(3) as usize];
+        let init = self.scalar(init);
+        self.b.reduce(x, init, op, &[axis])
+    }
+    fn across(&mut self, x: InstId, row: InstId, axis: usize) -> InstId {
+        let dims = self.b.dims(x).to_vec();
+        let map: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
+        self.b.broadcast(row, &dims, &map)
+    }
+
+    fn step(&mut self) {
+        let x = self.any();
+        let rank = self.b.rank(x);
+        let axis = self.axis(x);
+        let size = self.b.dims(x)[axis];
+        let new = match self.numbers.below(19) {
+            0 => self.b.unary(ScalarOp::Tanh, x),
+            1 => {
+                let by = self.numbers.below(rank as u64) as usize;
+                let perm: Vec<usize> = (0..rank).map(|a| (a + by) % rank).collect();
+                self.b.transpose(x, &perm)
+            }
+            2 if rank > 1 => self.folded(x, axis),
+            3 => {
+                let row = self.folded(x, axis);
+                let row = self.across(x, row, axis);
+                self.b.sub(x, row)
+            }
+            4 if rank > 1 => {
+                let mut dims = self.b.dims(x).to_vec();
+                let at = axis.min(rank - 2);
+                let inner = dims.remove(at + 1);
+                dims[at] *= inner;
+                self.b.reshape(x, &dims)
+            }
+            5 => {
+                let mut dims = self.b.dims(x).to_vec();
+                dims.insert(axis, 1);
+                if rank < 4 { self.b.reshape(x, &dims) } else { x }
+            }
+            6 => {
+                let other = self.b.unary(ScalarOp::Negate, x);
+                self.b.concatenate(&[x, other, x], axis)
+            }
+            7 => self.b.add_inst(Op::Reverse(vec![axis]), &[x]),
+            8 => self.b.slice_axis(x, axis, size - 1, size),
+            9 => {
+                let mut dims = vec![PadDim::default(); rank];
+                dims[axis] = PadDim { low: 1, high: 2, interior: self.numbers.below(2) };
+                let fill = self.scalar(0.5);
+                self.b.pad(x, fill, &dims)
+            }
+            10 => {
+                // sums of all before
+                let mut window = vec![WindowDim::default(); rank];
+                window[axis] = WindowDim { size, pad_low: size as i64 - 1, ..WindowDim::default() };
+                let comp = self.b.scalar_computation(ScalarOp::Add, DType::F32);
+                let zero = self.scalar(0.0);
+                self.b.add_inst(Op::ReduceWindow { window, comp }, &[x, zero])
+            }
+            11 => {
+                let mut window = vec![WindowDim::default(); rank];
+                window[axis] = WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() };
+                let comp = self.b.scalar_computation(ScalarOp::Maximum, DType::F32);
+                let init = self.scalar(f64::NEG_INFINITY);
+                self.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
+            }
+            12 => {
+                self.b.begin("less");
+                let a = self.b.parameter(Shape::array(DType::F32, []));
+                let b = self.b.parameter(Shape::array(DType::F32, []));
+                let less = self.b.compare(Direction::Lt, a, b);
+                let comp = self.b.end(less);
+                self.b.add_inst(Op::Sort { dim: axis, is_stable: true, comp }, &[x])
+            }
+            13 => {
+                let d = DotDims { lhs_contracting: vec![axis], rhs_contracting: vec![axis], ..DotDims::default() };
+                let y = self.b.unary(ScalarOp::Tanh, x);
+                if rank == 2 { self.b.dot(x, y, d) } else { y }
+            }
+            14 => {
+                let mut sizes = self.b.dims(x).to_vec();
+                sizes[axis] = 1;
+                let zero = self.b.scalar(DType::S32, 0.0);
+                let mut operands = vec![x];
+                operands.extend((0..rank).map(|a| if a == axis { self.index } else { zero }));
+                let one = self.b.add_inst(Op::DynamicSlice(sizes), &operands);
+                operands.insert(1, one);
+                let twice = self.b.add(one, one);
+                operands[1] = twice;
+                self.b.add_inst(Op::DynamicUpdateSlice, &operands)
+            }
+            15 => {
+                // rows at places that go beyond the axis
+                let indices = self.b.iota(DType::S32, &[size], 0);
+                let indices = self.b.add(indices, self.index);
+                let mut slice_sizes = self.b.dims(x).to_vec();
+                slice_sizes[axis] = 1;
+                let d = GatherDims {
+                    offset_dims: (0..rank).filter(|&a| a != axis).collect(),
+                    collapsed_slice_dims: vec![axis],
+                    start_index_map: vec![axis],
+                    index_vector_dim: 1,
+                    slice_sizes,
+                    ..GatherDims::default()
+                };
+                self.b.add_inst(Op::Gather(d), &[x, indices])
+            }
+            16 => {
+                // all rows added to one
+                let dims = self.b.dims(x).to_vec();
+                let mut one = dims.clone();
+                one[axis] = 1;
+                let to = self.b.full(DType::F32, &one, 0.0);
+                let indices = self.b.full(DType::S32, &[size, 1], 0.0);
+                let d = ScatterDims {
+                    update_window_dims: (0..rank).filter(|&a| a != axis).collect(),
+                    inserted_window_dims: vec![axis],
+                    scatter_dims_to_operand_dims: vec![axis],
+                    index_vector_dim: 1,
+                    ..ScatterDims::default()
+                };
+                let comp = self.b.scalar_computation(ScalarOp::Add, DType::F32);
+                self.b.add_inst(Op::Scatter { dims: d, comp }, &[to, indices, x])
+            }
+            17 => {
+                // as many of the first elements as are above a border, which no sum of thousandths is: in other orders some would be 0
+                let mut dims = self.b.dims(x).to_vec();
+                let total: u64 = dims.drain(..).product();
+                let flat = self.b.reshape(x, &[total]);
+                let border = self.b.full(DType::F32, &[total], 0.0004);
+                let holds = self.b.compare(Direction::Gt, flat, border);
+                let ones = self.b.convert(holds, DType::S32);
+                let none = self.b.scalar(DType::S32, 0.0);
+                let count = self.b.reduce(ones, none, ScalarOp::Add, &[0]);
+                let size = self.b.found(count, total).expect("it is in the entry");
+                let first = self.b.slice_axis(flat, 0, 0, size);
+                let twice = self.b.concatenate(&[first, flat, first], 0);
+                self.ends.extend([first, twice]);
+                let sum = self.folded(twice, 0);
+                self.b.broadcast(sum, &[4], &[])
+            }
+            _ => {
+                let n = self.b.full_like(x, size as f64);
+                self.b.div(x, n)
+            }
+        };
+        // nothing grows without end
+        if self.b.dims(new).iter().product::<u64>() < 4000 {
+            self.made.push(new);
+        }
+    }
+}
+
+/// A random function of `count` steps of `f32[n,m,3]` and an index, lowered for exactly these sizes.
+pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
+    let (sizes, assumed) = sizes.split_at(2);
+    let mut numbers = Numbers(seed);
+    let mut b = Builder::new("random");
+    b.assume(Assumed { sizes: assumed.to_vec(), ..Assumed::default() });
+    let dims = vec![sizes[0], sizes[1], 3];
+    let x = b.parameter(Shape::array(DType::F32, dims.clone()));
+    let index = b.parameter(Shape::array(DType::S32, []));
+    let mut steps = Steps { b, numbers: &mut numbers, made: vec![x], ends: Vec::new(), index };
+    for _ in 0..count {
+        steps.step();
+    }
+    let Steps { mut b, made, ends, .. } = steps;
+    let parts: Vec<InstId> = made.into_iter().rev().take(3).chain(ends).collect();
+    let info = |name: String, dtype, dims: &[u64]| TensorInfo {
+        field: name.clone(),
+        name,
+        called: None,
+        dtype,
+        dims: dims.to_vec(),
+    };
+    let results = parts.iter().enumerate().map(|(i, &p)| info(format!("r{i}"), b.dtype(p), b.dims(p))).collect();
+    let founds = b.founds().to_vec();
+    let all: Vec<InstId> = parts.into_iter().chain(founds.iter().map(|f| f.count)).collect();
+    let root = b.tuple(&all);
+    let found = founds.iter().map(|f| (f.assumed, f.most)).collect();
+    let module = b.finish(root).expect("it is a module");
+    let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
+    let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
+    Lowered { module, args, results, state, claims, found, used, sized: None }
+}
