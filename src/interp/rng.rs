@@ -69,7 +69,8 @@ pub(super) fn bit_generator(state: &Tensor, algorithm: &str, shape: &Shape) -> R
     Ok(Literal::Tuple(vec![Literal::Array(Tensor::new(state.dtype, state.dims.clone(), new)), bits]))
 }
 
-/// The state as 64-bit words: key, counter, and perhaps the counter's upper half.
+/// The state as 64-bit words: key, counter, and perhaps the counter's upper half. Where that is missing Philox has the key there, as
+/// XLA does, which reads such a state backwards.
 fn state_words(state: &Tensor) -> Result<Vec<u64>> {
     if !matches!(state.bytes.len(), 16 | 24) {
         return Err(invalid(format!("a random state of {state:?}")));
@@ -78,7 +79,7 @@ fn state_words(state: &Tensor) -> Result<Vec<u64>> {
 }
 
 fn philox_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor)> {
-    let counter = u128::from(state[1]) | u128::from(state.get(2).copied().unwrap_or(0)) << 64;
+    let counter = u128::from(state[1]) | u128::from(state.get(2).copied().unwrap_or(state[0])) << 64;
     let n = shape.elements();
     let blocks = if shape.dtype.bytes() == 8 { n.div_ceil(2) } else { n.div_ceil(4) };
     let words: Vec<u32> = (0..blocks).flat_map(|i| philox(state[0], counter.wrapping_add(u128::from(i)))).collect();

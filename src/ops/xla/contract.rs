@@ -78,19 +78,23 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Bits from a state, and the state behind them.
 fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (algorithm, state, dims) = (cx.constant_int(0)?, cx.arg(1)?, sizes(cx, 2)?);
-    let (algorithm, words): (&str, u64) = match algorithm {
-        1 => ("rng_philox", 3),
-        2 => ("rng_three_fry", 2),
+    // A counter of Philox has one word or two.
+    let (algorithm, words): (&str, &[u64]) = match algorithm {
+        1 => ("rng_philox", &[2, 3]),
+        2 => ("rng_three_fry", &[2]),
+        3 => ("rng_default", &[2, 3]),
         other => {
-            return Err(cx.unsupported(format!("the algorithm {other}; 1 (Philox) and 2 (ThreeFry) are supported")));
+            let told = format!("the algorithm {other}; 1 (Philox), 2 (ThreeFry) and 3 (either) are supported");
+            return Err(cx.unsupported(told));
         }
     };
     let dtype = cx.attr_dtype("dtype")?;
     if !matches!(dtype, DType::U32 | DType::U64) {
         return Err(cx.unsupported(format!("random bits of {dtype}; u32 and u64 are supported")));
     }
-    if cx.b.dims(state) != [words] || cx.b.dtype(state) != DType::U64 {
-        return Err(cx.unsupported(format!("a state {}; u64[{words}] is supported", cx.b.shape(state))));
+    let fits = matches!(cx.b.dims(state), [n] if words.contains(n)) && cx.b.dtype(state) == DType::U64;
+    if !fits {
+        return Err(cx.unsupported(format!("a state {}; u64 of {words:?} words is supported", cx.b.shape(state))));
     }
     let shape = Shape::Tuple(vec![cx.b.shape(state).clone(), Shape::array(dtype, dims)]);
     let both = cx.b.push(Op::RngBitGenerator { algorithm: algorithm.to_string() }, &[state], shape);

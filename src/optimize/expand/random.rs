@@ -179,8 +179,8 @@ fn philox_words(b: &mut Builder, key: InstId, low: InstId, high: InstId, blocks:
 fn philox_bits(b: &mut Builder, state: &[InstId], shape: &ArrayShape) -> Option<(Vec<InstId>, InstId)> {
     let n = shape.elements();
     let blocks = if shape.dtype.bytes() == 8 { n.div_ceil(2) } else { n.div_ceil(4) };
-    let zero = b.scalar(DType::U64, 0.0);
-    let high = state.get(2).copied().unwrap_or(zero);
+    // a state of two words has the key for the counter's upper half
+    let high = state.get(2).copied().unwrap_or(state[0]);
     let words = philox_words(b, state[0], state[1], high, blocks);
     let by = whole(b, state[1], blocks);
     let (next, next_high) = raised(b, state[1], high, by);
