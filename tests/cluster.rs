@@ -252,6 +252,39 @@ fn a_program_of_clusters_gives_the_answers_of_the_graph() {
     }
 }
 
+/// A cluster that calls a function of the user and asks another rank says so, and no program that would run it alone is written.
+#[test]
+fn what_a_cluster_needs_is_told() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("graph.pbtxt").display().to_string();
+    let float = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_FLOAT }} }}");
+    let shape = "shape { dim { size: 4 } }";
+    let text = format!(
+        "node {{ name: 'x' op: 'Placeholder' {dtype} attr {{ key: 'shape' value {{ {shape} }} }} }}
+         node {{ name: 'groups' op: 'Const' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }}
+           attr {{ key: 'value' value {{ tensor {{ dtype: DT_INT32 tensor_shape {{ dim {{ size: 1 }} dim {{ size: 2 }} }}
+             int_val: 0 int_val: 1 }} }} }} }}
+         node {{ name: 'sum' op: 'XlaAllReduce' input: 'x' input: 'groups' {t}
+           attr {{ key: 'reduce_op' value {{ s: 'Add' }} }} attr {{ key: 'mode' value {{ s: 'CrossReplica' }} }} }}
+         node {{ name: 'own' op: 'XlaCustomCall' input: 'sum' attr {{ key: 'T' value {{ list {{ type: DT_FLOAT }} }} }}
+           attr {{ key: 'target_name' value {{ s: 'twice' }} }} attr {{ key: 'backend_config' value {{ s: '' }} }}
+           {dtype} attr {{ key: 'shape' value {{ {shape} }} }} }}
+         node {{ name: 'y' op: 'Exp' input: 'own' {t} }}",
+        dtype = float("dtype"),
+        t = float("T"),
+    );
+    std::fs::write(&file, text).expect("written");
+    let out = dir.path().display().to_string();
+    let flags = "--tf-xla-flags=--tf_xla_min_cluster_size=1";
+    let args = ["cluster", &file, "-q", "--emit", "obj,header", "-o", &out, flags];
+    let output = tfaot(&args);
+    let told = common::said(&output);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("needs twice (custom call, API version 1)"), "{told}");
+    assert!(told.contains("needs a tfaot_communicator of 2 ranks"), "{told}");
+    assert!(!dir.path().join("main.c").exists());
+}
+
 /// The module of a cluster is read back from both of its files; one cluster alone is written on request, and no other.
 #[test]
 fn a_cluster_is_written_alone() {

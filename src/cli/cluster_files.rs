@@ -38,6 +38,8 @@ struct Wanted {
 struct Made {
     part: Part,
     built: Compiled,
+    /// What whoever links it must define.
+    needs: Vec<String>,
     files: Vec<(String, Pieces)>,
 }
 
@@ -54,6 +56,7 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let idents = identifiers(args.files.name.as_deref(), &wanted)?;
     let mut chain = Chain { source: compile::source_name(&args.graph.graph), ..Chain::default() };
     let (mut parts, mut all, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let mut needs: Vec<String> = Vec::new();
     let mut compiled = HashSet::new();
     for at in order.into_iter().filter(|&at| is_asked(&args.files.only, &wanted[at].name)) {
         let inside = |id: NodeId| in_part(id) == Some(at as u32);
@@ -62,6 +65,7 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
                 compiled.insert(at as u32);
                 chain.pieces.push(piece(&wanted[at], &made));
                 parts.push(made.part);
+                needs.extend(made.needs.into_iter().filter(|need| !needs.contains(need)).collect::<Vec<_>>());
                 all.extend(made.files);
             }
             Err(Error::User(why)) => {
@@ -76,11 +80,13 @@ pub fn run(args: &ClusterArgs) -> Result<Verdict> {
     let mut names = HashSet::new();
     all.retain(|(name, _): &(String, Pieces)| names.insert(name.clone()));
     all.push(("clusters.json".to_string(), clusters::document(&chain).into()));
-    if args.files.emit.contains(&Emit::Header) && !chain.pieces.is_empty() {
+    // a program that runs the clusters alone has no other ranks
+    let alone = chain.pieces.iter().all(|piece| piece.face.ranks.is_none());
+    if args.files.emit.contains(&Emit::Header) && !chain.pieces.is_empty() && alone {
         all.push(("main.c".to_string(), clusters::program(&chain).into()));
     }
     let folder = args.files.out.as_deref().unwrap_or(std::path::Path::new("."));
-    verb::told(&files::write_all(folder, &all)?, &[])?;
+    verb::told(&files::write_all(folder, &all)?, &needs)?;
     if refused.is_empty() {
         return Ok(Verdict::Yes);
     }
@@ -179,7 +185,8 @@ fn made(
     let built = built?;
     let others: Vec<Emit> = args.files.emit.iter().copied().filter(|e| *e != Emit::Hlo).collect();
     files.extend(verb::contents(&others, &built, &ClassName::of_model(name), None)?);
-    Ok(Made { part, built, files })
+    let needs = verb::needs(&built);
+    Ok(Made { part, built, needs, files })
 }
 
 /// The module as XLA would be given it: text, and HloProto.

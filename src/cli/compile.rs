@@ -9,6 +9,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
 use crate::import;
 use crate::kernel;
+use crate::kernel::Callee;
 use crate::package::cpp::{self, ClassName};
 use crate::package::{archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared};
 use crate::target::Target;
@@ -86,10 +87,12 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     told(&files::write_all(&args.out, &all)?, &needs)
 }
 
-/// The functions that the object calls and does not have, with their kind.
-fn needs(built: &Compiled) -> Vec<String> {
-    let all = built.bundle.face.prototypes();
-    all.into_iter().map(|callee| format!("{} (custom call, API version {})", callee.name, callee.api_version)).collect()
+/// The functions that the object calls and does not have, with their kind, and the ranks that its caller brings.
+pub fn needs(built: &Compiled) -> Vec<String> {
+    let face = &built.bundle.face;
+    let call = |callee: &Callee| format!("{} (custom call, API version {})", callee.name, callee.api_version);
+    let ranks = face.ranks.map(|count| format!("a tfaot_communicator of {count} ranks"));
+    face.prototypes().into_iter().map(call).chain(ranks).collect()
 }
 
 /// The depfile of `files`, where it is asked for. It names paths, so that the cache can't keep it.
