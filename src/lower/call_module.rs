@@ -113,6 +113,7 @@ impl Walker<'_> {
             Value::Variable(id) => self.store.read(*id),
             Value::List(_)
             | Value::UnshapedList { .. }
+            | Value::Unlike(_)
             | Value::Holder(_)
             | Value::Table(_)
             | Value::Unavailable(_) => Err(Error::user(Code::UnsupportedType, "a module takes and gives arrays")),

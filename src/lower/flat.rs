@@ -30,6 +30,8 @@ pub(super) enum Form {
     Holder(HolderId),
     /// The handle of a lookup table.
     Table(Arc<Table>),
+    /// A list of unlike elements, which does not cross.
+    Unlike,
     /// No value.
     Unavailable(TfType),
 }
@@ -92,6 +94,7 @@ impl Form {
             | Form::Variable(_)
             | Form::Holder(_)
             | Form::Table(_)
+            | Form::Unlike
             | Form::Unavailable(_) => Vec::new(),
         }
     }
@@ -136,7 +139,8 @@ impl Walker<'_> {
                 elements: if self.resizes { list.elements.clone() } else { Elements::Any },
                 name: list.name.clone(),
             }),
-            Value::UnshapedList { length, dtype, name } => Form::Unshaped(*length, *dtype, name.clone()),
+            Value::UnshapedList { length, dtype, name, .. } => Form::Unshaped(*length, *dtype, name.clone()),
+            Value::Unlike(_) => Form::Unlike,
             Value::Variable(id) => Form::Variable(*id),
             Value::Holder(id) => Form::Holder(*id),
             Value::Table(table) => Form::Table(table.clone()),
@@ -179,14 +183,16 @@ impl Walker<'_> {
                 Form::List(list) => {
                     let buffer = part(self);
                     let count = list.count.map(|(most, stale)| Count { now: part(self), most, stale });
-                    Value::List(ListValue { buffer, count, elements: list.elements.clone(), name: list.name.clone() })
+                    let (elements, name) = (list.elements.clone(), list.name.clone());
+                    Value::List(ListValue { buffer, count, elements, name, open: None })
                 }
                 Form::Unshaped(length, dtype, name) => {
-                    Value::UnshapedList { length: *length, dtype: *dtype, name: name.clone() }
+                    Value::UnshapedList { length: *length, dtype: *dtype, name: name.clone(), open: None }
                 }
                 Form::Variable(id) => Value::Variable(*id),
                 Form::Holder(id) => Value::Holder(*id),
                 Form::Table(table) => Value::Table(table.clone()),
+                Form::Unlike => Value::Unavailable(TfType::Variant),
                 Form::Unavailable(t) => Value::Unavailable(*t),
             });
         }
@@ -218,6 +224,11 @@ impl Walker<'_> {
             (Form::Table(want), Value::Table(found)) if want == found => Ok(Vec::new()),
             (Form::Table(_), Value::Table(_)) => {
                 Err(Error::user(Code::UnsupportedCase, format!("{what} is the handle of one table or of another")))
+            }
+            (Form::Unlike, _) | (_, Value::Unlike(_)) => {
+                let told =
+                    format!("{what} is a list of lists or of unlike elements, which loops and branches do not take");
+                Err(Error::user(Code::UnsupportedCase, told))
             }
             (Form::Array(want), Value::Array(id)) => {
                 let found = self.b.shape(*id);

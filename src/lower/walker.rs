@@ -163,6 +163,7 @@ impl<'p> Walker<'p> {
             Value::Array(id) => *id,
             Value::List(list) => list.buffer,
             Value::UnshapedList { .. }
+            | Value::Unlike(_)
             | Value::Variable(_)
             | Value::Holder(_)
             | Value::Table(_)

@@ -43,7 +43,7 @@ impl LowerCtx<'_> {
     pub fn arg(&self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(Value::Array(id)) => Ok(*id),
-            Some(Value::List(_) | Value::UnshapedList { .. }) => {
+            Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
             }
             Some(Value::Variable(_)) => Err(Error::user(
@@ -312,13 +312,23 @@ impl LowerCtx<'_> {
         }
     }
     fn size_up_to(&mut self, count: InstId, (most, is_allowed): (u64, bool), made: &str) -> Result<u64> {
-        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1) as f64));
-        let asked = self.b.elementwise(ScalarOp::Clamp, &[low, count, high]);
-        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most as f64));
-        let taken = self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]);
+        let (asked, taken) = self.clamped(count, most);
         let size = self.found(taken, most, made)?;
         self.claim(asked, (most, is_allowed));
         Ok(size)
+    }
+    /// A number from 0 to `most`; calls fail in which it is another.
+    pub fn hold(&mut self, count: InstId, most: u64) -> InstId {
+        let (asked, taken) = self.clamped(count, most);
+        self.claim(asked, (most, false));
+        taken
+    }
+    /// A number, not further out than one from what it may be from 0 on, and as the nearest that it may be.
+    fn clamped(&mut self, count: InstId, most: u64) -> (InstId, InstId) {
+        let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1) as f64));
+        let asked = self.b.elementwise(ScalarOp::Clamp, &[low, count, high]);
+        let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most as f64));
+        (asked, self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]))
     }
     /// Lets calls fail that ask for more than `most`, or for less than nothing.
     fn claim(&mut self, asked: InstId, (most, is_allowed): (u64, bool)) {

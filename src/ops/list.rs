@@ -1,6 +1,8 @@
-//! `list_ops.cc`: TensorLists of equal elements, with a bound to their number.
+//! `list_ops.cc`: TensorLists of equal elements, with a bound to their number, and of unlike ones.
 mod room;
 mod shape;
+pub mod sum;
+mod unlike;
 
 pub use room::{with_shape, zeros_like};
 
@@ -8,7 +10,7 @@ use super::row::op;
 use super::value::{Elements, ListValue};
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
-use crate::graph::Node;
+use crate::graph::{Node, PartialShape, TfType};
 use crate::hlo::{Builder, InstId, Op};
 use crate::tensor::{Tensor, element_count};
 use std::sync::Arc;
@@ -44,9 +46,10 @@ pub fn resizes_list(node: &Node) -> bool {
     }
 }
 
-fn list(cx: &LowerCtx, i: usize) -> Result<ListValue> {
+fn list(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
     match cx.args.get(i) {
         Some(Value::List(list)) => Ok(list.clone()),
+        Some(Value::Unlike(list)) => list.clone().alike(cx.b),
         Some(Value::UnshapedList { name, .. }) => {
             let told = format!(
                 "the shape of the elements of the list `{name}` is not known: no element was set, and it was made with an open shape"
@@ -59,11 +62,6 @@ fn list(cx: &LowerCtx, i: usize) -> Result<ListValue> {
 
 fn listed(list: ListValue) -> Result<Vec<Value>> {
     Ok(vec![Value::List(list)])
-}
-
-/// The list of the rows of an array, made by this node.
-fn made(cx: &LowerCtx, buffer: InstId) -> Result<Vec<Value>> {
-    listed(ListValue::of(buffer, &name_of(cx)))
 }
 
 fn name_of(cx: &LowerCtx) -> Arc<str> {
@@ -80,9 +78,19 @@ fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<u64>> {
     element_count(&dims).filter(|&n| n <= 1 << 34).map(|_| dims)
 }
 
+/// The element shape that input `i` gives, as far as it is known; `None` where the input is not.
+fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
+    let shape = cx.constant(i).ok()?;
+    let dims = shape.to_i64s()?.into_iter().map(|v| u64::try_from(v).ok());
+    Some(Arc::new(PartialShape((shape.dims.len() == 1).then(|| dims.collect()))))
+}
+
 fn of_length(cx: &mut LowerCtx, shape_input: usize, length: u64) -> Result<Vec<Value>> {
+    if cx.node.tf_type("element_dtype") == Some(TfType::Variant) {
+        return unlike::of_length(cx, length);
+    }
     let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, shape_input));
-    let list = Value::UnshapedList { length, dtype, name: name_of(cx) };
+    let list = Value::UnshapedList { length, dtype, name: name_of(cx), open: told_shape(cx, shape_input) };
     Ok(vec![with_shape(cx.b, list, dims.as_deref())?])
 }
 
@@ -101,7 +109,8 @@ fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.b.rank(x) == 0 {
         return Err(cx.mismatch("a scalar has no elements to list"));
     }
-    made(cx, x)
+    let open = told_shape(cx, 1);
+    listed(ListValue { open, ..ListValue::of(x, &name_of(cx)) })
 }
 
 /// The starts of element `index`: a scalar of the index type and zeros.
@@ -155,6 +164,9 @@ pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Sets an element of the list in input 0; one that `grows` has it afterwards.
 pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
+    if let Some(list) = unlike::taking(cx, 2)? {
+        return unlike::set(cx, list, grows);
+    }
     let (index, item) = (cx.arg(1)?, cx.arg(2)?);
     let mut list = list_for(cx, item)?;
     if grows {
@@ -171,9 +183,16 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.arg(1)?;
     let known = cx.constant_int(1).ok();
-    if let (Value::UnshapedList { dtype, name, .. }, Some(n)) = (&cx.args[0], known) {
+    if let Some(n) = known {
         let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
-        return Ok(vec![Value::UnshapedList { length, dtype: *dtype, name: name.clone() }]);
+        match &cx.args[0] {
+            Value::UnshapedList { dtype, name, open, .. } => {
+                let (dtype, name, open) = (*dtype, name.clone(), open.clone());
+                return Ok(vec![Value::UnshapedList { length, dtype, name, open }]);
+            }
+            Value::Unlike(list) => return unlike::resized(list.clone(), length),
+            _ => {}
+        }
     }
     let list = list(cx, 0)?;
     let Some(most) = cx.ranges.of(cx.b, size).bound() else { return Err(room::unbounded_size(&list.name)) };
@@ -190,6 +209,9 @@ fn shaped(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
 }
 
 pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(item) = unlike::get(cx)? {
+        return Ok(vec![item]);
+    }
     let (list, index) = (shaped(cx, 2)?, cx.arg(1)?);
     if list.room(cx.b) == 0 {
         return Err(cx.mismatch("the list has no elements"));
@@ -213,15 +235,26 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let n = i32::try_from(*length).map_err(|_| cx.unsupported("a list of more than 2^31 elements"))?;
             cx.b.constant(Tensor::scalar(n))
         }
+        Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
         _ => list(cx, 0)?.length(cx.b)?,
     };
     cx.one(n)
 }
 
 fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let list = list(cx, 0)?;
-    let dims: Vec<i64> = cx.b.dims(list.buffer)[1..].iter().map(|&d| d as i64).collect();
-    let y = cx.b.constant(Tensor::of(&[dims.len() as u64], &dims));
+    let shape = match &cx.args[0] {
+        Value::Unlike(list) => (*list.declared).clone(),
+        _ => {
+            let list = list(cx, 0)?;
+            PartialShape(Some(cx.b.dims(list.buffer)[1..].iter().map(|&d| Some(d)).collect()))
+        }
+    };
+    let size = |d: &Option<u64>| d.map_or(-1, |d| d as i64);
+    let y = match &shape.0 {
+        Some(dims) => Tensor::of(&[dims.len() as u64], &dims.iter().map(size).collect::<Vec<i64>>()),
+        None => Tensor::scalar(-1i64),
+    };
+    let y = cx.b.constant(y);
     let to = cx.attr_dtype("shape_type")?;
     let y = cx.b.convert(y, to);
     cx.one(y)
@@ -234,18 +267,29 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Some(list) = unlike::taking(cx, 1)? {
+        return unlike::pushed(cx, list);
+    }
     let item = cx.arg(1)?;
     let list = list_for(cx, item)?;
     listed(list.pushed(cx.b, item)?)
 }
 
 pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Value::Unlike(list) = &cx.args[0] {
+        let list = list.clone();
+        return unlike::popped(cx, list);
+    }
     let list = shaped(cx, 1)?;
     let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the list has no elements")) };
     Ok(vec![Value::List(rest), Value::Array(item)])
 }
 
 pub(super) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    if let Value::Unlike(list) = &cx.args[0] {
+        let list = list.clone();
+        return unlike::concat(cx, &list);
+    }
     let buffer = list(cx, 0)?.whole(cx)?;
     let dims = cx.b.dims(buffer).to_vec();
     if dims.len() < 2 {
@@ -262,14 +306,15 @@ pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.b.dims(x).to_vec();
     let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };
     if lengths.iter().any(|&l| l != first) {
-        return Err(cx.unsupported("a split into elements of different lengths; equal ones are supported"));
+        return unlike::split(cx, x, &lengths);
     }
     let n = lengths.len() as u64;
     if dims.is_empty() || first < 0 || n.checked_mul(first as u64) != Some(dims[0]) {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let buffer = cx.b.reshape(x, &[&[n, first as u64][..], &dims[1..]].concat());
-    made(cx, buffer)
+    let open = told_shape(cx, 1);
+    listed(ListValue { open, ..ListValue::of(buffer, &name_of(cx)) })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
 //! What flows along an edge of a TensorFlow graph while it is lowered.
+use crate::graph::{PartialShape, TfType};
 use crate::hlo::InstId;
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -12,6 +13,22 @@ pub struct ListValue {
     pub count: Option<Count>,
     /// What its elements are, as far as that is known.
     pub elements: Elements,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
+    /// The shapes that it may take beside those of its elements; `None` where all are alike.
+    pub open: Option<Arc<PartialShape>>,
+}
+
+/// A TensorList whose elements are values each for itself: arrays of unlike shapes, or lists. It has no place in memory, and so none in
+/// the state of a loop.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnlikeList {
+    /// The elements; `None` where none was set.
+    pub items: Vec<Option<Value>>,
+    /// The type of each.
+    pub dtype: TfType,
+    /// What the node that made it says of the shape of each.
+    pub declared: Arc<PartialShape>,
     /// The name of the node that made it.
     pub name: Arc<str>,
 }
@@ -65,7 +82,11 @@ pub enum Value {
         dtype: crate::tensor::DType,
         /// The name of the node that made it.
         name: Arc<str>,
+        /// The shapes that its elements may have; `None` where all are alike.
+        open: Option<Arc<PartialShape>>,
     },
+    /// A TensorList of values each for itself.
+    Unlike(UnlikeList),
     /// The handle of the variable of this number in the [`super::Store`].
     Variable(usize),
     /// The handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
@@ -73,7 +94,7 @@ pub enum Value {
     /// The handle of a lookup table.
     Table(Arc<super::Table>),
     /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
-    Unavailable(crate::graph::TfType),
+    Unavailable(TfType),
 }
 
 impl From<InstId> for Value {

@@ -1,4 +1,5 @@
 //! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
+mod bounds;
 mod contract;
 mod custom_call;
 mod replicas;
@@ -52,7 +53,7 @@ const FUNCTIONAL: &[OpRow] = &[
 ];
 
 /// The rows of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES, contract::ROWS, custom_call::ROWS, replicas::ROWS, FUNCTIONAL];
+pub const ROWS: &[&[OpRow]] = &[NODES, bounds::ROWS, contract::ROWS, custom_call::ROWS, replicas::ROWS, FUNCTIONAL];
 
 /// The shapes and types that the op itself declares.
 fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

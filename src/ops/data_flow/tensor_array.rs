@@ -36,7 +36,7 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.constant_int(0)?;
     let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?;
     let dtype = cx.attr_dtype("dtype")?;
-    let elements = Value::UnshapedList { length, dtype, name: Arc::from(&*cx.node.name) };
+    let elements = Value::UnshapedList { length, dtype, name: Arc::from(&*cx.node.name), open: None };
     let elements = list::with_shape(cx.b, elements, attr_dims(cx).as_deref())?;
     let kind = HolderKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
     let holder = Holder { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
@@ -183,7 +183,9 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements, dynamic, adds) = array(cx)?;
     let (x, lengths) = (cx.args[1].clone(), cx.args[2].clone());
     let new = on_list(cx, x, &[Value::Unavailable(TfType::Variant), lengths], list::split)?;
-    let Value::List(new) = new else { return Err(Error::internal("lower", "a split that is no list")) };
+    let Value::List(new) = new else {
+        return Err(cx.unsupported("a split of a TensorArray into elements of different lengths"));
+    };
     let n = new.room(cx.b);
     let mut before = like_rows(cx, elements, new.buffer)?;
     if dynamic {

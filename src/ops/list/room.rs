@@ -5,7 +5,7 @@
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Builder, InstId};
 use crate::interp;
-use crate::ops::value::{Count, Elements, ListValue};
+use crate::ops::value::{Count, Elements, ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor, element_count};
@@ -17,7 +17,7 @@ const MOST_ELEMENTS: u64 = 1 << 34;
 impl ListValue {
     /// The list of the rows of an array, made by the node of this name.
     pub fn of(buffer: InstId, name: &Arc<str>) -> Self {
-        ListValue { buffer, count: None, elements: Elements::Any, name: name.clone() }
+        ListValue { buffer, count: None, elements: Elements::Any, name: name.clone(), open: None }
     }
 
     /// How many elements there is room for.
@@ -58,7 +58,8 @@ impl ListValue {
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn resized(&self, b: &mut Builder, n: u64) -> Result<ListValue> {
         let buffer = self.cleared(b);
-        Ok(ListValue::of(rows(b, buffer, n)?, &self.name))
+        let open = self.open.clone();
+        Ok(ListValue { open, ..ListValue::of(rows(b, buffer, n)?, &self.name) })
     }
 
     /// The list with `n` elements at least; new ones are zeros.
@@ -245,11 +246,12 @@ pub(super) fn unbounded_size(list: &str) -> Error {
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
 pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<Value> {
-    let (Value::UnshapedList { length, dtype, name }, Some(dims)) = (&list, dims) else { return Ok(list) };
+    let (Value::UnshapedList { length, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
     fits(&all)?;
     let elements = if *length == 0 { Elements::None } else { Elements::Any };
-    Ok(Value::List(ListValue { elements, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
+    let open = open.clone();
+    Ok(Value::List(ListValue { elements, open, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }
 
 /// A list of zeros that is otherwise like another.
@@ -257,7 +259,16 @@ pub fn zeros_like(b: &mut Builder, list: &Value) -> Value {
     match list {
         Value::List(list) => {
             let count = list.count.map(|count| Count { stale: false, ..count });
-            Value::List(ListValue { count, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
+            let open = list.open.clone();
+            Value::List(ListValue { count, open, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
+        }
+        Value::Unlike(list) => {
+            let mut zeros = |item: &Value| match item {
+                Value::Array(x) => Value::Array(b.full_like(*x, 0.0)),
+                list => zeros_like(b, list),
+            };
+            let items = list.items.iter().map(|item| item.as_ref().map(&mut zeros)).collect();
+            Value::Unlike(UnlikeList { items, ..list.clone() })
         }
         list => list.clone(),
     }

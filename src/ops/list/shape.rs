@@ -54,10 +54,21 @@ pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     handle(Element { dtype: cx.attr_type("element_dtype").or(cx.dtype(0)), dims, length, open: false, variable: None })
 }
 
+/// The shape of all elements where input `i` is one more: elements may be unlike.
+fn with_item(cx: &mut ShapeCtx, before: &Element, item: Dims, i: usize) -> Dims {
+    if before.open {
+        return item;
+    }
+    match cx.merge(&before.dims, &item) {
+        Ok(dims) => dims,
+        Err(_) => cx.unranked(Why::Value(i)),
+    }
+}
+
 pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let item = cx.dims(2)?;
-    let dims = if before.open { item } else { cx.merge(&before.dims, &item)? };
+    let dims = with_item(cx, &before, item, 2);
     let length = match (before.length, cx.constant_int(1)) {
         (length, _) if !cx.flag("resize_if_index_out_of_bounds") => length,
         (Int::Known(n), Some(at)) => Int::Known(n.max(at.saturating_add(1))),
@@ -129,7 +140,7 @@ pub(super) fn gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let item = cx.dims(1)?;
-    let dims = if before.open { item } else { cx.merge(&before.dims, &item)? };
+    let dims = with_item(cx, &before, item, 1);
     let length = match before.length.size() {
         Some(n) => cx.add(n, Dim::Known(1)).into(),
         None => Int::Unknown,

@@ -8,7 +8,6 @@ use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::{binary, op};
 use crate::ops::shape::{PRED, merged, pass_first};
 use crate::ops::symbols::Symbols;
-use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -71,8 +70,8 @@ pub const COMPARISONS: &[OpRow] = &[
 ];
 
 fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(Value::List(_) | Value::UnshapedList { .. }) = cx.args.first() {
-        return add_lists(cx);
+    if let Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)) = cx.args.first() {
+        return crate::ops::list::sum::of_all(cx);
     }
     let mut parts = cx.arg_range(0, cx.args.len())?.into_iter();
     let Some(mut sum) = parts.next() else { return Err(cx.mismatch("AddN needs an input")) };
@@ -83,34 +82,6 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         sum = cx.b.add(sum, part);
     }
     cx.one(sum)
-}
-
-/// The sum of lists of one length and element shape; a list without a shape holds zeros.
-fn add_lists(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let mut sum = cx.args[0].clone();
-    for i in 1..cx.args.len() {
-        sum = match (sum, cx.args[i].clone()) {
-            (Value::List(a), Value::List(b)) => {
-                let (x, y) = (a.whole(cx)?, b.whole(cx)?);
-                if !cx.b.shape(x).same(cx.b.shape(y)) {
-                    return Err(cx.mismatch("a sum of lists of different lengths or elements"));
-                }
-                Value::List(ListValue::of(cx.b.add(x, y), &a.name))
-            }
-            (Value::List(list), Value::UnshapedList { length, .. })
-            | (Value::UnshapedList { length, .. }, Value::List(list))
-                if list.count.is_none() && list.room(cx.b) == length =>
-            {
-                Value::List(list)
-            }
-            (
-                Value::UnshapedList { length, dtype, name },
-                Value::UnshapedList { length: length_2, dtype: dtype_2, .. },
-            ) if length == length_2 && dtype == dtype_2 => Value::UnshapedList { length, dtype, name },
-            _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
-        };
-    }
-    Ok(vec![sum])
 }
 
 /// Integers: the quotient rounded down; floats: floor(x / y).

@@ -1,0 +1,74 @@
+//! Sums of lists, which gradients of lists that are read several times are.
+use super::unlike::rows_of;
+use crate::diag::Result;
+use crate::graph::TfType;
+use crate::ops::value::{ListValue, UnlikeList};
+use crate::ops::{LowerCtx, Value};
+
+/// The sum of the lists that the inputs are.
+///
+/// # Errors
+/// `ShapeMismatch` for lists of several lengths or elements.
+pub fn of_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let mut sum = cx.args[0].clone();
+    for i in 1..cx.args.len() {
+        let other = cx.args[i].clone();
+        sum = of_two(cx, sum, other)?;
+    }
+    Ok(vec![sum])
+}
+
+/// The sum of lists of one length and element shape; a list without a shape holds zeros.
+fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
+    Ok(match (x, y) {
+        (Value::Array(x), Value::Array(y)) if cx.b.shape(x).same(cx.b.shape(y)) => Value::Array(cx.b.add(x, y)),
+        (Value::List(a), Value::List(b)) if a.may_be_unlike(&b, cx.b) => {
+            let [x, y] = [a, b].map(|list| {
+                let dtype = TfType::Data(cx.b.dtype(list.buffer));
+                let items = rows_of(cx.b, list.buffer);
+                Value::Unlike(UnlikeList { items, dtype, declared: list.open.unwrap_or_default(), name: list.name })
+            });
+            of_two(cx, x, y)?
+        }
+        (Value::List(a), Value::List(b)) => {
+            let (x, y) = (a.whole(cx)?, b.whole(cx)?);
+            if !cx.b.shape(x).same(cx.b.shape(y)) {
+                return Err(cx.mismatch("a sum of lists of different lengths or elements"));
+            }
+            Value::List(ListValue { open: a.open, ..ListValue::of(cx.b.add(x, y), &a.name) })
+        }
+        (Value::List(list), Value::UnshapedList { length, .. })
+        | (Value::UnshapedList { length, .. }, Value::List(list))
+            if list.count.is_none() && list.room(cx.b) == length =>
+        {
+            Value::List(list)
+        }
+        (
+            Value::UnshapedList { length, dtype, name, open },
+            Value::UnshapedList { length: length_2, dtype: dtype_2, .. },
+        ) if length == length_2 && dtype == dtype_2 => Value::UnshapedList { length, dtype, name, open },
+        (Value::Unlike(a), Value::List(list)) | (Value::List(list), Value::Unlike(a))
+            if list.count.is_none() && list.room(cx.b) == a.items.len() as u64 =>
+        {
+            let b = UnlikeList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
+            of_two(cx, Value::Unlike(a), Value::Unlike(b))?
+        }
+        (Value::Unlike(a), Value::UnshapedList { length, .. })
+        | (Value::UnshapedList { length, .. }, Value::Unlike(a))
+            if length == a.items.len() as u64 =>
+        {
+            Value::Unlike(a)
+        }
+        (Value::Unlike(a), Value::Unlike(b)) if a.items.len() == b.items.len() && a.dtype == b.dtype => {
+            let mut items = Vec::with_capacity(a.items.len());
+            for pair in a.items.into_iter().zip(b.items) {
+                items.push(match pair {
+                    (Some(x), Some(y)) => Some(of_two(cx, x, y)?),
+                    (one, other) => one.or(other),
+                });
+            }
+            Value::Unlike(UnlikeList { items, dtype: a.dtype, declared: a.declared, name: a.name })
+        }
+        _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
+    })
+}

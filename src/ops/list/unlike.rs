@@ -1,0 +1,241 @@
+//! Lists whose elements are values each for itself: arrays of unlike shapes, and lists.
+//!
+//! A list is an array of rows for as long as it can be one. It becomes one of these when an element of another shape is put into it, at
+//! an index that is known, if the node that made it left the shape open.
+use super::{name_of, told_shape};
+use crate::diag::{Code, Error, Result};
+use crate::graph::{PartialShape, TfType};
+use crate::hlo::{Builder, InstId, Op};
+use crate::interp;
+use crate::ops::value::{ListValue, UnlikeList};
+use crate::ops::{LowerCtx, Value};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Lists of more elements are arrays or nothing: each of these elements is an instruction at least.
+const MOST_ITEMS: u64 = 1 << 14;
+
+impl UnlikeList {
+    /// The same elements as the rows of an array.
+    ///
+    /// # Errors
+    /// `UnsupportedCase` where they are unlike.
+    pub fn alike(self, b: &mut Builder) -> Result<ListValue> {
+        let refused = |found: &str| {
+            let told = format!("the list `{}` holds {found}, and the op needs equal ones", self.name);
+            Err(Error::user(Code::UnsupportedCase, told))
+        };
+        let first = self.items.iter().flatten().find_map(array);
+        let Some(first) = first else { return refused("no arrays") };
+        let mut rows = Vec::with_capacity(self.items.len());
+        for item in &self.items {
+            let row = match item {
+                Some(item) => array(item),
+                None => Some(b.full_like(first, 0.0)),
+            };
+            match row {
+                Some(row) if b.shape(row).same(b.shape(first)) => rows.push(super::as_row(b, row)),
+                _ => return refused("elements of several shapes"),
+            }
+        }
+        let buffer = b.concatenate(&rows, 0);
+        Ok(ListValue { open: Some(self.declared), ..ListValue::of(buffer, &self.name) })
+    }
+}
+
+impl ListValue {
+    /// Whether this list and another of as many elements may be summed element by element, and not as arrays.
+    pub(super) fn may_be_unlike(&self, other: &ListValue, b: &Builder) -> bool {
+        let (x, y) = (b.dims(self.buffer), b.dims(other.buffer));
+        let known = self.count.is_none() && other.count.is_none() && self.open.is_some() && other.open.is_some();
+        known && x != y && x.first() == y.first() && x[0] <= MOST_ITEMS
+    }
+}
+
+fn array(item: &Value) -> Option<InstId> {
+    if let Value::Array(id) = item { Some(*id) } else { None }
+}
+
+/// A list of lists of this length, none of which was set.
+pub(super) fn of_length(cx: &LowerCtx, length: u64) -> Result<Vec<Value>> {
+    check(length)?;
+    let items = vec![None; length as usize];
+    let declared = Arc::new(PartialShape(None));
+    Ok(vec![Value::Unlike(UnlikeList { items, dtype: TfType::Variant, declared, name: name_of(cx) })])
+}
+
+fn check(length: u64) -> Result<()> {
+    if length <= MOST_ITEMS {
+        return Ok(());
+    }
+    Err(Error::user(Code::TooLarge, format!("a list of {length} unlike elements; {MOST_ITEMS} are supported")))
+}
+
+/// Whether a shape is one of those that `declared` leaves open.
+fn admits(declared: &PartialShape, dims: &[u64]) -> bool {
+    let one = |(want, &have): (&Option<u64>, &u64)| want.is_none_or(|want| want == have);
+    declared.0.as_ref().is_none_or(|want| want.len() == dims.len() && want.iter().zip(dims).all(one))
+}
+
+/// The list in input 0 with each element for itself, if input `item` can't go into it otherwise; `None` where it can.
+pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList>> {
+    let is_list = matches!(cx.args.get(item), Some(Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_)));
+    match &cx.args[0] {
+        Value::Unlike(list) if is_list == (list.dtype == TfType::Variant) => {
+            let list = list.clone();
+            let fits = is_list || admits(&list.declared, &cx.dims(item)?);
+            if fits { Ok(Some(list)) } else { Err(cx.mismatch("an element of another shape than the list's")) }
+        }
+        Value::List(ListValue { buffer, count: None, open: Some(open), name, .. }) if !is_list => {
+            let (dims, rows) = (cx.dims(item)?, cx.b.dims(*buffer).to_vec());
+            if rows[1..] == *dims || !admits(open, &dims) || rows[0] > MOST_ITEMS {
+                return Ok(None);
+            }
+            let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
+            let (dtype, items) = (TfType::Data(cx.b.dtype(buffer)), rows_of(cx.b, buffer));
+            Ok(Some(UnlikeList { items, dtype, declared, name }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rows of the array of a list; `None` for those that were never set.
+pub(super) fn rows_of(b: &mut Builder, buffer: InstId) -> Vec<Option<Value>> {
+    let (set, dims) = (rows_set(b, buffer), b.dims(buffer).to_vec());
+    let one = |i: u64| {
+        let row = b.slice_axis(buffer, 0, i, i + 1);
+        Value::Array(b.reshape(row, &dims[1..]))
+    };
+    let mut one = one;
+    (0..dims[0]).map(|i| set.as_ref().is_none_or(|set| set.contains(&i)).then(|| one(i))).collect()
+}
+
+/// The rows that were written into an array of zeros at indices that are known; `None` for arrays of other origin.
+fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<u64>> {
+    let insts = &b.current().insts;
+    let (mut set, mut open) = (HashSet::new(), vec![buffer]);
+    while let Some(id) = open.pop() {
+        let inst = insts.get(id)?;
+        match (&inst.op, &inst.operands[..]) {
+            (Op::DynamicUpdateSlice, &[before, _, index, ..]) => {
+                let at = interp::constant_value(b, index)?.get_i64(0)?;
+                set.insert(u64::try_from(at).ok()?);
+                open.push(before);
+            }
+            (Op::Elementwise(ScalarOp::Add), &[x, y]) => open.extend([x, y]),
+            (Op::Broadcast(_), &[x]) if interp::constant_value(b, x).and_then(|x| x.get_f64(0)) == Some(0.0) => {}
+            _ => return None,
+        }
+        if set.len() as u64 > MOST_ITEMS || open.len() as u64 > MOST_ITEMS {
+            return None;
+        }
+    }
+    Some(set)
+}
+
+/// The index in input 1, which must be known.
+fn index(cx: &LowerCtx) -> Result<usize> {
+    let at = cx.constant_int(1)?;
+    usize::try_from(at).map_err(|_| Error::user(Code::BadInputs, format!("element {at} of a list")))
+}
+
+/// The list with the element of input 2 at the index of input 1.
+pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Result<Vec<Value>> {
+    let at = index(cx)?;
+    if grows && at >= list.items.len() {
+        check(at as u64 + 1)?;
+        list.items.resize(at + 1, None);
+    }
+    let count = list.items.len();
+    let Some(place) = list.items.get_mut(at) else {
+        return Err(Error::user(Code::BadInputs, format!("element {at} of a list of {count}")));
+    };
+    *place = cx.args.get(2).cloned();
+    Ok(vec![Value::Unlike(list)])
+}
+
+/// The element at the index of input 1, if input 0 has each for itself and the index is known.
+pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
+    let Value::Unlike(list) = &cx.args[0] else { return Ok(None) };
+    let Ok(at) = index(cx) else { return Ok(None) };
+    let item = list.items.get(at).cloned();
+    let count = list.items.len();
+    let dtype = list.dtype;
+    match item {
+        Some(item) => item_or_zeros(cx, item, dtype, 2).map(Some),
+        None => Err(Error::user(Code::BadInputs, format!("element {at} of a list of {count}"))),
+    }
+}
+
+/// An element, or where none was set, zeros of the shape that input `i` tells.
+fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize) -> Result<Value> {
+    match (item, dtype, super::fixed_shape(cx, i)) {
+        (Some(item), ..) => Ok(item),
+        (None, TfType::Data(dtype), Some(dims)) => Ok(Value::Array(cx.b.full(dtype, &dims, 0.0))),
+        _ => Err(Error::user(
+            Code::DynamicShape,
+            "an element of a list that was never set, of a shape that is not known",
+        )),
+    }
+}
+
+/// The list with the element of input 1 behind the others.
+pub(super) fn pushed(cx: &LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+    check(list.items.len() as u64 + 1)?;
+    list.items.push(cx.args.get(1).cloned());
+    Ok(vec![Value::Unlike(list)])
+}
+
+/// The list without its last element, and that element.
+pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+    let Some(item) = list.items.pop() else { return Err(cx.mismatch("the list has no elements")) };
+    let item = item_or_zeros(cx, item, list.dtype, 1)?;
+    Ok(vec![Value::Unlike(list), item])
+}
+
+/// The list with as many elements.
+pub(super) fn resized(mut list: UnlikeList, length: u64) -> Result<Vec<Value>> {
+    check(length)?;
+    list.items.resize(length as usize, None);
+    Ok(vec![Value::Unlike(list)])
+}
+
+/// All elements one behind the other along axis 0, and how long each is there.
+pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>> {
+    let parts: Option<Vec<InstId>> = list.items.iter().map(|item| item.as_ref().and_then(array)).collect();
+    let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
+        return Err(cx.unsupported("a list of which elements are no arrays or were never set"));
+    };
+    let rest = cx.b.dims(parts[0]).get(1..).map(<[u64]>::to_vec);
+    if rest.is_none() || parts.iter().any(|&part| cx.b.dims(part).get(1..) != rest.as_deref()) {
+        return Err(cx.mismatch("elements that differ in more than their first size"));
+    }
+    let lengths: Vec<i64> = parts.iter().map(|&part| cx.b.dims(part)[0] as i64).collect();
+    let all = cx.b.concatenate(&parts, 0);
+    let lengths = cx.b.constant(Tensor::of(&[lengths.len() as u64], &lengths));
+    Ok(vec![Value::Array(all), Value::Array(lengths)])
+}
+
+/// An array cut along axis 0 into parts of these lengths.
+pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[i64]) -> Result<Vec<Value>> {
+    check(lengths.len() as u64)?;
+    let whole = cx.b.dims(x).first().copied();
+    let mut items = Vec::with_capacity(lengths.len());
+    let mut start = 0u64;
+    for &length in lengths {
+        let end = u64::try_from(length).ok().and_then(|n| start.checked_add(n));
+        let Some(end) = end.filter(|&end| whole.is_some_and(|whole| end <= whole)) else {
+            return Err(cx.mismatch("the lengths do not add up to the first dimension"));
+        };
+        items.push(Some(Value::Array(cx.b.slice_axis(x, 0, start, end))));
+        start = end;
+    }
+    if whole != Some(start) {
+        return Err(cx.mismatch("the lengths do not add up to the first dimension"));
+    }
+    let dtype: DType = cx.b.dtype(x);
+    let declared = told_shape(cx, 1).unwrap_or_else(|| Arc::new(PartialShape(None)));
+    Ok(vec![Value::Unlike(UnlikeList { items, dtype: TfType::Data(dtype), declared, name: name_of(cx) })])
+}

@@ -1,0 +1,52 @@
+//! Sizes that vary up to a bound, as XLA's own ops say them.
+use crate::diag::Result;
+use crate::hlo::InstId;
+use crate::ops::row::op;
+use crate::ops::shape::same;
+use crate::ops::{LowerCtx, OpRow, Value};
+use crate::tensor::DType;
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[
+    op("XlaSetDynamicDimensionSize", "input dim_index size -> output", set_size).constants(&[1]),
+    op("XlaSetBound", "input bound -> output", set_bound).constants(&[1]).shape(same).dtypes("s32, a scalar"),
+];
+
+/// An array of which an axis has as many elements as a value says; as many as it had are the bound.
+fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
+    let axis = cx.axis(cx.constant_int(1)?, dims.len())?;
+    let size = scalar(cx, 2)?;
+    let made = format!("what `{}` makes", cx.node.name);
+    let n = match cx.constant_int(2).ok() {
+        Some(n) => u64::try_from(n).map_err(|_| cx.mismatch(format!("a size of {n}")))?,
+        None => cx.size_within(size, dims[axis], &made)?,
+    };
+    if n > dims[axis] {
+        return Err(cx.mismatch(format!("{n} of the {} elements of axis {axis}", dims[axis])));
+    }
+    let y = cx.b.slice_axis(x, axis, 0, n);
+    cx.one(y)
+}
+
+/// The same number, which is a size of at most so many elements. A call that gives another one fails.
+fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (x, bound) = (scalar(cx, 0)?, cx.constant_int(1)?);
+    let most = u64::try_from(bound).map_err(|_| cx.mismatch(format!("a bound of {bound}")))?;
+    if cx.b.depth() != 1 {
+        return Err(cx.unsupported("a bound inside of a loop or branch, whose sizes are fixed"));
+    }
+    let held = if most < i32::MAX as u64 { cx.hold(x, most) } else { x };
+    let dims = cx.dims(0)?;
+    let held = cx.b.reshape(held, &dims);
+    cx.one(held)
+}
+
+/// Input `i`, one integer, as a scalar.
+fn scalar(cx: &mut LowerCtx, i: usize) -> Result<InstId> {
+    let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
+    if cx.b.dtype(x) != DType::S32 || dims.iter().any(|&n| n != 1) {
+        return Err(cx.mismatch(format!("input {i} must be one s32, not {}", cx.b.shape(x))));
+    }
+    Ok(cx.b.reshape(x, &[]))
+}
