@@ -3,10 +3,11 @@
 //! The factor u of u* u = a is made in its upper triangle, row after row: a row of a less the products of what is above it, column
 //! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
 //! was computed on the way is the same. The order of terms is that of the textbook, for each element.
-use super::linalg::{MOST_VECTORS, Matrices, Side, conjugate, less_product, root_of_real};
+use super::linalg::{Matrices, Side, conjugate, less_product, root_of_real};
 use super::pointwise::in_vectors;
 use super::prelude::*;
 use super::sequential::{Local, count, nested, s64};
+use crate::schedule::plan::solve::MOST_VECTORS;
 
 /// Row after row of a factor.
 pub const FAMILY: Family = Family {

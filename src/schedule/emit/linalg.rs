@@ -7,9 +7,6 @@ use super::prelude::*;
 use crate::hlo::ArrayShape;
 use crate::tensor::DTypeClass;
 
-/// Most vectors of sums at a time: the next term of one can be added every four cycles.
-pub(super) const MOST_VECTORS: u64 = 4;
-
 /// Columns side by side whose sums are taken at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Side {
@@ -36,11 +33,6 @@ impl Side {
         let rest = Width { lanes, masks: false }.cut(columns - done).into_iter().map(one);
         std::iter::once(wide).filter(|side| side.tiles > 0).chain(rest).collect()
     }
-}
-
-/// The type in which numbers of `dtype` are computed.
-pub(super) fn wide(dtype: DType) -> DType {
-    if dtype.class() == DTypeClass::Float && dtype.bits() < 32 { DType::F32 } else { dtype }
 }
 
 /// `sum - a·b`.
@@ -91,7 +83,7 @@ impl Matrices {
     /// Those of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
     pub(super) fn new(k: &mut Kernel, shape: &ArrayShape, out: &Value) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.var(n)).collect();
-        let (stored, wide) = (shape.dtype, wide(shape.dtype));
+        let (stored, wide) = (shape.dtype, shape.dtype.computed());
         Ok(Matrices { buf: out.only()?, dims: shape.dims.clone(), batch, stored, wide })
     }
     /// The place of an element.

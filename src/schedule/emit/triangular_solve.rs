@@ -1,11 +1,10 @@
 //! `triangular-solve`, by substitution: some unknowns after others, of many right-hand sides at a time where those lie side by side.
-use super::linalg::{MOST_VECTORS, Matrices, Side, conjugate, less_product, wide};
+use super::linalg::{Matrices, Side, conjugate, less_product};
 use super::prelude::*;
 use super::sequential::{Local, count, nested, s64};
 use crate::hlo::attrs::Transpose;
+use crate::schedule::plan::solve::Solve;
 
-/// Fewest tiles of right-hand sides in vectors, so that threads share them.
-const FEWEST_TILES: u64 = 2;
 /// Unknowns at a time: what is known is read once for all of them.
 const UNKNOWNS: u64 = 4;
 
@@ -75,13 +74,16 @@ impl Sums<'_> {
 /// Some unknowns after others.
 pub const FAMILY: Family = Family {
     name: "triangular-solve",
-    recipe: |_, asked| Ok(matches!(asked.op(), Op::TriangularSolve { .. }).then_some(Setup::Plain)),
-    emit: |s, root, _| s.triangular_solve(root),
+    recipe: |planner, asked| Ok(Solve::of(asked, planner.target)),
+    emit: |s, root, setup| match setup {
+        Setup::Solve(solve) => s.triangular_solve(root, *solve),
+        other => other.unfit(),
+    },
 };
 
 impl<'a> Emitter<'a> {
     /// x of op(a) x = b, or of x op(a) = b.
-    pub(super) fn triangular_solve(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    fn triangular_solve(&mut self, Root { id, out, .. }: Root<'_>, Solve { vectors, lanes }: Solve) -> Result<()> {
         let comp = self.scope.comp;
         let Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } = comp[id].op else {
             return Err(refuse(comp, id, ""));
@@ -93,13 +95,7 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let system = System { a, b, left_side, lower, unit_diagonal, transpose_a, n };
-        // right-hand sides that lie side by side are solved together
         let columns = dims[if left_side { dims.len() - 1 } else { dims.len() - 2 }];
-        let lanes = if left_side { self.lanes(wide(comp.array(id).dtype)) } else { 1 };
-        let batch: u64 = dims[..dims.len() - 2].iter().product();
-        let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
-        let most = if self.target.vector_registers < 32 { MOST_VECTORS / 2 } else { MOST_VECTORS };
-        let vectors = (1..=most).rev().filter(|_| left_side).find(are_enough).unwrap_or(1);
         for side in Side::all(columns, vectors, lanes) {
             self.solve_part(id, &system, side, out)?;
         }

@@ -40,6 +40,7 @@ pub mod scaled;
 pub mod scan;
 pub mod selected;
 pub mod sides;
+pub mod solve;
 pub mod spots;
 pub mod states;
 pub mod stored;

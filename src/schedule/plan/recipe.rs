@@ -7,6 +7,7 @@ use super::phases::{self, Phase};
 use super::reduce::Reduction;
 use super::scan::Scan;
 use super::selected::Selected;
+use super::solve::Solve;
 use super::within::{Look, Within};
 use super::{Fused, Planner, winograd};
 use crate::diag::{Error, Result};
@@ -41,6 +42,8 @@ pub enum Setup {
     Scan(Scan),
     /// A fold.
     Reduce(Reduction),
+    /// A triangular system.
+    Solve(Solve),
     /// Windows that each select an element.
     Selected(Selected),
     /// A contraction for each group and combination of phases.

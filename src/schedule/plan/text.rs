@@ -152,6 +152,7 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
             format!("along {} {way}, {} of {} ahead {}", scan.axis, scan.outputs, scan.inputs, scan.ahead)
         }
         Setup::Reduce(reduction) => folded(reduction),
+        Setup::Solve(solve) => format!("{} vectors of {}", solve.vectors, solve.lanes),
         Setup::Selected(selected) => match selected {
             Selected::Apart { covers: true } => "of windows that cover all".to_string(),
             Selected::Apart { covers: false } => "of windows apart".to_string(),

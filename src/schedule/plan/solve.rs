@@ -1,0 +1,38 @@
+//! How many right-hand sides of a triangular system are solved at once: those that lie side by side are vectors.
+use super::recipe::{Asked, Setup};
+use crate::hlo::Op;
+use crate::target::Target;
+
+/// Fewest tiles of right-hand sides in vectors, so that threads share them.
+const FEWEST_TILES: u64 = 2;
+/// Most vectors at a time: the next term of one can be added every four cycles.
+pub const MOST_VECTORS: u64 = 4;
+/// Registers from which on there are so many; of fewer, half.
+const MANY_REGISTERS: u64 = 32;
+
+/// What is solved at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Solve {
+    /// Vectors of right-hand sides.
+    pub vectors: u64,
+    /// Lanes of each.
+    pub lanes: u64,
+}
+
+impl Solve {
+    /// That of the anchor, where it is such a system.
+    pub fn of(asked: &Asked<'_>, target: &Target) -> Option<Setup> {
+        let Op::TriangularSolve { left_side, .. } = *asked.op() else { return None };
+        let array = asked.look.comp.array(asked.anchor);
+        let [ref batch @ .., _, columns] = array.dims[..] else { return None };
+        if !left_side {
+            return Some(Setup::Solve(Solve { vectors: 1, lanes: 1 }));
+        }
+        let lanes = target.lanes(array.dtype.computed().bytes() as u64);
+        let batch: u64 = batch.iter().product();
+        let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
+        let most = if target.vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
+        let vectors = (1..=most).rev().find(are_enough).unwrap_or(1);
+        Some(Setup::Solve(Solve { vectors, lanes }))
+    }
+}
