@@ -8,6 +8,7 @@ use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, Entry, Face, Padded, Places};
 use crate::lower::{Lowered, StateVariable};
 use crate::package::names;
+use crate::schedule::Packings;
 use crate::target::{Panels, Precision, Reduced, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::{interp, optimize, schedule};
@@ -149,6 +150,7 @@ impl Scheduled {
         let mut variants = Vec::new();
         let differ = targets.windows(2).any(|pair| pair[0].vector_bits != pair[1].vector_bits);
         let mut panels = vec![Panels::none(differ); all.len()];
+        let packings = Packings::default();
         for target in &targets {
             let own = match targets.len() {
                 1 => name.to_string(),
@@ -160,8 +162,8 @@ impl Scheduled {
                 let mut target = target.clone();
                 target.tuning.panels = std::mem::take(&mut panels[i]);
                 match &rungs[i] {
-                    None => programs.push(scheduled(lowered, &own, source, &mut target, reduced)?),
-                    Some(rungs) => programs.extend(rungs.scheduled(&own, source, &mut target, reduced)?),
+                    None => programs.push(scheduled(lowered, &own, source, (&mut target, &packings), reduced)?),
+                    Some(rungs) => programs.extend(rungs.scheduled(&own, source, (&mut target, &packings), reduced)?),
                 }
                 panels[i] = target.tuning.panels;
             }
@@ -256,12 +258,12 @@ impl Rungs {
         &self,
         own: &str,
         source: &str,
-        target: &mut Target,
+        (target, packings): (&mut Target, &Packings),
         reduced: Reduced,
     ) -> Result<Vec<kernel::Program>> {
         let mut programs = Vec::with_capacity(self.all.len());
         for (r, (_, lowered)) in self.all.iter().enumerate().rev() {
-            programs.push(scheduled(lowered, &format!("{own}.r{r}"), source, target, reduced)?);
+            programs.push(scheduled(lowered, &format!("{own}.r{r}"), source, (target, packings), reduced)?);
         }
         programs.reverse();
         Ok(programs)
@@ -273,10 +275,10 @@ fn scheduled(
     lowered: &Lowered,
     own: &str,
     source: &str,
-    target: &mut Target,
+    (target, packings): (&mut Target, &Packings),
     reduced: Reduced,
 ) -> Result<kernel::Program> {
-    let program = schedule::build(lowered, own, source, target)?;
+    let program = schedule::build_with(lowered, own, source, target, packings)?;
     for (form, panels) in program.kernels.values().filter_map(|k| Some((&k.chosen.as_ref()?.0, k.panels?))) {
         target.tuning.panels.add(form, panels);
     }

@@ -108,6 +108,7 @@ use crate::kernel::Program;
 use crate::lower::Lowered;
 use crate::target::Target;
 use crate::tensor::TensorInfo;
+pub use emit::Packings;
 use emit::{Detail, Found};
 use plan::choices::Choices;
 use plan::convolution::Methods;
@@ -132,6 +133,21 @@ const MOST_GROWN: (u64, u64) = (3, 4);
 /// `Code::TooLarge` for sizes that no code can compute with, `Code::HloUnsupported` for what no kernel does, an internal
 /// error where the program breaks a rule of `kernel::verify`.
 pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Result<Program> {
+    build_with(lowered, name, source, target, &Packings::default())
+}
+
+/// The same with the panels of constants that were packed for another target or other sizes of the same function, which stay in memory
+/// once, and are added to.
+///
+/// # Errors
+/// Those of [`build`].
+pub fn build_with(
+    lowered: &Lowered,
+    name: &str,
+    source: &str,
+    target: &Target,
+    packings: &Packings,
+) -> Result<Program> {
     sizes::check(&lowered.module)?;
     let apart = late::apart(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
@@ -157,7 +173,6 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, target: &Target) -> Re
     };
     // how loops run side by side, and what they do in one kernel, is read off kernels
     let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
-    let packings = emit::Packings::new();
     let maker = Maker { lowered, target, variables, empty, packings, workspace, detail };
     let given = target.plans.as_deref().map(|text| Given::find(text, name)).transpose()?;
     let wanted = given.as_ref().map_or(Ok(Halves::Once), Given::halves)?;
@@ -204,7 +219,7 @@ struct Maker<'l> {
     variables: Variables,
     /// The program without kernels.
     empty: Program,
-    packings: emit::Packings,
+    packings: &'l Packings,
     /// Bytes of workspace that are aimed at.
     workspace: u64,
     /// How much a search writes of each program.
@@ -230,7 +245,7 @@ impl Maker<'_> {
         (plan, choices): (&Plan<'_>, &Choices),
         detail: Detail,
     ) -> Result<(Program, Found)> {
-        let begun = (self.empty.clone(), &self.packings);
+        let begun = (self.empty.clone(), self.packings);
         emit::emit(base.module, plan, self.target, begun, (detail, choices.in_results))
     }
 

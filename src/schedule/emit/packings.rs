@@ -3,11 +3,11 @@
 use crate::schedule::plan::numbers::Order;
 use crate::tensor::Tensor;
 use bytes::Bytes;
-use foldhash::{HashMap, HashMapExt};
+use foldhash::HashMap;
 use std::cell::RefCell;
 
-/// The panels that were made.
-#[derive(Debug)]
+/// The panels that were made; none by default.
+#[derive(Debug, Default)]
 pub struct Packings(RefCell<HashMap<(Source, Numbers), Bytes>>);
 
 /// A constant by where its bytes lie, which stay there as long as this does.
@@ -35,11 +35,6 @@ impl std::hash::Hash for Source {
 }
 
 impl Packings {
-    /// Nothing is packed.
-    pub fn new() -> Self {
-        Packings(RefCell::new(HashMap::new()))
-    }
-
     /// The panels of `t`.
     pub(super) fn packed(&self, t: &Tensor, numbers: Numbers) -> Bytes {
         let mut made = self.0.borrow_mut();
