@@ -3,7 +3,7 @@
 //! A function is lowered at several sizes, as if each were the only one. Where these instances are one function but for numbers
 //! (`instance.rs`), the numbers are found as formulas of the sizes (`fit.rs`, `extent.rs`), and the instance for the bound becomes a module for every
 //! size (`pad/`): arrays have the sizes of the bound, and what is beyond the actual sizes is masked where it could reach a result. So
-//! ops know nothing of sizes that vary. Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
+//! ops know nothing of sizes that vary. A function that there is for each second or eighth size only is looked at in such steps (`steps.rs`). Work is that of the bound; a ladder of smaller bounds makes it follow the sizes.
 mod degenerate;
 mod evaluate;
 mod extent;
@@ -12,6 +12,7 @@ mod instance;
 mod instances;
 mod pad;
 mod rows;
+mod steps;
 
 pub use evaluate::evaluate;
 
@@ -24,6 +25,7 @@ use instance::{Departure, Form};
 use instances::Instances;
 use pad::Padded;
 use std::sync::Arc;
+use steps::Steps;
 
 /// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
 /// them, `exact` lowers it for exactly some of them. Sizes that values say vary too.
@@ -32,15 +34,18 @@ use std::sync::Arc;
 /// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
 /// right for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Result<Lowered> {
-    let mut instances = Instances::new(given, &exact, true)?;
-    let forms = instances.settled(&exact)?;
-    let given = &instances.given[..];
+    let most: Vec<u64> = given.iter().map(|s| s.most).collect();
+    (exact.0)(&most)?;
+    let steps = Steps::of(given, &exact);
+    let of_steps = steps.exact(&exact);
+    let mut instances = Instances::new(&steps.counted(given), &of_steps, true)?;
+    let forms = instances.settled(&of_steps)?;
     let apart = instances.apart(&forms)?;
     let (_, largest) = &instances.bounds[0];
-    let derived = Derived::of(largest, &forms, given);
-    let mut all = rungs(&instances, &forms, &derived)?;
+    let derived = Derived::of(largest, &forms, &instances.given, &steps);
+    let mut all = rungs(&instances, &forms, &derived, &steps)?;
     for &size in &apart {
-        all.extend(smallest(given, size, &exact, &derived)?);
+        all.extend(smallest(&instances.given, size, &of_steps, &derived, &steps)?);
     }
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
@@ -48,16 +53,19 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
         return Ok(largest);
     }
     let follows = derived.sizes.is_empty() && instances.found == 0 && largest.claims.is_empty();
-    let one_size = given.len() == 1 && follows && apart.is_empty();
+    let one_size = given.len() == 1 && follows && apart.is_empty() && steps.all[0].is_one();
     let by_rows = one_size
         && rows::are_rows(&instances.bounds[0].1, &Form::of_alike(&forms, &instances.bounds[0].1.module, 0), &args);
-    let asked = asked(&largest.claims);
-    let sizes = Sizes { all: [given, &derived.sizes[..], &asked[..]].concat(), args, results: derived.axes.clone() };
+    let least: Vec<u64> = instances.given.iter().map(|s| s.least).collect();
+    let sound = given.iter().zip(steps.sizes(&least)).map(|(s, least)| Size { least, ..s.clone() });
+    let sound: Vec<Size> = sound.collect();
+    let asked = asked(&[&largest.claims[..], &steps.claims(given)].concat());
+    let sizes = Sizes { all: [&sound[..], &derived.sizes, &asked].concat(), args, results: derived.axes.clone() };
     Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
 /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says.
-fn rungs(instances: &Instances, forms: &[Form], derived: &Derived) -> Result<Vec<Rung>> {
+fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
     let given = &instances.given[..];
     let one = |(most, lowered): &(Vec<u64>, Lowered)| {
         let own = Form::of_alike(forms, &lowered.module, instances.found);
@@ -65,7 +73,7 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived) -> Result<Vec
             module: &lowered.module,
             forms: &own,
             points: &instances.points,
-            given: given.len(),
+            steps,
             found: instances.found,
             args: lowered.args.len(),
             results: (lowered.results.len(), &derived.extents),
@@ -73,13 +81,13 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived) -> Result<Vec
         };
         let module = padded.module().map_err(|d| refusal(&d, given))?;
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Ok(Rung { most: most.clone(), module, results })
+        Ok(Rung { most: steps.sizes(most), module, results })
     };
     instances.bounds.iter().map(one).collect()
 }
 
 /// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.
-fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived) -> Result<Vec<Rung>> {
+fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
     let mut given = given.to_vec();
     given[size].most = given[size].least;
     let mut instances = Instances::new(&given, exact, false)?;
@@ -87,9 +95,9 @@ fn smallest(given: &[Size], size: usize, exact: &Exact, derived: &Derived) -> Re
     let given = &instances.given[..];
     let alike = instances.each().all(|(sizes, lowered)| derived.same_dims(lowered, sizes));
     alike.then_some(()).ok_or_else(|| other_results(given))?;
-    let mut all = rungs(&instances, &forms, derived)?;
+    let mut all = rungs(&instances, &forms, derived, steps)?;
     for other in instances.apart(&forms)? {
-        all.extend(smallest(given, other, exact, derived)?);
+        all.extend(smallest(given, other, exact, derived, steps)?);
     }
     Ok(all)
 }
@@ -117,7 +125,7 @@ struct Derived {
 }
 
 impl Derived {
-    fn of(base: &Lowered, forms: &[Form], given: &[Size]) -> Derived {
+    fn of(base: &Lowered, forms: &[Form], given: &[Size], steps: &Steps) -> Derived {
         let root = base.module.entry().root;
         let entry = forms.last();
         let place = entry.and_then(|f| f.order.iter().position(|&id| id == root));
@@ -130,9 +138,9 @@ impl Derived {
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
-                axes.push(match (extent.varies(), extent.size()) {
+                axes.push(match (extent.varies(), steps.size_of(&extent)) {
                     (false, _) => None,
-                    (true, Some(size)) if size < given.len() => Some(size),
+                    (true, Some(size)) => Some(size),
                     (true, _) => {
                         Some(given.len() + derived.number(extent, &format!("{}_{axis}", result.field), (&least, &most)))
                     }

@@ -1,12 +1,14 @@
 //! Random nets of windows over images of any height and width: strides and padding as TensorFlow has them, so that sizes are rounded
 //! down again and again and windows begin elsewhere for other sizes.
-use crate::compared::{Numbers, compared};
+use crate::compared::{Numbers, close, compared, evaluated, padded};
 use std::sync::Arc;
+use tfaot::diag::{Code, Error};
 use tfaot::hlo::attrs::{ConvDims, WindowDim};
 use tfaot::hlo::{Builder, InstId, Op, Shape};
+use tfaot::interp;
 use tfaot::lower::{Exact, Lowered};
 use tfaot::scalar::ScalarOp;
-use tfaot::tensor::{DType, Size, TensorInfo};
+use tfaot::tensor::{DType, Size, Tensor, TensorInfo};
 
 /// The window of `size` over `n` elements that leaves `n` divided by `stride`, rounded up; or that has no padding.
 fn window(n: u64, size: u64, stride: u64, is_same: bool) -> WindowDim {
@@ -72,6 +74,11 @@ fn net(seed: u64, sizes: &[u64]) -> Lowered {
     let count = (b.dims(y)[1] * b.dims(y)[2]) as f64;
     let count = b.full_like(sum, count);
     let mean = b.div(sum, count);
+    finished(b, &dims, &[("y", y), ("mean", mean)])
+}
+
+/// A function of `x` of these sizes with these results.
+fn finished(mut b: Builder, dims: &[u64], results: &[(&str, InstId)]) -> Lowered {
     let info = |name: &str, dims: &[u64]| TensorInfo {
         field: name.to_string(),
         name: name.to_string(),
@@ -79,12 +86,51 @@ fn net(seed: u64, sizes: &[u64]) -> Lowered {
         dtype: DType::F32,
         dims: dims.to_vec(),
     };
-    let results = vec![info("y", b.dims(y)), info("mean", b.dims(mean))];
-    let args = vec![info("x", &dims)];
-    let root = b.tuple(&[y, mean]);
+    let args = vec![info("x", dims)];
+    let parts: Vec<InstId> = results.iter().map(|r| r.1).collect();
+    let results = results.iter().map(|&(name, y)| info(name, b.dims(y))).collect();
+    let root = b.tuple(&parts);
     let module = b.finish(root).expect("it is a module");
     let (state, claims, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     Lowered { module, args, results, state, claims, found, used, sized: None }
+}
+
+/// An image joined with its quarter, each element four times four times: for heights that are multiples of 4.
+fn joined(height: u64) -> Result<Lowered, Error> {
+    if !height.is_multiple_of(4) {
+        return Err(Error::user(Code::ShapeMismatch, "the sizes differ"));
+    }
+    let mut b = Builder::new("joined");
+    let dims = [1, height, 4, 2];
+    let x = b.parameter(Shape::array(DType::F32, dims));
+    let quarter = pool(&mut b, x, vec![window(height, 4, 4, false), window(4, 4, 4, false)], ScalarOp::Add, 0.0);
+    let wide = b.broadcast(quarter, &[1, height / 4, 4, 1, 4, 2], &[0, 1, 3, 5]);
+    let wide = b.reshape(wide, &dims);
+    let y = b.concatenate(&[x, wide], 3);
+    Ok(finished(b, &dims, &[("y", y)]))
+}
+
+#[test]
+fn heights_are_multiples_where_they_have_to_be() {
+    let given = Size { name: "h".to_string(), least: 1, most: 24, is_result: false };
+    let exact = Exact(Arc::new(|sizes| joined(sizes[0])));
+    let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], exact).expect("code");
+    let sized = lowered.sized.as_ref().expect("a size varies");
+    let told: Vec<_> = sized.sizes.all.iter().map(|s| (&s.name[..], s.least, s.most, s.is_result)).collect();
+    assert_eq!(told, [("h", 4, 24, false), ("h_beyond_multiple_of_4", 0, 0, true)]);
+    assert_eq!(sized.sizes.results, [[None, Some(0), None, None]]);
+    let mut numbers = Numbers(3);
+    for height in [4, 8, 20, 24, 6, 23] {
+        let x = numbers.tensor(DType::F32, &[1, height, 4, 2]);
+        let size = Tensor::scalar(height as i32);
+        let got = evaluated(&lowered.module, vec![padded(&x, &[1, 24, 4, 2]), size]);
+        let beyond = got[1].to_i64s().expect("integers")[0];
+        assert_eq!(beyond, height as i64 % 4, "{height}");
+        if beyond == 0 {
+            let (_, want) = tfaot::bounded::evaluate(&sized.exact, &[height], &[x]).expect("it can be evaluated");
+            assert!(close(&interp::first_part(&got[0], vec![1, height, 4, 4]), &want[0]), "{height}");
+        }
+    }
 }
 
 #[test]

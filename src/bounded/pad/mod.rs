@@ -13,6 +13,7 @@ mod windows;
 use super::extent::Extent;
 use super::fit::Points;
 use super::instance::{Departure, Elements, Form, Varying, departure};
+use super::steps::{Step, Steps};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::tensor::{DType, Tensor};
 use mask::Scope;
@@ -26,8 +27,8 @@ pub struct Padded<'a> {
     pub forms: &'a [Form],
     /// The sizes that were looked at.
     pub points: &'a Points,
-    /// How many sizes the caller says.
-    pub given: usize,
+    /// The steps of the sizes that the caller says.
+    pub steps: &'a Steps,
     /// How many the values say: the last parts of the root.
     pub found: usize,
     /// How many parameters of the entry are arguments; the sizes become parameters behind them.
@@ -39,9 +40,13 @@ pub struct Padded<'a> {
 }
 
 impl Padded<'_> {
+    /// How many sizes the caller says.
+    fn given(&self) -> usize {
+        self.steps.all.len()
+    }
     /// How many sizes there are, those that the caller says first.
     fn sizes(&self) -> usize {
-        self.given + self.found
+        self.given() + self.found
     }
     /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
     pub fn module(&self) -> Result<Module, Departure> {
@@ -97,6 +102,8 @@ struct Walk<'a> {
     kind: Kind,
     comps: &'a HashMap<CompId, CompId>,
     scope: Scope,
+    /// The sizes that the caller says, as the caller says them.
+    said: Vec<InstId>,
     /// The new values of instructions.
     values: HashMap<InstId, InstId>,
     /// The places of instructions in the form.
@@ -122,7 +129,18 @@ impl<'a> Walk<'a> {
         comps: &'a HashMap<CompId, CompId>,
     ) -> Self {
         let places = form.order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
-        Walk { all, b, id, form, kind, comps, scope: Scope::default(), values: HashMap::new(), places }
+        Walk {
+            all,
+            b,
+            id,
+            form,
+            kind,
+            comps,
+            scope: Scope::default(),
+            said: Vec::new(),
+            values: HashMap::new(),
+            places,
+        }
     }
 
     fn run(mut self) -> Result<InstId, Departure> {
@@ -146,7 +164,7 @@ impl<'a> Walk<'a> {
             self.values.insert(id, new);
             for size in (0..found.len()).filter(|&i| found[i] == id) {
                 let count = self.b.convert(new, DType::S32);
-                self.scope.sizes[self.all.given + size] = Some(self.b.reshape(count, &[]));
+                self.scope.sizes[self.all.given() + size] = Some(self.b.reshape(count, &[]));
             }
         }
         self.b.metadata = Default::default();
@@ -167,17 +185,19 @@ impl<'a> Walk<'a> {
                 }
             }
             Kind::Entry => {
-                let mut sizes = Vec::with_capacity(self.all.sizes());
                 for (i, (old, shape)) in shapes.into_iter().enumerate() {
                     if i == self.all.args {
-                        sizes.extend((0..self.all.given).map(|_| Some(self.b.parameter(scalar()))));
+                        self.said = (0..self.all.given()).map(|_| self.b.parameter(scalar())).collect();
                     }
                     let new = self.b.parameter(shape);
                     self.values.insert(old, new);
                 }
-                while sizes.len() < self.all.given {
-                    sizes.push(Some(self.b.parameter(scalar())));
+                while self.said.len() < self.all.given() {
+                    let size = self.b.parameter(scalar());
+                    self.said.push(size);
                 }
+                let numbers = self.said.clone().into_iter().zip(&self.all.steps.all);
+                let mut sizes: Vec<Option<InstId>> = numbers.map(|(n, &step)| steps_of(self.b, n, step)).collect();
                 sizes.resize(self.all.sizes(), None);
                 self.scope = Scope::of(sizes);
             }
@@ -246,6 +266,14 @@ impl<'a> Walk<'a> {
                     parts.push(size);
                 }
                 parts.extend(claims);
+                for i in 0..self.said.len() {
+                    let Step { by, rest } = self.all.steps.all[i];
+                    if by != 1 {
+                        let whole = Extent::constant(rest as i64).plus(by as i64, &Extent::of_size(i));
+                        let whole = self.size(&whole)?;
+                        parts.push(self.b.sub(self.said[i], whole));
+                    }
+                }
                 parts.extend(state);
                 Ok(self.b.tuple(&parts))
             }
@@ -321,6 +349,17 @@ impl<'a> Walk<'a> {
         let line = self.b.concatenate(&parts, 0);
         Ok(self.b.reshape(line, &value.dims))
     }
+}
+
+/// How many steps a size is; `None` where a step is beyond 32 bits.
+fn steps_of(b: &mut Builder, size: InstId, Step { by, rest }: Step) -> Option<InstId> {
+    if by == 1 {
+        return Some(size);
+    }
+    let rest = mask::integer(b, i64::try_from(rest).ok()?)?;
+    let by = mask::integer(b, i64::try_from(by).ok()?)?;
+    let whole = b.sub(size, rest);
+    Some(b.div(whole, by))
 }
 
 /// The shapes of a value's parts: those of a tuple, or itself.

@@ -263,8 +263,10 @@ impl Model {
                     .into())
             }
             code if code == E_BOUND as c_int => {
-                let told = "the data ask for a result that is larger than its bound";
-                Err(Diagnostic::new(Code::BadInputs, told).help("a larger bound, where the size is declared").into())
+                let told = "the data ask for a result that is larger than its bound, or a size is no multiple of what it has to be";
+                Err(Diagnostic::new(Code::BadInputs, told)
+                    .help("a larger bound, where the size is declared; the header lists the sizes and what they may be")
+                    .into())
             }
             code if code == E_RANKS as c_int => {
                 Err(Error::user(Code::RankFailed, "another rank failed or did not come"))

@@ -1,0 +1,101 @@
+//! Sizes that are taken in steps: an image that is halved three times and joined with its halves has a height that is a multiple of 8.
+use super::extent::Extent;
+use crate::hlo::{Claim, InstId};
+use crate::lower::Exact;
+use crate::tensor::Size;
+use std::sync::Arc;
+
+/// Steps that are looked for are no longer than this.
+const LONGEST: u64 = 64;
+
+/// A size is `by` times a number, and `rest`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// 1 or more.
+    pub by: u64,
+    /// Less than `by`.
+    pub rest: u64,
+}
+
+impl Step {
+    /// Whether every size can be taken.
+    pub fn is_one(self) -> bool {
+        self.by == 1
+    }
+    /// What the size is that is `number` steps.
+    pub fn size(self, number: u64) -> u64 {
+        self.by.saturating_mul(number).saturating_add(self.rest)
+    }
+    fn steps_up_to(self, size: u64) -> u64 {
+        size.saturating_sub(self.rest).div_ceil(self.by)
+    }
+}
+
+/// The steps of the sizes that the caller says.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// One a size.
+    pub all: Vec<Step>,
+}
+
+impl Steps {
+    /// The distances from the bounds at which a function can be lowered.
+    pub fn of(given: &[Size], exact: &Exact) -> Steps {
+        let most: Vec<u64> = given.iter().map(|s| s.most).collect();
+        let step = |i: usize| {
+            let can = |less: u64| {
+                let mut sizes = most.clone();
+                sizes[i] -= less;
+                (exact.0)(&sizes).is_ok()
+            };
+            let room = most[i] - given[i].least.min(most[i]);
+            let by =
+                (1..=LONGEST.min(room)).find(|&less| can(less)).filter(|&by| by == 1 || 2 * by <= room && can(2 * by));
+            let by = by.unwrap_or(1);
+            Step { by, rest: most[i] % by }
+        };
+        Steps { all: (0..given.len()).map(step).collect() }
+    }
+    /// How many steps each size is.
+    pub fn counted(&self, given: &[Size]) -> Vec<Size> {
+        let one = |(size, step): (&Size, &Step)| match step.is_one() {
+            true => size.clone(),
+            false => Size {
+                name: format!("{}/{}", size.name, step.by),
+                least: step.steps_up_to(size.least),
+                most: step.steps_up_to(size.most),
+                is_result: false,
+            },
+        };
+        given.iter().zip(&self.all).map(one).collect()
+    }
+    /// The sizes that are so many steps; what is behind those that the caller says stays.
+    pub fn sizes(&self, numbers: &[u64]) -> Vec<u64> {
+        let step = |i: usize| self.all.get(i).copied().unwrap_or(Step { by: 1, rest: 0 });
+        numbers.iter().enumerate().map(|(i, &n)| step(i).size(n)).collect()
+    }
+    /// The function for sizes that are so many steps.
+    pub fn exact(&self, exact: &Exact) -> Exact {
+        let (steps, exact) = (self.clone(), exact.clone());
+        Exact(Arc::new(move |numbers| (exact.0)(&steps.sizes(numbers))))
+    }
+    /// What is left of each size beyond a number of steps, which nothing may be.
+    pub fn claims(&self, given: &[Size]) -> Vec<Claim> {
+        let one = |(size, step): (&Size, &Step)| Claim {
+            node: format!("{}_beyond_multiple_of_{}", size.name, step.by),
+            value: InstId(0),
+            most: 0,
+            is_allowed: false,
+        };
+        given.iter().zip(&self.all).filter(|(_, step)| !step.is_one()).map(one).collect()
+    }
+    /// The number of the size that `extent`, a formula of steps, is.
+    pub fn size_of(&self, extent: &Extent) -> Option<usize> {
+        let of = |i: usize| {
+            let Step { by, rest } = self.all[i];
+            let size = Extent::constant(rest as i64).plus(by as i64, &Extent::of_size(i));
+            size == *extent
+        };
+        (0..self.all.len()).find(|&i| of(i))
+    }
+}
