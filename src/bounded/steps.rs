@@ -89,13 +89,13 @@ impl Steps {
         };
         given.iter().zip(&self.all).filter(|(_, step)| !step.is_one()).map(one).collect()
     }
+    /// The size of this number, as a formula of steps.
+    pub fn extent(&self, size: usize) -> Extent {
+        let Step { by, rest } = self.all[size];
+        Extent::constant(rest as i64).plus(by as i64, &Extent::of_size(size))
+    }
     /// The number of the size that `extent`, a formula of steps, is.
     pub fn size_of(&self, extent: &Extent) -> Option<usize> {
-        let of = |i: usize| {
-            let Step { by, rest } = self.all[i];
-            let size = Extent::constant(rest as i64).plus(by as i64, &Extent::of_size(i));
-            size == *extent
-        };
-        (0..self.all.len()).find(|&i| of(i))
+        (0..self.all.len()).find(|&i| self.extent(i) == *extent)
     }
 }

@@ -395,6 +395,21 @@ impl Builder {
         let dims: Vec<_> = self.dims(x).iter().enumerate().map(whole).collect();
         self.slice(x, &dims)
     }
+    /// The elements of `x` along `axis` at `indices`, `s32[count]`, clamped; `is_sorted` where these ascend.
+    pub fn take(&mut self, x: InstId, axis: usize, indices: InstId, is_sorted: bool) -> InstId {
+        let mut slice_sizes = self.dims(x).to_vec();
+        slice_sizes[axis] = 1;
+        let dims = GatherDims {
+            offset_dims: (0..slice_sizes.len()).filter(|&a| a != axis).collect(),
+            collapsed_slice_dims: vec![axis],
+            start_index_map: vec![axis],
+            index_vector_dim: 1,
+            slice_sizes,
+            indices_are_sorted: is_sorted,
+            ..GatherDims::default()
+        };
+        self.add_inst(Op::Gather(dims), &[x, indices])
+    }
     /// Grown or cropped; `fill` is a scalar.
     pub fn pad(&mut self, x: InstId, fill: InstId, dims: &[PadDim]) -> InstId {
         self.add_inst(Op::Pad(dims.to_vec()), &[x, fill])

@@ -1,6 +1,6 @@
 //! Random functions of arrays whose sizes vary.
 use crate::compared::Numbers;
-use tfaot::hlo::attrs::{DotDims, GatherDims, PadDim, ScatterDims, WindowDim};
+use tfaot::hlo::attrs::{DotDims, PadDim, ScatterDims, WindowDim};
 use tfaot::hlo::{Assumed, Builder, InstId, Op, Shape};
 use tfaot::lower::Lowered;
 use tfaot::scalar::{Direction, ScalarOp};
@@ -128,17 +128,7 @@ impl Steps<'_> {
                 // rows at places that go beyond the axis
                 let indices = self.b.iota(DType::S32, &[size], 0);
                 let indices = self.b.add(indices, self.index);
-                let mut slice_sizes = self.b.dims(x).to_vec();
-                slice_sizes[axis] = 1;
-                let d = GatherDims {
-                    offset_dims: (0..rank).filter(|&a| a != axis).collect(),
-                    collapsed_slice_dims: vec![axis],
-                    start_index_map: vec![axis],
-                    index_vector_dim: 1,
-                    slice_sizes,
-                    ..GatherDims::default()
-                };
-                self.b.add_inst(Op::Gather(d), &[x, indices])
+                self.b.take(x, axis, indices, false)
             }
             16 => {
                 // all rows added to one

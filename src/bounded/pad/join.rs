@@ -1,5 +1,5 @@
 //! Arrays cut, grown and joined along axes that vary.
-use super::mask::{longer, masked, take};
+use super::mask::{longer, masked};
 use super::{Refusal, Walk, Written};
 use crate::bounded::extent::Extent;
 use crate::hlo::attrs::{PadDim, SliceDim};
@@ -23,7 +23,7 @@ impl Walk<'_> {
             let (start, stride) = (self.size(start)?, self.size(stride)?);
             let step = self.b.mul(position, stride);
             let from = self.b.add(step, start);
-            x = take(self.b, x, axis, from);
+            x = self.b.take(x, axis, from, false);
             *dim = SliceDim { start: 0, limit: count, stride: 1 };
         }
         Ok(self.b.slice(x, &rest))

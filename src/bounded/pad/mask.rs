@@ -1,7 +1,7 @@
 //! What of a padded array counts, as instructions.
 use crate::bounded::extent::{Extent, Factor};
-use crate::hlo::attrs::{GatherDims, PadDim};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::attrs::PadDim;
+use crate::hlo::{Builder, InstId};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -96,22 +96,6 @@ pub fn masked(b: &mut Builder, x: InstId, limits: &[(usize, InstId)], fill: Inst
     let dims = b.dims(x).to_vec();
     let inside = within(b, &dims, limits);
     b.select(inside, x, fill)
-}
-
-/// The elements of `x` along `axis` at `indices` (`s32[count]`), clamped.
-pub fn take(b: &mut Builder, x: InstId, axis: usize, indices: InstId) -> InstId {
-    let rank = b.rank(x);
-    let mut slice_sizes = b.dims(x).to_vec();
-    slice_sizes[axis] = 1;
-    let dims = GatherDims {
-        offset_dims: (0..rank).filter(|&a| a != axis).collect(),
-        collapsed_slice_dims: vec![axis],
-        start_index_map: vec![axis],
-        index_vector_dim: 1,
-        slice_sizes,
-        ..GatherDims::default()
-    };
-    b.add_inst(Op::Gather(dims), &[x, indices])
 }
 
 /// `x` with `more` zeros behind its elements along `axis`.

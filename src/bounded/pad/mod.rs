@@ -267,10 +267,8 @@ impl<'a> Walk<'a> {
                 }
                 parts.extend(claims);
                 for i in 0..self.said.len() {
-                    let Step { by, rest } = self.all.steps.all[i];
-                    if by != 1 {
-                        let whole = Extent::constant(rest as i64).plus(by as i64, &Extent::of_size(i));
-                        let whole = self.size(&whole)?;
+                    if !self.all.steps.all[i].is_one() {
+                        let whole = self.size(&self.all.steps.extent(i))?;
                         parts.push(self.b.sub(self.said[i], whole));
                     }
                 }
@@ -352,10 +350,11 @@ impl<'a> Walk<'a> {
 }
 
 /// How many steps a size is; `None` where a step is beyond 32 bits.
-fn steps_of(b: &mut Builder, size: InstId, Step { by, rest }: Step) -> Option<InstId> {
-    if by == 1 {
+fn steps_of(b: &mut Builder, size: InstId, step: Step) -> Option<InstId> {
+    if step.is_one() {
         return Some(size);
     }
+    let Step { by, rest } = step;
     let rest = mask::integer(b, i64::try_from(rest).ok()?)?;
     let by = mask::integer(b, i64::try_from(by).ok()?)?;
     let whole = b.sub(size, rest);

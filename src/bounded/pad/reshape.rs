@@ -1,5 +1,5 @@
 //! Reshapes of padded arrays: elements move where an axis that is not the outermost one of those that are merged or split varies.
-use super::mask::{Scope, take};
+use super::mask::Scope;
 use crate::bounded::extent::Extent;
 use crate::bounded::fit::Points;
 use crate::hlo::{Builder, InstId};
@@ -67,7 +67,7 @@ pub fn reshaped(
     for (axis, group) in groups.iter().enumerate().filter(|(_, g)| moves(g)) {
         let to = (&to[group.to.clone()], &dims[group.to.clone()]);
         let indices = sources(b, scope, (&from[group.from.clone()], &old[group.from.clone()]), to)?;
-        x = take(b, x, axis, indices);
+        x = b.take(x, axis, indices, false);
     }
     Some(b.reshape(x, dims))
 }

@@ -1,5 +1,5 @@
 //! What keeps padding from elements that count, opcode by opcode.
-use super::mask::{masked, take};
+use super::mask::masked;
 use super::reshape::reshaped;
 use super::{Refusal, Walk, Written};
 use crate::hlo::{Inst, InstId, Op};
@@ -143,7 +143,7 @@ impl Walk<'_> {
             let one = self.b.scalar(DType::S32, 1.0);
             let last = self.b.sub(size, one);
             let from = self.b.sub(last, position);
-            x = take(self.b, x, axis, from);
+            x = self.b.take(x, axis, from, false);
         }
         Ok(x)
     }

@@ -6,8 +6,8 @@
 use super::sampled;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::attrs::{DotDims, GatherDims, SliceDim};
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::attrs::{DotDims, SliceDim};
+use crate::hlo::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
@@ -133,18 +133,7 @@ fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
     }
     let indices: Vec<i32> = index.iter().map(|&v| v as i32).collect();
     let indices = b.constant(Tensor::of(&[index.len() as u64], &indices));
-    let mut slice_sizes = dims.clone();
-    slice_sizes[axis] = 1;
-    let gather = GatherDims {
-        offset_dims: (0..dims.len()).filter(|&a| a != axis).collect(),
-        collapsed_slice_dims: vec![axis],
-        start_index_map: vec![axis],
-        index_vector_dim: 1,
-        slice_sizes,
-        indices_are_sorted: index.is_sorted(),
-        ..GatherDims::default()
-    };
-    b.add_inst(Op::Gather(gather), &[x, indices])
+    b.take(x, axis, indices, index.is_sorted())
 }
 
 /// Each element along `axis` `times` times.

@@ -1,7 +1,6 @@
 //! Where resized images are read, computed by the module itself: for sizes that vary.
 use super::resize::Sampling;
-use crate::hlo::attrs::GatherDims;
-use crate::hlo::{Builder, InstId, Op};
+use crate::hlo::{Builder, InstId};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
@@ -70,7 +69,7 @@ pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: 
     };
     let at = b.unary(rounding, places.at);
     let index = places.elements(b, at);
-    take(b, x, axis, index)
+    b.take(x, axis, index, true)
 }
 
 /// What `x` is between its elements along `axis`, at `to` places.
@@ -85,25 +84,10 @@ pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: u
     let lower = places.elements(b, below);
     let lower = b.min(lower, upper);
     let weight = b.sub(places.at, below);
-    let (low, high) = (take(b, x, axis, lower), take(b, x, axis, upper));
+    let (low, high) = (b.take(x, axis, lower, true), b.take(x, axis, upper, true));
     let dims = b.dims(low).to_vec();
     let weight = b.broadcast(weight, &dims, &[axis]);
     let difference = b.sub(high, low);
     let part = b.mul(difference, weight);
     b.add(low, part)
-}
-
-/// Elements `index`, `s32[count]`, along `axis`.
-fn take(b: &mut Builder, x: InstId, axis: usize, index: InstId) -> InstId {
-    let dims = b.dims(x).to_vec();
-    let gather = GatherDims {
-        offset_dims: (0..dims.len()).filter(|&a| a != axis).collect(),
-        collapsed_slice_dims: vec![axis],
-        start_index_map: vec![axis],
-        index_vector_dim: 1,
-        slice_sizes: dims.iter().enumerate().map(|(a, &n)| if a == axis { 1 } else { n }).collect(),
-        indices_are_sorted: true,
-        ..GatherDims::default()
-    };
-    b.add_inst(Op::Gather(gather), &[x, index])
 }

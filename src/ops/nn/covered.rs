@@ -1,5 +1,4 @@
 //! How many elements the windows of pools of means lie over.
-use super::pool::Pool;
 use super::window::Padding;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::WindowDim;
@@ -22,10 +21,9 @@ fn covered(w: &WindowDim, n: u64) -> Vec<u64> {
 ///
 /// # Errors
 /// `Code::TooLarge` for a table of more than 2^28 elements.
-pub fn counts(b: &mut Builder, dtype: DType, dims: &[u64], pool: &Pool) -> Result<InstId> {
-    let window = &pool.windows(dims)?;
+pub fn counts(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
     if b.computes() {
-        return computed(b, dtype, dims, pool);
+        return computed(b, dtype, dims, window, padding);
     }
     let per_axis: Vec<Vec<u64>> = dims.iter().zip(window).map(|(&n, w)| covered(w, n)).collect();
     let out: Vec<u64> = per_axis.iter().map(|c| c.len() as u64).collect();
@@ -54,11 +52,10 @@ pub fn counts(b: &mut Builder, dtype: DType, dims: &[u64], pool: &Pool) -> Resul
 }
 
 /// The same, as the module computes it: along each axis by which padding can be, the part of each window that lies within the array.
-fn computed(b: &mut Builder, dtype: DType, dims: &[u64], pool: &Pool) -> Result<InstId> {
-    let window = pool.windows(dims)?;
+fn computed(b: &mut Builder, dtype: DType, dims: &[u64], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
     let too_large = || Error::user(Code::TooLarge, format!("a pool over {dims:?}"));
     let count = |(&n, w): (&u64, &WindowDim)| w.output_size(n).ok_or_else(too_large);
-    let out = dims.iter().zip(&window).map(count).collect::<Result<Vec<u64>>>()?;
+    let out = dims.iter().zip(window).map(count).collect::<Result<Vec<u64>>>()?;
     let number = |b: &mut Builder, n: i64| -> Result<InstId> {
         let n = i32::try_from(n).map_err(|_| too_large())?;
         Ok(b.constant(Tensor::scalar(n)))
@@ -66,7 +63,7 @@ fn computed(b: &mut Builder, dtype: DType, dims: &[u64], pool: &Pool) -> Result<
     let mut total = b.full(dtype, &out, 1.0);
     for (axis, w) in window.iter().enumerate().filter(|(_, w)| w.size != 1) {
         let size = number(b, w.size as i64)?;
-        let covered = match pool.args.padding {
+        let covered = match padding {
             Padding::Valid => size,
             Padding::Same | Padding::Explicit(_) => {
                 let position = b.iota(DType::S32, &out, axis);

@@ -123,7 +123,7 @@ fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let x = cx.b.convert(x, wide(dtype));
     let zero = cx.b.scalar(wide(dtype), 0.0);
     let total = reduce_window(cx.b, x, zero, ScalarOp::Add, window.clone());
-    let counts = counts(cx.b, wide(dtype), &dims, &pool)?;
+    let counts = counts(cx.b, wide(dtype), &dims, &window, &pool.args.padding)?;
     let mean = cx.b.div(total, counts);
     let y = cx.b.convert(mean, dtype);
     cx.one(y)

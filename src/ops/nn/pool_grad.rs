@@ -72,7 +72,7 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     check_grad(cx, &dims, &out, &window)?;
     let (grad, dtype) = (cx.arg(1)?, cx.dtype(1)?);
     let grad = cx.b.convert(grad, wide(dtype));
-    let counts = counts(cx.b, wide(dtype), &dims, &pool)?;
+    let counts = counts(cx.b, wide(dtype), &dims, &window, &pool.args.padding)?;
     let share = cx.b.div(grad, counts);
     let y = spread(cx, share, &dims, &out, &window);
     let y = cx.b.convert(y, dtype);
