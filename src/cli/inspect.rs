@@ -55,7 +55,7 @@ fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
     }
     let has_row = |op: &str| {
         ops::find(op).is_some()
-            || STRUCTURAL.contains(&op)
+            || ops::host::find_host(op).is_some_and(|row| row.role.is_structural())
             || prepare::is_control_flow(op)
             || program.functions.contains_key(op)
     };
@@ -91,9 +91,6 @@ fn describe(reached: &Reached, in_file: &InFile, known: &Facts) -> Value {
         "constant_bytes": constant_bytes,
     })
 }
-
-/// Ops that stand for the graph's own structure and need no row.
-const STRUCTURAL: &[&str] = &["_Arg", "_Retval", "Placeholder", "PlaceholderV2"];
 
 /// A number of things, and of how many where that is more.
 fn part(some: Option<u64>, all: Option<u64>) -> String {

@@ -6,6 +6,7 @@ use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::{Builder, Metadata};
 use crate::opdef;
 use crate::ops::holder::Holders;
+use crate::ops::host::{Role, find_host};
 use crate::ops::range::Ranges;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
 use crate::util::id_vec::IdVec;
@@ -228,31 +229,19 @@ impl<'p> Walker<'p> {
 pub(super) fn unknown_op(node: &Node) -> Error {
     let op = &*node.op;
     let has = |parts: &[&str]| parts.iter().any(|p| op.contains(p));
-    match op {
-        "Placeholder" | "PlaceholderV2" | "_Arg" => {
-            Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))
-                .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
-                .into()
-        }
-        "Where" | "Unique" | "UniqueV2" | "UniqueWithCounts" | "UniqueWithCountsV2" | "ListDiff"
-        | "DynamicPartition" => {
-            let told = format!("the size of what {op} returns depends on values at run time");
-            Diagnostic::new(Code::DynamicShape, told)
-                .note("how many there are is only known when the graph runs, and compiled code has fixed sizes")
-                .help(format!("feed the result instead, with a size of your own: --feed {}=f32[8]", node.name))
-                .into()
-        }
-        _ if has(&["VariableOp", "Variable", "Resource"]) => variable(op),
-        _ if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) => {
-            Diagnostic::new(
-                Code::UnsupportedType,
-                format!("{op} works on strings or on tables that are no constants, which compiled code can't hold"),
-            )
-            .help("feed what is computed from it")
-            .into()
-        }
-        _ => Error::user(Code::UnsupportedOp, format!("{op} has no lowering")),
+    if find_host(op).is_some_and(|row| row.role == Role::Fed) {
+        return Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))
+            .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
+            .into();
     }
+    if has(&["VariableOp", "Variable", "Resource"]) {
+        return variable(op);
+    }
+    if has(&["String", "Regex", "DecodeRaw", "AsString", "Base64", "HashTable", "LookupTable"]) {
+        let why = format!("{op} works on strings or on tables that are no constants, which compiled code can't hold");
+        return Diagnostic::new(Code::UnsupportedType, why).help("feed what is computed from it").into();
+    }
+    Error::user(Code::UnsupportedOp, format!("{op} has no lowering"))
 }
 
 fn variable(op: &str) -> Error {

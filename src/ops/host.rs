@@ -15,42 +15,82 @@ pub struct HostRow {
     pub name: &'static str,
     /// Names of inputs and outputs, as in [`super::OpRow`].
     pub signature: &'static str,
+    /// What it is there for.
+    pub role: Role,
     /// Its shapes.
     pub shape: ShapeFn,
 }
 
-const fn host(name: &'static str, signature: &'static str, shape: ShapeFn) -> HostRow {
-    HostRow { name, signature, shape }
+/// What an op without a lowering is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Its value comes from outside: a feed, an argument of a function.
+    Fed,
+    /// It marks a result of a function.
+    Returned,
+    /// Control flow of TensorFlow 1, of which `prepare` makes functions.
+    Flow,
+    /// It writes variables to a checkpoint or reads them.
+    Saves,
+    /// It sends to another device or receives from one, or keeps values aside.
+    Sends,
+    /// It works on strings, prints or ends the program.
+    Host,
+}
+
+impl Role {
+    /// Whether it stands at the border of a graph: there is no work in it, and no value goes through it from one op to another.
+    pub fn is_border(self) -> bool {
+        match self {
+            Role::Fed | Role::Returned | Role::Saves => true,
+            Role::Flow | Role::Sends | Role::Host => false,
+        }
+    }
+    /// Whether it marks where values come in or go out.
+    pub fn is_structural(self) -> bool {
+        matches!(self, Role::Fed | Role::Returned)
+    }
+}
+
+const fn host(name: &'static str, signature: &'static str, role: Role, shape: ShapeFn) -> HostRow {
+    HostRow { name, signature, role, shape }
 }
 
 /// The rows, by name.
 pub const ROWS: &[HostRow] = &[
-    host("Abort", "->", nothing),
-    host("AsString", "input -> output", |cx| cx.one(TfType::String, cx.dims(0)?)),
-    host("Enter", "data -> output", pass_first),
-    host("Exit", "data -> output", pass_first),
-    host("InitializeTableFromTextFileV2", "table_handle filename ->", nothing),
-    host("LoopCond", "input -> output", |cx| cx.one(PRED, vec![])),
-    host("Merge", "inputs* -> output value_index", merge),
-    host("NextIteration", "data -> output", pass_first),
-    host("Placeholder", "-> output", placeholder),
-    host("PlaceholderV2", "-> output", placeholder),
-    host("PrintV2", "input ->", nothing),
-    host("RefEnter", "data -> output", pass_first),
-    host("RefExit", "data -> output", pass_first),
-    host("RefMerge", "inputs* -> output value_index", merge),
-    host("RefNextIteration", "data -> output", pass_first),
-    host("RefSwitch", "data pred -> output_false output_true", switch),
-    host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", restore),
-    host("Save", "filename tensor_names data* ->", nothing),
-    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", nothing),
-    host("ShardedFilename", "basename shard num_shards -> filename", |cx| cx.one(TfType::String, vec![])),
-    host("StringJoin", "inputs* -> output", string_join),
-    host("StringLower", "input -> output", same),
-    host("StringToHashBucketFast", "input -> output", |cx| cx.one(S64, cx.dims(0)?)),
-    host("Switch", "data pred -> output_false output_true", switch),
-    host("_Arg", "-> output", argument),
-    host("_Retval", "input ->", nothing),
+    host("Abort", "->", Role::Host, nothing),
+    host("AsString", "input -> output", Role::Host, |cx| cx.one(TfType::String, cx.dims(0)?)),
+    host("Enter", "data -> output", Role::Flow, pass_first),
+    host("Exit", "data -> output", Role::Flow, pass_first),
+    host("InitializeTableFromTextFileV2", "table_handle filename ->", Role::Host, nothing),
+    host("LoopCond", "input -> output", Role::Flow, |cx| cx.one(PRED, vec![])),
+    host("Merge", "inputs* -> output value_index", Role::Flow, merge),
+    host("MergeV2Checkpoints", "checkpoint_prefixes destination_prefix ->", Role::Saves, nothing),
+    host("NextIteration", "data -> output", Role::Flow, pass_first),
+    host("Placeholder", "-> output", Role::Fed, placeholder),
+    host("PlaceholderV2", "-> output", Role::Fed, placeholder),
+    host("PrintV2", "input ->", Role::Host, nothing),
+    host("RefEnter", "data -> output", Role::Flow, pass_first),
+    host("RefExit", "data -> output", Role::Flow, pass_first),
+    host("RefMerge", "inputs* -> output value_index", Role::Flow, merge),
+    host("RefNextIteration", "data -> output", Role::Flow, pass_first),
+    host("RefSwitch", "data pred -> output_false output_true", Role::Flow, switch),
+    host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", Role::Saves, restore),
+    host("Save", "filename tensor_names data* ->", Role::Saves, nothing),
+    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", Role::Saves, nothing),
+    host("ShardedFilename", "basename shard num_shards -> filename", Role::Saves, |cx| cx.one(TfType::String, vec![])),
+    host("Stage", "values* ->", Role::Sends, nothing),
+    host("StringJoin", "inputs* -> output", Role::Saves, string_join),
+    host("StringLower", "input -> output", Role::Host, same),
+    host("StringToHashBucketFast", "input -> output", Role::Host, |cx| cx.one(S64, cx.dims(0)?)),
+    host("Switch", "data pred -> output_false output_true", Role::Flow, switch),
+    host("Unstage", "-> values*", Role::Sends, restore),
+    host("_Arg", "-> output", Role::Fed, argument),
+    host("_HostRecv", "-> tensor", Role::Sends, received),
+    host("_HostSend", "tensor ->", Role::Sends, nothing),
+    host("_Recv", "-> tensor", Role::Sends, received),
+    host("_Retval", "input ->", Role::Returned, nothing),
+    host("_Send", "tensor ->", Role::Sends, nothing),
 ];
 
 /// The row of an op that is never compiled.
@@ -91,10 +131,17 @@ fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![fact, Fact::new(S32, Dims::known(&[]))])
 }
 
+/// Tensors of the types that the node says.
 fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
     let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(*t), cx.unranked(Why::Data));
     Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
+}
+
+/// What another device sends.
+fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let dims = cx.unranked(Why::Data);
+    cx.typed("tensor_type", dims)
 }
 
 /// Scalars are joined to every element of the others.

@@ -11,6 +11,7 @@ mod state;
 pub mod holder;
 mod store;
 mod training;
+pub mod work;
 pub mod shape_ctx;
 pub mod symbols;
 pub mod value;
@@ -45,6 +46,7 @@ pub use shape_ctx::ShapeCtx;
 pub use state::valueless;
 pub use store::Store;
 pub use value::Value;
+pub use work::Work;
 
 /// Every family.
 pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
@@ -74,6 +76,14 @@ pub fn find(op: &str) -> Option<&'static OpRow> {
     ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
 }
 
+/// Whether an op only marks where a graph is fed, holds its variables, saves them or orders other nodes.
+pub fn is_border(op: &str) -> bool {
+    match find(op) {
+        Some(row) => row.border,
+        None => host::find_host(op).is_some_and(|row| row.role.is_border()),
+    }
+}
+
 /// Whether each output of an op is the input of its number as it is.
 pub fn forwards(op: &str) -> bool {
     find(op).is_some_and(|row| row.forwards)
@@ -82,4 +92,22 @@ pub fn forwards(op: &str) -> bool {
 /// Every row with its family, in table order.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static OpRow)> {
     FAMILIES.iter().flat_map(|(family, tables)| tables.iter().flat_map(|t| t.iter()).map(|row| (*family, row)))
+}
+
+/// Families whose ops move, make or describe data unless their rows say otherwise.
+const MOVING: &[&str] = &["array", "control_flow", "list", "random"];
+
+/// The work of an op, if it is known: what its row says, or what follows from its family, or from going point by point. Ops
+/// that are never compiled do nothing that counts.
+pub fn work(op: &str) -> Option<Work> {
+    static KNOWN: std::sync::OnceLock<foldhash::HashMap<&'static str, Work>> = std::sync::OnceLock::new();
+    let known = || {
+        let rows = all().filter_map(|(family, row)| {
+            let moves = MOVING.contains(&family).then_some(Work::Nothing);
+            let each = matches!(row.shapes, Shapes::Pointwise).then_some(Work::EachResult(1));
+            row.work.or(moves).or(each).map(|work| (row.name, work))
+        });
+        rows.chain(host::ROWS.iter().map(|row| (row.name, Work::Nothing))).collect()
+    };
+    KNOWN.get_or_init(known).get(op).copied()
 }

@@ -1,6 +1,7 @@
 //! What the compiler knows of an op: one `const` row.
 use super::shape_ctx::ShapeFn;
 use super::symbols::{Dim, Site, Symbols};
+use super::work::Work;
 use super::{LowerCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Builder, InstId};
@@ -98,8 +99,10 @@ pub struct OpRow {
     pub draws: bool,
     /// Whether its outputs are its inputs as they are.
     pub forwards: bool,
-    /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
-    pub contracts: bool,
+    /// How many operations it takes, where that is said; `ops::work` knows what follows from the family.
+    pub work: Option<Work>,
+    /// Whether it only marks where a graph is fed, holds its variables or orders other nodes.
+    pub border: bool,
 }
 
 /// A row with a function of the whole node.
@@ -135,7 +138,8 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
         by_reference: false,
         draws: false,
         forwards: false,
-        contracts: false,
+        work: None,
+        border: false,
     }
 }
 
@@ -160,9 +164,17 @@ impl OpRow {
     pub const fn forwards(self) -> Self {
         OpRow { forwards: true, ..self }
     }
-    /// Says that it is a convolution, a matrix product, or the gradient of one.
-    pub const fn contracts(self) -> Self {
-        OpRow { contracts: true, ..self }
+    /// Says how many operations it takes.
+    pub const fn work(self, work: Work) -> Self {
+        OpRow { work: Some(work), ..self }
+    }
+    /// Says that it only marks where a graph is fed, holds its variables or orders other nodes.
+    pub const fn border(self) -> Self {
+        OpRow { border: true, ..self }
+    }
+    /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
+    pub fn contracts(&self) -> bool {
+        self.work.is_some_and(Work::contracts)
     }
     /// How it calls functions of the library, if it does.
     pub fn calls(&self) -> Option<Calls> {

@@ -8,7 +8,7 @@ pub mod window;
 use super::fact::Fact;
 use super::row::{Calls, op, walker};
 use super::shape::same;
-use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use crate::hlo::attrs::{PadDim, SliceDim};
@@ -27,7 +27,9 @@ const NODES: &[OpRow] = &[
     op("XlaKeyValueSort", "keys values -> sorted_keys sorted_values", sort),
     op("XlaReducePrecision", "operand -> output", reduce_precision).shape(same).dtypes("floats"),
     op("XlaOptimizationBarrier", "input* -> output*", barrier),
-    op("XlaSharding", "input -> output", |cx| Ok(cx.args.clone())).dtypes("any; code is for one device"),
+    op("XlaSharding", "input -> output", |cx| Ok(cx.args.clone()))
+        .dtypes("any; code is for one device")
+        .work(Work::Nothing),
 ];
 
 const FUNCTIONAL: &[OpRow] = &[

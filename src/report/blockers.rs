@@ -5,6 +5,7 @@ use crate::cluster::{self, Clustering, Options};
 use crate::diag::Code;
 use crate::diag::codes::CODES;
 use crate::graph::Program;
+use crate::ops;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Larger graphs are not clustered anew for each blocker.
@@ -50,25 +51,6 @@ fn is_of_op(code: &str) -> bool {
     )
 }
 
-/// Ops that hold no work and no values between clusters: feeds, variables, what saves them.
-fn is_border(op: &str) -> bool {
-    matches!(
-        op,
-        "Placeholder"
-            | "PlaceholderV2"
-            | "PlaceholderWithDefault"
-            | "_Arg"
-            | "_Retval"
-            | "VarHandleOp"
-            | "NoOp"
-            | "SaveV2"
-            | "RestoreV2"
-            | "MergeV2Checkpoints"
-            | "ShardedFilename"
-            | "StringJoin"
-    )
-}
-
 /// The groups, by what they cost.
 pub fn groups(columns: &Columns) -> Vec<Blocker> {
     let nodes = &columns.nodes;
@@ -87,7 +69,7 @@ pub fn groups(columns: &Columns) -> Vec<Blocker> {
             op: key.1.to_string(),
             reason: if key.1.is_empty() { reason.about.to_string() } else { reason.text.clone() },
             cure: reason.cure,
-            blocks: blocks(&reason.code) && !is_border(op),
+            blocks: blocks(&reason.code) && !ops::is_border(op),
             nodes: Vec::new(),
             flops: 0,
             cuts: 0,

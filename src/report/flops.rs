@@ -1,55 +1,15 @@
-//! How much work a node is, from the shapes of its tensors: contractions exactly, what goes element by element one operation
-//! an element, what only moves data none.
+//! How much work a node is, from the shapes of its tensors and what the row of its op says (`ops::work`).
 //!
 //! A multiplication and an addition count as two; padding counts as what it is multiplied with; the bodies of loops and the
 //! branches of conditions count once. Where a size is open or nothing is known of the op, there is no number.
 use crate::graph::{Endpoint, Graph, Node, Program};
 use crate::infer::{Facts, GraphFacts};
-use crate::ops::{self, Calls, OpRow, Shapes};
+use crate::ops::{self, Calls, OpRow, Work};
 use crate::tensor::element_count;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Calls are followed this deep.
 const MOST_CALLS: usize = 50;
-
-/// Ops without a row that compute nothing: what a graph is held together with.
-const IDLE: &[&str] = &[
-    "_Arg",
-    "_Retval",
-    "Placeholder",
-    "PlaceholderV2",
-    "NoOp",
-    "VarHandleOp",
-    "VariableV2",
-    "Variable",
-    "ReadVariableOp",
-    "AssignVariableOp",
-    "Assign",
-    "VarIsInitializedOp",
-    "Switch",
-    "RefSwitch",
-    "Merge",
-    "RefMerge",
-    "Enter",
-    "RefEnter",
-    "Exit",
-    "RefExit",
-    "NextIteration",
-    "RefNextIteration",
-    "LoopCond",
-    "_ScopedAllocator",
-    "SaveV2",
-    "RestoreV2",
-    "MergeV2Checkpoints",
-    "ShardedFilename",
-    "StringJoin",
-    "_HostSend",
-    "_HostRecv",
-    "_Send",
-    "_Recv",
-    "Stage",
-    "Unstage",
-];
 
 /// The work of each node of the top-level graph.
 pub fn of_graph(program: &Program, facts: &Facts) -> Vec<Option<u64>> {
@@ -124,72 +84,23 @@ impl Counter<'_> {
 
 /// The work of an op that calls nothing.
 fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
-    let op = &*node.op;
-    if IDLE.contains(&op) {
-        return Some(0);
-    }
-    let row = ops::find(op)?;
     let out = || element_count(&scope.output(i, 0)?);
-    let read = || element_count(&scope.input(node, 0)?);
-    let times = |n: u64, each: u64| n.saturating_mul(each);
-    match op {
-        "MatMul" | "SparseMatMul" | "_FusedMatMul" => product(scope, node, "transpose_a", out()?),
-        "BatchMatMul" | "BatchMatMulV2" | "BatchMatMulV3" => product(scope, node, "adj_x", out()?),
-        "Einsum" | "XlaEinsum" => einsum(scope, node),
-        "Conv" | "Conv1D" | "Conv2D" | "Conv3D" | "_FusedConv2D" => {
-            Some(times(times(out()?, 2), window(&scope.input(node, 1)?, 1)?))
-        }
-        "DepthwiseConv2dNative" | "_FusedDepthwiseConv2dNative" | "FusedDepthwiseConv2dNative" => {
-            Some(times(times(out()?, 2), window(&scope.input(node, 1)?, 2)?))
-        }
-        "Conv2DBackpropInput" | "Conv3DBackpropInputV2" => behind(scope, node, &scope.input(node, 1)?, 1),
-        "DepthwiseConv2dNativeBackpropInput" => behind(scope, node, &scope.input(node, 1)?, 2),
-        "Conv2DBackpropFilter" | "Conv3DBackpropFilterV2" => behind(scope, node, &scope.output(i, 0)?, 1),
-        "DepthwiseConv2dNativeBackpropFilter" => behind(scope, node, &scope.output(i, 0)?, 2),
-        "MaxPool" | "AvgPool" | "MaxPool3D" | "AvgPool3D" | "MaxPoolWithArgmax" => {
+    match ops::work(&node.op)? {
+        Work::Nothing => Some(0),
+        Work::EachResult(each) => Some(out()?.saturating_mul(each)),
+        Work::EachInput => element_count(&scope.input(node, 0)?),
+        Work::Pool => {
             let size = node.ints("ksize")?.iter().try_fold(1u64, |n, &k| n.checked_mul(u64::try_from(k).ok()?))?;
-            Some(times(out()?, size))
+            Some(out()?.saturating_mul(size))
         }
-        "BiasAdd" | "BiasAddV1" | "AddN" | "Prelu" | "Select" | "SelectV2" | "ClipByValue" => out(),
-        "Softmax" | "LogSoftmax" => Some(times(out()?, 5)),
-        "FusedBatchNorm" | "FusedBatchNormV2" | "FusedBatchNormV3" | "_FusedBatchNormEx" => {
-            Some(times(out()?, if node.bool("is_training").unwrap_or(true) { 5 } else { 2 }))
-        }
-        "Sum"
-        | "Mean"
-        | "Prod"
-        | "Max"
-        | "Min"
-        | "All"
-        | "Any"
-        | "ArgMax"
-        | "ArgMin"
-        | "L2Loss"
-        | "EuclideanNorm"
-        | "BiasAddGrad"
-        | "Cumsum"
-        | "Cumprod"
-        | "SegmentSumV2"
-        | "UnsortedSegmentSum"
-        | "UnsortedSegmentMax"
-        | "UnsortedSegmentMin"
-        | "UnsortedSegmentProd" => read(),
-        "ResizeBilinear" => Some(times(out()?, 9)),
-        _ if moves(op) => Some(0),
-        _ if matches!(row.shapes, Shapes::Pointwise) => out(),
-        _ => None,
+        Work::Normalise => Some(out()?.saturating_mul(if node.bool("is_training").unwrap_or(true) { 5 } else { 2 })),
+        Work::Product(transposed) => product(scope, node, transposed, out()?),
+        Work::Equation => einsum(scope, node),
+        Work::Windows(free) => Some(out()?.saturating_mul(2).saturating_mul(window(&scope.input(node, 1)?, free)?)),
+        Work::OfInput(free) => behind(scope, node, &scope.input(node, 1)?, free),
+        Work::OfFilter(free) => behind(scope, node, &scope.output(i, 0)?, free),
+        Work::Contraction => None,
     }
-}
-
-/// Whether an op only moves, makes or describes data.
-fn moves(op: &str) -> bool {
-    static MOVING: std::sync::OnceLock<HashSet<&'static str>> = std::sync::OnceLock::new();
-    let families = || {
-        let all = ops::all().filter(|(family, _)| matches!(*family, "array" | "control_flow" | "list" | "random"));
-        all.map(|(_, row)| row.name).collect()
-    };
-    MOVING.get_or_init(families).contains(op)
-        || matches!(op, "ResizeNearestNeighbor" | "Bitcast" | "CropAndResize" | "ExtractImagePatches" | "XlaSharding")
 }
 
 /// A matrix product with `out` elements: two operations for each number that is summed up.

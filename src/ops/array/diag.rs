@@ -8,7 +8,7 @@ use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::{DType, Tensor, element_count};
+use crate::tensor::{DType, Tensor, element_count, elements_of};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
@@ -145,7 +145,7 @@ fn padding(cx: &mut LowerCtx, i: Option<usize>, like: InstId) -> Result<InstId> 
 }
 
 fn flat(cx: &mut LowerCtx, x: InstId, batch: &[u64], n: u64) -> InstId {
-    let count = element_count(batch).unwrap_or(0);
+    let count = elements_of(batch);
     cx.b.reshape(x, &[count, n])
 }
 

@@ -7,7 +7,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).shape(crop_shape).constants(&[3])
-        .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32"),
+        .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::Nothing),
 ];
 
 /// The sampling of one spatial axis: arrays `[boxes, crop]`.

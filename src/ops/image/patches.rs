@@ -6,12 +6,12 @@ use crate::ops::fact::Fact;
 use crate::ops::nn::{Args, Layout, Padding, positive, window_dim};
 use crate::ops::row::op;
 use crate::ops::symbols::Dim;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("ExtractImagePatches", "images -> patches", extract).shape(extract_shape),
+    op("ExtractImagePatches", "images -> patches", extract).shape(extract_shape).work(Work::Nothing),
 ];
 
 /// The largest window that is laid out: each of its elements is one slice.

@@ -13,7 +13,7 @@ use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::tensor::{DType, Tensor};
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
@@ -22,8 +22,8 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
-    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),
+    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL).work(Work::EachResult(9)),
+    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL).work(Work::Nothing),
     op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
     op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).shape(same_as_second).dtypes(FLOATS),
     op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),

@@ -8,7 +8,7 @@ use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::{binary, op};
 use crate::ops::shape::{PRED, merged, pass_first};
 use crate::ops::symbols::Symbols;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -16,7 +16,7 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] = &[
     binary("Add", Builder::add).sizes(Symbols::add),
     binary("AddV2", Builder::add).sizes(Symbols::add),
-    op("AddN", "inputs* -> sum", add_n).shape(add_n_shape),
+    op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::EachResult(1)),
     binary("Sub", Builder::sub).sizes(Symbols::sub),
     binary("Mul", Builder::mul).sizes(Symbols::mul),
     binary("Div", Builder::div).sizes(Symbols::div_floor),

@@ -7,16 +7,16 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::{S32, same};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
     op("Cast", "x -> y", cast).shape(cast_shape),
-    op("Select", "condition t e -> output", select).shape(select_shape),
+    op("Select", "condition t e -> output", select).shape(select_shape).work(Work::EachResult(1)),
     op("SelectV2", "condition t e -> output", select_v2).pointwise(),
-    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value).shape(same),
+    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value).shape(same).work(Work::EachResult(1)),
     op("Bucketize", "input -> output", bucketize).shape(bucketize_shape),
 ];
 

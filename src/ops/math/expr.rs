@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::hlo::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
-use crate::tensor::{DType, element_count};
+use crate::tensor::{DType, elements_of};
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -296,7 +296,7 @@ pub fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
     let last = b.scalar(DType::S32, limit);
     let left = b.compare(Direction::Le, round, last);
-    let count = element_count(b.dims(going)).unwrap_or(0);
+    let count = elements_of(b.dims(going));
     let flat = b.reshape(going, &[count]);
     let none = b.scalar(DType::Pred, 0.0);
     let any = b.reduce(flat, none, ScalarOp::Or, &[0]);

@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::symbols::{Dim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 use std::collections::BTreeMap;
@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 pub const ROWS: &[OpRow] = &[
     op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
         .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
-        .contracts(),
+        .work(Work::Product("transpose_a")),
     op("SparseMatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
         .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
-        .contracts(),
+        .work(Work::Product("transpose_a")),
     op("BatchMatMul", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
-        .contracts(),
+        .work(Work::Product("adj_x")),
     op("BatchMatMulV2", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
-        .contracts(),
+        .work(Work::Product("adj_x")),
     op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
-        .contracts(),
-    op("XlaEinsum", "a b -> product", einsum).contracts(),
-    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).contracts(),
+        .work(Work::Product("adj_x")),
+    op("XlaEinsum", "a b -> product", einsum).work(Work::Equation),
+    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).work(Work::Equation),
 ];
 
 /// A product in f32 at least for floats.

@@ -6,27 +6,48 @@ use crate::ops::fact::{Fact, Int};
 use crate::ops::row::op;
 use crate::ops::shape::reduction;
 use crate::ops::symbols::{Dim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0)).shape(reduction).constants(&[1]),
-    op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0)).shape(prod_shape).constants(&[1]),
+    op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0))
+        .shape(reduction)
+        .constants(&[1])
+        .work(Work::EachInput),
+    op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0))
+        .shape(prod_shape)
+        .constants(&[1])
+        .work(Work::EachInput),
     op("Max", "input axes -> output", |cx| fold(cx, ScalarOp::Maximum, f64::NEG_INFINITY))
         .shape(reduction)
-        .constants(&[1]),
-    op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY)).shape(reduction).constants(&[1]),
+        .constants(&[1])
+        .work(Work::EachInput),
+    op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY))
+        .shape(reduction)
+        .constants(&[1])
+        .work(Work::EachInput),
     op("All", "input axes -> output", |cx| fold(cx, ScalarOp::And, 1.0))
         .shape(reduction)
         .constants(&[1])
-        .dtypes("pred"),
-    op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0)).shape(reduction).constants(&[1]).dtypes("pred"),
-    op("Mean", "input axes -> output", mean).shape(reduction).constants(&[1]),
-    op("EuclideanNorm", "input axes -> output", euclidean_norm).shape(reduction).constants(&[1]),
-    op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt)).shape(arg_shape).constants(&[1]),
-    op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt)).shape(arg_shape).constants(&[1]),
+        .dtypes("pred")
+        .work(Work::EachInput),
+    op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0))
+        .shape(reduction)
+        .constants(&[1])
+        .dtypes("pred")
+        .work(Work::EachInput),
+    op("Mean", "input axes -> output", mean).shape(reduction).constants(&[1]).work(Work::EachInput),
+    op("EuclideanNorm", "input axes -> output", euclidean_norm).shape(reduction).constants(&[1]).work(Work::EachInput),
+    op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt))
+        .shape(arg_shape)
+        .constants(&[1])
+        .work(Work::EachInput),
+    op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt))
+        .shape(arg_shape)
+        .constants(&[1])
+        .work(Work::EachInput),
 ];
 
 /// The axes of input 1 within the rank of input 0, each once, in order.

@@ -4,14 +4,17 @@ use crate::hlo::attrs::WindowDim;
 use crate::hlo::{CompId, InstId, Op, Shape};
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0)).shape(same).constants(&[1]),
-    op("Cumprod", "x axis -> out", |cx| scan(cx, ScalarOp::Multiply, 1.0)).shape(same).constants(&[1]),
+    op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0)).shape(same).constants(&[1]).work(Work::EachInput),
+    op("Cumprod", "x axis -> out", |cx| scan(cx, ScalarOp::Multiply, 1.0))
+        .shape(same)
+        .constants(&[1])
+        .work(Work::EachInput),
     op("CumulativeLogsumexp", "x axis -> out", log_sum_exp).shape(same).constants(&[1]).dtypes("floats"),
 ];
 

@@ -5,7 +5,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -13,19 +13,24 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
         .shape(segment_shape)
-        .constants(&[2]),
+        .constants(&[2])
+        .work(Work::EachInput),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
         .shape(segment_shape)
-        .constants(&[2]),
+        .constants(&[2])
+        .work(Work::EachInput),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
         .shape(segment_shape)
-        .constants(&[2]),
+        .constants(&[2])
+        .work(Work::EachInput),
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
         .shape(segment_shape)
-        .constants(&[2]),
+        .constants(&[2])
+        .work(Work::EachInput),
     op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
         .shape(segment_shape)
-        .constants(&[2]),
+        .constants(&[2])
+        .work(Work::EachInput),
     op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
         .shape(segment_shape)
         .constants(&[2]),

@@ -5,17 +5,17 @@ use crate::hlo::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("BiasAdd",     "value bias -> output",   bias_add).shape(bias_add_shape),
-    op("BiasAddV1",   "value bias -> output",   bias_add).shape(bias_add_shape),
-    op("BiasAddGrad", "out_backprop -> output", bias_add_grad).shape(bias_add_grad_shape),
-    op("L2Loss",      "t -> output",            l2_loss).shape(|cx| cx.like(0, vec![])).dtypes("f16, bf16, f32, f64"),
+    op("BiasAdd",     "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::EachResult(1)),
+    op("BiasAddV1",   "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::EachResult(1)),
+    op("BiasAddGrad", "out_backprop -> output", bias_add_grad).shape(bias_add_grad_shape).work(Work::EachInput),
+    op("L2Loss",      "t -> output",            l2_loss).shape(|cx| cx.like(0, vec![])).dtypes("f16, bf16, f32, f64").work(Work::EachInput),
 ];
 
 /// The feature axis of an array of `rank` under the node's `data_format`.

@@ -8,18 +8,18 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::symbols::{Dim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
 
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS).contracts(),
-    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS).contracts(),
-    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).contracts(),
-    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS).contracts(),
-    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS).contracts(),
+    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS).work(Work::Windows(1)),
+    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS).work(Work::Windows(1)),
+    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Windows(1)),
+    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS).work(Work::Windows(1)),
+    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS).work(Work::Windows(2)),
 ];
 
 /// `convolution` of an array in `layout` with a kernel `[space.., in, out]`, the result in the same layout.

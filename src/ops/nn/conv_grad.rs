@@ -9,7 +9,7 @@ use crate::ops::fact::Dims;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
 const INPUT: &str = "input_sizes filter out_backprop -> output";
@@ -18,12 +18,12 @@ const FILTER: &str = "input filter_sizes out_backprop -> output";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).contracts(),
-    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS).contracts(),
-    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).contracts(),
-    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).contracts(),
-    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).contracts(),
-    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).contracts(),
+    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::OfInput(1)),
+    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS).work(Work::OfInput(1)),
+    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::OfInput(2)),
+    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::OfFilter(1)),
+    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::OfFilter(1)),
+    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::OfFilter(2)),
 ];
 
 /// How the filter is laid out.

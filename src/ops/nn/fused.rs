@@ -9,17 +9,17 @@ use crate::hlo::InstId;
 use crate::hlo::attrs::DotDims;
 use crate::ops::math::matmul::product_shape;
 use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).contracts(),
-    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).contracts(),
-    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).contracts(),
-    op("_FusedMatMul",                "a b args* -> product",         matmul).shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])).dtypes(FLOATS).contracts(),
+    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Windows(1)),
+    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Windows(2)),
+    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Windows(2)),
+    op("_FusedMatMul",                "a b args* -> product",         matmul).shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])).dtypes(FLOATS).work(Work::Product("transpose_a")),
 ];
 
 fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {

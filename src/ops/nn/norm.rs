@@ -8,7 +8,7 @@ use crate::ops::fact::{Dims, Fact};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::Dim;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
 
@@ -23,10 +23,10 @@ const FLOATS: &str = "f16, bf16, f32";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32"),
-    op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes(FLOATS),
-    op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS),
-    op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS),
+    op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32").work(Work::Normalise),
+    op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes(FLOATS).work(Work::Normalise),
+    op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),
+    op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),
     op("FusedBatchNormGrad",   GRAD,    batch_norm_grad).shape(batch_norm_grad_shape).dtypes("f32"),
     op("FusedBatchNormGradV2", GRAD,    batch_norm_grad).shape(batch_norm_grad_shape).dtypes(FLOATS),
     op("FusedBatchNormGradV3", GRAD_V3, batch_norm_grad).shape(batch_norm_grad_shape).dtypes(FLOATS),

@@ -10,7 +10,7 @@ use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{Dim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
 
@@ -19,11 +19,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)),
+    op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).work(Work::Pool),
     op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).constants(&[1, 2]),
-    op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)),
-    op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).dtypes(FLOATS),
-    op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).dtypes(FLOATS),
+    op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).work(Work::Pool),
+    op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).dtypes(FLOATS).work(Work::Pool),
+    op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).dtypes(FLOATS).work(Work::Pool),
     op("LRNGrad",   "input_grads input_image output_image -> output", lrn_grad).shape(same).dtypes("f16, bf16, f32"),
     op("LRN",       "input -> output",               lrn).shape(same).dtypes("f16, bf16, f32"),
 ];

@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -17,7 +17,7 @@ const GRAD: &str = "orig_input orig_output grad -> output";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape),
+    op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape).work(Work::Pool),
     op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(same_as_second),
     op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).shape(same_as_second).constants(&[3, 4]),
     op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),

@@ -6,7 +6,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 
 const FLOATS: &str = "f16, bf16, f32, f64";
@@ -14,8 +14,8 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// The rows of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS),
-    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS),
+    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS).work(Work::EachResult(5)),
+    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS).work(Work::EachResult(5)),
     op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).shape(dense_loss_shape).dtypes(FLOATS),
     op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).shape(sparse_loss_shape).dtypes(FLOATS),
 ];

@@ -6,7 +6,7 @@ use crate::diag::Result;
 use crate::hlo::{Builder, InstId};
 use crate::ops::LowerCtx;
 use crate::scalar::ScalarOp;
-use crate::tensor::{DType, element_count};
+use crate::tensor::{DType, elements_of};
 
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 const PARITY: u32 = 0x1BD1_1BDA;
@@ -74,13 +74,13 @@ fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[u64]) -> InstId {
 /// The number of blocks of two words for a result of these sizes.
 fn pair_count(dims: &[u64]) -> u64 {
     let dims = if dims.is_empty() { &[1][..] } else { dims };
-    element_count(&pair_axis(dims).1).unwrap_or(0) / 2
+    elements_of(&pair_axis(dims).1) / 2
 }
 
 /// The words of a result of these sizes, flat, of 32 or 64 bits.
 pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[u64]) -> InstId {
     if wide {
-        let x = blocks(b, generator, element_count(dims).unwrap_or(0));
+        let x = blocks(b, generator, elements_of(dims));
         return join(b, x[0], x[1]);
     }
     let x = blocks(b, generator, pair_count(dims));
@@ -146,7 +146,7 @@ pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<I
     let all = unit(b, words, work);
     let all = b.reshape(all, &pairs);
     let (first, second) = (b.slice_axis(all, axis + 1, 0, 1), b.slice_axis(all, axis + 1, 1, 2));
-    let count = element_count(&pairs).unwrap_or(0) / 2;
+    let count = elements_of(&pairs) / 2;
     let [first, second] = [first, second].map(|x| b.reshape(x, &[count]));
     let pair = box_muller(b, first, second);
     let y = paired(b, pair, &draw.dims);

@@ -11,18 +11,20 @@ use super::fact::{Dims, Element, Fact, Handle, Int};
 use super::row::op;
 use super::shape::{PRED, nothing};
 use super::symbols::Why;
-use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::{Builder, InstId};
 use crate::tensor::Tensor;
 
 const PLAIN: &[OpRow] = &[
-    op("VarHandleOp", "-> resource", handle).shape(handle_shape),
-    op("VarIsInitializedOp", "resource -> is_initialized", initialised).shape(|cx| cx.one(PRED, vec![])),
-    op("ReadVariableOp", "resource -> value", read).shape(read_shape),
+    op("VarHandleOp", "-> resource", handle).shape(handle_shape).work(Work::Nothing).border(),
+    op("VarIsInitializedOp", "resource -> is_initialized", initialised)
+        .shape(|cx| cx.one(PRED, vec![]))
+        .work(Work::Nothing),
+    op("ReadVariableOp", "resource -> value", read).shape(read_shape).work(Work::Nothing),
     op("VariableShape", "input -> output", variable_shape).shape(variable_shape_shape),
-    op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]),
+    op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]).work(Work::Nothing),
     op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add)).shape(nothing).writes(&[0]),
     op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub)).shape(nothing).writes(&[0]),
     op("ResourceGather", "resource indices -> output", |cx| from(cx, gather)).shape(gather_shape),

@@ -7,16 +7,17 @@ use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::{PRED, pass_first};
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Variable", "-> ref", super::handle).shape(variable_shape),
-    op("VariableV2", "-> ref", super::handle).shape(variable_shape),
+    op("Variable", "-> ref", super::handle).shape(variable_shape).work(Work::Nothing),
+    op("VariableV2", "-> ref", super::handle).shape(variable_shape).work(Work::Nothing),
     op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))
         .shape(pass_first)
         .writes(&[0])
-        .by_reference(),
+        .by_reference()
+        .work(Work::Nothing),
     op("AssignAdd", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::add)))
         .shape(pass_first)
         .writes(&[0])

@@ -6,15 +6,15 @@ use crate::hlo::{InstId, Op, Shape};
 use crate::ops::array::shape::sizes;
 use crate::ops::row::op;
 use crate::ops::xla::window;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::tensor::DType;
 
 /// The rows of this file.
 pub const ROWS: &[OpRow] = &[
-    op("XlaDot", "lhs rhs -> output", dot).contracts(),
-    op("XlaDotV2", "lhs rhs -> output", dot).contracts(),
-    op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).contracts(),
-    op("XlaConvV2", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).contracts(),
+    op("XlaDot", "lhs rhs -> output", dot).work(Work::Contraction),
+    op("XlaDotV2", "lhs rhs -> output", dot).work(Work::Contraction),
+    op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).work(Work::Contraction),
+    op("XlaConvV2", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).work(Work::Contraction),
     op("XlaGather", "operand start_indices slice_sizes -> output", gather).constants(&[2]),
     op("XlaRngBitGenerator", "algorithm initial_state shape -> output_key output", random_bits).constants(&[0, 2]),
 ];
