@@ -1,5 +1,5 @@
 //! The shape of a value: arrays, tuples, tokens.
-use crate::tensor::{DType, element_count};
+use crate::tensor::{DType, elements_of};
 
 /// A memory layout: dimensions from fastest to slowest, and whatever XLA writes behind the colon, kept as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,7 +49,7 @@ impl ArrayShape {
     }
     /// The number of elements; sizes were checked when the shape was made.
     pub fn elements(&self) -> u64 {
-        element_count(&self.dims).unwrap_or(u64::MAX)
+        elements_of(&self.dims)
     }
     /// The size in bytes.
     pub fn bytes(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Constants as passes see them: stored arrays, broadcasts of stored arrays, and arrays of one value.
 use super::rewrite::Editor;
 use crate::hlo::{InstId, Op};
-use crate::tensor::{Tensor, element_count};
+use crate::tensor::{Tensor, elements_of};
 
 /// The value of a constant, or of a broadcast or reshape of one; `None` where it takes more than `max_bytes`.
 pub fn value(editor: &Editor, id: InstId, max_bytes: u64) -> Option<Tensor> {
@@ -36,7 +36,7 @@ fn reshape_source(editor: &Editor, id: InstId) -> Option<InstId> {
 pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
     let width = x.dtype.bytes();
     // `hlo::sizes` has held the module to arrays that can be counted.
-    let count = element_count(dims).unwrap_or(0) as usize;
+    let count = elements_of(dims) as usize;
     let mut out = Vec::with_capacity(count * width);
     if x.len() == 1 {
         (0..count).for_each(|_| out.extend_from_slice(&x.bytes));

@@ -39,6 +39,11 @@ pub fn element_count(dims: &[u64]) -> Option<u64> {
     dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d))
 }
 
+/// The number of elements of an array of sizes that were checked where they came from; of other sizes as many as nothing can hold.
+pub fn elements_of(dims: &[u64]) -> u64 {
+    element_count(dims).unwrap_or(u64::MAX)
+}
+
 impl Tensor {
     /// A tensor of these bytes. Panics when their number does not fit: callers check untrusted data first.
     pub fn new(dtype: DType, dims: Vec<u64>, bytes: impl Into<Bytes>) -> Self {
@@ -170,7 +175,7 @@ impl TensorInfo {
     }
     /// The number of elements.
     pub fn elements(&self) -> u64 {
-        element_count(&self.dims).unwrap_or(u64::MAX)
+        elements_of(&self.dims)
     }
     /// The size in bytes.
     pub fn bytes(&self) -> u64 {
