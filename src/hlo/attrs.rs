@@ -103,6 +103,14 @@ impl ConvDims {
         matches!(made, 1 | 2 | 4)
     }
 
+    /// The axes that TensorFlow's NHWC has, for a window along any number of spatial axes: operand and result as (batch, spatial,
+    /// feature), the kernel as (spatial, input feature, output feature). Groups of one.
+    pub fn channels_last(window: Vec<WindowDim>) -> Self {
+        let n = window.len();
+        let image = || (0, n + 1, (1..=n).collect());
+        Self { window, ..Self::of_axes(image(), (n, n + 1, (0..n).collect()), image()) }
+    }
+
     /// The axes alone: operand and result as (batch, feature, spatial), the kernel as (input feature, output feature,
     /// spatial). No window, groups of one.
     pub(in crate::hlo) fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {

@@ -61,20 +61,8 @@ fn optimised(build: impl FnOnce(&mut Builder) -> InstId) -> Module {
 }
 
 fn conv_dims(groups: u64, size: u64) -> ConvDims {
-    ConvDims {
-        window: vec![WindowDim { size, ..WindowDim::default() }; 2],
-        input_batch: 0,
-        input_feature: 3,
-        input_spatial: vec![1, 2],
-        kernel_input_feature: 2,
-        kernel_output_feature: 3,
-        kernel_spatial: vec![0, 1],
-        output_batch: 0,
-        output_feature: 3,
-        output_spatial: vec![1, 2],
-        feature_group_count: groups,
-        batch_group_count: 1,
-    }
+    let window = vec![WindowDim { size, ..WindowDim::default() }; 2];
+    ConvDims { feature_group_count: groups, ..ConvDims::channels_last(window) }
 }
 
 fn conv(b: &mut Builder, x: InstId, w: InstId, groups: u64) -> InstId {

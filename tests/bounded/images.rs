@@ -36,21 +36,7 @@ fn pool(b: &mut Builder, x: InstId, window: Vec<WindowDim>, op: ScalarOp, init: 
 fn convolution(b: &mut Builder, numbers: &mut Numbers, x: InstId, window: Vec<WindowDim>) -> InstId {
     let (of, to) = (b.dims(x)[3], 1 + numbers.below(2));
     let kernel = b.constant(numbers.tensor(DType::F32, &[window[0].size, window[1].size, of, to]));
-    let dims = ConvDims {
-        window,
-        input_batch: 0,
-        input_feature: 3,
-        input_spatial: vec![1, 2],
-        kernel_input_feature: 2,
-        kernel_output_feature: 3,
-        kernel_spatial: vec![0, 1],
-        output_batch: 0,
-        output_feature: 3,
-        output_spatial: vec![1, 2],
-        feature_group_count: 1,
-        batch_group_count: 1,
-    };
-    b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel])
+    b.add_inst(Op::Convolution(Box::new(ConvDims::channels_last(window))), &[x, kernel])
 }
 
 /// A random net over `f32[1,h,w,2]`, lowered for exactly these sizes.
