@@ -2,7 +2,7 @@
 use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{Cache, Entry};
 use super::progress::{self, Progress};
-use super::{Verdict, dump, graph, hlo, out, tune, weights};
+use super::{Verdict, asked, dump, graph, modules, out, tune};
 use crate::codegen::{self, Launches, Text};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -61,7 +61,7 @@ pub fn run(args: &CompileArgs) -> Result<Verdict> {
     // What was seen before an error helps to find it.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let request = weights::request(args, &targets);
+    let request = asked::request(args, &targets);
     let mut all = contents(&args.emit, &built, &class, Some(&request))?;
     if built.bundle.face.reduced.precision.is_reduced() {
         let note = built.bundle.face.reduced.to_string();
@@ -114,7 +114,7 @@ fn depends<'a>(
 pub fn modules(args: &HloCompile) -> Result<Verdict> {
     let targets = graph::portable_targets(&args.target)?;
     for path in &args.files.files {
-        let module = hlo::load_whole(path)?;
+        let module = modules::load_whole(path)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
         let built = compile::wrap(module).and_then(|lowered| {

@@ -1,5 +1,5 @@
 //! `tfaot explain`: what a code means, or why a node is in its cluster or in none.
-use super::{Verdict, args::ExplainArgs, cluster, cluster_text, out};
+use super::{Verdict, args::ExplainArgs, cluster_text, clustering, out};
 use crate::diag::codes::{CODES, CodeRow};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::prepare::Request;
@@ -23,10 +23,10 @@ pub fn run(args: &ExplainArgs) -> Result<Verdict> {
 }
 
 fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<Verdict> {
-    let mut options = cluster::options(&args.pass, args.quiet)?;
+    let mut options = clustering::options(&args.pass, args.quiet)?;
     options.refused_edges = true;
-    let cluster::Loaded { program, gone, .. } =
-        cluster::load_file(path, args.format.as_deref(), args.quiet, &mut Request::default(), &mut options)?;
+    let clustering::Loaded { program, gone, .. } =
+        clustering::load_file(path, args.format.as_deref(), args.quiet, &mut Request::default(), &mut options)?;
     let mut found = crate::cluster::cluster(&program, &program.graph, &options)
         .map_err(|e| out::in_file(e, &path.display().to_string()))?;
     found.nodes.extend(gone);

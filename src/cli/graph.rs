@@ -1,6 +1,6 @@
 //! What the verbs on graphs share: their flags as a request, their answers.
 use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
-use super::{config, npz, out, tune};
+use super::{config, npz, out};
 use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Literal;
@@ -8,7 +8,7 @@ use crate::interp;
 use crate::lower::Lowered;
 use crate::package::names;
 use crate::prepare::{Binding, FeedSpec, Request};
-use crate::target::{MathType, Precision, Target, WeightType, portable_cpus};
+use crate::target::{MathType, Precision, Target, Tuning, WeightType, portable_cpus};
 use crate::tensor::Tensor;
 use std::path::Path;
 
@@ -114,17 +114,23 @@ pub fn target(args: &TargetArgs) -> Result<Target> {
     }
 }
 
+/// The choices of a file of `--tune`. Errors: `Code::Io`, `Code::BadOption`.
+pub fn tuning(path: &Path) -> Result<Tuning> {
+    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
+    Tuning::parse(&text).map_err(|e| out::in_file(e, &path.display().to_string()))
+}
+
 /// The targets of the flags, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
 /// processors between which no program could choose: with the same instruction set, or on a system that can't be asked.
 pub fn targets(args: &TargetArgs) -> Result<Vec<Target>> {
     let precision = precision(args.weights, args.math);
-    let tuning = args.tuning.as_deref().map(tune::load).transpose()?.unwrap_or_default();
+    let chosen = args.tuning.as_deref().map(tuning).transpose()?.unwrap_or_default();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e));
     let plans = args.plan.as_deref().map(read).transpose()?;
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
         let target = target.and_then(|t| t.with_precision(precision))?;
-        Ok(Target { tuning: tuning.clone(), plans: plans.clone(), ..target })
+        Ok(Target { tuning: chosen.clone(), plans: plans.clone(), ..target })
     };
     if args.cpu.is_empty() {
         return Ok(vec![resolve(None)?]);

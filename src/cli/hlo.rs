@@ -1,16 +1,16 @@
 //! `tfaot hlo`: modules as text or messages.
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
+use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
 use super::{Verdict, dump, graph, inputs, npz, out};
 use crate::codegen::Launches;
 use crate::compile;
-use crate::diag::{Code, Error, Result};
-use crate::hlo::{Literal, Module, Shape, proto, text, verify};
+use crate::diag::{Error, Result};
+use crate::hlo::{Module, Shape, proto, text, verify};
 use crate::interp;
 use crate::optimize;
-use crate::tensor::{Tensor, TensorInfo};
+use crate::tensor::Tensor;
 use indexmap::IndexMap;
 use serde_json::json;
-use std::io::Read;
 use std::time::Duration;
 
 /// Dispatches the verbs of `hlo`.
@@ -29,31 +29,6 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
         },
         HloVerb::Compile(args) => super::compile::modules(&args),
     }
-}
-
-/// The module of a file.
-pub(super) fn load(file: &str) -> Result<Module> {
-    let mut bytes = Vec::new();
-    let read = match file {
-        "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
-        path => std::fs::read(path).map(|all| bytes = all),
-    };
-    read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
-    crate::hlo::read(&bytes.into()).map(|source| source.module).map_err(|e| out::in_file(e, file))
-}
-
-/// The same, verified.
-fn load_sound(file: &str) -> Result<Module> {
-    let module = load(file)?;
-    verify::verify(&module).map_err(|e| out::in_file(e, file))?;
-    Ok(module)
-}
-
-/// The same, with instructions in the place of calls that are known.
-pub(super) fn load_whole(file: &str) -> Result<Module> {
-    let mut module = load_sound(file)?;
-    compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, file))?;
-    Ok(module)
 }
 
 fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
@@ -175,37 +150,6 @@ fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<
     dump::write(&flags, dumped)?;
     let results = built.and_then(|b| super::run::call(&b, &target, &values, args.threads.into()));
     results.map_err(|e| out::in_file(e, &args.file))
-}
-
-/// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.
-pub(super) fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
-    let leaves = shapes.iter().flat_map(Shape::leaves).enumerate();
-    leaves
-        .map(|(i, a)| TensorInfo {
-            name: i.to_string(),
-            called: None,
-            field: format!("{prefix}{i}"),
-            dtype: a.dtype,
-            dims: a.dims.clone(),
-        })
-        .collect()
-}
-
-/// The value of `shape` from its leaves in order.
-pub(super) fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
-    Ok(match shape {
-        Shape::Array(_) => Literal::Array(
-            leaves.next().ok_or_else(|| Error::internal("hlo eval", "fewer leaves than parameters have"))?,
-        ),
-        Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(|p| literal(p, leaves)).collect::<Result<_>>()?),
-        Shape::Token => Literal::Token,
-        Shape::Opaque | Shape::Buffer(_) => {
-            return Err(Error::user(
-                Code::HloUnsupported,
-                "a parameter that is opaque or a buffer can't be given a value",
-            ));
-        }
-    })
 }
 
 fn write_results(args: &HloCall, results: Vec<Tensor>) -> Result<Verdict> {

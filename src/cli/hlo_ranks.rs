@@ -1,6 +1,6 @@
 //! `tfaot hlo run --replicas`: a module on all its devices at once, a thread each.
 use super::args::{Engine, HloCall, HloRun};
-use super::hlo::{leaf_infos, literal, load};
+use super::modules::{leaf_infos, literal, load};
 use super::{Verdict, dump, graph, inputs, native, npz, out};
 use crate::codegen::Launches;
 use crate::compile;

@@ -4,6 +4,7 @@
 //! diagnostic says how; 2: wrong usage; 129, 130 and 143: interrupted (SIGHUP, SIGINT, SIGTERM), and nothing unfinished
 //! is left. A panic is turned into an internal-error diagnostic and status 1.
 mod args;
+mod asked;
 mod bench;
 mod bench_beside;
 mod bug;
@@ -13,6 +14,7 @@ mod check;
 mod cluster;
 mod cluster_files;
 mod cluster_text;
+mod clustering;
 mod compile;
 mod config;
 mod dump;
@@ -27,6 +29,7 @@ mod inspect;
 mod interrupt;
 mod library;
 mod machine;
+mod modules;
 mod native;
 mod npz;
 mod ops;
@@ -66,7 +69,7 @@ pub enum Verdict {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(tfcompile::words(std::env::args_os())) {
+    let cli = match Cli::try_parse_from(args::words(std::env::args_os())) {
         Ok(cli) => cli,
         Err(usage) => {
             out::usage(&usage);

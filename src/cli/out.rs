@@ -1,10 +1,19 @@
 //! Printing: a closed pipe ends the output, it is no error.
-use super::args::ErrorFormat;
 use super::progress;
 use crate::diag::{Code, Diagnostic, Error, Result, grouped, render, render_warning};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::OnceLock;
+
+/// How diagnostics are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ErrorFormat {
+    /// Text for people.
+    #[default]
+    Human,
+    /// A JSON object a line: `{"level","code","message","file","function","node","op","line","column","notes","help"}`.
+    Json,
+}
 
 /// How this process writes to standard error; text until [`error_format`] was called.
 static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
@@ -12,6 +21,9 @@ static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
 /// Sets how diagnostics are written from here on; the first call holds.
 pub fn error_format(format: ErrorFormat) {
     let _ = FORMAT.set(format);
+    if is_json() {
+        progress::never();
+    }
 }
 
 /// Whether diagnostics are JSON.

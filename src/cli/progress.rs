@@ -1,8 +1,8 @@
 //! A line on the terminal while something takes long: what is done, and for how long.
 //!
 //! It is shown after two seconds, where standard error is a terminal that can move its cursor, and is gone when the work is done.
-use super::out;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -18,6 +18,8 @@ struct Line {
     shown: bool,
 }
 
+/// Whether nothing is ever shown.
+static NEVER: AtomicBool = AtomicBool::new(false);
 static LINE: Mutex<Line> = Mutex::new(Line { text: String::new(), shown: false });
 
 fn locked() -> std::sync::MutexGuard<'static, Line> {
@@ -35,7 +37,7 @@ impl Progress {
     pub fn begin(what: &str, quiet: bool) -> Progress {
         step(what);
         let watched = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
-        if quiet || out::is_json() || !watched {
+        if quiet || NEVER.load(Ordering::Relaxed) || !watched {
             return Progress { done: None, shower: None };
         }
         let (done, told) = channel::<()>();
@@ -64,6 +66,11 @@ impl Drop for Progress {
         }
         clear();
     }
+}
+
+/// From here on nothing is shown: what is written to standard error is read by a program.
+pub fn never() {
+    NEVER.store(true, Ordering::Relaxed);
 }
 
 /// Says what is done now.

@@ -1,7 +1,7 @@
 //! `tfaot rewrite`: a saved graph with its clusters in it.
 use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
-use super::{Verdict, cluster, dump, graph, graph_dump, out};
+use super::{Verdict, clustering, dump, graph, graph_dump, out};
 use crate::cluster::{Body, Clustering, Options, placed};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::Program;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Rewrites a file, or a SavedModel's folder with all that belongs to it.
 pub fn run(args: &RewriteArgs) -> Result<Verdict> {
-    let mut options = cluster::options(&args.pass, args.quiet)?;
+    let mut options = clustering::options(&args.pass, args.quiet)?;
     graph_dump::ask(&mut options);
     if args.beyond_xla && args.mode != RewriteMode::Native {
         return Err(Diagnostic::new(

@@ -1,6 +1,6 @@
 //! A graph with its clusters and what is known of its tensors: what verbs need that compile clusters alone.
 use super::args::{ClusterPassArgs, GraphArgs};
-use super::{cluster, graph, graph_dump};
+use super::{clustering, graph, graph_dump};
 use crate::cluster::{Clustering, Entrance, Options};
 use crate::diag::Result;
 use crate::graph::Program;
@@ -30,14 +30,14 @@ pub struct Scene {
 impl Scene {
     /// The scene of a file. Errors: those of reading, clustering and inferring it.
     pub fn load(args: &GraphArgs, pass: &ClusterPassArgs) -> Result<Scene> {
-        let mut options = cluster::options(pass, args.quiet)?;
+        let mut options = clustering::options(pass, args.quiet)?;
         options.refused_edges = true;
         let mut request = graph::request(args)?;
-        let cluster::Loaded { mut program, gone, assumed } = cluster::load(args, &mut request, &mut options)?;
+        let clustering::Loaded { mut program, gone, assumed } = clustering::load(args, &mut request, &mut options)?;
         graph_dump::ask(&mut options);
-        let mut found = cluster::find(args, &program, &options)?;
+        let mut found = clustering::find(args, &program, &options)?;
         if options.seen {
-            cluster::tell(args, &program, &options, &mut found)?;
+            clustering::tell(args, &program, &options, &mut found)?;
         }
         report::with_copies(&mut program, &found);
         let fed = if options.entrance == Entrance::Saved { name_arguments(&mut request) } else { HashMap::new() };

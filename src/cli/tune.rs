@@ -13,7 +13,7 @@
 //! measurements vary. The file is part of the input: no time is in it.
 use super::args::CompileArgs;
 use super::native::Session;
-use super::{inputs, out, profile, progress};
+use super::{graph, inputs, out, profile, progress};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -46,18 +46,12 @@ const LEAST_GAIN: f64 = 0.03;
 /// What was chosen for each product or convolution, and the milliseconds that it took in a call.
 type Timed<T> = BTreeMap<String, (T, f64)>;
 
-/// The choices of a file. Errors: `Code::Io`, `Code::BadOption`.
-pub fn load(path: &Path) -> Result<Tuning> {
-    let text = std::fs::read_to_string(path).map_err(|e| out::io_error("read", path, &e))?;
-    Tuning::parse(&text).map_err(|e| out::in_file(e, &path.display().to_string()))
-}
-
 /// Measures, adds the winners to `file`, and gives the target with them. Other rows of the file stay.
 ///
 /// Errors: `Code::BadOption` for several targets and for one that is not this machine; `Code::Io`; those of a compile.
 pub fn run(lowered: &Lowered, targets: &[Target], file: &Path, args: &CompileArgs) -> Result<Vec<Target>> {
     let target = here(targets)?;
-    let mut tuning = if file.exists() { load(file)? } else { Tuning::default() };
+    let mut tuning = if file.exists() { graph::tuning(file)? } else { Tuning::default() };
     let best = |trial| {
         let tried = Target { tuning: Tuning { trial, ..Tuning::default() }, ..target.clone() };
         times(lowered, &tried)

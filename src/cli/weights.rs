@@ -2,7 +2,8 @@
 //!
 //! The graph goes through every step up to loops, as it did when the object was compiled; what comes of it must be the object's code, of
 //! which the metadata have a hash, and its arrays go where the object's lie.
-use super::args::{CompileArgs, GraphArgs, WeightsArgs};
+use super::args::{GraphArgs, WeightsArgs};
+use super::asked::Asked;
 use super::progress::{self, Progress};
 use super::{Verdict, compile as compiling, graph, out};
 use crate::compile;
@@ -10,28 +11,8 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::kernel::Places;
 use crate::package::files;
 use crate::target::{MathType, Precision, Target, Tuning, WeightType};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use std::path::Path;
-
-/// How an object was asked for, beside its targets.
-#[derive(Deserialize, Serialize)]
-struct Asked {
-    feeds: Vec<String>,
-    fetches: Vec<String>,
-    dims: Vec<String>,
-    #[serde(default)]
-    bounds: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    rounds: Vec<String>,
-    signatures: Vec<String>,
-    state: Vec<String>,
-    config: bool,
-    weights: String,
-    math: String,
-    tuning: String,
-    plan: Option<String>,
-}
 
 /// The metadata of an object, as far as they matter here.
 #[derive(Deserialize)]
@@ -61,29 +42,6 @@ struct Offsets {
     bytes: u64,
     programs: Vec<Vec<u64>>,
     starts: Vec<u64>,
-}
-
-/// How `args` ask for an object, for its metadata.
-pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
-    let graph = &args.graph;
-    let first = targets.first();
-    let precision = first.map(|t| t.precision).unwrap_or_default();
-    let asked = Asked {
-        feeds: graph.feeds.clone(),
-        fetches: graph.fetches.clone(),
-        dims: graph.dims.clone(),
-        bounds: graph.bounds.clone(),
-        rounds: graph.rounds.clone(),
-        signatures: graph.signature.clone(),
-        state: graph.state.clone(),
-        config: graph.config.is_some(),
-        weights: precision.weights.name().to_string(),
-        math: precision.math.name().to_string(),
-        tuning: first.map(|t| t.tuning.to_string()).unwrap_or_default(),
-        plan: first.and_then(|t| t.plans.clone()),
-    };
-    // strings and truth values alone
-    serde_json::to_value(asked).unwrap_or_default()
 }
 
 /// Writes the file, or says why there is none.

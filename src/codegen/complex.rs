@@ -1,12 +1,10 @@
 //! Scalar ops on complex numbers, on their parts. Sums and products are in the type itself; quotients and functions are
 //! computed in c128 and rounded.
+use super::arith::{add, call, div, fcmp, magnitude, mul, negated, no_meaning, number, select, signed_as, sub, two};
 use super::convert::convert;
-use super::float::{self, number};
+use super::float;
 use super::function::Function;
-use super::math::{
-    add, atan2_f64, cos_f64, div, exp_f64, expm1_f64, log_f64, magnitude, mul, negated, signed_as, sin_f64, sub,
-};
-use super::scalar::{fcmp, no_meaning, select, two};
+use super::math::{atan2_f64, cos_f64, exp_f64, expm1_f64, log_f64, sin_f64};
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -136,7 +134,7 @@ fn norm(f: &mut Function, x: &C) -> Val {
     let ratio = div(f, &low, &high);
     let square = mul(f, &ratio, &ratio);
     let sum = add(f, &square, &number(&low, 1.0));
-    let root = super::scalar::call(f, "sqrt", &[&sum]);
+    let root = call(f, "sqrt", &[&sum]);
     let size = mul(f, &high, &root);
     // 0/0 and inf/inf: the sum of the parts is right for both.
     let sum = add(f, &low, &high);
@@ -173,7 +171,7 @@ fn sqrt(f: &mut Function, x: &C) -> C {
     let re = magnitude(f, &x.re);
     let (a, b) = (mul(f, &size, &half), mul(f, &re, &half));
     let sum = add(f, &a, &b);
-    let root = super::scalar::call(f, "sqrt", &[&sum]);
+    let root = call(f, "sqrt", &[&sum]);
     let other = mul(f, &x.im, &half);
     let other = div(f, &other, &root);
     let size_of_other = magnitude(f, &other);

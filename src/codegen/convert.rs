@@ -1,7 +1,6 @@
 //! `convert`: every type to every type.
-use super::float::number;
+use super::arith::{bits, call, fcmp, icmp, number, reinterpret, suffix, two};
 use super::function::Function;
-use super::scalar::{bits, fcmp, icmp, reinterpret, suffix, two};
 use super::small_float;
 use super::value::{Val, value_type};
 use crate::tensor::{DType, DTypeClass};
@@ -51,7 +50,7 @@ fn exact_enough(f: &mut Function, x: &Val) -> Val {
     let wide = convert(f, x, DType::F64);
     let near = convert(f, &wide, DType::F32);
     let back = convert(f, &near, DType::F64);
-    let (wide_size, back_size) = (super::scalar::call(f, "fabs", &[&wide]), super::scalar::call(f, "fabs", &[&back]));
+    let (wide_size, back_size) = (call(f, "fabs", &[&wide]), call(f, "fabs", &[&back]));
     let over = fcmp(f, "ogt", &back_size, &wide_size);
     let inexact = fcmp(f, "one", &back, &wide);
     let word = reinterpret(f, &near, DType::U32);
@@ -77,8 +76,8 @@ fn plain(f: &mut Function, x: &Val, to: DType) -> Val {
             let whole = plain(f, x, wide);
             let (least, most) = (bits(&whole, least as u64 & 0xff), bits(&whole, most));
             let sign = if to.is_signed() { "s" } else { "u" };
-            let above = super::scalar::call(f, &format!("{sign}max"), &[&whole, &least]);
-            let held = super::scalar::call(f, &format!("{sign}min"), &[&above, &most]);
+            let above = call(f, &format!("{sign}max"), &[&whole, &least]);
+            let held = call(f, &format!("{sign}min"), &[&above, &most]);
             return convert(f, &held, to);
         }
         (DTypeClass::Float, class) => {

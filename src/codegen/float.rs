@@ -1,7 +1,7 @@
 //! Scalar ops on f32 and f64: what is an instruction or a few of them; functions are in [`super::math`].
+use super::arith::{bits, call, fcmp, fma, icmp, no_meaning, number, reinterpret, select, two};
 use super::function::Function;
 use super::math;
-use super::scalar::{bits, call, fcmp, icmp, no_meaning, reinterpret, select, two};
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
@@ -58,20 +58,6 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
         ) => math::unary(f, op, x)?,
         _ => return Err(no_meaning(op, x.dtype)),
     })
-}
-
-/// A constant of `like`'s float type and lanes.
-pub fn number(like: &Val, value: f64) -> Val {
-    bits(like, if like.dtype == DType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() })
-}
-
-/// x·y + z: one rounding where the target has the instruction, two elsewhere (never a library call).
-pub fn fma(f: &mut Function, x: &Val, y: &Val, z: &Val) -> Val {
-    if f.target.fma {
-        return call(f, "fma", &[x, y, z]);
-    }
-    let product = two(f, "fmul", x, y);
-    two(f, "fadd", &product, z)
 }
 
 /// The larger or smaller: NaN if either is, the first of equal ones. x86's instruction gives its second operand where

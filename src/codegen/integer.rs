@@ -1,6 +1,6 @@
 //! Scalar ops on integers of all widths and on truth values.
+use super::arith::{bits, call, icmp, no_meaning, ones, select, suffix, two};
 use super::function::Function;
-use super::scalar::{bits, call, icmp, no_meaning, ones, select, suffix, two};
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;

@@ -29,6 +29,7 @@
 //!   changes. Objects that use AMX ask Linux for its registers there, once. AArch64 code asks Linux, which alone can be
 //!   asked, which of the features it has that not every processor has (`target/hwcaps.rs`, `codegen/hwcaps.rs`). What
 //!   processors have is LLVM's word (`target/cpus.tsv`).
+mod arith;
 mod complex;
 mod container;
 mod convert;

@@ -1,6 +1,7 @@
 //! Each scalar op as LLVM text, on scalars and on vectors: what all types share, then one file a family of types.
+use super::arith::{bits, fcmp, icmp, reinterpret, select, two};
 use super::function::Function;
-use super::value::{Val, all_ones, value_type};
+use super::value::Val;
 use super::{complex, convert, float, integer};
 use crate::diag::{Code, Error, Result};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -36,65 +37,6 @@ pub fn emit(f: &mut Function, op: ScalarOp, args: &[Val]) -> Result<Val> {
             Ok(if out.dtype == DType::F32 { convert::convert(f, &out, from) } else { out })
         }
     }
-}
-
-/// "This op has no meaning on this type."
-pub fn no_meaning(op: ScalarOp, dtype: DType) -> Error {
-    Error::user(Code::HloInvalid, format!("`{}` has no meaning on {dtype}", op.name()))
-}
-
-/// `f32`, `v8i32` …: the name that intrinsics carry.
-pub fn suffix(x: &Val) -> String {
-    let scalar = match x.dtype {
-        DType::F32 => "f32".to_string(),
-        DType::F64 => "f64".to_string(),
-        DType::Pred => "i1".to_string(),
-        t => format!("i{}", t.bits()),
-    };
-    if x.lanes == 1 { scalar } else { format!("v{}{scalar}", x.lanes) }
-}
-
-/// An intrinsic of values of one type.
-pub fn call(f: &mut Function, name: &str, args: &[&Val]) -> Val {
-    let ty = args[0].ty();
-    let list: Vec<String> = args.iter().map(|a| format!("{ty} {}", a.text)).collect();
-    f.ins(&format!("call {ty} @llvm.{name}.{}({})", suffix(args[0]), list.join(", ")), args[0].dtype, args[0].lanes)
-}
-
-/// An instruction of two values of one type.
-pub fn two(f: &mut Function, name: &str, x: &Val, y: &Val) -> Val {
-    f.ins(&format!("{name} {} {}, {}", x.ty(), x.text, y.text), x.dtype, x.lanes)
-}
-
-/// A constant of `like`'s type and lanes, by its bits.
-pub fn bits(like: &Val, bits: u64) -> Val {
-    super::value::constant(like.dtype, bits, like.lanes)
-}
-
-/// All bits set.
-pub fn ones(like: &Val) -> Val {
-    bits(like, all_ones(like.dtype))
-}
-
-/// A float comparison.
-pub fn fcmp(f: &mut Function, relation: &str, x: &Val, y: &Val) -> Val {
-    f.ins(&format!("fcmp {relation} {} {}, {}", x.ty(), x.text, y.text), DType::Pred, x.lanes)
-}
-
-/// An integer comparison.
-pub fn icmp(f: &mut Function, relation: &str, x: &Val, y: &Val) -> Val {
-    f.ins(&format!("icmp {relation} {} {}, {}", x.ty(), x.text, y.text), DType::Pred, x.lanes)
-}
-
-/// `cond ? x : y`.
-pub fn select(f: &mut Function, cond: &Val, x: &Val, y: &Val) -> Val {
-    if x.dtype.is_complex() {
-        let ((xr, xi), (yr, yi)) = (f.parts(x), f.parts(y));
-        let (re, im) = (select(f, cond, &xr, &yr), select(f, cond, &xi, &yi));
-        return f.join(&re, &im);
-    }
-    let (p, ty) = (cond.ty(), x.ty());
-    f.ins(&format!("select {p} {}, {ty} {}, {ty} {}", cond.text, x.text, y.text), x.dtype, x.lanes)
 }
 
 fn compare(f: &mut Function, direction: Direction, kind: CompareKind, x: &Val, y: &Val) -> Result<Val> {
@@ -143,15 +85,6 @@ fn total(f: &mut Function, x: &Val) -> Val {
     let signs = two(f, "ashr", &word, &bits(&word, shift));
     let mask = two(f, "lshr", &signs, &bits(&word, 1));
     two(f, "xor", &word, &mask)
-}
-
-/// The same bits as a type of the same width.
-pub fn reinterpret(f: &mut Function, x: &Val, to: DType) -> Val {
-    let (a, b) = (x.ty(), value_type(to, x.lanes));
-    if a == b {
-        return Val { dtype: to, ..x.clone() };
-    }
-    f.ins(&format!("bitcast {a} {} to {b}", x.text), to, x.lanes)
 }
 
 /// `bitcast-convert`: complex numbers keep to complex ones, and `pred` is a byte.

@@ -2,9 +2,8 @@
 //!
 //! A value is its bits. Decoding is exact; encoding rounds to nearest even and treats overflow and NaN as
 //! [`crate::scalar::small_float`] does.
-use super::float::number;
+use super::arith::{bits, call, fcmp, icmp, number, reinterpret, select, two};
 use super::function::Function;
-use super::scalar::{bits, call, fcmp, icmp, reinterpret, select, two};
 use super::value::{Val, value_type};
 use crate::scalar::small_float::{Format, Special, format};
 use crate::tensor::DType;

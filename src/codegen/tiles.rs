@@ -1,6 +1,6 @@
 //! Blocks of sums by AMX. Of its eight registers the first four are the sums, then come two tiles of the left side and two of the
 //! right one.
-use super::function::Function;
+use super::function::{Function, Shapes};
 use crate::diag::Result;
 use crate::kernel::{BufId, Index, TileSums, VarId};
 use crate::tensor::DType;
@@ -9,9 +9,6 @@ use crate::tensor::DType;
 const LEFT: usize = 4;
 /// The register of the first tile of the right side.
 const RIGHT: usize = 6;
-
-/// Rows, and bytes of a row, of each register; none of those that are not used.
-pub(super) type Shapes = [(u64, u64); 8];
 
 impl Function<'_> {
     /// Adds a block of sums.

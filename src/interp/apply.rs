@@ -1,5 +1,6 @@
 //! Scalar computations: what they amount to, and their application to many elements at once.
-use super::machine::{Machine, invalid, one_or_tuple};
+use super::machine::Machine;
+use super::operands::{invalid, one_or_tuple};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Op};
 use crate::scalar::{ScalarOp, eval};

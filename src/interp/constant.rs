@@ -1,5 +1,6 @@
 //! Values that a computation under construction already determines.
 use super::machine::{Machine, Plan, check};
+use super::opcodes::machine;
 use crate::hlo::{Builder, Computation, InstId, Literal, Op};
 use crate::tensor::Tensor;
 
@@ -19,7 +20,7 @@ pub fn constant_value(b: &Builder, id: InstId) -> Option<Tensor> {
     let order = needed(comp, id)?;
     check(comp, &order, b.module()).ok()?;
     let plan = Plan::new(comp, order, id);
-    match Machine::new(b.module(), BUDGET, BUDGET).run_constant(comp, &plan) {
+    match machine(b.module(), BUDGET, BUDGET).run_constant(comp, &plan) {
         Some(Literal::Array(t)) => Some(t),
         Some(Literal::Tuple(_) | Literal::Token) | None => None,
     }

@@ -1,5 +1,6 @@
 //! Loops and branches.
-use super::machine::{Machine, Operands, invalid};
+use super::machine::Machine;
+use super::operands::{Operands, invalid};
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
 use crate::tensor::DType;

@@ -2,7 +2,8 @@
 use std::ops::Range;
 
 use super::dot::{Ring, Sums, inner_product, row_times_strided, with_ring};
-use super::machine::{Machine, invalid};
+use super::machine::Machine;
+use super::operands::invalid;
 use super::shape_ops::transpose;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};

@@ -4,7 +4,8 @@ use std::ops::Range;
 use bytemuck::Pod;
 use num_complex::Complex;
 
-use super::machine::{Machine, invalid};
+use super::machine::Machine;
+use super::operands::invalid;
 use super::shape_ops::transpose;
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;

@@ -1,5 +1,6 @@
 //! Opcodes that are only carried elsewhere: collectives on one device, custom calls, async pairs.
-use super::machine::{Machine, Operands, invalid, unsupported};
+use super::machine::Machine;
+use super::operands::{Operands, invalid, unsupported};
 use super::{scan, shape_ops, sort};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;

@@ -1,6 +1,7 @@
 //! `gather` and `scatter`: boxes at index vectors.
 use super::apply::{apply, returned_parameter, simple_op};
-use super::machine::{Machine, invalid, one_or_tuple};
+use super::machine::Machine;
+use super::operands::{invalid, one_or_tuple};
 use super::strided::{copy_box, rows, strides};
 use crate::by_width;
 use crate::diag::Result;

@@ -1,7 +1,7 @@
 //! Linear algebra and batch norm, computed in doubles.
 use num_complex::Complex;
 
-use super::machine::invalid;
+use super::operands::invalid;
 use super::strided::strides;
 use crate::diag::Result;
 use crate::hlo::attrs::{FftKind, Transpose};

@@ -7,12 +7,16 @@ mod apply;
 mod constant;
 mod control;
 mod conv;
+mod devices;
 mod dot;
 mod foreign;
 mod gather_scatter;
 mod linalg;
 mod loop_part;
 mod machine;
+mod opcodes;
+mod operands;
+mod rank;
 mod ranks;
 mod reduce;
 mod rng;
@@ -26,8 +30,9 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Literal, Module};
 
 pub use constant::constant_value;
+pub use devices::evaluate_ranks;
 pub use loop_part::known_through_loops;
-pub use ranks::evaluate_ranks;
+
 pub use shape_ops::first_part;
 
 /// The result of computation `comp` on `args`, one a parameter.
@@ -48,7 +53,7 @@ pub const MAX_STEPS: u64 = 50_000_000;
 /// # Errors
 /// Those of [`evaluate`].
 pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
-    let machine = machine::Machine::new(module, u64::MAX, max_steps);
+    let machine = opcodes::machine(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
 }
@@ -148,20 +153,8 @@ mod tests {
         let t = value(|b| {
             let x = floats(b, &[1, 4, 1], &[1.0, 2.0, 3.0, 4.0]);
             let k = floats(b, &[3, 1, 1], &[1.0, 10.0, 100.0]);
-            let dims = ConvDims {
-                window: vec![WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() }],
-                input_batch: 0,
-                input_feature: 2,
-                input_spatial: vec![1],
-                kernel_input_feature: 1,
-                kernel_output_feature: 2,
-                kernel_spatial: vec![0],
-                output_batch: 0,
-                output_feature: 2,
-                output_spatial: vec![1],
-                feature_group_count: 1,
-                batch_group_count: 1,
-            };
+            let window = WindowDim { size: 3, stride: 2, pad_low: 1, pad_high: 1, ..WindowDim::default() };
+            let dims = ConvDims::channels_last(vec![window]);
             b.add_inst(Op::Convolution(Box::new(dims)), &[x, k])
         });
         assert_eq!(t.to_vec::<f32>(), [210.0, 432.0]);

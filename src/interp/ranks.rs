@@ -1,89 +1,14 @@
-//! Several devices: a thread each, and collectives as their definitions say, from the values of all in a group.
-use super::machine::{Machine, Operands, invalid};
-use super::{MAX_STEPS, apply, shape_ops};
+//! Collectives as their definitions say, from the values of all in a group.
+use super::machine::Machine;
+use super::operands::{Operands, invalid};
+use super::rank::Rank;
+use super::{apply, shape_ops};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{Foreign, SliceDim};
-use crate::hlo::groups::{Devices, Joined, is_collective, joined};
-use crate::hlo::{ArrayShape, CompId, Literal, Module, Shape};
+use crate::hlo::groups::{Joined, is_collective, joined};
+use crate::hlo::{ArrayShape, CompId, Literal, Shape};
 use crate::tensor::Tensor;
-use crate::util::meetings::{Apart, Meetings};
-
-/// The stack of a thread, on which calls of a module nest as on that of a program.
-const STACK: usize = 8 << 20;
-
-/// A device among others.
-#[derive(Clone, Copy)]
-pub(super) struct Rank<'a> {
-    meetings: &'a Meetings<Vec<Literal>>,
-    devices: Devices,
-    rank: u32,
-}
-
-impl Rank<'_> {
-    /// Which replica it is.
-    pub(super) fn replica(self) -> u32 {
-        self.rank / self.devices.partitions
-    }
-    /// Which partition of it.
-    pub(super) fn partition(self) -> u32 {
-        self.rank % self.devices.partitions
-    }
-}
-
-/// The result of the entry on each device of the module, whose arguments `args` has by rank.
-///
-/// # Errors
-/// `Code::SeveralDevices` for another number of devices; `Code::RankFailed` where devices wait for each other; what the first device
-/// fails with, where one does, as for one device.
-pub fn evaluate_ranks(module: &Module, args: &[Vec<Literal>]) -> Result<Vec<Literal>> {
-    let devices = Devices::of(module.devices())?;
-    if args.len() != devices.count() as usize {
-        let told =
-            format!("arguments for {} devices, and module `{}` is for {}", args.len(), module.name, devices.count());
-        return Err(Error::user(Code::SeveralDevices, told));
-    }
-    let meetings = &Meetings::new(args.len());
-    let one = |rank: u32, args: &[Literal]| {
-        let machine = Machine::new(module, u64::MAX, MAX_STEPS).with_rank(Rank { meetings, devices, rank });
-        let result = machine.check_args(module.entry, args).and_then(|()| machine.call(module.entry, args));
-        if result.is_err() {
-            meetings.fail();
-        }
-        meetings.end();
-        result
-    };
-    let results = std::thread::scope(|scope| {
-        let start =
-            |(rank, args)| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || one(rank, args));
-        let threads: Vec<_> = (0..).zip(args.iter().map(Vec::as_slice)).map(start).collect();
-        let no_thread = |e: std::io::Error| {
-            meetings.fail();
-            Err(Error::user(Code::TooLarge, format!("a thread could not be started: {e}")))
-        };
-        let ended = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|_| Err(Error::internal("interpreter", "a device's thread ended")))
-        };
-        threads.into_iter().map(|thread| thread.map_or_else(no_thread, ended)).collect::<Vec<_>>()
-    });
-    first_cause(results)
-}
-
-/// All results, or the failure that others only follow from.
-fn first_cause<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
-    let (mut all, mut cause) = (Vec::with_capacity(results.len()), None);
-    for result in results {
-        match result {
-            Ok(value) => all.push(value),
-            Err(e) if cause.is_none() || cause.as_ref().is_some_and(|c| follows(c) && !follows(&e)) => cause = Some(e),
-            Err(_) => {}
-        }
-    }
-    cause.map_or(Ok(all), Err)
-}
-
-fn follows(e: &Error) -> bool {
-    matches!(e, Error::User(all) if all.iter().all(|d| d.code == Code::RankFailed))
-}
+use crate::util::meetings::Apart;
 
 /// The value of a collective; `None` for other opcodes and where there is one device.
 ///

@@ -5,7 +5,8 @@ use bytemuck::Pod;
 use num_complex::Complex;
 
 use super::apply::{apply, simple_op};
-use super::machine::{Machine, invalid, one_or_tuple};
+use super::machine::Machine;
+use super::operands::{invalid, one_or_tuple};
 use super::strided::{pick, rows, strides};
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};

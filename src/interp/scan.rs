@@ -1,5 +1,6 @@
 //! `scan`: a computation carried along one dimension.
-use super::machine::{Machine, invalid};
+use super::machine::Machine;
+use super::operands::invalid;
 use super::strided::{pick, strides};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;

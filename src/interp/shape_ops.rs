@@ -1,5 +1,5 @@
 //! Ops that move elements and do not look at them.
-use super::machine::{Operands, invalid};
+use super::operands::{Operands, invalid};
 use super::strided::{copy_box, pick, strides};
 use crate::by_width;
 use crate::diag::Result;
@@ -261,7 +261,7 @@ pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tens
             dims[axis] = size;
             Ok(first_part(x, dims))
         }
-        (Some(_), Some(_)) => Err(super::machine::unsupported("set-dimension-size to more than the actual size")),
+        (Some(_), Some(_)) => Err(super::operands::unsupported("set-dimension-size to more than the actual size")),
         _ => Err(invalid(format!("set-dimension-size of dimension {axis} of {x:?}"))),
     }
 }

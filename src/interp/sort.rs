@@ -1,6 +1,7 @@
 //! `sort` and `topk`.
 use super::apply::apply;
-use super::machine::{Machine, invalid, one_or_tuple};
+use super::machine::Machine;
+use super::operands::{invalid, one_or_tuple};
 use super::shape_ops::transpose;
 use crate::by_width;
 use crate::diag::Result;

@@ -1,7 +1,8 @@
 //! `reduce-window` and `select-and-scatter`: one tap of the window at a time, over all positions at once.
 use super::apply::{apply, element, simple_op};
 use super::conv::Taps;
-use super::machine::{Machine, invalid, one_or_tuple};
+use super::machine::Machine;
+use super::operands::{invalid, one_or_tuple};
 use super::reduce::wide;
 use super::strided::strides;
 use crate::by_width;

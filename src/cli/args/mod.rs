@@ -2,6 +2,7 @@
 mod cluster;
 mod compile;
 mod hlo;
+mod tfcompile;
 
 pub use cluster::{ClusterArgs, ClusterPassArgs, ExplainArgs, ReportArgs, RewriteArgs, RewriteMode};
 pub use compile::{
@@ -10,7 +11,9 @@ pub use compile::{
 };
 pub use hlo::{HloCall, HloCompile, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 
-use super::tfcompile::{self, TfcompileArgs};
+pub use tfcompile::{TfcompileArgs, words};
+
+use super::out::ErrorFormat;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -23,16 +26,6 @@ pub struct Cli {
     pub error_format: ErrorFormat,
     #[command(subcommand)]
     pub verb: Verb,
-}
-
-/// How diagnostics are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum ErrorFormat {
-    /// Text for people.
-    #[default]
-    Human,
-    /// A JSON object a line: `{"level","code","message","file","function","node","op","line","column","notes","help"}`.
-    Json,
 }
 
 #[derive(Subcommand, Debug)]

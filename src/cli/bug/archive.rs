@@ -42,7 +42,7 @@ pub fn write(to: &mut File, top: &str, entries: &[Entry]) -> Result<()> {
     let mut tar = tar::Builder::new(GzEncoder::new(to, Compression::default()));
     for entry in sorted {
         let path = format!("{top}/{}", entry.name);
-        let mode = if entry.name == super::replay::SCRIPT { 0o755 } else { 0o644 };
+        let mode = if entry.name == super::SCRIPT { 0o755 } else { 0o644 };
         match &entry.content {
             Content::Bytes(bytes) => append(&mut tar, &path, mode, bytes.len() as u64, bytes.as_slice())?,
             Content::File(source) => {

@@ -1,6 +1,6 @@
 //! The command behind `--`: which files it names, and the same command in the archive's folder.
-use super::super::args::Cli;
-use super::super::tfcompile;
+use super::super::args::{Cli, words as words_of};
+
 use super::archive::Entry;
 use clap::{ArgMatches, CommandFactory, ValueHint};
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Names that the archive itself uses.
-const TAKEN: [&str; 5] = ["README", "about.json", super::replay::SCRIPT, "stderr.txt", super::DUMPS];
+const TAKEN: [&str; 5] = ["README", "about.json", super::SCRIPT, "stderr.txt", super::DUMPS];
 
 /// A command whose files are packed.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ fn named(command: &[String]) -> Vec<(Option<String>, String)> {
     let words = std::iter::once("tfaot").chain(command.iter().map(String::as_str)).map(OsString::from);
     let cli = Cli::command();
     let mut found = Vec::new();
-    if let Ok(matches) = cli.clone().try_get_matches_from(tfcompile::words(words)) {
+    if let Ok(matches) = cli.clone().try_get_matches_from(words_of(words)) {
         below(&cli, &matches, &mut found);
     }
     found

@@ -21,6 +21,8 @@ use replay::Ending;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// The script that replays the command.
+const SCRIPT: &str = "replay.sh";
 /// The folder of dumps in the archive.
 const DUMPS: &str = "dumps";
 /// The ending of archives.
@@ -95,7 +97,7 @@ fn entries(name: &str, packed: &Packed, form: &Form, original: &Ending) -> Vec<E
     let mut all = form.entries.clone();
     all.extend(packed.entries.iter().cloned());
     all.push(Entry::bytes("README", readme.into_bytes()));
-    all.push(Entry::bytes(replay::SCRIPT, replay::script(&packed.spelled(&form.word)).into_bytes()));
+    all.push(Entry::bytes(SCRIPT, replay::script(&packed.spelled(&form.word)).into_bytes()));
     all.push(Entry::bytes("stderr.txt", original.stderr.clone().into_bytes()));
     all
 }

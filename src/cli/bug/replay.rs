@@ -9,9 +9,6 @@ use crate::package::unfinished;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
-/// The script that replays the command.
-pub const SCRIPT: &str = "replay.sh";
-
 /// Variables that change what commands do.
 const VARIABLES: [&str; 2] = ["TF_XLA_FLAGS", "XLA_FLAGS"];
 
@@ -89,7 +86,7 @@ fn place(entry: &Entry, folder: &Path, by: impl Fn(&Path, &Path) -> std::io::Res
 pub fn from_script(folder: &Path, graph: &str) -> Result<Ending> {
     let folder = real(folder)?;
     let mut command = Command::new("sh");
-    command.arg(folder.join(SCRIPT)).env("TFAOT", program()?);
+    command.arg(folder.join(super::SCRIPT)).env("TFAOT", program()?);
     for name in VARIABLES {
         command.env_remove(name);
     }

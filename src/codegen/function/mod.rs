@@ -4,15 +4,17 @@ mod address;
 mod eval;
 mod stmts;
 
-use super::tiles::Shapes;
+use super::lines;
 use super::value::{self, Val, value_type};
-use super::{lines, scalar};
 use crate::diag::Result;
 use crate::kernel::{self, BufId, ExprId, Kernel, Program, Stmt, VarId};
 use crate::target::Target;
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
+
+/// Rows, and bytes of a row, of each register; none of those that are not used.
+pub(super) type Shapes = [(u64, u64); 8];
 
 /// What a loop variable is at this point.
 #[derive(Clone, Debug)]
@@ -239,31 +241,5 @@ impl<'a> Function<'a> {
         self.allocas += &format!("  {slot} = alloca {}\n", v.ty());
         self.line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
         slot
-    }
-
-    /// `values`, replaced in the lanes where `cond` holds by those that `make` computes, which runs only where a lane needs it.
-    pub fn rarely(&mut self, cond: &Val, values: &[Val], make: impl FnOnce(&mut Self) -> Vec<Val>) -> Vec<Val> {
-        let slots: Vec<String> = values.iter().map(|v| self.in_memory(v)).collect();
-        let any = if cond.lanes == 1 {
-            cond.clone()
-        } else {
-            let ty = cond.ty();
-            self.ins(&format!("call i1 @llvm.vector.reduce.or.v{}i1({ty} {})", cond.lanes, cond.text), DType::Pred, 1)
-        };
-        let (slow, join) = (self.label(), self.label());
-        self.line(&format!("br i1 {}, label %{slow}, label %{join}", any.text));
-        self.begin(&slow);
-        let made = make(self);
-        for ((new, old), slot) in made.iter().zip(values).zip(&slots) {
-            let mixed = scalar::select(self, cond, new, old);
-            self.line(&format!("store {} {}, ptr {slot}", mixed.ty(), mixed.text));
-        }
-        self.line(&format!("br label %{join}"));
-        self.begin(&join);
-        values
-            .iter()
-            .zip(&slots)
-            .map(|(v, slot)| self.ins(&format!("load {}, ptr {slot}", v.ty()), v.dtype, v.lanes))
-            .collect()
     }
 }

@@ -1,10 +1,12 @@
 //! Sines, cosines and the angle of a point.
-use super::super::float::{fma, number, round};
+use super::super::arith::{
+    add, bits, call, div, fcmp, fma, icmp, magnitude, mul, negated, number, reinterpret, select, signed_as, sub, two,
+};
+use super::super::float::round;
 use super::super::function::Function;
-use super::super::scalar::{bits, call, fcmp, icmp, reinterpret, select, two};
 use super::super::value::Val;
 use super::slow::{MOST_F32, Slow, sines};
-use super::{add, div, integer, magnitude, mul, negated, polynomial, signed_as, sub};
+use super::{integer, polynomial};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 

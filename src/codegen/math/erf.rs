@@ -1,14 +1,13 @@
 //! The error function: an odd polynomial near 0, one minus erfc beyond; in f32 by pieces, and its complement, where there are
 //! tables.
-use super::super::float::{fma, number};
+use super::super::arith::{add, div, fcmp, fma, magnitude, mul, negated, number, reinterpret, select, signed_as, sub};
 use super::super::function::Function;
-use super::super::scalar::{fcmp, reinterpret, select};
 use super::super::value::Val;
 use super::exp::{exp_finite, exp_one_factor};
 use super::pieces::{self, of_octaves};
 use super::sixteenths::{WHOLE, exp_below};
 use super::table::is_table;
-use super::{add, at_most, div, in_pairs, keep_nan, limit, magnitude, mul, negated, polynomial, signed_as, sub};
+use super::{at_most, in_pairs, keep_nan, limit, polynomial};
 use crate::tensor::DType;
 use std::f32::consts::FRAC_2_SQRT_PI;
 

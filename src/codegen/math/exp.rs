@@ -1,10 +1,10 @@
 //! e^x and what is made of it: n and r with x = n·ln2 + r, a polynomial in r, then 2^n.
-use super::super::float::{fma, number, round};
+use super::super::arith::{add, bits, div, fcmp, fma, mul, negated, number, reinterpret, select, signed_as, sub, two};
+use super::super::float::round;
 use super::super::function::Function;
-use super::super::scalar::{bits, fcmp, reinterpret, select, two};
 use super::super::value::Val;
 use super::table::is_table;
-use super::{add, at_most, div, keep_nan, limit, mul, negated, polynomial, powers_of_two, signed_as, sixteenths, sub};
+use super::{at_most, keep_nan, limit, polynomial, powers_of_two, sixteenths};
 use crate::scalar::ScalarOp;
 use crate::target::Level;
 use crate::tensor::DType;

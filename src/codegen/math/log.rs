@@ -1,11 +1,13 @@
 //! Logarithms, and powers as e^(y·ln x).
+use super::super::arith::{
+    add, bits, div, fcmp, fma, magnitude, mul, number, reinterpret, select, signed_as, sub, two,
+};
 use super::super::convert::convert;
-use super::super::float::{fma, number, round};
+use super::super::float::round;
 use super::super::function::Function;
-use super::super::scalar::{bits, fcmp, reinterpret, select, two};
 use super::super::value::Val;
 use super::exp::{RANGE_F64, exp_f64, exp_finite};
-use super::{add, div, exact_product, in_pairs, keep_nan, limit, magnitude, mul, polynomial, signed_as, sub};
+use super::{exact_product, in_pairs, keep_nan, limit, polynomial};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 

@@ -17,9 +17,8 @@ mod slow;
 mod soft;
 mod table;
 
-use super::float::{fma, number};
+use super::arith::{add, bits, div, fcmp, fma, mul, negated, no_meaning, number, reinterpret, select, sub, two};
 use super::function::Function;
-use super::scalar::{bits, call, fcmp, no_meaning, reinterpret, select, two};
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
@@ -91,35 +90,6 @@ fn in_f64(f: &mut Function, x: &Val, y: &Val, make: fn(&mut Function, &Val, &Val
     let (a, b) = (super::convert::convert(f, x, DType::F64), super::convert::convert(f, y, DType::F64));
     let r = make(f, &a, &b, true);
     super::convert::convert(f, &r, x.dtype)
-}
-
-pub(super) fn add(f: &mut Function, x: &Val, y: &Val) -> Val {
-    two(f, "fadd", x, y)
-}
-pub(super) fn sub(f: &mut Function, x: &Val, y: &Val) -> Val {
-    two(f, "fsub", x, y)
-}
-pub(super) fn mul(f: &mut Function, x: &Val, y: &Val) -> Val {
-    two(f, "fmul", x, y)
-}
-pub(super) fn div(f: &mut Function, x: &Val, y: &Val) -> Val {
-    two(f, "fdiv", x, y)
-}
-pub(super) fn negated(f: &mut Function, x: &Val) -> Val {
-    f.ins(&format!("fneg {} {}", x.ty(), x.text), x.dtype, x.lanes)
-}
-pub(super) fn magnitude(f: &mut Function, x: &Val) -> Val {
-    call(f, "fabs", &[x])
-}
-/// |x| with the sign of `sign`, by bits: LLVM moves a rounding into its own `copysign`, and then rounds the sign's operand
-/// from f64 to f16, for which there is no instruction.
-pub(super) fn signed_as(f: &mut Function, x: &Val, sign: &Val) -> Val {
-    let int = if x.dtype == DType::F64 { DType::U64 } else { DType::U32 };
-    let (size, word) = (magnitude(f, x), reinterpret(f, sign, int));
-    let size = reinterpret(f, &size, int);
-    let top = two(f, "and", &word, &bits(&word, 1 << (int.bits() - 1)));
-    let both = two(f, "or", &size, &top);
-    reinterpret(f, &both, x.dtype)
 }
 
 /// `coefficients[0] + coefficients[1]·x + …`

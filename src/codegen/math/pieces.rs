@@ -1,11 +1,10 @@
 //! Functions piece by piece: of each piece a polynomial around its middle, whose coefficients are looked up. Few of its steps wait
 //! for one another, and nothing is divided.
-use super::super::float::number;
+use super::super::arith::{add, bits, number, reinterpret, sub, two};
 use super::super::function::Function;
-use super::super::scalar::{bits, reinterpret, two};
 use super::super::value::Val;
+use super::joined_in_pairs;
 use super::table::{ENTRIES, look_up};
-use super::{add, joined_in_pairs, sub};
 use crate::tensor::DType;
 
 /// Bits of an f32 below those that number the quarters of an octave.

@@ -1,11 +1,10 @@
 //! The remainder of truncated division, exact.
+use super::super::arith::{add, div, fcmp, fma, magnitude, negated, number, select, signed_as, two};
 use super::super::convert::convert;
-use super::super::float::{fma, number, round};
+use super::super::float::round;
 use super::super::function::Function;
-use super::super::scalar::{fcmp, select, two};
 use super::super::value::Val;
 use super::slow::Slow;
-use super::{add, div, magnitude, negated, signed_as};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 

@@ -1,12 +1,10 @@
 //! e^x by a table of the sixteenths of a power of two, where one instruction looks up all lanes: n and r with
 //! x = n·ln2/16 + r, so that |r| is so small that three multiply-adds are enough. What rounding took from an entry comes back in
 //! r, so that the table costs no precision.
-use super::super::float::{fma, number};
+use super::super::arith::{bits, fma, mul, number, reinterpret, sub, two};
 use super::super::function::Function;
-use super::super::scalar::{bits, reinterpret, two};
 use super::super::value::Val;
 use super::table::{ENTRIES, look_up};
-use super::{mul, sub};
 use crate::tensor::DType;
 
 /// Where the number of an entry ends and the exponent of an f32 begins.

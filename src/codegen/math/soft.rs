@@ -1,11 +1,10 @@
 //! Softplus and mish of f32, each by one exponential.
-use super::super::float::{fma, number};
+use super::super::arith::{add, div, fcmp, fma, magnitude, mul, negated, number, select};
 use super::super::function::Function;
-use super::super::scalar::{fcmp, select};
 use super::super::value::Val;
+use super::at_most;
 use super::exp::exp_f32;
 use super::log::log1p_rest;
-use super::{add, at_most, div, magnitude, mul, negated};
 
 /// Where e is above this, 1 + e is halved, so that it is at most √2.
 const MOST_REST: f64 = std::f64::consts::SQRT_2 - 1.0;

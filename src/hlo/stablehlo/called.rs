@@ -1,6 +1,7 @@
 //! A module that is called inside of another, for the sizes that its arguments have there.
-use super::convert::{self, Converter, Host};
-use super::sizes::{Checks, fits};
+use super::convert;
+use super::converter::{Checks, Converter, Host};
+use super::sizes::fits;
 use super::tree::Functions;
 use super::{bytecode, function};
 use crate::diag::{Code, Diagnostic, Error, Result};

@@ -6,39 +6,17 @@ use std::collections::{HashMap, HashSet};
 
 use super::attribute::constant;
 use super::attributes::{self, opcode};
-use super::sizes::{self, Checks, Fixed};
-use super::tree::{Attr, Function, Functions, Operation, Port, Region, ValueRef, callee, callees};
+use super::converter::{Checks, Converter, Host, Scope, at};
+use super::sizes::{self, Fixed};
+use super::tree::{Attr, Function, Functions, Operation, Port, Region, callee, callees};
 use super::{custom_call, shards};
-use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::attrs::Foreign;
+use crate::diag::{Code, Error, Result};
 use crate::hlo::text::op_from_attrs;
 use crate::hlo::{Builder, CompId, InstId, Literal, Op, Shape, Source};
 use crate::tensor::Tensor;
 
-/// Functions and regions nest no deeper than this.
-const MOST_DEPTH: usize = 64;
 /// Operations that a module may become, each as often as its function is put in place of a call.
 const MOST_OPERATIONS: usize = 1 << 20;
-
-/// Where a module's instructions go, and what surrounds it.
-pub trait Host {
-    /// The builder that gets them.
-    fn builder(&mut self) -> &mut Builder;
-    /// The value of an instruction of the open computation, if it is known.
-    fn constant(&mut self, id: InstId) -> Option<Tensor>;
-    /// The results of function `index` of those that surround the module.
-    ///
-    /// # Errors
-    /// `Code::HloUnsupported` where there are none.
-    fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>>;
-    /// The value, of this shape, of a custom call, given with all its attributes, that is written with instructions; `None` for one that stays a call.
-    ///
-    /// # Errors
-    /// As the host likes.
-    fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &Shape) -> Result<Option<InstId>> {
-        Ok(None)
-    }
-}
 
 /// A builder with nothing around it.
 struct Alone(Builder);
@@ -132,48 +110,6 @@ fn steps(path: &str) -> Vec<&str> {
     path.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|step| !step.is_empty()).collect()
 }
 
-/// The error of an operation.
-pub(super) fn at(op: &Operation, code: Code, message: impl Into<String>) -> Error {
-    let mut d = Diagnostic::new(code, message);
-    d.place.op = Some(op.name.clone());
-    d.place.node = op.results.first().cloned().or_else(|| Some(op.name.clone()));
-    d.place.line = op.place;
-    d.into()
-}
-
-/// What is known inside of one function or region.
-#[derive(Default)]
-pub(super) struct Scope {
-    /// The values that names stand for.
-    pub values: HashMap<String, Vec<InstId>>,
-    /// The operands of `check.` operations.
-    pub checked: Vec<InstId>,
-    /// Whether sizes are found here: small whole numbers that follow from constants are constants.
-    pub open: bool,
-}
-
-impl Scope {
-    fn get(&self, op: &Operation, value: &ValueRef) -> Result<InstId> {
-        let found = self.values.get(&value.name).and_then(|all| all.get(value.index));
-        found.copied().ok_or_else(|| at(op, Code::HloSyntax, format!("the value %{} does not exist here", value.name)))
-    }
-}
-
-pub(super) struct Converter<'a, 'h> {
-    pub host: &'h mut dyn Host,
-    pub checks: Checks,
-    pub(super) functions: &'a Functions,
-    /// Values that are the device's parts of arrays, outside of where parts are computed with, and how deep the computation is that
-    /// has them.
-    pub(super) parts_of_arrays: HashSet<(usize, InstId)>,
-    /// Computations of functions whose types are fixed.
-    done: HashMap<&'a str, CompId>,
-    /// Functions that are put in place of their calls.
-    open: HashSet<&'a str>,
-    depth: usize,
-    operations: usize,
-}
-
 impl<'a, 'h> Converter<'a, 'h> {
     /// A converter of what `entry` reaches.
     ///
@@ -191,10 +127,6 @@ impl<'a, 'h> Converter<'a, 'h> {
         let (done, parts_of_arrays) = (HashMap::new(), HashSet::new());
         Ok(Converter { host, checks, functions, parts_of_arrays, done, open, depth: 0, operations: 0 })
     }
-    /// The builder.
-    pub fn b(&mut self) -> &mut Builder {
-        self.host.builder()
-    }
     /// The results of the entry on `args`.
     pub fn entry(&mut self, name: &str, args: &[InstId]) -> Result<Vec<InstId>> {
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
@@ -207,18 +139,6 @@ impl<'a, 'h> Converter<'a, 'h> {
             scope.values.insert(arg.clone(), vec![id]);
         }
         self.ops(&function.body, scope)
-    }
-    /// Counts a level of nesting.
-    pub fn enter(&mut self, op: &Operation) -> Result<()> {
-        self.depth += 1;
-        if self.depth > MOST_DEPTH {
-            return Err(at(op, Code::HloUnsupported, format!("functions and regions nest deeper than {MOST_DEPTH}")));
-        }
-        Ok(())
-    }
-    /// The end of a level.
-    pub fn leave(&mut self) {
-        self.depth -= 1;
     }
     /// Runs through a region; its results.
     pub fn ops(&mut self, region: &'a Region, scope: &mut Scope) -> Result<Vec<InstId>> {
@@ -291,11 +211,6 @@ impl<'a, 'h> Converter<'a, 'h> {
                 self.plain(op, operands, &comps, scope)
             }
         }
-    }
-    /// The parts of a tuple.
-    pub fn parts(&mut self, id: InstId) -> Vec<InstId> {
-        let Some(n) = self.b().shape(id).as_tuple().map(<[Shape]>::len) else { return vec![id] };
-        (0..n).map(|i| self.b().get_tuple_element(id, i)).collect()
     }
     /// A call of a function of the module.
     fn call(&mut self, op: &Operation, operands: Vec<InstId>) -> Result<Vec<InstId>> {

@@ -14,9 +14,11 @@ mod bytecode;
 mod called;
 mod collectives;
 mod convert;
+mod converter;
 mod custom_call;
 mod exported;
 mod function;
+mod given;
 mod operation;
 mod reader;
 mod regions;
@@ -32,9 +34,9 @@ use bytes::Bytes;
 use super::{Module, Source};
 use crate::diag::Result;
 pub use called::Called;
-pub use convert::Host;
+pub use converter::Checks;
+pub use converter::Host;
 use exported::Exported;
-pub use sizes::Checks;
 
 /// Reads StableHLO's text; errors carry line and column.
 ///

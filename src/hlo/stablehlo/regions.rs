@@ -1,7 +1,7 @@
 //! Regions of operations as computations.
 use std::collections::BTreeSet;
 
-use super::convert::{Converter, Scope, at};
+use super::converter::{Converter, Scope, at};
 use super::shards::computed_with;
 use super::tree::{Operation, Region};
 use crate::diag::{Code, Result};

@@ -3,17 +3,13 @@
 //!
 //! A module becomes the program of one device: arguments and results are the device's parts. XLA's partitioner, which cuts what is
 //! written for whole arrays, is not here: outside of such a computation whole arrays alone are computed with, on each device the same.
-use super::convert::{Converter, Scope, at};
+use super::converter::{Converter, Scope, at};
 use super::tree::{Attr, Function, Operation, Region, ValueRef};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{InstId, Op, Shape};
-use indexmap::IndexMap;
 
 /// Between the types of two dialects, which are the same here.
 pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
-
-/// Meshes of devices by their names: axes with their sizes.
-pub(super) type Meshes = IndexMap<String, Vec<(String, u64)>>;
 
 /// `<["i"=2, "j"=2]>`; `None` where devices are listed in an order of their own.
 pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {

@@ -2,7 +2,7 @@
 //!
 //! Shape computations are whole numbers that follow from constants, so what operations take as shapes is known where they are
 //! read. Operations whose sizes are operands become those whose sizes are attributes; all others imply their result's.
-use super::convert::{Converter, at};
+use super::converter::{Checks, Converter, at};
 use super::tree::{Attr, Function, Operation, Region};
 use crate::diag::{Code, Result};
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer};
@@ -13,15 +13,6 @@ pub(super) const OPEN: u64 = u64::MAX;
 
 /// Lists of sizes have no more elements.
 const MOST_SIZES: u64 = 64;
-
-/// Whether what a module asserts about the sizes of its arguments is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checks {
-    /// It must hold.
-    Sizes,
-    /// It was exported to be called without.
-    None,
-}
 
 /// Whether all sizes in `shape` are known.
 pub(super) fn is_fixed(shape: &Shape) -> bool {

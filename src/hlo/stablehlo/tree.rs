@@ -1,11 +1,13 @@
 //! A module of MLIR before its operations are understood: what text and bytecode are both read as.
 use indexmap::IndexMap;
 
-use super::shards::Meshes;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::hlo::attrs::ConvDims;
 use crate::tensor::Tensor;
+
+/// Meshes of devices by their names: axes with their sizes.
+pub(super) type Meshes = IndexMap<String, Vec<(String, u64)>>;
 
 /// A value: the name behind its `%`, and which of several results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,47 @@
+//! How an object was asked for, as its metadata keep it for a file of weights.
+use super::args::CompileArgs;
+use crate::target::Target;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How an object was asked for, beside its targets.
+#[derive(Deserialize, Serialize)]
+pub struct Asked {
+    pub feeds: Vec<String>,
+    pub fetches: Vec<String>,
+    pub dims: Vec<String>,
+    #[serde(default)]
+    pub bounds: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<String>,
+    pub signatures: Vec<String>,
+    pub state: Vec<String>,
+    pub config: bool,
+    pub weights: String,
+    pub math: String,
+    pub tuning: String,
+    pub plan: Option<String>,
+}
+
+/// How `args` ask for an object, for its metadata.
+pub fn request(args: &CompileArgs, targets: &[Target]) -> Value {
+    let graph = &args.graph;
+    let first = targets.first();
+    let precision = first.map(|t| t.precision).unwrap_or_default();
+    let asked = Asked {
+        feeds: graph.feeds.clone(),
+        fetches: graph.fetches.clone(),
+        dims: graph.dims.clone(),
+        bounds: graph.bounds.clone(),
+        rounds: graph.rounds.clone(),
+        signatures: graph.signature.clone(),
+        state: graph.state.clone(),
+        config: graph.config.is_some(),
+        weights: precision.weights.name().to_string(),
+        math: precision.math.name().to_string(),
+        tuning: first.map(|t| t.tuning.to_string()).unwrap_or_default(),
+        plan: first.and_then(|t| t.plans.clone()),
+    };
+    // strings and truth values alone
+    serde_json::to_value(asked).unwrap_or_default()
+}

@@ -1,0 +1,63 @@
+//! Modules of HLO in files, and what they take and give as values.
+use super::out;
+use crate::compile;
+use crate::diag::{Code, Error, Result};
+use crate::hlo::{Literal, Module, Shape, verify};
+use crate::tensor::{Tensor, TensorInfo};
+use std::io::Read;
+
+/// The module of a file.
+pub fn load(file: &str) -> Result<Module> {
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
+        path => std::fs::read(path).map(|all| bytes = all),
+    };
+    read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
+    crate::hlo::read(&bytes.into()).map(|source| source.module).map_err(|e| out::in_file(e, file))
+}
+
+/// The same, verified.
+pub fn load_sound(file: &str) -> Result<Module> {
+    let module = load(file)?;
+    verify::verify(&module).map_err(|e| out::in_file(e, file))?;
+    Ok(module)
+}
+
+/// The same, with instructions in the place of calls that are known.
+pub fn load_whole(file: &str) -> Result<Module> {
+    let mut module = load_sound(file)?;
+    compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, file))?;
+    Ok(module)
+}
+
+/// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.
+pub fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
+    let leaves = shapes.iter().flat_map(Shape::leaves).enumerate();
+    leaves
+        .map(|(i, a)| TensorInfo {
+            name: i.to_string(),
+            called: None,
+            field: format!("{prefix}{i}"),
+            dtype: a.dtype,
+            dims: a.dims.clone(),
+        })
+        .collect()
+}
+
+/// The value of `shape` from its leaves in order.
+pub fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
+    Ok(match shape {
+        Shape::Array(_) => Literal::Array(
+            leaves.next().ok_or_else(|| Error::internal("hlo eval", "fewer leaves than parameters have"))?,
+        ),
+        Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(|p| literal(p, leaves)).collect::<Result<_>>()?),
+        Shape::Token => Literal::Token,
+        Shape::Opaque | Shape::Buffer(_) => {
+            return Err(Error::user(
+                Code::HloUnsupported,
+                "a parameter that is opaque or a buffer can't be given a value",
+            ));
+        }
+    })
+}
