@@ -1,6 +1,5 @@
 //! How much a kernel does, as far as that decides whether other threads help.
 use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt, TileSums};
-use crate::scalar::ScalarOp;
 use crate::target::LINE;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
@@ -153,7 +152,7 @@ impl Count<'_> {
             sum += match &self.kernel.exprs[id] {
                 Expr::Op(op, args, _) => {
                     open.extend(args);
-                    cycles(*op)
+                    op.cycles()
                 }
                 Expr::PairSum { x, y, z, .. } => {
                     open.extend([x, y, z]);
@@ -169,14 +168,5 @@ impl Count<'_> {
             };
         }
         sum
-    }
-}
-
-/// About how many cycles an op takes that waits for nothing.
-fn cycles(op: ScalarOp) -> u64 {
-    match op {
-        op if op.is_long() => 20,
-        ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt => 8,
-        _ => 1,
     }
 }

@@ -193,6 +193,14 @@ impl ScalarOp {
                 | ScalarOp::Xor
         )
     }
+    /// About how many cycles it takes where it waits for nothing.
+    pub const fn cycles(self) -> u64 {
+        match self {
+            op if op.is_long() => 20,
+            ScalarOp::Divide | ScalarOp::Sqrt | ScalarOp::Rsqrt => 8,
+            _ => 1,
+        }
+    }
     /// Whether floats take it some twenty instructions: a series, or a loop.
     pub const fn is_long(self) -> bool {
         matches!(

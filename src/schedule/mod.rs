@@ -7,7 +7,7 @@
 //! # Where a question is answered
 //! - *How is this convolution done, which margins does its operand need*: `plan/convolution.rs`: `Way` and `margins`, asked
 //!   once for each before anything else; everyone else reads `Convolutions`.
-//! - *How are the kernels of this root made, with which parameters*: `family.rs` has the families in order, a row and a file each
+//! - *How are the kernels of this root made, with which parameters*: `families.rs` has the families in order, a row and a file each
 //!   (`emit/cholesky.rs` is a small one): the first that takes a root makes it. What it says is the root's `Recipe`
 //!   (`plan/recipe.rs`), and its file has the loops too. A new family is a file and a line of `FAMILIES`.
 //! - *What is inlined into what*: `plan/fuse/`: walks a computation backwards: *materialised*, or *inlined* into a root; one
@@ -22,6 +22,7 @@
 //! - *How is a contraction done*: `plan/contraction.rs`: lanes along its sums or a tile, where its right side is read and how that
 //!   lies (`plan/numbers.rs`), which loop is outside, of sizes, types and strides alone.
 //! - *Which register tile*: `plan/tile.rs`: all of them with predicted times, or what was measured; `plan/amx.rs` with AMX.
+//! - *Which epilogues stand in a loop*: `plan/epilogue.rs`.
 //! - *How are elements folded*: `plan/reduce.rs`: where lanes lie, and which sums of planes are done in parts.
 //! - *How many sums go along lanes at once*: `plan/along.rs`. *How is the element found that a window selects*: `plan/selected.rs`.
 //!   *How many right-hand sides are solved at once*: `plan/solve.rs`.
@@ -97,7 +98,7 @@
 //!   tells LLVM that no vector stays in a register from there on: it would keep the epilogue's constants in registers through
 //!   the product's loop, and the sums on the stack.
 mod emit;
-mod family;
+mod families;
 mod layout;
 mod plan;
 mod search;
@@ -234,7 +235,14 @@ impl Maker<'_> {
 
     /// What comes of some choices.
     fn made<'b>(&'b self, base: &'b Base<'_>, choices: &Choices, detail: Detail) -> Result<Made<'b>> {
-        let plan = Plan::of(base.module, &self.variables, self.target, (&base.methods, &base.needed), choices)?;
+        let plan = Plan::of(
+            base.module,
+            &self.variables,
+            self.target,
+            (&base.methods, &base.needed),
+            choices,
+            families::recipe,
+        )?;
         let (program, found) = self.emitted(base, (&plan, choices), detail)?;
         Ok(Made { plan, program, found })
     }
@@ -246,7 +254,7 @@ impl Maker<'_> {
         detail: Detail,
     ) -> Result<(Program, Found)> {
         let begun = (self.empty.clone(), self.packings);
-        emit::emit(base.module, plan, self.target, begun, (detail, choices.in_results))
+        emit::emit(base.module, plan, self.target, begun, (detail, choices.in_results), families::FAMILIES)
     }
 
     /// The choices of the search, and what comes of them.

@@ -1,6 +1,6 @@
 //! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
+use super::part::Part;
 use super::prelude::*;
-use super::tile::Part;
 use crate::kernel::{TileRows, TileSums};
 use crate::schedule::plan::axis::Axis;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};

@@ -1,7 +1,8 @@
 //! The kernel of a block (`plan/within/block.rs`): two products and the rows between them.
-use super::contraction::{Contraction, Nest};
+use super::contraction::Nest;
 use super::grid::{numbered, within};
 use super::held::{Held, Strip};
+use super::operands::Contraction;
 use super::prelude::*;
 use super::rows;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};

@@ -2,67 +2,19 @@
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
 use super::grid::{Grid, chunked, guarded, shares};
 use super::held::{Held, Strip};
+use super::operands::{Contraction, Coordinates, Right};
 use super::pack::Panels;
+use super::part::Part;
 use super::prefetch_panel::Ahead;
 use super::prelude::*;
-use super::tile::Part;
 use crate::kernel::Atom;
 use crate::schedule::emit::Detail;
 use crate::schedule::plan::axis::{Axis, merged, one_axis, product};
-use crate::schedule::plan::contraction::{Given, LONG_EPILOGUE, Method, Product, Read, Side};
+use crate::schedule::plan::contraction::{Given, Method, Product, Read, Side};
 use crate::schedule::plan::fuse::forward;
-use crate::schedule::plan::inside::Inside;
-use crate::schedule::plan::stored::Stored;
 use crate::schedule::plan::tile::Tile;
 use crate::target::{Choice, LoopOrder, PanelSize};
 use crate::tensor::Tensor;
-
-/// Where the right side comes from.
-#[derive(Clone, Debug)]
-pub enum Right {
-    /// Known now: packed now.
-    Constant(Tensor),
-    /// Known now, in fewer bits than the products have.
-    Stored(Stored),
-    /// Known now, but for one factor a term in this memory.
-    Scaled(Tensor, BufId),
-    /// Packed at run time.
-    Buffer(BufId),
-}
-
-/// `out[batch, rows, columns] = Σ a·b`.
-#[derive(Clone, Debug)]
-pub struct Contraction {
-    /// The element type of the result.
-    pub dtype: DType,
-    /// The left side.
-    pub left: BufId,
-    /// The right side.
-    pub right: Right,
-    /// First element of the left side.
-    pub a0: i64,
-    /// First element of the right side.
-    pub b0: i64,
-    /// Loops of the result over both sides.
-    pub batch: Vec<Axis>,
-    /// Loops of the result over the left side.
-    pub rows: Vec<Axis>,
-    /// Loops of the result over the right side.
-    pub columns: Vec<Axis>,
-    /// Loops that are summed over.
-    pub sum: Vec<Axis>,
-    /// The first column of the result that this contraction makes (groups).
-    pub first_column: u64,
-    /// Where the sums go as they are, without an epilogue, to `[batch][row][column]`: how far batches are apart.
-    pub sums_apart: Option<u64>,
-    /// What direct sums would take where this is a part of another method.
-    pub direct_flops: Option<u64>,
-    /// Where steps of the first loop of the sum are left out: which, by the second loop of rows.
-    pub inside: Option<Inside>,
-}
-
-/// From the number of a batch, a row and a column to the coordinates of an element of the result.
-pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
 
 /// A contraction without the loops of its grid.
 pub(super) struct Nest {
@@ -145,7 +97,7 @@ impl<'a> Emitter<'a> {
         };
         let pixels = strip.filter(|s| matches!(s.held, Held::Pixels(_)));
         let may_loop = pixels.is_none() && c.sums_apart.is_none() && self.detail == Detail::Whole;
-        let looped = may_loop && self.epilogue_work(root, c, place)? >= LONG_EPILOGUE;
+        let looped = may_loop && self.scope.stages.recipes.get(&root.id).is_some_and(|recipe| recipe.is_looped);
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
@@ -256,22 +208,6 @@ impl<'a> Emitter<'a> {
     pub(super) fn narrow_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
         let Right::Constant(right) = &c.right else { return None };
         self.facts(c).is_narrow(self.target).then_some(right)
-    }
-
-    /// Operations that make an element of the result of one of the anchor.
-    fn epilogue_work(
-        &mut self,
-        Root { id, anchor, .. }: Root<'_>,
-        c: &Contraction,
-        place: Coordinates<'_>,
-    ) -> Result<u64> {
-        let mut e = Elements::new(id, String::new());
-        let zero = number(&mut e.k, c.dtype, 0.0);
-        e.fixed.insert(anchor, zero);
-        let (row, column) = (e.k.var(product(&c.rows)), e.k.var(product(&c.columns)));
-        let at = place(&e.k, &Index::default(), &Index::var(row), &Index::var(column));
-        let value = self.element(&mut e, id, &at)?;
-        Ok(e.k.work_of(value))
     }
 
     /// The rows with as few axes as leave all addresses linear: a result or an operand of the epilogue with a margin needs

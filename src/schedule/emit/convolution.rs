@@ -1,6 +1,6 @@
 //! `convolution` as contractions: the operand is padded and dilated into a buffer where it must be; then it is a contraction over
 //! strides, a group and a combination of phases at a time.
-use super::contraction::{Contraction, Coordinates, Right};
+use super::operands::{Contraction, Coordinates, Right};
 use super::pointwise;
 use super::prelude::*;
 use super::winograd::Plane;
@@ -30,6 +30,13 @@ fn from_first_window(mut view: View, d: &ConvDims) -> View {
     }
     view
 }
+
+/// A convolution without results takes no kernel.
+pub const EMPTY: Family = Family {
+    name: "empty",
+    recipe: |_, asked| Ok(asked.convolution()?.filter(|_| asked.is_empty()).map(|_| Setup::Plain)),
+    emit: |_, _, _| Ok(()),
+};
 
 /// A convolution as a contraction for each group and combination of phases.
 pub const FAMILY: Family = Family {

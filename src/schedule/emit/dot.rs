@@ -1,5 +1,5 @@
 //! `dot` as a contraction: strides of both sides, any axes.
-use super::contraction::{Contraction, Right};
+use super::operands::{Contraction, Right};
 use super::prelude::*;
 use crate::diag::Error;
 use crate::hlo::Literal;

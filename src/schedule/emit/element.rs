@@ -49,7 +49,7 @@ impl<'a> Emitter<'a> {
         if e.depth > 400 {
             return Err(Error::internal("schedule", "a kernel's expression is deeper than 400"));
         }
-        let inlined = id == e.root || self.scope.fusion.fate[id] != crate::schedule::plan::fuse::Fate::Materialised;
+        let inlined = id == e.root || !self.scope.fusion.is_made(id);
         let x = match &self.scope.comp[id].op {
             Op::Constant(Literal::Array(t)) if t.dims.is_empty() => super::constant(&mut e.k, t),
             _ if !inlined => self.load(e, id, at)?,

@@ -2,6 +2,18 @@
 //! profile. A convolution is called so though its kernel ends in the activation behind it.
 use crate::hlo::{ArrayShape, Computation, InstId, Op};
 use crate::kernel::Kernel;
+use crate::schedule::emit::Emitter;
+
+impl Emitter<'_> {
+    /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
+    pub(super) fn name_insts(&mut self, id: InstId, first: usize) {
+        let insts = self.scope.fusion.computed(self.scope.comp, id);
+        for kernel in self.program.kernels.values_mut().skip(first) {
+            kernel.insts = insts.iter().map(|&id| self.scope.comp[id].name.clone()).collect();
+            name(kernel, self.scope.comp, id, &insts);
+        }
+    }
+}
 
 /// Operations of a function such as `exp`, beside one of an addition.
 const LONG: u64 = 20;

@@ -1,5 +1,5 @@
 //! Memory for values: where they are wanted, with zeros around, constants, results.
-use super::{Emitter, Value, pieces};
+use super::{Emitter, Value, copies};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, InstId, Literal, Shape};
 use crate::kernel::{BufId, Buffer, Kernel, KernelId, Place, Step};
@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
         let layout = Layout::with_margin(&shape.dims, low, high);
         let buf = self.buffer(shape.dtype, layout.elements(&shape.dims));
-        let kernel = pieces::margin(buf, shape, &layout, self.lanes(shape.dtype));
+        let kernel = copies::margin(buf, shape, &layout, self.lanes(shape.dtype));
         self.launch(kernel);
         Ok(Value { leaves: vec![buf], layout: Some(layout) })
     }
@@ -91,7 +91,7 @@ impl<'a> Emitter<'a> {
 
     pub(super) fn copy(&mut self, from: BufId, to: BufId) {
         let elements = self.program.buffers[from].elements;
-        let kernel = pieces::copy(from, to, elements, self.lanes(self.program.buffers[from].dtype));
+        let kernel = copies::copy(from, to, elements, self.lanes(self.program.buffers[from].dtype));
         self.launch(kernel);
     }
 

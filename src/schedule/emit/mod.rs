@@ -8,12 +8,14 @@ pub mod cholesky;
 mod contraction;
 mod control;
 pub mod convolution;
+mod copies;
 pub mod custom_call;
 mod cut;
 pub mod depthwise;
 pub mod dot;
 mod element;
 pub mod exchange;
+mod family;
 mod fold_across;
 mod found;
 mod grid;
@@ -29,9 +31,11 @@ mod linalg;
 mod memory;
 pub mod memory_plan;
 mod narrow;
+mod operands;
 mod pack;
 mod packings;
 mod pairs;
+mod part;
 mod pieces;
 mod planes;
 pub mod pointwise;
@@ -68,14 +72,14 @@ mod window;
 pub mod winograd;
 pub mod within;
 
+pub use family::{Family, Root};
 pub use found::Found;
 pub use packings::Packings;
 
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
 use crate::kernel::{BufId, Buffer, Call, Called, Place, Program, Step};
-use crate::schedule::family::Root;
-use crate::schedule::plan::fuse::{Fate, Fusion};
+use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::spots::Spot;
 use crate::schedule::plan::{Params, Plan, Stages};
 use crate::schedule::refuse;
@@ -116,11 +120,13 @@ pub fn emit(
     target: &Target,
     (empty, packings): (Program, &Packings),
     (detail, in_results): (Detail, bool),
+    families: &'static [&'static Family],
 ) -> Result<(Program, Found)> {
     let mut s = Emitter {
         module,
         plan,
         target,
+        families,
         program: empty,
         weights: Weights::new(module.replaceable),
         packings,
@@ -162,6 +168,7 @@ pub struct Emitter<'a> {
     module: &'a Module,
     plan: &'a Plan<'a>,
     target: &'a Target,
+    families: &'static [&'static Family],
     program: Program,
     weights: Weights,
     packings: &'a Packings,
@@ -283,13 +290,13 @@ impl<'a> Emitter<'a> {
 
     /// Whether an array is in memory, without gaps.
     fn is_dense(&mut self, id: InstId) -> bool {
-        let array = self.scope.fusion.fate[id] == Fate::Materialised && self.scope.comp[id].shape.as_array().is_some();
+        let array = self.scope.fusion.is_made(id) && self.scope.comp[id].shape.as_array().is_some();
         array && self.value(id).is_ok_and(|v| v.layout.is_none())
     }
 
     /// The steps of an instruction.
     fn instruction(&mut self, id: InstId) -> Result<()> {
-        if self.scope.values.contains_key(&id) || self.scope.fusion.fate[id] != Fate::Materialised {
+        if self.scope.values.contains_key(&id) || !self.scope.fusion.is_made(id) {
             return Ok(());
         }
         let comp = self.scope.comp;
@@ -360,31 +367,16 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Says of the kernels from number `first` on which instructions they compute: `id` and what is inlined into it.
-    fn name_insts(&mut self, id: InstId, first: usize) {
-        let (mut open, mut seen) = (vec![id], HashSet::new());
-        let mut insts = Vec::new();
-        while let Some(id) = open.pop() {
-            if seen.insert(id) {
-                let inst = &self.scope.comp[id];
-                insts.push(id);
-                open.extend(inst.operands.iter().copied().filter(|&o| self.scope.fusion.fate[o] != Fate::Materialised));
-            }
-        }
-        for kernel in self.program.kernels.values_mut().skip(first) {
-            kernel.insts = insts.iter().map(|&id| self.scope.comp[id].name.clone()).collect();
-            heaviest::name(kernel, self.scope.comp, id, &insts);
-        }
-    }
-
     /// The kernels that fill `out` with root `id`.
     fn kernels(&mut self, id: InstId, out: &Value) -> Result<()> {
         let stages = self.scope.stages;
         let recipe = stages.recipes.get(&id).ok_or_else(|| Error::internal("schedule", "a root has no recipe"))?;
+        let family = self.families.iter().find(|family| family.name == recipe.family);
+        let family = family.ok_or_else(|| Error::internal("schedule", format!("no family {}", recipe.family)))?;
         let anchor = self.scope.fusion.anchor[id].unwrap_or(id);
         let convolution = recipe.setup.convolution().unwrap_or(anchor);
         let (comp, first) = (self.scope.id, self.program.kernels.len());
-        (recipe.family.emit)(self, Root { id, anchor, out }, &recipe.setup)?;
+        (family.emit)(self, Root { id, anchor, out }, &recipe.setup)?;
         if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {
             self.program.kernels.values_mut().skip(first).for_each(|k| k.method.clone_from(&convolution.named));
         }

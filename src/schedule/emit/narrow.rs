@@ -1,8 +1,8 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
-use super::contraction::{Contraction, Coordinates};
 use super::cut::{Cut, Width};
 use super::grid::{chunked, guarded, shares};
+use super::operands::{Contraction, Coordinates};
 use super::prelude::*;
 use crate::kernel::{Buffer, Place};
 use crate::schedule::plan::along::Along;

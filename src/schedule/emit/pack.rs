@@ -1,6 +1,6 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
-use super::contraction::{Contraction, Right};
 use super::grid::{chunked, guarded, shares};
+use super::operands::{Contraction, Right};
 use super::packings::Numbers;
 use super::prelude::*;
 use crate::diag::Error;

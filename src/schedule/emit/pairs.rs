@@ -1,8 +1,8 @@
 //! Numbers of 16 bits two at a time: terms that one instruction multiplies, and vectors that lie in the halves of words.
-use super::contraction::Contraction;
+use super::operands::Contraction;
+use super::part::Part;
 use super::prelude::*;
 use super::sums::term_loops;
-use super::tile::Part;
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::numbers::Order;
 use crate::target::PairSums;

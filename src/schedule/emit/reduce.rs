@@ -29,7 +29,7 @@ impl Folded<'_> {
 /// Elements that are folded from others.
 pub const FAMILY: Family = Family {
     name: "reduce",
-    recipe: |planner, asked| Reduction::of(asked, planner.target),
+    recipe: |planner, asked| Ok(Reduction::of(asked, planner.target)?.map(Setup::Reduce)),
     emit: |s, root, setup| match setup {
         Setup::Reduce(reduction) => s.reduce(root, reduction),
         other => other.unfit(),

@@ -7,7 +7,7 @@ use crate::schedule::plan::selected::{Selected, Windows};
 /// Windows that each pick an element.
 pub const FAMILY: Family = Family {
     name: "select-and-scatter",
-    recipe: |_, asked| Ok(Selected::of(asked)),
+    recipe: |_, asked| Ok(Selected::of(asked).map(Setup::Selected)),
     emit: |s, root, setup| match setup {
         Setup::Selected(selected) => s.select_and_scatter(root, *selected),
         other => other.unfit(),

@@ -1,8 +1,8 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
-use super::contraction::Contraction;
+use super::operands::Contraction;
 use super::pairs::load_right;
+use super::part::{Band, Part, in_vectors};
 use super::prelude::*;
-use super::tile::{Band, Part, in_vectors};
 use crate::scalar::sums::Parts;
 use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;

@@ -1,11 +1,10 @@
 //! The register tile of contractions: rows by vectors of columns stay in registers while the contracted loops run; the
 //! epilogue follows at once.
 use super::amx;
-use super::contraction::{Contraction, Coordinates};
 use super::cut::{Cut, Width};
-use super::inside::OfRow;
+use super::operands::{Contraction, Coordinates};
 use super::pairs::pair_loops;
-use super::prefetch_panel::Ahead;
+use super::part::{Band, Part, in_vectors};
 use super::prelude::*;
 use super::sums::{in_parts, parts, sum_loops};
 use crate::diag::Error;
@@ -13,52 +12,6 @@ use crate::schedule::emit::Detail;
 use crate::schedule::plan::axis::{Axis, product};
 use crate::schedule::plan::numbers::Order;
 use crate::schedule::plan::tile::is_mixed;
-
-/// Where one tile lies.
-#[derive(Clone, Debug, Default)]
-pub struct Part {
-    /// The first element of the left side.
-    pub a: Index,
-    /// Each row: how far its left side is from the first, and its number.
-    pub rows: Vec<(i64, Index)>,
-    /// The first element of the panel.
-    pub b: Index,
-    /// The panels.
-    pub packed: BufId,
-    /// How the numbers of a panel lie.
-    pub order: Order,
-    /// How far a term of a panel is from the next: the columns of a panel that is packed.
-    pub term: u64,
-    /// How far a panel is from the next, where the tile has several.
-    pub panel: u64,
-    /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
-    pub scales: Option<(BufId, Index)>,
-    /// The number of the first column.
-    pub column: Index,
-    /// Columns that the result has here.
-    pub columns: u64,
-    /// What is asked for while the tile is summed.
-    pub ahead: Option<Ahead>,
-    /// The number of the batch.
-    pub batch: Index,
-    /// Columns of a vector.
-    pub lanes: u64,
-    /// How far elements are stored from where the layout of the result has them.
-    pub moved: Index,
-    /// Where the first row is stored and how far the next is from it, where that is not in the layout of the result.
-    pub near: Option<(Index, u64)>,
-    /// Whether the epilogue is so long that it stands there once, in loops over the tile.
-    pub looped: bool,
-    /// Which rows of taps read the operand, where those on the padding are left out.
-    pub inside: Option<OfRow>,
-}
-
-impl Part {
-    /// How far the number of a column is from that of the first in the same term, where they lie plainly.
-    pub fn of_column(&self, column: u64) -> u64 {
-        column / self.term * self.panel + column % self.term
-    }
-}
 
 impl<'a> Emitter<'a> {
     pub(super) fn tile_body(
@@ -209,30 +162,6 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Vectors of one width: those of all columns, or where half a vector is enough for what is left, those before and that one.
-pub(super) struct Band {
-    /// The first column.
-    pub first: u64,
-    /// Vectors of a row.
-    pub count: u64,
-    pub lanes: u64,
-    pub lane: VarId,
-    /// A sum for each row and vector.
-    pub acc: RegId,
-}
-
-impl Band {
-    /// Where vector `v` of row `r` is in `acc`.
-    pub(super) fn slot(&self, r: usize, v: u64) -> Index {
-        Index::constant((r as u64 * self.count + v) as i64)
-    }
-
-    /// Vectors that are full of the first `columns` columns.
-    fn whole(&self, columns: u64) -> u64 {
-        (columns.saturating_sub(self.first) / self.lanes).min(self.count)
-    }
-}
-
 /// Columns that the sums of a row take.
 fn width(bands: &[Band]) -> u64 {
     bands.iter().map(|b| b.count * b.lanes).sum()
@@ -305,16 +234,4 @@ fn bands(k: &mut Kernel, part: &Part, dtype: DType) -> Vec<Band> {
     let last = (whole * part.lanes, 1, narrow);
     let all = [(0, whole, part.lanes), last].into_iter().filter(|b| b.1 > 0);
     all.map(|(first, count, lanes)| band(first, count, lanes)).collect()
-}
-
-/// Statements in the vector loops of their bands.
-pub(super) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
-    let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
-    for (band, stmt) in all {
-        match out.last_mut() {
-            Some((last, body)) if *last == band => body.push(stmt),
-            _ => out.push((band, vec![stmt])),
-        }
-    }
-    out.into_iter().map(|(band, body)| each(bands[band].lane, LoopKind::Vector, body)).collect()
 }

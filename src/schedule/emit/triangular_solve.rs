@@ -74,7 +74,7 @@ impl Sums<'_> {
 /// Some unknowns after others.
 pub const FAMILY: Family = Family {
     name: "triangular-solve",
-    recipe: |planner, asked| Ok(Solve::of(asked, planner.target)),
+    recipe: |planner, asked| Ok(Solve::of(asked, planner.target).map(Setup::Solve)),
     emit: |s, root, setup| match setup {
         Setup::Solve(solve) => s.triangular_solve(root, *solve),
         other => other.unfit(),

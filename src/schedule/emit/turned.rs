@@ -1,10 +1,10 @@
 //! Products of few rows with a right side that lies turned, the terms of a column side by side, such as the keys that the query
 //! of one position meets: sums along those terms, where they lie. Packed for lanes along columns, all of it would be read and
 //! written for few multiply-adds.
-use super::contraction::Contraction;
 use super::narrow::{Side, sums};
+use super::operands::Contraction;
+use super::part::Part;
 use super::prelude::*;
-use super::tile::Part;
 use crate::schedule::plan::along::Along;
 use crate::schedule::plan::axis::Axis;
 

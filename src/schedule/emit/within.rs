@@ -1,9 +1,10 @@
 //! What kernels that make an operand themselves (`plan/within/`) have in common: rows of a product of which one side lies in memory
 //! of the kernel, and rows of a depthwise window.
-use super::contraction::{Coordinates, Nest};
+use super::contraction::Nest;
 use super::depthwise::Place;
 use super::grid::{Share, guarded, shares};
 use super::held::Strip;
+use super::operands::Coordinates;
 use super::planes::Sum;
 use super::prelude::*;
 use crate::diag::Error;

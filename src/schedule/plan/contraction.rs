@@ -9,9 +9,6 @@ use super::{amx, numbers::Order};
 use crate::target::{LINE, LoopOrder, MathType, PairSums, Target};
 use crate::tensor::DType;
 
-/// Operations of an epilogue from which on it stands in loops over the sums, which then come from the stack. Written out for
-/// each of two dozen vectors, its instructions come from farther away than they take.
-pub const LONG_EPILOGUE: u64 = 48;
 /// Chunks that a kernel should have, so that threads share it evenly.
 pub const ENOUGH_CHUNKS: u64 = 16;
 /// Fewest lanes of a vector of pairs.

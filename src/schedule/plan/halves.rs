@@ -13,7 +13,7 @@
 use super::Planned;
 use super::convolution::{Convolutions, convolutions};
 use super::cuts::Cuts;
-use super::fuse::{self, Fate, Fusion};
+use super::fuse::{self, Fusion};
 use super::live::{Need, Sharing};
 use super::spots;
 use super::within::Look;
@@ -104,10 +104,7 @@ fn pair_at(comp: &Computation, peak: &Peak, cuts: Cuts, target: &Target) -> Opti
     let fusion = &peak.fusion;
     let found =
         |last: InstId| pair(comp, peak, &users, (last, cuts), target).filter(|p| p.last == now || p.between == now);
-    let readers = users[now].iter().filter_map(|&u| match fusion.fate[u] {
-        Fate::Materialised => Some(u),
-        Fate::Inlined(root) => root,
-    });
+    let readers = users[now].iter().filter_map(|&u| fusion.root_of(u));
     std::iter::once(now).chain(readers).find_map(found)
 }
 
@@ -122,7 +119,7 @@ fn pair(
     let anchor = fusion.anchor[last].unwrap_or(last);
     let between = *comp[anchor].operands.first()?;
     let first = fusion.anchor[between].unwrap_or(between);
-    let whole = |id: InstId| fusion.fate[id] == Fate::Materialised && fusion.rows[id].is_none();
+    let whole = |id: InstId| fusion.is_made(id) && fusion.rows[id].is_none();
     let array = |id: InstId| comp[id].shape.as_array();
     let same = |x: InstId, y: InstId| {
         fusion.path[y].is_empty() && array(x).zip(array(y)).is_some_and(|(x, y)| x.dims == y.dims)
@@ -228,7 +225,7 @@ impl Cut<'_> {
         }
         let inst = self.comp[id].clone();
         let shape = inst.shape.as_array()?;
-        let own = id == self.pair.last || id == self.pair.between || self.fusion.fate[id] != Fate::Materialised;
+        let own = id == self.pair.last || id == self.pair.between || !self.fusion.is_made(id);
         let mut operands = inst.operands.clone();
         let mut recut = |s: &mut Self, number: usize, axis: usize, range: (u64, u64)| -> Option<()> {
             let operand = operands.get_mut(number)?;

@@ -1,6 +1,6 @@
 //! What memory lives when. Before there are kernels, [`Need`] says it of the arrays of a computation, not of what a kernel takes for
 //! itself; of the buffers of a program, `emit/memory_plan.rs` counts it the same way.
-use super::fuse::{Fate, Fusion};
+use super::fuse::Fusion;
 use super::spots::Spot;
 use crate::hlo::{Computation, InstId, Op};
 use crate::schedule::layout::Layout;
@@ -27,7 +27,7 @@ impl Lifetimes {
         let mut last_read: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
         last_read[comp.root] = usize::MAX;
         for &id in order.iter().rev() {
-            let read_at = |u: InstId| if fusion.fate[u] == Fate::Materialised { position[u] } else { last_read[u] };
+            let read_at = |u: InstId| if fusion.is_made(u) { position[u] } else { last_read[u] };
             let last = users[id].iter().map(|&u| read_at(u)).max().unwrap_or(0);
             last_read[id] = last_read[id].max(last);
         }
@@ -62,7 +62,7 @@ impl Arrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
         for &id in order {
-            let dense = |id: InstId| fusion.fate[id] == Fate::Materialised && spots[id] == Spot::Dense;
+            let dense = |id: InstId| fusion.is_made(id) && spots[id] == Spot::Dense;
             let view = match comp[id].op {
                 Op::GetTupleElement(_) => true,
                 // loops make what is inlined or lies otherwise
@@ -82,8 +82,7 @@ impl Arrays {
         }
         let bytes = |id: InstId| -> (u64, u64) {
             let inst = &comp[id];
-            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple)
-                || fusion.fate[id] != Fate::Materialised;
+            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple) || !fusion.is_made(id);
             let dense: u64 = inst.shape.leaves().iter().map(|a| a.bytes()).sum();
             match (&spots[id], inst.shape.as_array()) {
                 _ if free => (0, 0),
@@ -137,7 +136,7 @@ impl Need {
             Sharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
         };
         let mut spans: BTreeMap<InstId, (u64, Span)> = BTreeMap::new();
-        for &id in order.iter().filter(|&&id| fusion.fate[id] == Fate::Materialised) {
+        for &id in order.iter().filter(|&&id| fusion.is_made(id)) {
             let (with_margins, dense) = arrays.bytes[of[id]];
             let bytes = if sharing == Sharing::Views { dense } else { with_margins };
             let own = lifetimes.of(id);
@@ -159,13 +158,13 @@ fn in_place(
     lifetimes: &Lifetimes,
 ) -> IdVec<InstId, InstId> {
     for &id in order {
-        let whole = matches!(comp[id].op, Op::Elementwise(_)) && fusion.fate[id] == Fate::Materialised;
+        let whole = matches!(comp[id].op, Op::Elementwise(_)) && fusion.is_made(id);
         if !whole || of[id] != id {
             continue;
         }
         let now = lifetimes.of(id).first;
         let over = comp[id].operands.iter().copied().find(|&o| {
-            let made = fusion.fate[o] == Fate::Materialised && bytes[of[o]] == bytes[id];
+            let made = fusion.is_made(o) && bytes[of[o]] == bytes[id];
             made && bytes[o].0 > 0 && lifetimes.of(o).last == now
         });
         if let Some(over) = over {

@@ -14,12 +14,14 @@
 //! [`order`] and [`halves`] look for plans that take less memory, on the arrays alone.
 pub mod along;
 pub mod amx;
+pub mod asked;
 pub mod axis;
 pub mod choices;
 pub mod contraction;
 pub mod convolution;
 pub mod cuts;
 pub mod depthwise;
+pub mod epilogue;
 pub mod fold;
 pub mod fuse;
 pub mod halves;
@@ -56,10 +58,10 @@ use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use choices::Choices;
 use convolution::{Convolutions, Methods};
-use fuse::{Fate, Fusion};
+use fuse::Fusion;
 use live::{Lifetimes, Need, Sharing};
 use needed::Needed;
-use recipe::Recipe;
+use recipe::{Families, Recipe};
 use scaled::Scaled;
 use spots::Spot;
 use states::Variables;
@@ -122,11 +124,12 @@ impl<'a> Plan<'a> {
         target: &'a Target,
         (methods, needed): (&'a Methods, &'a Needed),
         choices: &Choices,
+        families: Families,
     ) -> Result<Plan<'a>> {
         let comps = HashMap::new();
         let spare_bytes = super::spare_bytes(module);
         let updates = variables.updates(module.entry());
-        let mut planner = Planner { module, updates, target, methods, choices, spare_bytes, depth: 0, comps };
+        let mut planner = Planner { module, updates, target, families, methods, choices, spare_bytes, depth: 0, comps };
         planner.computation(module.entry, Params::Borrowed)?;
         Ok(Plan { methods, needed, comps: planner.comps })
     }
@@ -201,6 +204,8 @@ pub struct Planner<'a> {
     updates: Vec<(InstId, InstId)>,
     /// What kernels are made for.
     pub target: &'a Target,
+    /// What makes recipes.
+    families: Families,
     methods: &'a Methods,
     choices: &'a Choices,
     /// By how much constants may still grow for speed.
@@ -245,10 +250,10 @@ impl Planner<'_> {
                 return Err(refuse(comp, inst, ": sizes must be known at compile time"));
             }
             self.called(comp, inst)?;
-            let is_root = fused.fusion.fate[inst] == Fate::Materialised && !stored.contains(&inst);
+            let is_root = fused.fusion.is_made(inst) && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
                 let recipe = self.recipe(&look, (&fused, &summed), (id, inst))?;
-                if !planes::leaves_sums(&recipe.setup) {
+                if !recipe.setup.leaves_sums() {
                     summed.remove(&inst);
                 }
                 recipes.insert(inst, recipe);
@@ -296,6 +301,7 @@ fn has_kernels(comp: &Computation, id: InstId) -> bool {
 mod tests {
     use super::*;
     use crate::hlo::{Module, text};
+    use crate::schedule::families;
     use recipe::Setup;
 
     const LOOP: &str = "HloModule t
@@ -353,7 +359,8 @@ ENTRY e {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
         let (methods, choices) = (Methods::of(module, &target), Choices::default());
         let needed = Needed::default();
-        let plan = Plan::of(module, &Variables::default(), &target, (&methods, &needed), &choices).expect("a plan");
+        let plan = Plan::of(module, &Variables::default(), &target, (&methods, &needed), &choices, families::recipe)
+            .expect("a plan");
         let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
         stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_), _)))
     }
@@ -376,7 +383,9 @@ ENTRY e {
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
             let needed = Needed::default();
-            let plan = Plan::of(&module, &Variables::default(), &target, (&methods, &needed), choices).expect("a plan");
+            let plan =
+                Plan::of(&module, &Variables::default(), &target, (&methods, &needed), choices, families::recipe)
+                    .expect("a plan");
             let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
             match &stages.recipes[&convolution].setup {
                 Setup::Winograd(setup) => setup.is_known,

@@ -10,7 +10,7 @@
 //! A round takes time linear in the instructions but for some maps; there are a few, and fewer for large computations. Which
 //! instructions share a kernel is decided anew for each order, as a kernel takes in what comes last.
 use super::Planned;
-use super::fuse::{Fate, Fusion};
+use super::fuse::Fusion;
 use super::live::{Need, Span};
 use crate::hlo::{Computation, InstId};
 use crate::util::id_vec::{Id, IdVec};
@@ -110,11 +110,7 @@ impl<P: Fn(Vec<InstId>) -> Planned> Search<'_, P> {
 impl Walked {
     /// When the kernel runs that computes `id`; late if there are several.
     fn runs(&self, id: InstId) -> usize {
-        match self.fusion.fate[id] {
-            Fate::Materialised => self.need.lifetimes.of(id).first,
-            Fate::Inlined(Some(root)) => self.need.lifetimes.of(root).first,
-            Fate::Inlined(None) => usize::MAX,
-        }
+        self.fusion.root_of(id).map_or(usize::MAX, |root| self.need.lifetimes.of(root).first)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The passes of a row kernel: a pass folds what the passes before it made possible, and what a later one needs and is dear to
 //! compute again is kept.
-use super::fuse::{Fate, Fusion, Role, Rows, demand};
+use super::fuse::{Fusion, Role, Rows, demand};
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
 use std::collections::{BTreeMap, HashMap};
@@ -39,8 +39,7 @@ fn cost(op: &Op) -> u64 {
 
 /// The passes of the row kernel `root`; full values that are dear are kept where there is room.
 pub fn passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
-    let inside =
-        |id: InstId| id == root || fusion.fate[id] == Fate::Inlined(Some(root)) && fusion.role[id] != Role::Free;
+    let inside = |id: InstId| fusion.is_in_rows(id, root);
     let members: Vec<InstId> = comp.post_order().into_iter().filter(|&id| inside(id)).collect();
     let mut p = Passes { members, ..Passes::default() };
     for &m in &p.members {

@@ -2,8 +2,7 @@
 use super::convolution::Convolution;
 use super::fold::simple_fold;
 use super::fuse::{Fate, Fusion};
-use super::recipe::Setup;
-use super::within::{Look, Within};
+use super::within::Look;
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
@@ -13,7 +12,7 @@ use std::collections::HashSet;
 /// Fewest elements of planes whose sums are worth another kernel.
 const FEWEST: u64 = 4096;
 /// Fewest pixels of a part that has a sum of its own.
-const FEWEST_PIXELS: u64 = 4;
+pub const FEWEST_PIXELS: u64 = 4;
 
 /// A sum over all axes but the channels.
 #[derive(Clone, Debug)]
@@ -47,16 +46,6 @@ impl Planes {
     }
 }
 
-/// Whether kernels that are made so can leave the sums of parts of what they make: of tiles of pixels, or of bands of rows.
-pub fn leaves_sums(setup: &Setup) -> bool {
-    let pixels = match setup {
-        Setup::Depthwise(window) => window.tile.min(window.wide.extent),
-        Setup::Within(Within::Chain(chain), _) => chain.window.wide.extent,
-        _ => 0,
-    };
-    pixels >= FEWEST_PIXELS
-}
-
 /// What depthwise windows of `comp` make that is summed over all its pixels.
 pub fn summed(look: &Look<'_>, fusion: &Fusion) -> HashSet<InstId> {
     let Look { module, comp, convolutions, .. } = *look;
@@ -72,7 +61,7 @@ pub fn summed(look: &Look<'_>, fusion: &Fusion) -> HashSet<InstId> {
         let by_channel = convolutions.get(&window).is_some_and(Convolution::is_depthwise);
         let alike = fusion.path[window].is_empty() && comp.array(window) == comp.array(planes.input);
         let added = comp[anchor].op.called().first().and_then(|&c| simple_fold(&module.comps[c]));
-        let made = fusion.fate[planes.input] == Fate::Materialised && fusion.rows[planes.input].is_none();
+        let made = fusion.is_made(planes.input) && fusion.rows[planes.input].is_none();
         if by_channel && made && alike && fusion.rows[root].is_none() && added == Some(ScalarOp::Add) {
             summed.insert(planes.input);
         }

@@ -1,19 +1,18 @@
 //! How the kernels of each root are made: one answer for each, with all its parameters, in one place.
+use super::asked::Asked;
 use super::choices::Key;
-use super::convolution::{Convolution, Way};
+use super::convolution::Way;
 use super::depthwise::Window;
-use super::fuse::{Rows, inlineable};
+use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
 use super::scan::Scan;
 use super::selected::Selected;
 use super::solve::Solve;
 use super::within::{Look, Within};
-use super::{Fused, Planner, winograd};
+use super::{Fused, Planner, planes, winograd};
 use crate::diag::{Error, Result};
-use crate::hlo::attrs::ConvDims;
-use crate::hlo::{CompId, InstId, Op};
-use crate::schedule::family::{FAMILIES, Family};
+use crate::hlo::{InstId, Op};
 use crate::schedule::refuse;
 use std::collections::HashSet;
 
@@ -23,10 +22,12 @@ const MOST_GROUPS: u64 = 64;
 /// How the kernels of a root are made. What is inlined into it, before or behind its anchor, is computed on the way.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// The kind of kernels.
-    pub family: &'static Family,
+    /// The kind of kernels, by the name of its family.
+    pub family: &'static str,
     /// Their parameters.
     pub setup: Setup,
+    /// Whether what follows the anchor is so long that it stands in a loop over a tile's sums.
+    pub is_looped: bool,
 }
 
 /// The parameters of kernels.
@@ -65,61 +66,24 @@ impl Setup {
         }
     }
 
+    /// Whether kernels that are made so can leave the sums of parts of what they make: of tiles of pixels, or of bands of rows.
+    pub fn leaves_sums(&self) -> bool {
+        let pixels = match self {
+            Setup::Depthwise(window) => window.tile.min(window.wide.extent),
+            Setup::Within(Within::Chain(chain), _) => chain.window.wide.extent,
+            _ => 0,
+        };
+        pixels >= planes::FEWEST_PIXELS
+    }
+
     /// The error of a family that was given these and has others.
     pub fn unfit<T>(&self) -> Result<T> {
         Err(Error::internal("schedule", format!("parameters of another family: {self:?}")))
     }
 }
 
-/// A root whose family is looked for.
-pub struct Asked<'l> {
-    /// What there is to look at.
-    pub look: &'l Look<'l>,
-    /// What is inlined into what.
-    pub fused: &'l Fused,
-    /// Planes of which parts are summed when they are made.
-    pub summed: &'l HashSet<InstId>,
-    /// The computation.
-    pub comp: CompId,
-    /// The root.
-    pub id: InstId,
-    /// Its anchor, or itself.
-    pub anchor: InstId,
-}
-
-impl Asked<'_> {
-    /// What the anchor does.
-    pub fn op(&self) -> &Op {
-        &self.look.comp[self.anchor].op
-    }
-
-    /// Whether the anchor has no elements.
-    pub fn is_empty(&self) -> bool {
-        self.look.comp.array(self.anchor).elements() == 0
-    }
-
-    /// The convolution, where the anchor is one. Errors: `Code::HloUnsupported` for batch groups.
-    pub fn convolution(&self) -> Result<Option<(&Convolution, &ConvDims)>> {
-        let Op::Convolution(d) = self.op() else { return Ok(None) };
-        if d.batch_group_count != 1 {
-            return Err(refuse(self.look.comp, self.id, " with batch groups"));
-        }
-        Ok(Some((&self.look.convolutions[&self.anchor], d)))
-    }
-
-    /// The running fold, where the anchor is one.
-    pub fn scan(&self) -> Option<Scan> {
-        let Op::ReduceWindow { window, comp: folder } = self.op() else { return None };
-        let operands = &self.look.comp[self.anchor].operands;
-        let regroups = operands.len() == 2 && self.look.module.comps[*folder].fold().is_some();
-        Scan::of(window, &self.look.comp.array(operands[0]).dims, regroups)
-    }
-
-    /// Whether each element of the root is computed from a few of others.
-    pub fn is_pointwise(&self) -> bool {
-        inlineable(self.op())
-    }
-}
+/// The recipe of a root, by the first family that takes it. Errors: `Code::HloUnsupported` for what no kernel does.
+pub type Families = fn(&mut Planner<'_>, &Asked<'_>) -> Result<Recipe>;
 
 /// A convolution as contractions.
 #[derive(Clone, Debug)]
@@ -139,13 +103,7 @@ impl Planner<'_> {
         (comp, id): Key,
     ) -> Result<Recipe> {
         let anchor = fused.fusion.anchor[id].unwrap_or(id);
-        let asked = Asked { look, fused, summed, comp, id, anchor };
-        for &family in FAMILIES {
-            if let Some(setup) = (family.recipe)(self, &asked)? {
-                return Ok(Recipe { family, setup });
-            }
-        }
-        Err(refuse(look.comp, id, " yet"))
+        (self.families)(self, &Asked { look, fused, summed, comp, id, anchor })
     }
 
     /// A root with what it makes that it reads, if it does. Errors: none where the plan is sound.

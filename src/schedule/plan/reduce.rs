@@ -1,8 +1,8 @@
 //! How elements are folded from others: by planes of pixels, whose sums may be there already, or where the lanes of vectors lie.
+use super::asked::Asked;
 use super::fold::simple_fold;
 use super::fuse::{FEW_COLUMNS, Fate};
 use super::planes::Planes;
-use super::recipe::{Asked, Setup};
 use crate::diag::Result;
 use crate::hlo::{CompId, Op};
 use crate::scalar::ScalarOp;
@@ -48,7 +48,7 @@ pub enum Lanes {
 
 impl Reduction {
     /// That of the anchor, where it is one. Errors: `Code::HloUnsupported` where nothing is called.
-    pub fn of(asked: &Asked<'_>, target: &Target) -> Result<Option<Setup>> {
+    pub fn of(asked: &Asked<'_>, target: &Target) -> Result<Option<Reduction>> {
         let (comp, anchor) = (asked.look.comp, asked.anchor);
         let op = asked.op();
         if !matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. }) {
@@ -67,7 +67,7 @@ impl Reduction {
             Some((planes, parts))
         });
         let lanes = lanes(asked, simple.is_some(), target);
-        Ok(Some(Setup::Reduce(Reduction { comp: called, simple, planes, lanes })))
+        Ok(Some(Reduction { comp: called, simple, planes, lanes }))
     }
 }
 

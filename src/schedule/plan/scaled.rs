@@ -98,10 +98,10 @@ fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<Scaled> {
         return None;
     }
     let mut by = comp[wide].operands[0];
-    while fusion.fate[by] != Fate::Materialised && comp[by].op == Op::Reshape {
+    while !fusion.is_made(by) && comp[by].op == Op::Reshape {
         by = comp[by].operands[0];
     }
-    (fusion.fate[by] == Fate::Materialised).then(|| Scaled { numbers: numbers.clone(), by })
+    (fusion.is_made(by)).then(|| Scaled { numbers: numbers.clone(), by })
 }
 
 /// Takes products of weights with factors into the kernels of their convolutions; what they are, by the product.
@@ -114,11 +114,7 @@ pub fn take_in(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, Scale
             continue;
         }
         if let Some(scaled) = find(comp, fusion, conv) {
-            let root = match fusion.fate[conv] {
-                Fate::Inlined(Some(root)) => root,
-                Fate::Inlined(None) | Fate::Materialised => conv,
-            };
-            fusion.fate[product] = Fate::Inlined(Some(root));
+            fusion.fate[product] = Fate::Inlined(Some(fusion.root_of(conv).unwrap_or(conv)));
             taken.insert(product, scaled);
         }
     }

@@ -1,5 +1,5 @@
 //! How windows that each select an element (`select-and-scatter`) are done.
-use super::recipe::{Asked, Setup};
+use super::asked::Asked;
 use crate::hlo::Op;
 use crate::hlo::attrs::WindowDim;
 
@@ -34,12 +34,12 @@ pub struct Windows<'a> {
 
 impl Selected {
     /// That of the anchor, where it is of this kind.
-    pub fn of(asked: &Asked<'_>) -> Option<Setup> {
+    pub fn of(asked: &Asked<'_>) -> Option<Selected> {
         let comp = asked.look.comp;
         let Op::SelectAndScatter { window, .. } = asked.op() else { return None };
         let [x, source, _] = comp[asked.anchor].operands[..] else { return None };
         let windows = Windows { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
-        Some(Setup::Selected(windows.method()))
+        Some(windows.method())
     }
 }
 

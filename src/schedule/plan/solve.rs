@@ -1,5 +1,5 @@
 //! How many right-hand sides of a triangular system are solved at once: those that lie side by side are vectors.
-use super::recipe::{Asked, Setup};
+use super::asked::Asked;
 use crate::hlo::Op;
 use crate::target::Target;
 
@@ -21,18 +21,18 @@ pub struct Solve {
 
 impl Solve {
     /// That of the anchor, where it is such a system.
-    pub fn of(asked: &Asked<'_>, target: &Target) -> Option<Setup> {
+    pub fn of(asked: &Asked<'_>, target: &Target) -> Option<Solve> {
         let Op::TriangularSolve { left_side, .. } = *asked.op() else { return None };
         let array = asked.look.comp.array(asked.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };
         if !left_side {
-            return Some(Setup::Solve(Solve { vectors: 1, lanes: 1 }));
+            return Some(Solve { vectors: 1, lanes: 1 });
         }
         let lanes = target.lanes(array.dtype.computed().bytes() as u64);
         let batch: u64 = batch.iter().product();
         let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
         let most = if target.vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
         let vectors = (1..=most).rev().find(are_enough).unwrap_or(1);
-        Some(Setup::Solve(Solve { vectors, lanes }))
+        Some(Solve { vectors, lanes })
     }
 }

@@ -74,7 +74,7 @@ pub fn spots(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -
     }
     for &id in comp.post_order().iter().rev() {
         let Op::Concatenate(axis) = comp[id].op else { continue };
-        if fusion.fate[id] != Fate::Materialised {
+        if !fusion.is_made(id) {
             continue;
         }
         let mut before = 0;
@@ -117,7 +117,7 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
         let joins = comp[whole].op == Op::Concatenate(d.input_feature)
             && users[whole] == [id]
             && whole != comp.root
-            && fusion.fate[whole] == Fate::Materialised
+            && fusion.is_made(whole)
             && fusion.rows[whole].is_none();
         let fits = |&part: &InstId| {
             let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.lanes(4));
@@ -127,11 +127,7 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
         };
         let reads_parts = matches!(&convolutions[&id].way, Way::Winograd(w) if !w.is_line());
         if joins && reads_parts && parts.iter().all(fits) {
-            let root = match fusion.fate[id] {
-                Fate::Materialised => Some(id),
-                Fate::Inlined(root) => root,
-            };
-            fusion.fate[whole] = Fate::Inlined(root);
+            fusion.fate[whole] = Fate::Inlined(fusion.root_of(id));
             for &part in parts {
                 if std::mem::replace(&mut fusion.fate[part], Fate::Materialised) == Fate::Materialised {
                     continue;
@@ -160,7 +156,7 @@ fn is_placeable(comp: &Computation, fusion: &Fusion, users: &[InstId], id: InstI
     let made = is_loops(&comp[anchor].op)
         || matches!(comp[anchor].op, Op::Dot(_) | Op::Convolution(_) | Op::ReduceWindow { .. });
     made && id != comp.root
-        && fusion.fate[id] == Fate::Materialised
+        && fusion.is_made(id)
         && comp[id].shape.as_array().is_some_and(|a| a.elements() > 0)
         && users.iter().all(|&u| {
             let op = &comp[u].op;

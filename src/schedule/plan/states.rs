@@ -3,7 +3,7 @@
 //!
 //! A next value that is computed from other elements of the old one (a product of the state, say), or that the old one must
 //! outlive, gets memory of its own and is copied back at the end of the round.
-use super::fuse::{Fate, Fusion};
+use super::fuse::Fusion;
 use crate::hlo::{Computation, InstId, Op};
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashSet;
@@ -98,7 +98,7 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &IdVec<InstId, Vec<InstId
                 continue;
             }
             let view = matches!(comp[u].op, Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
-            if view || fusion.fate[u] != Fate::Materialised {
+            if view || !fusion.is_made(u) {
                 open.push(u);
             }
             out.push(u);

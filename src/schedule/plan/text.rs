@@ -144,7 +144,7 @@ fn inlined(comp: &Computation, fusion: &Fusion, id: InstId) -> Vec<InstId> {
 /// The family and its parameters.
 fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
     let parameters = match &recipe.setup {
-        Setup::Plain => return recipe.family.name.to_string(),
+        Setup::Plain => return recipe.family.to_string(),
         Setup::Concatenate(axis) => format!("along {axis}"),
         Setup::Rows(rows) => format!("{} of {}", rows.rows, rows.columns),
         Setup::Scan(scan) => {
@@ -171,7 +171,7 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
             format!("{}{setup}", made_within(within, name))
         }
     };
-    format!("{} {parameters}", recipe.family.name)
+    format!("{} {parameters}", recipe.family)
 }
 
 /// What is made inside its reader, and how.

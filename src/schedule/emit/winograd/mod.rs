@@ -2,10 +2,11 @@
 //! the sums are transformed back, with the epilogue (`tiles.rs`). Or one kernel does all of that piece by piece (`pieces.rs`:
 //! strips and blocks), or panel by panel (`panels.rs`). Weights are transformed now, by a kernel before, or on the way into the
 //! panels (`weights.rs`). When and how is in `plan/winograd/`.
-use super::contraction::{Contraction, Right, rows_of_tile};
+use super::contraction::rows_of_tile;
 use super::grid::{chunked, guarded, shares};
+use super::operands::{Contraction, Right};
+use super::part::Part;
 use super::prelude::*;
-use super::tile::Part;
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Place;
 use crate::schedule::plan::axis::{Axis, merged};

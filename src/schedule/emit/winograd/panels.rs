@@ -1,7 +1,7 @@
 //! Winograd's method panel by panel, of weights that are transformed on the way (`plan/winograd/panels.rs`).
 use super::super::grid::{guarded, numbered, shares};
+use super::super::part::Part;
 use super::super::prelude::*;
-use super::super::tile::Part;
 use super::tiles::{Spot, number_of};
 use super::{Conv, Products, Right, products};
 use crate::schedule::plan::points::apart;

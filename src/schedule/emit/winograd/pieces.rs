@@ -1,7 +1,7 @@
 //! What the kernels of strips and of blocks have in common: the products of a piece (`plan/winograd/pieces.rs`).
 use super::super::grid::{guarded, shares};
+use super::super::part::Part;
 use super::super::prelude::*;
-use super::super::tile::Part;
 use super::{Conv, Products, Right, products};
 use crate::schedule::plan::winograd::{Piece, Winograd};
 

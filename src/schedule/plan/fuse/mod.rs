@@ -16,6 +16,7 @@ use crate::hlo::{Computation, InstId, Module, Op};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{Move, forward};
 pub use rows::{FEW_COLUMNS, Role, Rows, demand};
+use std::collections::HashSet;
 
 /// Most instructions that one kernel takes in.
 const LARGEST_GROUP: usize = 96;
@@ -42,6 +43,38 @@ pub struct Fusion {
     pub rows: IdVec<InstId, Option<Rows>>,
     /// What an instruction is inside a row kernel.
     pub role: IdVec<InstId, Role>,
+}
+
+impl Fusion {
+    /// Whether an instruction has a buffer of its own: a kernel ends in it.
+    pub fn is_made(&self, id: InstId) -> bool {
+        self.fate[id] == Fate::Materialised
+    }
+
+    /// The root of the kernel that computes it, where there is one alone.
+    pub fn root_of(&self, id: InstId) -> Option<InstId> {
+        match self.fate[id] {
+            Fate::Materialised => Some(id),
+            Fate::Inlined(root) => root,
+        }
+    }
+
+    /// Whether an instruction is a value of each row in the row kernel `root`.
+    pub fn is_in_rows(&self, id: InstId, root: InstId) -> bool {
+        id == root || self.fate[id] == Fate::Inlined(Some(root)) && self.role[id] != Role::Free
+    }
+
+    /// What the kernel of `root` computes: that, and all that is inlined into it, each once.
+    pub fn computed(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
+        let (mut open, mut seen, mut all) = (vec![root], HashSet::new(), Vec::new());
+        while let Some(id) = open.pop() {
+            if seen.insert(id) {
+                all.push(id);
+                open.extend(comp[id].operands.iter().filter(|&&o| !self.is_made(o)));
+            }
+        }
+        all
+    }
 }
 
 /// How a reader uses an operand.
@@ -172,13 +205,6 @@ impl Planner<'_> {
         }
     }
 
-    fn root_of(&self, id: InstId) -> Option<InstId> {
-        match self.fusion.fate[id] {
-            Fate::Materialised => Some(id),
-            Fate::Inlined(root) => root,
-        }
-    }
-
     /// The readers of `id` with the number of the operand that it is.
     fn uses(&self, id: InstId) -> impl Iterator<Item = (InstId, usize)> + '_ {
         self.users[id.index()].iter().flat_map(move |&u| {
@@ -190,8 +216,8 @@ impl Planner<'_> {
     /// The one root of all readers.
     fn common_root(&self, id: InstId) -> Option<InstId> {
         let readers = &self.users[id.index()];
-        let root = self.root_of(*readers.first()?)?;
-        readers.iter().all(|&u| self.root_of(u) == Some(root)).then_some(root)
+        let root = self.fusion.root_of(*readers.first()?)?;
+        readers.iter().all(|&u| self.fusion.root_of(u) == Some(root)).then_some(root)
     }
 
     /// How elements of `id` become those of the root, if each becomes exactly one, the same by every reader.

@@ -8,7 +8,7 @@ use super::Look;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::plan::axis::{Axis, merged};
-use crate::schedule::plan::fuse::{Fate, Fusion, Move, Role, Rows, demand};
+use crate::schedule::plan::fuse::{Fusion, Move, Role, Rows, demand};
 use crate::schedule::plan::tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
@@ -60,7 +60,7 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Block> {
     let Look { comp, users, target, .. } = *look;
     let anchor = dot_kernel(comp, fusion, id)?;
     let left = comp[anchor].operands[0];
-    let full = fusion.fate[left] == Fate::Materialised && fusion.role[left] == Role::Full;
+    let full = fusion.is_made(left) && fusion.role[left] == Role::Full;
     let alone = users[left] == [anchor] && left != comp.root && comp[anchor].operands[1] != left;
     let rows = fusion.rows[left].filter(|_| full && alone)?;
     let scores = operand_of_rows(comp, fusion, users, left, rows)?;
@@ -119,7 +119,7 @@ fn height(
 /// The dot of a kernel that ends in `id`.
 fn dot_kernel(comp: &Computation, fusion: &Fusion, id: InstId) -> Option<InstId> {
     let anchor = fusion.anchor[id].unwrap_or(id);
-    let alone = fusion.fate[id] == Fate::Materialised && fusion.rows[id].is_none();
+    let alone = fusion.is_made(id) && fusion.rows[id].is_none();
     (alone && matches!(comp[anchor].op, Op::Dot(_))).then_some(anchor)
 }
 
@@ -131,8 +131,7 @@ fn operand_of_rows(
     left: InstId,
     rows: Rows,
 ) -> Option<InstId> {
-    let is_member =
-        |id: InstId| id == left || fusion.fate[id] == Fate::Inlined(Some(left)) && fusion.role[id] != Role::Free;
+    let is_member = |id: InstId| fusion.is_in_rows(id, left);
     let is_full = |id: InstId, user: InstId| {
         let operands = comp[user].operands.iter().enumerate().filter(|(_, o)| **o == id);
         let mut asked = operands.map(|(i, _)| demand(comp, user, i, fusion.role[user], rows));

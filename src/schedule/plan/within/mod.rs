@@ -52,7 +52,7 @@ impl Pair {
         let anchor = fusion.anchor[last].unwrap_or(last);
         let made = *look.comp[anchor].operands.first()?;
         let first = fusion.anchor[made].unwrap_or(made);
-        let kernels = [last, made].iter().all(|&i| fusion.fate[i] == Fate::Materialised && fusion.rows[i].is_none());
+        let kernels = [last, made].iter().all(|&i| fusion.is_made(i) && fusion.rows[i].is_none());
         let alone = look.users[made] == [anchor] && made != look.comp.root;
         (kernels && alone).then_some(Pair { made, first, anchor })
     }

@@ -1,0 +1,40 @@
+//! How long an epilogue is: what is computed of each element of an anchor before it is stored.
+//!
+//! A long one (gelu) stands once in a loop over the sums of a tile, which it reads from the stack: written out for each of two dozen
+//! vectors, its instructions would come from farther away than they take.
+use super::fuse::Fusion;
+use crate::hlo::{Computation, InstId, Module, Op};
+use std::collections::HashSet;
+
+/// Cycles from which on an epilogue is long.
+const LONG: u64 = 48;
+
+/// Whether what is inlined between `anchor` and `root` is long.
+pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, (root, anchor): (InstId, InstId)) -> bool {
+    let (mut open, mut seen, mut sum) = (vec![root], HashSet::from([anchor]), 0);
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let is_inlined = id == root || !fusion.is_made(id);
+        sum += if is_inlined { of_element(module, comp, id) } else { 1 };
+        if is_inlined {
+            open.extend(&comp[id].operands);
+        }
+    }
+    sum >= LONG
+}
+
+/// Cycles that an instruction takes for an element.
+fn of_element(module: &Module, comp: &Computation, id: InstId) -> u64 {
+    match &comp[id].op {
+        Op::Elementwise(op) => op.cycles(),
+        Op::Map { comp: applied, .. } => {
+            let applied = &module.comps[*applied];
+            applied.insts.ids().map(|id| of_element(module, applied, id)).sum()
+        }
+        // a number, the choice between an element and the fill
+        Op::Iota(_) | Op::Pad(_) => 1,
+        _ => 0,
+    }
+}
