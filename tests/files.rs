@@ -7,7 +7,10 @@
 //! | `tests/plans/` | the plan and its kernels, for the processor of the first line: `// target TRIPLE CPU` |
 //! | `tests/llvm/` | LLVM's text of those kernels, likewise |
 //! | `tests/rules/` | what the verifier says: `taken`, or why it is refused; names begin with the number of the rule |
+//! | `tests/kernel_rules/` | the same of programs of kernels, which are written as `common/read_kernels.rs` reads them |
 mod common;
+#[path = "common/read_kernels.rs"]
+mod read_kernels;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +25,7 @@ const LINE: &str = "\n====\n";
 /// What a file of a module that no rule refuses says.
 const TAKEN: &str = "taken\n";
 
-/// The `.hlo` files below a folder, sorted.
+/// The files below a folder, `.hlo` or `.kernel`, sorted.
 fn files(folder: &str) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![common::path(folder)]);
     while let Some(folder) = open.pop() {
@@ -30,8 +33,8 @@ fn files(folder: &str) -> Vec<PathBuf> {
             let path = entry.path();
             match path.extension() {
                 _ if path.is_dir() => open.push(path),
-                Some(end) if end == "hlo" => found.push(path),
-                _ => panic!("{} is no test: its name does not end with .hlo", path.display()),
+                Some(end) if end == "hlo" || end == "kernel" => found.push(path),
+                _ => panic!("{} is no test: its name ends with neither .hlo nor .kernel", path.display()),
             }
         }
     }
@@ -186,31 +189,59 @@ fn verdict(source: &str) -> String {
     error.map_or(TAKEN.to_string(), |e| format!("{}\n", e.to_string().trim_end()))
 }
 
+/// What the verifier says of a program of kernels.
+fn verdict_of_kernels(source: &str) -> Result<String, String> {
+    let error = kernel::verify(&read_kernels::program(source)?).err();
+    Ok(error.map_or(TAKEN.to_string(), |e| format!("{}\n", e.to_string().trim_end())))
+}
+
+/// What is `said` of a file; an error where its name has another verdict, or another rule refuses it than the first of its numbers.
+fn as_named(path: &Path, said: String, rule: impl Fn(u32) -> String) -> Result<String, String> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let refused = name.contains("refuse");
+    if refused != (said != TAKEN) {
+        return Err(format!("a name with `refuse` says that it is refused; the verifier says: {said}"));
+    }
+    let number: u32 = name.split('_').next().and_then(|n| n.parse().ok()).ok_or("its name begins with no number")?;
+    match !refused || said.contains(&rule(number)) {
+        true => Ok(said),
+        false => Err(format!("another rule than {number} refuses it: {said}")),
+    }
+}
+
+/// Holds that each of the rules has a file in `folder` that it refuses and one that it takes.
+fn have_files(folder: &str, numbers: &[u32]) {
+    assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());
+    assert!(numbers.len() >= 12, "the list of rules at the top of the verifier was not found");
+    let name = |p: &PathBuf| p.file_stem().map(|n| n.to_string_lossy().into_owned());
+    let names: Vec<String> = files(folder).iter().filter_map(name).collect();
+    for number in numbers {
+        let of = |refused: bool| {
+            names.iter().any(|n| n.starts_with(&format!("{number:02}_")) && n.contains("refuse") == refused)
+        };
+        assert!(of(true) && of(false), "{folder}: rule {number} needs a file that it refuses and one that it takes");
+    }
+}
+
 #[test]
 fn rules() {
-    check("tests/rules", |path, source| {
-        let said = verdict(source);
-        let refused = path.file_stem().is_some_and(|n| n.to_string_lossy().contains("refuse"));
-        match refused == (said != TAKEN) {
-            true => Ok(said),
-            false => Err(format!("a name with `refuse` says that it is refused; the verifier says: {said}")),
-        }
+    // the verifier of modules tells no numbers
+    check("tests/rules", |path, source| as_named(path, verdict(source), |_| String::new()));
+}
+
+#[test]
+fn kernel_rules() {
+    check("tests/kernel_rules", |path, source| {
+        as_named(path, verdict_of_kernels(source)?, |number| format!("k{number}: "))
     });
 }
 
 #[test]
 fn every_rule_refuses_one_file_and_takes_one() {
-    let source = std::fs::read_to_string(common::path("src/hlo/verify/mod.rs")).expect("the verifier");
-    let numbers: Vec<u32> =
-        source.lines().filter_map(|l| l.strip_prefix("//! ")?.split_once(". ")?.0.parse().ok()).collect();
-    assert_eq!(numbers, (1..=numbers.len() as u32).collect::<Vec<_>>());
-    assert!(numbers.len() >= 12, "the list of rules at the top of the verifier was not found");
-    let names: Vec<String> =
-        files("tests/rules").iter().filter_map(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned())).collect();
-    for number in numbers {
-        let of = |refused: bool| {
-            names.iter().any(|n| n.starts_with(&format!("{number:02}_")) && n.contains("refuse") == refused)
-        };
-        assert!(of(true) && of(false), "rule {number} needs a file that it refuses and one that it takes");
-    }
+    let numbered = |file: &str, head: &str, end: &str| -> Vec<u32> {
+        let source = std::fs::read_to_string(common::path(file)).expect("the verifier");
+        source.lines().filter_map(|l| l.strip_prefix(head)?.split_once(end)?.0.parse().ok()).collect()
+    };
+    have_files("tests/rules", &numbered("src/hlo/verify/mod.rs", "//! ", ". "));
+    have_files("tests/kernel_rules", &numbered("src/kernel/verify/mod.rs", "//! | k", " | "));
 }
