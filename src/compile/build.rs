@@ -6,7 +6,7 @@ use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, Entry, Face, Padded, Places};
-use crate::lower::{Lowered, StateVariable};
+use crate::lower::{Count, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::Packings;
 use crate::target::{Panels, Precision, Reduced, Target};
@@ -305,8 +305,11 @@ fn with_numbers(lowered: &Lowered, sizes: &Sizes, (most, results): (&[u64], &[Ve
     };
     let (given, found) = sizes.all.split_at(sizes.given());
     let used = |axes: &Vec<Option<usize>>| {
-        let size = |axis: &Option<usize>| axis.filter(|&s| s < given.len()).map(|s| lowered.args.len() + s);
-        axes.iter().map(size).collect()
+        let size = |s: usize| match s.checked_sub(given.len()) {
+            None => Count::Parameter(lowered.args.len() + s),
+            Some(s) => Count::Part(lowered.results.len() + s),
+        };
+        axes.iter().map(|axis| axis.map(size)).collect()
     };
     let arg = |(info, axes): (&TensorInfo, &Vec<Option<usize>>)| TensorInfo {
         dims: Sizes::actual(axes, &info.dims, most),

@@ -64,11 +64,20 @@ pub struct Lowered {
     /// What sizes that values at run time say were taken to be, and the most that they may be; the last parts of the root are these
     /// sizes. Such a function is no more than an instance of one whose sizes vary.
     pub found: Vec<(u64, u64)>,
-    /// Of a function for the largest of sizes that vary: for each result the parameter, an `s32[]`, that says how many elements along each
-    /// axis callers read. Empty for any other.
-    pub used: Vec<Vec<Option<usize>>>,
+    /// Of a function for the largest of sizes that vary: for each result what says how many elements along each axis callers read.
+    /// Empty for any other.
+    pub used: Vec<Vec<Option<Count>>>,
     /// What is there besides where sizes vary from call to call; the rest then is of the largest sizes.
     pub sized: Option<Arc<Sized>>,
+}
+
+/// Where a module has a number of elements, an `s32[]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// A parameter of the entry.
+    Parameter(usize),
+    /// A part of the root.
+    Part(usize),
 }
 
 /// A function whose sizes vary. Its module has more parameters and results than callers see: behind the arguments one `s32[]` for

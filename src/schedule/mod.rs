@@ -33,7 +33,7 @@
 //!   row is what is before the next), or as a part of a concatenation; `layout.rs`.
 //! - *How does an operand or a result lie, for who reads or writes it*: `emit/view.rs`: `View`, of the whole array, of one with
 //!   a margin, of a part, or of a few rows in a ring; who reads it does not know who made it.
-//! - *Where do loops end when a call needs fewer elements than arrays have*: `plan/needed.rs` goes from the results backwards;
+//! - *Where do loops end when a call needs fewer elements than arrays have*: `plan/needed/` goes from the results and from masks backwards;
 //!   `emit/limits.rs` sees in what kernels store which rounds and chunks are left out.
 //! - *In which order*: `plan/late.rs` (what needs nothing comes late), `plan/states.rs` (who reads an old state comes before
 //!   who makes the next), `plan/order.rs` (which of two branches comes first).
@@ -229,7 +229,8 @@ struct Maker<'l> {
 
 impl Maker<'_> {
     fn base<'m>(&self, module: &'m Module, halves: Halves) -> Base<'m> {
-        let (methods, needed) = (Methods::of(module, self.target), Needed::of(module, &self.lowered.used));
+        let methods = Methods::of(module, self.target);
+        let needed = Needed::of(module, &methods, &self.lowered.used);
         Base { module, halves, methods, needed }
     }
 

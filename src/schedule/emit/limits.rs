@@ -1,4 +1,4 @@
-//! Where the sizes of a call say how many elements of an array are needed (`plan/needed.rs`), loops end behind the last of them.
+//! Where the sizes of a call say how many elements of an array are needed (`plan/needed/`), loops end behind the last of them.
 //!
 //! What a kernel stores shows how far it must go: the rounds of a loop that store nothing that is needed are left out, and where
 //! nothing else can be left out, the chunks of the kernel. What they would have made is never read. One small kernel computes all
@@ -8,16 +8,17 @@ use super::regions::{Region, Regions};
 use super::rounds::{Form, Look, MOST_ELEMENTS, Rows};
 use crate::kernel::{Atom, BufId, Buffer, Expr, ExprId, Index, Kernel, LoopKind, Place, Program, Step, Stmt};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::schedule::plan::needed::{Amount, Amounts};
 use crate::tensor::DType;
 use std::collections::{BTreeMap, HashMap};
 
 /// Ends loops of `program` behind what is needed.
-pub fn set(program: &mut Program, regions: &Regions) {
+pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
     if regions.are_whole() {
         return;
     }
     let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: Place::Workspace(0) });
-    let mut limits = Limits { buf, sizes: sizes(program), slots: BTreeMap::new(), kernel: Kernel::default() };
+    let mut limits = Limits { buf, sizes: sizes(program), amounts, slots: BTreeMap::new(), kernel: Kernel::default() };
     let mut kernels = std::mem::take(&mut program.kernels);
     for kernel in kernels.values_mut() {
         let mut body = std::mem::take(&mut kernel.body);
@@ -52,15 +53,17 @@ fn sizes(program: &Program) -> HashMap<usize, BufId> {
 }
 
 /// The limits that have been asked for.
-struct Limits {
+struct Limits<'a> {
     buf: BufId,
+    /// The buffers of arguments that may be sizes.
     sizes: HashMap<usize, BufId>,
+    amounts: &'a Amounts,
     slots: BTreeMap<(Vec<Form>, u64, i64), u64>,
     /// Computes them.
     kernel: Kernel,
 }
 
-impl Limits {
+impl Limits<'_> {
     /// Where the largest of some numbers of rounds is, from `least` to `extent`; `None` where it would leave nothing out.
     fn slot(&mut self, forms: &[Form], extent: u64, least: i64) -> Option<u64> {
         let most = i32::try_from(extent).ok()?;
@@ -73,8 +76,7 @@ impl Limits {
         }
         let mut value: Option<ExprId> = None;
         for form in forms {
-            let size = *self.sizes.get(&form.size)?;
-            let size = self.kernel.load(size, Index::default());
+            let size = self.amount(self.amounts.get(form.size)?)?;
             let rounds = form.rounds(&Index::atom(Atom::Value(size)));
             let rounds = Index::atom(Atom::Clamp(Box::new(rounds), least, most.into()));
             let rounds = self.kernel.expr(Expr::Number(rounds, DType::S32));
@@ -87,6 +89,18 @@ impl Limits {
         self.kernel.body.push(Stmt::Store { buf: self.buf, index: Index::constant(slot as i64), value: value? });
         self.slots.insert(key, slot);
         Some(slot)
+    }
+
+    /// The value of an amount.
+    fn amount(&mut self, amount: &Amount) -> Option<ExprId> {
+        Some(match amount {
+            Amount::Argument(number) => self.kernel.load(*self.sizes.get(number)?, Index::default()),
+            Amount::Constant(n) => self.kernel.expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
+            Amount::Op(op, of, dtype) => {
+                let of = of.iter().map(|a| self.amount(a)).collect::<Option<Vec<_>>>()?;
+                self.kernel.op(*op, &of, *dtype)
+            }
+        })
     }
 
     /// Whether a number is below the limit in `slot`.

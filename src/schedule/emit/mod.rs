@@ -156,7 +156,7 @@ pub fn emit(
         together::gather(&mut s.program);
         joined::join(&mut s.program);
         prefetch_weights::ask(&mut s.program);
-        limits::set(&mut s.program, &s.regions);
+        limits::set(&mut s.program, &s.regions, &s.plan.needed().amounts);
     }
     memory_plan::plan(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();

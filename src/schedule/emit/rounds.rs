@@ -15,7 +15,7 @@ pub const MOST_ELEMENTS: i64 = 1 << 46;
 /// A number of rounds: `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, where what is inside is at least 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Form {
-    /// The argument that is the size.
+    /// The number of the amount that is the size (`plan/needed/amount.rs`).
     pub size: usize,
     /// How many for each of the size.
     pub times: i64,
@@ -60,6 +60,8 @@ pub struct Forms {
     pub all: BTreeMap<Form, i64>,
     /// So many rounds before the limit may store nothing that is needed, for what they store depends on other variables too.
     loose: i64,
+    /// Whether what is stored has bounds along several axes, so that inner loops may end early too.
+    several: bool,
 }
 
 impl Forms {
@@ -71,7 +73,9 @@ impl Forms {
     /// Whether few rounds of `extent` are left that need not be: the limit takes many values, and nothing else decides on rounds.
     pub fn are_fine(&self, extent: u64) -> bool {
         let levels = |f: &Form| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
-        self.all.keys().all(|f| levels(f) >= FINE) && self.loose.unsigned_abs() <= (extent / FINE).max(1)
+        !self.several
+            && self.all.keys().all(|f| levels(f) >= FINE)
+            && self.loose.unsigned_abs() <= (extent / FINE).max(1)
     }
 }
 
@@ -153,7 +157,25 @@ impl Look<'_> {
         if private && self.program.buffers[buf].place == Place::Stack {
             return Some(());
         }
-        let region = self.regions.get(buf)?;
+        let regions = self.regions.get(buf).iter();
+        let all = regions.filter_map(|region| self.form(region, (index, last), var, known));
+        // the axis along which the fewest rounds are needed
+        let (form, most, loose) = all.min_by_key(|(form, most, _)| Form { more: *most, ..*form }.at(1))?;
+        forms.loose = forms.loose.max(loose);
+        let have = forms.all.entry(form).or_insert(i64::MIN);
+        *have = (*have).max(most);
+        forms.several |= self.regions.get(buf).len() > 1;
+        Some(())
+    }
+
+    /// How many rounds of `var` write into a region: the form, what is besides in it, and how loose it is.
+    fn form(
+        &self,
+        region: &Region,
+        (index, last): (&Index, u64),
+        var: Option<VarId>,
+        known: &Known,
+    ) -> Option<(Form, i64, i64)> {
         let extents = &self.kernel.vars;
         let mut x = known.value(index).offset(-region.origin);
         if region.period != i64::MAX {
@@ -166,7 +188,6 @@ impl Look<'_> {
             return None;
         }
         let own = var.and_then(|v| known.growing(&x, v, extents));
-        let itself = Growth::ITSELF;
         let (c, growth, (rest, highest)) = match own {
             Some((term, growth)) => {
                 let (_, c) = x.terms.remove(term);
@@ -175,30 +196,31 @@ impl Look<'_> {
             // where a variable has one value alone, as if what is stored grew with it from 0 on
             None => match var.map(|v| known.fixed(v, extents)) {
                 Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, (0, 0)))?,
-                None => (1, itself, (low, low)),
+                None => (1, Growth::ITSELF, (low, low)),
             },
         };
         let Growth { d, k0, k, loose } = growth;
         let spread = highest.saturating_sub(rest).saturating_mul(d) / c.saturating_mul(k).max(1);
-        forms.loose = forms.loose.max(spread.saturating_add(loose / k.max(1)));
         let form = Form { size: region.size, times: region.times, c, d, k0, k, more: 0 };
-        let most = forms.all.entry(form).or_insert(i64::MIN);
-        *most = (*most).max(region.more - rest);
-        Some(())
+        Some((form, region.more - rest, spread.saturating_add(loose / k.max(1))))
     }
 
     /// The rows of one array in periods that `body` writes, if it writes nothing else; their places are known outside of it.
     pub fn rows(&self, body: &[Stmt]) -> Option<Rows> {
         let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
         writes(body, &mut stores, &mut bound)?;
-        let region = self.regions.get(stores.first()?.0)?;
-        let Region { origin, period, times, more, .. } = region;
+        let all = self.regions.get(stores.first()?.0);
+        all.iter().find_map(|region| self.rows_of(region, &stores, &bound))
+    }
+
+    fn rows_of(&self, region: &Region, stores: &[(BufId, &Index)], bound: &BTreeSet<VarId>) -> Option<Rows> {
+        let Region { origin, period, times, more, .. } = *region;
         let stride = gcd(gcd(times, more), period);
         if period == i64::MAX || stride <= 0 {
             return None;
         }
         let (mut terms, mut rows) = (None, (i64::MAX, i64::MIN));
-        for (buf, index) in stores {
+        for &(buf, index) in stores {
             let mut first = index.offset(-origin);
             let mut inner = Index::constant(first.constant.rem_euclid(stride));
             first.constant -= inner.constant;
@@ -209,7 +231,7 @@ impl Look<'_> {
             let outer = Index { terms: outer, constant: 0 };
             let unbound = bound.iter().all(|&v| !outer.depends_on(v, &|_| true));
             let same = terms.get_or_insert_with(|| outer.clone()) == &outer;
-            if self.regions.get(buf)? != region || low < 0 || high >= stride || !unbound || !same {
+            if !self.regions.get(buf).contains(region) || low < 0 || high >= stride || !unbound || !same {
                 return None;
             }
             rows = row;
@@ -217,7 +239,7 @@ impl Look<'_> {
         let first = terms?.offset(rows.0);
         let others = (rows.1 - rows.0) / stride;
         let sound = first.range(&self.kernel.vars).0 >= 0 && (others + 1).checked_mul(stride)? <= period;
-        sound.then_some(Rows { region, stride, first, others })
+        sound.then_some(Rows { region: *region, stride, first, others })
     }
 }
 

@@ -78,6 +78,10 @@ impl Along {
     pub fn reads(&self) -> u64 {
         self.tiles + self.groups - 1
     }
+    /// How many positions behind a result, and behind its taps, what its tile reads may lie.
+    pub fn beyond(&self) -> u64 {
+        (RESULTS - 1 + self.groups * self.taps - self.size) * self.phases
+    }
 }
 
 /// The weights of a convolution.

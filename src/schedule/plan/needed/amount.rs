@@ -1,0 +1,134 @@
+//! Numbers that follow from the sizes of a call, as a module computes them.
+use crate::hlo::{Computation, Inst, InstId, Literal, Module, Op};
+use crate::scalar::ScalarOp;
+use crate::tensor::DType;
+
+/// Instructions that are looked at for one number; what takes more is not known.
+const MOST_LOOKS: usize = 256;
+/// Instructions behind each other of which one is the operand of the next, at most: bounds the depth of the recursion.
+const MOST_DEEP: usize = 48;
+
+/// A number of a call: an `s32[]`, or a `pred[]` on the way to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// An argument of the entry, an `s32[]`.
+    Argument(usize),
+    /// A number that is always the same.
+    Constant(i32),
+    /// What an op makes of others, of a type.
+    Op(ScalarOp, Vec<Amount>, DType),
+}
+
+/// Numbers, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Amounts {
+    all: Vec<Amount>,
+}
+
+impl Amounts {
+    /// The number of an amount, which is added if it is new.
+    pub fn number(&mut self, amount: Amount) -> usize {
+        let known = self.all.iter().position(|a| *a == amount);
+        known.unwrap_or_else(|| {
+            self.all.push(amount);
+            self.all.len() - 1
+        })
+    }
+
+    /// An amount.
+    pub fn get(&self, number: usize) -> Option<&Amount> {
+        self.all.get(number)
+    }
+}
+
+/// How much is still looked at.
+pub struct Looks {
+    left: usize,
+    deep: usize,
+}
+
+impl Looks {
+    /// All that there may be.
+    pub fn new() -> Looks {
+        Looks { left: MOST_LOOKS, deep: 0 }
+    }
+
+    /// Looks at one instruction more, whose operands `next` looks at.
+    pub fn at<T>(&mut self, next: impl FnOnce(&mut Looks) -> Option<T>) -> Option<T> {
+        self.left = self.left.checked_sub(1)?;
+        if self.deep == MOST_DEEP {
+            return None;
+        }
+        self.deep += 1;
+        let found = next(self);
+        self.deep -= 1;
+        found
+    }
+}
+
+/// A computation, and the call that runs it.
+#[derive(Clone, Copy)]
+pub struct Frame<'a> {
+    /// The module.
+    pub module: &'a Module,
+    /// The computation.
+    pub comp: &'a Computation,
+    /// The computation that calls it, and there the call; `None` of the entry, and where parameters are not the operands of a call.
+    pub caller: Option<(&'a Frame<'a>, &'a Inst)>,
+}
+
+/// What is looked for at an instruction.
+type Find<'f, T> = &'f mut dyn FnMut(&Frame, &Inst, &mut Looks) -> Option<T>;
+
+impl Frame<'_> {
+    /// What `find` finds at the instruction that makes a value, through calls, fusions and tuples.
+    pub fn at_source<T>(&self, id: InstId, looks: &mut Looks, find: Find<T>) -> Option<T> {
+        let inst = &self.comp[id];
+        looks.at(|looks| match &inst.op {
+            Op::Parameter(number) => match self.caller {
+                Some((frame, call)) => frame.at_source(*call.operands.get(*number)?, looks, find),
+                None => find(self, inst, looks),
+            },
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
+                let inner = Frame { comp: &self.module.comps[*callee], caller: Some((self, inst)), ..*self };
+                inner.at_source(inner.comp.root, looks, find)
+            }
+            Op::GetTupleElement(index) => self.at_source(inst.operands[0], looks, &mut |frame, tuple, looks| {
+                let part = matches!(tuple.op, Op::Tuple).then(|| tuple.operands.get(*index))??;
+                frame.at_source(*part, looks, find)
+            }),
+            Op::Copy | Op::OptimizationBarrier => self.at_source(inst.operands[0], looks, find),
+            _ => find(self, inst, looks),
+        })
+    }
+
+    /// The number that each element of a value is.
+    pub fn amount(&self, id: InstId, looks: &mut Looks) -> Option<Amount> {
+        self.at_source(id, looks, &mut |frame, inst, looks| {
+            let dtype = inst.shape.as_array()?.dtype;
+            let of_entry = std::ptr::eq(frame.comp, frame.module.entry());
+            match &inst.op {
+                Op::Parameter(number) if of_entry && dtype == DType::S32 && elements(inst) == Some(1) => {
+                    Some(Amount::Argument(*number))
+                }
+                Op::Constant(Literal::Array(t)) if dtype == DType::S32 && t.dims.iter().all(|&n| n == 1) => {
+                    Some(Amount::Constant(*t.to_vec::<i32>().first()?))
+                }
+                Op::Broadcast(_) | Op::Reshape | Op::Bitcast
+                    if elements(&frame.comp[*inst.operands.first()?]) == Some(1) =>
+                {
+                    frame.amount(inst.operands[0], looks)
+                }
+                Op::Elementwise(op) if matches!(dtype, DType::S32 | DType::Pred) => {
+                    let of = inst.operands.iter().map(|&o| frame.amount(o, looks));
+                    Some(Amount::Op(*op, of.collect::<Option<_>>()?, dtype))
+                }
+                _ => None,
+            }
+        })
+    }
+}
+
+fn elements(inst: &Inst) -> Option<u64> {
+    Some(inst.shape.as_array()?.elements())
+}
