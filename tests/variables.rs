@@ -205,6 +205,7 @@ fn hidden_generators_have_the_moments_of_their_distributions() {
         ("uniform", 0.5, 1.0 / 12.0, 0.0, 1.0),
         ("normal", 0.0, 1.0, -6.0, 6.0),
         ("truncated", 0.0, 0.7737, -2.0, 2.0),
+        ("between", 1.2904, 1.6627, -1.0, 4.0),
         ("int", 1.0, 4.0, -2.0, 4.0),
         ("classes", 1.6, 0.44, 0.0, 2.0),
         ("mapped", 0.5, 1.0 / 12.0, 0.0, 1.0),

@@ -329,6 +329,7 @@ def draws():
             "uniform": tf.random.uniform([2000]), "normal": tf.random.normal([2000]), "truncated": tf.random.truncated_normal([2000]),
             "int": tf.random.uniform([2000], -2, 5, tf.int32), "shuffled": tf.random.shuffle(tf.range(100)), "mapped": x,
             "classes": tf.random.categorical(tf.math.log([[0.1, 0.2, 0.7]]), 2000), "seeded": tf.random.uniform([4], seed=3), "other": tf.random.uniform([4], seed=4),
+            "between": tf.raw_ops.ParameterizedTruncatedNormal(shape=[4, 500], means=[1.0] * 4, stdevs=[2.0], minvals=[-1.0] * 4, maxvals=[4.0]),
         }
 
     def dropped(x):

@@ -30,6 +30,7 @@ const STATELESS: &[OpRow] = &[
     op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", between_ends).shape(from_first).constants(&[0]).dtypes("f16, f32, f64"),
     op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).shape(from_first).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
@@ -92,6 +93,15 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
     let integers = cx.node.tf_type("dtype").is_none();
     let dtype = if integers && bounds + 2 == cx.args.len() { cx.dtype(bounds)? } else { cx.attr_dtype("dtype")? };
     drawn(cx, &philox, &Draw { dtype, dims, count, bounds }, distribution)
+}
+
+/// Normal numbers between ends, each with its own mean, deviation and ends.
+fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let draw = |cx: &mut LowerCtx, generator: &Generator, draw: &Draw| truncated::between(cx, generator, draw, 2);
+    let (dims, count) = sizes(cx, 0)?;
+    let (seed, dtype) = (cx.arg(1)?, cx.attr_dtype("dtype")?);
+    let generator = from_seed(cx, seed)?;
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, draw)
 }
 
 /// The sizes that input `i` tells, and how many elements that are.

@@ -40,6 +40,7 @@ pub const ROWS: &[OpRow] = &[
     op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
     op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
     op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
+    op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(from_first).draws().constants(&[0]).dtypes("f16, bf16, f32, f64"),
     op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
     op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
     op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
@@ -152,6 +153,24 @@ fn from_hidden(cx: &mut LowerCtx, attr: &str, distribution: Distribution) -> Res
     let dtype = cx.attr_dtype(attr)?;
     let generator = hidden(cx)?;
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, distribution)
+}
+
+/// Normal numbers between ends; every row, along the first axis, has its own mean, deviation and ends.
+fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (dims, count) = sizes(cx, 0)?;
+    let dtype = cx.attr_dtype("dtype")?;
+    for i in 1..cx.args.len() {
+        let x = cx.arg(i)?;
+        // one number stands for all rows
+        let mut of_rows = cx.b.dims(x).to_vec();
+        if of_rows.len() == 1 && of_rows[0] != 1 {
+            of_rows.resize(dims.len().max(1), 1);
+            cx.args[i] = Value::Array(cx.b.reshape(x, &of_rows));
+        }
+    }
+    let generator = hidden(cx)?;
+    let draw = |cx: &mut LowerCtx, generator: &Generator, draw: &Draw| truncated::between(cx, generator, draw, 1);
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, draw)
 }
 
 /// The rows of input 0 in the order of a random word for each.

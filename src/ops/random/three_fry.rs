@@ -87,8 +87,8 @@ pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[u64]) ->
     paired(b, x, dims)
 }
 
-/// Words as floats of `dtype` in 0..1: their high bits, or the low ones for the narrow f16.
-fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
+/// Words as floats of `dtype` in 0..1, as XLA makes them: their high bits, or the low ones for the narrow f16.
+pub fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
     let (mantissa, digits) = match dtype {
         DType::F16 => {
             let mask = b.full_like(words, 1023.0);
