@@ -2,6 +2,7 @@
 mod build;
 mod fixed;
 mod module;
+mod open;
 
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -18,7 +19,7 @@ use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
 pub use build::{Compiled, Functions, at_bounds, build_all, in_file, initial, places, weights};
 use fixed::Fixed;
-pub use module::{named, write_known_calls};
+pub use module::{module_for, of_module, write_known_calls};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
     let program = match import::load_any(path, format)? {
         Loaded::Graph(program) => *program,
         Loaded::Module(bytes) => {
-            let entry = Entry { name: "run".to_string(), lowered: module::read(&bytes, request)? };
+            let entry = Entry { name: "run".to_string(), lowered: of_module(&bytes, request)? };
             return Ok(Fronts { entries: vec![entry], init: None, assumptions: Vec::new(), warnings: Vec::new() });
         }
     };

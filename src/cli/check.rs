@@ -3,8 +3,9 @@ use super::args::CheckArgs;
 use super::{Verdict, graph, out};
 use crate::diag::{Code, Diagnostic, Error, Group, Result, grouped};
 use crate::graph::Endpoint;
+use crate::import::{self, Loaded};
 use crate::prepare::{self, Request};
-use crate::{compile, import, infer, lower};
+use crate::{compile, infer, lower};
 use serde_json::{Value, json};
 
 /// Prints the verdict, with everything that blocks. A broken invariant of ours is a blocker like any other.
@@ -58,8 +59,11 @@ pub fn run(args: &CheckArgs) -> Result<Verdict> {
 /// What blocks besides feeds whose sizes are not bound or whose type is not supported: ops without a lowering, and shapes that contradict each other whatever the
 /// open sizes are.
 fn behind_open_feeds(args: &CheckArgs, request: &Request) -> Result<Vec<Diagnostic>> {
-    let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
-    let mut reached = prepare::reach(program, request)?;
+    let Loaded::Graph(mut program) = import::load_any(&args.graph.graph, args.graph.format.as_deref())? else {
+        return Ok(Vec::new());
+    };
+    program.freeze(|_| false);
+    let mut reached = prepare::reach(*program, request)?;
     if let Err(error) = prepare::functionalize(&mut reached) {
         return Ok(error.into_diagnostics());
     }

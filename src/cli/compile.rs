@@ -114,7 +114,7 @@ fn depends<'a>(
 pub fn modules(args: &HloCompile) -> Result<Verdict> {
     let targets = graph::portable_targets(&args.target)?;
     for path in &args.files.files {
-        let module = modules::load_whole(path)?;
+        let module = modules::load_whole(path, &args.files.dims)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
         let built = compile::wrap(module).and_then(|lowered| {

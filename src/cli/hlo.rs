@@ -1,11 +1,12 @@
 //! `tfaot hlo`: modules as text or messages.
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
+use super::verify::Bisected;
 use super::{Verdict, dump, graph, inputs, npz, out};
 use crate::codegen::Launches;
 use crate::compile;
 use crate::diag::{Error, Result};
-use crate::hlo::{Module, Shape, proto, text, verify};
+use crate::hlo::{Module, Shape, proto, stablehlo, text, verify};
 use crate::interp;
 use crate::optimize;
 use crate::tensor::Tensor;
@@ -33,11 +34,12 @@ pub fn run(verb: HloVerb) -> Result<Verdict> {
 
 fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Result<()>) -> Result<Verdict> {
     for file in &args.files {
-        let mut module = load(file)?;
+        let mut module = load(file, &args.dims)?;
         change(&mut module).map_err(|e| out::in_file(e, file))?;
         match format {
             HloFormat::Text => out::text(&text::print(&module))?,
             HloFormat::Proto => out::bytes(&proto::encode(&module).map_err(|e| out::in_file(e, file))?)?,
+            HloFormat::Stablehlo => out::text(&stablehlo::print(&module).map_err(|e| out::in_file(e, file))?)?,
         }
     }
     Ok(Verdict::Yes)
@@ -82,7 +84,7 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
 fn verify_all(args: &HloVerify) -> Result<Verdict> {
     let mut verdict = Verdict::Yes;
     for file in &args.files.files {
-        let problem = load_sound(file).err();
+        let problem = load_sound(file, &args.files.dims).err();
         if problem.is_some() {
             verdict = Verdict::No;
         }
@@ -100,7 +102,7 @@ fn verify_all(args: &HloVerify) -> Result<Verdict> {
 }
 
 fn eval(args: &HloCall, max_steps: u64) -> Result<Verdict> {
-    let module = load_whole(&args.file)?;
+    let module = load_whole(&args.file, &args.dims)?;
     write_results(args, interpreted(args, &module, max_steps)?)
 }
 
@@ -116,7 +118,16 @@ fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Te
 
 /// Runs a module by the engines that are asked for; two of them are compared.
 fn by_engines(args: &HloRun) -> Result<Verdict> {
-    let module = load_whole(&args.call.file)?;
+    let module = load_whole(&args.call.file, &args.call.dims)?;
+    let in_file = |e| out::in_file(e, &args.call.file);
+    let bisected = match args.bisect {
+        false => None,
+        true => {
+            let lowered = compile::wrap(module.clone()).map_err(in_file)?;
+            let values = inputs::load(args.call.inputs.as_deref(), &lowered.args)?;
+            Some((lowered, values, graph::target(&args.target)?))
+        }
+    };
     let plain = match args.engine.contains(&Engine::Interpreter) {
         true => Some(interpreted(&args.call, &module, interp::MAX_STEPS)?),
         false => None,
@@ -128,7 +139,10 @@ fn by_engines(args: &HloRun) -> Result<Verdict> {
             if args.call.outputs.is_some() {
                 write_results(&args.call, native.clone())?;
             }
-            super::verify::two_engines(&keys, &native, &plain)
+            let threads = args.call.threads.into();
+            let bisected = bisected.as_ref();
+            let bisected = bisected.map(|(lowered, values, target)| Bisected { lowered, target, values, threads });
+            super::verify::two_engines(&keys, &native, &plain, bisected).map_err(in_file)
         }
         (results, others) => write_results(&args.call, results.or(others).unwrap_or_default()),
     }

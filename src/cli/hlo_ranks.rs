@@ -14,7 +14,7 @@ use crate::tensor::{Tensor, TensorInfo};
 /// # Errors
 /// `Code::SeveralDevices` for a module that is for another number of devices; those of a run on one.
 pub fn run(args: &HloRun, replicas: u64) -> Result<Verdict> {
-    let mut module = load(&args.call.file)?;
+    let mut module = load(&args.call.file, &args.call.dims)?;
     for_devices(&mut module, replicas)?;
     verify::verify(&module).map_err(|e| out::in_file(e, &args.call.file))?;
     compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, &args.call.file))?;
@@ -31,7 +31,7 @@ pub fn run(args: &HloRun, replicas: u64) -> Result<Verdict> {
                 write(&args.call, &native)?;
             }
             let keys: Vec<String> = keyed(&native).into_iter().map(|(key, _)| key).collect();
-            super::verify::two_engines(&keys, &native.concat(), &plain.concat())
+            super::verify::two_engines(&keys, &native.concat(), &plain.concat(), None)
         }
         (results, others) => write(&args.call, &results.or(others).unwrap_or_default()),
     }

@@ -1,32 +1,33 @@
 //! Modules of HLO in files, and what they take and give as values.
-use super::out;
+use super::{graph, out};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Literal, Module, Shape, verify};
 use crate::tensor::{Tensor, TensorInfo};
 use std::io::Read;
 
-/// The module of a file.
-pub fn load(file: &str) -> Result<Module> {
+/// The module of a file, for the sizes that `dims` say where it leaves some open.
+pub fn load(file: &str, dims: &[String]) -> Result<Module> {
     let mut bytes = Vec::new();
     let read = match file {
         "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
         path => std::fs::read(path).map(|all| bytes = all),
     };
     read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
-    crate::hlo::read(&bytes.into()).map(|source| source.module).map_err(|e| out::in_file(e, file))
+    let request = graph::told(&[], dims)?;
+    compile::module_for(&bytes.into(), &request).map(|source| source.module).map_err(|e| out::in_file(e, file))
 }
 
 /// The same, verified.
-pub fn load_sound(file: &str) -> Result<Module> {
-    let module = load(file)?;
+pub fn load_sound(file: &str, dims: &[String]) -> Result<Module> {
+    let module = load(file, dims)?;
     verify::verify(&module).map_err(|e| out::in_file(e, file))?;
     Ok(module)
 }
 
 /// The same, with instructions in the place of calls that are known.
-pub fn load_whole(file: &str) -> Result<Module> {
-    let mut module = load_sound(file)?;
+pub fn load_whole(file: &str, dims: &[String]) -> Result<Module> {
+    let mut module = load_sound(file, dims)?;
     compile::write_known_calls(&mut module).map_err(|e| out::in_file(e, file))?;
     Ok(module)
 }

@@ -3,7 +3,7 @@ use super::args::ReduceArgs;
 use super::{Verdict, out};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::graphs::proto_text;
-use crate::hlo;
+use crate::hlo::{self, Form};
 use crate::import::proto::tensorflow::GraphDef;
 use crate::import::raw::RawGraph;
 use crate::import::{self, Format};
@@ -32,7 +32,7 @@ pub fn run(args: &ReduceArgs) -> Result<Verdict> {
             (spelled(small.write(), args)?, told)
         }
         Format::Module => {
-            let module = hlo::read(&bytes).map_err(|e| out::in_file(e, &shown))?.module;
+            let module = hlo::read(&bytes).and_then(Form::fixed).map_err(|e| out::in_file(e, &shown))?.module;
             let (small, told) = with_trials(args, reduce::print_module(&module).as_bytes(), |verdict| {
                 reduce::reduce_module(module.clone(), args.max_runs, verdict)
             })?;

@@ -1,6 +1,7 @@
 //! Modules as inputs: HLO and StableHLO from a file, with the file's names for arguments and results.
+use super::open;
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{self, InstId, Module, Op, Shape, Source, verify};
+use crate::hlo::{self, Form, InstId, Module, Op, Shape, Source, verify};
 use crate::lower::Lowered;
 use crate::ops::lapack;
 use crate::optimize;
@@ -10,14 +11,37 @@ use crate::tensor::TensorInfo;
 use bytes::Bytes;
 use std::collections::HashSet;
 
-/// The module in a file's bytes. Errors: those of [`hlo::read`] and [`named`]; `Code::BadOption` where part of it is asked for.
-pub(super) fn read(bytes: &Bytes, request: &Request) -> Result<Lowered> {
-    if !request.is_empty() {
-        let told = "a module has its arguments, results and sizes; none can be chosen";
-        let problem = Diagnostic::new(Code::BadOption, told);
-        return Err(problem.help("without --feed, --fetch, --dim, --signature and --config").into());
+/// The module in a file's bytes; one that leaves sizes open is for those that are asked for.
+///
+/// # Errors
+/// Those of [`hlo::read`] and of the verifier; `Code::UnknownDim` for open sizes that are not told; `Code::OpenSize` for bounds up to
+/// which no code is known; `Code::BadOption` where part of a module is asked for, or sizes of one that has them.
+pub fn of_module(bytes: &Bytes, request: &Request) -> Result<Lowered> {
+    match hlo::read(bytes)? {
+        Form::Open(open) => open::lowered(*open, request),
+        Form::Fixed(source) => named(whole(source, request)?),
     }
-    named(hlo::read(bytes)?)
+}
+
+/// The same as it was written, for sizes that are numbers.
+///
+/// # Errors
+/// As for [`of_module`], but for the verifier's; `Code::BadOption` for bounds.
+pub fn module_for(bytes: &Bytes, request: &Request) -> Result<Source> {
+    match hlo::read(bytes)? {
+        Form::Open(open) => open::made_for(&open, request),
+        Form::Fixed(source) => whole(source, request),
+    }
+}
+
+/// A module of fixed sizes, if nothing is asked of it. Errors: `Code::BadOption`.
+fn whole(source: Source, request: &Request) -> Result<Source> {
+    if request.is_empty() {
+        return Ok(source);
+    }
+    let told = "a module has its arguments, results and sizes; none can be chosen";
+    let problem = Diagnostic::new(Code::BadOption, told);
+    Err(problem.help("without --feed, --fetch, --dim, --signature and --config").into())
 }
 
 /// A module that was read from a file, verified, with what the file calls its arguments and results.
@@ -25,9 +49,8 @@ pub(super) fn read(bytes: &Bytes, request: &Request) -> Result<Lowered> {
 /// An argument is called what its parameter is, a result what the file says or the instruction that gives it; a part of a tuple
 /// has its number behind. The positions `0`, `1`, ... are names too.
 ///
-/// # Errors
-/// Those of the verifier and of [`super::wrap`].
-pub fn named(mut source: Source) -> Result<Lowered> {
+/// Errors: those of the verifier and of [`super::wrap`].
+pub(super) fn named(mut source: Source) -> Result<Lowered> {
     verify::verify(&source.module)?;
     write_known_calls(&mut source.module)?;
     let entry = source.module.entry();

@@ -21,7 +21,7 @@ pub use builder::{Assumed, Builder, Claim, Found};
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};
-pub use source::{Source, read};
+pub use source::{Form, Source, read};
 
 use crate::diag::{Code, Error, Result};
 use crate::tensor::Tensor;

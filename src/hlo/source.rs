@@ -1,4 +1,5 @@
 //! A module from a file of any kind: what it is, is seen from its bytes.
+use super::stablehlo::Open;
 use super::{Module, proto, stablehlo, text};
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
@@ -12,15 +13,37 @@ pub struct Source {
     pub results: Vec<Option<String>>,
 }
 
+/// What a file has.
+#[derive(Debug)]
+pub enum Form {
+    /// A module.
+    Fixed(Source),
+    /// A module for each of several sizes of its arguments.
+    Open(Box<Open>),
+}
+
+impl Form {
+    /// The module whose sizes are all known.
+    ///
+    /// # Errors
+    /// `Code::UnknownDim` where sizes are open.
+    pub fn fixed(self) -> Result<Source> {
+        match self {
+            Form::Fixed(source) => Ok(source),
+            Form::Open(open) => Err(open.refusal()),
+        }
+    }
+}
+
 /// Reads HLO text, an HloProto, an HloModuleProto, StableHLO's text, its portable bytecode, or an exported function of JAX.
 ///
 /// # Errors
 /// Those of the reader that the bytes are for.
-pub fn read(bytes: &Bytes) -> Result<Source> {
-    if let Some(source) = stablehlo::read_bytes(bytes) {
-        return source;
+pub fn read(bytes: &Bytes) -> Result<Form> {
+    if let Some(form) = stablehlo::read_bytes(bytes) {
+        return form;
     }
-    let plain = |module| Source { module, results: Vec::new() };
+    let plain = |module| Form::Fixed(Source { module, results: Vec::new() });
     if proto::is_message(bytes) {
         return proto::decode(bytes).map(plain);
     }

@@ -54,7 +54,10 @@ pub struct Varying {
 }
 
 impl Varying {
-    /// The number of the size of a dimension that is called `name` if its bound has no name. Errors: two bounds of one name.
+    /// The number of the size of a dimension that is called `name` if its bound has no name.
+    ///
+    /// # Errors
+    /// Two bounds of one name.
     pub fn number(&mut self, bound: &Bound, name: &str) -> Result<usize, String> {
         let name = bound.name.as_deref().unwrap_or(name);
         let size = Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false };

@@ -15,7 +15,7 @@ mod served;
 mod shape;
 mod signature;
 
-pub use binding::{Binding, Bound};
+pub use binding::{Binding, Bound, Varying};
 pub use entries::{Entries, Entry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};

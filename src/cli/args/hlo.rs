@@ -24,6 +24,9 @@ pub struct HloFiles {
     /// HLO text, an HloProto, StableHLO's text or bytecode, what JAX exports; `-` is standard input.
     #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub files: Vec<String>,
+    /// The size of axes that a module leaves open, all of them or those of NAME: a variable of JAX, an argument, or `ARGUMENT[AXIS]`.
+    #[arg(long = "dim", value_name = "[NAME=]N")]
+    pub dims: Vec<String>,
 }
 
 /// How a module is written.
@@ -33,6 +36,8 @@ pub enum HloFormat {
     Text,
     /// An HloProto.
     Proto,
+    /// StableHLO's text.
+    Stablehlo,
 }
 
 #[derive(Args, Debug)]
@@ -78,6 +83,9 @@ pub struct HloCall {
     /// HLO text, an HloProto, StableHLO's text or bytecode, what JAX exports; `-` is standard input.
     #[arg(value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: String,
+    /// The size of axes that a module leaves open, all of them or those of NAME: a variable of JAX, an argument, or `ARGUMENT[AXIS]`.
+    #[arg(long = "dim", value_name = "[NAME=]N")]
+    pub dims: Vec<String>,
     /// Arrays with keys 0, 1, ...: the parameters, tuples leaf by leaf. Without it they are random.
     #[arg(long, value_name = "IN.npz", value_hint = clap::ValueHint::FilePath)]
     pub inputs: Option<PathBuf>,
@@ -101,6 +109,10 @@ pub struct HloRun {
     /// Who computes. Both are compared, and a departure is the command's failure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "native")]
     pub engine: Vec<Engine>,
+    /// Where the engines `native,interpreter` differ, find the instructions whose own results do: each is also compiled alone and given
+    /// what the interpreter has for its operands.
+    #[arg(long, conflicts_with = "replicas")]
+    pub bisect: bool,
     /// Run as many copies at once, a thread each, which exchange what collectives say. Arrays of files are `K@R`: argument or
     /// result K of rank R; an argument `K` is that of every rank that has none of its own.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]

@@ -11,7 +11,6 @@ use crate::cli::{graph, inputs, run};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
-use crate::hlo;
 use crate::import::{self, Loaded};
 use crate::infer::{self, Facts, Given};
 use crate::prepare::{FeedSpec, Prepared, Request, prepare};
@@ -134,8 +133,9 @@ pub fn find(
             if !others.is_empty() {
                 return Err(Error::User(others.iter().map(unknown).collect()));
             }
-            let lowered = compile::named(hlo::read(&bytes)?)?;
-            return instructions::find(&lowered, args, target, name, values);
+            let lowered = compile::of_module(&bytes, &graph::request(&args.graph)?)?;
+            let bound = Bound::of(args, target.precision);
+            return instructions::find(&lowered, (bound, args.threads.into()), target, name, values);
         }
     };
     let whole = prepare(program, &graph::request(&args.graph)?)?;

@@ -1,7 +1,6 @@
 //! Which instruction of a module departs first: what `departs.rs` does for the ops of a graph.
 use super::departs::{Blame, MOST_ALONE, MOST_BYTES, Step};
 use super::{Bound, worst};
-use crate::cli::args::VerifyArgs;
 use crate::cli::{graph, run};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
@@ -14,7 +13,13 @@ use std::collections::HashMap;
 /// Compares the result of every instruction of the entry that is an array.
 ///
 /// Errors: those of compiling and running; `Code::TooLarge` for too many bytes.
-pub fn find(lowered: &Lowered, args: &VerifyArgs, target: &Target, name: &str, values: &[Tensor]) -> Result<Blame> {
+pub fn find(
+    lowered: &Lowered,
+    (bound, threads): (Bound, usize),
+    target: &Target,
+    name: &str,
+    values: &[Tensor],
+) -> Result<Blame> {
     let entry = lowered.module.entry();
     let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();
     let all = with_results(lowered, &kept);
@@ -23,10 +28,8 @@ pub fn find(lowered: &Lowered, args: &VerifyArgs, target: &Target, name: &str, v
         let told = format!("the intermediate results take {bytes} bytes, and up to {MOST_BYTES} are compared");
         return Err(Error::user(Code::TooLarge, told));
     }
-    let threads = usize::from(args.threads);
     let plain = graph::interpret(&all, values.to_vec())?;
     let native = run::native(all, name, target, values, threads)?;
-    let bound = Bound::of(args, target.precision);
     let mut known: HashMap<InstId, &Tensor> = entry.params.iter().copied().zip(values).collect();
     known.extend(kept.iter().copied().zip(&plain));
     let excess = |got: &Tensor, want: &Tensor| worst(got, want, bound).map_or(0.0, |w| w.excess);

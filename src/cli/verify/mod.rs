@@ -281,9 +281,30 @@ fn report(all: &[Comparison], blamed: Option<&departs::Blame>, args: &VerifyArgs
     told(all, blamed, args.json, args.ops)
 }
 
-/// Compares results of compiled code, called `keys`, with those of the interpreter, and prints a line for each.
-pub(super) fn two_engines(keys: &[String], native: &[Tensor], plain: &[Tensor]) -> Result<Verdict> {
-    told(&compare(keys, "interpreter", native, plain, EXACT), None, false, false)
+/// A call of a module in whose code the instruction is looked for that departs first.
+pub(super) struct Bisected<'a> {
+    /// The module.
+    pub lowered: &'a Lowered,
+    /// The machine.
+    pub target: &'a Target,
+    /// The arguments.
+    pub values: &'a [Tensor],
+    /// Threads of the code.
+    pub threads: usize,
+}
+
+/// Compares results of compiled code, called `keys`, with those of the interpreter, and prints a line for each; where they differ, also
+/// the instructions of `bisected` that depart.
+pub(super) fn two_engines(
+    keys: &[String],
+    native: &[Tensor],
+    plain: &[Tensor],
+    bisected: Option<Bisected>,
+) -> Result<Verdict> {
+    let all = compare(keys, "interpreter", native, plain, EXACT);
+    let find = |b: Bisected| instructions::find(b.lowered, (EXACT, b.threads), b.target, "hlo", b.values);
+    let blamed = bisected.filter(|_| all.iter().any(Comparison::departs)).map(find).transpose()?;
+    told(&all, blamed.as_ref(), false, false)
 }
 
 fn told(all: &[Comparison], blamed: Option<&departs::Blame>, as_document: bool, ops: bool) -> Result<Verdict> {

@@ -12,7 +12,7 @@ use super::tree::{Attr, Function, Functions, Operation, Port, Region, callee, ca
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::text::op_from_attrs;
-use crate::hlo::{Builder, CompId, InstId, Literal, Op, Shape, Source};
+use crate::hlo::{Builder, CompId, InstId, Literal, Module, Op, Shape, Source};
 use crate::tensor::Tensor;
 
 /// Operations that a module may become, each as often as its function is put in place of a call.
@@ -42,34 +42,65 @@ impl Host for Alone {
 /// The module of all functions that the entry reaches, with what its results are called. An argument that asks for the
 /// platform is `platform`, if that is known.
 pub(super) fn module(functions: &Functions, platform: Option<usize>) -> Result<Source> {
+    let mut host = Alone(Builder::new(entry(functions)?));
+    let root = root(&mut host, functions, platform, None)?;
+    source(functions, host.0.finish(root)?)
+}
+
+/// The root of such a module in a builder of its own, for these sizes of the arguments or those that are declared.
+pub(super) fn root(
+    host: &mut dyn Host,
+    functions: &Functions,
+    platform: Option<usize>,
+    dims: Option<&[Vec<u64>]>,
+) -> Result<InstId> {
     let entry = entry(functions)?;
     let function = &functions.all[entry];
-    let mut host = Alone(Builder::new(entry));
-    let mut args = Vec::with_capacity(function.args.len());
-    for (i, ((_, shape), port)) in function.body.args.iter().zip(&function.args).enumerate() {
+    let (mut args, mut wholes) = (Vec::new(), Vec::new());
+    let mut own = dims.unwrap_or_default().iter();
+    for (i, ((name, shape), port)) in function.body.args.iter().zip(&function.args).enumerate() {
         if let (Some(index), true) = (platform, asks_for_platform(port)) {
-            args.push(platform_index(&mut host.0, shape, index)?);
+            args.push(platform_index(host.builder(), shape, index)?);
+            wholes.push(shape.clone());
             continue;
         }
-        if !sizes::is_fixed(shape) {
-            let told = format!("argument {i} is {shape}, whose sizes are open; read are arrays of fixed sizes");
-            return Err(Error::user(Code::HloUnsupported, told));
-        }
-        let part = shards::part_of(function, &function.body.args[i].0, shape);
-        let id = host.0.parameter(part.clone());
-        let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
-        host.0.rename(id, path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_")));
+        let shape = match (shape, own.next()) {
+            (Shape::Array(a), Some(dims)) => Shape::array(a.dtype, dims.clone()),
+            _ => shape.clone(),
+        };
+        let part = shards::part_of(function, name, &shape).clone();
+        let b = host.builder();
+        let id = b.parameter(part);
+        b.rename(id, argument_name(port, i));
         args.push(id);
+        wholes.push(shape);
     }
-    let mut converter = Converter::new(&mut host, functions, entry, Checks::Sizes)?;
-    args.iter().zip(&function.body.args).for_each(|(&id, (_, whole))| converter.mark(id, whole));
+    let mut converter = Converter::new(host, functions, entry, Checks::Sizes)?;
+    args.iter().zip(&wholes).for_each(|(&id, whole)| converter.mark(id, whole));
     let results = converter.entry(entry, &args)?;
-    let root = if let [one] = results[..] { one } else { host.0.tuple(&results) };
-    let mut module = host.0.finish(root)?;
+    Ok(if let [one] = results[..] { one } else { host.builder().tuple(&results) })
+}
+
+/// A module that was made of functions, with its own name and those of its results.
+pub(super) fn source(functions: &Functions, mut module: Module) -> Result<Source> {
+    let entry = entry(functions)?;
     module.name = if functions.name.is_empty() { entry.to_string() } else { functions.name.clone() };
     module.extra = functions.header.clone();
-    let results = function.results.iter().map(|port| port.text("jax.result_info").map(result_name)).collect();
-    Ok(Source { module, results })
+    let results = functions.all[entry].results.iter();
+    Ok(Source { module, results: results.map(|port| port.text("jax.result_info").map(result_name)).collect() })
+}
+
+/// The arguments of the entry that callers give: all but the number of the platform.
+pub(super) fn taken(entry: &Function, platform: Option<usize>) -> Vec<usize> {
+    (0..entry.args.len().min(entry.body.args.len()))
+        .filter(|&i| platform.is_none() || !asks_for_platform(&entry.args[i]))
+        .collect()
+}
+
+/// What argument `i` is called.
+pub(super) fn argument_name(port: &Port, i: usize) -> String {
+    let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
+    path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_"))
 }
 
 /// The function that a module begins with: `main`, or else the first.
@@ -290,6 +321,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                 call.attrs.extend(extra.iter().cloned());
                 self.host.custom_call(&call, &operands, &shape)?
             }
+            Op::Gather(dims) if scope.open => self.part(dims, &operands, &shape),
             _ => None,
         };
         let id = known.unwrap_or_else(|| {

@@ -2,10 +2,12 @@
 //!
 //! Both are read as one tree (`tree.rs`): of text, `function.rs` reads functions and `operation.rs` their operations in the
 //! generic form and in StableHLO's own; `bytecode/` reads the other form. `convert.rs` makes instructions of the tree, through
-//! the same constructor of ops as HLO's text and messages, and `regions.rs` computations of regions. A file is read if its arguments
-//! have fixed sizes; a module that is called inside of another (`called.rs`) may leave them open, and has those of the call
-//! (`sizes.rs`). What JAX's `shard_map` cuts by hand is the program of one device (`shards.rs`). Quantised types and tokens that are more than ordering are refused by name. The function `main`, or else the
+//! the same constructor of ops as HLO's text and messages, and `regions.rs` computations of regions. A file whose arguments have open
+//! sizes is made for sizes that the caller says (`open.rs`), a module that is called inside of another (`called.rs`) for those of the call;
+//! how all others follow is in `sizes.rs`. What JAX's `shard_map` cuts by hand is the program of one device (`shards.rs`). Quantised types and tokens that are more than ordering are refused by name. The function `main`, or else the
 //! first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
+//!
+//! `print/` writes any module of HLO in the generic form.
 //!
 //! Source: StableHLO's specification and its printed forms.
 mod attribute;
@@ -19,7 +21,10 @@ mod custom_call;
 mod exported;
 mod function;
 mod given;
+mod open;
 mod operation;
+mod parts;
+mod print;
 mod reader;
 mod regions;
 mod shards;
@@ -31,31 +36,34 @@ mod types;
 
 use bytes::Bytes;
 
-use super::{Module, Source};
+use super::{Form, Module};
 use crate::diag::Result;
 pub use called::Called;
 pub use converter::Checks;
 pub use converter::Host;
 use exported::Exported;
+pub use open::{Argument, Axis, Open};
+pub use print::print;
+use tree::Functions;
 
 /// Reads StableHLO's text; errors carry line and column.
 ///
 /// # Errors
 /// `Code::HloSyntax`, `Code::HloUnsupported` for operations, types and attributes that HLO here does not have,
-/// `Code::TooLarge` for constants that say more than they are written.
+/// `Code::TooLarge` for constants that say more than they are written, `Code::UnknownDim` where sizes of arguments are open.
 pub fn parse(text: &str) -> Result<Module> {
-    read_text(text).map(|source| source.module)
+    read_text(text)?.fixed().map(|source| source.module)
 }
 
-/// The same with what results are called.
-pub(super) fn read_text(text: &str) -> Result<Source> {
-    convert::module(&function::parse(text)?, None)
+/// The same with what results are called, or with open sizes.
+pub(super) fn read_text(text: &str) -> Result<Form> {
+    form(function::parse(text)?, None)
 }
 
 /// Reads portable bytecode of StableHLO, or what JAX exports with such in it; `None` for bytes that are neither.
 ///
 /// Errors: `Code::BadEncoding` for damaged bytes, and those of [`parse`].
-pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<Source>> {
+pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<Form>> {
     if bytecode::is_bytecode(bytes) {
         return Some(read_bytecode(bytes, &[]));
     }
@@ -66,9 +74,16 @@ pub(super) fn read_bytes(bytes: &Bytes) -> Option<Result<Source>> {
 /// Reads portable bytecode that is for these platforms: where they are several, the module asks which it is on, and code is for a CPU.
 ///
 /// Errors: those of [`read_bytes`].
-fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<Source> {
+fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<Form> {
     let cpu = platforms.iter().position(|p| p.eq_ignore_ascii_case("cpu"));
-    convert::module(&bytecode::parse(bytes)?, cpu)
+    form(bytecode::parse(bytes)?, cpu)
+}
+
+fn form(functions: Functions, platform: Option<usize>) -> Result<Form> {
+    match Open::of(functions, platform)? {
+        Ok(open) => Ok(Form::Open(Box::new(open))),
+        Err(functions) => convert::module(&functions, platform).map(Form::Fixed),
+    }
 }
 
 /// Whether `text` is MLIR and not HLO: its first word is one that no module of HLO begins with.

@@ -5,38 +5,53 @@ use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::tensor::DType;
 
-/// MLIR's names of element types.
+/// MLIR's names of element types; each type's own first.
+const ELEMENTS: &[(&str, DType)] = &[
+    ("i1", DType::Pred),
+    ("i2", DType::S2),
+    ("i4", DType::S4),
+    ("i8", DType::S8),
+    ("i16", DType::S16),
+    ("i32", DType::S32),
+    ("i64", DType::S64),
+    ("ui2", DType::U2),
+    ("ui4", DType::U4),
+    ("ui8", DType::U8),
+    ("ui16", DType::U16),
+    ("ui32", DType::U32),
+    ("ui64", DType::U64),
+    ("f16", DType::F16),
+    ("bf16", DType::BF16),
+    ("f32", DType::F32),
+    ("f64", DType::F64),
+    ("f4E2M1FN", DType::F4E2M1FN),
+    ("f8E3M4", DType::F8E3M4),
+    ("f8E4M3", DType::F8E4M3),
+    ("f8E4M3B11FNUZ", DType::F8E4M3B11FNUZ),
+    ("f8E4M3FN", DType::F8E4M3FN),
+    ("f8E4M3FNUZ", DType::F8E4M3FNUZ),
+    ("f8E5M2", DType::F8E5M2),
+    ("f8E5M2FNUZ", DType::F8E5M2FNUZ),
+    ("f8E8M0FNU", DType::F8E8M0FNU),
+    ("complex<f32>", DType::C64),
+    ("complex<f64>", DType::C128),
+    ("si2", DType::S2),
+    ("si4", DType::S4),
+    ("si8", DType::S8),
+    ("si16", DType::S16),
+    ("si32", DType::S32),
+    ("si64", DType::S64),
+    ("index", DType::S64),
+];
+
+/// The element type of a name.
 pub(super) fn element(name: &str) -> Option<DType> {
-    Some(match name {
-        "i1" => DType::Pred,
-        "si2" | "i2" => DType::S2,
-        "si4" | "i4" => DType::S4,
-        "si8" | "i8" => DType::S8,
-        "si16" | "i16" => DType::S16,
-        "si32" | "i32" => DType::S32,
-        "si64" | "i64" => DType::S64,
-        "ui2" => DType::U2,
-        "ui4" => DType::U4,
-        "ui8" => DType::U8,
-        "ui16" => DType::U16,
-        "ui32" => DType::U32,
-        "ui64" => DType::U64,
-        "f16" => DType::F16,
-        "bf16" => DType::BF16,
-        "f32" => DType::F32,
-        "f64" => DType::F64,
-        "f4E2M1FN" => DType::F4E2M1FN,
-        "f8E3M4" => DType::F8E3M4,
-        "f8E4M3" => DType::F8E4M3,
-        "f8E4M3B11FNUZ" => DType::F8E4M3B11FNUZ,
-        "f8E4M3FN" => DType::F8E4M3FN,
-        "f8E4M3FNUZ" => DType::F8E4M3FNUZ,
-        "f8E5M2" => DType::F8E5M2,
-        "f8E5M2FNUZ" => DType::F8E5M2FNUZ,
-        "f8E8M0FNU" => DType::F8E8M0FNU,
-        "index" => DType::S64,
-        _ => return None,
-    })
+    ELEMENTS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t)
+}
+
+/// The name of an element type.
+pub(super) fn element_name(dtype: DType) -> &'static str {
+    ELEMENTS.iter().find(|(_, t)| *t == dtype).map_or("none", |(n, _)| n)
 }
 
 fn unsupported(r: &Reader, what: &str) -> crate::diag::Error {

@@ -1,0 +1,194 @@
+//! Modules that leave sizes of their arguments open: which sizes the caller says, and the function for them.
+use super::module::named;
+use crate::bounded;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::attrs::Foreign;
+use crate::hlo::stablehlo::{Argument, Axis, Host, Open};
+use crate::hlo::{Builder, InstId, Shape, Source};
+use crate::interp;
+use crate::lower::{Exact, Lowered};
+use crate::ops::lapack;
+use crate::prepare::{Binding, Bound, FeedSpec, Request, Varying};
+use crate::tensor::{Size, Sizes, Tensor};
+use std::sync::Arc;
+
+/// The function for the sizes that are asked for: numbers, bounds, or both.
+///
+/// Errors: `Code::UnknownDim` for sizes that are not told; `Code::BadOption` for what else is asked; those of the module and of
+/// [`bounded::lower`].
+pub(super) fn lowered(open: Open, request: &Request) -> Result<Lowered> {
+    let Asked { dims, axes, sizes } = Asked::of(&open, request)?;
+    let own = axes.clone();
+    let exact = Exact(Arc::new(move |values| {
+        let dims: Vec<Vec<u64>> = dims.iter().zip(&own).map(|(d, axes)| Sizes::actual(axes, d, values)).collect();
+        named(made(&open, &dims)?)
+    }));
+    if sizes.is_empty() { (exact.0)(&[]) } else { bounded::lower(&sizes, axes, exact) }
+}
+
+/// The module for the sizes that are asked for, all of which must be numbers.
+///
+/// Errors: as for [`lowered`]; `Code::BadOption` for bounds.
+pub(super) fn made_for(open: &Open, request: &Request) -> Result<Source> {
+    let Asked { dims, sizes, .. } = Asked::of(open, request)?;
+    match sizes.first() {
+        None => made(open, &dims),
+        Some(size) => {
+            let told = format!("the size `{}` has a bound, and one module is of one size", size.name);
+            Err(Diagnostic::new(Code::BadOption, told)
+                .help("`compile`, `run`, `verify` and `bench` take bounds")
+                .into())
+        }
+    }
+}
+
+fn made(open: &Open, dims: &[Vec<u64>]) -> Result<Source> {
+    let mut host = Computing(Builder::new(open.name()));
+    let root = open.root(&mut host, dims)?;
+    open.source(host.0.finish(root)?)
+}
+
+/// A builder that knows what follows from constants, as sizes do.
+struct Computing(Builder);
+
+impl Host for Computing {
+    fn builder(&mut self) -> &mut Builder {
+        &mut self.0
+    }
+    fn constant(&mut self, id: InstId) -> Option<Tensor> {
+        interp::constant_value(&self.0, id)
+    }
+    fn call(&mut self, _: i64, _: &[InstId]) -> Result<Vec<InstId>> {
+        let told = "the module calls a function of a graph, and there is no graph around it";
+        Err(Error::user(Code::HloUnsupported, told))
+    }
+    fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
+        lapack::lower(&mut self.0, call, operands, shape)
+    }
+}
+
+/// The sizes that are asked for.
+struct Asked {
+    /// The sizes of each argument, the largest where they vary.
+    dims: Vec<Vec<u64>>,
+    /// For each axis the number of its size; `None`: it is fixed.
+    axes: Vec<Vec<Option<usize>>>,
+    sizes: Vec<Size>,
+}
+
+impl Asked {
+    fn of(open: &Open, request: &Request) -> Result<Asked> {
+        if !request.fetches.is_empty() || !request.signatures.is_empty() {
+            let told = "a module has its arguments and results; none can be chosen";
+            return Err(Diagnostic::new(Code::BadOption, told)
+                .help("without --fetch, --signature and --config")
+                .into());
+        }
+        let is_known = |feed: &&FeedSpec| !open.args.iter().enumerate().any(|(i, a)| is_called(a, i, &feed.name));
+        if let Some(feed) = request.feeds.iter().find(is_known) {
+            let told = format!("the module has no argument `{}`", feed.name);
+            return Err(Error::user(Code::BadOption, told));
+        }
+        let mut used = vec![false; request.dims.len()];
+        let mut varying = Varying::default();
+        let mut asked = Asked { dims: Vec::new(), axes: Vec::new(), sizes: Vec::new() };
+        for (place, arg) in open.args.iter().enumerate() {
+            let feed = request.feeds.iter().rfind(|feed| is_called(arg, place, &feed.name));
+            if let Some(feed) = feed {
+                fits(arg, feed)?;
+            }
+            let (mut dims, mut axes) = (Vec::new(), Vec::new());
+            for (i, axis) in arg.axes.iter().enumerate() {
+                let said = match axis {
+                    Axis::Fixed(n) => Some(Binding::Size(*n)),
+                    _ => of_feed(feed, i).or_else(|| of_dims(&request.dims, &mut used, arg, (place, i))),
+                };
+                let (size, number) = match said.ok_or_else(|| open.refusal())? {
+                    Binding::Size(n) => (n, None),
+                    Binding::Bound(bound) => {
+                        let number = varying.number(&bound, &default_name(arg, i));
+                        let number = number.map_err(|what| Error::user(Code::BadOption, format!("the size {what}")))?;
+                        (bound.most, Some(number))
+                    }
+                };
+                dims.push(size);
+                axes.push(number);
+            }
+            asked.dims.push(dims);
+            asked.axes.push(axes);
+        }
+        if let Some(unused) = used.iter().position(|used| !used) {
+            let told = format!("`--dim {}=` binds no open size of the module", request.dims[unused].0);
+            return Err(Error::user(Code::BadOption, told));
+        }
+        asked.sizes = varying.sizes;
+        Ok(asked)
+    }
+}
+
+/// Whether `name` is that of an argument: its own or its position.
+fn is_called(arg: &Argument, place: usize, name: &str) -> bool {
+    arg.name == name || place.to_string() == name
+}
+
+/// Refuses a feed with another type or other sizes than the argument has. Errors: `Code::ShapeMismatch`.
+fn fits(arg: &Argument, feed: &FeedSpec) -> Result<()> {
+    let same = |(axis, dim): (&Axis, &Option<u64>)| match (axis, dim) {
+        (Axis::Fixed(n), Some(dim)) => n == dim,
+        _ => true,
+    };
+    let dims = |dims: &Vec<Option<u64>>| dims.len() == arg.axes.len() && arg.axes.iter().zip(dims).all(same);
+    if feed.dtype.is_none_or(|t| t == arg.dtype) && feed.dims.as_ref().is_none_or(dims) {
+        return Ok(());
+    }
+    Err(Error::user(Code::ShapeMismatch, format!("the argument is {arg}, which `--feed {}` does not fit", feed.name)))
+}
+
+/// What a feed says of axis `i`.
+fn of_feed(feed: Option<&FeedSpec>, i: usize) -> Option<Binding> {
+    let feed = feed?;
+    let size = feed.dims.as_ref().and_then(|dims| dims.get(i).copied().flatten()).map(Binding::Size);
+    size.or_else(|| feed.bounds.get(i).cloned().flatten().map(Binding::Bound))
+}
+
+/// What `--dim` says of an axis; the most exact wins.
+fn of_dims(
+    dims: &[(String, Binding)],
+    used: &mut [bool],
+    arg: &Argument,
+    (place, i): (usize, usize),
+) -> Option<Binding> {
+    let exact = [format!("{}[{i}]", arg.name), format!("{place}[{i}]")];
+    let forms: [&dyn Fn(&str) -> bool; 5] = [
+        &|name| exact.iter().any(|e| e == name),
+        &|name| matches!(&arg.axes[i], Axis::Named(own) if own == name),
+        &|name| is_called(arg, place, name),
+        &|name| name == "batch" && i == 0,
+        &|name| name.is_empty(),
+    ];
+    let at = forms.iter().find_map(|form| dims.iter().rposition(|(name, _)| form(name)))?;
+    used[at] = true;
+    let (name, binding) = &dims[at];
+    Some(match binding {
+        // axes that one binding reaches have one size, but for those that the module tells apart
+        Binding::Bound(bound @ Bound { name: None, .. }) if !matches!(arg.axes[i], Axis::Named(_)) => {
+            let name = if name.is_empty() { "n" } else { name };
+            Binding::Bound(Bound { name: Some(field(name)), ..bound.clone() })
+        }
+        other => other.clone(),
+    })
+}
+
+/// What the size of an axis is called where its bound has no name.
+fn default_name(arg: &Argument, i: usize) -> String {
+    match &arg.axes[i] {
+        Axis::Named(name) => field(name),
+        _ => format!("{}_{i}", field(&arg.name)),
+    }
+}
+
+/// A name with letters, digits and `_` alone.
+fn field(name: &str) -> String {
+    let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    name.trim_end_matches('_').to_string()
+}

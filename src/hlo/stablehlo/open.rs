@@ -1,0 +1,216 @@
+//! A module that stands alone and leaves sizes of its arguments open: it is read once, and made for any sizes.
+//!
+//! Sizes are called what JAX calls them, and axes that a module asserts to be of one size have one. Both are read off its entry: it takes
+//! the sizes of arguments, compares them, and hands them on to a function whose arguments say which variable each is.
+use super::convert;
+use super::converter::Host;
+use super::sizes::{OPEN, is_fixed, target};
+use super::tree::{Attr, Function, Functions, Operation, ValueRef, callee};
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::{InstId, Module, Source};
+use crate::tensor::DType;
+use std::collections::HashMap;
+
+/// A module whose arguments have open sizes.
+pub struct Open {
+    functions: Functions,
+    platform: Option<usize>,
+    /// What it takes, without the number of the platform.
+    pub args: Vec<Argument>,
+}
+
+/// An argument of such a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// What it is called.
+    pub name: String,
+    /// The type of its elements.
+    pub dtype: DType,
+    /// Its axes.
+    pub axes: Vec<Axis>,
+}
+
+/// How many elements an axis has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// So many.
+    Fixed(u64),
+    /// As many as all axes with this name.
+    Named(String),
+    /// Nothing says how many.
+    Open,
+}
+
+impl Open {
+    /// A module that has open sizes; the others come back.
+    ///
+    /// Errors: `Code::HloSyntax` for one without functions; `Code::HloUnsupported` for arguments with open sizes that are no arrays.
+    pub(super) fn of(functions: Functions, platform: Option<usize>) -> Result<Result<Open, Functions>> {
+        let entry = &functions.all[convert::entry(&functions)?];
+        let taken = convert::taken(entry, platform);
+        if taken.iter().all(|&i| is_fixed(&entry.body.args[i].1)) {
+            return Ok(Err(functions));
+        }
+        let sizes = Sizes::of(entry, &functions);
+        let mut args = Vec::with_capacity(taken.len());
+        for &i in &taken {
+            let (_, shape) = &entry.body.args[i];
+            let Some(array) = shape.as_array() else {
+                let told = format!("argument {i} is {shape}, and beside arguments of open sizes only arrays are read");
+                return Err(Error::user(Code::HloUnsupported, told));
+            };
+            let axis = |(axis, &size): (usize, &u64)| match sizes.names.get(&(i, axis)) {
+                _ if size != OPEN => Axis::Fixed(size),
+                Some(name) => Axis::Named(name.clone()),
+                None => Axis::Open,
+            };
+            let name = convert::argument_name(&entry.args[i], i);
+            let name = sizes.arguments.get(&i).map_or(name, Clone::clone);
+            args.push(Argument { name, dtype: array.dtype, axes: array.dims.iter().enumerate().map(axis).collect() });
+        }
+        Ok(Ok(Open { functions, platform, args }))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.functions.name
+    }
+
+    /// The root of the module for these sizes of all arguments, in a host that has nothing yet.
+    ///
+    /// # Errors
+    /// Those of [`super::parse`]; `Code::ShapeMismatch` for sizes that the module was not made for.
+    pub fn root(&self, host: &mut dyn Host, dims: &[Vec<u64>]) -> Result<InstId> {
+        convert::root(host, &self.functions, self.platform, Some(dims))
+    }
+
+    /// The module that was made with [`Open::root`], with its own name and those of its results.
+    ///
+    /// # Errors
+    /// `Code::HloSyntax` for a module without functions.
+    pub fn source(&self, module: Module) -> Result<Source> {
+        convert::source(&self.functions, module)
+    }
+
+    /// That it can't be read without sizes.
+    pub fn refusal(&self) -> Error {
+        let open = |a: &&Argument| a.axes.iter().any(|axis| !matches!(axis, Axis::Fixed(_)));
+        let told: Vec<String> = self.args.iter().filter(open).map(Argument::to_string).collect();
+        let d = Diagnostic::new(Code::UnknownDim, format!("sizes of the module are open: {}", told.join(", ")));
+        let mut names: Vec<String> = Vec::new();
+        for arg in &self.args {
+            for (i, axis) in arg.axes.iter().enumerate() {
+                let name = match axis {
+                    Axis::Fixed(_) => continue,
+                    Axis::Named(name) => name.clone(),
+                    Axis::Open => format!("{}[{i}]", arg.name),
+                };
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let flags = |size: &str| names.iter().map(|n| format!("--dim '{n}={size}'")).collect::<Vec<_>>().join(" ");
+        d.help(format!("say them with {}, or bound them with {}", flags("8"), flags("1..64"))).into()
+    }
+}
+
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Open").field("args", &self.args).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Display for Argument {
+    /// Name, type and sizes, as `x f32[b,4]`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let axis = |axis: &Axis| match axis {
+            Axis::Fixed(n) => n.to_string(),
+            Axis::Named(name) => name.clone(),
+            Axis::Open => "?".to_string(),
+        };
+        let axes: Vec<String> = self.axes.iter().map(axis).collect();
+        write!(f, "{} {}[{}]", self.name, self.dtype, axes.join(","))
+    }
+}
+
+/// An axis of an argument of the entry.
+type Place = (usize, usize);
+
+/// What the entry tells of its arguments.
+#[derive(Default)]
+struct Sizes {
+    /// What the sizes of axes are called.
+    names: HashMap<Place, String>,
+    /// What arguments are called by the function that gets them.
+    arguments: HashMap<usize, String>,
+}
+
+impl Sizes {
+    fn of(entry: &Function, functions: &Functions) -> Sizes {
+        let args: HashMap<&str, usize> =
+            entry.body.args.iter().enumerate().map(|(i, (name, _))| (name.as_str(), i)).collect();
+        let mut taken: HashMap<&str, Place> = HashMap::new();
+        let mut compared: HashMap<&str, (Place, Place)> = HashMap::new();
+        let mut equal: Vec<(Place, Place)> = Vec::new();
+        let mut sizes = Sizes::default();
+        for op in &entry.body.ops {
+            let size = |value: &ValueRef| taken.get(value.name.as_str()).copied();
+            let place = match (op.name.as_str(), &op.operands[..]) {
+                ("stablehlo.get_dimension_size", [array]) => axis_of(op, args.get(array.name.as_str()).copied()),
+                ("stablehlo.convert", [one]) => size(one),
+                ("stablehlo.compare", [a, b]) if is_equality(op) => {
+                    if let (Some(a), Some(b), [name]) = (size(a), size(b), &op.results[..]) {
+                        compared.insert(name, (a, b));
+                    }
+                    None
+                }
+                _ => None,
+            };
+            if target(op) == Some("shape_assertion") {
+                equal.extend(op.operands.first().and_then(|o| compared.get(o.name.as_str())));
+            }
+            if let Some(called) = callee(op).and_then(|name| functions.all.get(name)) {
+                for (value, port) in op.operands.iter().zip(&called.args) {
+                    if let (Some(place), Some(name)) = (size(value), port.text("jax.global_constant")) {
+                        sizes.names.entry(place).or_insert_with(|| name.to_string());
+                    }
+                    if let (Some(&i), Some(_)) = (args.get(value.name.as_str()), &port.name) {
+                        sizes.arguments.entry(i).or_insert_with(|| convert::argument_name(port, i));
+                    }
+                }
+            }
+            if let (Some(place), [name]) = (place, &op.results[..]) {
+                taken.insert(name, place);
+            }
+        }
+        sizes.share(&equal);
+        sizes
+    }
+    /// Gives axes that are asserted to be of one size one name.
+    fn share(&mut self, equal: &[(Place, Place)]) {
+        loop {
+            let known = self.names.len();
+            for &(a, b) in equal {
+                match (self.names.get(&a).cloned(), self.names.get(&b).cloned()) {
+                    (Some(name), None) => drop(self.names.insert(b, name)),
+                    (None, Some(name)) => drop(self.names.insert(a, name)),
+                    _ => {}
+                }
+            }
+            if self.names.len() == known {
+                return;
+            }
+        }
+    }
+}
+
+/// The axis of argument `array` whose size `op` takes.
+fn axis_of(op: &Operation, array: Option<usize>) -> Option<Place> {
+    let axis = op.attr(&["dimension", "dim"]).and_then(Attr::ints)?;
+    Some((array?, usize::try_from(*axis.first()?).ok()?))
+}
+
+fn is_equality(op: &Operation) -> bool {
+    matches!(op.attr(&["comparison_direction"]), Some(Attr::Text(direction)) if direction == "EQ")
+}

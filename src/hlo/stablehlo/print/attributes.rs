@@ -1,0 +1,409 @@
+//! The name of an instruction's operation, and its attributes.
+use crate::hlo::attrs::{ConvDims, DotDims, FftKind, Foreign, GatherDims, ScatterDims, Transpose, WindowDim};
+use crate::hlo::groups;
+use crate::hlo::proto::quoted;
+use crate::hlo::{Inst, Op, Shape};
+use crate::scalar::{CompareKind, ScalarOp};
+use std::fmt::Display;
+
+type Attributes = Vec<(&'static str, String)>;
+type Found<T> = Result<T, String>;
+
+/// Both; an error says what StableHLO does not have.
+pub(super) fn of(inst: &Inst, operands: &[&Shape]) -> Found<(String, Attributes)> {
+    let mut attrs = Attributes::new();
+    let mut put = |name: &'static str, value: String| attrs.push((name, value));
+    let name = match &inst.op {
+        Op::Elementwise(op) => return Ok(pointwise(*op)),
+        Op::Foreign(call) => {
+            let attrs = call.attrs.iter().chain(&inst.extra).cloned().collect();
+            return foreign(&Foreign { attrs, ..(**call).clone() }, operands, &inst.shape);
+        }
+        Op::Iota(dim) => {
+            put("iota_dimension", int(*dim));
+            "iota"
+        }
+        Op::Broadcast(dims) => {
+            put("broadcast_dimensions", array(dims));
+            "broadcast_in_dim"
+        }
+        Op::Reshape => "reshape",
+        Op::Bitcast if has_same_elements(inst, operands) => "reshape",
+        Op::BitcastConvertWidth => "bitcast_convert",
+        Op::OptimizationBarrier => "optimization_barrier",
+        Op::Transpose(perm) => {
+            put("permutation", array(perm));
+            "transpose"
+        }
+        Op::Reverse(dims) => {
+            put("dimensions", array(dims));
+            "reverse"
+        }
+        Op::Slice(dims) => {
+            put("start_indices", array(dims.iter().map(|d| d.start)));
+            put("limit_indices", array(dims.iter().map(|d| d.limit)));
+            put("strides", array(dims.iter().map(|d| d.stride)));
+            "slice"
+        }
+        Op::Pad(dims) => {
+            put("edge_padding_low", array(dims.iter().map(|d| d.low)));
+            put("edge_padding_high", array(dims.iter().map(|d| d.high)));
+            put("interior_padding", array(dims.iter().map(|d| d.interior)));
+            "pad"
+        }
+        Op::Concatenate(dim) => {
+            put("dimension", int(*dim));
+            "concatenate"
+        }
+        Op::DynamicSlice(sizes) => {
+            put("slice_sizes", array(sizes));
+            "dynamic_slice"
+        }
+        Op::DynamicUpdateSlice => "dynamic_update_slice",
+        Op::Gather(dims) => {
+            gather(dims, &mut attrs);
+            "gather"
+        }
+        Op::Scatter { dims, .. } => {
+            scatter(dims, &mut attrs);
+            "scatter"
+        }
+        Op::Reduce { dims, .. } => {
+            put("dimensions", array(dims));
+            "reduce"
+        }
+        Op::ReduceWindow { window, .. } => {
+            put("window_dimensions", array(window.iter().map(|w| w.size)));
+            put("window_strides", array(window.iter().map(|w| w.stride)));
+            put("base_dilations", array(window.iter().map(|w| w.lhs_dilate)));
+            put("window_dilations", array(window.iter().map(|w| w.rhs_dilate)));
+            put("padding", padding(window));
+            if window.iter().any(|w| w.reversal) {
+                return Err("its window is applied backwards".to_string());
+            }
+            "reduce_window"
+        }
+        Op::SelectAndScatter { window, .. } => {
+            put("window_dimensions", array(window.iter().map(|w| w.size)));
+            put("window_strides", array(window.iter().map(|w| w.stride)));
+            put("padding", padding(window));
+            if window.iter().any(|w| w.reversal || w.lhs_dilate != 1 || w.rhs_dilate != 1) {
+                return Err("its window is dilated or applied backwards".to_string());
+            }
+            "select_and_scatter"
+        }
+        Op::Sort { dim, is_stable, .. } => {
+            put("dimension", int(*dim));
+            put("is_stable", is_stable.to_string());
+            "sort"
+        }
+        Op::TopK { k, largest: true } => {
+            put("k", int(*k));
+            return Ok(("chlo.top_k".to_string(), attrs));
+        }
+        Op::Dot(dims) => {
+            dot(dims, &mut attrs);
+            "dot_general"
+        }
+        Op::Convolution(conv) => {
+            convolution(conv, &mut attrs);
+            "convolution"
+        }
+        Op::Map { dims, .. } => {
+            put("dimensions", array(dims));
+            "map"
+        }
+        Op::Fft { kind, length } => {
+            let kind = match kind {
+                FftKind::Fft => "FFT",
+                FftKind::Ifft => "IFFT",
+                FftKind::Rfft => "RFFT",
+                FftKind::Irfft => "IRFFT",
+            };
+            put("fft_type", format!("#stablehlo<fft_type {kind}>"));
+            put("fft_length", array(length));
+            "fft"
+        }
+        Op::Cholesky { lower } => {
+            put("lower", lower.to_string());
+            "cholesky"
+        }
+        Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
+            let transposed = match transpose_a {
+                Transpose::No => "NO_TRANSPOSE",
+                Transpose::Yes => "TRANSPOSE",
+                Transpose::Adjoint => "ADJOINT",
+            };
+            put("left_side", left_side.to_string());
+            put("lower", lower.to_string());
+            put("unit_diagonal", unit_diagonal.to_string());
+            put("transpose_a", format!("#stablehlo<transpose {transposed}>"));
+            "triangular_solve"
+        }
+        Op::BatchNormTraining { epsilon_bits, feature_index }
+        | Op::BatchNormInference { epsilon_bits, feature_index }
+        | Op::BatchNormGrad { epsilon_bits, feature_index } => {
+            put("epsilon", format!("0x{epsilon_bits:08X} : f32"));
+            put("feature_index", int(*feature_index));
+            match inst.op {
+                Op::BatchNormTraining { .. } => "batch_norm_training",
+                Op::BatchNormInference { .. } => "batch_norm_inference",
+                _ => "batch_norm_grad",
+            }
+        }
+        Op::Rng { normal } => {
+            let kind = if *normal { "NORMAL" } else { "UNIFORM" };
+            put("rng_distribution", format!("#stablehlo<rng_distribution {kind}>"));
+            "rng"
+        }
+        Op::RngBitGenerator { algorithm } => {
+            let name = algorithm.trim_start_matches("rng_").to_uppercase();
+            put("rng_algorithm", format!("#stablehlo<rng_algorithm {name}>"));
+            "rng_bit_generator"
+        }
+        Op::GetDimensionSize(dim) => {
+            put("dimension", int(*dim));
+            "get_dimension_size"
+        }
+        Op::AfterAll | Op::Constant(_) => "after_all",
+        Op::PartitionId => "partition_id",
+        Op::ReplicaId => "replica_id",
+        Op::Bitcast
+        | Op::TopK { .. }
+        | Op::SetDimensionSize(_)
+        | Op::Parameter(_)
+        | Op::Copy
+        | Op::Tuple
+        | Op::GetTupleElement(_)
+        | Op::While { .. }
+        | Op::Conditional(_)
+        | Op::Call(_)
+        | Op::Fusion { .. }
+        | Op::AddDependency => return Err("it has no such operation".to_string()),
+    };
+    Ok((format!("stablehlo.{name}"), attrs))
+}
+
+/// Whether a bitcast changes sizes alone, of arrays that lie row by row.
+fn has_same_elements(inst: &Inst, operands: &[&Shape]) -> bool {
+    let plain = |s: &Shape| {
+        let array = s.as_array()?;
+        let rows = (0..array.rank() as i64).rev();
+        let is_plain = array.layout.as_ref().is_none_or(|l| {
+            l.properties.is_empty() && (l.minor_to_major.is_empty() || l.minor_to_major.iter().copied().eq(rows))
+        });
+        is_plain.then_some((array.dtype, array.elements()))
+    };
+    let own = plain(&inst.shape);
+    own.is_some() && operands.first().and_then(|s| plain(s)) == own
+}
+
+fn pointwise(op: ScalarOp) -> (String, Attributes) {
+    let dialect = if op == ScalarOp::Erf { "chlo" } else { "stablehlo" };
+    let attrs = match op {
+        ScalarOp::Compare(direction, kind) => {
+            let mut attrs =
+                vec![("comparison_direction", format!("#stablehlo<comparison_direction {}>", direction.name()))];
+            if kind == CompareKind::Total {
+                attrs.push(("compare_type", "#stablehlo<comparison_type TOTALORDER>".to_string()));
+            }
+            attrs
+        }
+        ScalarOp::ReducePrecision { exponent_bits, mantissa_bits } => {
+            vec![
+                ("exponent_bits", format!("{exponent_bits} : i32")),
+                ("mantissa_bits", format!("{mantissa_bits} : i32")),
+            ]
+        }
+        _ => Vec::new(),
+    };
+    (format!("{dialect}.{}", op.name().replace('-', "_")), attrs)
+}
+
+fn int(value: impl Display) -> String {
+    format!("{value} : i64")
+}
+
+fn array(values: impl IntoIterator<Item = impl Display>) -> String {
+    let all: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
+    if all.is_empty() { "array<i64>".to_string() } else { format!("array<i64: {}>", all.join(", ")) }
+}
+
+fn list(values: &[usize]) -> String {
+    format!("[{}]", values.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+}
+
+fn padding(window: &[WindowDim]) -> String {
+    let rows: Vec<String> = window.iter().map(|w| format!("[{}, {}]", w.pad_low, w.pad_high)).collect();
+    let text = if rows.is_empty() { String::new() } else { format!("[{}]", rows.join(", ")) };
+    format!("dense<{text}> : tensor<{}x2xi64>", window.len())
+}
+
+fn dot(dims: &DotDims, attrs: &mut Attributes) {
+    let text = format!(
+        "#stablehlo.dot<lhs_batching_dimensions = {}, rhs_batching_dimensions = {}, lhs_contracting_dimensions = {}, rhs_contracting_dimensions = {}>",
+        list(&dims.lhs_batch),
+        list(&dims.rhs_batch),
+        list(&dims.lhs_contracting),
+        list(&dims.rhs_contracting)
+    );
+    attrs.push(("dot_dimension_numbers", text));
+}
+
+fn convolution(conv: &ConvDims, attrs: &mut Attributes) {
+    let axes = |(a, a_name): (usize, &str), (b, b_name): (usize, &str), spatial: &[usize]| {
+        let mut names = vec![String::new(); spatial.len() + 2];
+        let all = spatial.iter().enumerate().map(|(i, &axis)| (axis, i.to_string()));
+        for (axis, name) in all.chain([(a, a_name.to_string()), (b, b_name.to_string())]) {
+            if let Some(place) = names.get_mut(axis) {
+                *place = name;
+            }
+        }
+        format!("[{}]", names.join(", "))
+    };
+    let text = format!(
+        "#stablehlo.conv<{}x{}->{}>",
+        axes((conv.input_batch, "b"), (conv.input_feature, "f"), &conv.input_spatial),
+        axes((conv.kernel_input_feature, "i"), (conv.kernel_output_feature, "o"), &conv.kernel_spatial),
+        axes((conv.output_batch, "b"), (conv.output_feature, "f"), &conv.output_spatial)
+    );
+    let reversed: Vec<String> = conv.window.iter().map(|w| w.reversal.to_string()).collect();
+    let reversed = if reversed.is_empty() { "array<i1>".into() } else { format!("array<i1: {}>", reversed.join(", ")) };
+    attrs.extend([
+        ("batch_group_count", int(conv.batch_group_count)),
+        ("dimension_numbers", text),
+        ("feature_group_count", int(conv.feature_group_count)),
+        ("lhs_dilation", array(conv.window.iter().map(|w| w.lhs_dilate))),
+        ("padding", padding(&conv.window)),
+        ("rhs_dilation", array(conv.window.iter().map(|w| w.rhs_dilate))),
+        ("window_reversal", reversed),
+        ("window_strides", array(conv.window.iter().map(|w| w.stride))),
+    ]);
+}
+
+fn gather(dims: &GatherDims, attrs: &mut Attributes) {
+    let text = format!(
+        "#stablehlo.gather<offset_dims = {}, collapsed_slice_dims = {}, operand_batching_dims = {}, start_indices_batching_dims = {}, start_index_map = {}, index_vector_dim = {}>",
+        list(&dims.offset_dims),
+        list(&dims.collapsed_slice_dims),
+        list(&dims.operand_batching_dims),
+        list(&dims.start_indices_batching_dims),
+        list(&dims.start_index_map),
+        dims.index_vector_dim
+    );
+    attrs.extend([
+        ("dimension_numbers", text),
+        ("indices_are_sorted", dims.indices_are_sorted.to_string()),
+        ("slice_sizes", array(&dims.slice_sizes)),
+    ]);
+}
+
+fn scatter(dims: &ScatterDims, attrs: &mut Attributes) {
+    let text = format!(
+        "#stablehlo.scatter<update_window_dims = {}, inserted_window_dims = {}, input_batching_dims = {}, scatter_indices_batching_dims = {}, scatter_dims_to_operand_dims = {}, index_vector_dim = {}>",
+        list(&dims.update_window_dims),
+        list(&dims.inserted_window_dims),
+        list(&dims.input_batching_dims),
+        list(&dims.scatter_indices_batching_dims),
+        list(&dims.scatter_dims_to_operand_dims),
+        dims.index_vector_dim
+    );
+    attrs.extend([
+        ("indices_are_sorted", dims.indices_are_sorted.to_string()),
+        ("scatter_dimension_numbers", text),
+        ("unique_indices", dims.unique_indices.to_string()),
+    ]);
+}
+
+/// What HLO here only carries: functions of CHLO, collectives, calls of the user's functions.
+fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> Found<(String, Attributes)> {
+    let name = call.opcode.replace('-', "_");
+    match call.opcode.as_str() {
+        "acos" | "acosh" | "asin" | "asinh" | "atanh" | "cosh" | "sinh" => Ok((format!("chlo.{name}"), Vec::new())),
+        "custom-call" => custom_call(call, result),
+        _ if groups::is_collective(&call.opcode) => {
+            let name = if call.opcode == "collective-broadcast" { "collective_broadcast".to_string() } else { name };
+            Ok((format!("stablehlo.{name}"), collective(call, operands)?))
+        }
+        _ => Err("it has no such operation".to_string()),
+    }
+}
+
+fn custom_call(call: &Foreign, result: &Shape) -> Found<(String, Attributes)> {
+    let version = match call.attr("api_version") {
+        None => 1,
+        Some("API_VERSION_STATUS_RETURNING") => 2,
+        Some("API_VERSION_STATUS_RETURNING_UNIFIED") => 3,
+        Some("API_VERSION_TYPED_FFI") => 4,
+        Some(other) => return Err(format!("its interface is `{other}`")),
+    };
+    if !call.calls.is_empty() {
+        return Err("it calls computations".to_string());
+    }
+    let text = |name: &str| call.attrs.iter().find(|a| a.0 == name).map(|a| a.1.clone());
+    let target = call.attr("custom_call_target").unwrap_or_default();
+    let mut attrs = vec![("call_target_name", quoted(target.as_bytes())), ("api_version", format!("{version} : i32"))];
+    attrs.extend(text("backend_config").map(|config| ("backend_config", config)));
+    if call.attr("custom_call_has_side_effect") == Some("true") {
+        attrs.push(("has_side_effect", "true".to_string()));
+    }
+    if let Some(given) = call.operand_layouts() {
+        let given = given.map_err(|_| "its layouts are no shapes")?;
+        let mut made = Vec::new();
+        super::leaves(result, &mut made);
+        attrs.push(("operand_layouts", layouts(given.iter())));
+        attrs.push(("result_layouts", layouts(made.into_iter())));
+    }
+    Ok(("stablehlo.custom_call".to_string(), attrs))
+}
+
+/// How arrays lie, the axis whose neighbours lie closest first.
+fn layouts<'s>(shapes: impl Iterator<Item = &'s Shape>) -> String {
+    let one = |shape: &Shape| {
+        let Some(array) = shape.as_array() else { return "dense<> : tensor<0xindex>".to_string() };
+        let told = array.layout.as_ref().map(|l| l.minor_to_major.clone()).filter(|order| order.len() == array.rank());
+        let order = told.unwrap_or_else(|| (0..array.rank() as i64).rev().collect());
+        let text = order.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+        let text = if order.is_empty() { text } else { format!("[{text}]") };
+        format!("dense<{text}> : tensor<{}xindex>", order.len())
+    };
+    format!("[{}]", shapes.map(one).collect::<Vec<_>>().join(", "))
+}
+
+fn collective(call: &Foreign, operands: &[&Shape]) -> Found<Attributes> {
+    let lists = if call.opcode == "collective-permute" { "source_target_pairs" } else { "replica_groups" };
+    let rows = call.attr(lists).map_or(Some(Vec::new()), groups::lists);
+    let rows = rows.ok_or_else(|| format!("`{lists}` are no lists of numbers"))?;
+    let widest = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let row = |row: &Vec<i64>| {
+        let numbers = row.iter().copied().chain(std::iter::repeat(-1)).take(widest);
+        format!("[{}]", numbers.map(|n| n.to_string()).collect::<Vec<_>>().join(", "))
+    };
+    let text =
+        if widest == 0 { String::new() } else { format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(", ")) };
+    let mut attrs = vec![(lists, format!("dense<{text}> : tensor<{}x{widest}xi64>", rows.len()))];
+    if let Some(channel) = call.number("channel_id") {
+        attrs.push(("channel_handle", format!("#stablehlo.channel_handle<handle = {channel}, type = 1>")));
+    }
+    if call.attr("use_global_device_ids") == Some("true") {
+        attrs.push(("use_global_device_ids", "unit".to_string()));
+    }
+    let dimension = || call.number("dimensions").ok_or("its dimension is not told");
+    match call.opcode.as_str() {
+        "all-gather" => attrs.push(("all_gather_dim", int(dimension()?))),
+        "reduce-scatter" => attrs.push(("scatter_dimension", int(dimension()?))),
+        "all-to-all" => {
+            let split = dimension()?;
+            if operands.len() != 1 || widest == 0 {
+                return Err("its parts are operands of their own, or its groups are not told".to_string());
+            }
+            attrs.extend([
+                ("split_dimension", int(split)),
+                ("concat_dimension", int(split)),
+                ("split_count", int(widest)),
+            ]);
+        }
+        _ => {}
+    }
+    Ok(attrs)
+}

@@ -1,0 +1,388 @@
+//! A module as StableHLO's text, in the generic form, which every version of its parser reads.
+//!
+//! Tuples become their parts: functions, loops and branches take and give as many values as there are leaves. What HLO calls is a
+//! function, but for the computations of reductions, sorts and scatters, which are regions. Layouts and metadata are left out.
+mod attributes;
+mod literal;
+
+use super::types::element_name;
+use crate::diag::{Code, Diagnostic, Error, Result};
+use crate::hlo::text::{callees_first, operands_first, unique_names};
+use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op, Shape};
+use crate::util::id_vec::Id;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// Regions nest no deeper than this.
+const MOST_DEPTH: usize = 16;
+
+/// The module as text that [`super::parse`] and StableHLO's own tools read; the entry is `main`.
+///
+/// # Errors
+/// `Code::HloUnsupported` for instructions that StableHLO has no operation for, and values that are no arrays.
+pub fn print(module: &Module) -> Result<String> {
+    let [replicas, partitions] = module.devices();
+    let mut printer = Printer { module, names: names(module), out: String::new(), next: 0 };
+    let name = printer.names[&module.entry].clone();
+    let name = if module.name.is_empty() { name } else { module.name.clone() };
+    printer.line(
+        0,
+        &format!(
+            "module @{} attributes {{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = {replicas} : i32}} {{",
+            symbol(&name)
+        ),
+    );
+    let called = functions(module);
+    for comp in callees_first(module) {
+        if called.contains(&comp) {
+            printer.function(comp)?;
+        }
+    }
+    printer.line(0, "}");
+    Ok(printer.out)
+}
+
+/// What computations are called as functions.
+fn names(module: &Module) -> HashMap<CompId, String> {
+    let own = |(id, comp): (CompId, &Computation)| if id == module.entry { "main".into() } else { comp.name.clone() };
+    let all: Vec<String> = module.comps.iter().map(own).collect();
+    // `main` is the entry's whatever others are called
+    let order = |&id: &CompId| usize::from(id != module.entry);
+    let mut ids: Vec<CompId> = module.comps.ids().collect();
+    ids.sort_by_key(order);
+    let unique = unique_names(ids.iter().map(|id| all[id.index()].as_str()));
+    ids.into_iter().zip(unique).collect()
+}
+
+/// The computations that are functions.
+fn functions(module: &Module) -> HashSet<CompId> {
+    let mut found = HashSet::from([module.entry]);
+    for comp in module.reachable() {
+        for inst in module.comps[comp].insts.values() {
+            if matches!(inst.op, Op::Call(_) | Op::Fusion { .. } | Op::While { .. } | Op::Conditional(_)) {
+                found.extend(inst.op.called());
+            }
+        }
+    }
+    found
+}
+
+/// A name as a symbol.
+fn symbol(name: &str) -> String {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'));
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    if plain && begins { name.to_string() } else { format!("\"{}\"", name.replace(['"', '\\'], "_")) }
+}
+
+/// The parts of a shape that are no tuples.
+fn leaves<'s>(shape: &'s Shape, out: &mut Vec<&'s Shape>) {
+    match shape {
+        Shape::Tuple(parts) => parts.iter().for_each(|part| leaves(part, out)),
+        Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => out.push(shape),
+    }
+}
+
+/// How many they are.
+fn width(shape: &Shape) -> usize {
+    let mut all = Vec::new();
+    leaves(shape, &mut all);
+    all.len()
+}
+
+/// The types of the leaves of a shape.
+fn types(shape: &Shape) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    leaves(shape, &mut all);
+    all.into_iter().map(|leaf| type_of(leaf)).collect()
+}
+
+fn type_of(shape: &Shape) -> Result<String, String> {
+    match shape {
+        Shape::Array(a) if a.dynamic.contains(&true) => Err(format!("the size of {shape} is only bounded")),
+        Shape::Array(a) => {
+            let dims: String = a.dims.iter().map(|d| format!("{d}x")).collect();
+            Ok(format!("tensor<{dims}{}>", element_name(a.dtype)))
+        }
+        Shape::Token => Ok("!stablehlo.token".to_string()),
+        Shape::Tuple(_) | Shape::Opaque | Shape::Buffer(_) => Err(format!("{shape} is no array")),
+    }
+}
+
+/// The result types of an operation: one alone, or several in parentheses.
+fn result_types(types: &[String]) -> String {
+    if let [one] = types { one.clone() } else { format!("({})", types.join(", ")) }
+}
+
+/// The values that instructions of a function or a region are, leaf by leaf.
+type Values = HashMap<InstId, Vec<String>>;
+
+/// An operation before it is written.
+struct Operation<'a> {
+    name: String,
+    attributes: Vec<(&'static str, String)>,
+    operands: Vec<String>,
+    /// Types of the operands.
+    given: Vec<String>,
+    regions: Vec<Region<'a>>,
+    /// Types of the results.
+    made: Vec<String>,
+}
+
+/// A region of an operation.
+enum Region<'a> {
+    /// The instructions of a computation.
+    Of(CompId),
+    /// A call of a function, on arguments of the region's own or on values around it.
+    Calling { comp: CompId, own: bool, values: &'a [String] },
+}
+
+struct Printer<'m> {
+    module: &'m Module,
+    names: HashMap<CompId, String>,
+    out: String,
+    /// The number of the next value of the function.
+    next: usize,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, depth: usize, text: &str) {
+        let _ = writeln!(self.out, "{:width$}{text}", "", width = 2 * depth);
+    }
+
+    /// A name for a value; names are unique in a function, regions included.
+    fn fresh(&mut self) -> String {
+        self.next += 1;
+        format!("%{}", self.next - 1)
+    }
+
+    /// Arguments for the parameters of a computation: what they are called, and each with its type.
+    fn arguments(&mut self, comp: &Computation) -> Result<(Values, Vec<String>)> {
+        let (mut values, mut told) = (Values::new(), Vec::new());
+        for &param in &comp.params {
+            let inst = &comp.insts[param];
+            let types = types(&inst.shape).map_err(|what| refused(inst, what))?;
+            let own: Vec<String> = types.iter().map(|_| self.fresh()).collect();
+            told.extend(own.iter().zip(types).map(|(name, t)| format!("{name}: {t}")));
+            values.insert(param, own);
+        }
+        Ok((values, told))
+    }
+
+    fn function(&mut self, id: CompId) -> Result<()> {
+        let comp = &self.module.comps[id];
+        self.next = 0;
+        let is_entry = id == self.module.entry;
+        let (mut values, mut told) = self.arguments(comp)?;
+        if let (true, true) = (is_entry, told.len() == comp.params.len()) {
+            for (text, &param) in told.iter_mut().zip(&comp.params) {
+                let _ = write!(text, " loc(\"{}\")", comp.insts[param].name.replace(['"', '\\'], "_"));
+            }
+        }
+        let root = &comp.insts[comp.root];
+        let results = types(&root.shape).map_err(|what| refused(root, what))?;
+        let visibility = if is_entry { "public" } else { "private" };
+        let name = symbol(&self.names[&id]);
+        let (told, results) = (told.join(", "), results.join(", "));
+        self.line(1, &format!("func.func {visibility} @{name}({told}) -> ({results}) {{"));
+        self.body(comp, &mut values, ("func.return", 2), 0)?;
+        self.line(1, "}");
+        Ok(())
+    }
+
+    /// The instructions that the root needs, and its leaves as what is returned.
+    fn body(
+        &mut self,
+        comp: &Computation,
+        values: &mut Values,
+        (ends, depth): (&str, usize),
+        nested: usize,
+    ) -> Result<()> {
+        let live: HashSet<InstId> = comp.post_order().into_iter().collect();
+        for id in operands_first(comp).into_iter().filter(|id| live.contains(id)) {
+            if values.contains_key(&id) {
+                continue;
+            }
+            let made = self.instruction(comp, id, values, (depth, nested))?;
+            values.insert(id, made);
+        }
+        let root = &comp.insts[comp.root];
+        let types = types(&root.shape).map_err(|what| refused(root, what))?;
+        let own = values.get(&comp.root).map_or(String::new(), |all| all.join(", "));
+        let text = if types.is_empty() {
+            format!("\"{ends}\"() : () -> ()")
+        } else {
+            format!("\"{ends}\"({own}) : ({}) -> ()", types.join(", "))
+        };
+        self.line(depth, &text);
+        Ok(())
+    }
+
+    /// The values that an instruction gives, after what computes them.
+    fn instruction(
+        &mut self,
+        comp: &Computation,
+        id: InstId,
+        values: &Values,
+        place: (usize, usize),
+    ) -> Result<Vec<String>> {
+        let inst = &comp.insts[id];
+        let of = |i: usize| values.get(&inst.operands[i]).cloned().unwrap_or_default();
+        let all = || (0..inst.operands.len()).flat_map(of).collect::<Vec<_>>();
+        let fail = |what: String| refused(inst, what);
+        match &inst.op {
+            Op::Tuple => return Ok(all()),
+            Op::Copy | Op::AddDependency => return Ok(of(0)),
+            Op::GetTupleElement(part) => {
+                let parts = comp.insts[inst.operands[0]].shape.as_tuple().unwrap_or_default();
+                let before: usize = parts.iter().take(*part).map(width).sum();
+                return Ok(of(0).into_iter().skip(before).take(width(&inst.shape)).collect());
+            }
+            Op::Constant(Literal::Tuple(_) | Literal::Array(_)) => return self.constant(inst, place.0),
+            _ => {}
+        }
+        let types_of = |i: usize| types(&comp.insts[inst.operands[i]].shape);
+        let given = (0..inst.operands.len()).map(types_of).collect::<Result<Vec<_>, _>>().map_err(fail)?.concat();
+        let made = types(&inst.shape).map_err(fail)?;
+        let operands = all();
+        let state = operands.clone();
+        let mut op =
+            Operation { name: String::new(), attributes: Vec::new(), operands, given, regions: Vec::new(), made };
+        let branch = |i: usize| of(i);
+        let arguments: Vec<Vec<String>> = (0..inst.operands.len()).map(branch).collect();
+        match &inst.op {
+            Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
+                op.name = "func.call".to_string();
+                op.attributes.push(("callee", format!("@{}", symbol(&self.names[callee]))));
+            }
+            Op::While { cond, body } => {
+                op.name = "stablehlo.while".to_string();
+                let calling = |&comp: &CompId| Region::Calling { comp, own: true, values: &state };
+                op.regions = [cond, body].into_iter().map(calling).collect();
+            }
+            Op::Conditional(branches) => {
+                let chooses = comp.array(inst.operands[0]).dtype == crate::tensor::DType::Pred;
+                op.name = if chooses { "stablehlo.if" } else { "stablehlo.case" }.to_string();
+                let calling = |(i, &comp): (usize, &CompId)| {
+                    let values = arguments.get(i + 1).map_or(&[][..], Vec::as_slice);
+                    Region::Calling { comp, own: false, values }
+                };
+                op.regions = branches.iter().enumerate().map(calling).collect();
+                op.operands.truncate(1);
+                op.given.truncate(1);
+            }
+            other => {
+                let shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp.insts[o].shape).collect();
+                let (name, attributes) = attributes::of(inst, &shapes).map_err(fail)?;
+                (op.name, op.attributes) = (name, attributes);
+                op.regions = other.called().into_iter().map(Region::Of).collect();
+                if let Op::Rng { .. } = other {
+                    let dims = inst.shape.as_array().map(|a| a.dims.clone()).unwrap_or_default();
+                    let (name, of) = self.sizes(&dims, place.0);
+                    op.operands.push(name);
+                    op.given.push(of);
+                }
+            }
+        }
+        self.write(op, place)
+    }
+
+    /// The leaves of a constant.
+    fn constant(&mut self, inst: &Inst, depth: usize) -> Result<Vec<String>> {
+        let Op::Constant(value) = &inst.op else { return Ok(Vec::new()) };
+        let mut made = Vec::new();
+        for t in value.leaves() {
+            let ty = type_of(&Shape::array(t.dtype, t.dims.clone())).map_err(|what| refused(inst, what))?;
+            let name = self.fresh();
+            let text = literal::dense(t);
+            self.line(
+                depth,
+                &format!("{name} = \"stablehlo.constant\"() <{{value = dense<{text}> : {ty}}}> : () -> {ty}"),
+            );
+            made.push(name);
+        }
+        Ok(made)
+    }
+
+    /// Sizes as a constant, with its type.
+    fn sizes(&mut self, dims: &[u64], depth: usize) -> (String, String) {
+        let (name, ty) = (self.fresh(), format!("tensor<{}xi64>", dims.len()));
+        let text: Vec<String> = dims.iter().map(u64::to_string).collect();
+        let text = format!("dense<[{}]>", text.join(", "));
+        self.line(depth, &format!("{name} = \"stablehlo.constant\"() <{{value = {text} : {ty}}}> : () -> {ty}"));
+        (name, ty)
+    }
+
+    /// Writes an operation; the values that it gives.
+    fn write(&mut self, op: Operation, (depth, nested): (usize, usize)) -> Result<Vec<String>> {
+        let stem = self.fresh();
+        let many = op.made.len() > 1;
+        let results = match op.made.len() {
+            0 => String::new(),
+            1 => format!("{stem} = "),
+            n => format!("{stem}:{n} = "),
+        };
+        let one = |(name, value): &(&str, String)| format!("{name} = {value}");
+        let attributes: Vec<String> = op.attributes.iter().map(one).collect();
+        let attributes =
+            if attributes.is_empty() { String::new() } else { format!(" <{{{}}}>", attributes.join(", ")) };
+        let head = format!("{results}\"{}\"({}){attributes}", op.name, op.operands.join(", "));
+        let tail = format!(" : ({}) -> {}", op.given.join(", "), result_types(&op.made));
+        if op.regions.is_empty() {
+            self.line(depth, &format!("{head}{tail}"));
+        } else {
+            self.line(depth, &format!("{head} ({{"));
+            for (i, region) in op.regions.iter().enumerate() {
+                if i > 0 {
+                    self.line(depth, "}, {");
+                }
+                self.region(region, (depth + 1, nested + 1))?;
+            }
+            self.line(depth, &format!("}}){tail}"));
+        }
+        let own = |i: usize| if many { format!("{stem}#{i}") } else { stem.clone() };
+        Ok((0..op.made.len()).map(own).collect())
+    }
+
+    fn region(&mut self, region: &Region, (depth, nested): (usize, usize)) -> Result<()> {
+        if nested > MOST_DEPTH {
+            return Err(Error::user(Code::HloUnsupported, format!("regions nest deeper than {MOST_DEPTH}")));
+        }
+        match *region {
+            Region::Of(id) => {
+                let comp = &self.module.comps[id];
+                let (mut values, told) = self.arguments(comp)?;
+                self.line(depth - 1, &format!("^bb0({}):", told.join(", ")));
+                self.body(comp, &mut values, ("stablehlo.return", depth), nested)
+            }
+            Region::Calling { comp: id, own, values } => {
+                let comp = &self.module.comps[id];
+                let (params, told) = self.arguments(comp)?;
+                let taken: Vec<String> = comp.params.iter().flat_map(|p| params[p].clone()).collect();
+                if own {
+                    self.line(depth - 1, &format!("^bb0({}):", told.join(", ")));
+                }
+                let root = &comp.insts[comp.root];
+                let shapes = |id: &InstId| types(&comp.insts[*id].shape);
+                let given = comp.params.iter().map(shapes).collect::<Result<Vec<_>, _>>();
+                let call = Operation {
+                    name: "func.call".to_string(),
+                    attributes: vec![("callee", format!("@{}", symbol(&self.names[&id])))],
+                    operands: if own { taken } else { values.to_vec() },
+                    given: given.map_err(|what| refused(root, what))?.concat(),
+                    regions: Vec::new(),
+                    made: types(&root.shape).map_err(|what| refused(root, what))?,
+                };
+                let made = call.made.join(", ");
+                let results = self.write(call, (depth, nested))?;
+                self.line(depth, &format!("\"stablehlo.return\"({}) : ({made}) -> ()", results.join(", ")));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// That an instruction has no form in StableHLO.
+fn refused(inst: &Inst, what: String) -> Error {
+    let told = format!("`{}` can't be written as StableHLO: {what}", inst.op.name());
+    Diagnostic::new(Code::HloUnsupported, told).at_node(&inst.name, inst.op.name()).into()
+}
