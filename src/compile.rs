@@ -7,13 +7,14 @@ mod open;
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
-use crate::graph::{Endpoint, NodeId, Program, Role};
+use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
 use crate::hlo::{self, Assumed, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Exact, Failure, Feed, Lowered};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
+use crate::report::Part;
 use crate::target::{Precision, Reduced, Target};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule};
@@ -164,12 +165,50 @@ fn lowered_at(prepared: &Prepared, sizes: &[u64], fixed: &[Fixed], compute: bool
     Ok(lowered)
 }
 
-/// What `fetches` need of a program, from `feeds` on, as HLO with the names that it has in C.
+/// A part of a program as HLO with the names that it has in C: a function of its feeds, and behind them of what the variables hold that
+/// it takes; its results are its fetches, and behind them what the variables hold then that it changes.
+///
+/// The second value has those variables in their order, by the first nodes that give their handles.
 ///
 /// # Errors
 /// Every blocker.
-pub fn lowered_part(program: &Program, feeds: &[Feed], fetches: &[(String, Endpoint)]) -> Result<Lowered> {
-    let lowered = lowered_with(program, (feeds, fetches, &[]), Assumed::default());
+pub fn lowered_part(program: &Program, part: &Part) -> Result<(Lowered, Vec<PartVariable>)> {
+    if part.variables.is_empty() {
+        return Ok((lowered_alone(program, part)?, Vec::new()));
+    }
+    let mut own = Program { variables: Vec::new(), ..program.clone() };
+    // what runs before the part is none of its work
+    own.graph.nodes.values_mut().for_each(|node| node.controls = [].into());
+    import::find_variables(&mut own)?;
+    let nodes = &program.graph.nodes;
+    let is_taken = |v: &Variable| part.variables.iter().any(|&id| v.handles.contains(&nodes[id].name));
+    own.variables.retain(is_taken);
+    let mut lowered = lowered_alone(&own, part)?;
+    let mut taken = Vec::new();
+    for (variable, state) in own.variables.iter().zip(std::mem::take(&mut lowered.state)) {
+        let handle = nodes.iter().find(|(_, n)| variable.handles.first() == Some(&n.name)).map(|(id, _)| id);
+        taken.extend(handle.map(|handle| PartVariable { handle, info: state.info.clone(), changed: state.changed }));
+        lowered.results.extend(Some(state.info.clone()).filter(|_| state.changed));
+        lowered.args.push(state.info);
+    }
+    names::settle(&mut lowered.args);
+    names::settle(&mut lowered.results);
+    Ok((lowered, taken))
+}
+
+/// A variable that a part of a program takes.
+#[derive(Clone, Debug)]
+pub struct PartVariable {
+    /// The node that gives its handle.
+    pub handle: NodeId,
+    /// What it holds.
+    pub info: TensorInfo,
+    /// Whether the part changes it.
+    pub changed: bool,
+}
+
+fn lowered_alone(program: &Program, part: &Part) -> Result<Lowered> {
+    let lowered = lowered_with(program, (&part.feeds, &part.fetches, &part.roots), Assumed::default());
     let lowered = lowered.map_err(|failure| blockers(failure.told))?;
     if lowered.found.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);

@@ -4,6 +4,7 @@
 saved_model: a dense layer, a table that is gathered from, and a loop that reads a variable; the variables are in the checkpoint.
 keras3:      a Keras 3 model as `tf.saved_model.save` writes it: two handles of each variable, one of which is restored.
 signatures:  two signatures over the same weights, none of which is `serving_default`.
+marked:      two functions with `jit_compile=True`: the first reads a variable and changes another, the second reads that one.
 """
 import os
 import shutil
@@ -75,7 +76,32 @@ def signatures(out):
     answer(out, "score", {"x": x, "scale": np.float32(0.5)}, {})
 
 
-MADE = {f.__name__: f for f in (saved_model, keras3, signatures)}
+def marked(out):
+    module = tf.Module()
+    module.w = tf.Variable(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3), name="w")
+    module.seen = tf.Variable(np.zeros(3, np.float32), name="seen")
+
+    @tf.function(jit_compile=True)
+    def count(x):
+        y = tf.nn.relu(x @ module.w) + module.seen
+        module.seen.assign_add(tf.reduce_sum(y, 0))
+        return tf.nn.softmax(tf.tanh(y) * 2.0 - 1.0)
+
+    @tf.function(jit_compile=True)
+    def weigh(y):
+        return tf.exp(y) * module.seen + tf.sqrt(tf.abs(y)) - 3.0
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 4], tf.float32, name="x")])
+    def serve(x):
+        y = count(x)
+        return {"y": y, "z": weigh(y)}
+
+    module.serve = serve
+    tf.saved_model.save(module, out, signatures=serve)
+    answer(out, "serving_default", {"x": np.linspace(-2, 1, 8, dtype=np.float32).reshape(2, 4)}, {})
+
+
+MADE = {f.__name__: f for f in (saved_model, keras3, signatures, marked)}
 
 for name in sys.argv[1:] or MADE:
     MADE[name](folder(name))

@@ -10,9 +10,9 @@ use crate::codegen::Launches;
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Flags;
-use crate::graph::{Endpoint, NodeId};
+use crate::graph::{Endpoint, NodeId, is_handle};
 use crate::hlo::{proto, text};
-use crate::lower::Lowered;
+use crate::lower::{Feed, Lowered};
 use crate::package::clusters::{self, Chain, Piece, Wire};
 use crate::package::cpp::ClassName;
 use crate::package::{files, names};
@@ -158,7 +158,7 @@ fn made(
     targets: &[Target],
 ) -> Result<Made> {
     let mut part = report::part(&scene.program, &scene.facts, inside)?;
-    if part.fetches.is_empty() {
+    if part.fetches.is_empty() && part.variables.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
     }
     for feed in &mut part.feeds {
@@ -167,7 +167,15 @@ fn made(
         }
         feed.info.field.clear();
     }
-    let mut lowered = compile::lowered_part(&scene.program, &part.feeds, &part.fetches)?;
+    let (mut lowered, variables) = compile::lowered_part(&scene.program, &part)?;
+    if lowered.results.is_empty() {
+        return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result, and changes no variable").into());
+    }
+    for variable in variables {
+        let at = Endpoint { node: variable.handle, port: 0 };
+        part.fetches.extend(variable.changed.then(|| (variable.info.name.clone(), at)));
+        part.feeds.push(Feed { at, info: variable.info });
+    }
     lowered.module.name = name.to_string();
     let mut files = if args.files.emit.contains(&Emit::Hlo) { module_files(&lowered, name)? } else { Vec::new() };
     let mut dumped = dump::start(flags, &lowered.module);
@@ -224,17 +232,22 @@ fn wire(chain: &mut Chain, parts: &[Part], scene: &Scene, inside: &dyn Fn(NodeId
     let Chain { pieces, tensors, .. } = chain;
     for (at, (piece, part)) in pieces.iter_mut().zip(parts).enumerate() {
         let program = piece.face.entries.first().map(|e| e.program.clone()).unwrap_or_default();
-        let mut number = |end: Endpoint, info: &TensorInfo, from: Option<usize>| {
-            *numbers.entry(end).or_insert_with(|| {
-                let op = nodes[end.node].op.to_string();
-                let leaves = from.is_some() && (taken.contains(&end) || !used.contains(&end));
-                tensors.push(Wire { info: info.clone(), op, from, leaves });
-                tensors.len() - 1
-            })
+        let mut wire = |end: Endpoint, info: &TensorInfo, from: Option<usize>| {
+            let op = nodes[end.node].op.to_string();
+            // what a variable is given stays in it
+            let is_kept = is_handle(&nodes[end.node]) || taken.contains(&end) || !used.contains(&end);
+            tensors.push(Wire { info: info.clone(), op, from, leaves: from.is_some() && is_kept });
+            tensors.len() - 1
         };
-        piece.args = part.feeds.iter().zip(&program.args).map(|(f, info)| number(f.at, info, None)).collect();
-        piece.results =
-            part.fetches.iter().zip(&program.results).map(|(f, info)| number(f.1, info, Some(at))).collect();
+        for (feed, info) in part.feeds.iter().zip(&program.args) {
+            piece.args.push(*numbers.entry(feed.at).or_insert_with(|| wire(feed.at, info, None)));
+        }
+        // of a variable that changes, later pieces take what it holds then
+        for (fetch, info) in part.fetches.iter().zip(&program.results) {
+            let number = wire(fetch.1, info, Some(at));
+            numbers.insert(fetch.1, number);
+            piece.results.push(number);
+        }
     }
 }
 

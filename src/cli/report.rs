@@ -134,7 +134,7 @@ fn compile_cluster(
     target: &Target,
 ) -> Result<(report::Code, usize)> {
     let part = report::part(program, facts, inside)?;
-    let mut lowered = compile::lowered_part(program, &part.feeds, &part.fetches)?;
+    let (mut lowered, _) = compile::lowered_part(program, &part)?;
     if !args.profile && !flags.is_on() {
         let (module, loops) = compile::plan(lowered, name, name, target)?;
         let assembly = codegen::assembly(&loops, target)?;

@@ -78,7 +78,7 @@ pub fn marked_function(program: &Program, node: &Node) -> Option<Arc<str>> {
 }
 
 /// What `jit_compile=True` becomes in a graph.
-const MUST: &str = "_XlaMustCompile";
+pub const MUST: &str = "_XlaMustCompile";
 
 /// A truth attribute of the node, else of the function that is its op.
 fn flag(flow: &Flow, n: u32, name: &str) -> Option<bool> {

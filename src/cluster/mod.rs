@@ -45,6 +45,7 @@ mod seen;
 mod signature;
 mod table;
 
+pub use candidates::{MUST, marked_function};
 pub use entrance::{Brought, Cut, bring, is_dump};
 pub use flags::{Flags, JitLevel};
 pub use functions::{Body, called, cluster_functions};

@@ -151,9 +151,17 @@ fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
     Ok(program)
 }
 
+/// Lists the variables that a program has handles of, without their values.
+///
+/// # Errors
+/// `BadEncoding` for a graph whose nodes contradict one another.
+pub fn find_variables(program: &mut Program) -> Result<()> {
+    variables::find(program, &object_graph::ObjectGraph::default(), None)
+}
+
 /// The program with its variables, of which nothing tells the values.
 fn without_values(mut program: Program) -> Result<Program> {
-    variables::find(&mut program, &object_graph::ObjectGraph::default(), None)?;
+    find_variables(&mut program)?;
     tables::fill(&mut program, None)?;
     Ok(program)
 }

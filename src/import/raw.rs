@@ -231,7 +231,11 @@ fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn entry(data: &Bytes) -> Result<(String, Bytes)> {
+/// Key and value of an entry of a map.
+///
+/// # Errors
+/// `BadEncoding`.
+pub fn entry(data: &Bytes) -> Result<(String, Bytes)> {
     let (mut key, mut value) = (String::new(), Bytes::new());
     for (number, raw) in Message::parse(data, "map entry")?.fields {
         match (number, raw) {

@@ -3,7 +3,7 @@ use crate::graph::{Graph, NodeId};
 use crate::util::id_vec::Id;
 
 /// The parts 0 to `count` of a graph, each behind all that it needs, on whatever way through nodes that are in none; `part` tells the
-/// part of a node. Data edges count. Parts that need each other, as in loops of TensorFlow 1, come in the order of their numbers.
+/// part of a node. Data edges count, and control edges, along which variables change. Parts that need each other, as in loops of TensorFlow 1, come in the order of their numbers.
 pub fn in_order(graph: &Graph, part: &dyn Fn(NodeId) -> Option<u32>, count: usize) -> Vec<usize> {
     let mut members: Vec<Vec<NodeId>> = vec![Vec::new(); count];
     for id in graph.nodes.ids() {
@@ -55,10 +55,11 @@ impl Walk<'_> {
         }
     }
     fn needs(&self, id: NodeId, open: &mut Vec<Step>) {
-        for input in self.graph.nodes[id].inputs.iter() {
-            open.push(match (self.part)(input.node) {
+        let node = &self.graph.nodes[id];
+        for before in node.inputs.iter().map(|input| input.node).chain(node.controls.iter().copied()) {
+            open.push(match (self.part)(before) {
                 Some(at) => Step::Part(at as usize),
-                None => Step::Node(input.node),
+                None => Step::Node(before),
             });
         }
     }

@@ -16,6 +16,10 @@ pub struct Part {
     pub feeds: Vec<Feed>,
     /// What goes out: name and place.
     pub fetches: Vec<(String, Endpoint)>,
+    /// Variables whose handles come in: the nodes that give these.
+    pub variables: Vec<NodeId>,
+    /// The nodes that take them: what they do is done even where nothing is fetched of them.
+    pub roots: Vec<NodeId>,
     /// Nodes that none of that needs.
     pub left_out: usize,
 }
@@ -23,7 +27,7 @@ pub struct Part {
 /// The border of the nodes for which `inside` holds, in the top-level graph of `program`.
 ///
 /// Constants outside are taken in; variables are fed with what they hold where they are read; what only has effects, such as an
-/// assignment, is left out.
+/// assignment, is left out. A function that is called takes variables whole, and changes them.
 ///
 /// # Errors
 /// `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't
@@ -53,9 +57,10 @@ pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -
     }
     let left_out = graph.nodes.ids().filter(|&id| inside(id) && !needed[id.index()]).count();
     let fetches = outgoing.into_iter().filter(|at| !incoming.contains(at)).map(|at| (spelled(graph, at), at)).collect();
+    let (variables, roots) = variables(graph, &incoming, inside);
     let mut problems = Vec::new();
     let mut feeds = Vec::new();
-    for at in incoming {
+    for at in incoming.into_iter().filter(|at| handle(graph, *at).is_none()) {
         match feed(program, facts, at) {
             Ok(info) => feeds.push(Feed { at, info }),
             Err(problem) => problems.push(problem),
@@ -65,7 +70,33 @@ pub fn part(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -
         return Err(Error::User(problems));
     }
     name(&mut feeds);
-    Ok(Part { feeds, fetches, left_out })
+    Ok(Part { feeds, fetches, variables, roots, left_out })
+}
+
+/// The variables whose handles come in, and the calls inside that get them.
+fn variables(
+    graph: &Graph,
+    incoming: &BTreeSet<Endpoint>,
+    inside: &dyn Fn(NodeId) -> bool,
+) -> (Vec<NodeId>, Vec<NodeId>) {
+    let handles: BTreeSet<NodeId> = incoming.iter().filter_map(|&at| handle(graph, at)).collect();
+    let takes = |node: &Node| node.inputs.iter().any(|&at| incoming.contains(&at) && handle(graph, at).is_some());
+    let roots = graph.nodes.iter().filter(|(id, node)| inside(*id) && takes(node)).map(|(id, _)| id).collect();
+    (handles.into_iter().collect(), roots)
+}
+
+/// The node that gives the handle that `at` is, on the way of which it is only handed on; `None` for any other tensor.
+fn handle(graph: &Graph, at: Endpoint) -> Option<NodeId> {
+    let mut id = at.node;
+    for _ in 0..graph.nodes.len() {
+        let node = &graph.nodes[id];
+        if &*node.op == "VarHandleOp" {
+            return Some(id);
+        }
+        let hands_on = matches!(&*node.op, "Identity" | "IdentityN") && node.inputs.len() == 1;
+        id = node.inputs.first().filter(|_| hands_on)?.node;
+    }
+    None
 }
 
 /// What others use of the nodes inside, and what nobody uses at all.

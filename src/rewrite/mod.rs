@@ -24,6 +24,7 @@
 mod annotate;
 mod calls;
 mod launch;
+mod marked;
 mod native;
 mod units;
 

@@ -1,6 +1,7 @@
 //! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
 //! a cluster.
 use super::calls::{Calls, Made};
+use super::marked::Marked;
 use super::native::{self, Library, Outside, Ready, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, Entrance, Options};
@@ -47,6 +48,8 @@ pub struct Rewriter<'a, 'p> {
     pub functions: Option<HashSet<Arc<str>>>,
     /// Nodes of the top-level graph that no signature reaches. Nodes of functions may have the same names.
     pub unserved: HashSet<String>,
+    /// Functions that TensorFlow would hand to XLA whole.
+    marked: Marked,
     /// Names that are taken.
     taken: HashSet<String>,
     /// Functions of clusters whose arguments are not in order yet.
@@ -98,6 +101,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             blocked: Blocked::default(),
             functions: None,
             unserved: HashSet::new(),
+            marked: Marked::of(program),
             taken: HashSet::new(),
             launches: Vec::new(),
             added: Vec::new(),
@@ -120,6 +124,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let is_asked = self.functions.as_ref().is_none_or(|all| all.contains(&name));
             let function = self.program.functions.get(&name).filter(|_| is_asked && seen.insert(name.clone()));
             let Some(function) = function else { continue };
+            if matches!(self.mode, Mode::Native(_)) && !self.marked.leaves(&name) {
+                self.told.notes.push(format!(
+                    "`{name}` stays as it is: functions with jit_compile=True call it, which XLA compiles whole"
+                ));
+                continue;
+            }
             if matches!(self.mode, Mode::Annotate) && sites.get(&name).is_some_and(|&n| n > 1) {
                 self.told.notes.push(format!(
                     "`{name}` is called from several places and is not marked: inlined, its marks would meet"
@@ -132,6 +142,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             open.extend(self.graph(place, &mut body).map_err(|e| in_function(e, &name))?);
             raw.functions[at].nodes = body;
         }
+        self.marked.unmark(raw);
         self.finish(raw)
     }
 
@@ -217,6 +228,12 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.ports(cluster)?))));
         let kept = kept.collect::<Result<Vec<_>>>()?;
         let made = calls.cut(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
+        if let Some(name) = place.name().filter(|name| self.marked.is_marked(name)) {
+            if made.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.marked.take(name);
+        }
         for ((number, shapes), mut made) in kept.into_iter().zip(made) {
             let (calls, branches) = library.call(number, &mut made, &shapes);
             nodes.extend(calls);
@@ -224,7 +241,10 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             self.added.push(made.function);
         }
         self.count(&unit);
-        Ok(outside_calls(self.program, place.graph, &unit))
+        let mut open = outside_calls(self.program, place.graph, &unit);
+        let outside = place.graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
+        open.extend(outside.filter_map(|n| cluster::marked_function(self.program, n)));
+        Ok(open)
     }
 
     /// Forms clusters until none is refused, or the rounds are over; `nodes` get the copies of constants of the last round.

@@ -1,0 +1,101 @@
+//! Functions with `jit_compile=True`, where clusters are compiled here.
+//!
+//! TensorFlow hands such a function whole to XLA, which has no kernel for the ops of a library. So a function whose clusters were
+//! compiled is no longer marked: its own nodes run in TensorFlow, around these ops, and variables are read before them and assigned
+//! after them. One that is also reached from a function that stays marked is left as it is.
+use crate::cluster;
+use crate::graph::{Attr, Graph, Program};
+use crate::import::raw::{Raw, RawGraph, RawNode, entry};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Which functions are marked.
+#[derive(Debug, Default)]
+pub struct Marked {
+    /// By function: the marked ones from which it is reached, itself included.
+    over: HashMap<Arc<str>, HashSet<Arc<str>>>,
+    /// Those that are no longer marked.
+    taken: HashSet<Arc<str>>,
+}
+
+impl Marked {
+    /// Those of a program.
+    pub fn of(program: &Program) -> Marked {
+        let mut marked = Marked::default();
+        let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
+        let called = graphs.flat_map(|g| g.nodes.values()).filter_map(|n| cluster::marked_function(program, n));
+        for name in called.collect::<HashSet<_>>() {
+            let mut open = vec![name.clone()];
+            while let Some(next) = open.pop() {
+                if marked.over.entry(next.clone()).or_default().insert(name.clone()) {
+                    open.extend(program.functions.get(&next).map(|f| named(program, &f.graph)).unwrap_or_default());
+                }
+            }
+        }
+        marked
+    }
+
+    /// Whether XLA, as far as it is known now, does not get to see the body of a function unless the function itself is marked.
+    pub fn leaves(&self, name: &Arc<str>) -> bool {
+        self.over.get(name).is_none_or(|over| over.iter().all(|m| m == name || self.taken.contains(m)))
+    }
+
+    /// Whether a function is marked still.
+    pub fn is_marked(&self, name: &Arc<str>) -> bool {
+        self.over.get(name).is_some_and(|over| over.contains(name)) && !self.taken.contains(name)
+    }
+
+    /// The function is no longer marked.
+    pub fn take(&mut self, name: &Arc<str>) {
+        self.taken.insert(name.clone());
+    }
+
+    /// Takes the marks out of a file.
+    pub fn unmark(&self, raw: &mut RawGraph) {
+        if self.taken.is_empty() {
+            return;
+        }
+        for function in raw.functions.iter_mut().filter(|f| self.taken.contains(&*f.name)) {
+            let is_mark =
+                |raw: &Raw| matches!(raw, Raw::Bytes(b) if entry(b).is_ok_and(|(key, _)| key == cluster::MUST));
+            function.rest.fields.retain(|(number, raw)| *number != FUNCTION_ATTR || !is_mark(raw));
+        }
+        let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
+        for node in raw.nodes.iter_mut().chain(bodies).filter(|node| self.calls_taken(node)) {
+            node.attrs.retain(|(key, _)| key != cluster::MUST);
+        }
+    }
+
+    fn calls_taken(&self, node: &RawNode) -> bool {
+        let name = node.attrs.iter().find(|(key, _)| key == "f").and_then(|(_, value)| called(value));
+        self.taken.contains(&*node.op) || name.is_some_and(|name| self.taken.contains(&*name))
+    }
+}
+
+/// The number of `FunctionDef.attr`.
+const FUNCTION_ATTR: u32 = 5;
+
+/// The function that an AttrValue names.
+fn called(value: &bytes::Bytes) -> Option<String> {
+    use crate::import::raw::Message;
+    let mut value = Message::parse(value, "AttrValue").ok()?;
+    let function = value.bytes_mut(10).next()?.clone();
+    let name = Message::parse(&function, "NameAttrList").ok()?.bytes_mut(1).next()?.clone();
+    Some(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// The functions that a graph names anywhere.
+fn named(program: &Program, graph: &Graph) -> Vec<Arc<str>> {
+    let mut all = Vec::new();
+    for node in graph.nodes.values() {
+        all.extend(program.functions.get_key_value(&node.op).map(|(name, _)| name.clone()));
+        for (_, attr) in &node.attrs {
+            match attr {
+                Attr::Func(f) => all.push(f.name.clone()),
+                Attr::Funcs(many) => all.extend(many.iter().map(|f| f.name.clone())),
+                _ => {}
+            }
+        }
+    }
+    all
+}
