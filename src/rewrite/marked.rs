@@ -6,7 +6,7 @@
 use crate::cluster;
 use crate::graph::{Attr, Graph, Program};
 use crate::import::raw::{Raw, RawGraph, RawNode, entry};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Which functions are marked.
@@ -24,7 +24,7 @@ impl Marked {
         let mut marked = Marked::default();
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
         let called = graphs.flat_map(|g| g.nodes.values()).filter_map(|n| cluster::marked_function(program, n));
-        for name in called.collect::<HashSet<_>>() {
+        for name in called.collect::<BTreeSet<_>>() {
             let mut open = vec![name.clone()];
             while let Some(next) = open.pop() {
                 if marked.over.entry(next.clone()).or_default().insert(name.clone()) {

@@ -93,7 +93,7 @@ fn width(shape: &Shape) -> usize {
 fn types(shape: &Shape) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     leaves(shape, &mut all);
-    all.into_iter().map(|leaf| type_of(leaf)).collect()
+    all.into_iter().map(type_of).collect()
 }
 
 fn type_of(shape: &Shape) -> Result<String, String> {
