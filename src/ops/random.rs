@@ -99,7 +99,12 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
 fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let draw = |cx: &mut LowerCtx, generator: &Generator, draw: &Draw| truncated::between(cx, generator, draw, 2);
     let (dims, count) = sizes(cx, 0)?;
-    let (seed, dtype) = (cx.arg(1)?, cx.attr_dtype("dtype")?);
+    let (mut seed, dtype) = (cx.arg(1)?, cx.attr_dtype("dtype")?);
+    if cx.b.dtype(seed) == DType::S32 {
+        // XLA takes seeds of 32 bits as they are, where TensorFlow's kernels keep their sign
+        let words = cx.b.unary(ScalarOp::BitcastConvert(DType::U32), seed);
+        seed = cx.b.convert(words, DType::U64);
+    }
     let generator = from_seed(cx, seed)?;
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, draw)
 }
