@@ -1,9 +1,12 @@
 //! `docs/ops.md` and `docs/diagnostics.md` say what the tables say. `TFAOT_BLESS=1 cargo test --test docs` rewrites them.
 //! Every page is in the book, and every link leads somewhere.
 use std::collections::BTreeSet;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
 use tfaot::ops::OpRow;
 
 fn hold(name: &str, want: &str) {
@@ -163,6 +166,50 @@ fn the_book_is_made_of_the_docs() {
     let settings =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("book.toml")).expect("the settings");
     assert!(settings.contains("src = \"docs\"") && settings.contains("[output.html.search]"), "{settings}");
+}
+
+/// The whole of `docs/` through the preprocessor of the book: what a page links to outside of `docs/` is a page of the book then.
+#[test]
+fn the_book_has_the_sources_that_pages_link_to() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let chapter = |page: &PathBuf| {
+        let name = page.strip_prefix(top.join("docs")).expect("a page of docs/");
+        let content = std::fs::read_to_string(page).expect("a page");
+        json!({"Chapter": {"name": "", "content": content, "number": null, "sub_items": [], "path": name, "source_path": name, "parent_names": []}})
+    };
+    let items: Vec<Value> = pages(&top.join("docs")).iter().map(chapter).collect();
+    let mut tool = Command::new(top.join("tools/book_sources"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Python 3 is here");
+    let told = json!([{"config": {"book": {"src": "docs"}}}, {"items": items}]).to_string();
+    tool.stdin.take().expect("a pipe").write_all(told.as_bytes()).expect("it reads its input");
+    let said = tool.wait_with_output().expect("it ends");
+    let book: Value = serde_json::from_slice(&said.stdout).expect("a book");
+    let chapters: Vec<&Value> = book["items"].as_array().expect("items").iter().map(|i| &i["Chapter"]).collect();
+    let made: BTreeSet<PathBuf> = chapters.iter().filter_map(|c| Some(PathBuf::from(c["path"].as_str()?))).collect();
+    let mut lost = Vec::new();
+    for chapter in chapters.iter().filter(|c| c["source_path"].is_string()) {
+        let page = Path::new(chapter["path"].as_str().expect("a path"));
+        for link in links(chapter["content"].as_str().expect("text")).iter().filter(|link| link.contains("sources/")) {
+            let mut target = PathBuf::new();
+            for part in page.with_file_name("").join(link.split('#').next().expect("a file")).components() {
+                match part.as_os_str() == ".." {
+                    true => assert!(target.pop(), "{link} leads out of the book"),
+                    false => target.push(part),
+                }
+            }
+            if !made.contains(&target) {
+                lost.push(format!("{}: {link}", page.display()));
+            }
+        }
+        let outside: Vec<String> = links(chapter["content"].as_str().expect("text"));
+        lost.extend(outside.into_iter().filter(|link| link.contains("../examples") && !link.contains("sources/")));
+    }
+    assert!(lost.is_empty(), "{lost:#?}");
+    let example = chapters.iter().find(|c| c["path"] == "sources/examples/cmake.md").expect("a page of an example");
+    assert!(example["content"].as_str().is_some_and(|text| text.contains("find_package(tfaot REQUIRED)")));
 }
 
 #[test]
