@@ -1,5 +1,6 @@
 """The package with numpy alone, on graphs whose answers TensorFlow gave. TFAOT_BINARY names the compiler."""
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,98 @@ class Calls(unittest.TestCase):
         self.assertIn("<iframe", report._repr_html_())
 
 
+class Sizes(unittest.TestCase):
+    """Sizes that vary from call to call."""
+
+    def test_a_batch_that_varies(self):
+        path = GRAPHS.parent / "keras3"
+        ((_, array),) = np.load(path / "feeds.npz").items()
+        ((_, answer),) = np.load(path / "expect.npz").items()
+        model = tfaot.compile(path, dims="1..8")
+        ((field, result),) = zip(model.inputs, model.outputs)
+        spec = model.inputs[field]
+        self.assertEqual((spec.shape[0], spec.most[0]), (None, 8))
+        with_threads = tfaot.compile(path, dims="1..8", threads=2, weights_file=True)
+        ((name, size),) = model.sizes.items()
+        self.assertEqual((size.least, size.most, size.is_result), (1, 8, False))
+        self.assertIn("?", repr(model))
+        for rows in (1, 5, 8):
+            many = np.tile(array, (8, 1))[:rows]
+            want = np.tile(answer, (8, 1))[:rows]
+            for one in (model, with_threads):
+                have = one(many)[result]
+                self.assertEqual(have.shape, want.shape)
+                np.testing.assert_allclose(have, want, rtol=2e-6, atol=2.5e-7 * np.abs(want).max())
+            mine = np.empty(want.shape, np.float32)
+            self.assertIs(model(many, out={result: mine})[result], mine)
+            with self.assertRaisesRegex(ValueError, "and out has"):
+                model(many, out={result: np.empty((rows + 1, *want.shape[1:]), np.float32)})
+        with self.assertRaisesRegex(ValueError, f"`{name}` is 9, and may be 1 to 8"):
+            model(np.tile(array, (9, 1))[:9])
+        with self.assertRaisesRegex(ValueError, "was given"):
+            model(array[:, 1:])
+
+    def test_sizes_that_the_call_says(self):
+        text = (
+            'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } '
+            'attr { key: "shape" value { shape { dim { size: 3 } dim { size: 4 } } } } }\n'
+            'node { name: "where" op: "Where" input: "x" attr { key: "T" value { type: DT_BOOL } } }\n'
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "where.pbtxt"
+            path.write_text(text)
+            model = tfaot.compile(path)
+        self.assertEqual(model.outputs["where"].most, (12, 2))
+        for seed in range(5):
+            x = np.random.default_rng(seed).integers(0, 2, (3, 4)).astype(bool)
+            np.testing.assert_array_equal(model(x)["where"], np.argwhere(x))
+        np.testing.assert_array_equal(model(np.zeros((3, 4), bool))["where"], np.empty((0, 2)))
+        with self.assertRaisesRegex(ValueError, "only the call says"):
+            model(x, out={"where": np.empty((12, 2), np.int64)})
+
+
+class Modules(unittest.TestCase):
+    """Several functions over variables that they change."""
+
+    def test_calls_in_order_are_tensorflows(self):
+        for name in ("training", "variables", "flow"):
+            folder = GRAPHS.parent / "modules" / name
+            calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+            for in_a_file in (False, True):
+                with self.subTest(name, in_a_file=in_a_file):
+                    model = tfaot.compile(folder / "saved_model", signature="all", weights_file=in_a_file)
+                    self.judge(model, folder, calls)
+                    model.reset()
+                    self.judge(model, folder, calls)
+
+    def judge(self, model, folder, calls):
+        for call in calls:
+            results = model.signatures[call["signature"]](**dict(np.load(folder / call["inputs"])))
+            for key, want in np.load(folder / call["expect"]).items():
+                bound = {} if want.dtype.kind in "biu" else {"rtol": 2e-5, "atol": 2e-6 * np.abs(want).max(initial=1)}
+                np.testing.assert_allclose(results[key], want, **(bound or {"rtol": 0}))
+
+    def test_variables_are_memory_of_the_model(self):
+        folder = GRAPHS.parent / "modules" / "training"
+        model = tfaot.compile(folder / "saved_model", signature=["dense", "sparse"])
+        call = json.loads((folder / "calls.jsonl").read_text().splitlines()[0])
+        first = {name: array.copy() for name, array in model.variables.items()}
+        self.assertTrue(first)
+        function = model.signatures[call["signature"]]
+        self.assertTrue(function.changes_state)
+        feeds = dict(np.load(folder / call["inputs"]))
+        want = function(**feeds)
+        self.assertTrue(any(not np.array_equal(a, first[name]) for name, a in model.variables.items()))
+        for name, array in model.variables.items():
+            array[...] = first[name]
+        again = function(**feeds)
+        for key, array in want.items():
+            np.testing.assert_array_equal(again[key], array)
+        with self.assertRaisesRegex(TypeError, "several functions"):
+            model(**feeds)
+        self.assertIn("sparse(", repr(model))
+
+
 class Types(unittest.TestCase):
     def test_graphs_of_other_types(self):
         for name in ("integers", "reductions", "functions", "loops"):
@@ -192,16 +285,16 @@ class Refusals(unittest.TestCase):
             tfaot.compile(3)
 
     def test_another_abi_is_refused(self):
-        from tfaot import _library
+        from tfaot import _abi
 
         path, _, _ = stored("conv_net")
         model = tfaot.compile(path)
-        known, _library.ABI = _library.ABI, 77
+        known, _abi.ABI = _abi.ABI, 77
         try:
-            with self.assertRaisesRegex(tfaot.Error, "this package knows version 77 and version 3"):
+            with self.assertRaisesRegex(tfaot.Error, "this package knows versions 77 to 3"):
                 tfaot.load(model.library)
         finally:
-            _library.ABI = known
+            _abi.ABI = known
 
 
 class Questions(unittest.TestCase):
@@ -215,6 +308,9 @@ class Questions(unittest.TestCase):
         path, _, _ = stored("conv_net")
         found = tfaot.cluster(path)
         self.assertTrue(found["clusters"])
+
+    def test_the_folder_for_cmake(self):
+        self.assertTrue((Path(tfaot.cmake_dir()) / "tfaotConfig.cmake").is_file())
 
     def test_no_library_of_others_is_imported(self):
         script = "import sys, tfaot; sys.exit(bool({'tensorflow', 'keras', 'jax'} & set(sys.modules)))"

@@ -13,10 +13,11 @@ that are objects of TensorFlow, Keras or JAX need the library that they are of, 
 from __future__ import annotations
 
 from ._binary import VERSION as __version__
-from ._binary import binary
+from ._binary import binary, cmake_dir
 from ._errors import CallError, CompileError, Diagnostic, Error
+from ._function import Function
 from ._graphs import Check, Rewritten, check, cluster, load, rewrite
-from ._library import TensorSpec
+from ._library import Size, TensorSpec
 from ._model import Model, Report, compile
 
 __all__ = [
@@ -25,14 +26,17 @@ __all__ = [
     "CompileError",
     "Diagnostic",
     "Error",
+    "Function",
     "Model",
     "Report",
     "Rewritten",
+    "Size",
     "TensorSpec",
     "__version__",
     "binary",
     "check",
     "cluster",
+    "cmake_dir",
     "compile",
     "load",
     "rewrite",

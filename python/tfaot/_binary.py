@@ -29,6 +29,16 @@ def binary() -> str:
     raise Error("the program `tfaot` is neither in this package nor on PATH; TFAOT_BINARY can name it")
 
 
+def cmake_dir() -> str:
+    """The folder of ``tfaotConfig.cmake``, for ``-Dtfaot_DIR=`` in projects that compile models with this package."""
+    own = Path(__file__).parent / "lib" / "cmake" / "tfaot"
+    beside = Path(__file__).parents[2] / "cmake"  # in the repository
+    for folder in (own, beside):
+        if (folder / "tfaotConfig.cmake").is_file():
+            return str(folder)
+    raise Error("this package has no files for CMake")
+
+
 def ask(arguments: Sequence[str], *, answers: Sequence[int] = (0,)) -> tuple[int, str, tuple[Diagnostic, ...]]:
     """Runs the compiler; its exit status, its standard output, and what it said.
 

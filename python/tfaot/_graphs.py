@@ -12,7 +12,7 @@ from typing import Any, Iterable, Sequence
 from . import _binary, _sources
 from ._errors import Diagnostic, Error
 from ._library import Library
-from ._model import Dims, Feeds, Model, graph_flags
+from ._model import Dims, Feeds, Model, Signature, graph_flags
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Check:
 def check(
     model: Any,
     *,
-    signature: str | None = None,
+    signature: Signature = None,
     feeds: Feeds = None,
     fetches: Iterable[str] | None = None,
     dims: Dims = None,
@@ -57,7 +57,7 @@ def check(
 def cluster(
     model: Any,
     *,
-    signature: str | None = None,
+    signature: Signature = None,
     feeds: Feeds = None,
     fetches: Iterable[str] | None = None,
     dims: Dims = None,
@@ -101,7 +101,7 @@ def rewrite(
     out: str | os.PathLike[str],
     *,
     mode: str = "native",
-    signature: str | None = None,
+    signature: Signature = None,
     feeds: Feeds = None,
     fetches: Iterable[str] | None = None,
     dims: Dims = None,

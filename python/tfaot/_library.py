@@ -1,7 +1,4 @@
-"""A compiled model as a shared library: its description, and its call, through the C interface.
-
-The structures are those of the header that the compiler writes (``TFAOT_ABI_1``, and ``TFAOT_ABI_3`` where the weights are in a file).
-"""
+"""A compiled model as a shared library: what it says of itself, and its calls, through the C interface."""
 
 from __future__ import annotations
 
@@ -10,105 +7,12 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Sequence
 
 import numpy as np
 
+from . import _abi
 from ._errors import Error
-
-ABI = 1
-"""The ``abi_version`` of a model of one function that has its constants."""
-ABI_OF_FILES = 3
-"""That of a model whose weights are in a file."""
-
-
-class _Executor(ctypes.Structure):
-    _fields_ = [("self", ctypes.c_void_p), ("num_threads", ctypes.c_int32), ("parallel_for", ctypes.c_void_p)]
-
-
-class _TensorInfo(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("field", ctypes.c_char_p),
-        ("dtype", ctypes.c_int32),
-        ("rank", ctypes.c_int32),
-        ("dims", ctypes.POINTER(ctypes.c_int64)),
-        ("bytes", ctypes.c_size_t),
-    ]
-
-
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(_Executor))
-
-
-class _ModelInfo(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("arg_count", ctypes.c_uint32),
-        ("result_count", ctypes.c_uint32),
-        ("variable_count", ctypes.c_uint32),
-        ("name", ctypes.c_char_p),
-        ("source", ctypes.c_char_p),
-        ("target", ctypes.c_char_p),
-        ("args", ctypes.POINTER(_TensorInfo)),
-        ("results", ctypes.POINTER(_TensorInfo)),
-        ("variables", ctypes.POINTER(_TensorInfo)),
-        ("workspace_bytes", ctypes.c_size_t),
-        ("workspace_align", ctypes.c_size_t),
-        ("flops", ctypes.c_int64),
-        ("run", _RUN),
-    ]
-
-
-class _EntryInfo(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("arg_count", ctypes.c_uint32),
-        ("result_count", ctypes.c_uint32),
-        ("size_count", ctypes.c_uint32),
-        ("changes_state", ctypes.c_uint32),
-        ("args", ctypes.POINTER(_TensorInfo)),
-        ("results", ctypes.POINTER(_TensorInfo)),
-        ("sizes", ctypes.c_void_p),
-        ("axes", ctypes.c_void_p),
-        ("workspace_bytes", ctypes.c_size_t),
-        ("workspace_align", ctypes.c_size_t),
-        ("flops", ctypes.c_int64),
-        ("run", ctypes.c_void_p),
-    ]
-
-
-class _ModuleInfo(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("entry_count", ctypes.c_uint32),
-        ("variable_count", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("name", ctypes.c_char_p),
-        ("source", ctypes.c_char_p),
-        ("target", ctypes.c_char_p),
-        ("entries", ctypes.POINTER(_EntryInfo)),
-    ]
-
-
-_CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
-_POINTER = ctypes.c_void_p
-_RUN_WITH = ctypes.CFUNCTYPE(
-    ctypes.c_int, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, _POINTER, ctypes.POINTER(_Executor)
-)
-
-
-class _WeightsInfo(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("module", ctypes.POINTER(_ModuleInfo)),
-        ("weights_bytes", ctypes.c_size_t),
-        ("weights_align", ctypes.c_size_t),
-        ("check", _CHECK),
-        ("runs", ctypes.POINTER(_RUN_WITH)),
-        ("init", ctypes.c_void_p),
-    ]
-
 
 # TensorFlow's DataType numbers. Types that numpy lacks are its unsigned integers of the same width, as bits; so is bfloat16 where
 # the package ml_dtypes is not installed.
@@ -158,23 +62,93 @@ class TensorSpec:
     """TensorFlow's name, such as ``input:0``."""
     dtype: np.dtype
     """The type of its elements."""
-    shape: tuple[int, ...]
-    """Its shape; scalars have ``()``."""
+    shape: tuple[int | None, ...]
+    """Its shape, with ``None`` for a size that varies from call to call; scalars have ``()``."""
+    most: tuple[int, ...]
+    """The largest shape."""
 
     @property
     def nbytes(self) -> int:
-        """Its size in bytes."""
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        """Its size in bytes, in the largest shape."""
+        return int(np.prod(self.most, dtype=np.int64)) * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join('?' if n is None else str(n) for n in self.shape)}]"
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether a shape is this one, in what does not vary."""
+        return len(shape) == len(self.shape) and all(want in (None, have) for have, want in zip(shape, self.shape))
 
 
-def _spec(info: _TensorInfo) -> TensorSpec:
-    shape = tuple(info.dims[i] for i in range(info.rank))
-    count = int(np.prod(shape, dtype=np.int64))
+@dataclass(frozen=True)
+class Size:
+    """A size that varies from call to call."""
+
+    name: str
+    """Its name, such as ``batch``."""
+    least: int
+    """The smallest."""
+    most: int
+    """The largest."""
+    is_result: bool
+    """Whether the call says it; else the shapes of the inputs do."""
+
+
+def _spec(info: _abi.TensorInfo, axes: Sequence[int]) -> TensorSpec:
+    most = tuple(info.dims[i] for i in range(info.rank))
+    shape = tuple(None if axis >= 0 else n for n, axis in zip(most, axes))
+    count = int(np.prod(most, dtype=np.int64))
     dtype = _dtype(info.dtype, info.bytes // count if count else 1)
-    spec = TensorSpec(info.field.decode(), info.name.decode(), dtype, shape)
+    spec = TensorSpec(info.field.decode(), info.name.decode(), dtype, shape, most)
     if spec.nbytes != info.bytes:
-        raise Error(f"the library says {info.bytes} bytes of `{spec.name}`, which is {spec.dtype}{list(shape)}")
+        raise Error(f"the library says {info.bytes} bytes of `{spec.name}`, which is {spec}")
     return spec
+
+
+def aligned(size: int, align: int) -> np.ndarray:
+    """Memory of a size in bytes at a multiple of ``align``."""
+    align = max(align, 1)
+    block = np.empty(size + align, np.uint8)
+    begin = -block.ctypes.data % align
+    return block[begin : begin + size]
+
+
+class Entry:
+    """A function of a library."""
+
+    def __init__(self, info: _abi.ModelInfo | _abi.EntryInfo, name: str, call: Callable[..., int]) -> None:
+        self.name = name
+        self._call = call
+        sizes = getattr(info, "size_count", 0)
+        every = [info.sizes[i] for i in range(sizes)]
+        self.sizes = [Size(s.name.decode(), s.least, s.most, bool(s.is_result)) for s in every]
+        self.arg_axes: list[list[int]] = []
+        """For each axis of each argument the number of its size, or -1."""
+        self.result_axes: list[list[int]] = []
+        """The same of the results."""
+        told = getattr(info, "axes", None)  # NULL: all sizes are fixed
+        at = 0
+        for infos, count, kept in ((info.args, info.arg_count, self.arg_axes), (info.results, info.result_count, self.result_axes)):
+            for tensor in infos[:count]:
+                kept.append([told[at + i] if told else -1 for i in range(tensor.rank)])
+                at += tensor.rank
+        self.args = [_spec(info.args[i], axes) for i, axes in enumerate(self.arg_axes)]
+        self.results = [_spec(info.results[i], axes) for i, axes in enumerate(self.result_axes)]
+        self.changes_state = bool(getattr(info, "changes_state", 0))
+        self.flops = int(info.flops)
+        self.workspace_bytes = int(info.workspace_bytes)
+        self.workspace_align = int(info.workspace_align)
+
+    def run(self, args: list[int], results: list[int], sizes: list[int], workspace: np.ndarray, pool: Pool | None) -> int:
+        """Calls the code with the addresses of arrays; its ``TFAOT_E`` code, or 0. ``sizes`` has each size of the caller's, and
+        gets what the call says. Other Python threads run meanwhile."""
+        every = (ctypes.c_void_p * max(len(args), 1))(*args)
+        each = (ctypes.c_void_p * max(len(results), 1))(*results)
+        numbers = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
+        executor = ctypes.byref(pool.executor) if pool else None
+        code = self._call(every, each, numbers, workspace.ctypes.data, executor)
+        sizes[:] = numbers[: len(sizes)]
+        return code
 
 
 class Library:
@@ -184,45 +158,83 @@ class Library:
         self, path: str | os.PathLike[str], name: str, weights: str | os.PathLike[str] | None = None
     ) -> None:
         self.path = Path(path)
-        handle = ctypes.CDLL(os.path.abspath(path))
+        self._handle = handle = ctypes.CDLL(os.path.abspath(path))
         try:
             describe = getattr(handle, f"{name}_info")
             supported = getattr(handle, f"{name}_supported")
         except AttributeError:
             raise Error(f"`{path}` is no compiled model of the name `{name}`") from None
         describe.restype = ctypes.c_void_p
-        at = describe()
-        version = ctypes.c_uint32.from_address(at).value
-        self._of_file: _WeightsInfo | None = None
-        if version == ABI:
-            entry = info = _ModelInfo.from_address(at)
-            self._run = info.run
-        elif version == ABI_OF_FILES:
-            self._of_file = _WeightsInfo.from_address(at)
-            info = self._of_file.module.contents
-            entry = info.entries[0]
-            if info.entry_count > 1 or info.variable_count or entry.size_count:
-                raise Error(f"`{path}` has several functions, variables or sizes that vary, which are for programs in C")
-        else:
-            told = f"`{path}` has version {version} of the C interface"
-            raise Error(f"{told}, and this package knows version {ABI} and version {ABI_OF_FILES}")
-        self._handle = handle
+        self.supported = bool(supported())
         self.weights_path: Path | None = None
         """The file of the weights, where they are in one."""
         self._weights: np.ndarray | None = None
+        self._of_file: _abi.WeightsInfo | None = None
+        self.state: np.ndarray | None = None
+        """The variables, where functions use some."""
+        self.variables: dict[str, np.ndarray] = {}
+        """Each variable in ``state``, by TensorFlow's name."""
+        self._init: Callable[[], int] = lambda: 0
+        info = self._described(describe())
         if self._of_file is not None:
             self.load_weights(weights if weights is not None else self.path.with_name(f"{name}.weights"))
         elif weights is not None:
             raise Error(f"`{path}` has its weights, and takes no others")
-        self.supported = bool(supported())
         self.name = info.name.decode()
         self.source = info.source.decode()
         self.target = info.target.decode()
-        self.args = [_spec(entry.args[i]) for i in range(entry.arg_count)]
-        self.results = [_spec(entry.results[i]) for i in range(entry.result_count)]
-        self.flops = int(entry.flops)
-        self.workspace_bytes = int(entry.workspace_bytes)
-        self._align = max(int(entry.workspace_align), 1)
+        self.reset()
+
+    def _described(self, at: int) -> _abi.ModelInfo | _abi.ModuleInfo:
+        """Reads the description at an address, of any version that is known."""
+        version = ctypes.c_uint32.from_address(at).value
+        if version == _abi.ABI:
+            info = _abi.ModelInfo.from_address(at)
+            call = lambda args, results, _, workspace, executor: info.run(args, results, workspace, executor)  # noqa: E731
+            self.entries = [Entry(info, "run", call)]
+            return info
+        if version == _abi.ABI_OF_MODULES:
+            module = _abi.ModuleInfo.from_address(at)
+        elif version == _abi.ABI_OF_FILES:
+            self._of_file = _abi.WeightsInfo.from_address(at)
+            module = self._of_file.module.contents
+        else:
+            told = f"`{self.path}` has version {version} of the C interface"
+            raise Error(f"{told}, and this package knows versions {_abi.ABI} to {_abi.ABI_OF_FILES}")
+        infos = [module.entries[i] for i in range(module.entry_count)]
+        self.entries = [Entry(info, info.name.decode(), self._caller(i, info)) for i, info in enumerate(infos)]
+        if module.state_bytes:
+            self._take_state(module)
+        return module
+
+    def _take_state(self, module: _abi.ModuleInfo) -> None:
+        self.state = state = aligned(int(module.state_bytes), int(module.state_align))
+        for variable in module.variables[: module.variable_count]:
+            spec = _spec(variable.tensor, [-1] * variable.tensor.rank)
+            begin = int(variable.offset)
+            self.variables[spec.name] = state[begin : begin + spec.nbytes].view(spec.dtype).reshape(spec.most)
+        if self._of_file is None:
+            self._init = lambda: module.init(state.ctypes.data) or 0
+        else:
+            init = self._of_file.init
+            self._init = lambda: init(state.ctypes.data, self._weights.ctypes.data)
+
+    def _caller(self, number: int, info: _abi.EntryInfo) -> Callable[..., int]:
+        """What calls a function, with the state and the weights of this library."""
+
+        def call(args, results, sizes, workspace, executor):
+            state = None if self.state is None else self.state.ctypes.data
+            if self._of_file is None:
+                return info.run(args, results, sizes, state, workspace, executor)
+            weights = self._weights  # another thread may map others meanwhile
+            return self._of_file.runs[number](args, results, sizes, state, weights.ctypes.data, workspace, executor)
+
+        return call
+
+    def reset(self) -> None:
+        """Gives every variable its first value."""
+        if self.state is not None and self._init():
+            raise Error(f"the variables of `{self.path}` have no first values in its file of weights (TFAOT_E_WEIGHTS)")
 
     def load_weights(self, path: str | os.PathLike[str]) -> None:
         """Maps a file of weights, which calls from now on read."""
@@ -236,23 +248,6 @@ class Library:
             raise Error(f"`{path}` has not the weights of `{self.path}` (TFAOT_E_WEIGHTS)")
         self._weights, self.weights_path = weights, Path(path)
 
-    def workspace(self) -> np.ndarray:
-        """Memory for one call at a time."""
-        block = np.empty(self.workspace_bytes + self._align, np.uint8)
-        begin = -block.ctypes.data % self._align
-        return block[begin : begin + self.workspace_bytes]
-
-    def run(self, args: list[int], results: list[int], workspace: np.ndarray, pool: Pool | None) -> int:
-        """Calls the code with the addresses of arrays; its ``TFAOT_E`` code, or 0. Other Python threads run meanwhile."""
-        every = ctypes.c_void_p * max(len(args), 1)
-        each = ctypes.c_void_p * max(len(results), 1)
-        executor = ctypes.byref(pool.executor) if pool else None
-        if self._of_file is None:
-            return self._run(every(*args), each(*results), workspace.ctypes.data, executor)
-        weights = self._weights  # another thread may map others meanwhile
-        run = self._of_file.runs[0]
-        return run(every(*args), each(*results), None, None, weights.ctypes.data, workspace.ctypes.data, executor)
-
 
 class Pool:
     """The pool of threads that the compiler ships (``--emit pool-shared``), loaded."""
@@ -265,7 +260,7 @@ class Pool:
         self._process = os.getpid()
         if not self._pool:
             raise Error(f"the system does not start {threads} threads")
-        self.executor = _Executor(self._pool, threads, functions[2])
+        self.executor = _abi.Executor(self._pool, threads, functions[2])
 
     def close(self) -> None:
         """Ends the threads; no call may use them meanwhile."""

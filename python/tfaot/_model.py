@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import shutil
 import tempfile
+import threading
 import weakref
-from collections import deque
 from pathlib import Path
 from typing import Any, Iterable, Mapping, Sequence, Union
 
 import numpy as np
 
 from . import _binary, _sources
-from ._errors import CallError, CompileError, Diagnostic
-from ._library import Library, Pool, TensorSpec
+from ._errors import CompileError, Diagnostic
+from ._function import Function, _listed, _specs
+from ._library import Library, Pool, Size, TensorSpec
 
-Dims = Union[int, Mapping[str, int], None]
+Dims = Union[int, str, Mapping[str, Union[int, str]], None]
+Signature = Union[str, Sequence[str], None]
 Feeds = Union[Mapping[str, Union[str, None]], Iterable[str], None]
 
 _FILES = ("obj", "header", "shared", "metadata")
-_CODES = {1: "this machine lacks instructions that the code was compiled for (TFAOT_E_CPU)"}
 
 
-def graph_flags(*, signature: str | None, feeds: Feeds, fetches: Iterable[str] | None, dims: Dims) -> list[str]:
+def graph_flags(*, signature: Signature, feeds: Feeds, fetches: Iterable[str] | None, dims: Dims) -> list[str]:
     """The command line's flags that say which part of a graph is meant."""
     flags: list[str] = []
-    if signature is not None:
-        flags += ["--signature", signature]
+    signatures = (signature,) if isinstance(signature, str) else signature or ()
+    flags += [word for name in signatures for word in ("--signature", name)]
     pairs = feeds.items() if isinstance(feeds, Mapping) else ((name, None) for name in feeds or ())
     flags += [word for name, kind in pairs for word in ("--feed", f"{name}={kind}" if kind else name)]
     flags += [word for name in fetches or () for word in ("--fetch", name)]
@@ -39,7 +41,7 @@ def graph_flags(*, signature: str | None, feeds: Feeds, fetches: Iterable[str] |
 def compile(  # noqa: A001, the verb of the command line
     model: Any,
     *,
-    signature: str | None = None,
+    signature: Signature = None,
     feeds: Feeds = None,
     fetches: Iterable[str] | None = None,
     dims: Dims = None,
@@ -57,10 +59,11 @@ def compile(  # noqa: A001, the verb of the command line
     ``model`` is the path of a graph (a ``.pb``, ``.pbtxt``, SavedModel folder, TF.js ``model.json``, StableHLO), of a ``.keras`` or
     ``.h5`` file where Keras is installed, or a ``keras.Model``, ``tf.function``, ``ConcreteFunction`` or ``jax.export.Exported``.
 
-    - ``signature``: which signature of a SavedModel.
+    - ``signature``: which signature of a SavedModel, several, or ``"all"``.
     - ``feeds``, ``fetches``: inputs and outputs, where the model does not say them; a mapping gives types,
       ``{"x": "f32[1,224,224,3]"}``.
-    - ``dims``: the sizes that the model leaves open: a number for all of them, or ``{"batch": 8}``.
+    - ``dims``: the sizes that the model leaves open: a number for all of them, or ``{"batch": 8}``. A range,
+      ``{"batch": "1..64"}``, leaves them open to each call.
     - ``input_signature``: what a ``tf.function`` without one is traced with.
     - ``name``: the prefix of files and symbols.
     - ``cpu``: the processor, or several, between which the code picks; by default this machine's.
@@ -128,7 +131,12 @@ class Report:
 
 
 class Model:
-    """A compiled model. Calls from several threads may overlap; each has memory of its own."""
+    """A compiled model.
+
+    A model of one function is called itself. One of several signatures has them in :attr:`signatures`, and is called where there is
+    but one of them. Calls from several threads may overlap, each with memory of its own; calls of a model with variables wait for
+    one another.
+    """
 
     def __init__(
         self,
@@ -139,16 +147,13 @@ class Model:
         diagnostics: tuple[Diagnostic, ...] = (),
     ) -> None:
         self._library = library
-        self._pool = pool
         self._source = source
-        self._workspaces: deque[np.ndarray] = deque()
-        self.inputs: dict[str, TensorSpec] = {spec.field: spec for spec in library.args}
-        """The inputs by name, in their order."""
-        self.outputs: dict[str, TensorSpec] = {spec.field: spec for spec in library.results}
-        """The outputs by name, in their order."""
+        lock = threading.Lock() if library.state is not None else contextlib.nullcontext()
+        self.signatures: dict[str, Function] = {entry.name: Function(entry, pool, lock) for entry in library.entries}
+        """The functions by the names of their signatures; ``run`` where there is but one without a name."""
         self.diagnostics = diagnostics
         """What the compiler assumed, and what it warned of."""
-        self._fields = {spec.name: field for field, spec in self.inputs.items()}
+        self._lock = lock
 
     @property
     def name(self) -> str:
@@ -160,73 +165,60 @@ class Model:
         """What it was compiled for."""
         return self._library.target
 
+    def _only(self) -> Function:
+        if len(self.signatures) > 1:
+            raise TypeError(f"{self.name} has several functions, in .signatures: {_listed(self.signatures)}")
+        return next(iter(self.signatures.values()))
+
+    @property
+    def inputs(self) -> dict[str, TensorSpec]:
+        """The inputs by name, in their order."""
+        return self._only().inputs
+
+    @property
+    def outputs(self) -> dict[str, TensorSpec]:
+        """The outputs by name, in their order."""
+        return self._only().outputs
+
+    @property
+    def sizes(self) -> dict[str, Size]:
+        """The sizes that vary from call to call, by name."""
+        return self._only().sizes
+
     @property
     def flops(self) -> int:
-        """Floating-point operations of a call."""
-        return self._library.flops
+        """Floating-point operations of a call, in its largest sizes."""
+        return self._only().flops
 
     @property
     def workspace_bytes(self) -> int:
         """The memory that a call needs besides its arguments and results."""
-        return self._library.workspace_bytes
+        return self._only().workspace_bytes
 
     @property
     def library(self) -> Path:
         """The shared library, which lives as long as this object unless :meth:`save` keeps it."""
         return self._library.path
 
-    def __repr__(self) -> str:
-        def listed(specs: Mapping[str, TensorSpec]) -> str:
-            return ", ".join(f"{field}: {spec.dtype}{list(spec.shape)}" for field, spec in specs.items())
+    @property
+    def variables(self) -> dict[str, np.ndarray]:
+        """The variables that functions change, by TensorFlow's names: arrays over the memory that calls read and write."""
+        return dict(self._library.variables)
 
-        return f"<tfaot.Model {self.name}({listed(self.inputs)}) -> {{{listed(self.outputs)}}}>"
+    def reset(self) -> None:
+        """Gives every variable its first value."""
+        with self._lock:
+            self._library.reset()
+
+    def __repr__(self) -> str:
+        named = [f"{name}({_specs(f.inputs)}) -> {{{_specs(f.outputs)}}}" for name, f in self.signatures.items()]
+        if len(named) > 1:
+            return f"<tfaot.Model {self.name}: {'; '.join(named)}>"
+        return f"<tfaot.Model {self.name}({named[0].partition('(')[2]}>"
 
     def __call__(self, *args: Any, out: Mapping[str, np.ndarray] | None = None, **named: Any) -> dict[str, np.ndarray]:
-        """Calls the code; the outputs by name.
-
-        Inputs are given in their order or by name (also by TensorFlow's name, ``**{"input:0": x}``). Arrays of the right type that
-        are contiguous are read where they lie; others that are not contiguous are copied. Nothing is converted between types,
-        except Python's own numbers and lists. ``out`` has arrays that results are written to, each of the right shape.
-
-        Raises ``TypeError`` and ``ValueError`` where arguments do not fit, :class:`CallError` where the code refuses.
-        """
-        inputs = self._inputs(args, named)
-        results = self._results(out or {})
-        workspace = self._workspaces.pop() if self._workspaces else self._library.workspace()
-        code = self._library.run(
-            [array.ctypes.data for array in inputs], [array.ctypes.data for array in results.values()], workspace, self._pool
-        )
-        self._workspaces.append(workspace)
-        if code:
-            raise CallError(code, _CODES.get(code, f"the code returned {code}"))
-        return results
-
-    def _inputs(self, args: tuple[Any, ...], named: dict[str, Any]) -> list[np.ndarray]:
-        if len(args) > len(self.inputs):
-            raise TypeError(f"{self.name} takes {len(self.inputs)} inputs, and {len(args)} were given")
-        given = dict(zip(self.inputs, args))
-        for key, value in named.items():
-            field = self._fields.get(key, key)
-            if field not in self.inputs:
-                raise TypeError(f"{self.name} has no input `{key}`; it has {_listed(self.inputs)}")
-            if field in given:
-                raise TypeError(f"the input `{field}` is given twice")
-            given[field] = value
-        missing = [field for field in self.inputs if field not in given]
-        if missing:
-            raise TypeError(f"{self.name} wants {_listed(missing)}")
-        return [_fitting(given[field], spec) for field, spec in self.inputs.items()]
-
-    def _results(self, out: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        for field, array in out.items():
-            spec = self.outputs.get(field)
-            if spec is None:
-                raise TypeError(f"{self.name} has no output `{field}`; it has {_listed(self.outputs)}")
-            if array.dtype != spec.dtype or array.shape != spec.shape:
-                raise ValueError(f"`{field}` is {_said(spec)}, and out has {array.dtype}{list(array.shape)}")
-            if not (array.flags.c_contiguous and array.flags.writeable):
-                raise ValueError(f"out has an array for `{field}` that is not contiguous, or can't be written to")
-        return {field: out[field] if field in out else np.empty(s.shape, s.dtype) for field, s in self.outputs.items()}
+        """Calls the code, as :meth:`Function.__call__` says. A model of several functions has them in :attr:`signatures`."""
+        return self._only()(*args, out=out, **named)
 
     def load_weights(self, path: str | Path) -> None:
         """Takes the weights of a file from now on, which ``tfaot weights`` or :func:`compile` with ``weights_file`` made: calls that run
@@ -268,22 +260,3 @@ def _folder(path: str | Path) -> Path:
     folder = Path(path)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names) or "none"
-
-
-def _said(spec: TensorSpec) -> str:
-    return f"{spec.dtype}{list(spec.shape)}"
-
-
-def _fitting(value: Any, spec: TensorSpec) -> np.ndarray:
-    """The array that the code reads: ``value`` itself where it may be."""
-    plain = isinstance(value, (bool, int, float, complex, list, tuple))
-    array = np.asarray(value, spec.dtype if plain else None)
-    if array.dtype != spec.dtype:
-        raise TypeError(f"`{spec.field}` is {_said(spec)}, and {array.dtype} was given; use .astype to convert it")
-    if array.shape != spec.shape:
-        raise ValueError(f"`{spec.field}` is {_said(spec)}, and the shape {list(array.shape)} was given")
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
