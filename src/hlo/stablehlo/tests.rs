@@ -62,7 +62,7 @@ fn what_is_not_read_has_a_place() {
     for (source, code) in [
         (
             "func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }",
-            crate::diag::Code::HloUnsupported,
+            crate::diag::Code::UnknownDim,
         ),
         ("func.func @main(%a: tensor<!quant.uniform<i8:f32, 1.0>>) { return }", crate::diag::Code::HloUnsupported),
         (
