@@ -8,7 +8,7 @@
 #   TARGET name      the library, and the prefix of files and symbols unless NAME says another
 #   GRAPH path       what `tfaot compile` reads; relative to the current source folder
 #   NAME name        the prefix of files and symbols
-#   SIGNATURE name   the signature of a SavedModel
+#   SIGNATURE name...  the signatures of a SavedModel, or `all`; several are functions of one library with one copy of the weights
 #   FEED, FETCH, DIM as the flags of `tfaot compile`, each with any number of values
 #   CONFIG path      a tf2xla.Config, in the place of FEED and FETCH
 #   CPU name...      processors, between which the code picks where they are several; `native` is the machine that builds. By
@@ -17,6 +17,8 @@
 #   EMIT kind...     further files: cpp, pool, fortran, metadata, asm, ...; see `tfaot compile --help`
 #   CPP_CLASS name   the class of EMIT cpp
 #   WEIGHTS, MATH    numbers of fewer bits
+#   WEIGHTS_FILE     the weights go to a file of their own, which the program reads or maps and hands over with each call; its path is
+#                    the property TFAOT_WEIGHTS_FILE of the target
 #   FLAGS flag...    further flags of `tfaot compile`
 #
 # The model is compiled again when one of its files changes. Files lie in ${CMAKE_CURRENT_BINARY_DIR}/tfaot/NAME.
@@ -92,9 +94,9 @@ function(_tfaot_cpus out triple)
 endfunction()
 
 function(tfaot_add_model)
-  set(one TARGET GRAPH NAME SIGNATURE CONFIG TRIPLE CPP_CLASS WEIGHTS MATH)
-  set(several FEED FETCH DIM CPU EMIT FLAGS)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "${one}" "${several}")
+  set(one TARGET GRAPH NAME CONFIG TRIPLE CPP_CLASS WEIGHTS MATH)
+  set(several SIGNATURE FEED FETCH DIM CPU EMIT FLAGS)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "WEIGHTS_FILE" "${one}" "${several}")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tfaot_add_model: ${arg_UNPARSED_ARGUMENTS} is not understood")
   endif()
@@ -108,7 +110,7 @@ function(tfaot_add_model)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/tfaot/${arg_NAME}")
 
   set(flags --name "${arg_NAME}" --quiet)
-  foreach(flag IN ITEMS signature weights math)
+  foreach(flag IN ITEMS weights math)
     string(TOUPPER "${flag}" key)
     if(arg_${key})
       list(APPEND flags "--${flag}" "${arg_${key}}")
@@ -117,12 +119,15 @@ function(tfaot_add_model)
   if(arg_CPP_CLASS)
     list(APPEND flags --cpp-class "${arg_CPP_CLASS}")
   endif()
-  foreach(flag IN ITEMS feed fetch dim)
+  foreach(flag IN ITEMS signature feed fetch dim)
     string(TOUPPER "${flag}" key)
     foreach(value IN LISTS arg_${key})
       list(APPEND flags "--${flag}" "${value}")
     endforeach()
   endforeach()
+  if(arg_WEIGHTS_FILE)
+    list(APPEND flags --weights-file)
+  endif()
   if(arg_CONFIG)
     get_filename_component(config "${arg_CONFIG}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
     list(APPEND flags --config "${config}")
@@ -142,6 +147,9 @@ function(tfaot_add_model)
   # What else is asked for, with the names of its files.
   set(kinds obj header depfile)
   set(files "${folder}/${arg_NAME}.o" "${folder}/${arg_NAME}.h")
+  if(arg_WEIGHTS_FILE)
+    list(APPEND files "${folder}/${arg_NAME}.weights")
+  endif()
   set(ending_cpp .hpp)
   set(ending_fortran .f90)
   set(ending_metadata .json)
@@ -182,6 +190,9 @@ function(tfaot_add_model)
   list(FILTER sources INCLUDE REGEX "\\.(o|h|hpp)$")
   add_library(${arg_TARGET} STATIC ${sources})
   set_target_properties(${arg_TARGET} PROPERTIES LINKER_LANGUAGE C)
+  if(arg_WEIGHTS_FILE)
+    set_target_properties(${arg_TARGET} PROPERTIES TFAOT_WEIGHTS_FILE "${folder}/${arg_NAME}.weights")
+  endif()
   target_include_directories(${arg_TARGET} INTERFACE "$<BUILD_INTERFACE:${folder}>")
   if("pool" IN_LIST arg_EMIT)
     find_package(Threads REQUIRED)

@@ -47,6 +47,57 @@ fn cmake_compiles_a_model_and_again_when_it_changes() {
     assert!(again.contains("Compiling the model"), "{again}");
 }
 
+/// The project of docs/cmake.md that has several signatures, and weights in a file.
+#[test]
+fn cmake_compiles_several_signatures_and_weights_of_their_own() {
+    if program(&["cmake"]).is_none() || program(&["gcc"]).is_none() {
+        return;
+    }
+    let folder = scene();
+    let page = std::fs::read_to_string(path("docs/cmake.md")).expect("the page is there");
+    let blocks = page.split("```cmake\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    let lines = blocks.filter(|block| block.contains("WEIGHTS_FILE")).collect::<String>();
+    let project = format!(
+        "cmake_minimum_required(VERSION 3.20)\nproject(several C)\nfind_package(tfaot 0.1 REQUIRED)\n{}",
+        lines.replace("training/", "examples/training/")
+    );
+    std::fs::write(folder.path().join("CMakeLists.txt"), project).expect("written");
+    let main = std::fs::read_to_string(folder.path().join("examples/main.c")).expect("it is there");
+    let read = "static _Alignas(NET_WEIGHTS_ALIGN) unsigned char weights[NET_WEIGHTS_BYTES];\n\nint main(void) {\n  \
+                FILE *file = fopen(WEIGHTS, \"rb\");\n  \
+                if (!file || fread(weights, 1, sizeof weights, file) != sizeof weights || fclose(file)) return 2;\n";
+    let main = main.replace("int main(void) {\n", read).replace("&results, workspace", "&results, weights, workspace");
+    std::fs::write(folder.path().join("classify.c"), main).expect("written");
+    shell(&format!("cmake -S . -B b -Dtfaot_DIR='{}'", path("cmake").display()), folder.path());
+    let printed = shell("cmake --build b && b/train && b/classify", folder.path());
+    assert!(printed.contains("of 32 right"), "{printed}");
+    answers(&printed);
+}
+
+/// Projects that ask for this series are served; others are told which version is here.
+#[test]
+fn cmake_is_told_the_version() {
+    if program(&["cmake"]).is_none() {
+        return;
+    }
+    let (folder, version) = (scene(), env!("CARGO_PKG_VERSION"));
+    let series = version.rsplit_once('.').map_or(version, |(series, _)| series);
+    let asked = |words: &str| {
+        let project =
+            format!("cmake_minimum_required(VERSION 3.20)\nproject(asks NONE)\nfind_package(tfaot {words})\n");
+        std::fs::write(folder.path().join("CMakeLists.txt"), format!("{project}message(\"found ${{tfaot_FOUND}}\")"))
+            .expect("written");
+        shell(&format!("cmake -S . -B b --fresh -Dtfaot_DIR='{}' 2>&1", path("cmake").display()), folder.path())
+    };
+    for served in [version, series, ""] {
+        assert!(asked(served).contains("found 1"), "{served}");
+    }
+    for other in ["0.0", "1.0", &format!("{series}.99")] {
+        let printed = asked(other);
+        assert!(printed.contains("found 0") && printed.contains(&format!("version: {version}")), "{other}: {printed}");
+    }
+}
+
 #[test]
 fn meson_compiles_a_model() {
     if program(&["meson"]).is_none() || program(&["ninja"]).is_none() {

@@ -209,7 +209,7 @@ fn the_book_has_the_sources_that_pages_link_to() {
     }
     assert!(lost.is_empty(), "{lost:#?}");
     let example = chapters.iter().find(|c| c["path"] == "sources/examples/cmake.md").expect("a page of an example");
-    assert!(example["content"].as_str().is_some_and(|text| text.contains("find_package(tfaot REQUIRED)")));
+    assert!(example["content"].as_str().is_some_and(|text| text.contains("find_package(tfaot 0.1 REQUIRED)")));
 }
 
 #[test]
