@@ -90,3 +90,62 @@ fn a_bound_is_a_number_and_names_a_node() {
     let (succeeds, told, _) = call(&graph(""), "all", 3, &["--bound", "every=5"]);
     assert!(!succeeds && told.contains("`--bound every=5` names no node that is compiled"), "{told}");
 }
+
+/// A node with inputs and attributes, these as `key: type`.
+fn node(name: &str, op: &str, inputs: &[&str], attrs: &[(&str, &str)]) -> String {
+    let inputs: String = inputs.iter().map(|i| format!(" input: '{i}'")).collect();
+    let attrs: String = attrs.iter().map(|(k, v)| format!(" attr {{ key: '{k}' value {{ {v} }} }}")).collect();
+    format!("node {{ name: '{name}' op: '{op}'{inputs}{attrs} }}\n")
+}
+
+const INT: &str = "type: DT_INT32";
+const FLOAT: &str = "type: DT_FLOAT";
+
+/// A constant of `dims`, written as `value`.
+fn constant(name: &str, dtype: &str, dims: &str, value: &str) -> String {
+    let tensor = format!("tensor {{ d{dtype} tensor_shape {{ {dims} }} {value} }}");
+    node(name, "Const", &[], &[("dtype", dtype), ("value", &tensor)])
+}
+
+/// The first `min(n, 7)` of `n` elements.
+#[test]
+fn a_size_grows_up_to_a_limit() {
+    let adding = [
+        node("count", "Shape", &["all"], &[("T", INT)]),
+        constant("seven", INT, "dim { size: 1 }", "int_val: 7"),
+        node("taken", "Minimum", &["count", "seven"], &[("T", INT)]),
+        constant("start", INT, "dim { size: 1 }", "int_val: 0"),
+        node("y", "Slice", &["all", "start", "taken"], &[("T", INT), ("Index", INT)]),
+    ];
+    for engine in ["native", "interpreter"] {
+        for n in [0, 1, 3, 6, 7, 8, 31, 64] {
+            let (_, told, made) = call(&graph(&adding.concat()), "y", n, &["--engine", engine]);
+            assert_eq!(made, Some((0..i64::from(n.min(7))).collect()), "{engine}, {n}: {told}");
+        }
+    }
+}
+
+/// `n` boxes that do not overlap, of which the last ones have the highest scores: 10 and more, as `x` says. None of them is a case too.
+#[test]
+fn boxes_are_selected_of_as_many_as_there_are() {
+    let adding = [
+        constant("axis", INT, "dim { size: 1 }", "int_val: 0"),
+        node("ten", "Min", &["x", "axis"], &[("T", INT), ("Tidx", INT)]),
+        node("shifted", "AddV2", &["all", "ten"], &[("T", INT)]),
+        node("at", "Cast", &["shifted"], &[("SrcT", INT), ("DstT", FLOAT)]),
+        constant("side", FLOAT, "", "float_val: 0.5"),
+        node("end", "AddV2", &["at", "side"], &[("T", FLOAT)]),
+        node("boxes", "Pack", &["at", "at", "end", "end"], &[("N", "i: 4"), ("T", FLOAT), ("axis", "i: 1")]),
+        constant("most", INT, "", "int_val: 5"),
+        constant("iou", FLOAT, "", "float_val: 0.5"),
+        constant("least", FLOAT, "", "float_val: 11.5"),
+        node("y", "NonMaxSuppressionV3", &["boxes", "at", "most", "iou", "least"], &[("T", FLOAT)]),
+    ];
+    for engine in ["native", "interpreter"] {
+        for n in [0, 1, 2, 3, 4, 6, 7, 8, 30, 64] {
+            let (_, told, made) = call(&graph(&adding.concat()), "y", n, &["--engine", engine]);
+            let all: Vec<i64> = (2..i64::from(n)).rev().take(5).collect();
+            assert_eq!(made, Some(all), "{engine}, {n}: {told}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! A number that follows from the sizes of a call: `12·n`, `n·m + 3`, `⌊(⌊(n + 1) / 2⌋ + 1) / 2⌋·m`.
+//! A number that follows from the sizes of a call: `12·n`, `n·m + 3`, `⌊(⌊(n + 1) / 2⌋ + 1) / 2⌋·m`, `min(n, 100)`.
 use std::collections::BTreeMap;
 use std::ops::Mul;
 use std::sync::Arc;
@@ -10,9 +10,11 @@ pub enum Factor {
     Size(usize),
     /// A number divided by another, 2 or more, and rounded down.
     Quotient(Arc<Extent>, i64),
+    /// The lesser of a number and this one.
+    Least(Arc<Extent>, i64),
 }
 
-/// A sum of products of sizes and of numbers that are rounded down.
+/// A sum of products of sizes, of numbers that are rounded down, and of numbers that grow up to a limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
     /// What is multiplied, in order, with how many times it counts, which is not 0. The constant is a product of nothing.
@@ -35,6 +37,10 @@ impl Extent {
     /// `⌊self / divisor⌋`; `divisor` is 2 or more.
     pub fn divided(self, divisor: i64) -> Extent {
         Extent::of([(vec![Factor::Quotient(Arc::new(self), divisor)], 1)])
+    }
+    /// `min(self, most)`.
+    pub fn at_most(self, most: i64) -> Extent {
+        Extent::of([(vec![Factor::Least(Arc::new(self), most)], 1)])
     }
     fn of(terms: impl IntoIterator<Item = (Vec<Factor>, i64)>) -> Extent {
         let mut out = Extent::default();
@@ -71,6 +77,10 @@ impl Extent {
     pub fn varies(&self) -> bool {
         self.fixed().is_none()
     }
+    /// Whether it is a sum of products of sizes alone.
+    pub fn is_polynomial(&self) -> bool {
+        self.terms.keys().flatten().all(|f| matches!(f, Factor::Size(_)))
+    }
     /// The number of the size that it is.
     pub fn size(&self) -> Option<usize> {
         self.times_size().and_then(|(times, size)| (times == 1).then_some(size))
@@ -91,6 +101,7 @@ impl Extent {
         let factor = |f: &Factor| match f {
             Factor::Size(size) => i64::try_from(*sizes.get(*size)?).ok(),
             Factor::Quotient(of, divisor) => Some(of.at(sizes)?.div_euclid(*divisor)),
+            Factor::Least(of, most) => Some(of.at(sizes)?.min(*most)),
         };
         let term = |(of, n): (&[Factor], i64)| of.iter().try_fold(n, |p, f| p.checked_mul(factor(f)?));
         self.terms().try_fold(0i64, |sum, t| sum.checked_add(term(t)?))
@@ -99,6 +110,7 @@ impl Extent {
     pub fn period(&self) -> u64 {
         let of = |f: &Factor| match f {
             Factor::Size(_) => 1,
+            Factor::Least(of, _) => of.period(),
             Factor::Quotient(of, divisor) => of.period().saturating_mul(divisor.unsigned_abs()),
         };
         self.terms.keys().flatten().map(of).max().unwrap_or(1)

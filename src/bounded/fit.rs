@@ -1,9 +1,14 @@
 //! The formula that a number follows, of its values at some sizes.
 use super::extent::Extent;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Divisors of rounded-down numbers that are looked for, such as strides; quotients of quotients have larger ones.
 const DIVISORS: std::ops::RangeInclusive<i64> = 1..=8;
+
+/// That a number is another up to a limit is believed if so many of its values below the limit were seen, the one just below among them.
+const POINTS_BELOW: usize = 3;
+/// At most so many limits are looked for at once: each takes up to five points for each size.
+const MOST_LIMITS: usize = 4;
 
 /// Sizes at which a function was looked at. The first point is the base; behind it lie, for each size, points that differ from the
 /// base in that size alone, and, for each pair, one that differs in both by one.
@@ -56,8 +61,9 @@ impl<'a> Fit<'a> {
         let found = polynomial(self.points, &values)
             .or_else(|| self.of_arrays(&values, arrays))
             .or_else(|| self.bases.iter().find_map(|base| periodic(self.points, base, &values)))
-            .or_else(|| self.product(&values));
-        if let Some(extent) = found.as_ref().filter(|e| e.period() > 1) {
+            .or_else(|| self.product(&values))
+            .or_else(|| self.limited(&values));
+        if let Some(extent) = found.as_ref().filter(|e| !e.is_polynomial()) {
             self.bases.push((values.clone(), extent.clone()));
         }
         self.known.insert(values, found.clone());
@@ -68,8 +74,58 @@ impl<'a> Fit<'a> {
     pub fn again(&mut self) -> bool {
         let more = self.bases.len() > self.before;
         self.before = self.bases.len();
-        self.known.retain(|_, found| found.is_some());
+        if more {
+            self.known.retain(|_, found| found.is_some());
+        }
         more
+    }
+
+    /// A number that is known up to a limit, if enough points lie around where the limit begins.
+    fn limited(&self, values: &[i64]) -> Option<Extent> {
+        let most = *values.iter().max()?;
+        let is_limited = |x: &[i64]| {
+            let below: BTreeSet<i64> = x.iter().copied().filter(|&x| x < most).collect();
+            x.iter().zip(values).all(|(&x, &v)| x.min(most) == v)
+                && x.iter().any(|&x| x > most)
+                && below.contains(&(most - 1))
+                && below.len() >= POINTS_BELOW
+        };
+        let (_, of_x) = self.bases.iter().find(|(x, _)| is_limited(x))?;
+        Some(of_x.clone().at_most(most))
+    }
+
+    /// Points at which more is seen of numbers that were looked for in vain and may be known ones up to a limit: around where each
+    /// known number reaches it, in one of the `sizes`, whose smallest and largest values are given.
+    pub fn corners(&self, sizes: &[(u64, u64)]) -> Vec<Vec<u64>> {
+        let base = &self.points.all[0];
+        let missing = self.known.iter().filter(|(_, found)| found.is_none());
+        let limits: BTreeSet<i64> = missing.filter_map(|(values, _)| values.iter().max().copied()).collect();
+        let mut out = Vec::new();
+        for limit in limits.into_iter().take(MOST_LIMITS) {
+            for (i, &(least, most)) in sizes.iter().enumerate() {
+                let with = |n: u64| {
+                    let mut point = base.clone();
+                    point[i] = n;
+                    point
+                };
+                for (_, of_x) in &self.bases {
+                    let below = |n: u64| of_x.at(&with(n)).is_some_and(|x| x < limit);
+                    if !below(least) || below(most) {
+                        continue;
+                    }
+                    let (mut low, mut high) = (least, most);
+                    while high - low > 1 {
+                        let middle = low + (high - low) / 2;
+                        *if below(middle) { &mut low } else { &mut high } = middle;
+                    }
+                    let around = [low, high, (high + 1).min(most), low.saturating_sub(1).max(least), low / 2];
+                    out.extend(around.into_iter().filter(|&n| n >= least).map(with));
+                }
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        out
     }
 
     fn holds(&self, extent: &Extent, values: &[i64]) -> bool {
@@ -274,6 +330,22 @@ mod tests {
         let values = |f: &Formula| points.all.iter().map(|p| f(p[0] as i64, p[1] as i64)).collect();
         assert_eq!(Fit::new(&points).fit(values(&|n, _| n.max(12)), &[]), None);
         assert_eq!(Fit::new(&points).fit(values(&|n, m| 1 << (n - m).abs()), &[]), None);
+    }
+
+    #[test]
+    fn numbers_up_to_a_limit_are_found_where_points_lie_around_it() {
+        let mut points = points(2);
+        let limited = |points: &Points| points.all.iter().map(|p| 2 * p[0].min(7) as i64).collect::<Vec<i64>>();
+        let lesser = |points: &Points| points.all.iter().map(|p| p[0].min(7) as i64).collect::<Vec<i64>>();
+        let mut fit = Fit::new(&points);
+        assert_eq!(fit.fit(lesser(&points), &[]), None);
+        let corners = fit.corners(&[(0, 20), (0, 20)]);
+        assert!(corners.contains(&vec![6, 20]) && corners.contains(&vec![8, 20]), "{corners:?}");
+        points.all.extend(corners);
+        let mut fit = Fit::new(&points);
+        assert_eq!(fit.fit(lesser(&points), &[]), Some(Extent::of_size(0).at_most(7)));
+        let twice = fit.fit(limited(&points), &[]).expect("it follows from the other");
+        assert_eq!([3, 7, 20].map(|n| twice.at(&[n, 1])), [Some(6), Some(14), Some(14)]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A function at several sizes, instruction by instruction: what of it is the same, and what follows from the sizes.
 use super::extent::Extent;
-use super::fit::{Fit, Points};
+use super::fit::Fit;
 use crate::hlo::attrs::{GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Module, Op, Shape};
 use crate::interp;
@@ -269,16 +269,15 @@ pub fn window(varying: &Varying, axis: usize) -> Option<WindowNumbers<'_>> {
     Some(WindowNumbers { size: &own[0], low: &own[2] })
 }
 
-/// How the computations of modules that are [`alike`] vary over the points; one for each of `modules[0].reachable()`.
-pub fn forms(modules: &[&Module], found: usize, points: &Points) -> Result<Vec<Form>, Departure> {
+/// How the computations of modules that are [`alike`] vary over the points of `fit`; one for each of `modules[0].reachable()`.
+pub fn forms(modules: &[&Module], found: usize, fit: &mut Fit) -> Result<Vec<Form>, Departure> {
     let reachable: Vec<_> = modules.iter().map(|m| m.reachable()).collect();
     let count = reachable.first().map_or(0, Vec::len);
-    let mut fit = Fit::new(points);
     loop {
         let comp = |c: usize| {
             let comps: Vec<&Computation> = modules.iter().zip(&reachable).map(|(m, r)| &m.comps[r[c]]).collect();
             let orders = modules.iter().zip(&reachable).map(|(m, r)| order(m, r[c], found)).collect();
-            form(&comps, orders, &mut fit)
+            form(&comps, orders, fit)
         };
         let (forms, departures): (Vec<Form>, Vec<Option<Departure>>) = (0..count).map(comp).unzip();
         match departures.into_iter().flatten().next() {

@@ -1,6 +1,6 @@
 //! The sizes at which a function is looked at, and what it is there.
 use super::degenerate::equal_at;
-use super::fit::Points;
+use super::fit::{Fit, Points};
 use super::instance::{Departure, Form, alike, forms};
 use super::refusal;
 use crate::diag::Result;
@@ -147,9 +147,13 @@ impl Instances {
         self.points.all.iter().zip(&self.all)
     }
 
-    /// What follows from the sizes, computation by computation. Where numbers are rounded down more than once more sizes are looked at.
+    /// What follows from the sizes, computation by computation. Where numbers are rounded down more than once, or grow up to a limit,
+    /// more sizes are looked at.
     pub fn settled(&mut self, exact: &Exact) -> Result<Vec<Form>> {
-        let first = self.forms();
+        let mut first = self.forms();
+        if first.is_err() && self.look_around_limits(exact) {
+            first = self.forms();
+        }
         if first.as_ref().is_ok_and(|forms| forms.iter().all(|f| f.period() <= STEPS)) {
             return first.map_err(|d| refusal(&d, &self.given));
         }
@@ -168,13 +172,34 @@ impl Instances {
         self.forms().map_err(|d| refusal(&d, &self.given))
     }
 
+    /// Looks at the function where numbers that are not known yet may reach a limit, and says whether there was anything to look at.
+    fn look_around_limits(&mut self, exact: &Exact) -> bool {
+        let mut fit = Fit::new(&self.points);
+        let _ = self.forms_by(&mut fit);
+        let sizes: Vec<(u64, u64)> = self.sizes.iter().map(|s| (s.least, s.most)).collect();
+        let before = self.points.all.len();
+        for point in fit.corners(&sizes) {
+            if self.is_known(&point) {
+                continue;
+            }
+            // TensorFlow takes no values that say so, or another node
+            let Ok(lowered) = (exact.0)(&point) else { continue };
+            let _ = self.add(&point[..self.given.len()], lowered);
+        }
+        self.points.all.len() > before
+    }
+
     fn is_known(&self, point: &[u64]) -> bool {
         self.points.all.iter().any(|p| p == point) || self.others.iter().any(|(p, ..)| p == point)
     }
 
     fn forms(&self) -> Result<Vec<Form>, Departure> {
+        self.forms_by(&mut Fit::new(&self.points))
+    }
+
+    fn forms_by(&self, fit: &mut Fit) -> Result<Vec<Form>, Departure> {
         let modules: Vec<&Module> = self.all.iter().map(|l| &l.module).collect();
-        forms(&modules, self.found, &self.points)
+        forms(&modules, self.found, fit)
     }
 }
 
@@ -231,12 +256,13 @@ fn beside(sizes: &[Size], base: &[u64]) -> Vec<Vec<u64>> {
     let mut out = Vec::new();
     for size in 0..sizes.len() {
         out.extend((1..=STEPS).filter_map(|by| less(&[size], by)));
-        // each alone at its smallest, where code often is special
-        if sizes.len() > 1 {
-            out.extend(less(&[size], base[size] - sizes[size].least));
-        }
+        // each alone at its smallest, where code often is special, and just above: what has a limit far below the base grows there
+        let room = base[size] - sizes[size].least;
+        out.extend([room, room.saturating_sub(1)].into_iter().filter_map(|by| less(&[size], by)));
         out.extend((size + 1..sizes.len()).filter_map(|other| less(&[size, other], 1)));
     }
+    out.retain(|point| point[..] != *base);
+    out.sort_unstable_by(|a, b| b.cmp(a));
     out.dedup();
     out
 }

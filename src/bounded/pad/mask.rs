@@ -57,6 +57,10 @@ impl Scope {
                 let value = self.value(b, of)?;
                 divided(b, value, *divisor)
             }
+            Factor::Least(of, most) => {
+                let (value, most) = (self.value(b, of)?, integer(b, *most)?);
+                Some(b.min(value, most))
+            }
         }
     }
 }

@@ -49,11 +49,8 @@ pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, bat
         return Err(cx.mismatch("a scalar has no elements to gather"));
     }
     let out: Vec<u64> = [&dims[..axis], &places[batch..], &dims[axis + 1..]].concat();
-    if dims[axis] == 0 || out.contains(&0) {
-        if !out.contains(&0) {
-            return Err(cx.mismatch("elements of an empty dimension are asked for"));
-        }
-        return Ok(cx.b.full(cx.b.dtype(x), &out, 0.0));
+    if dims.contains(&0) {
+        return of_nothing(cx, x, &out);
     }
     let indices = index_type(cx, indices);
     let taken = places.len() - batch;
@@ -74,6 +71,15 @@ pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, bat
     Ok(cx.b.add_inst(Op::Gather(g), &[x, indices]))
 }
 
+/// What is gathered from an array without elements: nothing. It is computed from the array, so that a size that is taken to be 0 is seen
+/// in what follows from it.
+fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[u64]) -> Result<InstId> {
+    if !out.contains(&0) {
+        return Err(cx.mismatch("elements of an empty array are asked for"));
+    }
+    Ok(cx.b.reshape(x, out))
+}
+
 /// Indices of a type that is wide enough to be clamped in.
 fn index_type(cx: &mut LowerCtx, indices: InstId) -> InstId {
     match cx.b.dtype(indices) {
@@ -92,12 +98,9 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let lead = places.len() - 1;
     let out = [&places[..lead], &dims[depth..]].concat();
-    if out.contains(&0) {
-        let y = cx.b.full(cx.b.dtype(x), &out, 0.0);
+    if dims.contains(&0) {
+        let y = of_nothing(cx, x, &out)?;
         return cx.one(y);
-    }
-    if dims[..depth].contains(&0) {
-        return Err(cx.mismatch("elements of an empty array are asked for"));
     }
     let ignores = cx.node.str("bad_indices_policy") == Some("IGNORE");
     if !ignores {

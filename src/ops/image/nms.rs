@@ -4,7 +4,7 @@
 //! to nothing where the overlap exceeds the threshold, or gradually (soft suppression). This equals TensorFlow's queue and costs
 //! `max_output_size * boxes`. The forms that are not padded have as many results as boxes are selected.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::SliceDim;
+use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::hlo::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
@@ -39,7 +39,7 @@ enum Form {
 
 /// What the loop needs besides its state; all f32.
 struct Problem {
-    /// `[n, 4]`, corners in any order.
+    /// `[1 + n, 4]`, corners in any order. The first is none of the boxes: with it there is one to read where there are no boxes.
     boxes: InstId,
     /// `[n]`; -inf where a box is no candidate.
     scores: InstId,
@@ -98,6 +98,8 @@ fn problem(cx: &mut LowerCtx, form: Form, count: u64) -> Result<Problem> {
     let candidate = b.compare(Direction::Gt, scores, score_threshold);
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let scores = b.select(candidate, scores, nothing);
+    let zero = b.scalar(DType::F32, 0.0);
+    let boxes = b.pad(boxes, zero, &[PadDim { low: 1, ..PadDim::default() }, PadDim::default()]);
     Ok(Problem { boxes, scores, iou_threshold, score_threshold, sigma, count })
 }
 
@@ -109,17 +111,15 @@ fn resized(b: &mut Builder, x: InstId, size: u64) -> InstId {
     }
     let zero = b.scalar(b.dtype(x), 0.0);
     let high = (size - n) as i64;
-    b.pad(x, zero, &[crate::hlo::attrs::PadDim { low: 0, high, interior: 0 }])
+    b.pad(x, zero, &[PadDim { high, ..PadDim::default() }])
 }
 
-/// Runs the loop. Results: indices s32 and scores f32 of `count` elements, zero where none was left, and how many there are.
+/// Runs the loop. Results: indices s32 and scores f32 of `count` elements, zero where none was left, and how many there are. It is
+/// the same function for no boxes, so that code whose number of boxes varies is one.
 fn run(b: &mut Builder, p: &Problem, n: u64) -> Result<(InstId, InstId, InstId)> {
     let zero = b.scalar(DType::S32, 0.0);
     let indices = b.full(DType::S32, &[p.count], 0.0);
     let chosen = b.full(DType::F32, &[p.count], 0.0);
-    if p.count == 0 {
-        return Ok((indices, chosen, zero));
-    }
     let parts = [zero, p.scores, indices, chosen, zero, p.boxes, p.iou_threshold, p.score_threshold, p.sigma];
     let state = b.tuple(&parts);
     let shape = b.shape(state).clone();
@@ -161,24 +161,29 @@ fn first_largest(b: &mut Builder, x: InstId, n: u64) -> (InstId, InstId) {
     let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
     let best = b.reduce(x, lowest, ScalarOp::Maximum, &[0]);
     let places = b.iota(DType::S32, &[n], 0);
-    let behind = b.full(DType::S32, &[n], (n - 1) as f64);
+    let end = n as f64 - 1.0;
+    let behind = b.full(DType::S32, &[n], end);
     let is_best = b.compare(Direction::Eq, x, best);
     let places = b.select(is_best, places, behind);
-    let last = b.scalar(DType::S32, (n - 1) as f64);
+    let last = b.scalar(DType::S32, end);
     (best, b.reduce(places, last, ScalarOp::Minimum, &[0]))
 }
 
-/// A vector with a scalar written at a place.
+/// A vector, of any length, with a scalar written at a place.
 fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
-    let value = b.reshape(value, &[1]);
-    b.add_inst(Op::DynamicUpdateSlice, &[x, value, at])
+    let dims = b.dims(x).to_vec();
+    let places = b.iota(DType::S32, &dims, 0);
+    let is_there = b.compare(Direction::Eq, places, at);
+    b.select(is_there, value, x)
 }
 
-/// Intersection over union of each box with box `at`; 0 where an area is not positive.
+/// Intersection over union of each box with box `at`; 0 where an area is not positive. `boxes` has one more in front.
 fn overlap_with(b: &mut Builder, boxes: InstId, at: InstId, n: u64) -> InstId {
-    let zero_index = b.scalar(DType::S32, 0.0);
-    let one = b.add_inst(Op::DynamicSlice(vec![1, 4]), &[boxes, at, zero_index]);
-    let all = corners(b, boxes);
+    let (first, column) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, 0.0));
+    let behind = b.add(at, first);
+    let one = b.add_inst(Op::DynamicSlice(vec![1, 4]), &[boxes, behind, column]);
+    let all = b.slice_axis(boxes, 0, 1, 1 + n);
+    let all = corners(b, all);
     let one = corners(b, one).map(|x| {
         let x = b.reshape(x, &[]);
         b.broadcast(x, &[n], &[])
