@@ -82,7 +82,7 @@ fn statements_are_told(kernel: &Value) {
 
 #[test]
 fn other_targets_have_their_assembly() {
-    let report = data("testdata/graphs/mlp/graph.pb", &["--dim", "2", "--target", "aarch64-unknown-linux-gnu"]);
+    let report = data("testdata/graphs/mlp/graph.pb", &["--target", "aarch64-unknown-linux-gnu"]);
     let code = report["code"].as_array().expect("clusters were compiled");
     let kernels = code.iter().flat_map(|c| c["kernels"].as_array().expect("a list"));
     for kernel in kernels {
@@ -229,4 +229,17 @@ fn an_earlier_report_is_compared_with() {
     std::fs::write(&old, "{}").expect("written");
     let refused = tfaot(&["report", wide, "-q", "--json", "--baseline", &old]);
     assert!(said(&refused).contains("is no output of `report --json`"), "{}", said(&refused));
+}
+
+/// A flag that says nothing of the graph is wrong usage, not a model that does not compile.
+#[test]
+fn flags_that_say_nothing_are_refused() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let out = folder.path().join("r.html");
+    for flags in [["--dim", "batch=8"], ["--bound", "nowhere=8"]] {
+        let graph = "testdata/graphs/mlp/graph.pb";
+        let output = tfaot(&[&["report", graph, "-o", &out.display().to_string()], &flags[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(said(&output).contains("error[TFA0007]") && !out.exists(), "{}", said(&output));
+    }
 }

@@ -15,11 +15,14 @@ use crate::tensor::TensorInfo;
 use crate::{import, infer};
 
 /// Adds the functions and their code to the report. What blocks them is told there; it is no error of the report's.
+///
+/// Errors: `Code::BadOption` for a flag that says nothing of the graph, such as `--dim` where no size is open.
 pub fn add(args: &ReportArgs, target: &Target, made: &mut Report) -> Result<()> {
     let request = graph::request(&args.graph)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let Fronts { entries, init, .. } = match fronts(args, &request) {
         Ok(fronts) => fronts,
+        Err(Error::User(all)) if all.iter().any(|d| d.code == Code::BadOption) => return Err(Error::User(all)),
         Err(error) => {
             let (inputs, outputs) = ends(args, &request).unwrap_or_default();
             let blocked = whole::causes(error.into_diagnostics());
