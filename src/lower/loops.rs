@@ -46,7 +46,7 @@ impl Walker<'_> {
     /// Variables that the body returns as they are and whose first value is a constant are no state: they are constants in
     /// the condition and the body. Lists of open element shape take the shape that the body gives them, and lists that grow get room
     /// for all rounds.
-    pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
+    pub(super) fn one_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
         let (c, f) = (self.function(&cond.name)?, self.function(&body.name)?);
         let n = args.len();
         if c.args.len() != n || c.rets.len() != 1 || f.args.len() != n || f.rets.len() != n {

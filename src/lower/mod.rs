@@ -13,6 +13,7 @@ mod state;
 mod steps;
 mod variables;
 mod walker;
+mod written;
 mod xla;
 
 use crate::diag::{Code, Diagnostic, Error, Result};

@@ -53,6 +53,8 @@ pub(super) struct Walker<'p> {
     pub resizes: bool,
     /// Whether a condition is lowered only to be looked at.
     pub is_looking: bool,
+    /// How many rounds of loops were written one behind the other.
+    pub rounds_written: usize,
     /// Whether the program has stacks, or changes tables.
     acts: bool,
 }
@@ -76,6 +78,7 @@ impl<'p> Walker<'p> {
             ranges: Ranges::default(),
             resizes,
             is_looking: false,
+            rounds_written: 0,
             acts,
         }
     }

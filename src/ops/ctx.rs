@@ -211,7 +211,10 @@ impl LowerCtx<'_> {
             return Ok(u64::try_from(known).unwrap_or(0).min(most));
         }
         let is_count = |f: &&Found| f.most == most && linear::same(self.b, f.count, count);
-        if let (1, Some(known)) = (self.b.depth(), self.b.founds().iter().find(is_count)) {
+        // sizes are instructions of the entry: those of other computations have nothing to do with them
+        if self.b.depth() == 1
+            && let Some(known) = self.b.founds().iter().find(is_count)
+        {
             return Ok(known.assumed);
         }
         let size = self.b.found(count, most).ok_or_else(|| {
