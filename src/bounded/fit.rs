@@ -1,5 +1,6 @@
 //! The formula that a number follows, of its values at some sizes.
 use super::extent::Extent;
+use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Divisors of rounded-down numbers that are looked for, such as strides; quotients of quotients have larger ones.
@@ -7,8 +8,10 @@ const DIVISORS: std::ops::RangeInclusive<i64> = 1..=8;
 
 /// That a number is another up to a limit is believed if so many of its values below the limit were seen, the one just below among them.
 const POINTS_BELOW: usize = 3;
-/// At most so many limits are looked for at once: each takes up to five points for each size.
+/// At most so many limits are looked for at once: each takes up to five points for each size and number that is known.
 const MOST_LIMITS: usize = 4;
+/// At most so many points are looked at for all limits, as the function is lowered at each.
+const MOST_CORNERS: usize = 128;
 
 /// Sizes at which a function was looked at. The first point is the base; behind it lie, for each size, points that differ from the
 /// base in that size alone, and, for each pair, one that differs in both by one.
@@ -100,32 +103,19 @@ impl<'a> Fit<'a> {
         let base = &self.points.all[0];
         let missing = self.known.iter().filter(|(_, found)| found.is_none());
         let limits: BTreeSet<i64> = missing.filter_map(|(values, _)| values.iter().max().copied()).collect();
-        let mut out = Vec::new();
+        let mut out = IndexSet::new();
         for limit in limits.into_iter().take(MOST_LIMITS) {
-            for (i, &(least, most)) in sizes.iter().enumerate() {
-                let with = |n: u64| {
-                    let mut point = base.clone();
-                    point[i] = n;
-                    point
-                };
-                for (_, of_x) in &self.bases {
-                    let below = |n: u64| of_x.at(&with(n)).is_some_and(|x| x < limit);
-                    if !below(least) || below(most) {
-                        continue;
-                    }
-                    let (mut low, mut high) = (least, most);
-                    while high - low > 1 {
-                        let middle = low + (high - low) / 2;
-                        *if below(middle) { &mut low } else { &mut high } = middle;
-                    }
-                    let around = [low, high, (high + 1).min(most), low.saturating_sub(1).max(least), low / 2];
-                    out.extend(around.into_iter().filter(|&n| n >= least).map(with));
-                }
+            let of_bases = self.bases.iter().flat_map(|(_, of_x)| (0..sizes.len()).map(move |i| (of_x, i)));
+            for (of_x, i) in of_bases {
+                let with = |n: u64| [&base[..i], &[n], &base[i + 1..]].concat();
+                let (least, most) = sizes[i];
+                let is_below = |n: u64| of_x.at(&with(n)).is_some_and(|x| x < limit);
+                let Some(at) = first_beyond(is_below, least, most) else { continue };
+                let around = [at - 1, at, at + 1, at.saturating_sub(2), (at - 1) / 2];
+                out.extend(around.into_iter().filter(|n| (least..=most).contains(n)).map(with));
             }
         }
-        out.sort_unstable();
-        out.dedup();
-        out
+        out.into_iter().take(MOST_CORNERS).collect()
     }
 
     fn holds(&self, extent: &Extent, values: &[i64]) -> bool {
@@ -171,6 +161,19 @@ impl<'a> Fit<'a> {
         }
         None
     }
+}
+
+/// The first number beyond `least` that is not below something, which all that is smaller is; `None` where `least` is not, or `most` is.
+fn first_beyond(is_below: impl Fn(u64) -> bool, least: u64, most: u64) -> Option<u64> {
+    if !is_below(least) || is_below(most) {
+        return None;
+    }
+    let (mut low, mut high) = (least, most);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        *if is_below(middle) { &mut low } else { &mut high } = middle;
+    }
+    Some(high)
 }
 
 /// Sums of products of at most two sizes.
