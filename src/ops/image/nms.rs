@@ -25,22 +25,27 @@ pub const ROWS: &[OpRow] = &[
     op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).shape(|cx| nms_shape(cx, Form::V3)).constants(&[2]).dtypes(FLOATS),
     op("NonMaxSuppressionV4", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices valid_outputs", |cx| suppress(cx, Form::V4)).shape(|cx| nms_shape(cx, Form::V4)).constants(&[2]).dtypes(FLOATS),
     op("NonMaxSuppressionV5", "boxes scores max_output_size iou_threshold score_threshold soft_nms_sigma -> selected_indices selected_scores valid_outputs", |cx| suppress(cx, Form::V5)).shape(|cx| nms_shape(cx, Form::V5)).constants(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionWithOverlaps", "overlaps scores max_output_size overlap_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::Overlaps)).shape(|cx| nms_shape(cx, Form::Overlaps)).constants(&[2]).dtypes("f32"),
 ];
 
-/// Which version of the op.
+/// Which version of the op; `Overlaps` has the signature of `V3` but for how much boxes overlap, which it is told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     V1,
     V2,
     V3,
+    Overlaps,
     V4,
     V5,
 }
 
 /// What the loop needs besides its state; all f32.
 struct Problem {
-    /// `[1 + n, 4]`, corners in any order. The first is none of the boxes: with it there is one to read where there are no boxes.
-    boxes: InstId,
+    /// `[1 + n, 4]`, corners in any order, or `[1 + n, n]`, how much every box overlaps each. The first row is that of no box: with it
+    /// there is one to read where there are no boxes.
+    table: InstId,
+    /// What the rows of `table` are.
+    rows: Rows,
     /// `[n]`; -inf where a box is no candidate.
     scores: InstId,
     /// Scalars.
@@ -51,13 +56,21 @@ struct Problem {
     count: u64,
 }
 
+/// What is known of each box.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    Corners,
+    Overlaps,
+}
+
 fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
-    let ([n, 4], [m]) = (&boxes[..], &scores[..]) else {
-        return Err(cx.mismatch(format!("boxes {boxes:?} must be [n, 4] and scores {scores:?} [n]")));
+    let ([n, width], [m]) = (&boxes[..], &scores[..]) else {
+        return Err(cx.mismatch(format!("boxes {boxes:?} must be a matrix and scores {scores:?} a vector")));
     };
-    if n != m {
-        return Err(cx.mismatch(format!("{n} boxes and {m} scores")));
+    let needed = if form == Form::Overlaps { *n } else { 4 };
+    if n != m || *width != needed {
+        return Err(cx.mismatch(format!("{m} scores and boxes [{n}, {width}], which must be [{m}, {needed}]")));
     }
     let wanted = cx.constant_int(2)?;
     let wanted = u64::try_from(wanted)
@@ -73,7 +86,7 @@ fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     let scores = resized(cx.b, scores, size);
     let scores = cx.b.convert(scores, score_type);
     Ok(match form {
-        Form::V1 | Form::V2 | Form::V3 => vec![Value::Array(indices)],
+        Form::V1 | Form::V2 | Form::V3 | Form::Overlaps => vec![Value::Array(indices)],
         Form::V4 => vec![Value::Array(indices), Value::Array(valid)],
         Form::V5 => vec![Value::Array(indices), Value::Array(scores), Value::Array(valid)],
     })
@@ -95,12 +108,17 @@ fn problem(cx: &mut LowerCtx, form: Form, count: u64) -> Result<Problem> {
     let (boxes, scores) = (cx.arg(0)?, cx.arg(1)?);
     let b = &mut *cx.b;
     let (boxes, scores) = (b.convert(boxes, DType::F32), b.convert(scores, DType::F32));
+    let (boxes, rows) = match form {
+        // that of a candidate with a box that was taken counts, not the other way round
+        Form::Overlaps => (b.transpose(boxes, &[1, 0]), Rows::Overlaps),
+        _ => (boxes, Rows::Corners),
+    };
     let candidate = b.compare(Direction::Gt, scores, score_threshold);
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let scores = b.select(candidate, scores, nothing);
     let zero = b.scalar(DType::F32, 0.0);
-    let boxes = b.pad(boxes, zero, &[PadDim { low: 1, ..PadDim::default() }, PadDim::default()]);
-    Ok(Problem { boxes, scores, iou_threshold, score_threshold, sigma, count })
+    let table = b.pad(boxes, zero, &[PadDim { low: 1, ..PadDim::default() }, PadDim::default()]);
+    Ok(Problem { table, rows, scores, iou_threshold, score_threshold, sigma, count })
 }
 
 /// `x`, a vector, cut or filled with zeros to `size`.
@@ -120,20 +138,20 @@ fn run(b: &mut Builder, p: &Problem, n: u64) -> Result<(InstId, InstId, InstId)>
     let zero = b.scalar(DType::S32, 0.0);
     let indices = b.full(DType::S32, &[p.count], 0.0);
     let chosen = b.full(DType::F32, &[p.count], 0.0);
-    let parts = [zero, p.scores, indices, chosen, zero, p.boxes, p.iou_threshold, p.score_threshold, p.sigma];
+    let parts = [zero, p.scores, indices, chosen, zero, p.table, p.iou_threshold, p.score_threshold, p.sigma];
     let state = b.tuple(&parts);
     let shape = b.shape(state).clone();
     let cond = b.counter_below("nms_condition", &shape, p.count);
-    let body = step(b, &shape, n);
+    let body = step(b, &shape, n, p.rows);
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     Ok((b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4)))
 }
 
 /// One step: the best box is written to place `i` if there is one, and the scores of the others sink.
-fn step(b: &mut Builder, shape: &Shape, n: u64) -> crate::hlo::CompId {
+fn step(b: &mut Builder, shape: &Shape, n: u64, rows: Rows) -> crate::hlo::CompId {
     b.begin("nms_step");
     let state = b.parameter(shape.clone());
-    let [i, scores, indices, chosen, valid, boxes, iou_threshold, score_threshold, sigma] =
+    let [i, scores, indices, chosen, valid, table, iou_threshold, score_threshold, sigma] =
         [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|k| b.get_tuple_element(state, k));
     let (best, at) = first_largest(b, scores, n);
     let nothing = b.scalar(DType::F32, f64::NEG_INFINITY);
@@ -146,13 +164,13 @@ fn step(b: &mut Builder, shape: &Shape, n: u64) -> crate::hlo::CompId {
     let one = b.scalar(DType::S32, 1.0);
     let more = b.convert(found, DType::S32);
     let valid = b.add(valid, more);
-    let overlap = overlap_with(b, boxes, at, n);
+    let overlap = overlap_with(b, table, at, n, rows);
     let scores = sunk(b, scores, overlap, [iou_threshold, score_threshold, sigma]);
     let places = b.iota(DType::S32, &[n], 0);
     let taken = b.compare(Direction::Eq, places, at);
     let scores = b.select(taken, nothing, scores);
     let next = b.add(i, one);
-    let root = b.tuple(&[next, scores, indices, chosen, valid, boxes, iou_threshold, score_threshold, sigma]);
+    let root = b.tuple(&[next, scores, indices, chosen, valid, table, iou_threshold, score_threshold, sigma]);
     b.end(root)
 }
 
@@ -177,12 +195,16 @@ fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
     b.select(is_there, value, x)
 }
 
-/// Intersection over union of each box with box `at`; 0 where an area is not positive. `boxes` has one more in front.
-fn overlap_with(b: &mut Builder, boxes: InstId, at: InstId, n: u64) -> InstId {
+/// How much each box overlaps box `at`, of which `table` knows what `rows` says. It has one more row in front.
+fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: u64, rows: Rows) -> InstId {
+    let width = b.dims(table)[1];
     let (first, column) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, 0.0));
     let behind = b.add(at, first);
-    let one = b.add_inst(Op::DynamicSlice(vec![1, 4]), &[boxes, behind, column]);
-    let all = b.slice_axis(boxes, 0, 1, 1 + n);
+    let one = b.add_inst(Op::DynamicSlice(vec![1, width]), &[table, behind, column]);
+    if rows == Rows::Overlaps {
+        return b.reshape(one, &[n]);
+    }
+    let all = b.slice_axis(table, 0, 1, 1 + n);
     let all = corners(b, all);
     let one = corners(b, one).map(|x| {
         let x = b.reshape(x, &[]);
@@ -231,22 +253,25 @@ fn area(b: &mut Builder, [y1, x1, y2, x2]: [InstId; 4]) -> InstId {
 
 /// The scores after a box was taken that overlaps them by `overlap`.
 ///
-/// Hard: gone where the overlap exceeds the threshold. Soft (sigma > 0): times `exp(-overlap^2 / (2 sigma))`, gone at or below
-/// the score threshold.
+/// Hard: gone where the overlap exceeds the threshold, and times 0 where it is no number. Soft (sigma > 0): times
+/// `exp(-overlap^2 / (2 sigma))`. What is not above the score threshold then is gone.
 fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma]: [InstId; 3]) -> InstId {
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
-    let over = b.compare(Direction::Gt, overlap, iou);
-    let hard = b.select(over, nothing, scores);
-    let (zero, half) = (b.scalar(DType::F32, 0.0), b.scalar(DType::F32, -0.5));
-    let scale = b.div(half, sigma);
-    let square = b.mul(overlap, overlap);
-    let exponent = b.mul(square, scale);
-    let factor = b.unary(ScalarOp::Exp, exponent);
-    let faded = b.mul(scores, factor);
-    let alive = b.compare(Direction::Gt, faded, threshold);
-    let soft = b.select(alive, faded, nothing);
+    let (none, zero, half) = (b.full_like(scores, 0.0), b.scalar(DType::F32, 0.0), b.scalar(DType::F32, -0.5));
     let is_soft = b.compare(Direction::Gt, sigma, zero);
-    b.select(is_soft, soft, hard)
+    let scale = b.div(half, sigma);
+    let scale = b.select(is_soft, scale, zero);
+    let exponent = b.mul(scale, overlap);
+    let exponent = b.mul(exponent, overlap);
+    let factor = b.unary(ScalarOp::Exp, exponent);
+    let (within, over) = (b.compare(Direction::Le, overlap, iou), b.compare(Direction::Gt, overlap, iou));
+    let hard = b.select(within, factor, none);
+    let weight = b.select(is_soft, factor, hard);
+    let faded = b.mul(scores, weight);
+    let alive = b.compare(Direction::Gt, faded, threshold);
+    let left = b.select(alive, faded, nothing);
+    let hard = b.select(over, nothing, left);
+    b.select(is_soft, left, hard)
 }
 
 /// As many boxes as are selected: known only where the result is padded.
