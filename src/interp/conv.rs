@@ -55,7 +55,8 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     if inferred.as_array().is_none_or(|a| a.dims != shape.dims) {
         return Err(invalid(format!("{shape} is declared where {inferred} follows")));
     }
-    let factor = shape.dtype.accumulator();
+    let product = x.dtype.product(k.dtype, shape.dtype);
+    let factor = product.accumulator();
     let (x, groups) = features_last(x, d);
     let kernel_order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
     let work = shape.elements().saturating_mul(k.len() as u64 / k.dims[d.kernel_output_feature].max(1));
@@ -78,7 +79,7 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     for (i, &a) in d.output_spatial.iter().enumerate() {
         back[a] = i + 1;
     }
-    Ok(eval::convert(&transpose(&out, &back), shape.dtype))
+    Ok(eval::convert(&eval::convert(&transpose(&out, &back), product), shape.dtype))
 }
 
 /// The operand as `[batch, spatial.., features]`, and the number of feature groups: groups of the batch become groups of

@@ -128,7 +128,8 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let inferred = infer::infer(&crate::hlo::Op::Dot(d.clone()), &[&array(x), &array(y)], m.module).map_err(invalid)?;
     // Actual sizes may be below the declared bounds; the machine compares them.
     let Some(shape) = inferred.as_array() else { return Err(invalid(format!("{shape} is declared for dot"))) };
-    let work = shape.dtype.accumulator();
+    let product = x.dtype.product(y.dtype, shape.dtype);
+    let work = product.accumulator();
     let free = |t: &Tensor, batch: &[usize], contracted: &[usize]| -> Vec<usize> {
         (0..t.dims.len()).filter(|i| !batch.contains(i) && !contracted.contains(i)).collect()
     };
@@ -165,7 +166,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
         }
         Tensor::from_vec(<T as Ring>::SUM, shape.dims.clone(), out)
     });
-    Ok(eval::convert(&out, shape.dtype))
+    Ok(eval::convert(&eval::convert(&out, product), shape.dtype))
 }
 
 /// Sums of a row of results, made in parts.

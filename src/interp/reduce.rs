@@ -1,4 +1,7 @@
 //! `reduce`: common folds on typed slices, any other computation on whole slices at a time.
+//!
+//! Initial values are neutral by HLO's contract. Where each result has one element, XLA gives this element whatever the initial value
+//! is, and so does this.
 use std::ops::{Add, Mul};
 
 use bytemuck::Pod;
@@ -28,6 +31,10 @@ pub(super) fn reduce(m: &Machine, operands: &[&Tensor], axes: &[usize], comp: Co
         return Err(invalid("reduce needs n arrays of equal sizes and n scalars"));
     }
     m.charge(xs.iter().map(|x| x.len() as u64).sum())?;
+    if axes.iter().all(|&a| first.dims.get(a) == Some(&1)) {
+        let (sizes, _) = kept(&first.dims, axes);
+        return Ok(one_or_tuple(xs.iter().map(|x| x.with_dims(sizes.clone())).collect()));
+    }
     if let ([x], [init], Some(op)) = (xs, inits, simple_op(m.comp(comp)?))
         && x.dtype == init.dtype
         && let Some(out) = fold(op, x, init, axes)

@@ -111,6 +111,10 @@ pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowD
         return Err(invalid("reduce-window needs n arrays of equal sizes and n scalars"));
     }
     let windows = Windows::new(&first.dims, window)?;
+    if window.is_empty() {
+        // As in `reduce`: a scalar is folded with nothing.
+        return Ok(one_or_tuple(xs.iter().map(|&x| x.clone()).collect()));
+    }
     let op = if n == 1 { simple_op(m.comp(comp)?).filter(|_| first.dtype == inits[0].dtype) } else { None };
     let as_is = |t: &Tensor| t.clone();
     let widen = |t: &Tensor, op: ScalarOp| eval::convert(t, wide(op, t.dtype));

@@ -112,6 +112,14 @@ impl DType {
             DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Complex => self.computed(),
         }
     }
+    /// The type of a product of this and `other` before it is converted to `result`: that of the wider factor where the result is
+    /// narrower, in kind (complex, then floats, then integers) or by the type of its sums; else that of the result.
+    pub fn product(self, other: DType, result: DType) -> DType {
+        let kind = |t: DType| (t.is_complex(), t.is_float());
+        let factor = if (kind(self), self.bits()) < (kind(other), other.bits()) { other } else { self };
+        let width = |t: DType| (kind(t), t.accumulator().bits());
+        if kind(factor) > (false, false) && width(factor) > width(result) { factor } else { result }
+    }
     /// The type that XLA calls `name`.
     pub fn parse(name: &str) -> Option<DType> {
         DTYPES.iter().copied().find(|t| t.name() == name)

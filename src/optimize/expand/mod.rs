@@ -11,6 +11,7 @@ mod depthwise;
 mod empty;
 mod fft;
 mod foreign;
+mod products;
 mod random;
 
 use super::Pass;
@@ -27,6 +28,7 @@ pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-collectives",  about: "writes collectives with moves of blocks and sums in the order of devices", run: collectives::expand },
     Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },
     Pass { name: "expand-custom-call",  about: "turns arrays as the functions of custom calls want them",     run: custom_call::expand },
+    Pass { name: "expand-products",     about: "makes products in the type of factors that are wider than the result", run: products::expand },
     Pass { name: "expand-batch-norm",   about: "writes batch norm with sums and pointwise opcodes",            run: batch_norm::expand },
     Pass { name: "expand-batch-groups", about: "writes groups of a convolution's batch as groups of features", run: batch_groups::expand },
     Pass { name: "expand-depthwise",    about: "writes groups of one channel with one result each, channels last", run: depthwise::expand },

@@ -1,5 +1,5 @@
 //! Algebra: rules grouped by the op at their root, one file a root. Every rule keeps values to the bit, but for the sign of
-//! a zero that a reduction over one element would lose.
+//! a zero that a window of one element would lose.
 mod broadcast;
 mod concatenate;
 mod control;

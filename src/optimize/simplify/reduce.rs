@@ -39,18 +39,17 @@ fn starts_neutral(editor: &Editor, id: InstId, comp: CompId) -> bool {
     }
 }
 
-/// A simpler form of `reduce(x)`.
+/// A simpler form of `reduce(x, ..)`.
 pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -> Result<Option<InstId>> {
+    let x = editor.operand(id, 0);
+    let kept: Vec<usize> = dims.iter().copied().filter(|&d| editor.dims(x)[d] != 1).collect();
+    if kept.is_empty() {
+        return unfolded(editor, id);
+    }
     if !starts_neutral(editor, id, comp) {
         return Ok(None);
     }
-    let (x, init) = (editor.operand(id, 0), editor.operand(id, 1));
-    let kept: Vec<usize> = dims.iter().copied().filter(|&d| editor.dims(x)[d] != 1).collect();
-    // reduce(x) over dimensions of size 1 = reshape(x)
-    if kept.is_empty() {
-        let sizes = editor.dims(id).to_vec();
-        return Ok(Some(editor.add_reshape(x, &sizes)));
-    }
+    let init = editor.operand(id, 1);
     // Dimensions of size 1 are dropped before.
     if kept.len() < dims.len() {
         let gone = |d: &usize| dims.contains(d) && !kept.contains(d);
@@ -62,8 +61,22 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -
     Ok(None)
 }
 
-/// A simpler form of `reduce-window(x)`: windows of one element pick elements.
+/// A fold of arrays none of whose elements meet: these elements, in the sizes of the result. HLO's initial values are neutral by
+/// contract, and XLA holds programs to it here alone, whatever the values are.
+fn unfolded(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+    let leaves = editor.shape(id).leaves();
+    let sizes: Vec<Vec<u64>> = leaves.iter().map(|a| a.dims.clone()).collect();
+    let is_tuple = editor.array(id).is_none();
+    let operands = editor.operands(id).to_vec();
+    let parts: Vec<InstId> = operands.iter().zip(&sizes).map(|(&x, dims)| editor.add_reshape(x, dims)).collect();
+    Ok(if is_tuple { Some(editor.add(Op::Tuple, &parts)?) } else { parts.first().copied() })
+}
+
+/// A simpler form of `reduce-window(x, ..)`: windows of one element pick elements.
 pub fn window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: CompId) -> Result<Option<InstId>> {
+    if window.is_empty() {
+        return unfolded(editor, id);
+    }
     let plain = |w: &WindowDim| w.size == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;
     if !window.iter().all(plain) || !starts_neutral(editor, id, comp) {
         return Ok(None);

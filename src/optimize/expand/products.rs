@@ -1,0 +1,26 @@
+//! Products whose result holds less than their factors do, such as integers of floats: the product is made in the type of the
+//! factors, and then converted.
+use super::written;
+use crate::diag::Result;
+use crate::hlo::{Module, Op, Shape};
+use crate::optimize::rewrite::{Changed, rewrite};
+
+/// Replaces `dot` and `convolution` with a result of such a type.
+pub fn expand(module: &mut Module) -> Result<Changed> {
+    rewrite(module, |editor, id| {
+        let op = editor.op(id).clone();
+        let (Op::Dot(_) | Op::Convolution(_)) = op else { return Ok(None) };
+        let [x, y] = editor.operands(id)[..] else { return Ok(None) };
+        let (Some(x), Some(y), Some(shape)) = (editor.dtype(x), editor.dtype(y), editor.array(id).cloned()) else {
+            return Ok(None);
+        };
+        let product = x.product(y, shape.dtype);
+        if product == shape.dtype {
+            return Ok(None);
+        }
+        written(editor, id, |b, operands| {
+            let wide = b.push(op, operands, Shape::array(product, shape.dims.clone()));
+            Some(b.convert(wide, shape.dtype))
+        })
+    })
+}
