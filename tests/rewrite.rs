@@ -256,3 +256,30 @@ fn a_graph_without_clusters_is_told_why_and_not_asked_for_sizes() {
     assert!(!out.exists() && told.contains("TFA0508") && told.contains("`large` (ResizeBicubic)"), "{told}");
     assert!(!told.contains("--dim"), "every size is known\n{told}");
 }
+
+/// A size that a fed value says keeps a product in TensorFlow, until the value is told; then the library is made for it, and the op in
+/// front of it asks what is fed.
+#[test]
+fn a_value_that_is_told_gives_sizes() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (graph, out) = (dir.path().join("g.pbtxt"), dir.path().join("g.pb"));
+    let float = |key: &str| format!("attr {{ key: '{key}' value {{ type: DT_FLOAT }} }}");
+    let text = format!(
+        "node {{ name: 'x' op: 'Placeholder' {} attr {{ key: 'shape' value {{ shape {{ dim {{ size: 6 }} }} }} }} }}
+         node {{ name: 'rows' op: 'Placeholder' attr {{ key: 'dtype' value {{ type: DT_INT32 }} }} attr {{ key: 'shape' value {{ shape {{ dim {{ size: 2 }} }} }} }} }}
+         node {{ name: 'm' op: 'Reshape' input: 'x' input: 'rows' {} }}
+         node {{ name: 'p' op: 'MatMul' input: 'm' input: 'm' {} attr {{ key: 'transpose_b' value {{ b: true }} }} }}
+         node {{ name: 'y' op: 'Relu' input: 'p' {} }}",
+        float("dtype"),
+        float("T"),
+        float("T"),
+        float("T"),
+    );
+    std::fs::write(&graph, text).expect("written");
+    let before = rewrite(&graph, &out, SMALL);
+    assert_eq!(before.status.code(), Some(1), "{}", common::said(&before));
+    let after = rewrite(&graph, &out, &[SMALL, &["--feed", "rows={2,3}"]].concat());
+    let told = common::said(&after);
+    assert!(after.status.success() && told.contains(": 1 clusters of 3 nodes"), "{told}");
+    assert!(ops(&out).to_string().contains("_fits\""), "it asks");
+}

@@ -39,6 +39,7 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
             dtype: Some(TfType::Data(f.info.dtype)),
             shape: PartialShape(Some(f.info.dims.iter().copied().map(Some).collect())),
             sizes: Vec::new(),
+            value: None,
         })
         .collect();
     let facts = infer(program, &given);

@@ -71,6 +71,45 @@ fn there_is_room_up_to_the_bound() {
 }
 
 #[test]
+fn a_value_that_is_told_is_no_argument() {
+    for engine in ["native", "interpreter"] {
+        let (_, told, made) = call(&graph(""), "all", 3, &["--engine", engine, "--feed", "n=5"]);
+        assert_eq!(made, Some(vec![0, 1, 2, 3, 4]), "{told}");
+        assert!(!told.contains("assumed to be at most"), "{told}");
+        let (_, told, made) =
+            call(&graph(SUM), "y", 3, &["--engine", engine, "--feed", "n=3", "--feed", "x:0={7,8,9}"]);
+        assert_eq!(made, Some(vec![7, 9, 11]), "{told}");
+    }
+    let (succeeds, told, _) = call(&graph(SUM), "y", 3, &["--feed", "n=4"]);
+    assert!(!succeeds && told.contains("error[TFA0104]"), "{told}");
+    for (feed, why) in
+        [("n={5}", "it is s32[1], and the feed is s32[]"), ("n=0.5", "expects integer"), ("n=5 6", "nothing behind")]
+    {
+        let (succeeds, told, _) = call(&graph(""), "all", 3, &["--feed", feed]);
+        assert!(!succeeds && told.contains("error[TFA0007]") && told.contains(why), "{feed}: {told}");
+    }
+}
+
+/// A size that is known in the branch that is taken, of two that have other sizes: TensorFlow 1's condition on a fed value.
+#[test]
+fn a_value_that_is_told_chooses_a_branch() {
+    let adding = [
+        constant("half", FLOAT, "", "float_val: 0.5"),
+        node("ratio", "Placeholder", &[], &[("dtype", FLOAT), ("shape", "shape {}")]),
+        node("is_half", "Equal", &["ratio", "half"], &[("T", FLOAT)]),
+        node("side", "Switch", &["x", "is_half"], &[("T", INT)]),
+        node("twice", "ConcatV2", &["side:0", "side:0", "zero"], &[("T", INT), ("Tidx", INT), ("N", "i: 2")]),
+        node("y", "Merge", &["twice", "side:1"], &[("T", INT), ("N", "i: 2")]),
+    ];
+    for engine in ["native", "interpreter"] {
+        for (ratio, want) in [("ratio=0.5", vec![10, 20, 30]), ("ratio=1", vec![10, 20, 30, 10, 20, 30])] {
+            let (_, told, made) = call(&graph(&adding.concat()), "y", 0, &["--engine", engine, "--feed", ratio]);
+            assert_eq!(made, Some(want), "{engine}, {ratio}: {told}");
+        }
+    }
+}
+
+#[test]
 fn other_shapes_fix_a_size() {
     for engine in ["native", "interpreter"] {
         let (_, told, made) = call(&graph(SUM), "y", 3, &["--engine", engine]);

@@ -4,6 +4,7 @@ use super::{graph, graph_dump, out};
 use crate::cluster::{self, Body, Clustering, Cut, Entrance, JitLevel, Left, Options, Until, Verdict as NodeVerdict};
 use crate::diag::Result;
 use crate::graph::Program;
+use crate::hlo;
 use crate::import;
 use crate::infer::Given;
 use crate::prepare::{self, FeedSpec, Request};
@@ -73,6 +74,7 @@ fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
     request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
     let feed = |given: Given| FeedSpec {
         name: format!("{}:{}", program.graph.nodes[given.at.node].name, given.at.port),
+        value: given.value.as_ref().map(hlo::text::print_elements),
         dtype: given.dtype.and_then(|of| of.dtype()),
         dims: given.shape.0.map(|dims| dims.to_vec()),
         ..FeedSpec::default()

@@ -89,6 +89,11 @@ impl Asked {
             let told = format!("the module has no argument `{}`", feed.name);
             return Err(Error::user(Code::BadOption, told));
         }
+        if let Some(feed) = request.feeds.iter().find(|feed| feed.value.is_some()) {
+            let told =
+                format!("`{}` is an argument of a module: only those of graphs can be told as values", feed.name);
+            return Err(Error::user(Code::BadOption, told));
+        }
         let mut used = vec![false; request.dims.len()];
         let mut varying = Varying::default();
         let mut asked = Asked { dims: Vec::new(), axes: Vec::new(), sizes: Vec::new() };

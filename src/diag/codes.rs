@@ -41,7 +41,7 @@ codes! {
     UnsupportedType 103 "unsupported-type" "The type can't live in compiled code: strings, resources and variants have no HLO type." "Feed the tensors that are computed from it.";
     ShapeMismatch 104 "shape-mismatch" "The shapes of an op's inputs do not fit each other." "Check the shapes that are fed.";
     TypeMismatch 105 "type-mismatch" "The types of an op's inputs do not fit the op or each other." "Check the types that are fed.";
-    NotConstant 106 "not-constant" "The op needs the value of this input at compile time, and it depends on what is fed." "Fix the input to a constant, or feed what is computed from it.";
+    NotConstant 106 "not-constant" "The op needs the value of this input at compile time, and it depends on what is fed." "Say what is fed when you compile (--feed NAME=0.5, --feed NAME={1,2}), or feed what is computed from it.";
     BadAttr 107 "bad-attr" "An attribute is missing or has a value that the op forbids." "The graph was damaged or made by a newer TensorFlow.";
     DynamicShape 108 "dynamic-shape" "The shape of the result depends on values that are only known at run time." "Feed the result instead, or bound its size.";
     BadFunction 109 "bad-function" "A function is missing from the library, calls itself, or has another signature than its caller expects." "Export the graph again.";

@@ -18,6 +18,7 @@ use crate::diag::Diagnostic;
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
 use crate::ops::fact::Fact;
 use crate::ops::symbols::{DimId, Symbols};
+use crate::tensor::Tensor;
 use std::collections::HashMap;
 
 /// What is given for an output instead of what the graph computes.
@@ -32,6 +33,8 @@ pub struct Given {
     /// For each of its dimensions the number of the size that an open one has; those with one number have one size. Dimensions
     /// without a number, and those behind the last entry, are told apart from all others.
     pub sizes: Vec<Option<usize>>,
+    /// What it holds, if that is told.
+    pub value: Option<Tensor>,
 }
 
 /// The facts of one graph: those of node `i` in order of its outputs.

@@ -29,6 +29,7 @@ fn facts(nodes: Vec<Node>, functions: Vec<Function>, shape: &[Option<u64>]) -> (
         dtype: Some(TfType::Data(DType::F32)),
         shape: PartialShape(Some(shape.to_vec())),
         sizes: Vec::new(),
+        value: None,
     };
     let found = infer(&program, &[given]);
     (program, found)
@@ -64,6 +65,30 @@ fn shape_arithmetic_is_folded_and_unknown_sizes_cancel() {
     let id = z.unknown().expect("the batch is open");
     let told = f.explain(&program, id);
     assert_eq!((told.node.as_str(), &told.remedy), ("x", &Remedy::Feed { name: "x".to_string(), dim: Some(0) }));
+}
+
+#[test]
+fn what_is_not_taken_tells_nothing() {
+    let given = |value: Option<Tensor>| Given {
+        at: Endpoint { node: NodeId(0), port: 0 },
+        dtype: Some(TfType::Data(DType::Pred)),
+        shape: PartialShape(Some(vec![])),
+        sizes: Vec::new(),
+        value,
+    };
+    let nodes = [
+        node("p", "Placeholder", &[], vec![]),
+        ints("x", &[3], &[1, 2, 3]),
+        node("s", "Switch", &[(1, 0), (0, 0)], vec![]),
+        node("twice", "ConcatV2", &[(2, 0), (2, 0), (6, 0)], vec![]),
+        node("same", "Identity", &[(2, 1)], vec![]),
+        node("m", "Merge", &[(3, 0), (4, 0)], vec![]),
+        ints("axis", &[], &[0]),
+    ];
+    let program = Program { graph: Graph { nodes: nodes.into_iter().collect() }, ..Program::default() };
+    let merged =
+        |value: Option<bool>| dims(&infer(&program, &[given(value.map(|v| Tensor::preds(&[], &[v])))]), 5).to_string();
+    assert_eq!([None, Some(true), Some(false)].map(merged), ["[?]", "[3]", "[6]"]);
 }
 
 #[test]

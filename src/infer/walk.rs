@@ -75,7 +75,8 @@ impl<'p> Inference<'p> {
                     dims.iter().enumerate().map(&mut one).collect::<Vec<_>>().into()
                 }
             };
-            seeds.insert(g.at, Fact::new(g.dtype, dims));
+            let fact = g.value.as_ref().map_or_else(|| Fact::new(g.dtype, dims), Fact::constant);
+            seeds.insert(g.at, fact);
         }
         let scope = Scope { graph: &self.program.graph, number: 0, function: None, attrs: &[] };
         self.facts.graph = self.walk(scope, &seeds);
@@ -141,6 +142,9 @@ impl<'p> Inference<'p> {
                 self.unknowns(node, site, Why::Invalid)
             }
         };
+        if !node.op.ends_with("Merge") && args.iter().any(|arg| arg.dead) {
+            outputs.iter_mut().for_each(|output| output.dead = true);
+        }
         for (port, output) in outputs.iter_mut().enumerate().filter(|(_, o)| o.dtype.is_none()) {
             output.dtype = opdef::find(&node.op).and_then(|def| def.output_type(node, port)).map(TfType::from_number);
         }

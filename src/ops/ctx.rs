@@ -11,6 +11,9 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 
+/// What makes a value known that follows from what is fed.
+const TELL_VALUE: &str = "say what is fed when you compile: --feed NAME=0.5, or --feed NAME={1,2}";
+
 /// Sizes whose bound follows from the program and is at most this get room for it; others have the bound that the caller allows.
 const MOST_PROVEN: u64 = 1 << 16;
 
@@ -114,10 +117,8 @@ impl LowerCtx<'_> {
     pub fn constant(&self, i: usize) -> Result<Tensor> {
         let id = self.arg(i)?;
         interp::constant_value(self.b, id).ok_or_else(|| {
-            Error::user(
-                Code::NotConstant,
-                format!("input {i} must be known at compile time, and it depends on what is fed"),
-            )
+            let told = format!("input {i} must be known at compile time, and it depends on what is fed");
+            Diagnostic::new(Code::NotConstant, told).help(TELL_VALUE).into()
         })
     }
     /// The value of input `i` as integers.

@@ -71,6 +71,8 @@ pub struct Fact {
     pub value: Option<Known>,
     /// What it holds, if it is a handle.
     pub element: Option<Arc<Element>>,
+    /// Whether it is never computed: it follows from the side of a condition that is not taken.
+    pub dead: bool,
 }
 
 impl Dims {
@@ -149,7 +151,7 @@ impl PartialEq for Known {
 impl Fact {
     /// An output of this type and shape.
     pub fn new(dtype: Option<TfType>, dims: Dims) -> Self {
-        Fact { dtype, dims, value: None, element: None }
+        Fact { dtype, dims, value: None, element: None, dead: false }
     }
     /// A constant; its value is kept if it is small.
     pub fn constant(tensor: &Tensor) -> Self {

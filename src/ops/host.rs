@@ -116,14 +116,17 @@ fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let data = cx.arg(0)?.clone();
-    Ok(vec![data.clone(), data])
+    let taken = cx.args.get(1).and_then(Fact::tensor).filter(|t| t.dims.is_empty()).and_then(|t| t.get_i64(0));
+    let side = |is_true: bool| Fact { dead: data.dead || taken.is_some_and(|t| (t != 0) != is_true), ..data.clone() };
+    Ok(vec![side(false), side(true)])
 }
 
-/// Any of the inputs.
+/// Any of the inputs that are computed.
 fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let mut fact = cx.arg(0)?.clone();
+    let first = cx.args.iter().position(|arg| !arg.dead).unwrap_or(0);
+    let mut fact = cx.arg(first)?.clone();
     let mut made = HashSet::new();
-    for arg in cx.args.iter().skip(1) {
+    for arg in cx.args.iter().skip(first + 1).filter(|arg| !arg.dead) {
         let mut join = Join { symbols: cx.symbols, site: cx.site, made: &mut made };
         fact = Fact { dtype: fact.dtype.or(arg.dtype), ..join.facts(&fact, arg) };
     }

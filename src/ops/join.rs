@@ -27,6 +27,7 @@ impl Join<'_> {
             dims: self.dims(&a.dims, &b.dims),
             value: a.value.clone().filter(|_| a.value == b.value),
             element,
+            dead: a.dead && b.dead,
         }
     }
 

@@ -1,4 +1,4 @@
-//! `NAME=f32[1,?,3]`: a feed as the user writes it.
+//! `NAME=f32[1,?,3]`, `NAME=0.5`: a feed as the user writes it.
 use super::Binding;
 use super::binding::Bound;
 use crate::diag::{Code, Diagnostic, Result};
@@ -15,11 +15,13 @@ pub struct FeedSpec {
     pub dims: Option<Vec<Option<u64>>>,
     /// The sizes that dimensions may have whose size is `None`; shorter where there are none.
     pub bounds: Vec<Option<Bound>>,
+    /// What it holds, element by element as HLO's text has them; then `dims` are the sizes of that.
+    pub value: Option<String>,
 }
 
 impl FeedSpec {
     /// Parses `NAME`, `NAME=TYPE`, `NAME=[DIMS]` or `NAME=TYPE[DIMS]`; a dimension is a number, `?`, or a bound:
-    /// `n<=64`, `<=64`, `n=2..64`.
+    /// `n<=64`, `<=64`, `n=2..64`. A value is `NAME=0.5`, `NAME={{1,2},{3,4}}` or one behind type and dimensions.
     ///
     /// # Errors
     /// `BadOption`.
@@ -32,6 +34,15 @@ impl FeedSpec {
         }
         let mut feed = FeedSpec { name: name.to_string(), ..FeedSpec::default() };
         let Some(spec) = spec else { return Ok(feed) };
+        if is_value(spec) {
+            feed.dims = Some(nested(spec).into_iter().map(Some).collect());
+            feed.value = Some(spec.to_string());
+            return Ok(feed);
+        }
+        let (spec, value) = match spec.split_once(']').map(|(_, value)| value.trim()) {
+            Some(value) if is_value(value) => (spec[..spec.len() - value.len()].trim_end(), Some(value)),
+            _ => (spec, None),
+        };
         let (dtype, dims) = spec.split_once('[').map_or((spec, None), |(dtype, dims)| (dtype, Some(dims)));
         if !dtype.is_empty() {
             feed.dtype = Some(parse_dtype(dtype).ok_or_else(|| {
@@ -56,8 +67,47 @@ impl FeedSpec {
             }
             feed.dims = Some(dims);
         }
+        if value.is_some() && feed.dims.iter().flatten().any(Option::is_none) {
+            return Err(bad(format!("`{text}` has a value and open sizes")).into());
+        }
+        feed.value = value.map(str::to_string);
         Ok(feed)
     }
+}
+
+/// Whether a text begins as values do and no type does.
+fn is_value(text: &str) -> bool {
+    let bare = text.trim_start_matches('-');
+    bare.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '{' | '('))
+        || ["true", "false", "inf", "nan"].contains(&bare)
+}
+
+/// A value has no more axes.
+const MOST_AXES: usize = 64;
+
+/// How many elements there are along each axis of `{{1,2},{3,4}}`, as the first of each axis tells.
+fn nested(mut text: &str) -> Vec<u64> {
+    let mut dims = Vec::new();
+    while let Some(inner) = text.trim().strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
+        let (mut depth, mut count, mut first) = (0i64, u64::from(!inner.trim().is_empty()), inner);
+        for (i, c) in inner.char_indices() {
+            match c {
+                '{' | '(' => depth += 1,
+                '}' | ')' => depth -= 1,
+                ',' if depth == 0 => {
+                    first = if count == 1 { &inner[..i] } else { first };
+                    count += 1;
+                }
+                _ => {}
+            }
+        }
+        dims.push(count);
+        text = first;
+        if dims.len() > MOST_AXES {
+            break;
+        }
+    }
+    dims
 }
 
 /// The type called `name` by XLA, numpy or TensorFlow.

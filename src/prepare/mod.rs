@@ -183,12 +183,12 @@ fn run(program: Program, request: &Request, used: &mut Used) -> Result<Prepared>
     let ends = [fetches, defaults::run_by(&names, signature)].concat();
     let needed = prune::needed(&program.graph, &asked, &ends);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
-    let shape::Shaped { feeds: infos, sizes, axes } =
+    let shape::Shaped { feeds: infos, sizes, axes, values } =
         shape::infos(&program, &asked, &request.dims, &mut used.dims, &mut assumptions)?;
     let called = self::fetched(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
-    let settled: Vec<Given> = infos.iter().zip(&axes).map(given).collect();
+    let settled: Vec<Given> = infos.iter().zip(&axes).map(given).chain(values).collect();
     let prune::Kept { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
     let settled: Vec<Given> = settled.into_iter().enumerate().map(|(i, g)| Given { at: fed(i), ..g }).collect();
@@ -218,7 +218,7 @@ fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
 fn given((feed, axes): (&Feed, &Vec<Option<usize>>)) -> Given {
     let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
     let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
-    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.clone() }
+    Given { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.clone(), value: None }
 }
 
 /// Where feed `i` of a program that was cut is.

@@ -52,7 +52,7 @@ pub struct Kept {
     pub fetches: Vec<(String, Endpoint)>,
 }
 
-/// The program with the needed nodes in their order, and a Placeholder for each feed.
+/// The program with the needed nodes in their order, and a Placeholder for each feed, or a constant where its value is told.
 pub fn cut(program: Program, needed: &Needed, feeds: &[Given], fetches: Vec<(String, Endpoint)>) -> Kept {
     let mut cutter = Cutter::new(&program, feeds);
     let fed_nodes: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
@@ -114,7 +114,7 @@ impl Cutter {
         } else {
             self.fresh(&format!("{}_{}", old.name, feed.at.port))
         };
-        let id = self.out.push(placeholder(name, feed));
+        let id = self.out.push(stand_in(name, feed));
         self.fed.insert(feed.at, id);
     }
     fn fresh(&mut self, base: &str) -> Box<str> {
@@ -147,10 +147,22 @@ impl Cutter {
     }
 }
 
-fn placeholder(name: Box<str>, feed: &Given) -> Node {
+/// The node that stands for a feed: an argument, or a constant where its value is told.
+fn stand_in(name: Box<str>, feed: &Given) -> Node {
+    let node = |op: &str, attrs| Node {
+        name,
+        op: op.into(),
+        device: "".into(),
+        inputs: [].into(),
+        controls: [].into(),
+        attrs,
+    };
     let dtype = feed.dtype.map(|t| (Arc::from("dtype"), Attr::Type(t)));
-    let attrs = dtype.into_iter().chain([(Arc::from("shape"), Attr::Shape(feed.shape.clone()))]).collect();
-    Node { name, op: "Placeholder".into(), device: "".into(), inputs: [].into(), controls: [].into(), attrs }
+    let (op, told) = match &feed.value {
+        Some(value) => ("Const", (Arc::from("value"), Attr::Tensor(Box::new(value.clone())))),
+        None => ("Placeholder", (Arc::from("shape"), Attr::Shape(feed.shape.clone()))),
+    };
+    node(op, dtype.into_iter().chain([told]).collect())
 }
 
 /// Drops the functions that no kept node reaches.

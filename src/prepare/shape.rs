@@ -5,9 +5,11 @@ use super::field_names;
 use super::{Binding, Bound};
 use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
+use crate::hlo::ArrayShape;
+use crate::hlo::text::parse_elements;
 use crate::infer::Given;
 use crate::lower::Feed;
-use crate::tensor::{DType, Size, TensorInfo};
+use crate::tensor::{DType, Size, Tensor, TensorInfo};
 
 /// No argument may be larger.
 const MOST_BYTES: u64 = 1 << 34;
@@ -23,6 +25,8 @@ pub struct Shaped {
     pub sizes: Vec<Size>,
     /// For each argument the size of each axis; `None`: it is fixed.
     pub axes: Vec<Vec<Option<usize>>>,
+    /// The feeds that are no arguments, as their values are told.
+    pub values: Vec<Given>,
 }
 
 /// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
@@ -33,11 +37,18 @@ pub fn infos(
     used: &mut [bool],
     told: &mut Vec<String>,
 ) -> Result<Shaped, Error> {
+    let (told_values, asked): (Vec<&Asked>, Vec<&Asked>) = asked.iter().partition(|a| a.spec.value.is_some());
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     let mut bindings = Bindings { bound, used };
-    let (mut feeds, mut axes, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut feeds, mut axes, mut values, mut bad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for asked in told_values {
+        match value(program, asked) {
+            Ok(tensor) => values.extend(tensor.map(|tensor| holding(asked, tensor))),
+            Err(d) => bad.push(d),
+        }
+    }
     let mut varying = Varying::default();
-    for ((asked, name), field) in asked.iter().zip(&names).zip(field_names(&names)) {
+    for ((asked, name), field) in asked.into_iter().zip(&names).zip(field_names(&names)) {
         let dtype = dtype(program, asked, name);
         let dims = dims(program, asked, (name, &field), (&mut bindings, &mut varying), told);
         match (dtype, dims) {
@@ -57,7 +68,7 @@ pub fn infos(
             format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.shown(), f.info.spelled()),
         )
     }));
-    if bad.is_empty() { Ok(Shaped { feeds, sizes: varying.sizes, axes }) } else { Err(Error::User(bad)) }
+    if bad.is_empty() { Ok(Shaped { feeds, sizes: varying.sizes, axes, values }) } else { Err(Error::User(bad)) }
 }
 
 /// Errors: `BadOption` for each binding that is not `used`.
@@ -135,6 +146,35 @@ fn told_shape(program: &Program, asked: &Asked) -> PartialShape {
     })
 }
 
+/// What the user says that a feed holds. Errors: `BadOption` where that is no value of its type and shape.
+fn value(program: &Program, asked: &Asked) -> Result<Option<Tensor>, Diagnostic> {
+    let Some(text) = &asked.spec.value else { return Ok(None) };
+    let (name, node) = (asked.shown(program), &program.graph.nodes[asked.at.node]);
+    let dtype = dtype(program, asked, &name)?;
+    let bad = |what: String| {
+        let of = format!("`{text}` is no value of the feed `{name}`");
+        Diagnostic::new(Code::BadOption, format!("{of}: {what}")).at_node(&node.name, &node.op)
+    };
+    let dims: Option<Vec<u64>> = asked.spec.dims.iter().flatten().copied().collect();
+    let shape = ArrayShape::new(dtype, dims.unwrap_or_default());
+    let known = graph_shape(program, asked);
+    let fits = |dims: &Vec<Option<u64>>| {
+        dims.len() == shape.rank()
+            && dims.iter().zip(&shape.dims).all(|(known, given)| known.is_none_or(|k| k == *given))
+    };
+    if !known.0.as_ref().is_none_or(fits) {
+        return Err(bad(format!("it is {shape}, and the feed is {dtype}{known}")));
+    }
+    let parsed = parse_elements(text, shape);
+    parsed.map(Some).map_err(|e| bad(e.into_diagnostics().first().map_or(String::new(), |d| d.message.clone())))
+}
+
+fn holding(asked: &Asked, tensor: Tensor) -> Given {
+    let shape = PartialShape(Some(tensor.dims.iter().copied().map(Some).collect()));
+    let (dtype, sizes) = (Some(TfType::Data(tensor.dtype)), Vec::new());
+    Given { at: asked.at, dtype, shape, sizes, value: Some(tensor) }
+}
+
 /// The feeds with what is told of them, and the sizes that have bounds; nothing is assumed, and what is not known stays open.
 ///
 /// Errors: `BadOption` for a size with two bounds.
@@ -149,6 +189,10 @@ pub fn open(
     let mut given = Vec::with_capacity(asked.len());
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     for (asked, field) in asked.iter().zip(field_names(&names)) {
+        if let Some(tensor) = value(program, asked)? {
+            given.push(holding(asked, tensor));
+            continue;
+        }
         let name = spelled(program, asked.at);
         let node = &program.graph.nodes[asked.at.node];
         let told = told_shape(program, asked).0;
@@ -164,7 +208,7 @@ pub fn open(
         }
         let dtype = dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
         let shape = PartialShape(told.map(|_| dims));
-        given.push(Given { at: asked.at, dtype, shape, sizes });
+        given.push(Given { at: asked.at, dtype, shape, sizes, value: None });
     }
     Ok((given, varying.sizes))
 }

@@ -109,8 +109,37 @@ fn feed_specs_are_parsed() {
     );
     assert_eq!(FeedSpec::parse("a=f32[]").unwrap().dims, Some(vec![]));
     assert_eq!(FeedSpec::parse("a=int32").unwrap().dtype, Some(DType::S32));
-    for bad in ["", "=f32", "a=f33", "a=f32[1", "a=f32[x]", "a=f32[-1]"] {
+    let dims =
+        |text: &str| FeedSpec::parse(text).map(|f| (f.dtype, f.dims.unwrap_or_default(), f.value.unwrap_or_default()));
+    assert_eq!(dims("a=-.5").unwrap(), (None, vec![], "-.5".to_string()));
+    assert_eq!(dims("a={{1,2},{3,4},{5,6}}").unwrap().1, [Some(3), Some(2)]);
+    assert_eq!(dims("a={}").unwrap().1, [Some(0)]);
+    assert_eq!(dims("a={(1,2), (3,4)}").unwrap().1, [Some(2)]);
+    assert_eq!(dims("a=s64[2]{7, 8}").unwrap(), (Some(DType::S64), vec![Some(2)], "{7, 8}".to_string()));
+    assert_eq!(dims("a=pred[] true").unwrap(), (Some(DType::Pred), vec![], "true".to_string()));
+    assert!(FeedSpec::parse(&format!("a={}", "{".repeat(100_000))).is_ok_and(|f| f.value.is_some()));
+    assert!(FeedSpec::parse(&format!("a={0}{1}", "{".repeat(100_000), "}".repeat(100_000))).is_ok());
+    for bad in ["a=f32[?]{1}", "a=f32[2]x", "", "=f32", "a=f33", "a=f32[1", "a=f32[x]", "a=f32[-1]"] {
         assert!(FeedSpec::parse(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn feeds_of_known_value_are_constants() {
+    let graph = || {
+        program(vec![placeholder("x", &[Some(2)]), placeholder("k", &[Some(2)]), node("y", "Add", &[(0, 0), (1, 0)])])
+    };
+    let told = |text: &str| {
+        let feeds = vec![FeedSpec::parse(text).unwrap()];
+        prepare(graph(), &Request { feeds, fetches: vec!["y".to_string()], ..Request::default() })
+    };
+    let prepared = told("k={0.5,-2}").unwrap();
+    assert_eq!(prepared.feeds.iter().map(|f| f.info.name.as_str()).collect::<Vec<_>>(), ["x:0"]);
+    let k = prepared.program.graph.find("k").map(|id| prepared.program.graph.nodes[id].clone()).unwrap();
+    let Some(Attr::Tensor(value)) = k.attr("value") else { panic!("{k:?}") };
+    assert_eq!((&*k.op, value.to_vec::<f32>()), ("Const", vec![0.5, -2.0]));
+    for bad in ["k=1", "k={1,2,3}", "k={1,x}", "k={1,2}}", "k={...}", "k=s32[2]{0.5,1}", "k={{1,2}", "k={1e99,1}"] {
+        assert_eq!(code(told(bad)).0, Code::BadOption, "{bad}");
     }
 }
 

@@ -106,8 +106,9 @@ pub struct RewriteArgs {
     /// A tensor that must keep its name. Repeats; outputs of signatures and what no node uses keep theirs anyway.
     #[arg(long = "fetch", value_name = "NAME")]
     pub fetches: Vec<String>,
-    /// A tensor that is fed, `NAME` or for `native` also `NAME=f32[1,224,224,3]`: it stays outside of clusters. Repeats.
-    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]]")]
+    /// A tensor that is fed, `NAME` or for `native` also `NAME=f32[1,224,224,3]`: it stays outside of clusters. `NAME=0.5` or
+    /// `NAME={1,2}` is what code is made for; TensorFlow runs the nodes where it is fed another value. Repeats.
+    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]|=VALUE]")]
     pub feeds: Vec<String>,
     /// For `native`: the size of an unknown dimension, or its bounds such as 1..64; N alone is that of all. Leading dimensions that
     /// nothing is said of are taken as 1..64.

@@ -12,8 +12,9 @@ pub struct GraphArgs {
     /// Skip detection: the format of GRAPH.
     #[arg(long)]
     pub format: Option<String>,
-    /// An input: `NAME`, or with a fixed type `NAME=f32[1,224,224,3]`. Repeats; by default the Placeholders.
-    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]]")]
+    /// An input: `NAME`, or with a fixed type `NAME=f32[1,224,224,3]`; or what it always holds and is no argument then, `NAME=0.5` or
+    /// `NAME={1,2}`. Repeats; by default the Placeholders.
+    #[arg(long = "feed", value_name = "NAME[=TYPE[DIMS]|=VALUE]")]
     pub feeds: Vec<String>,
     /// An output. Repeats; by default the sinks.
     #[arg(long = "fetch", value_name = "NAME")]

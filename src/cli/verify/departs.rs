@@ -235,6 +235,7 @@ fn given(feed: &crate::lower::Feed) -> Given {
         dtype: Some(TfType::Data(feed.info.dtype)),
         shape: PartialShape(Some(dims)),
         sizes: Vec::new(),
+        value: None,
     }
 }
 

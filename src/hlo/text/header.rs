@@ -4,7 +4,8 @@ use super::op_from_attrs;
 use super::parser::Parser;
 use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, WindowDim};
-use crate::hlo::{Literal, Shape};
+use crate::hlo::{ArrayShape, Literal, Shape};
+use crate::tensor::Tensor;
 
 impl Parser<'_> {
     pub(super) fn header(&mut self) -> Result<()> {
@@ -96,6 +97,22 @@ pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
     let mut p = Parser::over(text);
     let shape = p.shape()?;
     Ok((p.literal(&shape)?, shape))
+}
+
+/// An array of a type and sizes, of which `text` is no more and no less than each element: `{1, 2}`.
+///
+/// # Errors
+/// `Code::HloSyntax`.
+pub fn parse_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
+    let mut p = Parser::over(text);
+    let (is_nested, is_elided) = (text.trim_start().starts_with('{'), text.contains("..."));
+    if is_elided || is_nested != (shape.rank() > 0) {
+        return p.fail(format!("expects every element of {shape}"));
+    }
+    match p.literal(&Shape::Array(shape))? {
+        Literal::Array(tensor) if p.tok.kind == Kind::Eof => Ok(tensor),
+        _ => p.fail("expects nothing behind the elements"),
+    }
 }
 
 /// `{size=3x3 pad=1_1x1_1}`.

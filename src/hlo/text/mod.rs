@@ -16,6 +16,7 @@ mod skipped;
 pub(in crate::hlo) mod table;
 mod tokens;
 
+pub use header::parse_elements;
 pub(crate) use header::parse_entry_layout;
 pub(in crate::hlo) use header::{parse_dim_labels, parse_literal, parse_shapes, parse_window};
 pub(in crate::hlo) use literal::{ELIDED_LIMIT, push_float};
@@ -26,6 +27,7 @@ pub use printer::{Style, unique_names};
 
 use super::Module;
 use crate::diag::Result;
+use crate::tensor::Tensor;
 
 /// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode that has no such form of its own.
 pub(crate) fn is_sugar(opcode: &str) -> bool {
@@ -48,6 +50,11 @@ pub fn print(module: &Module) -> String {
 /// The same with less in it.
 pub fn print_with(module: &Module, style: Style) -> String {
     printer::print(module, style)
+}
+
+/// The elements of an array, as [`parse_elements`] reads them.
+pub fn print_elements(tensor: &Tensor) -> String {
+    print_literal(&super::Literal::Array(tensor.clone()))
 }
 
 /// A constant as text, without its shape.

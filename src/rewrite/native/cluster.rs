@@ -142,6 +142,7 @@ fn feed(scene: &Scene, port: &Port) -> FeedSpec {
         dtype: Some(port.dtype),
         dims: Some(port.dims.iter().map(known).collect()),
         bounds: port.dims.iter().map(bound).collect(),
+        value: None,
     }
 }
 
