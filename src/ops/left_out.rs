@@ -7,6 +7,10 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
         "it writes a variable that lies in parts on several devices; of replicas each has its own",
     ),
     ("ReadVariableXlaSplitND", "it reads a variable in parts for several devices; of replicas each has its own"),
+    (
+        "StochasticCastToInt",
+        "TensorFlow's kernel draws as many numbers as its vectors are long and XLA draws others, so that there is no one answer",
+    ),
     ("SymbolicGradient", "TensorFlow writes the gradient of the function when the graph runs; no file has it"),
     ("XlaIf", "TensorFlow's own kernel asks for an attribute that the op does not have: `If` is supported"),
     ("XlaRecv", "it takes a tensor from the host in the middle of a call"),

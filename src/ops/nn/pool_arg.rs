@@ -23,27 +23,27 @@ pub const ROWS: &[OpRow] = &[
     op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),
 ];
 
-/// The largest element of each window, and the element of `payload` at its first place.
+/// The largest element of each window, and the element of `payload` at its first place; 0 of `payload` where no element may begin.
 ///
-/// The first element of a window is taken, and then each that compares as larger: a NaN stays where it is first, and is passed over
-/// behind a number.
-fn largest_with(b: &mut Builder, x: InstId, payload: InstId, window: Vec<WindowDim>) -> (InstId, InstId) {
+/// The first element that `begins`, a truth value each, is taken, and then each that compares as larger: a NaN that began stays, and any
+/// other is passed over.
+fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, window: Vec<WindowDim>) -> [InstId; 2] {
     let types = [b.dtype(x), b.dtype(payload), DType::Pred];
     b.begin("first_or_larger");
     let [a, p, taken] = types.map(|t| b.parameter(Shape::array(t, [])));
-    let [c, q, takes] = types.map(|t| b.parameter(Shape::array(t, [])));
+    let [c, q, begins_here] = types.map(|t| b.parameter(Shape::array(t, [])));
     let larger = b.elementwise(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[c, a]);
-    let first = b.unary(ScalarOp::Not, taken);
+    let none_yet = b.unary(ScalarOp::Not, taken);
+    let first = b.binary(ScalarOp::And, none_yet, begins_here);
     let larger = b.binary(ScalarOp::Or, first, larger);
     let value = b.elementwise(ScalarOp::Select, &[larger, c, a]);
     let carried = b.elementwise(ScalarOp::Select, &[larger, q, p]);
-    let root = b.tuple(&[value, carried, takes]);
+    let taken = b.binary(ScalarOp::Or, taken, begins_here);
+    let root = b.tuple(&[value, carried, taken]);
     let comp = b.end(root);
-    let dims = b.dims(x).to_vec();
-    let every = b.full(DType::Pred, &dims, 1.0);
     let (least, nothing, none) = (lowest(b, types[0]), b.scalar(types[1], 0.0), b.scalar(DType::Pred, 0.0));
-    let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, every, least, nothing, none]);
-    (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1))
+    let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, begins, least, nothing, none]);
+    [0, 1].map(|i| b.get_tuple_element(both, i))
 }
 
 /// The pool and the place of each largest element: `(row * columns + column) * channels + channel`, with the batch in front if
@@ -64,11 +64,13 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         place = cx.b.mul(place, n);
         place = cx.b.add(place, i);
     }
-    let (y, places) = largest_with(cx.b, x, place, window);
+    let every = cx.b.full(DType::Pred, &dims, 1.0);
+    let [y, places] = largest_with(cx.b, x, place, every, window);
     Ok(vec![Value::Array(y), Value::Array(places)])
 }
 
-/// The gradient of a pool's gradient: each window takes the element of `grad` at its largest element.
+/// The gradient of a pool's gradient: each window takes the element of `grad` at its first element that equals the result of the pool,
+/// and 0 where none does, as in a window of -inf alone, of which the pool gives the lowest finite number.
 fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = Pool::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
@@ -76,8 +78,15 @@ fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("the gradient must have the sizes of the input, {dims:?}")));
     }
     let window = pool.windows(&dims)?;
-    let (x, grad) = (cx.arg(0)?, cx.arg(2)?);
-    let (_, y) = largest_with(cx.b, x, grad, window);
+    let (x, pooled, grad) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
+    let numbers = cx.b.compare(Direction::Eq, x, x);
+    let [largest, taken] = largest_with(cx.b, x, grad, numbers, window);
+    if cx.b.dims(largest) != cx.b.dims(pooled) {
+        return Err(cx.mismatch(format!("the result of the pool must have the sizes {:?}", cx.b.dims(largest))));
+    }
+    let equal = cx.b.compare(Direction::Eq, largest, pooled);
+    let zero = cx.b.full_like(taken, 0.0);
+    let y = cx.b.select(equal, taken, zero);
     cx.one(y)
 }
 
