@@ -94,7 +94,7 @@ pub struct ConvDims {
 }
 
 /// The two named axes of a convolution's operand, kernel or result, and its spatial ones.
-pub(in crate::hlo) type ConvAxes = (usize, usize, Vec<usize>);
+pub type ConvAxes = (usize, usize, Vec<usize>);
 
 impl ConvDims {
     /// Whether groups of one channel that make so many each lie in vectors as they are: elements of the operand are loaded once
@@ -113,7 +113,7 @@ impl ConvDims {
 
     /// The axes alone: operand and result as (batch, feature, spatial), the kernel as (input feature, output feature,
     /// spatial). No window, groups of one.
-    pub(in crate::hlo) fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
+    pub fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
         let (input_batch, input_feature, input_spatial) = input;
         let (kernel_input_feature, kernel_output_feature, kernel_spatial) = kernel;
         let (output_batch, output_feature, output_spatial) = output;

@@ -2,6 +2,7 @@
 mod dequantize;
 mod round_trip;
 mod uniform;
+mod uniform_conv;
 
 use super::ShapeCtx;
 use super::fact::Fact;
@@ -26,7 +27,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
-], dequantize::ROWS, round_trip::ROWS, uniform::ROWS];
+], dequantize::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS];
 
 /// Where the range comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,14 @@ use super::generated::xla_data::{
 };
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, ScatterDims};
-use protobuf::Message;
+use protobuf::{CodedInputStream, Message};
 
 fn read<M: Message>(bytes: &[u8]) -> Result<M> {
-    M::parse_from_bytes(bytes).map_err(|e| Error::user(Code::BadAttr, format!("axes that can't be read: {e}")))
+    M::parse_from_bytes(bytes).map_err(unreadable)
+}
+
+fn unreadable(e: protobuf::Error) -> Error {
+    Error::user(Code::BadAttr, format!("axes that can't be read: {e}"))
 }
 
 fn axes(list: &[i64]) -> Result<Vec<usize>> {
@@ -39,6 +43,39 @@ pub fn dot(bytes: &[u8]) -> Result<DotDims> {
 /// `BadAttr`, `BadEncoding` for axes that are no permutation.
 pub fn convolution(bytes: &[u8]) -> Result<ConvDims> {
     read_convolution(&read::<ConvolutionDimensionNumbers>(bytes)?)
+}
+
+/// The axes of a convolution as TensorFlow's `UniformQuantizedConvolutionDimensionNumbersAttr`: XLA's message with other numbers.
+///
+/// # Errors
+/// `BadAttr`, `BadEncoding` for axes that are no permutation.
+pub fn uniform_convolution(bytes: &[u8]) -> Result<ConvDims> {
+    let mut fields: [Vec<i64>; 9] = Default::default();
+    let mut input = CodedInputStream::from_bytes(bytes);
+    while let Some(tag) = input.read_raw_tag_or_eof().map_err(unreadable)? {
+        let unknown = || Error::user(Code::BadAttr, format!("axes with the field {}", tag >> 3));
+        let field = (tag >> 3).checked_sub(1).and_then(|at| fields.get_mut(at as usize)).ok_or_else(unknown)?;
+        match tag & 7 {
+            0 => field.push(input.read_int64().map_err(unreadable)?),
+            2 => input.read_repeated_packed_int64_into(field).map_err(unreadable)?,
+            _ => return Err(unknown()),
+        }
+    }
+    let one = |list: &[i64]| list.last().copied().unwrap_or(0);
+    let [batch, feature, spatial, kernel_input, kernel_output, kernel_spatial, out_batch, out_feature, out_spatial] =
+        fields;
+    read_convolution(&ConvolutionDimensionNumbers {
+        input_batch_dimension: one(&batch),
+        input_feature_dimension: one(&feature),
+        input_spatial_dimensions: spatial,
+        kernel_input_feature_dimension: one(&kernel_input),
+        kernel_output_feature_dimension: one(&kernel_output),
+        kernel_spatial_dimensions: kernel_spatial,
+        output_batch_dimension: one(&out_batch),
+        output_feature_dimension: one(&out_feature),
+        output_spatial_dimensions: out_spatial,
+        ..Default::default()
+    })
 }
 
 /// The axes of a gather, without the sizes of its slices.

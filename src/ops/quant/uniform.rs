@@ -46,12 +46,12 @@ fn typed(cx: &mut ShapeCtx) -> Result<Vec<crate::ops::fact::Fact>> {
 }
 
 /// The axis that an attribute names; -1 is none.
-fn axis(cx: &LowerCtx, name: &str) -> Option<usize> {
+pub(super) fn axis(cx: &LowerCtx, name: &str) -> Option<usize> {
     usize::try_from(cx.node.int(name).unwrap_or(-1)).ok()
 }
 
 /// `v`, a scalar or one number a place of `axis`, in every element of an array of these sizes.
-fn along(cx: &mut LowerCtx, v: InstId, dims: &[u64], axis: Option<usize>) -> Result<InstId> {
+pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[u64], axis: Option<usize>) -> Result<InstId> {
     match (cx.b.dims(v), axis) {
         ([], _) => Ok(cx.b.broadcast(v, dims, &[])),
         ([n], Some(axis)) if dims.get(axis) == Some(n) => Ok(cx.b.broadcast(v, dims, &[axis])),
@@ -60,7 +60,7 @@ fn along(cx: &mut LowerCtx, v: InstId, dims: &[u64], axis: Option<usize>) -> Res
 }
 
 /// The ends of the range of integers of the result that attributes of this prefix name.
-fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
+pub(super) fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
     let end = |cx: &LowerCtx, name: &str| {
         let name = format!("{prefix}quantization_{name}_val");
         cx.required(cx.node.int(&name), &name)
@@ -91,7 +91,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// (q - zero point), in 32 bits.
-fn centred(cx: &mut LowerCtx, x: InstId, zeros: InstId, axis: Option<usize>) -> Result<InstId> {
+pub(super) fn centred(cx: &mut LowerCtx, x: InstId, zeros: InstId, axis: Option<usize>) -> Result<InstId> {
     let dims = cx.b.dims(x).to_vec();
     let (x, zeros) = (cx.b.convert(x, DType::S32), along(cx, zeros, &dims, axis)?);
     Ok(cx.b.sub(x, zeros))
@@ -131,7 +131,7 @@ fn fixed_point(factor: f64) -> Option<(i64, i64)> {
 }
 
 /// `x`, `s32`, times factors, one for all or one a place of `axis`, rounded to the nearest, halves up.
-fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) -> Result<InstId> {
+pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) -> Result<InstId> {
     let parts: Option<Vec<(i64, i64)>> = factors.iter().map(|&f| fixed_point(f)).collect();
     let parts = parts.ok_or_else(|| Error::user(Code::BadInputs, "scales must be positive"))?;
     let dims = cx.b.dims(x).to_vec();
@@ -156,13 +156,13 @@ fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) 
 }
 
 /// The scales that input `i` has.
-fn scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
+pub(super) fn scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
     let t = cx.constant(i)?;
     Ok((0..t.len()).map(|k| t.get_f64(k).unwrap_or(0.0)).collect())
 }
 
 /// For each place of an axis, or for all: the product of `over` divided by the scale under it.
-fn factors(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Result<Vec<f64>> {
+pub(super) fn factors(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Result<Vec<f64>> {
     let n = over.iter().chain([&under]).map(|s| s.len()).max().unwrap_or(1);
     let at = |s: &[f64], i: usize| if s.len() == 1 { s.first().copied() } else { s.get(i).copied() };
     let one = |i: usize| {

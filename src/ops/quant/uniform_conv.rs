@@ -1,0 +1,107 @@
+//! Convolutions of uniformly quantised integers: sums in 32 bits, brought into the scale of the result.
+//!
+//! Source: TensorFlow's `uniform_quant_ops/uniform_quantized_convolution_ops.cc`. Edges and holes are the zero point of the left side.
+use super::uniform::{along, axis, centred, clamped, factors, rescaled, scales};
+use crate::diag::{Code, Error, Result};
+use crate::graph::Attr;
+use crate::hlo::Op;
+use crate::hlo::attrs::{ConvDims, WindowDim};
+use crate::hlo::proto::numbers;
+use crate::ops::nn::{Padding, positive, window_dim};
+use crate::ops::row::op;
+use crate::ops::{LowerCtx, OpRow, Value, Work};
+
+/// The rows of this file.
+pub const ROWS: &[OpRow] = &[op(
+    "UniformQuantizedConvolution",
+    "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
+    convolution,
+)
+.constants(&[2, 4, 6])
+.dtypes("s8 to s32")
+.work(Work::Contraction)];
+
+/// The axes that `dimension_numbers` names, which are batch, features and space in that order where it is empty.
+fn axes(cx: &LowerCtx, rank: usize) -> Result<ConvDims> {
+    let dims = match cx.node.attr("dimension_numbers") {
+        Some(Attr::Str(bytes)) if !bytes.is_empty() => numbers::uniform_convolution(bytes)?,
+        _ => {
+            let space = || (2..rank).collect::<Vec<usize>>();
+            ConvDims::of_axes((0, 1, space()), (1, 0, space()), (0, 1, space()))
+        }
+    };
+    let spatial = [&dims.input_spatial, &dims.kernel_spatial, &dims.output_spatial];
+    let input = [dims.input_batch, dims.input_feature];
+    let kernel = [dims.kernel_input_feature, dims.kernel_output_feature];
+    let output = [dims.output_batch, dims.output_feature];
+    let within = [input, kernel, output].iter().flatten().chain(spatial.into_iter().flatten()).all(|&a| a < rank);
+    if !within || spatial.iter().any(|s| s.len() + 2 != rank) {
+        return Err(cx.mismatch(format!("axes of a convolution that are not those of {rank} dimensions")));
+    }
+    Ok(dims)
+}
+
+fn padding(cx: &LowerCtx, spatial: usize) -> Result<Padding> {
+    let pads = cx.node.ints("explicit_padding").unwrap_or(&[]);
+    match cx.node.str("padding") {
+        Some("SAME") if pads.is_empty() => Ok(Padding::Same),
+        Some("VALID") if pads.is_empty() => Ok(Padding::Valid),
+        Some("EXPLICIT") if pads.len() == 2 * spatial && pads.iter().all(|p| (0..1 << 31).contains(p)) => {
+            Ok(Padding::Explicit(pads.chunks(2).map(|p| (p[0], p[1])).collect()))
+        }
+        other => Err(Error::user(
+            Code::BadAttr,
+            format!("`padding` {} with {pads:?} for {spatial} spatial dimensions", other.unwrap_or("of no kind")),
+        )),
+    }
+}
+
+/// The windows over the left side's spatial dimensions.
+fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[u64]; 2]) -> Result<Vec<WindowDim>> {
+    let spatial = axes.input_spatial.len();
+    let list = |name: &str| match cx.node.ints(name) {
+        Some(list) if !list.is_empty() => positive(list, name, spatial),
+        _ => Ok(vec![1; spatial]),
+    };
+    let (strides, holes, dilations) = (list("window_strides")?, list("lhs_dilation")?, list("rhs_dilation")?);
+    let padding = padding(cx, spatial)?;
+    let one = |i: usize| {
+        let (n, k) = (sides[0][axes.input_spatial[i]], sides[1][axes.kernel_spatial[i]]);
+        let wide = WindowDim { size: n, rhs_dilate: holes[i], ..WindowDim::default() }.reach();
+        let wide = wide.ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))?;
+        Ok(WindowDim { lhs_dilate: holes[i], ..window_dim(wide, k, strides[i], dilations[i], &padding, i)? })
+    };
+    (0..spatial).map(one).collect()
+}
+
+fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let (left, right) = (cx.dims(0)?, cx.dims(1)?);
+    if left.len() != right.len() || left.len() < 3 {
+        return Err(cx.mismatch(format!("{left:?} and {right:?} must have one rank of at least 3")));
+    }
+    let mut dims = axes(cx, left.len())?;
+    dims.window = windows(cx, &dims, [&left, &right])?;
+    let groups = |name: &str| match u64::try_from(cx.node.int(name).unwrap_or(1)) {
+        Ok(n) if n > 0 => Ok(n),
+        _ => Err(cx.mismatch(format!("`{name}` must be positive"))),
+    };
+    (dims.feature_group_count, dims.batch_group_count) = (groups("feature_group_count")?, groups("batch_group_count")?);
+    let (by_kernel, by_feature) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
+    let known = axis(cx, "lhs_quantization_axis").is_none()
+        && by_kernel.is_none_or(|a| a == dims.kernel_output_feature)
+        && by_feature.is_none_or(|a| a == dims.output_feature && by_kernel.is_some());
+    if !known {
+        return Err(cx.mismatch("scales for each place of another axis than the features of the result"));
+    }
+    let (x, kernel, zeros, out_zeros) = (cx.arg(0)?, cx.arg(1)?, (cx.arg(3)?, cx.arg(5)?), cx.arg(7)?);
+    let (x, kernel) = (centred(cx, x, zeros.0, None)?, centred(cx, kernel, zeros.1, by_kernel)?);
+    let features = by_kernel.map(|_| dims.output_feature);
+    let sum = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel]);
+    let factors = factors(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
+    let q = rescaled(cx, sum, &factors, features)?;
+    let sizes = cx.b.dims(q).to_vec();
+    let zeros = along(cx, out_zeros, &sizes, by_feature)?;
+    let q = cx.b.add(q, zeros);
+    let q = clamped(cx, q, "output_")?;
+    cx.one(q)
+}
