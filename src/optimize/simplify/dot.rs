@@ -9,8 +9,33 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &DotDims) -> Result<Optio
     let (x, y) = (editor.operand(id, 0), editor.operand(id, 1));
     match editor.op(y).clone() {
         Op::Transpose(perm) => of_transposed(editor, (x, y), dims, &perm),
+        Op::Broadcast(map) => of_repeated(editor, (x, y), dims, &map),
         _ => Ok(None),
     }
+}
+
+/// dot(x, broadcast(y)) = dot(x, y), where the same matrix is multiplied along batch dimensions: those are rows of `x` like others.
+/// The result has them before its rows, so they must be the last of the batch dimensions and stand before the rows of `x`.
+fn of_repeated(editor: &mut Editor, (x, y): (InstId, InstId), dims: &DotDims, map: &[usize]) -> Result<Option<InstId>> {
+    let (source, rank) = (editor.operand(y, 0), editor.dims(y).len());
+    let first = dims.rhs_batch.iter().take_while(|axis| map.contains(axis)).count();
+    let (batch, repeated) = dims.rhs_batch.split_at(first);
+    let is_whole = map.len() + repeated.len() == rank
+        && repeated.iter().all(|axis| !map.contains(axis))
+        && map.iter().zip(editor.dims(source)).all(|(&axis, &n)| editor.dims(y)[axis] == n);
+    let rows = (0..editor.dims(x).len()).filter(|axis| !dims.lhs_batch[..first].contains(axis));
+    let rows: Vec<usize> = rows.filter(|axis| !dims.lhs_contracting.contains(axis)).collect();
+    if repeated.is_empty() || !is_whole || !rows.starts_with(&dims.lhs_batch[first..]) {
+        return Ok(None);
+    }
+    let of_source = |axes: &[usize]| axes.iter().filter_map(|axis| map.iter().position(|m| m == axis)).collect();
+    let dims = DotDims {
+        lhs_batch: dims.lhs_batch[..first].to_vec(),
+        rhs_batch: of_source(batch),
+        rhs_contracting: of_source(&dims.rhs_contracting),
+        ..dims.clone()
+    };
+    Ok(Some(editor.add(Op::Dot(dims), &[x, source])?))
 }
 
 /// dot(x, transpose(y)) = dot(x, y) over other dimensions, where those that stay keep their order and nothing else reads the

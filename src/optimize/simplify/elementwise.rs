@@ -69,6 +69,16 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
         (ScalarOp::Negate, Some(ScalarOp::Negate)) | (ScalarOp::Not, Some(ScalarOp::Not)) => {
             Ok(Some(editor.operand(x, 0)))
         }
+        // -(x * c) = x * (-c), -(x / c) = x / (-c)
+        (ScalarOp::Negate, Some(product @ (ScalarOp::Multiply | ScalarOp::Divide)))
+            if editor.dtype(x).is_some_and(|t| t.is_float()) && editor.uses(x) == 1 =>
+        {
+            let (source, factor) = (editor.operand(x, 0), editor.operand(x, 1));
+            Ok(match negated(editor, factor)? {
+                Some(factor) => Some(editor.add(Op::Elementwise(product), &[source, factor])?),
+                None => None,
+            })
+        }
         // abs(abs(x)) = abs(x), and so for others that map onto what they keep
         (ScalarOp::Abs, Some(ScalarOp::Abs)) if same_type => Ok(Some(x)),
         (ScalarOp::Floor, Some(ScalarOp::Floor | ScalarOp::Ceil)) => Ok(Some(x)),
@@ -144,9 +154,22 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
         ScalarOp::Multiply if (float || dtype.is_signed()) && is_all(editor, y, -1.0) => {
             Ok(Some(editor.add(Op::Elementwise(ScalarOp::Negate), &[x])?))
         }
+        // (-x) * (-y) = x * y, (-x) * c = x * (-c)
+        ScalarOp::Multiply | ScalarOp::Divide if float && editor.op(x).scalar() == Some(ScalarOp::Negate) => {
+            let source = editor.operand(x, 0);
+            Ok(match negated(editor, y)? {
+                Some(y) => Some(editor.add(Op::Elementwise(op), &[source, y])?),
+                None => None,
+            })
+        }
         // x / c = x * (1 / c), where c is a power of two
         ScalarOp::Divide if matches!(dtype, DType::F32 | DType::F64) => reciprocal(editor, x, y),
         ScalarOp::Power if float => power(editor, x, y),
+        // (-x) + y = y - x
+        ScalarOp::Add if editor.op(x).scalar() == Some(ScalarOp::Negate) => {
+            let source = editor.operand(x, 0);
+            Ok(Some(editor.add(Op::Elementwise(ScalarOp::Subtract), &[y, source])?))
+        }
         // x + (-y) = x - y, x - (-y) = x + y
         ScalarOp::Add | ScalarOp::Subtract if editor.op(y).scalar() == Some(ScalarOp::Negate) => {
             let source = editor.operand(y, 0);
@@ -155,6 +178,18 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
         }
         _ => Ok(None),
     }
+}
+
+/// -x without an instruction more: of another sign change, or of one number.
+fn negated(editor: &mut Editor, x: InstId) -> Result<Option<InstId>> {
+    if editor.op(x).scalar() == Some(ScalarOp::Negate) {
+        return Ok(Some(editor.operand(x, 0)));
+    }
+    let Some(number) = splat_of(editor, x) else { return Ok(None) };
+    let Some(value) = number.get_f64(0) else { return Ok(None) };
+    let dims = editor.dims(x).to_vec();
+    let scalar = editor.add_constant(Tensor::scalar_of(number.dtype, -value));
+    Ok(Some(editor.add_broadcast(scalar, &dims, &[])))
 }
 
 /// A constant or a broadcast of one.
