@@ -17,6 +17,7 @@ pub const FAMILIES: &[&Family] = &[
     &emit::dot::FAMILY,
     &emit::winograd::FAMILY,
     &emit::depthwise::FAMILY,
+    &emit::filter::FAMILY,
     &emit::convolution::FAMILY,
     &emit::scan::FAMILY,
     &emit::reduce::FAMILY,

@@ -15,6 +15,7 @@ mod common;
 mod control;
 mod convolutions;
 mod emulated;
+mod filters;
 mod folds;
 mod halves;
 mod narrowing;
@@ -46,6 +47,7 @@ families! {
     products: contraction matrix_vector narrow;
     attention: attention;
     convolutions: convolution depthwise transposed winograd winograd1d chain separable;
+    filters: filter;
     order: sort top_k;
     places: gather slices scatter;
     solvers: linalg expanded;

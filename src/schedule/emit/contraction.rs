@@ -86,11 +86,11 @@ impl<'a> Emitter<'a> {
         let batch = e.k.var(product(&c.batch));
         let panels = n.div_ceil(panel);
         let (packed, packs) = match (read, &c.right) {
-            (Read::Lying { term, batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term, batch, panel, scales: None }, Vec::new())
+            (Read::Lying { batch }, &Right::Buffer(buf)) => {
+                (Panels { buf, term: panel, lying: Some(c.b0), batch, panel, scales: None }, Vec::new())
             }
             (Read::Turned { panel, batch }, &Right::Buffer(buf)) => {
-                (Panels { buf, term: 1, batch, panel, scales: None }, Vec::new())
+                (Panels { buf, term: 1, lying: None, batch, panel, scales: None }, Vec::new())
             }
             (Read::Stack, &Right::Buffer(buf)) => self.pack_near(&mut e.k, (c, buf), &sum, batch, (panel, panels)),
             _ => (self.pack(c, &sum, (packed_columns, n.div_ceil(packed_columns), numbers))?, Vec::new()),
@@ -108,7 +108,11 @@ impl<'a> Emitter<'a> {
         };
         let right = k * n * self.right_type(c).bytes() as u64;
         let pass = pixels.is_some() || order == LoopOrder::Panels && strip.is_none();
-        let is_packed = packed.term == packed_columns;
+        let is_packed = match packed.lying {
+            None => packed.term == packed_columns,
+            // as if it was
+            Some(first) => first == 0 && matches!(sum[..], [axis] if axis.b == packed_columns as i64),
+        };
         // tiles that lie beside one another in a panel that was packed, or else panels of a tile
         let beside = if is_packed { (packed_columns / panel).max(1) } else { 1 };
         let apart = if is_packed { (panel / packed_columns).max(1) * packed.panel } else { packed.panel };
@@ -126,6 +130,7 @@ impl<'a> Emitter<'a> {
                 let number = column.at.div(beside as i64, &e.k.vars);
                 let part_of_it = column.at.rem(beside as i64, &e.k.vars);
                 let whole = Index::var(grid.batch).scale(packed.batch as i64).add(&number.scale(apart as i64));
+                let whole = whole.offset(packed.lying.unwrap_or(0));
                 let of_batch = if packed.batch > 0 { n } else { 0 };
                 let scale_at = Index::var(grid.batch).scale(of_batch as i64).offset(-(c.first_column as i64));
                 let first = column.at.scale(panel as i64).offset(c.first_column as i64);
@@ -142,6 +147,7 @@ impl<'a> Emitter<'a> {
                     order: numbers,
                     scales: packed.scales.map(|buf| (buf, scale_at)),
                     term: packed.term,
+                    is_lying: packed.lying.is_some(),
                     panel: packed.panel,
                     moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
                     near: strip.filter(|s| matches!(s.held, Held::Result(_))).map(|s| (s.first(), s.stride)),

@@ -17,7 +17,7 @@ use crate::schedule::plan::spots::Spot;
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
 
 /// Each phase along one axis with each along the others.
-fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
+pub(super) fn together(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
         all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
     })
@@ -123,7 +123,10 @@ impl<'a> Emitter<'a> {
             b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 } + step * p.tap as i64;
             sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: step * p.step as i64 });
         }
-        sum.push(Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 });
+        let feature = Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 };
+        // images of a gradient, which are farther apart than all taps, are the loop outside
+        let is_far = matches!(right, Right::Buffer(_)) && sum.iter().all(|tap: &Axis| tap.a.abs() < feature.a.abs());
+        sum.insert(if is_far && !convolution.leaves_rows_out() { 0 } else { sum.len() }, feature);
         // which row is read comes from both loops together
         let inside = match convolution.way {
             Way::Direct { inside: Some(inside) } => {
@@ -133,12 +136,19 @@ impl<'a> Emitter<'a> {
             }
             _ => None,
         };
+        // features that a gradient has in the place of images lie side by side, as the results along an axis do then
+        let is_near = matches!(right, Right::Buffer(_)) && rows[1..].iter().all(|x| x.a.abs() > rows[0].a.abs());
+        let is_last = is_near && !convolution.leaves_rows_out();
+        if is_last {
+            rows.rotate_left(1);
+        }
         let row_dims: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let total: u64 = row_dims.iter().product();
         let rank = result.rank();
         let place = |k: &Kernel, _: &Index, r: &Index, c: &Index| {
             let mut at = vec![Index::default(); rank];
-            let row = reshape(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
+            let mut row = reshape(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
+            row.rotate_right(usize::from(is_last));
             at[d.output_batch] = row[0].clone();
             for (i, (&axis, p)) in d.output_spatial.iter().zip(phases).enumerate() {
                 at[axis] = row[i + 1].scale(p.step as i64).offset(p.first as i64);
@@ -202,14 +212,23 @@ impl<'a> Emitter<'a> {
 
     /// The operand where it has enough zeros around it, or a copy that has.
     fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<Value> {
+        let rank = self.scope.comp.array(operand).rank();
+        let mut all = [vec![0; rank], vec![0; rank]];
+        for (&(low, high), &axis) in margins.iter().zip(&d.input_spatial) {
+            (all[0][axis], all[1][axis]) = (low, high);
+        }
+        self.with_zeros_around(id, operand, &all)
+    }
+
+    /// `operand` where it has at least so many zeros before and after along each axis, or a copy that has.
+    pub(super) fn with_zeros_around(&mut self, id: InstId, operand: InstId, margins: &[Vec<u64>; 2]) -> Result<Value> {
         let shape = self.scope.comp.array(operand).clone();
         let value = self.value(operand)?;
-        let from = value.layout(&shape.dims);
         let fits = |layout: &Layout| {
-            let mut all = margins.iter().zip(&d.input_spatial);
-            all.all(|(&(low, high), &axis)| low <= layout.low[axis] && high <= layout.high[axis])
+            let enough = |(need, have): (&Vec<u64>, &Vec<u64>)| need.iter().zip(have).all(|(need, have)| need <= have);
+            [(&margins[0], &layout.low), (&margins[1], &layout.high)].into_iter().all(enough)
         };
-        if fits(&from) {
+        if fits(&value.layout(&shape.dims)) {
             return Ok(value);
         }
         let copy = self.scope.padded.get(&operand).filter(|copy| fits(&copy.layout(&shape.dims)));
@@ -217,14 +236,8 @@ impl<'a> Emitter<'a> {
             return Ok(copy.clone());
         }
         let (low, high) = match self.scope.stages.spots[operand].clone() {
-            Spot::Margin { low, high, .. } => (low, high),
-            Spot::Dense | Spot::Part { .. } => {
-                let (mut low, mut high) = (vec![0; shape.rank()], vec![0; shape.rank()]);
-                for (&margins, &axis) in margins.iter().zip(&d.input_spatial) {
-                    (low[axis], high[axis]) = margins;
-                }
-                (low, high)
-            }
+            Spot::Margin { low, high, .. } if fits(&Layout::with_margin(&shape.dims, &low, &high)) => (low, high),
+            _ => (margins[0].clone(), margins[1].clone()),
         };
         let copy = self.with_margin(&shape, &low, &high)?;
         self.note_margin(operand, copy.buffer()?);

@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
         let sizes = |axes: &[Axis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
         let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
         let right = self.right(inst.operands[1])?;
-        let c = Contraction {
+        let mut c = Contraction {
             dtype: comp.array(id).dtype,
             left,
             right,
@@ -84,6 +84,10 @@ impl<'a> Emitter<'a> {
             direct_flops: None,
             inside: None,
         };
+        let is_kept = self.scope.stages.kept.contains(&inst.operands[1]);
+        if is_kept && self.facts(&c).is_read_in_columns(self.target) {
+            c.right = Right::Buffer(self.value(inst.operands[1])?.only()?);
+        }
         Ok(Product { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }
 

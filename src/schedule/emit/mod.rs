@@ -16,6 +16,7 @@ pub mod dot;
 mod element;
 pub mod exchange;
 mod family;
+pub mod filter;
 mod fold_across;
 mod found;
 mod grid;

@@ -19,8 +19,10 @@ const FEW_TERMS: u64 = 16;
 pub struct Panels {
     /// Their memory.
     pub buf: BufId,
-    /// How far a term is from the next: the columns of a panel, or more where it is read where it lies.
+    /// How far a term is from the next: the columns of a panel.
     pub term: u64,
+    /// Where it is read where it lies, its first element; terms are as far apart as the loops of the sum have them.
+    pub lying: Option<i64>,
     /// How far those of one batch are from those of the next; 0 where all share them.
     pub batch: u64,
     /// How far a panel is from the next.
@@ -45,6 +47,7 @@ impl Emitter<'_> {
         let made = |buf: BufId, scales: Option<BufId>| Panels {
             buf,
             term: panel,
+            lying: None,
             batch: if own { panels * k * panel } else { 0 },
             panel: k * panel,
             scales,
@@ -99,7 +102,7 @@ impl Emitter<'_> {
         let lanes = self.lanes(dtype);
         let ([p, round], body) = source.panels(k, (buf, dtype, &Index::default()), (b, dims), (n, few), lanes);
         let body = vec![each(p, LoopKind::Seq, vec![each(round, LoopKind::Seq, body)])];
-        (Panels { buf, term: panel, batch: 0, panel: terms * panel, scales: None }, body)
+        (Panels { buf, term: panel, lying: None, batch: 0, panel: terms * panel, scales: None }, body)
     }
 
     /// The panels of a constant.

@@ -2,7 +2,7 @@
 use super::operands::Contraction;
 use super::part::Part;
 use super::prelude::*;
-use super::sums::term_loops;
+use super::sums::{Terms, term_loops};
 use crate::schedule::plan::axis::Axis;
 use crate::schedule::plan::numbers::Order;
 use crate::target::PairSums;
@@ -57,7 +57,7 @@ pub fn pair_loops(
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
     let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
-    let (loops, a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, 2);
+    let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, (&start, count), &part.a, 2);
     let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(2));
     let mut inside = Vec::new();
     for v in 0..vectors {

@@ -19,6 +19,8 @@ pub struct Part {
     pub order: Order,
     /// How far a term of a panel is from the next: the columns of a panel that is packed.
     pub term: u64,
+    /// Whether it is no panel but the right side where it lies: terms are as far apart as the loops of the sum have them.
+    pub is_lying: bool,
     /// How far a panel is from the next, where the tile has several.
     pub panel: u64,
     /// What the sums of a column are multiplied by: where, and how far the number of the column is from there.
@@ -46,7 +48,7 @@ pub struct Part {
 impl Part {
     /// How far the number of a column is from that of the first in the same term, where they lie plainly.
     pub fn of_column(&self, column: u64) -> u64 {
-        column / self.term * self.panel + column % self.term
+        if self.is_lying { column } else { column / self.term * self.panel + column % self.term }
     }
 }
 

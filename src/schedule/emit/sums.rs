@@ -81,16 +81,23 @@ pub(super) fn in_parts(
     (body, whole.unwrap_or(acc))
 }
 
-/// Variables of the loops over the contracted axes, outermost first, `at_once` terms a step of the innermost and of the first
-/// axis `count` terms from `start`; where a step reads the left side, which begins at `left`; which term it is.
-pub fn term_loops(
-    k: &mut Kernel,
-    sum: &[Axis],
-    (start, count): (&Index, u64),
-    left: &Index,
-    at_once: u64,
-) -> (Vec<VarId>, Index, Index) {
+/// The loops over the terms of a sum, and what a step of them reads.
+pub struct Terms {
+    /// Their variables, outermost first.
+    pub loops: Vec<VarId>,
+    /// Where the left side is read.
+    pub left: Index,
+    /// How far the right side is from its first element, where it lies.
+    pub right: Index,
+    /// The number of the term.
+    pub position: Index,
+}
+
+/// Loops over the contracted axes, outermost first, `at_once` terms a step of the innermost and of the first
+/// axis `count` terms from `start`.
+pub fn term_loops(k: &mut Kernel, sum: &[Axis], (start, count): (&Index, u64), left: &Index, at_once: u64) -> Terms {
     let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::constant(0));
+    let mut right = Index::constant(0);
     for (i, axis) in sum.iter().enumerate() {
         let extent = if i == 0 { count } else { axis.extent };
         let step = if i + 1 == sum.len() { at_once } else { 1 };
@@ -101,9 +108,10 @@ pub fn term_loops(
             x = x.add(start);
         }
         left = left.add(&x.scale(axis.a));
+        right = right.add(&x.scale(axis.b));
         position = position.scale(axis.extent as i64).add(&x);
     }
-    (loops, left, position)
+    Terms { loops, left, right, position }
 }
 
 /// The contracted loops, `count` steps of the outermost from step `start`; the innermost does two or three steps at once
@@ -126,16 +134,21 @@ pub(super) fn sum_loops(
         [.., last] => last.extent,
     };
     let unroll = (2..=3).find(|u| innermost % u == 0).unwrap_or(1);
-    let (loops, mut a, position) = term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
+    let Terms { loops, left: mut a, right: lying, position } =
+        term_loops(&mut e.k, sum, (&start, count), &part.a, unroll);
     let of_row = part.inside.as_ref().zip(loops.first());
     let read = of_row.map(|(of_row, &v)| of_row.read(&e.k, &start.add(&Index::var(v))));
     if let Some((_, row)) = &read {
         a = a.add(row);
     }
     let last_step = sum.last().map_or(0, |x| x.a);
+    let last_lying = sum.last().map_or(0, |x| x.b);
     let mut inside = Vec::new();
     for u in 0..unroll {
-        let first = part.b.add(&position.offset(u as i64).scale(part.term as i64));
+        let first = match part.is_lying {
+            true => part.b.add(&lying).offset(u as i64 * last_lying),
+            false => part.b.add(&position.offset(u as i64).scale(part.term as i64)),
+        };
         if let (Order::Vectors(_), [all]) = (part.order, bands) {
             let loads = load_right(e, part, &first, (right_type, dtype), (right[0], all.lane));
             inside.extend(loads.into_iter().map(|s| (0, s)));

@@ -104,8 +104,8 @@ pub struct Method {
 /// Where the right side is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Read {
-    /// Where it lies, `term` elements from a term to the next and `batch` from a batch to the next.
-    Lying { term: u64, batch: u64 },
+    /// Where it lies, terms as far apart as the loops of the sum have them and batches `batch` elements.
+    Lying { batch: u64 },
     /// Where it lies, the terms of a column side by side: `panel` elements from a panel to the next.
     Turned { panel: u64, batch: u64 },
     /// In panels of one batch, on the stack.
@@ -204,6 +204,11 @@ impl Product<'_> {
         Method { form, tile, numbers, panel, read, order, is_in_bands }
     }
 
+    /// Whether the right side is best read where it lies, if it is in memory: column after column, by few rows.
+    pub fn is_read_in_columns(&self, target: &Target) -> bool {
+        Product { side: Side::Computed, ..*self }.turned(&merged(self.sum), 1, target).is_some()
+    }
+
     /// The right side where it lies, if that is turned and rows are few: packed for lanes along columns, all of it would be read and
     /// written for few multiply-adds.
     fn turned(&self, sum: &[Axis], panel: u64, target: &Target) -> Option<(Order, Read)> {
@@ -224,19 +229,18 @@ impl Product<'_> {
     }
 
     /// The right side where it lies, where its columns are side by side in whole vectors: if it is packed as it is, is read once,
-    /// or stays in the first-level cache.
+    /// stays in the first-level cache, or has terms that overlap, of which panels would be copies.
     fn lying(&self, sum: &[Axis], tile: &Tile, target: &Target) -> Option<Read> {
         let (batch, columns) = (one_on_the_right(self.batch)?, one_on_the_right(self.columns)?);
-        let [Axis { extent: terms, b: term, .. }] = *sum else { return None };
-        let (term, batch) = (u64::try_from(term).ok()?, u64::try_from(batch.b).ok()?);
+        let (term, batch) = (u64::try_from(sum.last()?.b).ok()?, u64::try_from(batch.b).ok()?);
         let (size, panel) = (self.right.bytes() as u64, tile.vectors * tile.lanes);
         let is_once = product(self.rows) <= tile.wide * tile.high;
-        let is_near = (term * size).is_multiple_of(LINE) && terms * term * size <= target.caches.l1d;
-        let is_worth = is_once || is_near || term == panel;
-        let is_plain =
-            self.side == Side::Computed && self.right == self.dtype.accumulator() && self.b0 == 0 && !self.is_bare;
-        let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes) && term >= columns.extent;
-        (fits && is_worth).then_some(Read::Lying { term, batch })
+        let is_near = (term * size).is_multiple_of(LINE) && product(sum) * term * size <= target.caches.l1d;
+        let overlaps = term < columns.extent;
+        let is_worth = overlaps || is_once || is_near || term == panel;
+        let is_plain = self.side == Side::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
+        let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes);
+        (fits && is_worth).then_some(Read::Lying { batch })
     }
 
     /// Whether each batch packs a small right side of its own, batches being enough for threads.
@@ -327,8 +331,8 @@ mod tests {
 
     #[test]
     fn a_right_side_is_read_where_it_lies_if_it_is_read_once_or_stays_near() {
-        assert_eq!(read([1, 1, 512, 512], false, Side::Computed), Read::Lying { term: 512, batch: 0 });
-        assert_eq!(read([1, 64, 64, 64], false, Side::Computed), Read::Lying { term: 64, batch: 0 });
+        assert_eq!(read([1, 1, 512, 512], false, Side::Computed), Read::Lying { batch: 0 });
+        assert_eq!(read([1, 64, 64, 64], false, Side::Computed), Read::Lying { batch: 0 });
         assert_eq!(read([1, 512, 512, 512], false, Side::Computed), Read::Panels);
         assert_eq!(read([1, 1, 512, 512], false, Side::Constant), Read::Panels);
     }

@@ -1,5 +1,6 @@
 //! How each convolution of a computation is done. This is asked once, before anything else is planned; margins, cuts, fusion and
 //! loops read the answer.
+use super::filter::Filter;
 use super::inside;
 use super::inside::Inside;
 use super::phases::{self, Phase};
@@ -26,6 +27,8 @@ pub enum Way {
         /// Whether windows read a margin of zeros; if not, they leave out the taps on the padding.
         has_margin: bool,
     },
+    /// As products of planes, where it is the gradient of a filter.
+    Filter(Box<Filter>),
     /// One sum over the window and the channels, a contraction for each group and phase.
     Direct {
         /// Where rows of taps on the padding are left out.
@@ -63,6 +66,11 @@ impl Convolution {
     /// Whether it has one channel a group and lanes along channels.
     pub fn is_depthwise(&self) -> bool {
         matches!(self.way, Way::Depthwise { .. })
+    }
+
+    /// Whether rows of taps on the padding are left out.
+    pub fn leaves_rows_out(&self) -> bool {
+        matches!(self.way, Way::Direct { inside: Some(_) })
     }
 
     /// Whether it needs zeros around its operand.
@@ -126,6 +134,9 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Targe
             && comp.array(comp[id].operands[0]).elements() > 0;
         return Way::Depthwise { has_margin: !leaves_out };
     }
+    if let Some(filter) = Filter::of(comp, id, d, target) {
+        return Way::Filter(Box::new(filter));
+    }
     Way::Direct { inside: inside::of(comp, id, d, target) }
 }
 
@@ -151,7 +162,7 @@ fn margins(comp: &Computation, id: InstId, d: &ConvDims, way: &Way) -> Option<Ve
     };
     let all = || d.window.iter().enumerate().map(margin);
     Some(match way {
-        Way::Winograd(_) | Way::Depthwise { has_margin: false } => vec![(0, 0); d.window.len()],
+        Way::Winograd(_) | Way::Filter(_) | Way::Depthwise { has_margin: false } => vec![(0, 0); d.window.len()],
         Way::Depthwise { has_margin: true } | Way::Direct { inside: None } => all().collect(),
         Way::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
     })

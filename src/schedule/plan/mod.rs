@@ -22,6 +22,7 @@ pub mod convolution;
 pub mod cuts;
 pub mod depthwise;
 pub mod epilogue;
+pub mod filter;
 pub mod fold;
 pub mod fuse;
 pub mod halves;
@@ -107,6 +108,8 @@ pub struct Stages {
     pub lifetimes: Lifetimes,
     /// Constants in fewer bits that their readers widen: they have no array of their own.
     pub stored: HashSet<InstId>,
+    /// Constant weights that other kernels have in memory.
+    pub kept: HashSet<InstId>,
     /// Weights times one factor a feature, which their convolutions scale themselves.
     pub scaled: HashMap<InstId, Scaled>,
     /// What depthwise windows make that is summed over all its pixels.
@@ -261,7 +264,8 @@ impl Planner<'_> {
         }
         self.depth -= 1;
         let Fused { fusion, scaled, spots, .. } = fused;
-        let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, scaled, summed, updates };
+        let kept = stored::kept_for_others(comp);
+        let stages = Stages { fusion, recipes, spots, order, lifetimes, stored, kept, scaled, summed, updates };
         self.comps.insert((id, owner), stages);
         Ok(())
     }

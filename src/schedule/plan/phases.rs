@@ -77,17 +77,31 @@ fn edges(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     if w.lhs_dilate != 1 || low >= high || (low + all - high) as u64 > MOST_EDGES {
         return None;
     }
-    let phase = |first: i64, count: i64| {
-        let start = first * stride - w.pad_low;
-        let tap = ((-start).max(0) + dilation - 1) / dilation;
-        let taps = ((n - start + dilation - 1) / dilation).clamp(0, size) - tap;
-        let [first, count, tap, taps] = [first, count, tap, taps].map(|x| u64::try_from(x).ok());
-        let base = start + w.pad_low + tap? as i64 * dilation;
-        Some(Phase { first: first?, step: 1, count: count?, tap: tap?, taps: taps.filter(|&taps| taps > 0)?, base })
-    };
-    let before = (0..low).map(|first| phase(first, 1));
-    let after = (high..all).map(|first| phase(first, 1));
-    before.chain([phase(low, high - low)]).chain(after).collect()
+    let before = (0..low).map(|first| on_operand(w, n, (first, 1)));
+    let after = (high..all).map(|first| on_operand(w, n, (first, 1)));
+    before.chain([on_operand(w, n, (low, high - low))]).chain(after).collect()
+}
+
+/// Each result along an axis without holes, with the taps that read the `n` elements of the operand; `None` where one reads nothing.
+pub fn one_by_one(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
+    let (n, results) = (i64::try_from(n).ok()?, i64::try_from(results).ok()?);
+    let is_plain = w.lhs_dilate == 1 && w.stride >= 1 && w.rhs_dilate >= 1;
+    if !is_plain {
+        return None;
+    }
+    (0..results).map(|first| on_operand(w, n, (first, 1))).collect()
+}
+
+/// `count` results from `first` on that read the same of their taps, with those that read the `n` elements of the operand.
+fn on_operand(w: &WindowDim, n: i64, (first, count): (i64, i64)) -> Option<Phase> {
+    let [size, stride, dilation] = [w.size, w.stride, w.rhs_dilate].map(|x| i64::try_from(x).ok());
+    let (size, stride, dilation) = (size?, stride?.max(1), dilation?.max(1));
+    let start = first.checked_mul(stride)?.checked_sub(w.pad_low)?;
+    let tap = ((-start).max(0) + dilation - 1) / dilation;
+    let taps = ((n - start + dilation - 1) / dilation).clamp(0, size) - tap;
+    let [first, count, tap, taps] = [first, count, tap, taps].map(|x| u64::try_from(x).ok());
+    let base = start + w.pad_low + tap? as i64 * dilation;
+    Some(Phase { first: first?, step: 1, count: count?, tap: tap?, taps: taps.filter(|&taps| taps > 0)?, base })
 }
 
 /// How many elements before and after the `n` of an axis the phases read.

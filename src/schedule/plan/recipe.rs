@@ -3,6 +3,7 @@ use super::asked::Asked;
 use super::choices::Key;
 use super::convolution::Way;
 use super::depthwise::Window;
+use super::filter::Filter;
 use super::fuse::Rows;
 use super::phases::{self, Phase};
 use super::reduce::Reduction;
@@ -49,6 +50,8 @@ pub enum Setup {
     Selected(Selected),
     /// A contraction for each group and combination of phases.
     Direct(Direct),
+    /// The gradient of a filter.
+    Filter(Filter),
     /// A depthwise window.
     Depthwise(Window),
     /// How a convolution by Winograd's method is cut.

@@ -43,6 +43,21 @@ pub fn find(comp: &Computation, id: InstId) -> Option<Stored> {
     Some(Stored { numbers: converted(x, DType::S8)?, scales: Some((scales, axes.clone())) })
 }
 
+/// The constants that are weights of a product and lie in memory as they are for others too: a table that rows are looked up in and
+/// that also makes the scores of its words.
+pub fn kept_for_others(comp: &Computation) -> HashSet<InstId> {
+    let users = comp.users();
+    let is_product =
+        |id: InstId| move |user: &InstId| matches!(comp[*user].op, Op::Dot(_)) && comp[*user].operands[0] != id;
+    let is_weights = |user: &InstId| matches!(comp[*user].op, Op::Dot(_) | Op::Convolution(_));
+    let is_shared = |&id: &InstId| {
+        matches!(comp[id].op, Op::Constant(_))
+            && users[id].iter().any(is_product(id))
+            && !users[id].iter().all(is_weights)
+    };
+    comp.insts.ids().filter(is_shared).collect()
+}
+
 /// What is only the weights of contractions, which widen it themselves, and so needs no memory of its own.
 pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
     let users = comp.users();

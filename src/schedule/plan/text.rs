@@ -164,6 +164,10 @@ fn recipe<'n>(recipe: &Recipe, name: &impl Fn(InstId) -> &'n str) -> String {
             let edges = if direct.at_edges { ", results at edges apart" } else { "" };
             format!("phases {}{edges}", phases.join("x"))
         }
+        Setup::Filter(filter) => {
+            let products: usize = filter.phases.iter().map(Vec::len).product();
+            format!("in {products} products of {} results along rows", filter.results)
+        }
         Setup::Depthwise(window) => taps(window),
         Setup::Winograd(setup) => winograd(setup),
         Setup::Within(within, setup) => {

@@ -1,0 +1,96 @@
+//! The gradient of a filter (`plan/filter.rs`): one product for each result along the axes before the last.
+use super::convolution::together;
+use super::operands::{Contraction, Right};
+use super::prelude::*;
+use crate::schedule::plan::axis::Axis;
+use crate::schedule::plan::convolution::Way;
+use crate::schedule::plan::filter::Filter;
+use crate::schedule::plan::phases::Phase;
+
+/// The gradient of a filter as products.
+pub const FAMILY: Family = Family {
+    name: "filter gradient",
+    recipe: |_, asked| {
+        let way = asked.convolution()?.map(|(convolution, _)| &convolution.way);
+        Ok(way.and_then(|way| match way {
+            Way::Filter(filter) => Some(Setup::Filter((**filter).clone())),
+            _ => None,
+        }))
+    },
+    emit: |s, root, setup| match setup {
+        Setup::Filter(filter) => s.filter(root, filter),
+        other => other.unfit(),
+    },
+};
+
+impl<'a> Emitter<'a> {
+    /// `root` is the convolution itself or its epilogue.
+    fn filter(&mut self, root: Root<'_>, filter: &Filter) -> Result<()> {
+        let comp = self.scope.comp;
+        let (_, d) = self.convolution(root.anchor)?;
+        let [input, gradient] = comp[root.anchor].operands[..] else { return Err(refuse(comp, root.anchor, "")) };
+        let (left, right) = (comp.array(input).clone(), comp.array(gradient).clone());
+        let mut margins = [vec![0; right.rank()], vec![0; right.rank()]];
+        let along = d.kernel_spatial.last().copied().unwrap_or_default();
+        (margins[0][along], margins[1][along]) = filter.margin;
+        let read = self.with_zeros_around(root.id, gradient, &margins)?.view(&right.dims)?;
+        let from = self.value(input)?.view(&left.dims)?;
+        for phases in together(&filter.phases) {
+            self.taps(root, filter, (&from, &read), &phases)?;
+        }
+        Ok(())
+    }
+
+    /// The results of one combination of `phases`, of all features and along the whole last axis.
+    fn taps(&mut self, root: Root<'_>, filter: &Filter, (from, read): (&View, &View), phases: &[Phase]) -> Result<()> {
+        let comp = self.scope.comp;
+        let (_, d) = self.convolution(root.anchor)?;
+        let result = comp.array(root.anchor).clone();
+        let (xs, ks) = (&from.layout.strides, &read.layout.strides);
+        let features = result.dims[d.output_feature];
+        let (mut a0, mut b0) = (from.layout.origin, read.layout.origin);
+        let mut sum = vec![Axis {
+            extent: comp.array(comp[root.anchor].operands[0]).dims[d.input_feature],
+            a: xs[d.input_feature],
+            b: ks[d.kernel_input_feature],
+        }];
+        for (i, (w, p)) in d.window.iter().zip(phases).enumerate() {
+            let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]]);
+            (a0, b0) = (a0 + (p.base - w.pad_low) * x, b0 + k * p.tap as i64);
+            sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: k });
+        }
+        let last = d.window.len() - 1;
+        let (x, k) = (xs[d.input_spatial[last]], ks[d.kernel_spatial[last]]);
+        let (first, count) = filter.positions;
+        (a0, b0) = (a0 + first as i64 * x, b0 + filter.first * k);
+        sum.push(Axis { extent: count, a: x, b: k });
+        let (rank, results) = (result.rank(), filter.results);
+        let place = |k: &Kernel, _: &Index, r: &Index, c: &Index| {
+            let mut at = vec![Index::default(); rank];
+            at[d.output_batch] = r.clone();
+            for (&axis, p) in d.output_spatial.iter().zip(phases) {
+                at[axis] = Index::constant(p.first as i64);
+            }
+            // the last result is the first of the neighbours
+            at[d.output_spatial[last]] = c.div(features as i64, &k.vars).scale(-1).offset(results as i64 - 1);
+            at[d.output_feature] = c.rem(features as i64, &k.vars);
+            at
+        };
+        let c = Contraction {
+            dtype: result.dtype,
+            left: from.buf,
+            right: Right::Buffer(read.buf),
+            a0,
+            b0,
+            batch: vec![],
+            rows: vec![Axis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }],
+            columns: vec![Axis { extent: results * features, a: 0, b: 1 }],
+            sum,
+            first_column: 0,
+            sums_apart: None,
+            direct_flops: None,
+            inside: None,
+        };
+        self.contraction(root, &c, &place)
+    }
+}
