@@ -13,6 +13,7 @@
 //! - *What is inlined into what*: `plan/fuse/`: walks a computation backwards: *materialised*, or *inlined* into a root; one
 //!   contraction, reduction or window may be the *anchor* of a kernel that reads it element for element (its epilogue),
 //!   reductions of whole rows and all between them are one row kernel.
+//! - *What is computed again by each reader instead of being kept*: `plan/rematerialize.rs`, on HLO.
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
 //!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
 //!   common.
@@ -118,7 +119,7 @@ use plan::halves;
 use plan::needed::Needed;
 use plan::states::Variables;
 use plan::text::{self, Given};
-use plan::{Plan, late, scaled};
+use plan::{Plan, late, rematerialize, scaled};
 use search::{Aims, Made};
 
 /// By how much constants may grow for speed, at most, beside a twenty-fourth.
@@ -154,6 +155,8 @@ pub fn build_with(
     let module = apart.as_ref().unwrap_or(&lowered.module);
     let scaled = scaled::into_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
+    let again = rematerialize::in_readers(module);
+    let module = again.as_ref().unwrap_or(module);
     let state = lowered.state.iter().map(|v| (v.info.clone(), v.changed));
     let state = crate::kernel::state::lay_out(state);
     let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());

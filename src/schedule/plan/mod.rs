@@ -39,6 +39,7 @@ pub mod planes;
 pub mod points;
 pub mod recipe;
 pub mod reduce;
+pub mod rematerialize;
 pub mod scaled;
 pub mod scan;
 pub mod selected;

@@ -19,7 +19,7 @@ pub use rows::{FEW_COLUMNS, Role, Rows, demand};
 use std::collections::HashSet;
 
 /// Most instructions that one kernel takes in.
-const LARGEST_GROUP: usize = 96;
+pub const LARGEST_GROUP: usize = 96;
 
 /// What becomes of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Fusion {
 
 /// How a reader uses an operand.
 #[derive(Clone, Copy, PartialEq)]
-enum Use {
+pub enum Use {
     /// Each element once.
     Once,
     /// Elements again and again.
@@ -88,7 +88,8 @@ enum Use {
     Memory,
 }
 
-fn use_of(op: &Op, operand: usize) -> Use {
+/// How `op` uses that operand.
+pub fn use_of(op: &Op, operand: usize) -> Use {
     match op {
         Op::Broadcast(_) => Use::Often,
         Op::Pad(_) | Op::DynamicSlice(_) | Op::DynamicUpdateSlice | Op::Gather(_) | Op::ReduceWindow { .. }
@@ -105,7 +106,7 @@ fn use_of(op: &Op, operand: usize) -> Use {
 }
 
 /// Only moves elements, and for free.
-fn index_only(op: &Op) -> bool {
+pub fn index_only(op: &Op) -> bool {
     matches!(
         op,
         Op::Broadcast(_)
@@ -265,7 +266,7 @@ impl Planner<'_> {
         if taken && matches!(op, Op::Elementwise(_)) && self.is_epilogue(id) {
             return Fate::Materialised;
         }
-        let once = self.uses(id).count() == 1 && !self.often(id);
+        let once = self.is_read_once(id) && !self.often(id);
         let path = self.common_path(id);
         match root {
             // A value made of rows ends a kernel where its readers cannot be of it.
@@ -276,6 +277,14 @@ impl Planner<'_> {
             }
             _ => Fate::Materialised,
         }
+    }
+
+    /// Whether one reader alone takes each element at one place: `x * x` does.
+    fn is_read_once(&self, id: InstId) -> bool {
+        let mut uses = self.uses(id);
+        let Some((first, _)) = uses.next() else { return false };
+        let is_pointwise = matches!(self.comp[first].op, Op::Elementwise(_));
+        uses.all(|(user, _)| user == first && is_pointwise)
     }
 
     /// Whether a reader takes elements again and again, itself or through what it only moves.

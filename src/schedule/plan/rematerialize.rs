@@ -1,0 +1,225 @@
+//! Values that take less to compute again than to write and read: `x - mean`, which the variance, the normalised values and two
+//! gradients read, is one subtraction of arrays that are in memory anyway. Each kernel that reads such a value gets an
+//! instruction of its own, which it takes in; the value itself has no array.
+//!
+//! That is done on HLO, with what is inlined into what before and after: a value is left whole where a kernel would become
+//! another one than it was.
+use super::fuse::{self, Fusion, LARGEST_GROUP, Use, index_only, use_of};
+use crate::hlo::{Computation, Inst, InstId, Module, Op};
+use crate::scalar::ScalarOp;
+use crate::util::id_vec::{Id, IdVec};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// Most times that values are left out and the rest is looked at again.
+const MOST_TRIES: usize = 4;
+
+/// The module in which readers compute such values; `None` where there are none.
+pub fn in_readers(module: &Module) -> Option<Module> {
+    let mut out = None;
+    for (id, comp) in module.comps.iter() {
+        let order = comp.post_order();
+        let before = fuse::fuse(module, comp, &order);
+        let mut values = Values::of(comp, &before, &order);
+        for _ in 0..MOST_TRIES {
+            if values.roots.is_empty() {
+                break;
+            }
+            let (with, owners) = values.copied();
+            let after = fuse::fuse(module, &with, &with.post_order());
+            let spoilt = values.spoilt((&with, &owners), &after);
+            if spoilt.is_empty() {
+                out.get_or_insert_with(|| module.clone()).comps[id] = with;
+                break;
+            }
+            values.roots.retain(|value, _| !spoilt.contains(value));
+        }
+    }
+    out
+}
+
+/// The values of a computation that are computed again.
+struct Values<'a> {
+    comp: &'a Computation,
+    fusion: &'a Fusion,
+    users: IdVec<InstId, Vec<InstId>>,
+    /// Each with the roots of the kernels that read it.
+    roots: BTreeMap<InstId, Vec<InstId>>,
+}
+
+impl<'a> Values<'a> {
+    fn of(comp: &'a Computation, fusion: &'a Fusion, order: &[InstId]) -> Values<'a> {
+        let mut values = Values { comp, fusion, users: comp.users(), roots: BTreeMap::new() };
+        for &id in order.iter().filter(|&&id| id != comp.root && fusion.is_made(id)) {
+            if let Some(roots) = values.arrays(id).and_then(|arrays| values.readers(id, &arrays)) {
+                values.roots.insert(id, roots);
+            }
+        }
+        values
+    }
+
+    /// What `id` is computed from, where that is one simple operation on arrays that are in memory in any case.
+    fn arrays(&self, id: InstId) -> Option<Vec<InstId>> {
+        let Op::Elementwise(op) = self.comp[id].op else { return None };
+        let is_alone = self.fusion.anchor[id].is_none() && self.fusion.rows[id].is_none();
+        if !is_simple(op) || !is_alone {
+            return None;
+        }
+        let mut arrays = Vec::new();
+        for inst in self.fusion.computed(self.comp, id) {
+            if inst != id && !index_only(&self.comp[inst].op) {
+                return None;
+            }
+            arrays.extend(self.comp[inst].operands.iter().copied().filter(|&o| self.fusion.is_made(o)));
+        }
+        (!arrays.iter().any(|a| self.roots.contains_key(a))).then_some(arrays)
+    }
+
+    /// The kernels that read `id`, two or more, where all can compute it of `arrays`, and the memory they go through is less then.
+    fn readers(&self, id: InstId, arrays: &[InstId]) -> Option<Vec<InstId>> {
+        let mut roots = BTreeSet::new();
+        for &user in &self.users[id] {
+            let operands = self.comp[user].operands.iter().enumerate();
+            let mut uses = operands.filter(|(_, o)| **o == id).map(|(i, _)| use_of(&self.comp[user].op, i));
+            if uses.any(|u| u != Use::Once) {
+                return None;
+            }
+            roots.insert(self.fusion.root_of(user)?);
+        }
+        let own = self.bytes(id);
+        // what is repeated along an axis is less, and stays near
+        let is_whole = |array: InstId| self.elements(array) >= self.elements(id);
+        let mut again = 0u64;
+        for &root in &roots {
+            let computed = self.fusion.computed(self.comp, root);
+            let read: HashSet<InstId> = computed.iter().flat_map(|&m| self.comp[m].operands.iter().copied()).collect();
+            let more: BTreeSet<InstId> =
+                arrays.iter().copied().filter(|&a| is_whole(a) && !read.contains(&a)).collect();
+            let more: u64 = more.into_iter().map(|a| self.bytes(a)).sum();
+            // arrays that live longer for it take no more memory than it did
+            if computed.len() >= LARGEST_GROUP || more > own {
+                return None;
+            }
+            again = again.saturating_add(more);
+        }
+        let kept = own.saturating_mul(roots.len() as u64 + 1);
+        (roots.len() > 1 && again < kept).then(|| roots.into_iter().collect())
+    }
+
+    fn elements(&self, id: InstId) -> u64 {
+        self.comp[id].shape.as_array().map_or(0, |a| a.elements())
+    }
+
+    fn bytes(&self, id: InstId) -> u64 {
+        self.comp[id].shape.as_array().map_or(0, |a| a.bytes())
+    }
+
+    /// The computation with an instruction for each reading kernel, and which value each new one is.
+    fn copied(&self) -> (Computation, BTreeMap<InstId, InstId>) {
+        let mut comp = self.comp.clone();
+        let mut owners = BTreeMap::new();
+        for (&value, roots) in &self.roots {
+            for &root in &roots[1..] {
+                let inst = &self.comp[value];
+                let name = format!("{}.remat{}", inst.name, root.index());
+                let copy = comp.insts.push(Inst { name, ..inst.clone() });
+                owners.insert(copy, value);
+                for &user in self.users[value].iter().filter(|&&u| self.fusion.root_of(u) == Some(root)) {
+                    comp.insts[user].operands.iter_mut().filter(|o| **o == value).for_each(|o| *o = copy);
+                }
+            }
+        }
+        (comp, owners)
+    }
+
+    /// The values that are arrays all the same, or whose readers became other kernels.
+    fn spoilt(&self, (with, owners): (&Computation, &BTreeMap<InstId, InstId>), after: &Fusion) -> Vec<InstId> {
+        let value_of = |id: InstId| owners.get(&id).copied().unwrap_or(id);
+        let made: HashSet<InstId> = with.insts.ids().filter(|&id| after.is_made(id)).map(value_of).collect();
+        let members = |comp: &Computation, fusion: &Fusion, root: InstId| -> BTreeSet<InstId> {
+            let all = fusion.computed(comp, root).into_iter().map(value_of);
+            all.filter(|id| !self.roots.contains_key(id) && !index_only(&self.comp[*id].op)).collect()
+        };
+        let is_same = |root: &InstId| {
+            after.is_made(*root)
+                && after.anchor[*root] == self.fusion.anchor[*root]
+                && after.rows[*root] == self.fusion.rows[*root]
+                && members(with, after, *root) == members(self.comp, self.fusion, *root)
+        };
+        let is_spoilt = |(value, roots): &(&InstId, &Vec<InstId>)| made.contains(value) || !roots.iter().all(is_same);
+        self.roots.iter().filter(is_spoilt).map(|(value, _)| *value).collect()
+    }
+}
+
+/// Whether an operation takes an instruction or two, and has the same result wherever it stands: a product would be rounded with
+/// a sum in one kernel, and by itself in another.
+fn is_simple(op: ScalarOp) -> bool {
+    use ScalarOp as S;
+    matches!(
+        op,
+        S::Abs
+            | S::Negate
+            | S::Not
+            | S::Add
+            | S::Subtract
+            | S::Maximum
+            | S::Minimum
+            | S::And
+            | S::Or
+            | S::Xor
+            | S::Select
+            | S::Clamp
+            | S::Compare(..)
+            | S::Convert(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hlo::text;
+
+    const NORM: &str = "HloModule t
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY e {
+  x = f32[32,64] parameter(0)
+  mean = f32[64] parameter(1)
+  wide = f32[32,64] broadcast(mean), dimensions={1}
+  centred = f32[32,64] subtract(x, wide)
+  zero = f32[] constant(0)
+  square = f32[32,64] multiply(centred, centred)
+  sums = f32[64] reduce(square, zero), dimensions={0}, to_apply=add
+  root = f32[64] rsqrt(sums)
+  factor = f32[32,64] broadcast(root), dimensions={1}
+  y = f32[32,64] OP(centred, factor)
+  ROOT t = (f32[32,64]) tuple(y)
+}
+";
+
+    #[test]
+    fn a_difference_is_computed_by_both_of_its_readers() {
+        let module = text::parse(&NORM.replace("OP", "multiply")).expect("sound HLO");
+        let out = in_readers(&module).expect("a value that is computed again");
+        let comp = out.entry();
+        let differences =
+            comp.post_order().into_iter().filter(|&id| comp[id].op == Op::Elementwise(ScalarOp::Subtract));
+        let fusion = fuse::fuse(&out, comp, &comp.post_order());
+        let made: Vec<bool> = differences.map(|id| fusion.is_made(id)).collect();
+        assert_eq!(made, [false, false]);
+    }
+
+    #[test]
+    fn what_a_product_reads_from_memory_stays_an_array() {
+        let text = NORM
+            .replace(
+                "y = f32[32,64] OP(centred, factor)",
+                "y = f32[32,32] dot(centred, factor), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+            )
+            .replace("ROOT t = (f32[32,64]) tuple(y)", "ROOT t = (f32[32,32]) tuple(y)");
+        let module = text::parse(&text).expect("sound HLO");
+        assert!(in_readers(&module).is_none());
+    }
+}
