@@ -105,6 +105,17 @@ pub fn is_collective(opcode: &str) -> bool {
     )
 }
 
+/// Whether an opcode is a collective, or starts or ends one.
+pub fn joins_devices(opcode: &str) -> bool {
+    is_collective(opcode.strip_suffix("-start").or_else(|| opcode.strip_suffix("-done")).unwrap_or(opcode))
+}
+
+/// Whether the only device sends to itself.
+pub fn keeps_its_own(permutation: &Foreign) -> bool {
+    let pairs = permutation.attr("source_target_pairs").and_then(lists);
+    pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair[..] == [0, 0]))
+}
+
 fn is_permute(f: &Foreign) -> bool {
     f.opcode.starts_with("collective-permute")
 }

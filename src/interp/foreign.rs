@@ -4,6 +4,7 @@ use super::operands::{Operands, invalid, unsupported};
 use super::{scan, shape_ops, sort};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;
+use crate::hlo::groups::keeps_its_own;
 use crate::hlo::{Literal, Shape};
 use crate::scalar::eval::convert;
 use crate::tensor::{DType, Tensor};
@@ -74,8 +75,7 @@ fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
 
 /// What device 0 receives: its own value if it sends to itself, else zeros.
 fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
-    let pairs: String = f.attr("source_target_pairs").unwrap_or("").chars().filter(|c| !c.is_whitespace()).collect();
-    if pairs.contains("{0,0}") {
+    if keeps_its_own(f) {
         return identity(operands, shape);
     }
     let zero = |l: &&Literal| match l {

@@ -95,7 +95,8 @@ pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<
 pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     let whole_bytes = x.dtype.bits() >= 8 && shape.dtype.bits() >= 8;
     if whole_bytes && x.bytes.len() as u64 == shape.bytes() {
-        return Ok(Tensor::new(shape.dtype, shape.dims.clone(), x.bytes.clone()));
+        let out = Tensor::new(shape.dtype, shape.dims.clone(), x.bytes.clone());
+        return Ok(if shape.dtype == DType::Pred { eval::truth(&out) } else { out });
     }
     // Types below a byte lie unpacked here, one a byte: pack, then unpack with the other width. A pred is a byte where the
     // sizes say so (above), else a bit.

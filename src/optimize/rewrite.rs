@@ -74,6 +74,12 @@ impl<'m> Editor<'m> {
             }
         }
         self.comp.root = self.resolve(self.comp.root);
+        for at in self.comp.insts.ids() {
+            // The value that stands for a foreign instruction has its effects too: nothing holds that instruction any longer.
+            if self.forward[at.index()].is_some() && matches!(self.comp.insts[at].op, Op::Foreign(_)) {
+                (self.comp.insts[at].op, self.comp.insts[at].operands) = (Op::Copy, vec![self.resolve(at)]);
+            }
+        }
         compact(&mut self.comp);
         self.module.comps[self.id] = self.comp;
     }

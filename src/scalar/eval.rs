@@ -161,7 +161,17 @@ fn bitcast(x: &Tensor, to: DType) -> Result<Tensor> {
         return Err(Error::internal("scalar eval", format!("bitcast-convert of {:?} to {to}", x)));
     }
     let out = Tensor::new(to, x.dims.clone(), x.bytes.clone());
-    Ok(if to.bits() < 8 { int::wrap_stored(&out) } else { out })
+    Ok(match to {
+        DType::Pred => truth(&out),
+        _ if to.bits() < 8 => int::wrap_stored(&out),
+        _ => out,
+    })
+}
+
+/// Bytes as truth values, which are 0 and 1: true where a byte is not 0.
+pub fn truth(bytes: &Tensor) -> Tensor {
+    let out: Vec<u8> = bytes.bytes.iter().map(|&b| u8::from(b != 0)).collect();
+    Tensor::new(DType::Pred, bytes.dims.clone(), out)
 }
 
 fn holds<T: PartialOrd>(direction: Direction, x: T, y: T) -> bool {

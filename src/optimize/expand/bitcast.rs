@@ -4,7 +4,7 @@ use super::written;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Builder, InstId, Module, Op};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
-use crate::scalar::ScalarOp;
+use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Replaces reinterpretations whose last dimension splits or joins.
@@ -21,7 +21,12 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             let from = b.dtype(operands[0]);
             let (wide, narrow) =
                 (unsigned(from.bits().max(to.dtype.bits()))?, unsigned(from.bits().min(to.dtype.bits()))?);
-            if from.is_complex() || to.dtype.is_complex() || from == DType::Pred || to.dtype == DType::Pred {
+            if from.is_complex() || to.dtype.is_complex() {
+                return None;
+            }
+            let parts = if from.bits() > to.dtype.bits() { &to.dims } else { b.dims(operands[0]) };
+            // A truth value is a byte where the sizes say so, else a bit, which is not written here.
+            if parts.last().copied() != Some(u64::from(wide.bits() / narrow.bits())) {
                 return None;
             }
             Some(if from.bits() > to.dtype.bits() {
@@ -72,8 +77,21 @@ fn unsigned(bits: u32) -> Option<DType> {
     [DType::U2, DType::U4, DType::U8, DType::U16, DType::U32, DType::U64].into_iter().find(|t| t.bits() == bits)
 }
 
+/// Truth values are bytes of 0 and 1, and true where a byte is not 0.
 fn bits_as(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
-    if b.dtype(x) == dtype { x } else { b.unary(ScalarOp::BitcastConvert(dtype), x) }
+    match (b.dtype(x), dtype) {
+        (from, to) if from == to => x,
+        (DType::Pred, to) => {
+            let byte = b.convert(x, DType::U8);
+            bits_as(b, byte, to)
+        }
+        (_, DType::Pred) => {
+            let byte = bits_as(b, x, DType::U8);
+            let none = b.full_like(byte, 0.0);
+            b.compare(Direction::Ne, byte, none)
+        }
+        (_, to) => b.unary(ScalarOp::BitcastConvert(to), x),
+    }
 }
 
 /// How far part `i` of the last dimension is shifted.

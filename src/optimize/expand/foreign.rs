@@ -1,8 +1,9 @@
 //! Opcodes of several devices, hosts and newer texts, where their meaning on one device is plain.
+use super::alone::{alone, identity};
 use super::written;
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::is_collective;
+use crate::hlo::groups::joins_devices;
 use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::scalar::ScalarOp;
@@ -11,7 +12,7 @@ use crate::scalar::ScalarOp;
 pub fn expand(module: &mut Module) -> Result<Changed> {
     let is_alone = module.devices() == [1, 1];
     rewrite(module, |editor, id| match editor.op(id).clone() {
-        Op::Foreign(f) if !is_alone && is_collective(&f.opcode) => Ok(None),
+        Op::Foreign(f) if !is_alone && joins_devices(&f.opcode) => Ok(None),
         Op::PartitionId | Op::ReplicaId if !is_alone => Ok(None),
         Op::Foreign(f) => foreign(editor, id, &f),
         Op::AddDependency => Ok(Some(editor.operand(id, 0))),
@@ -28,9 +29,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
 fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
     let target = f.attr("custom_call_target").unwrap_or("");
     match f.opcode.as_str() {
-        "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "domain" => {
-            identity(editor, id)
-        }
+        "domain" => identity(editor, id),
         "custom-call" => match target {
             _ if f.is_hint() => identity(editor, id),
             "TopK" => {
@@ -44,20 +43,9 @@ fn foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId
             Some(write) if editor.dtype(editor.operand(id, 0)).is_some_and(|t| t.is_float()) => {
                 written(editor, id, |b, o| Some(write(b, o[0])))
             }
-            _ => Ok(None),
+            _ => alone(editor, id, f),
         },
     }
-}
-
-/// The operands themselves, as one value or as a tuple, whichever is declared; `None` where they don't fit.
-fn identity(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
-    let operands = editor.operands(id).to_vec();
-    let Some(&first) = operands.first() else { return Ok(None) };
-    if editor.shape(first).same(editor.shape(id)) {
-        return Ok(Some(first));
-    }
-    let tuple = editor.add(Op::Tuple, &operands)?;
-    Ok(editor.shape(tuple).same(editor.shape(id)).then_some(tuple))
 }
 
 /// Functions that newer texts have as opcodes, by their definitions; of small arguments in forms that keep their digits.

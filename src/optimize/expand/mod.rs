@@ -2,6 +2,7 @@
 //!
 //! These passes run once, between the pipeline and scheduling: the interpreter evaluates the opcodes themselves, so that the
 //! two can be compared.
+mod alone;
 mod batch_groups;
 mod batch_norm;
 mod bitcast;

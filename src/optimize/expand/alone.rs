@@ -1,0 +1,108 @@
+//! Collectives of one device, and operations that start in one instruction and are done in another: what one device gets is what it has,
+//! and a start does all there is to do.
+use crate::diag::Result;
+use crate::hlo::attrs::Foreign;
+use crate::hlo::groups::keeps_its_own;
+use crate::hlo::{InstId, Op, Shape};
+use crate::optimize::rewrite::Editor;
+use crate::tensor::Tensor;
+
+/// The value of a collective, of a start or of what ends it; `None` where the declared shape is another one.
+pub fn alone(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+    match f.opcode.as_str() {
+        "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "async-update" => {
+            identity(editor, id)
+        }
+        "collective-permute" => permuted(editor, id, f),
+        // A start of one operand may give it beside the result.
+        "all-reduce-start" if !is_started(editor, id) => identity(editor, id),
+        "collective-permute-start" if !is_started(editor, id) => permuted(editor, id, f),
+        "all-reduce-start" | "all-gather-start" | "copy-start" => {
+            let x = editor.operand(id, 0);
+            started(editor, id, x, x)
+        }
+        "collective-permute-start" => {
+            let x = editor.operand(id, 0);
+            let received = received(editor, f, x);
+            started(editor, id, x, received)
+        }
+        "async-start" => {
+            let Some(&(_, callee)) = f.calls.first() else { return Ok(None) };
+            let operands = editor.operands(id).to_vec();
+            let (given, result) = (editor.add(Op::Tuple, &operands)?, editor.add(Op::Call(callee), &operands)?);
+            started(editor, id, given, result)
+        }
+        "copy-done" => part(editor, id, 0),
+        "all-gather-done" | "async-done" => part(editor, id, 1),
+        "all-reduce-done" | "collective-permute-done" => {
+            let x = editor.operand(id, 0);
+            if editor.shape(x).same(editor.shape(id)) { Ok(Some(x)) } else { part(editor, id, 1) }
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The operands themselves, as one value or as a tuple, whichever is declared; `None` where they don't fit.
+pub fn identity(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+    let operands = editor.operands(id).to_vec();
+    as_declared(editor, id, &operands)
+}
+
+/// `parts` as the instruction declares them: the first of them, or all of them.
+fn as_declared(editor: &mut Editor, id: InstId, parts: &[InstId]) -> Result<Option<InstId>> {
+    let Some(&first) = parts.first() else { return Ok(None) };
+    if editor.shape(first).same(editor.shape(id)) {
+        return Ok(Some(first));
+    }
+    let tuple = editor.add(Op::Tuple, parts)?;
+    Ok(editor.shape(tuple).same(editor.shape(id)).then_some(tuple))
+}
+
+/// Whether a start gives its operand, its result and what it has for itself.
+fn is_started(editor: &Editor, id: InstId) -> bool {
+    editor.operands(id).len() == 1 && editor.shape(id).as_tuple().is_some_and(|parts| parts.len() >= 2)
+}
+
+fn permuted(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+    let operands = editor.operands(id).to_vec();
+    let received: Vec<InstId> = operands.into_iter().map(|x| received(editor, f, x)).collect();
+    as_declared(editor, id, &received)
+}
+
+/// What the device has of `x` behind a permutation: zeros, where it does not send to itself.
+fn received(editor: &mut Editor, f: &Foreign, x: InstId) -> InstId {
+    if keeps_its_own(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
+}
+
+/// Zeros of a shape of arrays.
+fn zeros(editor: &mut Editor, shape: &Shape) -> Option<InstId> {
+    match shape {
+        Shape::Array(a) => {
+            let zero = editor.add_constant(Tensor::scalar_of(a.dtype, 0.0));
+            Some(editor.add_broadcast(zero, &a.dims, &[]))
+        }
+        Shape::Tuple(parts) => {
+            let parts: Option<Vec<InstId>> = parts.iter().map(|p| zeros(editor, p)).collect();
+            editor.add(Op::Tuple, &parts?).ok()
+        }
+        Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
+    }
+}
+
+/// The value of a started operation: input, result, and zeros for what it has for itself.
+fn started(editor: &mut Editor, id: InstId, input: InstId, result: InstId) -> Result<Option<InstId>> {
+    let Some(parts) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
+    let mut all = vec![input, result];
+    for shape in parts.iter().skip(2) {
+        let Some(zero) = zeros(editor, shape) else { return Ok(None) };
+        all.push(zero);
+    }
+    as_declared(editor, id, &all)
+}
+
+fn part(editor: &mut Editor, id: InstId, i: usize) -> Result<Option<InstId>> {
+    let x = editor.operand(id, 0);
+    let Some(shape) = editor.shape(x).as_tuple().and_then(|parts| parts.get(i)).cloned() else { return Ok(None) };
+    let part = editor.add_shaped(Op::GetTupleElement(i), &[x], shape);
+    as_declared(editor, id, &[part])
+}
