@@ -164,6 +164,46 @@ fn a_size_grows_up_to_a_limit() {
     }
 }
 
+/// What is left of `n` elements behind two, and of seven behind these; the elements and as many zeros as there have to be for eight.
+#[test]
+fn a_size_stays_at_a_level() {
+    let vector = |name: &str, value: i32| constant(name, INT, "dim { size: 1 }", &format!("int_val: {value}"));
+    let types = &[("T", INT), ("Index", INT)];
+    let open_end = &[types[0], types[1], ("end_mask", "i: 1")];
+    let adding = [
+        vector("start", 0),
+        vector("two", 2),
+        vector("nine", 9),
+        vector("eight", 8),
+        vector("single", 1),
+        node("rest", "StridedSlice", &["all", "two", "two", "single"], open_end),
+        node("part", "StridedSlice", &["all", "two", "nine", "single"], types),
+        node("count", "Shape", &["all"], &[("T", INT)]),
+        node("less", "Sub", &["eight", "count"], &[("T", INT)]),
+        node("missing", "Maximum", &["less", "start"], &[("T", INT)]),
+        node("ends", "Pack", &["start", "missing"], &[("T", INT), ("N", "i: 2"), ("axis", "i: 1")]),
+        node("filled", "Pad", &["all", "ends"], &[("T", INT), ("Tpaddings", INT)]),
+        node("ones", "Fill", &["missing", "one"], &[("T", INT), ("index_type", INT)]),
+    ];
+    let all = |n: i64| (0..n).collect::<Vec<i64>>();
+    for engine in ["native", "interpreter"] {
+        for n in [0, 1, 2, 3, 7, 8, 9, 10, 33, 64] {
+            let of = |fetch: &str| call(&graph(&adding.concat()), fetch, n, &["--engine", engine]);
+            let n = i64::from(n);
+            let (_, told, made) = of("rest");
+            assert_eq!(made, Some(all(n)[n.min(2) as usize..].to_vec()), "{engine}, {n}: {told}");
+            let (_, told, made) = of("part");
+            assert_eq!(made, Some(all(n)[n.min(2) as usize..n.min(9) as usize].to_vec()), "{engine}, {n}: {told}");
+            let (_, told, made) = of("filled");
+            let zeros = vec![0; (8 - n).max(0) as usize];
+            assert_eq!(made, Some([all(n), zeros].concat()), "{engine}, {n}: {told}");
+        }
+    }
+    // there is room for what the bound needs, which is nothing
+    let (succeeds, told, _) = call(&graph(&adding.concat()), "ones", 3, &[]);
+    assert!(!succeeds && told.contains("TFA0113") && told.contains("an array is larger for smaller sizes"), "{told}");
+}
+
 /// `n` boxes that do not overlap, of which the last ones have the highest scores: 10 and more, as `x` says. None of them is a case too.
 #[test]
 fn boxes_are_selected_of_as_many_as_there_are() {

@@ -1,4 +1,4 @@
-//! A number that follows from the sizes of a call: `12·n`, `n·m + 3`, `⌊(⌊(n + 1) / 2⌋ + 1) / 2⌋·m`, `min(n, 100)`.
+//! A number that follows from the sizes of a call: `12·n`, `n·m + 3`, `⌊(⌊(n + 1) / 2⌋ + 1) / 2⌋·m`, `min(n, 100)`, `max(n - 2, 0)`.
 use std::collections::BTreeMap;
 use std::ops::Mul;
 use std::sync::Arc;
@@ -12,9 +12,11 @@ pub enum Factor {
     Quotient(Arc<Extent>, i64),
     /// The lesser of a number and this one.
     Least(Arc<Extent>, i64),
+    /// The greater of a number and this one.
+    Greatest(Arc<Extent>, i64),
 }
 
-/// A sum of products of sizes, of numbers that are rounded down, and of numbers that grow up to a limit.
+/// A sum of products of sizes, of numbers that are rounded down, and of numbers that stay at a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extent {
     /// What is multiplied, in order, with how many times it counts, which is not 0. The constant is a product of nothing.
@@ -41,6 +43,10 @@ impl Extent {
     /// `min(self, most)`.
     pub fn at_most(self, most: i64) -> Extent {
         Extent::of([(vec![Factor::Least(Arc::new(self), most)], 1)])
+    }
+    /// `max(self, least)`.
+    pub fn at_least(self, least: i64) -> Extent {
+        Extent::of([(vec![Factor::Greatest(Arc::new(self), least)], 1)])
     }
     fn of(terms: impl IntoIterator<Item = (Vec<Factor>, i64)>) -> Extent {
         let mut out = Extent::default();
@@ -102,6 +108,7 @@ impl Extent {
             Factor::Size(size) => i64::try_from(*sizes.get(*size)?).ok(),
             Factor::Quotient(of, divisor) => Some(of.at(sizes)?.div_euclid(*divisor)),
             Factor::Least(of, most) => Some(of.at(sizes)?.min(*most)),
+            Factor::Greatest(of, least) => Some(of.at(sizes)?.max(*least)),
         };
         let term = |(of, n): (&[Factor], i64)| of.iter().try_fold(n, |p, f| p.checked_mul(factor(f)?));
         self.terms().try_fold(0i64, |sum, t| sum.checked_add(term(t)?))
@@ -110,7 +117,7 @@ impl Extent {
     pub fn period(&self) -> u64 {
         let of = |f: &Factor| match f {
             Factor::Size(_) => 1,
-            Factor::Least(of, _) => of.period(),
+            Factor::Least(of, _) | Factor::Greatest(of, _) => of.period(),
             Factor::Quotient(of, divisor) => of.period().saturating_mul(divisor.unsigned_abs()),
         };
         self.terms.keys().flatten().map(of).max().unwrap_or(1)

@@ -1,16 +1,15 @@
 //! The formula that a number follows, of its values at some sizes.
 use super::extent::Extent;
+use super::level::{Level, Seen};
 use indexmap::IndexSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Divisors of rounded-down numbers that are looked for, such as strides; quotients of quotients have larger ones.
 const DIVISORS: std::ops::RangeInclusive<i64> = 1..=8;
 
-/// That a number is another up to a limit is believed if so many of its values below the limit were seen, the one just below among them.
-const POINTS_BELOW: usize = 3;
-/// At most so many limits are looked for at once: each takes up to five points for each size and number that is known.
+/// At most so many limits are looked for at once in all numbers that are known: each takes up to six points for each of them and each size.
 const MOST_LIMITS: usize = 4;
-/// At most so many points are looked at for all limits, as the function is lowered at each.
+/// At most so many points are looked at for all levels, as the function is lowered at each.
 const MOST_CORNERS: usize = 128;
 
 /// Sizes at which a function was looked at. The first point is the base; behind it lie, for each size, points that differ from the
@@ -35,6 +34,8 @@ impl Points {
 pub struct Fit<'a> {
     /// The sizes at which values are looked at.
     pub points: &'a Points,
+    /// Others, at which there is a function of which it is not known how it looks there.
+    others: Vec<Vec<u64>>,
     /// Formulas of values at the points; `None`: it was looked for and not found.
     known: HashMap<Vec<i64>, Option<Extent>>,
     /// The sizes, and what was found and is no sum of products of them.
@@ -44,11 +45,11 @@ pub struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Knows the sizes alone.
-    pub fn new(points: &'a Points) -> Fit<'a> {
+    /// Knows the sizes alone; the function is there at `others` too.
+    pub fn new(points: &'a Points, others: Vec<Vec<u64>>) -> Fit<'a> {
         let count = points.all.first().map_or(0, Vec::len);
         let bases: Vec<_> = (0..count).map(Extent::of_size).filter_map(|e| Some((points.values(&e)?, e))).collect();
-        Fit { points, known: HashMap::new(), before: bases.len(), bases }
+        Fit { points, others, known: HashMap::new(), before: bases.len(), bases }
     }
 
     /// The number that has `values` at the points. It is looked for in the sizes of `arrays` first, which are the operands' of the
@@ -63,14 +64,21 @@ impl<'a> Fit<'a> {
         }
         let found = polynomial(self.points, &values)
             .or_else(|| self.of_arrays(&values, arrays))
-            .or_else(|| self.bases.iter().find_map(|base| periodic(self.points, base, &values)))
+            .or_else(|| self.bases.iter().find_map(|(x, of_x)| periodic(self.points, (x, of_x), &values)))
             .or_else(|| self.product(&values))
-            .or_else(|| self.limited(&values));
+            .or_else(|| self.levelled(&values));
         if let Some(extent) = found.as_ref().filter(|e| !e.is_polynomial()) {
             self.bases.push((values.clone(), extent.clone()));
         }
         self.known.insert(values, found.clone());
         found
+    }
+
+    /// The size of an array that has `values` at the points. It is never negative.
+    pub fn fit_size(&mut self, values: Vec<i64>, arrays: &[&[Extent]]) -> Option<Extent> {
+        let found = self.fit(values, arrays)?;
+        let is_negative = |point: &Vec<u64>| found.at(point).is_some_and(|n| n < 0);
+        Some(if self.others.iter().any(is_negative) { found.at_least(0) } else { found })
     }
 
     /// Looks again for what was not found before, if more is known than when it was looked for.
@@ -83,39 +91,37 @@ impl<'a> Fit<'a> {
         more
     }
 
-    /// A number that is known up to a limit, if enough points lie around where the limit begins.
-    fn limited(&self, values: &[i64]) -> Option<Extent> {
-        let most = *values.iter().max()?;
-        let is_limited = |x: &[i64]| {
-            let below: BTreeSet<i64> = x.iter().copied().filter(|&x| x < most).collect();
-            x.iter().zip(values).all(|(&x, &v)| x.min(most) == v)
-                && x.iter().any(|&x| x > most)
-                && below.contains(&(most - 1))
-                && below.len() >= POINTS_BELOW
-        };
-        let (_, of_x) = self.bases.iter().find(|(x, _)| is_limited(x))?;
-        Some(of_x.clone().at_most(most))
+    /// A number that stays at a level, if enough points lie around where it leaves it.
+    fn levelled(&self, values: &[i64]) -> Option<Extent> {
+        Seen::new(self.points, values, &self.bases).surely()
     }
 
-    /// Points at which more is seen of numbers that were looked for in vain and may be known ones up to a limit: around where each
-    /// known number reaches it, in one of the `sizes`, whose smallest and largest values are given.
+    /// Points at which more is seen of numbers that were looked for in vain and may stay at a level: around where they leave it, in one
+    /// of the `sizes`, whose smallest and largest values are given. What they follow elsewhere may not have been seen; then that may be
+    /// any number that is known.
     pub fn corners(&self, sizes: &[(u64, u64)]) -> Vec<Vec<u64>> {
+        let missing: BTreeSet<&Vec<i64>> =
+            self.known.iter().filter(|(_, found)| found.is_none()).map(|(values, _)| values).collect();
+        let seen = missing.iter().flat_map(|values| Seen::new(self.points, values, &self.bases).likely());
+        let limits: BTreeSet<i64> = missing.iter().filter_map(|values| values.iter().max().copied()).collect();
+        let limits = limits.into_iter().take(MOST_LIMITS);
+        let any =
+            limits.flat_map(|at| self.bases.iter().map(move |(_, of)| Level { of: of.clone(), at, is_least: false }));
+        let corners = seen.chain(any).flat_map(|level| self.around(&level, sizes));
+        corners.collect::<IndexSet<_>>().into_iter().take(MOST_CORNERS).collect()
+    }
+
+    /// Points around those at which a number reaches a level, in one of the sizes.
+    fn around(&self, level: &Level, sizes: &[(u64, u64)]) -> Vec<Vec<u64>> {
         let base = &self.points.all[0];
-        let missing = self.known.iter().filter(|(_, found)| found.is_none());
-        let limits: BTreeSet<i64> = missing.filter_map(|(values, _)| values.iter().max().copied()).collect();
-        let mut out = IndexSet::new();
-        for limit in limits.into_iter().take(MOST_LIMITS) {
-            let of_bases = self.bases.iter().flat_map(|(_, of_x)| (0..sizes.len()).map(move |i| (of_x, i)));
-            for (of_x, i) in of_bases {
-                let with = |n: u64| [&base[..i], &[n], &base[i + 1..]].concat();
-                let (least, most) = sizes[i];
-                let is_below = |n: u64| of_x.at(&with(n)).is_some_and(|x| x < limit);
-                let Some(at) = first_beyond(is_below, least, most) else { continue };
-                let around = [at - 1, at, at + 1, at.saturating_sub(2), (at - 1) / 2];
-                out.extend(around.into_iter().filter(|n| (least..=most).contains(n)).map(with));
-            }
+        let mut out = Vec::new();
+        for (i, &(least, most)) in sizes.iter().enumerate() {
+            let with = |n: u64| [&base[..i], &[n], &base[i + 1..]].concat();
+            let Some(at) = first_other(|n| level.is_off(&with(n)), least, most) else { continue };
+            let around = [at - 1, at, at + 1, at.saturating_sub(2), at + 2, (at - 1) / 2];
+            out.extend(around.into_iter().filter(|n| (least..=most).contains(n)).map(with));
         }
-        out.into_iter().take(MOST_CORNERS).collect()
+        out
     }
 
     fn holds(&self, extent: &Extent, values: &[i64]) -> bool {
@@ -139,7 +145,7 @@ impl<'a> Fit<'a> {
         products.chain(sums).find(|e| self.holds(e, values)).or_else(|| {
             let axes = arrays.iter().flat_map(|dims| dims.iter()).filter(|e| e.varies());
             axes.filter_map(|e| Some((self.points.values(e)?, e.clone())))
-                .find_map(|base| periodic(self.points, &base, values))
+                .find_map(|(x, of_x)| periodic(self.points, (&x, &of_x), values))
         })
     }
 
@@ -163,21 +169,23 @@ impl<'a> Fit<'a> {
     }
 }
 
-/// The first number beyond `least` that is not below something, which all that is smaller is; `None` where `least` is not, or `most` is.
-fn first_beyond(is_below: impl Fn(u64) -> bool, least: u64, most: u64) -> Option<u64> {
-    if !is_below(least) || is_below(most) {
+/// The first number beyond `least` of which something else holds than of `least`, and holds of all up to `most`; `None` where the same
+/// holds of both ends.
+fn first_other(holds: impl Fn(u64) -> Option<bool>, least: u64, most: u64) -> Option<u64> {
+    let first = holds(least)?;
+    if holds(most)? == first {
         return None;
     }
     let (mut low, mut high) = (least, most);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        *if is_below(middle) { &mut low } else { &mut high } = middle;
+        *if holds(middle)? == first { &mut low } else { &mut high } = middle;
     }
     Some(high)
 }
 
 /// Sums of products of at most two sizes.
-fn polynomial(points: &Points, values: &[i64]) -> Option<Extent> {
+pub fn polynomial(points: &Points, values: &[i64]) -> Option<Extent> {
     let base = &points.all[0];
     let less = |of: &[usize]| {
         let mut point = base.clone();
@@ -230,7 +238,7 @@ fn polynomial(points: &Points, values: &[i64]) -> Option<Extent> {
 }
 
 /// A number that grows as another does, step by step in turns of a few: `3·x + 1`, `⌊(x + 1) / 2⌋`, `4·⌊(x + 3) / 4⌋ - x`.
-fn periodic(points: &Points, (x, of_x): &(Vec<i64>, Extent), values: &[i64]) -> Option<Extent> {
+pub fn periodic(points: &Points, (x, of_x): (&[i64], &Extent), values: &[i64]) -> Option<Extent> {
     let mut at: BTreeMap<i64, i64> = BTreeMap::new();
     for (&x, &value) in x.iter().zip(values) {
         if *at.entry(x).or_insert(value) != value {
@@ -276,7 +284,7 @@ mod tests {
     fn products_of_some_of_three_sizes_are_found() {
         let points = points(3);
         let values: Vec<i64> = points.all.iter().map(|p| (3 * p[0] * p[1] + p[2]) as i64).collect();
-        let extent = Fit::new(&points).fit(values, &[]).expect("it is of a form that is known");
+        let extent = Fit::new(&points, Vec::new()).fit(values, &[]).expect("it is of a form that is known");
         assert_eq!(extent.at(&[4, 5, 6]), Some(66));
     }
 
@@ -328,11 +336,10 @@ mod tests {
             &|n, m| n * (m + 1),
             &|n, m| 3 * n * n - 2 * n * m + m + 4,
         ] {
-            is_found(&mut Fit::new(&points), formula, &[]);
+            is_found(&mut Fit::new(&points, Vec::new()), formula, &[]);
         }
         let values = |f: &Formula| points.all.iter().map(|p| f(p[0] as i64, p[1] as i64)).collect();
-        assert_eq!(Fit::new(&points).fit(values(&|n, _| n.max(12)), &[]), None);
-        assert_eq!(Fit::new(&points).fit(values(&|n, m| 1 << (n - m).abs()), &[]), None);
+        assert_eq!(Fit::new(&points, Vec::new()).fit(values(&|n, m| 1 << (n - m).abs()), &[]), None);
     }
 
     #[test]
@@ -340,21 +347,58 @@ mod tests {
         let mut points = points(2);
         let limited = |points: &Points| points.all.iter().map(|p| 2 * p[0].min(7) as i64).collect::<Vec<i64>>();
         let lesser = |points: &Points| points.all.iter().map(|p| p[0].min(7) as i64).collect::<Vec<i64>>();
-        let mut fit = Fit::new(&points);
+        let mut fit = Fit::new(&points, Vec::new());
         assert_eq!(fit.fit(lesser(&points), &[]), None);
         let corners = fit.corners(&[(0, 20), (0, 20)]);
         assert!(corners.contains(&vec![6, 20]) && corners.contains(&vec![8, 20]), "{corners:?}");
         points.all.extend(corners);
-        let mut fit = Fit::new(&points);
+        let mut fit = Fit::new(&points, Vec::new());
         assert_eq!(fit.fit(lesser(&points), &[]), Some(Extent::of_size(0).at_most(7)));
         let twice = fit.fit(limited(&points), &[]).expect("it follows from the other");
         assert_eq!([3, 7, 20].map(|n| twice.at(&[n, 1])), [Some(6), Some(14), Some(14)]);
     }
 
     #[test]
+    fn numbers_that_stay_at_a_level_are_found_as_more_is_seen_around_it() {
+        let formulas: [&Formula; 5] = [
+            &|n, _| (n - 2).max(0),
+            &|n, _| (3 * n - 7).max(0),
+            &|n, _| (8 - n).max(0),
+            &|n, m| (n - m).max(-12),
+            &|n, _| (n - 2).clamp(0, 7),
+        ];
+        for formula in formulas {
+            let mut points = points(2);
+            points.all.extend([vec![1, 20], vec![2, 20], vec![20, 1], vec![20, 2]]);
+            let values = |points: &Points| points.all.iter().map(|p| formula(p[0] as i64, p[1] as i64)).collect();
+            for _ in 0..3 {
+                let mut fit = Fit::new(&points, Vec::new());
+                if fit.fit(values(&points), &[]).is_some() {
+                    break;
+                }
+                let corners: Vec<_> = fit.corners(&[(1, 40), (1, 40)]);
+                points.all.extend(corners);
+            }
+            is_found(&mut Fit::new(&points, Vec::new()), formula, &[]);
+        }
+    }
+
+    #[test]
+    fn sizes_are_not_negative_where_the_function_is_there() {
+        let points = points(1);
+        let values: Vec<i64> = points.all.iter().map(|p| (p[0] as i64 - 2) / 2).collect();
+        let of =
+            |others| Fit::new(&points, others).fit_size(values.clone(), &[]).expect("it is of a form that is known");
+        assert_eq!(
+            [of(vec![]).at(&[1]), of(vec![vec![1]]).at(&[1]), of(vec![vec![1]]).at(&[9])],
+            [Some(-1), Some(0), Some(3)]
+        );
+    }
+
+    #[test]
     fn numbers_are_found_in_numbers_that_were_found() {
         let points = points(2);
-        let mut fit = Fit::new(&points);
+        let mut fit = Fit::new(&points, Vec::new());
         let half = is_found(&mut fit, &|n, _| (n + 1) / 2, &[]);
         let quarter = is_found(&mut fit, &|n, _| ((n + 1) / 2 + 1) / 2, &[&[half]]);
         assert_eq!(quarter.period(), 4);

@@ -193,6 +193,9 @@ pub fn plain(op: &Op) -> Op {
     if let Some(window) = window_of(&mut op) {
         window.iter_mut().for_each(|w| w.pad_high = 0);
     }
+    if let Op::Slice(dims) = &mut op {
+        dims.iter_mut().for_each(|d| d.limit = 0);
+    }
     op
 }
 
@@ -205,8 +208,8 @@ pub fn window_of(op: &mut Op) -> Option<&mut Vec<WindowDim>> {
     }
 }
 
-/// The numbers in an op's attributes that may follow from sizes. What windows are padded with behind an array is none of them: the sizes
-/// of the result say how many windows there are.
+/// The numbers in an op's attributes that may follow from sizes. What windows are padded with behind an array and where slices end are none
+/// of them: the sizes of the result say how many windows and elements there are.
 pub fn numbers(op: &Op) -> Vec<i64> {
     let mut out = Vec::new();
     let mut op = op.clone();
@@ -221,8 +224,8 @@ pub fn numbers(op: &Op) -> Vec<i64> {
 fn set_numbers(op: &mut Op, mut f: impl FnMut(i64) -> Option<i64>) {
     match op {
         Op::Slice(dims) => {
-            for SliceDim { start, limit, stride } in dims {
-                [start, limit, stride].into_iter().for_each(|n| unsigned(n, &mut f));
+            for SliceDim { start, stride, .. } in dims {
+                [start, stride].into_iter().for_each(|n| unsigned(n, &mut f));
             }
         }
         Op::DynamicSlice(sizes) | Op::Gather(GatherDims { slice_sizes: sizes, .. }) => {
@@ -311,29 +314,43 @@ fn form(comps: &[&Computation], orders: Vec<Vec<InstId>>, fit: &mut Fit) -> (For
 /// How an instruction varies, of which `all` are the instances; `arrays` are the sizes of its operands.
 fn varies(all: &[&Inst], arrays: &[&[Extent]], fit: &mut Fit) -> Result<Varying, Departure> {
     let first = all[0];
-    let mut fit_one = |values: Vec<i64>| {
-        fit.fit(values, arrays).ok_or_else(|| {
-            departure(
-                first,
-                format!("a number of `{}` follows from the sizes in no way that is known", first.op.name()),
-            )
-        })
+    let unknown = || {
+        departure(first, format!("a number of `{}` follows from the sizes in no way that is known", first.op.name()))
     };
     let shapes: Vec<_> = all.iter().map(|inst| inst.shape.leaves()).collect();
     let mut dims = Vec::new();
     for leaf in 0..shapes[0].len() {
         let axes = 0..shapes[0][leaf].rank();
-        let one = |axis: usize| fit_one(shapes.iter().map(|s| s[leaf].dims[axis] as i64).collect());
+        let one = |axis: usize| {
+            let values = shapes.iter().map(|s| s[leaf].dims[axis] as i64).collect();
+            fit.fit_size(values, arrays).ok_or_else(unknown)
+        };
         dims.push(axes.map(one).collect::<Result<Vec<_>, _>>()?);
     }
-    let attrs: Vec<Vec<i64>> = all.iter().map(|inst| numbers(&inst.op)).collect();
-    let numbers = (0..attrs[0].len()).map(|n| fit_one(attrs.iter().map(|a| a[n]).collect()));
+    let mut attrs: Vec<Vec<i64>> = all.iter().map(|inst| numbers(&inst.op)).collect();
+    if let Op::Slice(_) = first.op {
+        let is_empty = |leaves: &Vec<&ArrayShape>| leaves.iter().any(|a| a.elements() == 0);
+        of_slices(&mut attrs, &shapes.iter().map(is_empty).collect::<Vec<bool>>());
+    }
+    let numbers =
+        (0..attrs[0].len()).map(|n| fit.fit(attrs.iter().map(|a| a[n]).collect(), arrays).ok_or_else(unknown));
     let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
     let elements = match &first.op {
         Op::Constant(_) => elements(all, &dims, fit)?,
         _ => None,
     };
     Ok(Varying { dims, numbers, elements })
+}
+
+/// Where a slice takes no element it may begin anywhere: there its numbers are those of the others, if these are all the same.
+fn of_slices(attrs: &mut [Vec<i64>], is_empty: &[bool]) {
+    for n in 0..attrs.first().map_or(0, Vec::len) {
+        let mut others = attrs.iter().zip(is_empty).filter(|(_, empty)| !**empty).map(|(a, _)| a[n]);
+        let Some(number) = others.next() else { continue };
+        if others.all(|other| other == number) {
+            attrs.iter_mut().for_each(|a| a[n] = number);
+        }
+    }
 }
 
 /// How the elements of a constant vary; `None` where those at smaller sizes are the first along each axis of those at larger ones.

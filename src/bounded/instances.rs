@@ -15,6 +15,8 @@ const STEPS: u64 = 8;
 const LONGEST_STEP: u64 = 64;
 /// Distances from the bound that are in no such step, to prove formulas by.
 const PROOFS: [u64; 5] = [13, 19, 29, 51, 83];
+/// So often more is looked at of numbers that stay at a level: what is seen around one may show where another is.
+const ROUNDS: usize = 3;
 /// At most so many bounds a function is compiled for.
 const MOST_RUNGS: usize = 8;
 
@@ -147,11 +149,14 @@ impl Instances {
         self.points.all.iter().zip(&self.all)
     }
 
-    /// What follows from the sizes, computation by computation. Where numbers are rounded down more than once, or grow up to a limit,
+    /// What follows from the sizes, computation by computation. Where numbers are rounded down more than once, or stay at a level,
     /// more sizes are looked at.
     pub fn settled(&mut self, exact: &Exact) -> Result<Vec<Form>> {
         let mut first = self.forms();
-        if first.is_err() && self.look_around_limits(exact) {
+        for _ in 0..ROUNDS {
+            if first.is_ok() || !self.look_around_levels(exact) {
+                break;
+            }
             first = self.forms();
         }
         if first.as_ref().is_ok_and(|forms| forms.iter().all(|f| f.period() <= STEPS)) {
@@ -172,9 +177,9 @@ impl Instances {
         self.forms().map_err(|d| refusal(&d, &self.given))
     }
 
-    /// Looks at the function where numbers that are not known yet may reach a limit, and says whether there was anything to look at.
-    fn look_around_limits(&mut self, exact: &Exact) -> bool {
-        let mut fit = Fit::new(&self.points);
+    /// Looks at the function where numbers that are not known yet may leave a level, and says whether there was anything to look at.
+    fn look_around_levels(&mut self, exact: &Exact) -> bool {
+        let mut fit = self.fit();
         let _ = self.forms_by(&mut fit);
         let sizes: Vec<(u64, u64)> = self.sizes.iter().map(|s| (s.least, s.most)).collect();
         let before = self.points.all.len();
@@ -184,9 +189,25 @@ impl Instances {
             }
             // TensorFlow takes no values that say so, or another node
             let Ok(lowered) = (exact.0)(&point) else { continue };
-            let _ = self.add(&point[..self.given.len()], lowered);
+            let found = lowered.found.iter().map(|f| f.0);
+            if !self.is_known(&point[..self.given.len()].iter().copied().chain(found).collect::<Vec<u64>>()) {
+                let _ = self.add(&point[..self.given.len()], lowered);
+            }
         }
         self.points.all.len() > before
+    }
+
+    /// Sizes up to a bound: those near its ends, one by one, and those that were looked at.
+    pub fn within(&self, bound: &[u64]) -> Vec<Vec<u64>> {
+        let mut out = Vec::new();
+        for (i, size) in self.sizes.iter().enumerate() {
+            let near = (bound[i].saturating_sub(LONGEST_STEP)..=bound[i]).chain(size.least..=size.least + 2 * STEPS);
+            let near = near.filter(|n| (size.least..=bound[i]).contains(n));
+            out.extend(near.map(|n| [&bound[..i], &[n], &bound[i + 1..]].concat()));
+        }
+        let is_within = |point: &&Vec<u64>| point.iter().zip(bound).all(|(n, most)| n <= most);
+        out.extend(self.points.all.iter().filter(is_within).cloned());
+        out
     }
 
     fn is_known(&self, point: &[u64]) -> bool {
@@ -194,7 +215,11 @@ impl Instances {
     }
 
     fn forms(&self) -> Result<Vec<Form>, Departure> {
-        self.forms_by(&mut Fit::new(&self.points))
+        self.forms_by(&mut self.fit())
+    }
+
+    fn fit(&self) -> Fit<'_> {
+        Fit::new(&self.points, self.others.iter().map(|(point, ..)| point.clone()).collect())
     }
 
     fn forms_by(&self, fit: &mut Fit) -> Result<Vec<Form>, Departure> {

@@ -10,7 +10,9 @@ mod extent;
 mod fit;
 mod instance;
 mod instances;
+mod level;
 mod pad;
+mod room;
 mod rows;
 mod steps;
 
@@ -64,11 +66,16 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
-/// The function for each of its bounds, largest first; it gives back the sizes that `derived` says.
+/// The function for each of its bounds, largest first; it gives back the sizes that `derived` says. A smaller bound for which smaller
+/// sizes need more room is none.
 fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
     let given = &instances.given[..];
     let one = |(most, lowered): &(Vec<u64>, Lowered)| {
         let own = Form::of_alike(forms, &lowered.module, instances.found);
+        let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
+        if let Some(departure) = room::lacks(&lowered.module, &own, &instances.within(&all), &all) {
+            return if *most == instances.bounds[0].0 { Err(refusal(&departure, given)) } else { Ok(None) };
+        }
         let padded = Padded {
             module: &lowered.module,
             forms: &own,
@@ -81,9 +88,9 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps
         };
         let module = padded.module().map_err(|d| refusal(&d, given))?;
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Ok(Rung { most: steps.sizes(most), module, results })
+        Ok(Some(Rung { most: steps.sizes(most), module, results }))
     };
-    instances.bounds.iter().map(one).collect()
+    instances.bounds.iter().filter_map(|bound| one(bound).transpose()).collect()
 }
 
 /// The function for the smallest value of a size, where it is another one; that serves this value alone, and of others every one.

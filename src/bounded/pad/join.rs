@@ -14,7 +14,7 @@ impl Walk<'_> {
         let mut x = x;
         let mut rest: Vec<SliceDim> = dims.clone();
         for (axis, dim) in rest.iter_mut().enumerate() {
-            let (start, stride) = (&numbers[3 * axis], &numbers[3 * axis + 2]);
+            let (start, stride) = (&numbers[2 * axis], &numbers[2 * axis + 1]);
             if !start.varies() && !stride.varies() {
                 continue;
             }

@@ -61,6 +61,10 @@ impl Scope {
                 let (value, most) = (self.value(b, of)?, integer(b, *most)?);
                 Some(b.min(value, most))
             }
+            Factor::Greatest(of, least) => {
+                let (value, least) = (self.value(b, of)?, integer(b, *least)?);
+                Some(b.max(value, least))
+            }
         }
     }
 }

@@ -124,9 +124,9 @@ impl<'a> Step<'a> {
             Op::Reverse(dims) => !dims.contains(&axis) && all(1),
             Op::Slice(dims) => {
                 let whole = self.dims(0).get(axis);
-                let start = self.varying.numbers.get(3 * axis).is_some_and(|start| start.fixed() == Some(0));
+                let start = self.varying.numbers.get(2 * axis).is_some_and(|start| start.fixed() == Some(0));
                 all(1)
-                    && numbers_vary_at(3, axis)
+                    && numbers_vary_at(2, axis)
                     && start
                     && dims.get(axis).is_some_and(|d| Some(&d.limit) == whole && d.stride == 1)
             }
