@@ -6,6 +6,7 @@ mod constant;
 mod cse;
 mod dce;
 mod expand;
+mod fixed_sizes;
 mod fold_constants;
 mod hoist_products;
 mod inline_calls;
@@ -41,6 +42,7 @@ pub struct Pass {
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce",                about: "drops instructions and computations that no result needs",        run: dce::dce },
     Pass { name: "inline-calls",       about: "puts the body of a called computation in place of the call",      run: inline_calls::inline_calls },
+    Pass { name: "fixed-sizes",        about: "gives bounded arrays the sizes that constants say they have",     run: fixed_sizes::fixed_sizes },
     Pass { name: "simplify",           about: "applies algebraic rules",                                         run: simplify::simplify },
     Pass { name: "fold-constants",     about: "computes what depends on constants only",                         run: fold_constants::fold_constants },
     Pass { name: "space-to-batch",     about: "dilates a depthwise window instead of cutting planes apart",      run: space_to_batch::space_to_batch },

@@ -37,8 +37,13 @@ pub fn bitcast(editor: &mut Editor, id: InstId) -> Option<InstId> {
     Some(editor.add_shaped(Op::Reshape, &[x], shape))
 }
 
-/// The size of a fixed dimension is a constant.
+/// The size of a fixed dimension is a constant, and that of one that was set is what it was set to.
 pub fn dimension_size(editor: &mut Editor, id: InstId, dim: usize) -> Option<InstId> {
+    let x = editor.operand(id, 0);
+    if let Op::SetDimensionSize(set) = editor.op(x) {
+        let size = editor.operand(x, 1);
+        return (*set == dim && editor.dims(size).is_empty()).then_some(size);
+    }
     let size = *editor.dims(editor.operand(id, 0)).get(dim)?;
     Some(editor.add_constant(Tensor::scalar(i32::try_from(size).ok()?)))
 }
