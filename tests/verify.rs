@@ -123,3 +123,39 @@ fn a_wrong_expectation_is_blamed_on_no_op() {
     let (_, words) = verified(&at("strange.npz"));
     assert!(words.contains("`nowhere:0`, which is no tensor"), "{words}");
 }
+
+/// A product with weights that code may round, what it reads, and what reads it or what it reads.
+fn product() -> String {
+    let row = |i: usize| (0..32).map(|j| (((i * 7 + j * 3) % 29) as f32 / 9.0 - 1.5).to_string()).collect::<Vec<_>>();
+    let rows: Vec<String> = (0..64).map(|i| format!("{{{}}}", row(i).join(","))).collect();
+    format!(
+        "HloModule m\nENTRY e {{ x = f32[8,64] parameter(0)\n w = f32[64,32] constant({{{}}})\n before = f32[8,64] exponential(x)\n \
+         product = f32[8,32] dot(before, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n \
+         behind = f32[8,32] negate(product)\n beside = f32[8,64] sine(before)\n \
+         ROOT r = (f32[8,32], f32[8,64]) tuple(behind, beside) }}\n",
+        rows.join(",")
+    )
+}
+
+#[test]
+fn the_instruction_on_which_engines_differ_is_named() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = folder.path().join("product.hlo").display().to_string();
+    std::fs::write(&file, product()).expect("a writable folder");
+    let engines = ["hlo", "run", &file, "--engine", "native,interpreter", "--bisect"];
+    // Weights of the code are rounded, and those of the interpreter are not: the product departs by itself, and nothing else does.
+    let output = tfaot(&[&engines[..], &["--weights", "int8"]].concat());
+    let told = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let line = |start: &str| told.lines().find(|l| l.starts_with(start)).unwrap_or_else(|| panic!("{start}: {told}"));
+    let added = |line: &str| -> f64 {
+        let number = line.rsplit(", ").next().and_then(|l| l.split(' ').next());
+        number.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+    };
+    assert!(line("differs").starts_with("differs  0 ") && line("equal").starts_with("equal    1 "), "{told}");
+    assert!(added(line("departs  product (dot)")) > 1.0 && added(line("departs  behind (negate)")) <= 1.0, "{told}");
+    assert!(!told.contains("departs  before") && !told.contains("departs  beside"), "{told}");
+    assert!(told.contains("`product` (dot) is the first op that departs by itself"), "{told}");
+    let told = succeed(&engines);
+    assert!(told.lines().all(|l| l.starts_with("equal")), "{told}");
+}
