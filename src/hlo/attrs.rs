@@ -256,6 +256,10 @@ impl Foreign {
         let (_, text) = self.attrs.iter().find(|a| a.0 == name)?;
         text.trim_matches(['{', '}', ' ']).parse().ok()
     }
+    /// Whether an attribute says so.
+    pub fn is_set(&self, name: &str) -> bool {
+        matches!(self.attr(name), Some("true" | "1"))
+    }
     /// Whether it is a custom call that says where an array should be, which is nothing to one device.
     pub fn is_hint(&self) -> bool {
         const HINTS: &[&str] = &[

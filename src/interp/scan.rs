@@ -21,7 +21,7 @@ pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape
     if xs.iter().any(|x| x.dims.get(axis) != Some(&n)) {
         return Err(wrong());
     }
-    let reverse = f.attrs.iter().any(|a| a.0 == "is_reverse" && matches!(a.1.as_str(), "true" | "1"));
+    let reverse = f.is_set("is_reverse");
     let mut state: Vec<Literal> = inits.iter().map(|&t| Literal::Array(t.clone())).collect();
     let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs];
     for step in 0..n {

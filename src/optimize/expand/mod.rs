@@ -14,6 +14,7 @@ mod fft;
 mod foreign;
 mod products;
 mod random;
+mod scan;
 
 use super::Pass;
 use super::rewrite::{Changed, Editor, rewrite};
@@ -25,6 +26,7 @@ use crate::util::id_vec::Id;
 /// Every expansion, in the order in which they run.
 #[rustfmt::skip]
 pub const EXPANSIONS: &[Pass] = &[
+    Pass { name: "expand-scan",         about: "writes scans as loops",                                        run: scan::expand },
     Pass { name: "expand-empty",        about: "puts constants for arrays and folds of no elements",             run: empty::expand },
     Pass { name: "expand-collectives",  about: "writes collectives with moves of blocks and sums in the order of devices", run: collectives::expand },
     Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },
