@@ -123,9 +123,7 @@ fn copied(b: &mut Builder, module: &Module, id: CompId) -> CompId {
     let comp = &module.comps[id];
     let mut called = HashMap::new();
     for callee in comp.insts.values().flat_map(|i| i.op.called()) {
-        if !called.contains_key(&callee) {
-            called.insert(callee, copied(b, module, callee));
-        }
+        called.entry(callee).or_insert_with(|| copied(b, module, callee));
     }
     b.begin(&comp.name);
     let mut new: HashMap<InstId, InstId> = HashMap::new();
