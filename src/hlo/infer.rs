@@ -1,6 +1,6 @@
 //! Result shapes from operand shapes, for ops whose shape need not be written.
 use super::attrs::*;
-use super::{ArrayShape, Module, Op, Shape};
+use super::{ArrayShape, CompId, Computation, Module, Op, Shape};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -38,8 +38,8 @@ pub fn infer(op: &Op, shapes: &[&Shape], module: &Module) -> Inferred {
             let n = shapes.len() / 2;
             one_or_tuple(shapes[..n.min(shapes.len())].iter().map(|s| (*s).clone()).collect())
         }
-        Op::Reduce { dims, .. } => reduce(shapes, dims),
-        Op::ReduceWindow { window, .. } => reduce_window(shapes, window),
+        Op::Reduce { dims, comp } => reduce(shapes, dims).map(|s| as_returned(s, module, *comp)),
+        Op::ReduceWindow { window, comp } => reduce_window(shapes, window).map(|s| as_returned(s, module, *comp)),
         Op::SelectAndScatter { .. } => Ok(Shape::Array(plain(array(shapes, 0)?))),
         Op::Sort { .. } => one_or_tuple(shapes.iter().map(|s| (*s).clone()).collect()),
         Op::TopK { k, .. } => {
@@ -263,6 +263,14 @@ fn reduce(shapes: &[&Shape], dims: &[usize]) -> Inferred {
         Ok(Shape::array(init.dtype, kept))
     };
     one_or_tuple((0..n).map(one).collect::<Result<Vec<_>, String>>()?)
+}
+
+/// The result of a fold of one array, which is a tuple where the computation returns one.
+fn as_returned(shape: Shape, module: &Module, comp: CompId) -> Shape {
+    match shape {
+        Shape::Array(_) if module.comps.get(comp).is_some_and(Computation::returns_tuple) => Shape::Tuple(vec![shape]),
+        _ => shape,
+    }
 }
 
 fn windowed(dims: &[u64], window: &[WindowDim]) -> Result<Vec<u64>, String> {

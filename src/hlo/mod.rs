@@ -197,6 +197,10 @@ impl Computation {
         }
         users
     }
+    /// Whether its result is a tuple.
+    pub fn returns_tuple(&self) -> bool {
+        self.insts.get(self.root).is_some_and(|root| root.shape.as_tuple().is_some())
+    }
     /// The array shape of `id`, which the verifier made sure is one.
     pub fn array(&self, id: InstId) -> &ArrayShape {
         self.insts[id].shape.as_array().expect("the verifier checked that this is an array")

@@ -106,6 +106,14 @@ fn as_array(l: &Literal) -> Option<&Tensor> {
     }
 }
 
+/// The results of a fold as its computation returns them: a tuple of one, where it makes such.
+pub(super) fn as_returned(m: &Machine, comp: CompId, parts: Vec<Tensor>) -> Result<Literal> {
+    if m.comp(comp)?.returns_tuple() {
+        return Ok(Literal::Tuple(parts.into_iter().map(Literal::Array).collect()));
+    }
+    Ok(one_or_tuple(parts))
+}
+
 /// Element `i` of a vector as a scalar.
 pub(super) fn element(t: &Tensor, i: usize) -> Tensor {
     let n = t.dtype.bytes();

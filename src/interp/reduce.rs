@@ -7,9 +7,9 @@ use std::ops::{Add, Mul};
 use bytemuck::Pod;
 use num_complex::Complex;
 
-use super::apply::{apply, simple_op};
+use super::apply::{apply, as_returned, simple_op};
 use super::machine::Machine;
-use super::operands::{invalid, one_or_tuple};
+use super::operands::invalid;
 use super::strided::{pick, rows, strides};
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
@@ -33,7 +33,7 @@ pub(super) fn reduce(m: &Machine, operands: &[&Tensor], axes: &[usize], comp: Co
     m.charge(xs.iter().map(|x| x.len() as u64).sum())?;
     if axes.iter().all(|&a| first.dims.get(a) == Some(&1)) {
         let (sizes, _) = kept(&first.dims, axes);
-        return Ok(one_or_tuple(xs.iter().map(|x| x.with_dims(sizes.clone())).collect()));
+        return as_returned(m, comp, xs.iter().map(|x| x.with_dims(sizes.clone())).collect());
     }
     if let ([x], [init], Some(op)) = (xs, inits, simple_op(m.comp(comp)?))
         && x.dtype == init.dtype
@@ -178,7 +178,7 @@ fn general(m: &Machine, xs: &[&Tensor], inits: &[&Tensor], axes: &[usize], comp:
     if acc.len() != xs.len() {
         return Err(invalid("the computation of reduce must return as many values as there are operands"));
     }
-    Ok(one_or_tuple(acc.into_iter().map(|t| t.with_dims(out_dims.clone())).collect()))
+    as_returned(m, comp, acc.into_iter().map(|t| t.with_dims(out_dims.clone())).collect())
 }
 
 /// `acc` combined with `n` elements of each of `xs` from `start`.

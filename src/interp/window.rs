@@ -1,8 +1,8 @@
 //! `reduce-window` and `select-and-scatter`: one tap of the window at a time, over all positions at once.
-use super::apply::{apply, element, simple_op};
+use super::apply::{apply, as_returned, element, simple_op};
 use super::conv::Taps;
 use super::machine::Machine;
-use super::operands::{invalid, one_or_tuple};
+use super::operands::invalid;
 use super::reduce::wide;
 use super::strided::strides;
 use crate::by_width;
@@ -113,7 +113,7 @@ pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowD
     let windows = Windows::new(&first.dims, window)?;
     if window.is_empty() {
         // As in `reduce`: a scalar is folded with nothing.
-        return Ok(one_or_tuple(xs.iter().map(|&x| x.clone()).collect()));
+        return as_returned(m, comp, xs.iter().map(|&x| x.clone()).collect());
     }
     let op = if n == 1 { simple_op(m.comp(comp)?).filter(|_| first.dtype == inits[0].dtype) } else { None };
     let as_is = |t: &Tensor| t.clone();
@@ -139,7 +139,7 @@ pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowD
         Ok(())
     })?;
     let done = acc.iter().zip(inits).map(|(t, init)| eval::convert(t, init.dtype).with_dims(windows.dims.clone()));
-    Ok(one_or_tuple(done.collect()))
+    as_returned(m, comp, done.collect())
 }
 
 /// Each source element goes to the selected element of its window.

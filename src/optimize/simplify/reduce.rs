@@ -46,6 +46,9 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -
     if kept.is_empty() {
         return unfolded(editor, id);
     }
+    if let Some(comp) = untupled(editor, id, comp) {
+        return of_one(editor, id, Op::Reduce { dims: dims.to_vec(), comp }).map(Some);
+    }
     if !starts_neutral(editor, id, comp) {
         return Ok(None);
     }
@@ -72,10 +75,34 @@ fn unfolded(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     Ok(if is_tuple { Some(editor.add(Op::Tuple, &parts)?) } else { parts.first().copied() })
 }
 
+/// The computation of a fold of one array without the tuple that it returns, where it does.
+fn untupled(editor: &mut Editor, id: InstId, comp: CompId) -> Option<CompId> {
+    if editor.array(id).is_some() || editor.operands(id).len() != 2 {
+        return None;
+    }
+    let mut plain = editor.module().comps.get(comp)?.clone();
+    let root = plain.insts.get(plain.root)?;
+    plain.root = match (&root.op, &root.operands[..]) {
+        (Op::Tuple, &[value]) => value,
+        _ => return None,
+    };
+    Some(editor.add_computation(plain))
+}
+
+/// The same by an op that gives an array, in a tuple.
+fn of_one(editor: &mut Editor, id: InstId, op: Op) -> Result<InstId> {
+    let operands = editor.operands(id).to_vec();
+    let folded = editor.add(op, &operands)?;
+    editor.add(Op::Tuple, &[folded])
+}
+
 /// A simpler form of `reduce-window(x, ..)`: windows of one element pick elements.
 pub fn window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: CompId) -> Result<Option<InstId>> {
     if window.is_empty() {
         return unfolded(editor, id);
+    }
+    if let Some(comp) = untupled(editor, id, comp) {
+        return of_one(editor, id, Op::ReduceWindow { window: window.to_vec(), comp }).map(Some);
     }
     let plain = |w: &WindowDim| w.size == 1 && w.pad_low == 0 && w.pad_high == 0 && w.lhs_dilate == 1;
     if !window.iter().all(plain) || !starts_neutral(editor, id, comp) {
