@@ -1,6 +1,6 @@
 //! One kernel behind another in one function.
 use super::{Atom, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, TileRows, TileSums, VarId};
-use crate::util::id_vec::Id;
+use crate::util::id_vec::{Id, IdVec};
 
 impl Kernel {
     /// Counts operations: those that are done, and those of direct sums.
@@ -15,11 +15,11 @@ impl Kernel {
         if other.work() > self.work() {
             self.label.clone_from(&other.label);
         }
-        let numbers = Numbers { vars: self.vars.len(), regs: self.regs.len(), exprs: self.exprs.len() };
         self.all_chunks();
         let mut second = other.clone();
         second.all_chunks();
-        second.vars.values().for_each(|&extent| _ = self.vars.push(extent));
+        let vars = second.vars.values().map(|&extent| self.vars.push(extent)).collect();
+        let numbers = Numbers { vars, regs: self.regs.len(), exprs: self.exprs.len() };
         second.regs.values().for_each(|&reg| _ = self.regs.push(reg));
         second.exprs.values().for_each(|e| _ = self.exprs.push(numbers.expr(e)));
         self.body.extend(second.body.iter().map(|s| numbers.stmt(s)));
@@ -45,16 +45,19 @@ impl Kernel {
     }
 }
 
-/// By how much the numbers of a kernel grow.
-struct Numbers {
-    vars: usize,
-    regs: usize,
-    exprs: usize,
+/// What becomes of the numbers of a kernel that is made a part of another.
+pub(super) struct Numbers {
+    /// Its variables in the other one.
+    pub vars: IdVec<VarId, VarId>,
+    /// By how much the numbers of registers grow.
+    pub regs: usize,
+    /// By how much those of expressions grow.
+    pub exprs: usize,
 }
 
 impl Numbers {
     fn var(&self, var: VarId) -> VarId {
-        VarId::from_index(var.index() + self.vars)
+        self.vars[var]
     }
     fn reg(&self, reg: RegId) -> RegId {
         RegId::from_index(reg.index() + self.regs)
@@ -63,7 +66,7 @@ impl Numbers {
         ExprId::from_index(id.index() + self.exprs)
     }
 
-    fn index(&self, index: &Index) -> Index {
+    pub(super) fn index(&self, index: &Index) -> Index {
         let mut terms: Vec<(Atom, i64)> = index.terms.iter().map(|(atom, c)| (self.atom(atom), *c)).collect();
         terms.sort();
         Index { terms, constant: index.constant }
@@ -80,7 +83,7 @@ impl Numbers {
         }
     }
 
-    fn expr(&self, expr: &Expr) -> Expr {
+    pub(super) fn expr(&self, expr: &Expr) -> Expr {
         match expr {
             Expr::Const(dtype, bits) => Expr::Const(*dtype, *bits),
             Expr::Load(buf, x) => Expr::Load(*buf, self.index(x)),
@@ -108,7 +111,7 @@ impl Numbers {
         }
     }
 
-    fn stmt(&self, stmt: &Stmt) -> Stmt {
+    pub(super) fn stmt(&self, stmt: &Stmt) -> Stmt {
         let all = |body: &[Stmt]| body.iter().map(|s| self.stmt(s)).collect();
         match stmt {
             Stmt::For { var, kind, body } => Stmt::For { var: self.var(*var), kind: *kind, body: all(body) },

@@ -10,6 +10,7 @@ mod call;
 mod eval;
 mod exchange;
 pub mod index;
+mod merge;
 mod padded;
 mod parted;
 pub mod state;

@@ -14,10 +14,21 @@ pub fn join(program: &mut Program) {
     let kernels = std::mem::take(&mut program.kernels);
     let mut joined = Joined { kernels: kernels.into_iter().map(Some).collect() };
     joined.steps(&mut program.steps, false);
-    let mut numbers = Vec::with_capacity(joined.kernels.len());
-    for kernel in joined.kernels {
-        numbers.push(kernel.map(|k| program.kernels.push(k)));
-    }
+    set(program, joined.kernels);
+}
+
+/// Leaves out kernels, which no step runs.
+pub fn keep(program: &mut Program, is_kept: impl Fn(KernelId) -> bool) {
+    let kernels = std::mem::take(&mut program.kernels);
+    let kept = kernels.into_iter().enumerate();
+    let kept = kept.map(|(i, kernel)| is_kept(KernelId::from_index(i)).then_some(kernel)).collect();
+    set(program, kept);
+}
+
+/// Gives `program` these kernels, each where it had the number that it has in the list.
+fn set(program: &mut Program, kernels: Vec<Option<Kernel>>) {
+    let numbers: Vec<Option<KernelId>> =
+        kernels.into_iter().map(|kernel| kernel.map(|k| program.kernels.push(k))).collect();
     renumber(&mut program.steps, &numbers);
 }
 

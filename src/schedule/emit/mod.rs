@@ -31,6 +31,7 @@ mod limits;
 mod linalg;
 mod memory;
 pub mod memory_plan;
+mod merged;
 mod narrow;
 mod operands;
 mod pack;
@@ -153,6 +154,7 @@ pub fn emit(
     s.keep_unchanged(&next.0, &next.1);
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
+    merged::merge(&mut s.program, target.caches.l1d);
     if detail == Detail::Whole {
         together::gather(&mut s.program);
         joined::join(&mut s.program);

@@ -272,7 +272,7 @@ impl Planner<'_> {
             // A value made of rows ends a kernel where its readers cannot be of it.
             Some(r) if self.ends_rows(id) && !self.in_order(r, path.as_deref()) => Fate::Materialised,
             Some(r) if once || path.is_some() || index_only(op) => Fate::Inlined(Some(r)),
-            _ if index_only(op) && self.comp[id].operands.iter().all(|&o| self.stays_in_memory(o)) => {
+            _ if index_only(op) && self.comp[id].operands.iter().all(|&o| self.is_kept_for(o, id)) => {
                 Fate::Inlined(None)
             }
             _ => Fate::Materialised,
@@ -292,9 +292,10 @@ impl Planner<'_> {
         self.uses(id).any(|(u, i)| self.again[u.index()] || use_of(&self.comp[u].op, i) == Use::Often)
     }
 
-    fn stays_in_memory(&self, id: InstId) -> bool {
+    /// Whether `id` had better be in memory than what `reader` makes of its elements: it is in any case, or is less.
+    fn is_kept_for(&self, id: InstId, reader: InstId) -> bool {
         let op = &self.comp[id].op;
-        !inlineable(op) || index_only(op)
+        !inlineable(op) || index_only(op) || self.elements(id) < self.elements(reader)
     }
 
     fn elements(&self, id: InstId) -> Option<u64> {
