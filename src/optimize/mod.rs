@@ -12,6 +12,7 @@ mod hoist_products;
 mod inline_calls;
 mod pad_into_window;
 mod precision;
+mod repeated_lists;
 pub mod rewrite;
 mod scale_into_weights;
 mod simplify;
@@ -50,6 +51,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "pad-into-window",    about: "makes a pad the padding of the window that reads it",             run: pad_into_window::pad_into_window },
     Pass { name: "simplify-loops",     about: "takes out of a loop's state what does not change or is not read", run: simplify_loops::simplify_loops },
     Pass { name: "hoist-products",     about: "multiplies all steps of a sequence before the loop over it",     run: hoist_products::hoist_products },
+    Pass { name: "repeated-lists",     about: "takes out of a loop lists into which each round puts one value",  run: repeated_lists::repeated_lists },
     Pass { name: "cse",                about: "computes equal things once",                                      run: cse::cse },
 ];
 

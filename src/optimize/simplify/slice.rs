@@ -111,9 +111,20 @@ fn known_starts(editor: &Editor, id: InstId, first: usize, whole: &[u64], sizes:
 /// dynamic-slice(x, constants) = slice(x)
 pub fn dynamic_slice(editor: &mut Editor, id: InstId, sizes: &[u64]) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
+    if let Some(repeated) = of_repeated(editor, x, sizes) {
+        return Ok(Some(repeated));
+    }
     let Some(starts) = known_starts(editor, id, 1, editor.dims(x), sizes) else { return Ok(None) };
     let dims = starts.iter().zip(sizes).map(|(&start, &n)| SliceDim { start, limit: start + n, stride: 1 }).collect();
     Ok(Some(editor.add(Op::Slice(dims), &[x])?))
+}
+
+/// A part of broadcast(x) that is whole along the dimensions of `x` is x, repeated less often.
+fn of_repeated(editor: &mut Editor, x: InstId, sizes: &[u64]) -> Option<InstId> {
+    let Op::Broadcast(map) = editor.op(x) else { return None };
+    let is_whole = map.iter().all(|&axis| sizes[axis] == editor.dims(x)[axis]);
+    let (map, source) = (map.clone(), editor.operand(x, 0));
+    is_whole.then(|| editor.add_broadcast(source, sizes, &map))
 }
 
 /// dynamic-update-slice(x, update) = update, where it covers all of `x`
