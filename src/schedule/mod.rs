@@ -17,6 +17,7 @@
 //! - *What is made inside its reader, on the stack*: `plan/within/`: `chain` (a depthwise window's operand), `separable` (the
 //!   window that a 1x1 convolution reads), `block` (attention), `pooled` (what a pool takes); their loops have `emit/within.rs` in
 //!   common.
+//! - *How is the gradient of a filter made*: `plan/filter.rs`: a product for each row of taps, whose columns are the taps of a row.
 //! - *How many pixels has a tile of a depthwise window, which taps are written out*: `plan/depthwise.rs`.
 //! - *Winograd's method, along one axis of a window or both: when, how cut, with weights made when*: `plan/winograd/`,
 //!   `plan/points.rs`; `emit/winograd/`.
@@ -80,7 +81,7 @@
 //!   `tests/kernels.rs` compares that with the interpreter of the HLO.
 //! - `emit/together.rs` puts loops side by side that need nothing of one another (the two directions of a recurrent net): where
 //!   the executor has threads, each runs on one. `emit/joined.rs` makes small kernels that follow one another in a loop one
-//!   kernel.
+//!   kernel, `emit/merged.rs` those that go through the same large arrays in the same loops.
 //! - The inputs of a recurrent layer are multiplied before its loop (`optimize/hoist_products.rs`), those of 16 steps or more
 //!   in blocks of 4 to 6 by a loop inside (`hoist_products/blocks.rs`), which gathers, turns round or puts together only the
 //!   rows that it multiplies (`hoist_products/rows.rs`); a sequence whose steps are all the same is multiplied once.
