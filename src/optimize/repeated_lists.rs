@@ -133,9 +133,9 @@ fn list(editor: &Editor, l: &Loop, part: usize, rounds: u64) -> Option<List> {
 fn is_read_otherwise(l: &Loop, i: usize, reader: InstId) -> bool {
     let reads = |comp: &Computation, but: Option<InstId>| {
         let live = comp.post_order();
-        live.into_iter().filter(|&id| Some(id) != but).any(|id| {
-            comp[id].operands.iter().any(|&o| part_read(comp, o) == Some(i))
-        })
+        live.into_iter()
+            .filter(|&id| Some(id) != but)
+            .any(|id| comp[id].operands.iter().any(|&o| part_read(comp, o) == Some(i)))
     };
     reads(&l.cond, None) || reads(&l.body, Some(reader))
 }
