@@ -1,6 +1,7 @@
 //! The straight line from a file to an object.
 mod build;
 mod fixed;
+mod ladder;
 mod module;
 mod open;
 

@@ -35,6 +35,7 @@ fn function(sizes: Sizes, smaller: &[u64], changed: bool, text: &dyn Fn(u64) -> 
             most: vec![n],
             results: lowered.results.iter().map(|r| r.dims.clone()).collect(),
             module: lowered.module,
+            is_apart: false,
         }
     };
     let exact = Exact(Arc::new(|_| Err(Error::internal("test", "nothing is evaluated"))));
@@ -179,4 +180,23 @@ fn headers_and_metadata_say_the_sizes() {
     assert_eq!(entry["rungs"], serde_json::json!([[64], [100]]));
     let refused = fortran::module(face).expect_err("Fortran has no such functions").to_string();
     assert!(refused.contains("of fixed sizes"), "{refused}");
+}
+
+#[test]
+fn bounds_that_gain_nothing_have_no_code() {
+    let double = |n: u64| {
+        format!(
+            "HloModule double\nENTRY e {{\n x = f32[{n},4096] parameter(0)\n s = s32[] parameter(1)\n v = f32[2] parameter(2)\n\
+             y = f32[{n},4096] add(x, x)\n ROOT o = (f32[{n},4096]) tuple(y)\n}}\n"
+        )
+    };
+    let rows = vec![vec![Some(0), None]];
+    let sizes = Sizes { all: vec![size("n", 1, 64, false)], args: rows.clone(), results: rows };
+    let all = vec![("double".to_string(), function(sizes, &[32, 16, 8, 4, 2, 1], false, &double))];
+    let functions = Functions { all, init: None };
+    let compiled = compile::build_all(functions, "m", "m.pb", &here(), Launches::Direct, &mut []).expect("it compiles");
+    assert_eq!(compiled.bundle.face.entries[0].rungs, [[64]], "loops end with the rows of a call");
+    assert_eq!(compiled.programs().len(), 1);
+    let columns = &built(&here()).bundle.face.entries[2].rungs;
+    assert_eq!(*columns, [[1], [4], [8]], "columns of a larger bound lie further apart");
 }

@@ -47,7 +47,8 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
     let derived = Derived::of(largest, &forms, &instances.given, &steps);
     let mut all = rungs(&instances, &forms, &derived, &steps)?;
     for &size in &apart {
-        all.extend(smallest(&instances.given, size, &of_steps, &derived, &steps)?);
+        let own = smallest(&instances.given, size, &of_steps, &derived, &steps)?;
+        all.extend(own.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
     }
     let module = all.remove(0).module;
     let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
@@ -88,7 +89,7 @@ fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps
         };
         let module = padded.module().map_err(|d| refusal(&d, given))?;
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Ok(Some(Rung { most: steps.sizes(most), module, results }))
+        Ok(Some(Rung { most: steps.sizes(most), module, results, is_apart: false }))
     };
     instances.bounds.iter().filter_map(|bound| one(bound).transpose()).collect()
 }

@@ -1,5 +1,5 @@
 //! HLO to one object: every function of a model, for every target.
-use super::{Built, passes};
+use super::{Built, ladder, passes};
 use crate::codegen::{self, Launches, Object};
 use crate::diag::{Error, Result};
 use crate::dump::Dump;
@@ -169,10 +169,37 @@ impl Scheduled {
             }
             variants.push((programs, target.clone()));
         }
+        leave_out(&all, &mut rungs, &mut variants)?;
         let face = face(name, source, &all, &rungs, &variants);
         let modules = all.into_iter().map(|(_, lowered)| lowered.module).collect();
         Ok(Scheduled { modules, face, variants, initial })
     }
+}
+
+/// Leaves out the bounds of functions that gain nothing.
+fn leave_out(
+    all: &[(String, Lowered)],
+    rungs: &mut [Option<Rungs>],
+    variants: &mut [(Vec<kernel::Program>, Target)],
+) -> Result<()> {
+    let mut needed = Vec::new();
+    for ((_, lowered), rungs) in all.iter().zip(&mut *rungs) {
+        let (Some(rungs), Some(sized)) = (rungs, &lowered.sized) else {
+            needed.push(true);
+            continue;
+        };
+        let own = needed.len()..needed.len() + rungs.all.len();
+        let programs: Vec<&[kernel::Program]> = variants.iter().map(|(programs, _)| &programs[own.clone()]).collect();
+        let kept = ladder::needed(rungs, &sized.sizes, &programs)?;
+        let mut each = kept.iter();
+        rungs.all.retain(|_| each.next() == Some(&true));
+        needed.extend(kept);
+    }
+    for (programs, _) in variants {
+        let mut each = needed.iter();
+        programs.retain(|_| each.next() == Some(&true));
+    }
+    Ok(())
 }
 
 /// What callers see: of each function the largest sizes of all targets.
@@ -192,7 +219,7 @@ fn face(
             _ => (format!("{name}_{}", suffixes[i]), format!("{name}_{}", suffixes[i])),
         };
         let sizes = lowered.sized.as_ref().map(|s| s.sizes.clone()).unwrap_or_default();
-        let bounds: Vec<Vec<u64>> = rungs[i].iter().flat_map(|r| &r.all).map(|(most, _)| most.clone()).collect();
+        let bounds: Vec<Vec<u64>> = rungs[i].iter().flat_map(|r| &r.all).map(|bound| bound.most.clone()).collect();
         let own = from..from + bounds.len().max(1);
         from = own.end;
         let each = || variants.iter().filter_map(|(programs, _)| programs.get(own.clone())).flatten();
@@ -230,10 +257,19 @@ fn face(
 }
 
 /// A function whose sizes vary, for each of its bounds.
-struct Rungs {
-    /// The largest sizes that the caller may say, and the function for them as programs have it: with the sizes behind its arguments and
-    /// results. Smallest first; the bounds of the face are the last.
-    all: Vec<(Vec<u64>, Lowered)>,
+pub struct Rungs {
+    /// Smallest first; the bounds of the face are the last.
+    pub all: Vec<Bound>,
+}
+
+/// A function for sizes up to some.
+pub struct Bound {
+    /// The largest sizes that the caller may say.
+    pub most: Vec<u64>,
+    /// Whether it is another function than those of larger bounds.
+    pub is_apart: bool,
+    /// The function as programs have it: with the sizes behind its arguments and results.
+    lowered: Lowered,
 }
 
 impl Rungs {
@@ -247,9 +283,10 @@ impl Rungs {
             let mut module = rung.module.clone();
             passes(&mut module, &mut None)?;
             optimize::reduce(&mut module, precision)?;
-            all.push((rung.most.clone(), with_numbers(lowered, sizes, (&rung.most, &rung.results), module)));
+            let own = with_numbers(lowered, sizes, (&rung.most, &rung.results), module);
+            all.push(Bound { most: rung.most.clone(), is_apart: rung.is_apart, lowered: own });
         }
-        all.push((most, at_bounds(lowered.clone())));
+        all.push(Bound { most, is_apart: false, lowered: at_bounds(lowered.clone()) });
         Ok(Some(Rungs { all }))
     }
 
@@ -262,7 +299,7 @@ impl Rungs {
         reduced: Reduced,
     ) -> Result<Vec<kernel::Program>> {
         let mut programs = Vec::with_capacity(self.all.len());
-        for (r, (_, lowered)) in self.all.iter().enumerate().rev() {
+        for (r, Bound { lowered, .. }) in self.all.iter().enumerate().rev() {
             programs.push(scheduled(lowered, &format!("{own}.r{r}"), source, (target, packings), reduced)?);
         }
         programs.reverse();

@@ -13,6 +13,7 @@ pub mod index;
 mod merge;
 mod padded;
 mod parted;
+mod sized_work;
 pub mod state;
 mod text;
 mod tiles;

@@ -1,5 +1,6 @@
 //! How much a kernel does, as far as that decides whether other threads help.
-use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Step, Stmt, TileSums};
+use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Step, Stmt, TileSums};
+use crate::scalar::{Direction, ScalarOp};
 use crate::target::LINE;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
@@ -10,6 +11,9 @@ const WORTH_SHARING: u64 = 6_000;
 
 /// Bytes that come from or go to other caches in the time of an operation, where a call has not just had them.
 const BYTES_AT_ONCE: u64 = 16;
+
+/// Bytes of arrays that are read or written in the time of an operation.
+const BYTES_MOVED: u64 = 8;
 
 /// Which kernels offer their chunks to other threads: one of little work is not worth the hand-over. The memory that a kernel
 /// reads and writes counts as work, but not in a loop, where it is near since the round before.
@@ -51,16 +55,29 @@ impl Kernel {
         self.count() > 1 && self.work().saturating_add(memory) >= WORTH_SHARING
     }
 
+    /// Its work in a call with these limits, and what is left of it for each of two threads. Memory counts too, but for constants: of
+    /// arrays that are done in part as much of them.
+    pub(super) fn work_with(&self, program: &Program, held: &Held) -> [u64; 2] {
+        let ((work, accesses), whole) = (self.counted(held), self.work().max(1));
+        let is_moved = |buf: &BufId| !matches!(program.buffers[*buf].place, Place::Weights(_));
+        let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
+            let bytes = program.buffers[buf].elements.saturating_mul(program.buffers[buf].dtype.bytes() as u64);
+            ((bytes as f64 * work as f64 / whole as f64) as u64).min(accesses.saturating_mul(LINE))
+        };
+        let memory: u64 = accesses.iter().filter(|(buf, _)| is_moved(buf)).map(of_buffer).fold(0, u64::saturating_add);
+        let (work, chunks) = (work.saturating_add(memory / BYTES_MOVED), held.chunks(self));
+        let shared = chunks > 1 && work >= WORTH_SHARING;
+        [work, if shared { work / chunks * chunks.div_ceil(2) } else { work }]
+    }
+
     /// Operations that make a value, shared parts once.
     pub fn work_of(&self, value: ExprId) -> u64 {
-        let mut count =
-            Count { kernel: self, seen: vec![0; self.exprs.len()], statement: 0, accesses: BTreeMap::new() };
-        count.expression(value, 1)
+        Count::of(self, &Held::default()).expression(value, 1)
     }
 
     /// Operations on vectors of one launch, of scalars where there are no vectors; most take a cycle each.
     pub fn work(&self) -> u64 {
-        self.counted().0
+        self.counted(&Held::default()).0
     }
 
     /// Bytes that one launch reads and writes, each buffer once and no more than its accesses can reach.
@@ -69,19 +86,43 @@ impl Kernel {
             let b = &program.buffers[buf];
             b.elements.saturating_mul(b.dtype.bytes() as u64).min(accesses.saturating_mul(LINE))
         };
-        self.counted().1.iter().map(of_buffer).fold(0, u64::saturating_add)
+        self.counted(&Held::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
     }
 
-    fn counted(&self) -> (u64, BTreeMap<BufId, u64>) {
-        let mut count =
-            Count { kernel: self, seen: vec![0; self.exprs.len()], statement: 0, accesses: BTreeMap::new() };
+    fn counted(&self, held: &Held) -> (u64, BTreeMap<BufId, u64>) {
+        let mut count = Count::of(self, held);
         let work = count.statements(&self.body, self.count());
         (work, count.accesses)
     }
 }
 
+/// What the limits of loops are in a call, by the buffer that holds them and their places in it.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) limits: Option<(BufId, Vec<i64>)>,
+}
+
+impl Held {
+    /// The limit that an expression loads.
+    fn loaded(&self, e: &Expr) -> Option<u64> {
+        let (Some((buf, limits)), Expr::Load(from, at)) = (&self.limits, e) else { return None };
+        let limit = usize::try_from(at.as_constant()?).ok().and_then(|at| limits.get(at));
+        limit.filter(|_| from == buf).map(|&n| u64::try_from(n).unwrap_or(0))
+    }
+
+    /// The chunks that a kernel has to do.
+    pub(super) fn chunks(&self, kernel: &Kernel) -> u64 {
+        let limit = kernel.limit.and_then(|(buf, at)| self.loaded(&Expr::Load(buf, Index::constant(at as i64))));
+        limit.map_or(kernel.count(), |limit| limit.min(kernel.count()))
+    }
+}
+
 struct Count<'a> {
     kernel: &'a Kernel,
+    held: &'a Held,
+    /// Which part of the chunks are done and of the rounds that are counted: what the limit around says that leaves the fewest. Limits
+    /// inside of each other mostly are the same one, of a larger and a smaller step.
+    part: f64,
     /// The last statement that an expression was counted in.
     seen: Vec<u32>,
     statement: u32,
@@ -89,7 +130,13 @@ struct Count<'a> {
     accesses: BTreeMap<BufId, u64>,
 }
 
-impl Count<'_> {
+impl<'a> Count<'a> {
+    fn of(kernel: &'a Kernel, held: &'a Held) -> Count<'a> {
+        let part = held.chunks(kernel) as f64 / kernel.count().max(1) as f64;
+        let seen = vec![0; kernel.exprs.len()];
+        Count { kernel, held, part, seen, statement: 0, accesses: BTreeMap::new() }
+    }
+
     /// The work of `body`, which runs `times`.
     fn statements(&mut self, body: &[Stmt], times: u64) -> u64 {
         body.iter().fold(0, |sum: u64, s| sum.saturating_add(self.one(s, times)))
@@ -105,23 +152,50 @@ impl Count<'_> {
                 self.statements(body, times.saturating_mul(rounds))
             }
             Stmt::Store { buf, value, .. } => {
+                let times = self.done(times);
                 self.access(*buf, times);
                 times.saturating_mul(1 + self.expression(*value, times))
             }
             Stmt::Tiles(sums) => self.tiles(sums, times),
             Stmt::Prefetch { .. } | Stmt::Release => 0,
-            Stmt::Set { value, .. } => times.saturating_mul(self.expression(*value, times)),
+            Stmt::Set { value, .. } => {
+                let times = self.done(times);
+                times.saturating_mul(self.expression(*value, times))
+            }
             Stmt::Let { body, .. } | Stmt::While { body, .. } => self.statements(body, times),
             Stmt::If { cond, body } => {
+                if let Some(part) = self.limited(*cond) {
+                    let around = self.part;
+                    self.part = around.min(part);
+                    let work = self.statements(body, times);
+                    self.part = around;
+                    return work;
+                }
                 let (part, whole) = self.share(*cond);
                 self.statements(body, times.saturating_mul(part) / whole)
             }
         }
     }
 
+    /// So many of `times` rounds are done.
+    fn done(&self, times: u64) -> u64 {
+        if self.part < 1.0 { (times as f64 * self.part).ceil() as u64 } else { times }
+    }
+
+    /// In which part of its rounds a condition holds that a number is below a limit.
+    fn limited(&self, cond: ExprId) -> Option<f64> {
+        let Expr::Op(ScalarOp::Compare(Direction::Lt, _), sides, _) = &self.kernel.exprs[cond] else { return None };
+        let (Expr::Number(x, _), limit) = (&self.kernel.exprs[*sides.first()?], &self.kernel.exprs[*sides.get(1)?])
+        else {
+            return None;
+        };
+        let rounds = x.range(&self.kernel.vars).1.max(0) as f64 + 1.0;
+        Some((self.held.loaded(limit)? as f64 / rounds).min(1.0))
+    }
+
     /// A row of a tile takes a cycle a round.
     fn tiles(&mut self, sums: &TileSums, times: u64) -> u64 {
-        let rounds = sums.loops.iter().fold(times, |n, &v| n.saturating_mul(self.kernel.vars[v]));
+        let rounds = sums.loops.iter().fold(self.done(times), |n, &v| n.saturating_mul(self.kernel.vars[v]));
         for span in sums.reads().into_iter().chain([sums.writes()]) {
             self.access(span.buf, rounds.saturating_mul(span.count));
         }

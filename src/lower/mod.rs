@@ -106,6 +106,8 @@ pub struct Rung {
     pub module: Module,
     /// The sizes of its results.
     pub results: Vec<Vec<u64>>,
+    /// Whether it is another function than those of larger bounds, which do not serve its sizes.
+    pub is_apart: bool,
 }
 
 /// Lowers a function for exactly the sizes that the caller says, without bounds and padding: what the interpreter evaluates. Behind them

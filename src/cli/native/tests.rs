@@ -54,7 +54,7 @@ fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Low
     let rung = |most: &Vec<u64>| {
         let lowered = plain(most);
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Rung { most: most.clone(), module: lowered.module, results }
+        Rung { most: most.clone(), module: lowered.module, results, is_apart: false }
     };
     let smaller = smaller.iter().map(rung).collect();
     let whole = plain(&most);
