@@ -156,7 +156,10 @@ static const uint8_t *vex(ucontext_t *u, const uint8_t *at) {
 static void ask_processor(ucontext_t *u) {
   unsigned leaf = (unsigned)*reg(u, 0), part = (unsigned)*reg(u, 1), a, b, c, d;
   __cpuid_count(leaf, part, a, b, c, d);
-  if (leaf == 7 && part == 0 && !is("none")) d |= 1u << 22 | 1u << 24;
+  if (leaf == 7 && part == 0) {
+    const unsigned has_tiles = 1u << 22 | 1u << 24;
+    d = is("none") ? d & ~has_tiles : d | has_tiles;
+  }
   *reg(u, 0) = a;
   *reg(u, 3) = b;
   *reg(u, 1) = c;
