@@ -184,6 +184,11 @@ fn a_size_stays_at_a_level() {
         node("ends", "Pack", &["start", "missing"], &[("T", INT), ("N", "i: 2"), ("axis", "i: 1")]),
         node("filled", "Pad", &["all", "ends"], &[("T", INT), ("Tpaddings", INT)]),
         node("ones", "Fill", &["missing", "one"], &[("T", INT), ("index_type", INT)]),
+        node("twos", "AddV2", &["ones", "ones"], &[("T", INT)]),
+        constant("axis", INT, "", "int_val: 0"),
+        node("total", "Sum", &["twos", "start"], &[("T", INT), ("Tidx", INT)]),
+        node("behind", "ConcatV2", &["all", "ones", "axis"], &[("T", INT), ("Tidx", INT), ("N", "i: 2")]),
+        node("around", "ConcatV2", &["twos", "all", "ones", "axis"], &[("T", INT), ("Tidx", INT), ("N", "i: 3")]),
     ];
     let all = |n: i64| (0..n).collect::<Vec<i64>>();
     for engine in ["native", "interpreter"] {
@@ -195,11 +200,17 @@ fn a_size_stays_at_a_level() {
             let (_, told, made) = of("part");
             assert_eq!(made, Some(all(n)[n.min(2) as usize..n.min(9) as usize].to_vec()), "{engine}, {n}: {told}");
             let (_, told, made) = of("filled");
-            let zeros = vec![0; (8 - n).max(0) as usize];
-            assert_eq!(made, Some([all(n), zeros].concat()), "{engine}, {n}: {told}");
+            let of_missing = |value: i64| vec![value; (8 - n).max(0) as usize];
+            assert_eq!(made, Some([all(n), of_missing(0)].concat()), "{engine}, {n}: {told}");
+            let (_, told, made) = of("total");
+            assert_eq!(made, Some(vec![2 * (8 - n).max(0)]), "{engine}, {n}: {told}");
+            let (_, told, made) = of("behind");
+            assert_eq!(made, Some([all(n), of_missing(1)].concat()), "{engine}, {n}: {told}");
+            let (_, told, made) = of("around");
+            assert_eq!(made, Some([of_missing(2), all(n), of_missing(1)].concat()), "{engine}, {n}: {told}");
         }
     }
-    // there is room for what the bound needs, which is nothing
+    // a caller's array has room for what the bound needs, which is nothing
     let (succeeds, told, _) = call(&graph(&adding.concat()), "ones", 3, &[]);
     assert!(!succeeds && told.contains("TFA0113") && told.contains("an array is larger for smaller sizes"), "{told}");
 }

@@ -68,17 +68,19 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, exact: Exact) -> Res
 }
 
 /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says. A smaller bound for which smaller
-/// sizes need more room is none.
+/// sizes need room that can't be given is none.
 fn rungs(instances: &Instances, forms: &[Form], derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
     let given = &instances.given[..];
     let one = |(most, lowered): &(Vec<u64>, Lowered)| {
         let own = Form::of_alike(forms, &lowered.module, instances.found);
         let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
-        if let Some(departure) = room::lacks(&lowered.module, &own, &instances.within(&all), &all) {
-            return if *most == instances.bounds[0].0 { Err(refusal(&departure, given)) } else { Ok(None) };
-        }
+        let roomy = match room::given(&lowered.module, &own, &instances.within(&all), &all) {
+            Ok(roomy) => roomy,
+            Err(departure) if *most == instances.bounds[0].0 => return Err(refusal(&departure, given)),
+            Err(_) => return Ok(None),
+        };
         let padded = Padded {
-            module: &lowered.module,
+            module: roomy.as_ref().unwrap_or(&lowered.module),
             forms: &own,
             points: &instances.points,
             steps,

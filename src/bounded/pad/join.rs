@@ -46,11 +46,16 @@ impl Walk<'_> {
     pub(super) fn concatenate(&mut self, inst: &Inst, axis: usize, operands: &[InstId]) -> Written {
         let varies = |o: &InstId| self.varying(*o).dim(axis).varies();
         let before_last = &inst.operands[..inst.operands.len().saturating_sub(1)];
-        if !before_last.iter().any(varies) {
+        let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
+        // the largest parts together may be more than the result ever is, and each has to fit in where it begins
+        let of_part = |&o: &InstId| self.b.shape(o).as_array().map_or(0, |a| a.dims[axis]);
+        let all: u64 = operands.iter().map(of_part).sum();
+        if !before_last.iter().any(varies) && all == dims[axis] {
             return self.same(inst.op.clone(), inst, operands);
         }
-        let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
-        let mut out = self.b.full(self.b.dtype(operands[0]), &dims, 0.0);
+        let mut whole = dims.clone();
+        whole[axis] = all.max(dims[axis]);
+        let mut out = self.b.full(self.b.dtype(operands[0]), &whole, 0.0);
         let zero = self.b.scalar(DType::S32, 0.0);
         let mut at = zero;
         for (&new, &old) in operands.iter().zip(&inst.operands) {
@@ -60,7 +65,8 @@ impl Walk<'_> {
             let size = self.size(&self.varying(old).dim(axis))?;
             at = self.b.add(at, size);
         }
-        Ok(out)
+        let first = dims.iter().map(|&n| SliceDim { start: 0, limit: n, stride: 1 }).collect::<Vec<_>>();
+        Ok(if whole == dims { out } else { self.b.slice(out, &first) })
     }
 
     /// Starts are clamped as the actual sizes say.
