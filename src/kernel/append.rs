@@ -66,7 +66,7 @@ impl Numbers {
         ExprId::from_index(id.index() + self.exprs)
     }
 
-    pub(super) fn index(&self, index: &Index) -> Index {
+    fn index(&self, index: &Index) -> Index {
         let mut terms: Vec<(Atom, i64)> = index.terms.iter().map(|(atom, c)| (self.atom(atom), *c)).collect();
         terms.sort();
         Index { terms, constant: index.constant }
