@@ -16,7 +16,7 @@ mod blocks;
 mod rows;
 
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{is_plain, part_read, plain};
+use super::simplify_loops::{Parts, part_read, parts, plain};
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
@@ -54,13 +54,7 @@ enum Weights {
 }
 
 fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let init = editor.operand(id, 0);
-    let Some(shapes) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
-    let (mut cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
-    let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
-    if !known || !is_plain(&body) || !is_plain(&cond) {
-        return Ok(None);
-    }
+    let Some(Parts { shapes, starts, mut cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let products: Vec<Product> =
@@ -69,7 +63,7 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
         return Ok(None);
     }
     let next = body[body.root].operands.clone();
-    let mut l = Loop { starts: editor.operands(init).to_vec(), state: shapes.clone(), next, body };
+    let mut l = Loop { starts, state: shapes.clone(), next, body };
     for p in &products {
         match repeated(editor, l.starts[p.sequence]) {
             Some(step) => once(editor, &mut l, p, step),
@@ -88,11 +82,11 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
     let new_init = editor.add(Op::Tuple, &starts)?;
     let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
     editor.carry(id, new_loop);
-    let mut parts = Vec::with_capacity(shapes.len());
+    let mut out = Vec::with_capacity(shapes.len());
     for i in 0..shapes.len() {
-        parts.push(editor.add(Op::GetTupleElement(i), &[new_loop])?);
+        out.push(editor.add(Op::GetTupleElement(i), &[new_loop])?);
     }
-    Ok(Some(editor.add(Op::Tuple, &parts)?))
+    Ok(Some(editor.add(Op::Tuple, &out)?))
 }
 
 /// A loop whose state grows.

@@ -7,7 +7,7 @@
 //!   change, is that value repeated, and no state of the loop.
 //! - What a loop does not change and starts as a repeated value is carried as the value, and repeated where it is read.
 use super::rewrite::{Changed, Editor, rewrite};
-use super::simplify_loops::{is_plain, part_read, plain};
+use super::simplify_loops::{Parts, part_read, parts, plain};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
@@ -46,15 +46,9 @@ impl Loop {
 }
 
 fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let init = editor.operand(id, 0);
-    let Some(state) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
-    let (cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
-    let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
-    if !known || !is_plain(&body) || !is_plain(&cond) {
-        return Ok(None);
-    }
+    let Some(Parts { shapes: state, starts, cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
     let parts = state.len();
-    let mut l = Loop { cond, body, starts: editor.operands(init).to_vec(), state };
+    let mut l = Loop { cond, body, starts, state };
     let lists = filled(editor, &l);
     let repeated: Vec<usize> = (0..parts).filter(|&i| starts_repeated(editor, &l, i)).collect();
     if lists.is_empty() && repeated.is_empty() {

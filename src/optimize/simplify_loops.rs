@@ -22,14 +22,7 @@ pub fn simplify_loops(module: &mut Module) -> Result<Changed> {
 }
 
 fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<Option<InstId>> {
-    let init = editor.operand(id, 0);
-    let Some(shapes) = editor.shape(id).as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
-    let (cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
-    let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
-    if !known || !is_plain(&body) || !is_plain(&cond) {
-        return Ok(None);
-    }
-    let starts = editor.operands(init).to_vec();
+    let Some(Parts { shapes, starts, cond, body }) = parts(editor, id, (cond, body)) else { return Ok(None) };
     let invariant: Vec<bool> =
         (0..shapes.len()).map(|i| part_read(&body, body[body.root].operands[i]) == Some(i)).collect();
     let constants: Vec<Option<Vec<Inst>>> =
@@ -56,18 +49,39 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
     let new_init = editor.add(Op::Tuple, &new_starts)?;
     let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
     editor.carry(id, new_loop);
-    let mut parts = Vec::with_capacity(shapes.len());
+    let mut out = Vec::with_capacity(shapes.len());
     for (i, &start) in starts.iter().enumerate() {
-        parts.push(match kept.iter().position(|&k| k == i) {
+        out.push(match kept.iter().position(|&k| k == i) {
             Some(position) => editor.add(Op::GetTupleElement(position), &[new_loop])?,
             None => start,
         });
     }
-    Ok(Some(editor.add(Op::Tuple, &parts)?))
+    Ok(Some(editor.add(Op::Tuple, &out)?))
+}
+
+/// A loop over a tuple that is made of parts before it and by its body.
+pub(super) struct Parts {
+    /// The shape of each part.
+    pub shapes: Vec<Shape>,
+    /// What each is before the loop.
+    pub starts: Vec<InstId>,
+    /// Copies of the computations.
+    pub cond: Computation,
+    pub body: Computation,
+}
+
+/// The parts of loop `id`, where both of its computations read their parameter part by part.
+pub(super) fn parts(editor: &Editor, id: InstId, (cond, body): (CompId, CompId)) -> Option<Parts> {
+    let init = editor.operand(id, 0);
+    let shapes = editor.shape(id).as_tuple()?.to_vec();
+    let (cond, body) = (editor.module().comps[cond].clone(), editor.module().comps[body].clone());
+    let known = matches!(editor.op(init), Op::Tuple) && matches!(body[body.root].op, Op::Tuple);
+    let fits = known && is_plain(&body) && is_plain(&cond);
+    fits.then(|| Parts { shapes, starts: editor.operands(init).to_vec(), cond, body })
 }
 
 /// Whether the only parameter is read part by part, and nothing has effects.
-pub(super) fn is_plain(comp: &Computation) -> bool {
+fn is_plain(comp: &Computation) -> bool {
     let [param] = comp.params[..] else { return false };
     let fine = |i: &Inst| match i.op {
         Op::GetTupleElement(_) => true,
