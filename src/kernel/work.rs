@@ -2,12 +2,9 @@
 use super::{Atom, BufId, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Place, Program, Step, Stmt, TileSums};
 use crate::scalar::{Direction, ScalarOp};
 use crate::target::LINE;
+use crate::target::machine::WORTH_SHARING;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
-
-/// What is less is done before two threads have met: some 1.5 µs. To hand over and to wait takes about half a microsecond, and
-/// what one thread reads that two have made comes slowly from the other's cache.
-const WORTH_SHARING: u64 = 6_000;
 
 /// Bytes that come from or go to other caches in the time of an operation, where a call has not just had them.
 const BYTES_AT_ONCE: u64 = 16;

@@ -72,6 +72,10 @@ pub const L3_BYTES: f64 = 8.0;
 /// Cycles that an f32 element takes to the third level and back, written by one kernel and read by the next: 1.2 million of them
 /// took 0.11 ms.
 pub const L3_THERE_AND_BACK: f64 = 0.33;
+/// Operations on vectors, of a cycle each, from which on a kernel is worth another thread: less is done before two threads have met,
+/// some 1.5 µs. To hand over and to wait takes about half a microsecond, and what one thread reads that two have made comes slowly
+/// from the other's cache.
+pub const WORTH_SHARING: u64 = 6_000;
 /// Cycles that a score of attention takes through the third level: there and back as what a product makes, and again as what its
 /// row's reductions leave. A million of them took 0.3 ms.
 pub const L3_SCORE: f64 = 1.0;

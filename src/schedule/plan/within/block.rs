@@ -12,13 +12,15 @@ use crate::schedule::plan::fuse::{Fusion, Move, Role, Rows, demand};
 use crate::schedule::plan::tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
-use crate::target::machine::{L2_SCORE, L3_SCORE};
+use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};
 use crate::util::id_vec::IdVec;
 
 /// Sixteenths of the second level that scores may have to stay there until they are read.
 const NEAR_SIXTEENTHS: u64 = 8;
 /// Blocks that threads should find, as long as tiles have rows enough.
 const FEW_BLOCKS: u64 = 16;
+/// Threads that a machine has at least, where it has several: as many blocks leave none of them idle.
+const FEW_THREADS: f64 = 4.0;
 
 /// A product that makes its left side itself.
 #[derive(Clone, Debug)]
@@ -87,18 +89,33 @@ pub fn choose(look: &Look<'_>, fusion: &Fusion, id: InstId) -> Option<Block> {
     let is_far = made.batch * made.rows * rows.columns * bytes > target.caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
-    let (height, tiles) = height(&candidates, [made.rows.min(evenly), target.caches.l1d], lines * LINE, saved)?;
-    Some(Block { left, scores, rows, height, stride: lines * LINE / bytes, tiles })
+    let (time, height, tiles) = height(&candidates, [made.rows.min(evenly), target.caches.l1d], lines * LINE, saved)?;
+    let blocks = made.batch * made.rows.div_ceil(height);
+    (idle(blocks, made.batch as f64 * time) <= made.batch as f64 * saved + WORTH_SHARING as f64).then_some(Block {
+        left,
+        scores,
+        rows,
+        height,
+        stride: lines * LINE / bytes,
+        tiles,
+    })
 }
 
-/// The rows of a block, at most `most` of so many bytes each, better those that so many bytes of the first level hold, and the tiles of both products that fill it with the least
-/// predicted time; `None` where that is longer by more than `saved` than with tiles of any height.
+/// By how much threads take longer over so few blocks of so many cycles in all than over panels of columns, which both products have
+/// enough of by themselves. To decode a token is one row: the whole of a language model's last product would be one thread's.
+fn idle(blocks: u64, cycles: f64) -> f64 {
+    cycles * (1.0 / blocks as f64 - 1.0 / FEW_THREADS).max(0.0)
+}
+
+/// The least predicted time of both products in cycles, the rows of a block, at most `most` of so many bytes each, better those that
+/// so many bytes of the first level hold, and the tiles that fill it in that time; `None` where that is longer by more than `saved`
+/// than with tiles of any height.
 fn height(
     candidates: &[Vec<(f64, Tile)>; 2],
     [most, near_bytes]: [u64; 2],
     bytes: u64,
     saved: f64,
-) -> Option<(u64, [Tile; 2])> {
+) -> Option<(f64, u64, [Tile; 2])> {
     let best = |all: &[(f64, Tile)], height: u64| {
         let fits = all.iter().filter(|(_, t)| height.is_multiple_of(t.wide));
         fits.copied().min_by(|x, y| x.0.total_cmp(&y.0))
@@ -113,7 +130,7 @@ fn height(
     let (time, height, tiles) = heights.filter_map(both).min_by(|x, y| x.0.total_cmp(&y.0))?;
     // nothing is a multiple of all
     let (apart, ..) = both(0)?;
-    (time <= apart + saved).then_some((height, tiles))
+    (time <= apart + saved).then_some((time, height, tiles))
 }
 
 /// The dot of a kernel that ends in `id`.
