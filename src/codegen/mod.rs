@@ -16,6 +16,9 @@
 //!   into the closure. The weights are zeros in that text: `codegen/container/` puts them into the object, or behind it with their
 //!   section's header told where they lie (ELF, COFF, Mach-O, WebAssembly), and nothing copies them before the file is written
 //!   (`util/pieces.rs`).
+//! - The functions of kernels name nothing but their own helpers, and only drivers name them. So a model with much code is several
+//!   modules (`module::Source::parts`), which as many threads as there are processors give LLVM, and whose objects become one
+//!   (`container/joined.rs`). Of LLVM's work, half of what compiling a large model takes, each processor has its share.
 //! - Addresses have 8 or 4 bytes ([`crate::target::Arch::pointer_bytes`]), which LLVM's data layout says: the text counts pointers,
 //!   not bytes. Sizes and indices are `i64` everywhere.
 //! - With several `--cpu`, the model is scheduled once an instruction set (of which AMX makes another) under names of its
@@ -126,7 +129,7 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
         return Err(Error::user(Code::UnknownTarget, told));
     }
     one_prototype_each(&bundle.face)?;
-    let made = llvm::object(&module::emit(bundle, launches, None)?.0, target)?;
+    let made = container::joined(llvm::objects(&module::emit(bundle, launches, None)?.0.parts(), target)?)?;
     no_strays(&made, target, &bundle.face)?;
     if bundle.face.file.is_some() {
         return Ok(Object { content: made.into() });
@@ -222,7 +225,7 @@ pub struct Assembly {
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
     let lines = Some(lines::Lines::default());
     let (text, functions) = module::emit(&Bundle::of(program, target), Launches::Direct, lines)?;
-    Ok(Assembly { text: llvm::assembly(&text, target)?, functions: functions.symbols })
+    Ok(Assembly { text: llvm::assembly(&text.whole(), target)?, functions: functions.symbols })
 }
 
 /// The same as text, without weights.
@@ -230,7 +233,7 @@ pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn print(program: &Program, target: &Target, what: Text) -> Result<String> {
-    let (text, _) = module::emit(&Bundle::of(program, target), Launches::Direct, None)?;
+    let text = module::emit(&Bundle::of(program, target), Launches::Direct, None)?.0.whole();
     match what {
         Text::LlvmIr => Ok(text),
         Text::LlvmIrOptimized => llvm::optimized(&text, target),

@@ -1,4 +1,4 @@
-//! The whole LLVM module as text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
+//! A model as LLVM's text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
 use super::container;
 use super::function::Function;
@@ -9,7 +9,7 @@ use crate::diag::{Error, Result};
 use crate::kernel::{
     BufId, Bundle, Call, Called, Callee, Exchange, Face, HEADER_BYTES, KernelId, Place, Program, Step,
 };
-use crate::target::{Format, Target};
+use crate::target::{Arch, Format, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,15 +19,78 @@ pub const E_CPU: u32 = 1;
 /// Returned by `NAME_run` where a function of the user says that it failed: `TFAOT_E_CALL`.
 pub const E_CALL: u32 = 5;
 
+/// Bytes of text that are worth a module of their own, half a second's work of LLVM at most.
+const PART_BYTES: usize = 512 << 10;
+
+/// The text of a model. Nothing but drivers name the functions of kernels, and those name nothing of the rest, so that LLVM may take
+/// them module by module.
+pub struct Source {
+    /// The kind of machine.
+    triple: String,
+    /// All but kernels.
+    shell: String,
+    /// Each function with its symbol: its definition from the parameters on.
+    kernels: Vec<(String, String)>,
+    /// The groups of attributes, which each module has.
+    attributes: String,
+    arch: Arch,
+    /// Whether several objects can be joined.
+    joins: bool,
+}
+
+impl Source {
+    /// One module of all.
+    pub fn whole(&self) -> String {
+        let kernels: String = self.kernels.iter().map(|(symbol, text)| defined("internal", symbol, text)).collect();
+        self.module(&[&kernels, &self.shell])
+    }
+
+    /// The modules of an object that is put together of several: first that of what callers see. How many there are follows from the
+    /// text alone, so that every machine makes the same object.
+    pub fn parts(&self) -> Vec<String> {
+        let bytes = self.kernels.iter().map(|(_, text)| text.len()).sum::<usize>();
+        if !self.joins || bytes < 2 * PART_BYTES {
+            return vec![self.whole()];
+        }
+        let declared = |(symbol, _): &(String, String)| format!("declare hidden void @{symbol}(ptr, i64, i64)\n");
+        let declared: String = self.kernels.iter().map(declared).collect();
+        let mut parts = vec![self.module(&[&declared, &self.shell])];
+        let mut part = String::new();
+        for (symbol, text) in &self.kernels {
+            part += &defined("hidden", symbol, text);
+            if part.len() >= PART_BYTES {
+                parts.push(self.module(&[&std::mem::take(&mut part)]));
+            }
+        }
+        if !part.is_empty() {
+            parts.push(self.module(&[&part]));
+        }
+        parts
+    }
+
+    /// A module with the functions that it calls.
+    fn module(&self, texts: &[&str]) -> String {
+        let mut out = format!("target triple = \"{}\"\n\n{}", self.triple, texts.concat());
+        out += &math::helpers(&out, self.arch);
+        out += &hwcaps::helper(&out, self.arch);
+        out + &self.attributes
+    }
+}
+
+/// The definition of a kernel's function.
+fn defined(linkage: &str, symbol: &str, text: &str) -> String {
+    format!("define {linkage} void @{symbol}{text}")
+}
+
 /// The text of a model; constants stay zeros that take no place in the object, to be put behind it. Also the functions of the first
 /// program.
 ///
 /// For several targets a function calls the first that the machine supports; only then programs have no symbols that callers see.
 /// Instructions say of which line of their kernel they are where `lines` takes that.
-pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Result<(String, Functions)> {
+pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Result<(Source, Functions)> {
     let Bundle { face, variants, .. } = bundle;
     let (_, target) = variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
-    let mut out = format!("target triple = \"{}\"\n\n", target.triple);
+    let (mut out, mut kernels, mut attributes) = (String::new(), Vec::new(), String::new());
     let told: Vec<String> = variants.iter().map(|v| described(&v.1)).collect();
     info::emit(&mut out, face, &told.join(" | "), target.arch());
     match &face.file {
@@ -44,8 +107,11 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Re
         let is_only = variants.len() == 1;
         let is_seen = is_only && face.ranks.is_none();
         let linkage = Linkage { visibility: if is_seen { "" } else { "internal " }, is_only, attributes: 2 * i };
-        let functions = code(&mut out, face, (programs, target), launches, linkage, &mut lines)?;
-        first = first.or(functions);
+        let own = Own { programs, target, linkage };
+        let functions = functions(&mut kernels, own, &mut lines)?;
+        drivers(&mut out, face, own, &functions, launches);
+        attributes += &groups(target, linkage.attributes);
+        first = first.or(functions.into_iter().next());
     }
     if variants.len() > 1 {
         pick(&mut out, face, variants);
@@ -54,10 +120,10 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<Lines>) -> Re
     if !face.state.is_empty() {
         start::emit(&mut out, bundle);
     }
-    out += &math::helpers(&out, target.arch());
-    out += &hwcaps::helper(&out, target.arch());
     out += &lines.map_or(String::new(), Lines::nodes);
-    Ok((out, first.unwrap_or_default()))
+    let (arch, joins) = (target.arch(), container::joins(target));
+    let source = Source { triple: target.triple.clone(), shell: out, kernels, attributes, arch, joins };
+    Ok((source, first.unwrap_or_default()))
 }
 
 /// The functions that callers see, which ask one variant after the other.
@@ -126,7 +192,7 @@ impl Functions {
     /// Adds one function for all kernels that differ in nothing but where their memory is, those among them that are `known` of
     /// other programs of the target.
     fn emit(
-        out: &mut String,
+        kernels: &mut Vec<(String, String)>,
         program: &Program,
         target: &Target,
         group: usize,
@@ -143,7 +209,7 @@ impl Functions {
             }
             let symbol = format!("{}_k{}", program.name, id.0);
             let own = lines.as_mut().map(|lines| lines.function(&emitted.text));
-            let _ = write!(out, "define internal void @{symbol}{}", own.as_ref().unwrap_or(&emitted.text));
+            kernels.push((symbol.clone(), own.unwrap_or_else(|| emitted.text.clone())));
             known.insert(emitted.text, symbol.clone());
             functions.symbols.push(symbol);
         }
@@ -151,23 +217,26 @@ impl Functions {
     }
 }
 
-/// The code of a target: kernels, feature test and drivers; gives the functions of the first program.
-fn code(
-    out: &mut String,
-    face: &Face,
-    (programs, target): (&[Program], &Target),
-    launches: Launches,
+/// The programs of a target.
+#[derive(Clone, Copy)]
+struct Own<'a> {
+    programs: &'a [Program],
+    target: &'a Target,
     linkage: Linkage,
-    lines: &mut Option<Lines>,
-) -> Result<Option<Functions>> {
-    let (group, plain) = (linkage.attributes, linkage.attributes + 1);
-    let is_only = linkage.is_only;
-    let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
+}
+
+/// The functions of each program's kernels.
+fn functions(kernels: &mut Vec<(String, String)>, own: Own, lines: &mut Option<Lines>) -> Result<Vec<Functions>> {
     let mut known = HashMap::new();
-    let mut all = Vec::new();
-    for program in programs {
-        all.push(Functions::emit(out, program, target, group, &mut known, lines)?);
-    }
+    let one = |program| Functions::emit(kernels, program, own.target, own.linkage.attributes, &mut known, lines);
+    own.programs.iter().map(one).collect()
+}
+
+/// The feature test and the drivers of a target.
+fn drivers(out: &mut String, face: &Face, own: Own, functions: &[Functions], launches: Launches) {
+    let Own { programs, target, linkage } = own;
+    let (is_only, plain) = (linkage.is_only, linkage.attributes + 1);
+    let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
     let supported_visibility = if is_only { "" } else { "internal " };
     supported(out, &supported_name, &target.asks(), (supported_visibility, plain));
     for (e, entry) in face.entries.iter().enumerate() {
@@ -177,7 +246,7 @@ fn code(
             let program = &programs[i];
             let driver = Driver {
                 program,
-                functions: &all[i],
+                functions: &functions[i],
                 run: if is_only && !is_sized { ranks::driven(entry, face) } else { run_symbol(program) },
                 supported: &supported_name,
                 face,
@@ -197,17 +266,20 @@ fn code(
             sized::emit(out, (entry, face), own, (linkage.visibility, &run, plain));
         }
     }
+}
+
+/// The attributes of a target's kernels, in group `first`, and of its other functions, in the next.
+fn groups(target: &Target, first: usize) -> String {
     // Windows walks the stack by tables alone
     let unwound = if target.format() == Format::Coff { " uwtable" } else { "" };
-    let _ = writeln!(
-        out,
-        "attributes #{group} = {{ nounwind{unwound} \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind{unwound} \"no-builtins\" }}",
+    let plain = first + 1;
+    format!(
+        "attributes #{first} = {{ nounwind{unwound} \"target-cpu\"=\"{}\" \"tune-cpu\"=\"{}\" \"target-features\"=\"{}\" \"prefer-vector-width\"=\"{}\" \"no-trapping-math\"=\"true\" \"no-builtins\" }}\nattributes #{plain} = {{ nounwind{unwound} \"no-builtins\" }}\n",
         target.code_cpu(),
         target.tune_cpu(),
         target.code_features(),
         target.vector_bits
-    );
-    Ok(all.into_iter().next())
+    )
 }
 
 /// A target in a line, as `NAME_info()->target` has it.

@@ -5,6 +5,7 @@
 //! writes what it touches, and no array has to live longer for it.
 use super::joined::keep;
 use crate::kernel::{Access, BufId, Kernel, KernelId, Place, Program, Step};
+use crate::util::id_vec::IdVec;
 use std::collections::BTreeSet;
 
 /// Most steps between two kernels that are merged.
@@ -16,10 +17,17 @@ const MOST_ARRAYS: usize = 12;
 pub fn merge(program: &mut Program, least: u64) {
     let mut steps: Vec<Step> = std::mem::take(&mut program.steps);
     let mut gone = BTreeSet::new();
+    let touched = |kernel: &Kernel| -> BTreeSet<BufId> { kernel.buffers().into_iter().collect() };
+    let mut arrays = IdVec::new();
+    program.kernels.values().for_each(|kernel| {
+        arrays.push(touched(kernel));
+    });
     let mut at = 1;
     while at < steps.len() {
-        match (at.saturating_sub(FARTHEST)..at).rev().find_map(|first| pair(program, &steps, (first, at), least)) {
+        let mut before = (at.saturating_sub(FARTHEST)..at).rev();
+        match before.find_map(|first| pair((program, &arrays), &steps, (first, at), least)) {
             Some(found) => {
+                arrays[found.kept] = touched(&found.merged);
                 program.kernels[found.kept] = found.merged;
                 gone.insert(found.gone);
                 steps.remove(if found.is_early { at } else { found.first });
@@ -46,14 +54,20 @@ struct Pair {
     merged: Kernel,
 }
 
+/// The arrays that each kernel reads or writes.
+type Arrays = IdVec<KernelId, BTreeSet<BufId>>;
+
 /// The kernels of steps `first` and `second` as one.
-fn pair(program: &Program, steps: &[Step], (first, second): (usize, usize), least: u64) -> Option<Pair> {
+fn pair(
+    (program, arrays): (&Program, &Arrays),
+    steps: &[Step],
+    (first, second): (usize, usize),
+    least: u64,
+) -> Option<Pair> {
     let (Step::Launch(a), Step::Launch(b)) = (&steps[first], &steps[second]) else { return None };
-    let (x, y) = (&program.kernels[*a], &program.kernels[*b]);
-    let (of_x, of_y): (BTreeSet<BufId>, BTreeSet<BufId>) =
-        (x.buffers().into_iter().collect(), y.buffers().into_iter().collect());
+    let (x, y) = (&arrays[*a], &arrays[*b]);
     let is_large = |buf: &&BufId| program.buffers[**buf].bytes() >= least;
-    if !of_x.intersection(&of_y).any(|buf| is_large(&buf)) || of_x.union(&of_y).count() > MOST_ARRAYS {
+    if !x.intersection(y).any(|buf| is_large(&buf)) || x.union(y).count() > MOST_ARRAYS {
         return None;
     }
     let between = Access::of(program, &steps[first + 1..second]);
@@ -69,7 +83,7 @@ fn pair(program: &Program, steps: &[Step], (first, second): (usize, usize), leas
     if !goes_up && !goes_down {
         return None;
     }
-    let merged = x.merged(y)?;
+    let merged = program.kernels[*a].merged(&program.kernels[*b])?;
     // late, where what follows the second may be merged too
     let (kept, gone) = if goes_down { (*b, *a) } else { (*a, *b) };
     Some(Pair { first, is_early: !goes_down, kept, gone, merged })
