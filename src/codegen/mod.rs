@@ -36,6 +36,7 @@ mod arith;
 mod complex;
 mod container;
 mod convert;
+mod driver;
 #[cfg(test)]
 mod cpus;
 mod float;

@@ -1,14 +1,13 @@
 //! A model as LLVM's text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
 use super::container;
+use super::driver::Driver;
 use super::function::Function;
 use super::lines::Lines;
 use super::supported::supported;
 use super::{hwcaps, info, math, ranks, sized, start, weights_file};
 use crate::diag::{Error, Result};
-use crate::kernel::{
-    BufId, Bundle, Call, Called, Callee, Exchange, Face, HEADER_BYTES, KernelId, Place, Program, Step,
-};
+use crate::kernel::{BufId, Bundle, Face, KernelId, Program};
 use crate::target::{Arch, Format, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -170,13 +169,13 @@ fn run_symbol(program: &Program) -> String {
 
 /// What differs between the only program of an object and one of several.
 #[derive(Clone, Copy)]
-struct Linkage {
+pub(super) struct Linkage {
     /// `internal ` where a function of another name is what callers see.
-    visibility: &'static str,
+    pub(super) visibility: &'static str,
     /// Whether it has the name that callers see, or that without the suffix of a rank.
-    is_only: bool,
+    pub(super) is_only: bool,
     /// The number of the first of the two attribute groups.
-    attributes: usize,
+    pub(super) attributes: usize,
 }
 
 /// The functions of a program's kernels.
@@ -185,7 +184,7 @@ pub struct Functions {
     /// The symbol of each kernel's function: its own, or that of an earlier one of the same form.
     pub symbols: IdVec<KernelId, String>,
     /// The buffers whose addresses each kernel finds in the closure.
-    slots: IdVec<KernelId, Vec<BufId>>,
+    pub(super) slots: IdVec<KernelId, Vec<BufId>>,
 }
 
 impl Functions {
@@ -244,20 +243,9 @@ fn drivers(out: &mut String, face: &Face, own: Own, functions: &[Functions], lau
         let visibility = if is_sized { "internal " } else { linkage.visibility };
         for i in face.programs(e) {
             let program = &programs[i];
-            let driver = Driver {
-                program,
-                functions: &functions[i],
-                run: if is_only && !is_sized { ranks::driven(entry, face) } else { run_symbol(program) },
-                supported: &supported_name,
-                face,
-                shared: crate::kernel::shared(program),
-                launches,
-                linkage: Linkage { visibility, ..linkage },
-                out: String::new(),
-                functions_out: String::new(),
-                is_part: false,
-                next: 0,
-            };
+            let run = if is_only && !is_sized { ranks::driven(entry, face) } else { run_symbol(program) };
+            let own = Linkage { visibility, ..linkage };
+            let driver = Driver::new(program, &functions[i], face, (run, &supported_name), own, launches);
             driver.finish(out, target);
         }
         if is_sized {
@@ -291,267 +279,3 @@ fn described(target: &Target) -> String {
 pub fn weights_symbol(name: &str) -> String {
     format!("{name}_weights")
 }
-
-/// `tfaot_executor` of the headers.
-const EXECUTOR: &str = "{ ptr, i32, ptr }";
-
-struct Driver<'a> {
-    program: &'a Program,
-    functions: &'a Functions,
-    /// The symbol of the function.
-    run: String,
-    /// That of what says whether the machine supports it.
-    supported: &'a str,
-    /// That of the constants.
-    face: &'a Face,
-    /// Which kernels are offered to other threads.
-    shared: IdVec<KernelId, bool>,
-    launches: Launches,
-    linkage: Linkage,
-    /// The driver's text.
-    out: String,
-    /// Functions beside it.
-    functions_out: String,
-    /// Whether steps are written that another thread may run, which has no executor.
-    is_part: bool,
-    next: usize,
-}
-
-impl Driver<'_> {
-    fn finish(mut self, out: &mut String, target: &Target) {
-        let name = self.program.name.clone();
-        let Linkage { visibility, attributes, is_only: _ } = self.linkage;
-        let (run, supported) = (&self.run.clone(), self.supported);
-        let plain = attributes + 1;
-        self.steps(&self.program.steps);
-        let words = self.words();
-        let (memory, tail) = (sized::memory(self.face), sized::tail(self.face));
-        *out += &self.functions_out;
-        let weights = self.face.file.is_some().then(|| weights_file::test(&self.face.name));
-        let (able, weights) = weights.map_or(("go", String::new()), |test| ("able", format!("able:\n{test}")));
-        let test = if target.asks().is_empty() {
-            format!("  br label %{able}\n{weights}")
-        } else {
-            format!(
-                "  %ok = call i32 @{supported}()\n  %can = icmp ne i32 %ok, 0\n  br i1 %can, label %{able}, label %refuse\nrefuse:\n  ret i32 {E_CPU}\n{weights}"
-            )
-        };
-        let fewest = match self.launches {
-            Launches::Direct => 1,
-            Launches::Observed => 0,
-        };
-        let _ = write!(
-            out,
-            "define internal void @{name}_launch(ptr %exec, ptr %task, ptr %closure, i64 %n) #{plain} {{\nentry:\n  %none = icmp eq ptr %exec, null\n  %single = icmp sle i64 %n, {fewest}\n  %here = or i1 %none, %single\n  br i1 %here, label %direct, label %shared\ndirect:\n  call void %task(ptr %closure, i64 0, i64 %n)\n  ret void\nshared:\n  %self = load ptr, ptr %exec\n  %at = getelementptr {EXECUTOR}, ptr %exec, i64 0, i32 2\n  %for = load ptr, ptr %at\n  call void %for(ptr %self, i64 %n, ptr %task, ptr %closure)\n  ret void\n}}\n\
-             define {visibility}i32 @{run}(ptr %args, ptr %results, {memory}ptr %workspace, ptr %exec{tail}) #{plain} {{\nentry:\n  %closure = alloca [{words} x ptr]\n{test}go:\n{}  ret i32 0\n}}\n",
-            self.out
-        );
-        for decl in DECLARATIONS {
-            let _ = writeln!(out, "{decl}");
-        }
-    }
-
-    fn fresh(&mut self) -> usize {
-        self.next += 1;
-        self.next
-    }
-
-    fn steps(&mut self, all: &[Step]) {
-        for step in all {
-            match step {
-                Step::Launch(kernel) => self.launch(*kernel),
-                Step::Call(call) => match &call.to {
-                    Called::Function(callee) => self.call_user(call, callee),
-                    Called::Ranks(exchange) => self.exchange(call, exchange),
-                },
-                Step::While { cond, pred, body } => {
-                    let n = self.fresh();
-                    let _ = writeln!(self.out, "  br label %head{n}\nhead{n}:");
-                    self.steps(cond);
-                    let flag = self.load(*pred, "i8");
-                    let _ = writeln!(
-                        self.out,
-                        "  %more{n} = icmp ne i8 {flag}, 0\n  br i1 %more{n}, label %body{n}, label %done{n}\nbody{n}:"
-                    );
-                    self.steps(body);
-                    let _ = writeln!(self.out, "  br label %head{n}\ndone{n}:");
-                }
-                Step::Branch { selector, branches } => {
-                    let n = self.fresh();
-                    let pred = self.program.buffers[*selector].dtype == crate::tensor::DType::Pred;
-                    let ty = if pred { "i8" } else { "i32" };
-                    let value = self.load(*selector, ty);
-                    let last = branches.len().saturating_sub(1);
-                    // A `pred` takes branch 0 when it is true.
-                    let cases: Vec<String> =
-                        (0..last).map(|i| format!("{ty} {}, label %case{n}.{i}", if pred { 1 } else { i })).collect();
-                    let _ = writeln!(self.out, "  switch {ty} {value}, label %case{n}.{last} [ {} ]", cases.join(" "));
-                    for (i, branch) in branches.iter().enumerate() {
-                        let _ = writeln!(self.out, "case{n}.{i}:");
-                        self.steps(branch);
-                        let _ = writeln!(self.out, "  br label %join{n}");
-                    }
-                    let _ = writeln!(self.out, "join{n}:");
-                }
-                Step::Together(parts) => match self.launches {
-                    Launches::Direct => self.together(parts),
-                    // so that the executor sees every kernel
-                    Launches::Observed => parts.iter().for_each(|part| self.steps(part)),
-                },
-            }
-        }
-    }
-
-    /// One function of all parts, by their numbers, which finds the arguments of the call in the closure.
-    fn together(&mut self, parts: &[Vec<Step>]) {
-        let n = self.fresh();
-        let name = self.program.name.clone();
-        let (out, is_part) = (std::mem::take(&mut self.out), std::mem::replace(&mut self.is_part, true));
-        for (i, part) in parts.iter().enumerate() {
-            let _ = writeln!(self.out, "part{n}.{i}:");
-            self.steps(part);
-            let _ = writeln!(self.out, "  br label %next{n}");
-        }
-        let body = std::mem::replace(&mut self.out, out);
-        self.is_part = is_part;
-        let cases: Vec<String> = (1..parts.len()).map(|i| format!("i64 {i}, label %part{n}.{i}")).collect();
-        let words = self.words();
-        let mut state = String::new();
-        for (word, name) in self.call().into_iter().enumerate().skip(3) {
-            let _ = writeln!(
-                state,
-                "  %call{word} = getelementptr ptr, ptr %call, i64 {word}\n  {name} = load ptr, ptr %call{word}"
-            );
-        }
-        let _ = write!(
-            self.functions_out,
-            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr ptr, ptr %call, i64 1\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr ptr, ptr %call, i64 2\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
-            self.linkage.attributes + 1,
-            cases.join(" ")
-        );
-        for (word, value) in self.call().into_iter().enumerate() {
-            let at = self.fresh();
-            let _ = writeln!(
-                self.out,
-                "  %c{at} = getelementptr ptr, ptr %closure, i64 {word}\n  store ptr {value}, ptr %c{at}"
-            );
-        }
-        let exec = if self.is_part { "null" } else { "%exec" };
-        let _ = writeln!(
-            self.out,
-            "  call void @{name}_launch(ptr {exec}, ptr @{name}_t{n}, ptr %closure, i64 {})",
-            parts.len()
-        );
-    }
-
-    /// The pointers that the parts of a call find in their closure.
-    fn call(&self) -> Vec<&'static str> {
-        let mut all = vec!["%args", "%results", "%workspace"];
-        all.extend(Some("%state").filter(|_| !self.face.state.is_empty()));
-        all.extend(Some("%weights").filter(|_| self.face.file.is_some()));
-        all
-    }
-
-    /// Words of a closure.
-    fn words(&self) -> usize {
-        // those of parts hold the pointers of the call
-        self.call().len().max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
-    }
-
-    fn launch(&mut self, id: KernelId) {
-        let kernel = &self.program.kernels[id];
-        let n = match kernel.limit {
-            Some((buf, at)) => self.limit(buf, at),
-            None => kernel.count().to_string(),
-        };
-        if self.launches == Launches::Observed {
-            let _ = writeln!(self.out, "  store i64 {}, ptr %closure", id.0);
-        }
-        for (i, &buf) in self.functions.slots[id].iter().enumerate() {
-            let (at, word) = (self.address(buf), self.fresh());
-            let _ = writeln!(
-                self.out,
-                "  %c{word} = getelementptr ptr, ptr %closure, i64 {}\n  store ptr {at}, ptr %c{word}",
-                i + 1
-            );
-        }
-        let name = &self.program.name;
-        let function = format!("@{}", self.functions.symbols[id]);
-        let shared = self.shared[id] || self.launches == Launches::Observed;
-        let _ = match shared && !self.is_part {
-            true => writeln!(self.out, "  call void @{name}_launch(ptr %exec, ptr {function}, ptr %closure, i64 {n})"),
-            false => writeln!(self.out, "  call void {function}(ptr %closure, i64 0, i64 {n})"),
-        };
-    }
-
-    /// Calls a function of the user; where it says that it failed the call of the program ends.
-    fn call_user(&mut self, call: &Call, to: &Callee) {
-        let all: Vec<String> = call.buffers().collect::<Vec<_>>().into_iter().map(|b| self.address(b)).collect();
-        let arrays: String = all.iter().map(|at| format!("ptr {at}, ")).collect();
-        let number = self.face.calls.iter().position(|callee| callee == to).unwrap_or(0);
-        let (name, told) = (&to.name, info::call_symbol(&self.face.name, number));
-        if !to.has_status() {
-            let _ = writeln!(self.out, "  call void @{name}({arrays}ptr @{told})");
-            return;
-        }
-        let n = self.fresh();
-        let _ = write!(
-            self.out,
-            "  %s{n} = call i32 @{name}({arrays}ptr @{told})\n  %f{n} = icmp eq i32 %s{n}, 0\n  br i1 %f{n}, label %fine{n}, label %failed{n}\nfailed{n}:\n  ret i32 {E_CALL}\nfine{n}:\n"
-        );
-    }
-
-    /// Asks other ranks; where one of them fails the call of the program ends.
-    fn exchange(&mut self, call: &Call, to: &Exchange) {
-        let args: Vec<String> = call.args.iter().map(|&b| self.address(b)).collect();
-        let results: Vec<String> = call.results.iter().map(|&b| self.address(b)).collect();
-        let (n, result) = (self.fresh(), results.first().map_or("null", String::as_str));
-        let (text, tables) = ranks::exchange(to, (&self.program.name, n), &args, result);
-        self.out += &text;
-        self.functions_out += &tables;
-    }
-
-    /// The number of chunks that a call says.
-    fn limit(&mut self, buf: BufId, at: u64) -> String {
-        let (from, n) = (self.address(buf), self.fresh());
-        let _ = writeln!(
-            self.out,
-            "  %l{n} = getelementptr i8, ptr {from}, i64 {}\n  %v{n} = load i32, ptr %l{n}, align 4\n  %n{n} = sext i32 %v{n} to i64",
-            4 * at
-        );
-        format!("%n{n}")
-    }
-
-    /// The address of a buffer.
-    fn address(&mut self, buf: BufId) -> String {
-        let n = self.fresh();
-        let weights = weights_symbol(&self.face.name);
-        let _ = match self.program.buffers[buf].place {
-            Place::Workspace(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %workspace, i64 {at}"),
-            Place::Weights(at) if self.face.file.is_some() => {
-                let at = at + HEADER_BYTES;
-                writeln!(self.out, "  %p{n} = getelementptr i8, ptr %weights, i64 {at}")
-            }
-            Place::Weights(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr @{weights}, i64 {at}"),
-            Place::State(at) => writeln!(self.out, "  %p{n} = getelementptr i8, ptr %state, i64 {at}"),
-            // a kernel has it itself, and the verifier has seen that no step reads one
-            Place::Stack => writeln!(self.out, "  %p{n} = getelementptr i8, ptr null, i64 0"),
-            Place::Arg(i) => {
-                writeln!(self.out, "  %q{n} = getelementptr ptr, ptr %args, i64 {i}\n  %p{n} = load ptr, ptr %q{n}")
-            }
-            Place::Result(i) => {
-                writeln!(self.out, "  %q{n} = getelementptr ptr, ptr %results, i64 {i}\n  %p{n} = load ptr, ptr %q{n}")
-            }
-        };
-        format!("%p{n}")
-    }
-
-    fn load(&mut self, buf: BufId, ty: &str) -> String {
-        let (at, n) = (self.address(buf), self.fresh());
-        let _ = writeln!(self.out, "  %v{n} = load {ty}, ptr {at}, align 1");
-        format!("%v{n}")
-    }
-}
-
-/// Intrinsics need no declaration in LLVM's text but for the ones with odd signatures, which the parser knows by itself.
-const DECLARATIONS: &[&str] = &[];

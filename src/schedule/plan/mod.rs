@@ -359,14 +359,17 @@ ENTRY e {
         text::parse(&text.replace("ALL", &channels.to_string())).expect("sound HLO")
     }
 
+    /// What is planned of a computation for a processor of that name.
+    fn stages(module: &Module, cpu: &str, choices: &Choices, (comp, params): (CompId, Params)) -> Stages {
+        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
+        let facts = (&Methods::of(module, &target), &Needed::default());
+        let plan = Plan::of(module, &Variables::default(), &target, facts, choices, families::recipe);
+        plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")
+    }
+
     /// Whether the operand of the window is made in its kernel, of a processor of that name.
     fn is_chain(module: &Module, cpu: &str) -> bool {
-        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor");
-        let (methods, choices) = (Methods::of(module, &target), Choices::default());
-        let needed = Needed::default();
-        let plan = Plan::of(module, &Variables::default(), &target, (&methods, &needed), &choices, families::recipe)
-            .expect("a plan");
-        let stages = plan.stages(module.entry, Params::Borrowed).expect("a plan of the entry");
+        let stages = stages(module, cpu, &Choices::default(), (module.entry, Params::Borrowed));
         stages.recipes.values().any(|recipe| matches!(recipe.setup, Setup::Within(within::Within::Chain(_), _)))
     }
 
@@ -381,17 +384,11 @@ ENTRY e {
     #[test]
     fn a_choice_holds_in_the_body_of_a_loop() {
         let module = module();
-        let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
-        let methods = Methods::of(&module, &target);
         let is_convolution = |comp: &Computation, id: InstId| matches!(comp[id].op, Op::Convolution(_));
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
         let known = |choices: &Choices| {
-            let needed = Needed::default();
-            let plan =
-                Plan::of(&module, &Variables::default(), &target, (&methods, &needed), choices, families::recipe)
-                    .expect("a plan");
-            let stages = plan.stages(body, Params::Owned).expect("a plan of the body");
+            let stages = stages(&module, "x86-64-v4", choices, (body, Params::Owned));
             match &stages.recipes[&convolution].setup {
                 Setup::Winograd(setup) => setup.is_known,
                 other => panic!("{other:?}"),
