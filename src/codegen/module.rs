@@ -279,3 +279,44 @@ fn described(target: &Target) -> String {
 pub fn weights_symbol(name: &str) -> String {
     format!("{name}_weights")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model of three kernels with so many bytes of text each.
+    fn source(bytes: usize) -> Source {
+        let kernel =
+            |i: u32| (format!("k{i}"), format!("(ptr %c, i64 %a, i64 %b) #0 {{\n{}ret void\n}}\n", " ".repeat(bytes)));
+        Source {
+            triple: "x86_64-unknown-linux-gnu".to_string(),
+            shell: "define void @run() #1 {\n  ret void\n}\n".to_string(),
+            kernels: (0..3).map(kernel).collect(),
+            attributes: "attributes #0 = { nounwind }\nattributes #1 = { nounwind }\n".to_string(),
+            arch: Arch::X86_64,
+            joins: true,
+        }
+    }
+
+    #[test]
+    fn little_text_is_one_module() {
+        let source = source(16);
+        assert_eq!(source.parts(), [source.whole()]);
+    }
+
+    #[test]
+    fn every_kernel_of_much_text_is_in_one_part_and_known_to_the_first() {
+        let parts = source(PART_BYTES).parts();
+        assert_eq!(parts.len(), 4);
+        for i in 0..3 {
+            let is_in = |part: &String, what: &str| part.contains(&format!("{what} hidden void @k{i}("));
+            assert!(is_in(&parts[0], "declare"));
+            assert_eq!(parts.iter().filter(|part| is_in(part, "define")).count(), 1);
+        }
+    }
+
+    #[test]
+    fn objects_that_can_not_be_joined_are_one() {
+        assert_eq!(Source { joins: false, ..source(PART_BYTES) }.parts().len(), 1);
+    }
+}
