@@ -43,6 +43,7 @@ pub(super) fn apply(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Res
         let leaves = shapes[shapes.root].shape.leaves();
         return Ok(leaves.iter().map(|a| Tensor::new(a.dtype, vec![0], Vec::new())).collect());
     }
+    let args = &as_taken(m.comp(comp)?, args)[..];
     let lifted: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
     let result = match lift(m, comp, &lifted, 0)? {
         Some(result) => result,
@@ -52,6 +53,18 @@ pub(super) fn apply(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Res
         if t.len() == n { t.with_dims(vec![n as u64]) } else { super::strided::pick(t, vec![n as u64], 0, &[0]) }
     };
     Ok(result.leaves().into_iter().map(widen).collect())
+}
+
+/// Elements as the parameters that take them: those of `scatter` and `sort` may be wider floats.
+fn as_taken(comp: &Computation, args: &[Tensor]) -> Vec<Tensor> {
+    let types = comp.params.iter().map(|&p| comp[p].shape.as_array().map(|a| a.dtype));
+    let types = types.chain(std::iter::repeat(None));
+    args.iter().zip(types).map(|(x, t)| t.map_or_else(|| x.clone(), |t| as_float(x, t))).collect()
+}
+
+/// A float as one of another type; other elements as they are.
+pub(super) fn as_float(x: &Tensor, dtype: DType) -> Tensor {
+    if x.dtype != dtype && x.dtype.is_float() && dtype.is_float() { eval::convert(x, dtype) } else { x.clone() }
 }
 
 /// Runs a computation of pointwise instructions on vectors; `None` if another op is among them.

@@ -1,5 +1,5 @@
 //! `gather` and `scatter`: boxes at index vectors.
-use super::apply::{apply, returned_parameter, simple_op};
+use super::apply::{apply, as_float, returned_parameter, simple_op};
 use super::machine::Machine;
 use super::operands::{invalid, one_or_tuple};
 use super::strided::{copy_box, rows, strides};
@@ -227,10 +227,11 @@ fn combine(m: &Machine, xs: &[&Tensor], updates: &[&Tensor], places: Places, com
         let old = xs.iter().zip(&buffers).map(|(x, b)| read(x.dtype, b, at, &to));
         let new = updates.iter().map(|u| read(u.dtype, &u.bytes, source, &from));
         let args: Vec<Tensor> = old.chain(new).collect();
-        let combined = match op {
+        let mut combined = match op {
             Some(op) => vec![eval::eval(op, &args.iter().collect::<Vec<_>>())?],
             None => apply(m, comp, &args, to.len())?,
         };
+        combined.iter_mut().zip(xs).for_each(|(c, x)| *c = as_float(c, x.dtype));
         if combined.len() != xs.len() || combined.iter().zip(xs).any(|(c, x)| c.dtype != x.dtype) {
             return Err(invalid("the computation of scatter must return one value an operand"));
         }

@@ -21,6 +21,33 @@ fn params_are(comp: &Computation, want: &[&Shape]) -> Check {
     Ok(())
 }
 
+/// Which floats a computation may take for elements of a type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Floats {
+    /// Those of that type.
+    AsGiven,
+    /// Those of a type that holds each of their values too: elements are converted to it, and what is returned back, as XLA does in
+    /// `scatter` and `sort`.
+    OrWider,
+}
+
+/// Whether a scalar of shape `own` takes an element of `dtype`.
+fn takes(own: &Shape, dtype: DType, floats: Floats) -> bool {
+    let Some(a) = own.as_array().filter(|a| a.rank() == 0) else { return false };
+    let is_wider = || a.dtype.is_float() && dtype.is_float() && a.dtype.bytes() > dtype.bytes();
+    a.dtype == dtype || (floats == Floats::OrWider && is_wider())
+}
+
+/// Whether `comp` takes two elements of each array that is sorted.
+fn compares(comp: &Computation, want: &[Shape]) -> Check {
+    let own: Vec<&Shape> = comp.params.iter().map(|&p| &comp.insts[p].shape).collect();
+    let fits = |(own, want): (&&Shape, &Shape)| want.as_array().is_some_and(|w| takes(own, w.dtype, Floats::OrWider));
+    if own.len() == want.len() && own.iter().zip(want).all(fits) {
+        return Ok(());
+    }
+    params_are(comp, &want.iter().collect::<Vec<_>>())
+}
+
 fn root(comp: &Computation) -> &Shape {
     &comp.insts[comp.root].shape
 }
@@ -39,7 +66,13 @@ fn scalars(shapes: &[&Shape]) -> Result<Vec<Shape>, String> {
 }
 
 /// A folding function (acc.., value..) -> acc, and the result it implies with sizes from `with_dims`.
-fn fold(module: &Module, comp: CompId, inputs: &[&Shape], inits: Option<&[&Shape]>) -> Result<Vec<DType>, String> {
+fn fold(
+    module: &Module,
+    comp: CompId,
+    inputs: &[&Shape],
+    inits: Option<&[&Shape]>,
+    floats: Floats,
+) -> Result<Vec<DType>, String> {
     let comp = &module.comps[comp];
     let n = inputs.len();
     if comp.params.len() != 2 * n {
@@ -66,7 +99,7 @@ fn fold(module: &Module, comp: CompId, inputs: &[&Shape], inits: Option<&[&Shape
         if !first.same(part) {
             return Err(format!("parameter {i} of {} is {first}, and it returns {part}", comp.name));
         }
-        if !second.same(&Shape::array(value.dtype, [])) {
+        if !takes(second, value.dtype, floats) {
             return Err(format!("parameter {} of {} is {second} for elements of {value}", n + i, comp.name));
         }
         if inits.is_some_and(|inits| !inits[i].same(part)) {
@@ -151,18 +184,21 @@ pub(super) fn check(module: &Module, inst: &Inst, shapes: &[&Shape]) -> Check {
         }
         Op::Reduce { comp: c, .. } => {
             same_dims(&shapes[..n])?;
-            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]))?;
+            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]), Floats::AsGiven)?;
             result_is(inst, &retyped(infer()?, &types))
         }
         Op::ReduceWindow { comp: c, .. } => {
             same_dims(&shapes[..n])?;
-            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]))?;
+            let types = fold(module, *c, &shapes[..n], Some(&shapes[n..]), Floats::AsGiven)?;
             result_is(inst, &retyped(infer()?, &types))
         }
         Op::Scatter { comp: c, .. } => {
-            let types = fold(module, *c, &shapes[n + 1..], None)?;
+            let types = fold(module, *c, &shapes[n + 1..], None, Floats::OrWider)?;
             let operands: Vec<Shape> = shapes[..n].iter().map(|s| (*s).clone()).collect();
-            if operands.iter().zip(&types).any(|(s, t)| s.as_array().is_none_or(|a| a.dtype != *t)) {
+            let returned = |t: &DType| Shape::array(*t, []);
+            let kept =
+                |(s, t): (&Shape, &DType)| s.as_array().is_some_and(|a| takes(&returned(t), a.dtype, Floats::OrWider));
+            if !operands.iter().zip(&types).all(kept) {
                 return Err("the updates' computation does not return the operands' types".to_string());
             }
             result_is(inst, &one_or_tuple(operands))
@@ -176,7 +212,7 @@ pub(super) fn check(module: &Module, inst: &Inst, shapes: &[&Shape]) -> Check {
         }
         Op::Sort { comp: c, .. } => {
             let want: Vec<Shape> = scalars(shapes)?.into_iter().flat_map(|s| [s.clone(), s]).collect();
-            params_are(comp(c), &want.iter().collect::<Vec<_>>())?;
+            compares(comp(c), &want)?;
             returns(comp(c), &Shape::array(DType::Pred, []))
         }
         _ => Ok(()),

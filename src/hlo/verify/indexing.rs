@@ -149,12 +149,20 @@ fn batching(x: &ArrayShape, indices: &ArrayShape, xs: &[usize], is: &[usize], ve
     if fits { Ok(()) } else { Err(format!("batching dimensions {xs:?} and {is:?} do not fit")) }
 }
 
+/// The axes of a gather that are indexed, and those that are batches. An axis may be both where it has one element: its index and its
+/// number in the batch can only be 0. Of others XLA's verifier knows nothing wrong, and its code generator fails.
+fn indexed_or_batched(x: &ArrayShape, d: &GatherDims) -> Vec<usize> {
+    let is_both = |a: &&usize| d.start_index_map.contains(*a) && x.dims.get(**a) == Some(&1);
+    let batches = d.operand_batching_dims.iter().filter(|a| !is_both(a));
+    d.start_index_map.iter().chain(batches).copied().collect()
+}
+
 fn gather(x: &ArrayShape, indices: &ArrayShape, d: &GatherDims) -> Check {
     sorted(&d.offset_dims, "offset_dims")?;
     sorted(&d.collapsed_slice_dims, "collapsed_slice_dims")?;
     let dropped = [&d.collapsed_slice_dims[..], &d.operand_batching_dims].concat();
     distinct(&dropped, x.rank(), "collapsed and batching dimensions")?;
-    distinct(&[&d.start_index_map[..], &d.operand_batching_dims].concat(), x.rank(), "start_index_map")?;
+    distinct(&indexed_or_batched(x, d), x.rank(), "start_index_map and batching dimensions")?;
     if index_size(indices, d.index_vector_dim)? != d.start_index_map.len() as u64 {
         return Err(format!("start_index_map {:?} does not fit {indices}", d.start_index_map));
     }

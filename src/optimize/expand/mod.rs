@@ -12,6 +12,7 @@ mod depthwise;
 mod empty;
 mod fft;
 mod foreign;
+mod map;
 mod products;
 mod random;
 mod scan;
@@ -27,6 +28,7 @@ use crate::util::id_vec::Id;
 #[rustfmt::skip]
 pub const EXPANSIONS: &[Pass] = &[
     Pass { name: "expand-scan",         about: "writes scans as loops",                                        run: scan::expand },
+    Pass { name: "expand-map",          about: "writes maps of computations with arrays as loops",             run: map::expand },
     Pass { name: "expand-empty",        about: "puts constants for arrays and folds of no elements",             run: empty::expand },
     Pass { name: "expand-collectives",  about: "writes collectives with moves of blocks and sums in the order of devices", run: collectives::expand },
     Pass { name: "expand-foreign",      about: "puts plain opcodes for those that mean little on one device",  run: foreign::expand },

@@ -33,16 +33,21 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
 }
 
 /// (slices.., carries..) -> (outputs.., carries..) at each place of a dimension.
-struct Scan {
-    axis: usize,
+pub(super) struct Scan {
+    /// The dimension, which operands and outputs have in common.
+    pub(super) axis: usize,
     /// Whether the last place comes first.
-    reverse: bool,
-    callee: CompId,
+    pub(super) reverse: bool,
+    /// The computation of one place.
+    pub(super) callee: CompId,
     /// How many places there are.
-    places: u64,
-    xs: Vec<ArrayShape>,
-    outputs: Vec<ArrayShape>,
-    carries: usize,
+    pub(super) places: u64,
+    /// The arrays of which the computation gets slices.
+    pub(super) xs: Vec<ArrayShape>,
+    /// The stacked results.
+    pub(super) outputs: Vec<ArrayShape>,
+    /// How many values the computation hands on from place to place.
+    pub(super) carries: usize,
 }
 
 impl Scan {
@@ -62,7 +67,7 @@ impl Scan {
     }
 
     /// The loop, whose state is the step, the arrays, the outputs so far, and the carries.
-    fn written(&self, b: &mut Builder, module: &Module, operands: &[InstId]) -> Option<InstId> {
+    pub(super) fn written(&self, b: &mut Builder, module: &Module, operands: &[InstId]) -> Option<InstId> {
         let (xs, carries) = operands.split_at(self.xs.len());
         let zero = b.scalar(DType::S32, 0.0);
         let made: Vec<InstId> = self.outputs.iter().map(|o| b.full(o.dtype, &o.dims, 0.0)).collect();

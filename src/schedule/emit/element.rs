@@ -219,6 +219,21 @@ impl<'a> Emitter<'a> {
         Ok(values)
     }
 
+    /// The computation of a `scatter` or `sort`, applied to elements of these types, which its floats may be wider than.
+    pub(super) fn apply_wider(
+        &mut self,
+        e: &mut Elements,
+        id: CompId,
+        args: &[ExprId],
+        types: &[DType],
+    ) -> Result<Vec<ExprId>> {
+        let comp = &self.module.comps[id];
+        let taken = comp.params.iter().map(|&p| comp.array(p).dtype);
+        let args: Vec<ExprId> =
+            args.iter().zip(types).zip(taken).map(|((&x, &from), to)| convert(&mut e.k, x, from, to)).collect();
+        self.apply(e, id, &args)
+    }
+
     fn applied(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
         let comp = &self.module.comps[id];
         let mut first = Vec::new();

@@ -35,7 +35,13 @@ impl<'a> Emitter<'a> {
         for &update in updates {
             args.push(self.element(&mut e, update, &at)?);
         }
-        let results = self.apply(&mut e, *combine, &args)?;
+        let own: Vec<DType> = operands.iter().map(|&o| comp.array(o).dtype).collect();
+        let mut results = self.apply_wider(&mut e, *combine, &args, &[&own[..], &own].concat())?;
+        let combine = &self.module.comps[*combine];
+        let returned = combine[combine.root].shape.leaves().into_iter().map(|a| a.dtype);
+        for ((x, from), &to) in results.iter_mut().zip(returned).zip(&own) {
+            *x = convert(&mut e.k, *x, from, to);
+        }
         let mut inside: Vec<Stmt> = Vec::new();
         if let [buf] = out.leaves[..] {
             inside.push(Stmt::Store { buf, index, value: results[0] });

@@ -99,10 +99,17 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Whether the elements `a` go before the elements `b`, by a computation on (a0, b0, a1, b1, …).
-    fn goes_first(&mut self, e: &mut Elements, order: CompId, a: &[ExprId], b: &[ExprId]) -> Result<ExprId> {
+    /// Whether the elements `a` of what is like `sorted` go before the elements `b`, by a computation on (a0, b0, a1, b1, …).
+    fn goes_first(
+        &mut self,
+        e: &mut Elements,
+        order: CompId,
+        sorted: &[BufId],
+        (a, b): (&[ExprId], &[ExprId]),
+    ) -> Result<ExprId> {
         let args: Vec<ExprId> = a.iter().zip(b).flat_map(|(&a, &b)| [a, b]).collect();
-        let first = self.apply(e, order, &args)?;
+        let types: Vec<DType> = sorted.iter().flat_map(|&b| [self.program.buffers[b].dtype; 2]).collect();
+        let first = self.apply_wider(e, order, &args, &types)?;
         first.first().copied().ok_or_else(|| Error::internal("schedule", "a comparison has no result"))
     }
 
@@ -148,7 +155,7 @@ impl<'a> Emitter<'a> {
         let place = Local::new(&mut e.k, DType::S64);
         let before = lines.load(&mut e.k, to, vars, &place.index().offset(-1));
         let values: Vec<ExprId> = held.iter().map(|x| x.value).collect();
-        let first = self.goes_first(e, order, &values, &before)?;
+        let first = self.goes_first(e, order, to, (&values, &before))?;
         let behind = e.k.expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
         let cond = both(&mut e.k, behind, first);
         let mut body = lines.store(&e.k, to, vars, &place.index(), &before);
@@ -174,7 +181,7 @@ impl<'a> Emitter<'a> {
         let (more_left, more_right) = (less(&mut e.k, left.value, middle), less(&mut e.k, right.value, end));
         let (a, b) =
             (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));
-        let first = self.goes_first(&mut e, order, &a, &b)?;
+        let first = self.goes_first(&mut e, order, from, (&a, &b))?;
         let take_right = Local::new(&mut e.k, DType::S64);
         let flag = e.k.op(ScalarOp::Convert(DType::S64), &[first], DType::S64);
         let is_right = e.k.expr(Expr::Within(take_right.index(), 1, 2));
