@@ -9,7 +9,7 @@ use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Role, Variable};
-use crate::hlo::{self, Assumed, Inst, InstId, Metadata, Module, Op, Shape};
+use crate::hlo::{self, Asked, Assumed, Claim, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{self, Exact, Failure, Feed, Lowered};
@@ -87,12 +87,7 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
     let init = init.map(|prepared| lowered(&prepared)).transpose()?;
     let mut fronts = Fronts { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
     for (entry, lowered) in entries.into_iter().zip(all) {
-        let bounds = lowered.claims.iter().filter(|c| c.is_allowed).map(|c| {
-            format!(
-                "the size that values say at `{}` is assumed to be at most {}; --bound changes that",
-                c.node, c.most
-            )
-        });
+        let bounds = lowered.claims.iter().filter(|c| c.is_allowed).map(assumption);
         let bounds: Vec<String> = bounds.filter(|a| !fronts.assumptions.contains(a)).collect();
         fronts.assumptions.extend(bounds);
         fronts.entries.push(Entry { name: entry.name, lowered });
@@ -102,6 +97,18 @@ pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fr
         fronts.warnings.extend(entry.prepared.warnings);
     }
     Ok(fronts)
+}
+
+/// What is said of a bound that does not follow from the program.
+fn assumption(Claim { node, asks, most, .. }: &Claim) -> String {
+    match asks {
+        Asked::Size => {
+            format!("the size that values say at `{node}` is assumed to be at most {most}; --bound changes that")
+        }
+        Asked::Rounds => {
+            format!("the loop `{node}`, whose lists grow, is assumed to end within {most} rounds; --bound changes that")
+        }
+    }
 }
 
 fn lowered_entries(entries: &[prepare::Entry]) -> Result<Vec<Lowered>> {

@@ -353,6 +353,44 @@ def growing_lists(x, at):
             raw.TensorListLength(input_handle=rest), summed, loss, *tape.gradient(loss, [x, w]))
 
 
+@graph(("x", f32, (3,)), ("length", i32, (2,)))
+def open_rounds(x, length):
+    """Lists that grow in loops whose rounds only values tell, forwards, backwards and as a stack of what is to be done, with gradients;
+    lists of a length that is fed. Nothing bounds them: there is room for what the caller allows."""
+    number = tf.reduce_sum(length) + 7
+    raw = tf.raw_ops
+
+    def collatz(i, n, out):
+        return i + 1, tf.where(n % 2 == 0, n // 2, 3 * n + 1), out.write(i, n)
+
+    steps = tf.while_loop(lambda i, n, _: n != 1, collatz, (0, number, tf.TensorArray(tf.int32, 0, dynamic_size=True)))[2].stack()
+
+    empty = raw.EmptyTensorList(element_shape=tf.constant([], tf.int32), max_num_elements=-1, element_dtype=tf.int32)
+    push = lambda l, n: raw.TensorListPushBack(input_handle=l, tensor=n)
+
+    def visit(todo, total):
+        todo, n = raw.TensorListPopBack(input_handle=todo, element_shape=tf.constant([], tf.int32), element_dtype=tf.int32)
+        todo = tf.cond(n > 1, lambda: push(push(todo, n // 2), n - n // 2 - 1), lambda: todo)
+        return todo, total + n
+
+    left = lambda todo, _: raw.TensorListLength(input_handle=todo) > 0
+    total = tf.while_loop(left, visit, (push(empty, number), 0))[1]
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        grown = tf.while_loop(lambda y: tf.reduce_sum(y * y) < 100.0, lambda y: [y * 1.5 + tf.sin(y)], [x])[0]
+        n = tf.abs(length[0]) + 2
+        rows = tf.TensorArray(tf.float32, n)
+        row = lambda i, y, rows: (i + 1, tf.tanh(y) * 1.5, rows.write(i, y * tf.cast(i + 1, tf.float32)))
+        _, last, rows = tf.while_loop(lambda i, *_: i < n, row, (0, x, rows))
+        rows = rows.stack()
+        loss = tf.reduce_sum(grown) + tf.reduce_sum(last) + tf.reduce_sum(rows)
+
+    at = length[1] * length[1]
+    far = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=[3]).write(at, x)
+    return steps, total, rows, loss, tape.gradient(loss, x), far.size(), far.read(at)
+
+
 @graph(("zeros", f32, (4, 6)), ("x", f32, (6, 3)), ("ids", i32, (7,)))
 def sparse(zeros, x, ids):
     """Sparse tensors as long as the data say, what `tf.sparse` does with them, and embeddings of rows with few ids or none."""

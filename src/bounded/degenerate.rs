@@ -98,12 +98,14 @@ impl Steps {
                 values.insert(id, (self.number(work, Op::Tuple, None), dims));
                 continue;
             }
-            let mut op = plain(&inst.op);
-            if let Op::Broadcast(map) = &inst.op {
-                // axes of size 1 say nothing of where elements go
+            let (mut op, mut told) = (plain(&inst.op), dims.clone());
+            if let (Op::Broadcast(map), [to]) = (&inst.op, &dims[..]) {
+                // axes of size 1 say nothing of where elements go, in the operand and in the result
                 let own = operands[0].1.first().cloned().unwrap_or_default();
-                op = Op::Broadcast(map.iter().zip(&own).filter(|(_, n)| **n != 1).map(|(&m, _)| m).collect());
-                operands[0].1 = vec![own.into_iter().filter(|&n| n != 1).collect()];
+                let place = |&m: &usize| to.iter().take(m).filter(|n| **n != 1).count();
+                op = Op::Broadcast(map.iter().zip(&own).filter(|(_, n)| **n != 1).map(|(m, _)| place(m)).collect());
+                let without_ones = |dims: &[u64]| vec![dims.iter().copied().filter(|&n| n != 1).collect()];
+                (operands[0].1, told) = (without_ones(&own), without_ones(to));
             }
             let constant = match &inst.op {
                 Op::Constant(Literal::Array(t)) => {
@@ -117,7 +119,7 @@ impl Steps {
                 false => varying.numbers.iter().map(|e| e.at(at)).collect::<Option<_>>()?,
             };
             let called = inst.op.called().iter().map(|c| comps.get(c).copied()).collect::<Option<_>>()?;
-            let work = Work { name: inst.op.name().to_string(), numbers, called, operands, dims: dims.clone() };
+            let work = Work { name: inst.op.name().to_string(), numbers, called, operands, dims: told };
             values.insert(id, (self.number(work, op, constant), dims));
         }
         values.get(&comp.root).cloned()

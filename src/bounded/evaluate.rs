@@ -1,6 +1,6 @@
 //! Evaluates a function for exactly the sizes of a call, without padding.
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Claim, Literal};
+use crate::hlo::{Asked, Claim, Literal};
 use crate::interp;
 use crate::lower::{Exact, Lowered};
 use crate::tensor::Tensor;
@@ -38,8 +38,12 @@ pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowere
 fn held(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
     let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
     let beyond = claims.iter().zip(asked).find(|(claim, asked)| value(asked).is_none_or(|n| n > claim.most));
-    let Some((Claim { node, most, .. }, _)) = beyond else { return Ok(()) };
-    let told =
-        format!("the data ask for another size at `{node}` than one from 0 to {most}, or than other shapes ask for");
+    let Some((Claim { node, asks, most, .. }, _)) = beyond else { return Ok(()) };
+    let told = match asks {
+        Asked::Size => {
+            format!("the data ask for another size at `{node}` than one from 0 to {most}, or than other shapes ask for")
+        }
+        Asked::Rounds => format!("the loop `{node}` takes more rounds than the {most} that its lists have room for"),
+    };
     Err(Diagnostic::new(Code::BadInputs, told).help(format!("give it more room: --bound '{node}=N'")).into())
 }

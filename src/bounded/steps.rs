@@ -1,6 +1,6 @@
 //! Sizes that are taken in steps: an image that is halved three times and joined with its halves has a height that is a multiple of 8.
 use super::extent::Extent;
-use crate::hlo::{Claim, InstId};
+use crate::hlo::{Asked, Claim, InstId};
 use crate::lower::Exact;
 use crate::tensor::Size;
 use std::sync::Arc;
@@ -83,6 +83,7 @@ impl Steps {
     pub fn claims(&self, given: &[Size]) -> Vec<Claim> {
         let one = |(size, step): (&Size, &Step)| Claim {
             node: format!("{}_beyond_multiple_of_{}", size.name, step.by),
+            asks: Asked::Size,
             value: InstId(0),
             most: 0,
             is_allowed: false,

@@ -27,12 +27,23 @@ pub struct Found {
 pub struct Claim {
     /// The node that asks.
     pub node: String,
-    /// The size that it asks for, `s32[]`; negative where the code can't do what is asked.
+    /// What it asks for.
+    pub asks: Asked,
+    /// The number that it asks for, `s32[]`; negative where the code can't do what is asked.
     pub value: InstId,
     /// A call that asks for more fails.
     pub most: u64,
     /// Whether the bound is what the caller allows, and does not follow from the program.
     pub is_allowed: bool,
+}
+
+/// What a claim is a number of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Elements: the size of an axis.
+    Size,
+    /// Rounds of a loop, which lists have room for.
+    Rounds,
 }
 
 /// What is taken for granted of sizes that values at run time say.
@@ -176,6 +187,15 @@ impl Builder {
     /// What a call asks for, in the order in which it was met.
     pub fn claims(&self) -> &[Claim] {
         &self.claims
+    }
+    /// How many sizes and claims there are: what [`Builder::forget`] goes back to.
+    pub fn said(&self) -> (usize, usize) {
+        (self.found.len(), self.claims.len())
+    }
+    /// Forgets the sizes and claims that came since [`Builder::said`] gave these numbers, where another way is taken from there.
+    pub fn forget(&mut self, (found, claims): (usize, usize)) {
+        self.found.truncate(found);
+        self.claims.truncate(claims);
     }
     /// The first error since the last call, if any.
     pub fn take_error(&mut self) -> Option<String> {

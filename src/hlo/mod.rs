@@ -17,7 +17,7 @@ pub mod stablehlo;
 pub mod text;
 pub mod verify;
 
-pub use builder::{Assumed, Builder, Claim, Found};
+pub use builder::{Asked, Assumed, Builder, Claim, Found};
 pub use fold::Fold;
 pub use op::{Literal, Op};
 pub use shape::{ArrayShape, Layout, Shape};

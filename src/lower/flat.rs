@@ -22,8 +22,8 @@ pub(super) enum Form {
     Array(Shape),
     /// A TensorList.
     List(ListForm),
-    /// A TensorList whose element shape is open: its length, element type and name.
-    Unshaped(u64, DType, Arc<str>),
+    /// A TensorList whose element shape is open.
+    Unshaped(UnshapedForm),
     /// The handle of the variable of this number.
     Variable(usize),
     /// The handle of a TensorArray or stack.
@@ -47,6 +47,19 @@ pub(super) struct ListForm {
     pub count: Option<(u64, bool)>,
     /// What its elements are, as far as that is known.
     pub elements: Elements,
+    /// The name of the node that made it.
+    pub name: Arc<str>,
+}
+
+/// What is known of a TensorList whose element shape is open.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct UnshapedForm {
+    /// The number of elements; the most that there may be, where a value says it.
+    pub length: u64,
+    /// Whether a value says it.
+    pub is_counted: bool,
+    /// The element type.
+    pub dtype: DType,
     /// The name of the node that made it.
     pub name: Arc<str>,
 }
@@ -89,8 +102,8 @@ impl Form {
                 let count = list.count.map(|_| Shape::array(DType::S32, []));
                 std::iter::once(Shape::array(list.dtype, list.dims.clone())).chain(count).collect()
             }
+            Form::Unshaped(list) => list.is_counted.then(|| Shape::array(DType::S32, [])).into_iter().collect(),
             Form::Constant(_)
-            | Form::Unshaped(..)
             | Form::Variable(_)
             | Form::Holder(_)
             | Form::Table(_)
@@ -103,10 +116,11 @@ impl Form {
     fn as_list(&self, like: &ListForm) -> Option<ListForm> {
         match self {
             Form::List(list) => Some(list.clone()),
-            Form::Unshaped(length, dtype, name) => {
+            Form::Unshaped(UnshapedForm { length, is_counted, dtype, name }) => {
                 let dims = like.dims.iter().enumerate().map(|(i, &d)| if i == 0 { *length } else { d }).collect();
                 let elements = if *length == 0 { Elements::None } else { Elements::Any };
-                Some(ListForm { dtype: *dtype, dims, count: None, elements, name: name.clone() })
+                let count = is_counted.then_some((*length, false));
+                Some(ListForm { dtype: *dtype, dims, count, elements, name: name.clone() })
             }
             _ => None,
         }
@@ -139,7 +153,10 @@ impl Walker<'_> {
                 elements: if self.resizes { list.elements.clone() } else { Elements::Any },
                 name: list.name.clone(),
             }),
-            Value::UnshapedList { length, dtype, name, .. } => Form::Unshaped(*length, *dtype, name.clone()),
+            Value::UnshapedList { length, now, dtype, name, .. } => {
+                let (length, is_counted, dtype, name) = (*length, now.is_some(), *dtype, name.clone());
+                Form::Unshaped(UnshapedForm { length, is_counted, dtype, name })
+            }
             Value::Unlike(_) => Form::Unlike,
             Value::Variable(id) => Form::Variable(*id),
             Value::Holder(id) => Form::Holder(*id),
@@ -186,8 +203,9 @@ impl Walker<'_> {
                     let (elements, name) = (list.elements.clone(), list.name.clone());
                     Value::List(ListValue { buffer, count, elements, name, open: None })
                 }
-                Form::Unshaped(length, dtype, name) => {
-                    Value::UnshapedList { length: *length, dtype: *dtype, name: name.clone(), open: None }
+                Form::Unshaped(UnshapedForm { length, is_counted, dtype, name }) => {
+                    let now = is_counted.then(|| part(self));
+                    Value::UnshapedList { length: *length, now, dtype: *dtype, name: name.clone(), open: None }
                 }
                 Form::Variable(id) => Value::Variable(*id),
                 Form::Holder(id) => Value::Holder(*id),
@@ -235,8 +253,10 @@ impl Walker<'_> {
                 if found.same(want) { Ok(vec![*id]) } else { differs(format!("it is {want} and {found}")) }
             }
             (Form::List(want), Value::List(_) | Value::UnshapedList { .. }) => self.conform_list(value, want, what),
-            (Form::Unshaped(n, t, _), Value::UnshapedList { length, dtype, .. }) if n == length && t == dtype => {
-                Ok(Vec::new())
+            (Form::Unshaped(want), Value::UnshapedList { length, now, dtype, .. })
+                if (want.length, want.is_counted, want.dtype) == (*length, now.is_some(), *dtype) =>
+            {
+                Ok(now.iter().copied().collect())
             }
             (Form::Unshaped(..), Value::List(_)) => differs("its element shape is known on one side only".to_string()),
             _ => Err(Error::user(Code::TypeMismatch, format!("{what} changes its type"))),

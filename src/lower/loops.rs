@@ -5,7 +5,7 @@ use super::rounds::Border;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::{Op, Shape};
+use crate::hlo::{Asked, Claim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
 use crate::ops::{self, Value, list};
@@ -27,6 +27,8 @@ struct Loop<'a> {
     fixed: Vec<bool>,
     /// How those that are lists grow.
     growth: Vec<Growth>,
+    /// How many rounds lists have room for where nothing tells how many there are; a call that takes more fails.
+    allowed: Option<u64>,
 }
 
 /// How a list grows from round to round.
@@ -45,8 +47,14 @@ impl Walker<'_> {
     ///
     /// Variables that the body returns as they are and whose first value is a constant are no state: they are constants in
     /// the condition and the body. Lists of open element shape take the shape that the body gives them, and lists that grow get room
-    /// for all rounds.
-    pub(super) fn one_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
+    /// for all rounds: for those that are `allowed` where nothing else tells how many there are.
+    pub(super) fn one_loop(
+        &mut self,
+        cond: &FuncRef,
+        body: &FuncRef,
+        args: Vec<Value>,
+        allowed: Option<u64>,
+    ) -> Result<Vec<Slot>> {
         let (c, f) = (self.function(&cond.name)?, self.function(&body.name)?);
         let n = args.len();
         if c.args.len() != n || c.rets.len() != 1 || f.args.len() != n || f.rets.len() != n {
@@ -65,7 +73,7 @@ impl Walker<'_> {
         fixed.extend(reached.variables.variables.iter().map(|v| !v.1));
         fixed.resize(init.len(), !reached.changed);
         let growth = vec![Growth::None; init.len()];
-        let mut this = Loop { cond, body, reached, init, fixed, growth };
+        let mut this = Loop { cond, body, reached, init, fixed, growth, allowed };
         let Some(border) = self.settle(&mut this)? else { return Ok(vec![None; n]) };
         let Some(mut out) = self.emit_loop(&this, &border)? else { return Ok(vec![None; n]) };
         for (value, growth) in out.iter_mut().zip(&this.growth) {
@@ -81,7 +89,7 @@ impl Walker<'_> {
         for _ in 0..MOST_ROUNDS {
             let mut border = self.border(&this.init, |i| this.fixed[i]);
             let rounds = if self.resizes {
-                self.most_rounds((this.cond, this.body), &this.init, &mut border, &this.reached)?
+                self.most_rounds((this.cond, this.body), &this.init, &mut border, &this.reached, this.allowed)?
             } else {
                 None
             };
@@ -160,9 +168,9 @@ impl Walker<'_> {
     }
 
     /// Where the user says how many rounds there are at most, a counter goes behind the state, which ends the loop as TensorFlow's
-    /// `maximum_iterations` does.
+    /// `maximum_iterations` does; so it does where that many are allowed, and a call that would go on then fails.
     fn emit_loop(&mut self, this: &Loop, border: &Border) -> Result<Option<Vec<Value>>> {
-        let most = self.rounds_told(this.body);
+        let most = self.rounds_told(this.body).or(this.allowed);
         let counter = most.map(|_| Form::Array(Shape::array(DType::S64, Vec::new())));
         let forms: Vec<Form> = border.forms.iter().cloned().chain(counter).collect();
         let with_counter = |ranges: &[Option<Range>]| [ranges, if most.is_some() { &[None] } else { &[] }].concat();
@@ -199,8 +207,23 @@ impl Walker<'_> {
         let state = self.pack(&init, &forms, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
         let mut values = self.unpack(end, &forms);
-        values.truncate(border.forms.len());
+        let counted = values.split_off(border.forms.len());
+        if let (Some(most), Some(Value::Array(rounds))) = (this.allowed, counted.first()) {
+            self.claim_rounds(this, &values, *rounds, most)?;
+        }
         Ok(Some(values))
+    }
+
+    /// Lets calls fail in which a loop, ended after `most` rounds at the latest, would go on from these values.
+    fn claim_rounds(&mut self, this: &Loop, values: &[Value], rounds: InstId, most: u64) -> Result<()> {
+        let test = self.call_with(this.cond, values, &this.reached)?;
+        let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(()) };
+        let goes_on = self.truth(test)?;
+        let more = self.b.convert(goes_on, DType::S64);
+        let asked = self.b.add(rounds, more);
+        let (node, value) = (self.b.metadata.op_name.clone(), self.b.convert(asked, DType::S32));
+        self.b.claim(Claim { node, asks: Asked::Rounds, value, most, is_allowed: true });
+        Ok(())
     }
 }
 

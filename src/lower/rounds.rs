@@ -88,14 +88,15 @@ impl Walker<'_> {
     }
 
     /// The most rounds of a loop whose state has these values: from a part of its condition that compares a variable with a number,
-    /// where each round adds a number to the variable, else from values that come to rest. `None` where nothing tells. What integers lie between in the body becomes a
-    /// part of the border.
+    /// where each round adds a number to the variable, else from values that come to rest, else those that are `allowed`. `None` where
+    /// nothing tells. What integers lie between in the body becomes a part of the border.
     pub fn most_rounds(
         &mut self,
         (cond, body): (&FuncRef, &FuncRef),
         init: &[Value],
         border: &mut Border,
         reached: &Reached,
+        allowed: Option<u64>,
     ) -> Result<Option<u64>> {
         let Limits { limits, looked_at } = self.limits_of(cond, border, reached)?;
         let parts = border.parts();
@@ -109,7 +110,7 @@ impl Walker<'_> {
         let told = self.rounds_told(body);
         let rounds = match rounds.chain(told).min() {
             Some(rounds) => Some(rounds),
-            None => self.rounds_to_rest(body, border, reached, looked_at)?,
+            None => self.rounds_to_rest(body, border, reached, looked_at)?.or(allowed),
         };
         for part in (0..parts.len()).filter(|&part| border.ranges[part].is_none()) {
             let Some(start) = starts[part] else { continue };

@@ -6,41 +6,76 @@
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
-use crate::ops::Value;
+use crate::ops::holder::Holders;
+use crate::ops::range::Ranges;
+use crate::ops::{Store, Value};
 
 /// Most rounds that are written in a program, those of loops inside of loops counted each time: sizes that values say are compared with
 /// one another, so that time grows faster than their number.
 const MOST_ROUNDS: usize = 64;
 
+/// A place in the entry computation, and what was known there.
+struct Mark {
+    store: Store,
+    holders: Holders,
+    ranges: Ranges,
+    errors: usize,
+    said: (usize, usize),
+}
+
 impl Walker<'_> {
-    /// The final values of a loop's variables: of a loop of HLO, or of written rounds where its body has sizes that values say.
+    /// The final values of a loop's variables: of a loop of HLO; where its body has sizes that values say, of written rounds; else of a
+    /// loop whose lists have room for as many rounds as the caller allows.
     pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
         if self.b.depth() > 1 {
-            return self.one_loop(cond, body, args);
+            return self.one_loop(cond, body, args, None);
         }
-        let before = (self.store.clone(), self.holders.clone(), self.ranges.clone());
-        let errors = self.errors.len();
-        let looped = self.one_loop(cond, body, args.clone());
-        let of_sizes = |code: Code| code == Code::DynamicShape;
-        let is_refused = match &looped {
-            Err(Error::User(all)) => all.iter().any(|d| of_sizes(d.code)),
-            _ => self.errors[errors..].iter().any(|d| of_sizes(d.code)),
-        };
-        if !is_refused {
+        let mark = self.mark();
+        let looped = self.one_loop(cond, body, args.clone(), None);
+        if !self.is_refused(&looped, &mark, |code| code == Code::DynamicShape) {
             return looped;
         }
-        let told = self.errors.split_off(errors);
+        let told = self.errors.split_off(mark.errors);
+        self.return_to(&mark);
+        if let Some(values) = self.rounds(cond, body, args.clone())? {
+            return Ok(values);
+        }
+        self.return_to(&mark);
+        if self.resizes && self.rounds_told(body).is_none() {
+            let allowed = self.b.bound(&self.b.metadata.op_name);
+            let bounded = self.one_loop(cond, body, args, Some(allowed));
+            if !self.is_refused(&bounded, &mark, |_| true) {
+                return bounded;
+            }
+            self.return_to(&mark);
+        }
+        self.errors.extend(told);
+        looped
+    }
+
+    fn mark(&self) -> Mark {
+        let (store, holders, ranges) = (self.store.clone(), self.holders.clone(), self.ranges.clone());
+        Mark { store, holders, ranges, errors: self.errors.len(), said: self.b.said() }
+    }
+
+    /// Goes back to where the entry was then, to lower a loop in another way.
+    fn return_to(&mut self, mark: &Mark) {
         while self.b.depth() > 1 {
             self.b.abandon();
         }
-        (self.store, self.holders, self.ranges) = before;
-        match self.rounds(cond, body, args)? {
-            Some(values) => Ok(values),
-            None => {
-                self.errors.truncate(errors);
-                self.errors.extend(told);
-                looped
-            }
+        (self.store, self.holders) = (mark.store.clone(), mark.holders.clone());
+        self.ranges = mark.ranges.clone();
+        self.errors.truncate(mark.errors);
+        self.b.forget(mark.said);
+        self.b.take_error();
+    }
+
+    /// Whether what was lowered since then is refused for a reason of this kind.
+    fn is_refused(&self, made: &Result<Vec<Slot>>, mark: &Mark, of_kind: impl Fn(Code) -> bool) -> bool {
+        match made {
+            Err(Error::User(all)) => all.iter().any(|d| of_kind(d.code)),
+            Err(_) => false,
+            Ok(_) => self.errors[mark.errors..].iter().any(|d| of_kind(d.code)),
         }
     }
 

@@ -4,7 +4,7 @@ use super::range::Ranges;
 use super::{Store, Value, linear};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
-use crate::hlo::{Builder, Claim, Found, InstId};
+use crate::hlo::{Asked, Builder, Claim, Found, InstId};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
@@ -327,6 +327,17 @@ impl LowerCtx<'_> {
         self.claim(asked, (most, false));
         taken
     }
+    /// A number of elements for which a list has room, and the most that the caller allows where nothing bounds it: calls fail that ask
+    /// for more, or for less than nothing. `None` inside of a loop or branch.
+    pub fn allowed(&mut self, count: InstId) -> Option<(InstId, u64)> {
+        if self.b.depth() > 1 {
+            return None;
+        }
+        let most = self.b.bound(&self.node.name);
+        let (asked, taken) = self.clamped(count, most);
+        self.claim(asked, (most, true));
+        Some((taken, most))
+    }
     /// A number, not further out than one from what it may be from 0 on, and as the nearest that it may be.
     fn clamped(&mut self, count: InstId, most: u64) -> (InstId, InstId) {
         let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, (most + 1) as f64));
@@ -339,7 +350,8 @@ impl LowerCtx<'_> {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
         if !claims.iter().any(|c| c.most == most && linear::same(self.b, c.value, value)) {
-            self.b.claim(Claim { node: self.node.name.to_string(), value, most, is_allowed });
+            let node = self.node.name.to_string();
+            self.b.claim(Claim { node, asks: Asked::Size, value, most, is_allowed });
         }
     }
     /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be

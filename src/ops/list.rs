@@ -12,7 +12,8 @@ use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, PartialShape, TfType};
 use crate::hlo::{Builder, InstId, Op};
-use crate::tensor::{Tensor, element_count};
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
 
 const NODES: &[OpRow] = &[
@@ -85,23 +86,45 @@ fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
     Some(Arc::new(PartialShape((shape.dims.len() == 1).then(|| dims.collect()))))
 }
 
-fn of_length(cx: &mut LowerCtx, shape_input: usize, length: u64) -> Result<Vec<Value>> {
-    if cx.node.tf_type("element_dtype") == Some(TfType::Variant) {
+/// A list of zeros; `now` is how many there are, where that is a value and `length` the most that it may be.
+fn of_length(cx: &mut LowerCtx, (length, now): (u64, Option<InstId>)) -> Result<Vec<Value>> {
+    let is_list = cx.node.tf_type("element_dtype") == Some(TfType::Variant);
+    if is_list && now.is_none() {
         return unlike::of_length(cx, length);
     }
-    let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, shape_input));
-    let list = Value::UnshapedList { length, dtype, name: name_of(cx), open: told_shape(cx, shape_input) };
+    let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, 0));
+    let list = Value::UnshapedList { length, now, dtype, name: name_of(cx), open: told_shape(cx, 0) };
     Ok(vec![with_shape(cx.b, list, dims.as_deref())?])
 }
 
 fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = cx.constant_int(1)?;
+    let n = match cx.constant_int(1) {
+        Ok(n) => n,
+        Err(refused) => {
+            let count = cx.arg(1)?;
+            let count = cx.b.reshape(count, &[]);
+            let (now, most) = bounded_count(cx, count).ok_or(refused)?;
+            return of_length(cx, (most, Some(now)));
+        }
+    };
     let n = u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
-    of_length(cx, 0, n)
+    of_length(cx, (n, None))
+}
+
+/// A number of elements, a scalar s32, and the most that it may be: what follows from the program, or else what the caller allows. `None`
+/// inside of a loop or branch, where nothing bounds it.
+fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, u64)> {
+    let range = cx.ranges.of(cx.b, count);
+    let (now, most) = match range.bound().and_then(|most| u64::try_from(most).ok()) {
+        Some(most) if range.least >= 0 => (count, most),
+        Some(most) if cx.b.depth() == 1 => (cx.hold(count, most), most),
+        _ => cx.allowed(count)?,
+    };
+    Some((cx.b.convert(now, DType::S32), most))
 }
 
 fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    of_length(cx, 0, 0)
+    of_length(cx, (0, None))
 }
 
 fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -188,16 +211,21 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         match &cx.args[0] {
             Value::UnshapedList { dtype, name, open, .. } => {
                 let (dtype, name, open) = (*dtype, name.clone(), open.clone());
-                return Ok(vec![Value::UnshapedList { length, dtype, name, open }]);
+                return Ok(vec![Value::UnshapedList { length, now: None, dtype, name, open }]);
             }
             Value::Unlike(list) => return unlike::resized(list.clone(), length),
             _ => {}
         }
     }
     let list = list(cx, 0)?;
-    let Some(most) = cx.ranges.of(cx.b, size).bound() else { return Err(room::unbounded_size(&list.name)) };
-    let most = u64::try_from(most).map_err(|_| cx.mismatch(format!("a list of {most} elements")))?;
-    let list = if known.is_some() { list.resized(cx.b, most)? } else { list.of_length(cx, size, most)? };
+    let (now, most) = match known {
+        Some(n) => (size, u64::try_from(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?),
+        None => {
+            let size = cx.b.reshape(size, &[]);
+            bounded_count(cx, size).ok_or_else(|| room::unbounded_size(&list.name))?
+        }
+    };
+    let list = if known.is_some() { list.resized(cx.b, most)? } else { list.of_length(cx, now, most)? };
     listed(list)
 }
 
@@ -231,14 +259,30 @@ fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = match &cx.args[0] {
+        Value::UnshapedList { now: Some(now), .. } => *now,
         Value::UnshapedList { length, .. } => {
             let n = i32::try_from(*length).map_err(|_| cx.unsupported("a list of more than 2^31 elements"))?;
             cx.b.constant(Tensor::scalar(n))
         }
         Value::Unlike(list) => cx.b.constant(Tensor::scalar(list.items.len() as i32)),
-        _ => list(cx, 0)?.length(cx.b)?,
+        _ => {
+            let list = list(cx, 0)?;
+            within(cx, &list)?
+        }
     };
     cx.one(n)
+}
+
+/// How many elements a list has, so that what computes with it sees the most that there may be.
+fn within(cx: &mut LowerCtx, list: &ListValue) -> Result<InstId> {
+    let now = list.length(cx.b)?;
+    let (range, Some(count)) = (cx.ranges.of(cx.b, now), list.count) else { return Ok(now) };
+    let most = i32::try_from(count.most).unwrap_or(i32::MAX);
+    if range.least >= 0 && range.most <= i64::from(most) {
+        return Ok(now);
+    }
+    let (none, most) = (cx.b.constant(Tensor::scalar(0i32)), cx.b.constant(Tensor::scalar(most)));
+    Ok(cx.b.elementwise(ScalarOp::Clamp, &[none, now, most]))
 }
 
 fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -320,7 +364,6 @@ pub(super) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor::DType;
     #[test]
     fn starts_are_one_a_dimension() {
         let mut b = Builder::new("t");

@@ -76,8 +76,10 @@ pub enum Value {
     /// A list whose element shape is not known yet: `TensorListReserve` with an open shape, given its number of elements
     /// and element type. It takes its shape from the first element that is set.
     UnshapedList {
-        /// The number of elements.
+        /// The number of elements; the most that there may be, where a value says it.
         length: u64,
+        /// That value, a scalar s32.
+        now: Option<InstId>,
         /// The element type.
         dtype: crate::tensor::DType,
         /// The name of the node that made it.

@@ -36,7 +36,7 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.constant_int(0)?;
     let length = u64::try_from(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?;
     let dtype = cx.attr_dtype("dtype")?;
-    let elements = Value::UnshapedList { length, dtype, name: Arc::from(&*cx.node.name), open: None };
+    let elements = Value::UnshapedList { length, now: None, dtype, name: Arc::from(&*cx.node.name), open: None };
     let elements = list::with_shape(cx.b, elements, attr_dims(cx).as_deref())?;
     let kind = HolderKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
     let holder = Holder { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };

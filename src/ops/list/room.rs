@@ -111,13 +111,22 @@ impl ListValue {
         cx.first(self.buffer, n)
     }
 
-    /// The list as it is when the element at `index` was asked for: it has that element, and zeros before it.
+    /// The list as it is when the element at `index` was asked for: it has that element, and zeros before it. Where nothing bounds the
+    /// index, the list has room for what the caller allows.
     ///
     /// # Errors
-    /// `DynamicShape` if nothing bounds the index.
+    /// `DynamicShape` if nothing bounds the index, in a loop or branch.
     pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.of(cx.b, index);
-        let most = range.bound().ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
+        let (index, most) = match range.bound() {
+            Some(most) => (index, most),
+            None => {
+                let end = end_of(cx.b, index);
+                let (end, room) = cx.allowed(end).ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
+                let one = cx.b.constant(Tensor::scalar(1i64));
+                (cx.b.sub(end, one), room as i64 - 1)
+            }
+        };
         let want = u64::try_from(most).map_or(0, |most| most.saturating_add(1));
         if self.count.is_none() && (want <= self.room(cx.b) || range.least == range.most) {
             return if want > self.room(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
@@ -199,6 +208,15 @@ fn scalar(b: &mut Builder, id: InstId) -> InstId {
     b.convert(id, DType::S32)
 }
 
+/// How many elements a list has at least that has one at `index`, a scalar s64; negative where the index is.
+fn end_of(b: &mut Builder, index: InstId) -> InstId {
+    let index = b.reshape(index, &[]);
+    let index = b.convert(index, DType::S64);
+    let (zero, one) = (b.constant(Tensor::scalar(0i64)), b.constant(Tensor::scalar(1i64)));
+    let (end, is_none) = (b.add(index, one), b.compare(Direction::Lt, index, zero));
+    b.select(is_none, index, end)
+}
+
 /// The first `n` rows of an array, zeros where it has less.
 fn rows(b: &mut Builder, buffer: InstId, n: u64) -> Result<InstId> {
     let mut dims = b.dims(buffer).to_vec();
@@ -229,7 +247,7 @@ fn unbounded(list: &str, node: &str) -> Error {
     );
     Diagnostic::new(Code::DynamicShape, told)
         .note("the list needs room for the largest index, and compiled code has fixed sizes")
-        .help("make the list with its full size and without dynamic_size, or bound the index: tf.minimum(i, N - 1), or a loop with maximum_iterations=N")
+        .help("make the list with its full size and without dynamic_size, or bound the index: tf.minimum(i, N - 1), a loop with maximum_iterations=N, or --rounds LOOP=N")
         .into()
 }
 
@@ -237,7 +255,7 @@ fn unbounded(list: &str, node: &str) -> Error {
 pub(super) fn unbounded_size(list: &str) -> Error {
     let told = format!("the list `{list}` gets a size that nothing bounds before run time");
     Diagnostic::new(Code::DynamicShape, told)
-        .help("bound the size: tf.minimum(n, N), or a loop with maximum_iterations=N")
+        .help("bound the size: tf.minimum(n, N), a loop with maximum_iterations=N, or --rounds LOOP=N")
         .into()
 }
 
@@ -246,12 +264,12 @@ pub(super) fn unbounded_size(list: &str) -> Error {
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
 pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[u64]>) -> Result<Value> {
-    let (Value::UnshapedList { length, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
+    let (Value::UnshapedList { length, now, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
     fits(&all)?;
     let elements = if *length == 0 { Elements::None } else { Elements::Any };
-    let open = open.clone();
-    Ok(Value::List(ListValue { elements, open, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
+    let (open, count) = (open.clone(), now.map(|now| Count { now, most: *length, stale: false }));
+    Ok(Value::List(ListValue { elements, open, count, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }
 
 /// A list of zeros that is otherwise like another.

@@ -37,24 +37,26 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             }
             Value::List(ListValue { open: a.open, ..ListValue::of(cx.b.add(x, y), &a.name) })
         }
-        (Value::List(list), Value::UnshapedList { length, .. })
-        | (Value::UnshapedList { length, .. }, Value::List(list))
+        (Value::List(list), Value::UnshapedList { length, now: None, .. })
+        | (Value::UnshapedList { length, now: None, .. }, Value::List(list))
             if list.count.is_none() && list.room(cx.b) == length =>
         {
             Value::List(list)
         }
         (
-            Value::UnshapedList { length, dtype, name, open },
-            Value::UnshapedList { length: length_2, dtype: dtype_2, .. },
-        ) if length == length_2 && dtype == dtype_2 => Value::UnshapedList { length, dtype, name, open },
+            Value::UnshapedList { length, now, dtype, name, open },
+            Value::UnshapedList { length: length_2, now: now_2, dtype: dtype_2, .. },
+        ) if length == length_2 && now == now_2 && dtype == dtype_2 => {
+            Value::UnshapedList { length, now, dtype, name, open }
+        }
         (Value::Unlike(a), Value::List(list)) | (Value::List(list), Value::Unlike(a))
             if list.count.is_none() && list.room(cx.b) == a.items.len() as u64 =>
         {
             let b = UnlikeList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
             of_two(cx, Value::Unlike(a), Value::Unlike(b))?
         }
-        (Value::Unlike(a), Value::UnshapedList { length, .. })
-        | (Value::UnshapedList { length, .. }, Value::Unlike(a))
+        (Value::Unlike(a), Value::UnshapedList { length, now: None, .. })
+        | (Value::UnshapedList { length, now: None, .. }, Value::Unlike(a))
             if length == a.items.len() as u64 =>
         {
             Value::Unlike(a)
