@@ -109,6 +109,7 @@ impl Whole {
         };
         Ok((id, offset))
     }
+
     /// What `symbol` is in the whole; `None` where nothing asks for it.
     fn symbol(
         &mut self,
