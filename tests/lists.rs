@@ -215,50 +215,56 @@ fn what_a_loop_pushes_has_room_up_to_the_bound() {
     }
 }
 
-/// Sizes inside of a loop are fixed: a list that a loop within it makes longer needs a number of rounds.
+/// What a round asks for is carried out of the loop: `i = i + 1 + n`, the length of a list that a loop within pushes, while `i < n`.
 #[test]
-fn in_a_loop_a_list_needs_a_number_of_rounds() {
-    let (nodes, library) = pushing("at", "AddV2");
-    let inner = node(
-        "inner",
-        "StatelessWhile",
-        "zero n kept row",
-        &[("cond", "func { name: 'less' }"), ("body", "func { name: 'push' }"), ("T", TYPES)],
-    );
-    let args = "input_arg { name: 'i' type: DT_INT32 } input_arg { name: 'n' type: DT_INT32 } input_arg { name: 'row' type: DT_FLOAT }";
-    let outs = args.replace("input_arg", "output_arg").replace("name: '", "name: 'o");
-    let body = |name: &str, result: &str, nodes: &[String]| {
-        let nodes: String = nodes.iter().map(|n| format!("node_def {{ {n} }} ")).collect();
-        format!("function {{ signature {{ name: '{name}' {args} {result} }} {nodes}")
-    };
-    let more = body("more", "output_arg { name: 'o' type: DT_BOOL }", &[node("o", "Less", "i n", &[INT])]);
-    let round = [
-        int("one", 1),
-        int("zero", 0),
-        node("next", "AddV2", "i one:output:0", &[INT]),
-        node("shape", "Const", "", &[("dtype", "type: DT_INT32"), ("value", ROW)]),
-        node("kept", "EmptyTensorList", "shape:output:0 zero:output:0", &[ELEMENT, ("shape_type", "type: DT_INT32")]),
-        inner.replace("input: 'zero'", "input: 'zero:output:0'").replace("input: 'kept'", "input: 'kept:handle:0'"),
-        node("length", "TensorListLength", "inner:output:2", &[]),
-        node("count", "AddV2", "next:z:0 length:length:0", &[INT]),
-    ];
-    let round = body("round", &outs, &round);
-    let library = library.trim_end().trim_end_matches('}').to_string()
-        + &format!("{more} ret {{ key: 'o' value: 'o:z:0' }} }}")
-        + &format!(
-            "{round} ret {{ key: 'oi' value: 'count:z:0' }} ret {{ key: 'on' value: 'n' }} ret {{ key: 'orow' value: 'row' }} }} }}"
-        );
-    let types = "list { type: DT_INT32 type: DT_INT32 type: DT_FLOAT }";
-    let outer = node(
-        "outer",
-        "StatelessWhile",
-        "zero at x",
-        &[("cond", "func { name: 'more' }"), ("body", "func { name: 'round' }"), ("T", types)],
-    );
-    let nodes = [nodes[0].clone(), outer, node("y", "Identity", "outer:0", &[INT])];
+fn a_loop_in_a_loop_has_room_up_to_the_bound() {
+    let (nodes, library) = nested("round");
+    lengths(&nodes, &library, &[], &[(0, Some(0)), (3, Some(4)), (64, Some(65)), (65, None)]);
+    lengths(&nodes, &library, &["--bound", "inner=6"], &[(6, Some(7)), (7, None)]);
+}
+
+/// No call fails in a condition: a list that a loop makes longer there needs a number of rounds.
+#[test]
+fn in_a_condition_a_list_needs_a_number_of_rounds() {
+    let (nodes, library) = nested("more");
     let (compiles, told) = check(&nodes, &library);
     assert!(!compiles, "{told}");
     for part in ["TFA0108", "the list `kept`", "the loop `push`", "maximum_iterations", "--rounds 'push=N'"] {
         assert!(told.contains(part), "{part} is not in\n{told}");
     }
+}
+
+/// A loop `outer` while `i < n`, with the loop `inner` of [`pushing`] in the condition `more` or in the body `round`.
+fn nested(place: &str) -> (Vec<String>, String) {
+    let (nodes, library) = pushing("at", "AddV2");
+    let functions = [("cond", "func { name: 'less' }"), ("body", "func { name: 'push' }"), ("T", TYPES)];
+    let counted = [
+        int("zero", 0),
+        node("shape", "Const", "", &[("dtype", "type: DT_INT32"), ("value", ROW)]),
+        node("kept", "EmptyTensorList", "shape:output:0 zero:output:0", &[ELEMENT, ("shape_type", "type: DT_INT32")]),
+        node("inner", "StatelessWhile", "zero:output:0 n kept:handle:0 row", &functions),
+        node("length", "TensorListLength", "inner:output:2", &[]),
+    ];
+    let by = |name: &str| if name == place { ("length:length:0", &counted[..]) } else { ("i", &[][..]) };
+    let args = "input_arg { name: 'i' type: DT_INT32 } input_arg { name: 'n' type: DT_INT32 } input_arg { name: 'row' type: DT_FLOAT }";
+    let function = |name: &str, outs: &str, own: &[String], rets: &str| {
+        let nodes: String = by(name).1.iter().chain(own).map(|n| format!("node_def {{ {n} }} ")).collect();
+        format!("function {{ signature {{ name: '{name}' {args} {outs} }} {nodes} {rets} }}")
+    };
+    let less =
+        [node("later", "AddV2", &format!("i {}", by("more").0), &[INT]), node("o", "Less", "later:z:0 n", &[INT])];
+    let more = function("more", "output_arg { name: 'o' type: DT_BOOL }", &less, "ret { key: 'o' value: 'o:z:0' }");
+    let next = [
+        int("one", 1),
+        node("next", "AddV2", "i one:output:0", &[INT]),
+        node("count", "AddV2", &format!("next:z:0 {}", by("round").0), &[INT]),
+    ];
+    let outs = args.replace("input_arg", "output_arg").replace("name: '", "name: 'o");
+    let rets = "ret { key: 'oi' value: 'count:z:0' } ret { key: 'on' value: 'n' } ret { key: 'orow' value: 'row' }";
+    let round = function("round", &outs, &next, rets);
+    let library = library.trim_end().trim_end_matches('}').to_string() + &more + &round + "}";
+    let types = "list { type: DT_INT32 type: DT_INT32 type: DT_FLOAT }";
+    let functions = [("cond", "func { name: 'more' }"), ("body", "func { name: 'round' }"), ("T", types)];
+    let outer = node("outer", "StatelessWhile", "zero at x", &functions);
+    (vec![nodes[0].clone(), outer, node("y", "Identity", "outer:0", &[INT])], library)
 }

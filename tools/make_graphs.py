@@ -355,8 +355,8 @@ def growing_lists(x, at):
 
 @graph(("x", f32, (3,)), ("length", i32, (2,)))
 def open_rounds(x, length):
-    """Lists that grow in loops whose rounds only values tell, forwards, backwards and as a stack of what is to be done, with gradients;
-    lists of a length that is fed. Nothing bounds them: there is room for what the caller allows."""
+    """Lists that grow in loops whose rounds only values tell, forwards, backwards, in loops of others and as a stack of what is to be
+    done, with gradients; lists of a length that is fed. Nothing bounds them: there is room for what the caller allows."""
     number = tf.reduce_sum(length) + 7
     raw = tf.raw_ops
 
@@ -386,9 +386,14 @@ def open_rounds(x, length):
         rows = rows.stack()
         loss = tf.reduce_sum(grown) + tf.reduce_sum(last) + tf.reduce_sum(rows)
 
+    def longest(i, most):
+        steps = tf.while_loop(lambda _, n, *__: n != 1, collatz, (0, number + i, tf.TensorArray(tf.int32, 0, dynamic_size=True)))[2]
+        return i + 1, tf.maximum(most, tf.cond(i > 0, lambda: steps.size(), lambda: 0))
+
+    most = tf.while_loop(lambda i, _: i < length[0] + 3, longest, (0, 0))[1]
     at = length[1] * length[1]
     far = tf.TensorArray(tf.float32, 1, dynamic_size=True, element_shape=[3]).write(at, x)
-    return steps, total, rows, loss, tape.gradient(loss, x), far.size(), far.read(at)
+    return steps, total, rows, loss, tape.gradient(loss, x), most, far.size(), far.read(at)
 
 
 @graph(("zeros", f32, (4, 6)), ("x", f32, (6, 3)), ("ids", i32, (7,)))

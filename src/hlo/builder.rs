@@ -68,7 +68,10 @@ pub struct Builder {
     error: Option<String>,
     assumed: Assumed,
     found: Vec<Found>,
-    claims: Vec<Claim>,
+    /// Those of each open computation, outermost first.
+    claims: Vec<Vec<Claim>>,
+    /// How many of the open computations, from the entry on, have their claims carried to it.
+    carrying: usize,
     /// How many replicas the collectives so far are among.
     replicas: Option<u64>,
     /// Given to each new instruction.
@@ -92,6 +95,7 @@ impl Builder {
             assumed: Assumed::default(),
             found: Vec::new(),
             claims: Vec::new(),
+            carrying: 1,
             replicas: None,
             metadata: Metadata::default(),
         };
@@ -100,6 +104,7 @@ impl Builder {
     }
     /// Opens a nested computation; ids of the outer one are of no use until [`Builder::end`].
     pub fn begin(&mut self, name: &str) {
+        self.claims.push(Vec::new());
         self.open.push(Computation {
             name: name.to_string(),
             insts: IdVec::new(),
@@ -110,6 +115,7 @@ impl Builder {
     /// Closes the innermost computation.
     pub fn end(&mut self, root: InstId) -> CompId {
         let mut comp = self.open.pop().expect("begin and end come in pairs");
+        self.claims.pop();
         comp.root = root;
         comp.name = format!("{}.{}", comp.name, self.module.comps.len());
         self.module.comps.push(comp)
@@ -117,6 +123,7 @@ impl Builder {
     /// Closes the innermost computation and forgets it.
     pub fn abandon(&mut self) {
         self.open.pop();
+        self.claims.pop();
     }
     /// The depth of open computations, for unwinding to after an error.
     pub fn depth(&self) -> usize {
@@ -180,22 +187,35 @@ impl Builder {
     pub fn bound(&self, node: &str) -> u64 {
         self.assumed.bounds.of(node)
     }
-    /// Lets calls fail that ask for more than a node has room for.
+    /// Lets calls fail that ask for more than a node has room for. Those of the entry count; what an inner computation asks for is
+    /// carried out of it by who opened it.
     pub fn claim(&mut self, claim: Claim) {
-        self.claims.push(claim);
+        if let Some(claims) = self.claims.last_mut() {
+            claims.push(claim);
+        }
     }
-    /// What a call asks for, in the order in which it was met.
+    /// What the innermost open computation asks for, in the order in which it was met.
     pub fn claims(&self) -> &[Claim] {
-        &self.claims
+        self.claims.last().map_or(&[], Vec::as_slice)
+    }
+    /// Whether claims of the innermost open computation get to the entry.
+    pub fn carries(&self) -> bool {
+        self.carrying == self.open.len()
+    }
+    /// Says of how many open computations claims are carried to the entry, and gives back of how many they were.
+    pub fn carry(&mut self, count: usize) -> usize {
+        std::mem::replace(&mut self.carrying, count)
     }
     /// How many sizes and claims there are: what [`Builder::forget`] goes back to.
     pub fn said(&self) -> (usize, usize) {
-        (self.found.len(), self.claims.len())
+        (self.found.len(), self.claims().len())
     }
     /// Forgets the sizes and claims that came since [`Builder::said`] gave these numbers, where another way is taken from there.
     pub fn forget(&mut self, (found, claims): (usize, usize)) {
         self.found.truncate(found);
-        self.claims.truncate(claims);
+        if let Some(own) = self.claims.last_mut() {
+            own.truncate(claims);
+        }
     }
     /// The first error since the last call, if any.
     pub fn take_error(&mut self) -> Option<String> {

@@ -1,11 +1,12 @@
 //! Calls and branches: functions of the library, inlined or as computations.
+use super::carried;
 use super::flat::Form;
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Scope, Slot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
-use crate::hlo::{CompId, InstId, Op};
+use crate::hlo::{Claim, CompId, InstId, Op};
 use crate::ops::{Calls, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -142,6 +143,28 @@ impl<'p> Walker<'p> {
 
     /// A `conditional` over functions; constant arguments are made anew in each branch.
     fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
+        self.conditional_asking(index, branches, args, &[])
+    }
+
+    /// What a call asks for in branch `i`, and 0 in place of what it asks for in others.
+    fn asked_by_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
+        let mut own = self.b.claims().to_vec().into_iter();
+        let mut values = self.nothing_asked(asked.len());
+        for (value, _) in values.iter_mut().zip(asked).filter(|(_, (branch, _))| *branch == i) {
+            *value = own.next().map_or_else(|| value.clone(), |claim| Value::Array(claim.value));
+        }
+        values
+    }
+
+    /// The same where branches ask for something, each claim with its branch.
+    fn conditional_asking(
+        &mut self,
+        index: InstId,
+        branches: &[&FuncRef],
+        args: &[Value],
+        asked: &[(usize, Claim)],
+    ) -> Result<Vec<Slot>> {
+        let (count, mut found) = (args.len(), Vec::new());
         let reached = self.reach(branches, args)?;
         let args = [args, &self.handed(&reached)?].concat();
         let border = self.border(&args, |_| true);
@@ -151,11 +174,12 @@ impl<'p> Walker<'p> {
         let mut blocked = false;
         for (i, branch) in branches.iter().enumerate() {
             let values = self.enter(&branch.name, &border.forms, &border.ranges);
-            let Some(out) = self.call_with(branch, &values, &reached)? else {
+            let Some(out) = self.carrying(|w| w.call_with(branch, &values, &reached))? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
             };
+            found.extend(self.b.claims().iter().map(|claim| (i, claim.clone())));
             let out = self.without_unchanged(out, &reached)?;
             let want = match results {
                 Some(forms) => forms,
@@ -164,7 +188,8 @@ impl<'p> Walker<'p> {
             if want.len() != out.len() {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
             }
-            let root = self.pack(&out, &want, "the branches' result")?;
+            let left = [out, self.asked_by_branch(i, asked)].concat();
+            let root = self.pack(&left, &[&want[..], &carried::forms(asked.len())].concat(), "the branches' result")?;
             comps.push(self.b.end(root));
             results = Some(want);
         }
@@ -172,10 +197,16 @@ impl<'p> Walker<'p> {
         if blocked {
             return Ok(vec![None; self.function(&branches[0].name)?.rets.len()]);
         }
+        if found.len() > asked.len() {
+            return self.conditional_asking(index, branches, &args[..count], &found);
+        }
         let operand = self.pack(&args, &border.forms, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
-        let mut out = self.unpack(tuple, &results);
+        let mut out = self.unpack(tuple, &[&results[..], &carried::forms(asked.len())].concat());
+        let values = out.split_off(results.len());
+        let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
+        self.carry_out(&asked, &values);
         let after = out.split_off(out.len() - self.handed(&back)?.len());
         self.take_back(&back, &after)?;
         Ok(out.into_iter().map(Some).collect())
@@ -195,7 +226,7 @@ impl<'p> Walker<'p> {
         }
         for branch in others {
             let values = self.enter("probe", &border.forms, &border.ranges);
-            let out = self.call_with(branch, &values, reached);
+            let out = self.carrying(|w| w.call_with(branch, &values, reached));
             let found = out.and_then(|out| out.map(|out| self.without_unchanged(out, reached)).transpose());
             let found = found.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect::<Vec<_>>()));
             self.b.abandon();

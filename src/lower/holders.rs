@@ -145,7 +145,8 @@ impl Walker<'_> {
         self.enter_state(&mut own, &reached.variables);
         let rets = &self.function(&f.name)?.rets;
         let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
-        let results = self.call_for(&f.name, &f.attrs, own.into_iter().map(Some).collect(), &targets);
+        let own = own.into_iter().map(Some).collect();
+        let results = self.carrying(|w| w.call_for(&f.name, &f.attrs, own, &targets));
         (self.store, self.holders) = (store, holders);
         self.errors.truncate(errors);
         results
@@ -153,7 +154,7 @@ impl Walker<'_> {
 
     /// The forms of what [`Walker::call_with`] gives on the values of an open computation, which is left.
     pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &Reached) -> Result<Option<Vec<Form>>> {
-        let out = self.call_with(f, values, reached);
+        let out = self.carrying(|w| w.call_with(f, values, reached));
         let forms = out.map(|out| out.map(|out| out.iter().map(|v| self.form(v)).collect()));
         self.b.abandon();
         forms

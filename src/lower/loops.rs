@@ -1,11 +1,12 @@
 //! `While` as one HLO loop over a tuple.
+use super::carried;
 use super::flat::Form;
 use super::holders::Reached;
 use super::rounds::Border;
 use super::walker::{Slot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::{Asked, Claim, InstId, Op, Shape};
+use crate::hlo::{Asked, Claim, CompId, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
 use crate::ops::{self, Value, list};
@@ -29,6 +30,28 @@ struct Loop<'a> {
     growth: Vec<Growth>,
     /// How many rounds lists have room for where nothing tells how many there are; a call that takes more fails.
     allowed: Option<u64>,
+}
+
+/// What goes behind the state of a loop.
+struct Beside {
+    /// After how many rounds the loop ends at the latest, where a counter is there to end it.
+    most: Option<u64>,
+    /// What the body asks for: the most of all rounds is there.
+    asked: Vec<Claim>,
+}
+
+impl Beside {
+    /// The forms of the state and of what is behind it.
+    fn forms(&self, border: &Border) -> Vec<Form> {
+        let counter = self.most.map(|_| Form::Array(Shape::array(DType::S64, Vec::new())));
+        border.forms.iter().cloned().chain(counter).chain(carried::forms(self.asked.len())).collect()
+    }
+
+    /// Ranges of the parts of the state, and none of what is behind it.
+    fn ranges(&self, of_state: &[Option<Range>]) -> Vec<Option<Range>> {
+        let behind = usize::from(self.most.is_some()) + self.asked.len();
+        [of_state, &vec![None; behind]].concat()
+    }
 }
 
 /// How a list grows from round to round.
@@ -170,48 +193,61 @@ impl Walker<'_> {
     /// Where the user says how many rounds there are at most, a counter goes behind the state, which ends the loop as TensorFlow's
     /// `maximum_iterations` does; so it does where that many are allowed, and a call that would go on then fails.
     fn emit_loop(&mut self, this: &Loop, border: &Border) -> Result<Option<Vec<Value>>> {
-        let most = self.rounds_told(this.body).or(this.allowed);
-        let counter = most.map(|_| Form::Array(Shape::array(DType::S64, Vec::new())));
-        let forms: Vec<Form> = border.forms.iter().cloned().chain(counter).collect();
-        let with_counter = |ranges: &[Option<Range>]| [ranges, if most.is_some() { &[None] } else { &[] }].concat();
-        let mut values = self.enter(&this.cond.name, &forms, &with_counter(&border.ranges));
-        let count = most.and_then(|most| Some((most, values.pop()?)));
-        let test = self.call_with(this.cond, &values, &this.reached)?;
-        let cond_comp = match test.as_ref().and_then(|results| results.first()) {
-            Some(test) => {
-                let mut root = self.truth(test)?;
-                if let Some((most, Value::Array(count))) = count {
-                    let most = self.b.constant(Tensor::scalar(i64::try_from(most).unwrap_or(i64::MAX)));
-                    let more = self.b.compare(Direction::Lt, count, most);
-                    root = self.b.binary(ScalarOp::And, root, more);
-                }
-                Some(self.b.end(root))
-            }
-            _ => {
-                self.b.abandon();
-                None
-            }
-        };
-        let mut values = self.enter(&this.body.name, &forms, &with_counter(&border.inside));
-        let count = most.and_then(|_| values.pop());
-        let after = self.call_with(this.body, &values, &this.reached)?;
-        let (Some(cond), Some(mut after)) = (cond_comp, after) else { return Ok(None) };
-        if let Some(Value::Array(count)) = count {
-            let one = self.b.constant(Tensor::scalar(1i64));
-            after.push(Value::Array(self.b.add(count, one)));
-        }
-        let root = self.pack(&after, &forms, "loop variable")?;
-        let body = self.b.end(root);
+        let mut beside = Beside { most: self.rounds_told(this.body).or(this.allowed), asked: Vec::new() };
+        let Some((cond, body)) = self.computations(this, border, &mut beside)? else { return Ok(None) };
         let mut init = this.init.clone();
-        init.extend(most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
+        init.extend(beside.most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
+        init.extend(self.nothing_asked(beside.asked.len()));
+        let forms = beside.forms(border);
         let state = self.pack(&init, &forms, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
         let mut values = self.unpack(end, &forms);
-        let counted = values.split_off(border.forms.len());
-        if let (Some(most), Some(Value::Array(rounds))) = (this.allowed, counted.first()) {
+        let mut behind = values.split_off(border.forms.len());
+        self.carry_out(&beside.asked, &behind.split_off(usize::from(beside.most.is_some())));
+        if let (Some(most), Some(Value::Array(rounds))) = (this.allowed, behind.first()) {
             self.claim_rounds(this, &values, *rounds, most)?;
         }
         Ok(Some(values))
+    }
+
+    /// The condition and the body; what the body asks for goes beside the state. `None` where a diagnostic says why there is no loop.
+    fn computations(&mut self, this: &Loop, border: &Border, beside: &mut Beside) -> Result<Option<(CompId, CompId)>> {
+        let cond = self.condition(this, border, beside)?;
+        let forms = beside.forms(border);
+        let mut values = self.enter(&this.body.name, &forms, &beside.ranges(&border.inside));
+        let mut behind = values.split_off(border.forms.len());
+        let after = self.carrying(|w| w.call_with(this.body, &values, &this.reached))?;
+        let (Some(cond), Some(mut after)) = (cond, after) else { return Ok(None) };
+        if self.b.claims().len() > beside.asked.len() {
+            beside.asked = self.b.claims().to_vec();
+            self.b.abandon();
+            return self.computations(this, border, beside);
+        }
+        let asked = behind.split_off(usize::from(beside.most.is_some()));
+        if let Some(Value::Array(count)) = behind.pop() {
+            let one = self.b.constant(Tensor::scalar(1i64));
+            after.push(Value::Array(self.b.add(count, one)));
+        }
+        after.extend(self.most_asked(&asked));
+        let root = self.pack(&after, &forms, "loop variable")?;
+        Ok(Some((cond, self.b.end(root))))
+    }
+
+    fn condition(&mut self, this: &Loop, border: &Border, beside: &Beside) -> Result<Option<CompId>> {
+        let mut values = self.enter(&this.cond.name, &beside.forms(border), &beside.ranges(&border.ranges));
+        let behind = values.split_off(border.forms.len());
+        let test = self.call_with(this.cond, &values, &this.reached)?;
+        let Some(test) = test.as_ref().and_then(|results| results.first()) else {
+            self.b.abandon();
+            return Ok(None);
+        };
+        let mut root = self.truth(test)?;
+        if let (Some(most), Some(Value::Array(count))) = (beside.most, behind.first()) {
+            let most = self.b.constant(Tensor::scalar(i64::try_from(most).unwrap_or(i64::MAX)));
+            let more = self.b.compare(Direction::Lt, *count, most);
+            root = self.b.binary(ScalarOp::And, root, more);
+        }
+        Ok(Some(self.b.end(root)))
     }
 
     /// Lets calls fail in which a loop, ended after `most` rounds at the latest, would go on from these values.

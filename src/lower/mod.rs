@@ -1,6 +1,7 @@
 //! TensorFlow graph to HLO: walks the nodes in topological order and calls the row of each.
 mod access;
 mod call_module;
+mod carried;
 mod flat;
 mod functions;
 mod holders;

@@ -14,20 +14,22 @@ use crate::ops::{Store, Value};
 /// one another, so that time grows faster than their number.
 const MOST_ROUNDS: usize = 64;
 
-/// A place in the entry computation, and what was known there.
+/// A place in the open computation, and what was known there.
 struct Mark {
     store: Store,
     holders: Holders,
     ranges: Ranges,
     errors: usize,
     said: (usize, usize),
+    depth: usize,
 }
 
 impl Walker<'_> {
     /// The final values of a loop's variables: of a loop of HLO; where its body has sizes that values say, of written rounds; else of a
     /// loop whose lists have room for as many rounds as the caller allows.
     pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
-        if self.b.depth() > 1 {
+        let (is_entry, may_be_allowed) = (self.b.depth() == 1, self.resizes && self.rounds_told(body).is_none());
+        if !is_entry && !(may_be_allowed && self.b.carries()) {
             return self.one_loop(cond, body, args, None);
         }
         let mark = self.mark();
@@ -37,11 +39,11 @@ impl Walker<'_> {
         }
         let told = self.errors.split_off(mark.errors);
         self.return_to(&mark);
-        if let Some(values) = self.rounds(cond, body, args.clone())? {
+        if is_entry && let Some(values) = self.rounds(cond, body, args.clone())? {
             return Ok(values);
         }
         self.return_to(&mark);
-        if self.resizes && self.rounds_told(body).is_none() {
+        if may_be_allowed {
             let allowed = self.b.bound(&self.b.metadata.op_name);
             let bounded = self.one_loop(cond, body, args, Some(allowed));
             if !self.is_refused(&bounded, &mark, |_| true) {
@@ -55,12 +57,12 @@ impl Walker<'_> {
 
     fn mark(&self) -> Mark {
         let (store, holders, ranges) = (self.store.clone(), self.holders.clone(), self.ranges.clone());
-        Mark { store, holders, ranges, errors: self.errors.len(), said: self.b.said() }
+        Mark { store, holders, ranges, errors: self.errors.len(), said: self.b.said(), depth: self.b.depth() }
     }
 
-    /// Goes back to where the entry was then, to lower a loop in another way.
+    /// Goes back to where the computation was then, to lower a loop in another way.
     fn return_to(&mut self, mark: &Mark) {
-        while self.b.depth() > 1 {
+        while self.b.depth() > mark.depth {
             self.b.abandon();
         }
         (self.store, self.holders) = (mark.store.clone(), mark.holders.clone());

@@ -1,0 +1,56 @@
+//! What a call asks for inside of loops and branches, carried out of them to where a call can fail.
+//!
+//! A claim is a value of the computation in which it stands. Where that is the body of a loop, one more part of the state holds the most
+//! that any round asked for; a branch leaves it as one more result, and the other branches leave 0. What a computation asks for is known
+//! when it was lowered: one that asks for something is lowered again, with room for it.
+use super::flat::Form;
+use super::walker::Walker;
+use crate::hlo::{Claim, Shape};
+use crate::ops::Value;
+use crate::scalar::ScalarOp;
+use crate::tensor::{DType, Tensor};
+
+/// The forms of so many claims.
+pub(super) fn forms(count: usize) -> Vec<Form> {
+    vec![Form::Array(Shape::array(DType::S32, [])); count]
+}
+
+impl Walker<'_> {
+    /// What `lowered` makes in a computation that was just opened, out of which claims are carried.
+    pub fn carrying<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
+        let depth = self.b.depth();
+        let before = self.b.carry(depth);
+        if before + 1 != depth {
+            // nor are they from where it was opened
+            self.b.carry(before);
+        }
+        let made = lowered(self);
+        self.b.carry(before);
+        made
+    }
+
+    /// That nothing was asked for yet, for so many claims.
+    pub fn nothing_asked(&mut self, count: usize) -> Vec<Value> {
+        (0..count).map(|_| Value::Array(self.b.constant(Tensor::scalar(0i32)))).collect()
+    }
+
+    /// The most that was asked for before and is by the open computation.
+    pub fn most_asked(&mut self, before: &[Value]) -> Vec<Value> {
+        let own = self.b.claims().to_vec();
+        let mut most = Vec::with_capacity(own.len());
+        for (claim, before) in own.iter().zip(before) {
+            let Value::Array(before) = *before else { continue };
+            most.push(Value::Array(self.b.binary(ScalarOp::Maximum, before, claim.value)));
+        }
+        most
+    }
+
+    /// Claims of a computation within as ones of the open computation, where they have these values.
+    pub fn carry_out(&mut self, claims: &[Claim], values: &[Value]) {
+        for (claim, value) in claims.iter().zip(values) {
+            if let Value::Array(value) = *value {
+                self.b.claim(Claim { value, ..claim.clone() });
+            }
+        }
+    }
+}
