@@ -3,6 +3,7 @@
 //! A [`Module`] is a list of [`Computation`]s, one of them the entry; a computation is an arena of [`Inst`]ructions, each an
 //! [`Op`] with operands and a result [`Shape`]. Operands need not stand before their users in the arena: walk
 //! [`Computation::post_order`]. Values are immutable; a pass makes new instructions and redirects users.
+pub mod actual;
 pub mod attrs;
 mod builder;
 mod fold;

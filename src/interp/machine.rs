@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::operands::{Operands, invalid, unsupported};
 use super::rank::Rank;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, infer};
+use crate::hlo::{CompId, Computation, Inst, InstId, Literal, Module, Op, Shape, actual, infer};
 use crate::tensor::element_count;
 
 /// Calls nest at most this deep, so that the stack holds.
@@ -153,6 +153,14 @@ impl<'a> Machine<'a> {
         }
         values[plan.root.0 as usize].take().ok_or_else(|| invalid("the root has no value"))
     }
+    /// The instruction that `inst` is for arrays of fewer elements than are declared, where its attributes name sizes.
+    fn resized(&self, comp: &Computation, inst: &Inst, operands: Operands) -> Option<Inst> {
+        let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &comp[o].shape).collect();
+        let actual: Vec<Shape> = operands.0.iter().map(|&value| infer::literal_shape(value)).collect();
+        let actual: Vec<&Shape> = actual.iter().collect();
+        let (op, shape) = actual::resized(inst, &declared, &actual, self.module)?;
+        Some(Inst { op, shape, ..inst.clone() })
+    }
     /// Runs one instruction and checks that its value has the shape that it declares.
     pub(super) fn step(
         &self,
@@ -170,10 +178,11 @@ impl<'a> Machine<'a> {
         }
         self.charge(work)?;
         let short = inst.operands.iter().zip(operands.0).any(|(&o, value)| !fits(value, &comp[o].shape, false));
-        if short && !takes_short(&inst.op) {
+        let resized = if short { self.resized(comp, inst, operands) } else { None };
+        if short && resized.is_none() && !takes_short(&inst.op) {
             return Err(unsupported("an operand of less than its bound"));
         }
-        let value = (self.value)(self, comp, inst, operands, args)?;
+        let value = (self.value)(self, comp, resized.as_ref().unwrap_or(inst), operands, args)?;
         let may_be_short =
             short || matches!(inst.op, Op::SetDimensionSize(_) | Op::Parameter(_)) || has_calls(&inst.op);
         if fits(&value, &inst.shape, may_be_short) {
@@ -208,7 +217,6 @@ fn takes_short(op: &Op) -> bool {
         op,
         Op::Elementwise(_)
             | Op::Broadcast(_)
-            | Op::Reshape
             | Op::Pad(_)
             | Op::Transpose(_)
             | Op::Reverse(_)

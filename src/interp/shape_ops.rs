@@ -42,17 +42,7 @@ pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     if n == shape.elements() {
         return Ok(x.with_dims(shape.dims.clone()));
     }
-    // An array of less than its bound: the one bounded dimension takes what is left.
-    let bounded: Vec<usize> = (0..shape.rank()).filter(|&i| shape.dynamic.get(i) == Some(&true)).collect();
-    let others = |axis: usize| (0..shape.rank()).filter(|&i| i != axis).map(|i| shape.dims[i]).product::<u64>();
-    match bounded[..] {
-        [axis] if others(axis) > 0 && n.is_multiple_of(others(axis)) && n / others(axis) <= shape.dims[axis] => {
-            let mut dims = shape.dims.clone();
-            dims[axis] = n / others(axis);
-            Ok(x.with_dims(dims))
-        }
-        _ => Err(invalid(format!("reshape of {x:?} to {shape}"))),
-    }
+    Err(invalid(format!("reshape of {x:?} to {shape}")))
 }
 
 /// The permutation from row-major order to the memory order of `shape`'s layout; `None` where they are the same.

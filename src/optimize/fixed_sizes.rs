@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::rewrite::Changed;
 use crate::diag::Result;
 use crate::hlo::attrs::SliceDim;
-use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, infer};
+use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Literal, Metadata, Module, Op, Shape, actual, infer};
 use crate::tensor::Tensor;
 
 /// Gives arrays the sizes that constants say they have, where that is known of all that a computation makes of them and changes neither
@@ -13,45 +13,106 @@ use crate::tensor::Tensor;
 pub fn fixed_sizes(module: &mut Module) -> Result<Changed> {
     let mut changed = Changed::No;
     for id in super::rewrite::editable(module) {
-        if let Some(fixed) = Fixing::new(module, id).comp() {
-            module.comps[id] = fixed;
+        if !module.comps[id].insts.values().any(|i| matches!(i.op, Op::SetDimensionSize(_))) {
+            continue;
+        }
+        let mut made = module.clone();
+        if let Some(fixed) = Fixing::new(&mut made, id).comp() {
+            made.comps[id] = fixed;
+            *module = made;
             changed = Changed::Yes;
         }
     }
     Ok(changed)
 }
 
+/// Calls nest no deeper in what is fixed.
+const MOST_DEPTH: u32 = 16;
+/// A module with more computations gets no further ones, which there are for each call.
+const MOST_COMPUTATIONS: usize = 1 << 12;
+
 /// One computation in the making.
 struct Fixing<'m> {
-    module: &'m Module,
-    old: &'m Computation,
+    module: &'m mut Module,
+    old: Computation,
     new: Computation,
-    /// What stands for an instruction whose array has another size than was declared.
+    /// What stands for an instruction whose array has another size than was declared; a parameter for itself.
     fixed: HashMap<InstId, InstId>,
+    depth: u32,
 }
 
 impl<'m> Fixing<'m> {
-    fn new(module: &'m Module, id: CompId) -> Self {
-        let old = &module.comps[id];
-        Fixing { module, old, new: old.clone(), fixed: HashMap::new() }
+    fn new(module: &'m mut Module, id: CompId) -> Self {
+        let old = module.comps[id].clone();
+        Fixing { module, new: old.clone(), old, fixed: HashMap::new(), depth: 0 }
     }
 
     /// The computation with fixed sizes; `None` where nothing is fixed, or not all that follows from it is known.
     fn comp(mut self) -> Option<Computation> {
-        if !self.old.insts.values().any(|i| matches!(i.op, Op::SetDimensionSize(_))) {
-            return None;
-        }
+        let changed = self.all()?;
+        let root = self.new.root;
+        let is_kept = changed && self.new[root].shape.same(&self.old[self.old.root].shape);
+        is_kept.then_some(self.new)
+    }
+
+    /// Whether anything has another size now; `None` where not all sizes are known.
+    fn all(&mut self) -> Option<bool> {
         let mut changed = false;
-        for id in super::rewrite::live_order(self.old) {
+        for id in super::rewrite::live_order(&self.old) {
             changed |= self.inst(id)?;
         }
-        let root = self.now(self.old.root);
-        if !changed || !self.new[root].shape.same(&self.old[self.old.root].shape) {
+        self.new.root = self.now(self.old.root);
+        super::rewrite::compact(&mut self.new);
+        Some(changed)
+    }
+
+    /// The computation `id` for arguments of these shapes, and the shape of its result.
+    fn called(&mut self, id: CompId, args: &[&Shape]) -> Option<(CompId, Shape)> {
+        let depth = self.depth + 1;
+        if depth > MOST_DEPTH || self.module.comps.len() > MOST_COMPUTATIONS {
             return None;
         }
-        self.new.root = root;
-        super::rewrite::compact(&mut self.new);
-        Some(self.new)
+        let mut callee = Fixing { depth, ..Fixing::new(self.module, id) };
+        if callee.old.params.len() != args.len() {
+            return None;
+        }
+        for (param, &shape) in callee.old.params.clone().into_iter().zip(args) {
+            if !callee.new[param].shape.same(shape) {
+                callee.new.insts[param].shape = shape.clone();
+                callee.fixed.insert(param, param);
+            }
+        }
+        callee.all()?;
+        let made = callee.new;
+        let shape = made[made.root].shape.clone();
+        let is_fixed = !shape.leaves().iter().any(|a| a.dynamic.contains(&true));
+        is_fixed.then(|| (self.module.comps.push(made), shape))
+    }
+
+    /// What a call, a branch or a loop is for operands of these shapes.
+    fn control(&mut self, op: &Op, shapes: &[Shape]) -> Option<(Op, Shape)> {
+        let all: Vec<&Shape> = shapes.iter().collect();
+        match op {
+            Op::Call(callee) => self.called(*callee, &all).map(|(callee, shape)| (Op::Call(callee), shape)),
+            Op::Fusion { comp, kind } => {
+                let (comp, shape) = self.called(*comp, &all)?;
+                Some((Op::Fusion { comp, kind: *kind }, shape))
+            }
+            Op::Conditional(branches) => {
+                let made = branches.iter().zip(all.get(1..)?).map(|(&c, &shape)| self.called(c, &[shape]));
+                let made: Vec<(CompId, Shape)> = made.collect::<Option<_>>()?;
+                let (_, shape) = made.first()?.clone();
+                let alike = made.iter().all(|(_, other)| other.same(&shape));
+                alike.then(|| (Op::Conditional(made.into_iter().map(|(c, _)| c).collect()), shape))
+            }
+            Op::While { cond, body } => {
+                let state = *all.first()?;
+                let (body, next) = self.called(*body, &[state])?;
+                let (cond, _) = self.called(*cond, &[state])?;
+                next.same(state).then_some((Op::While { cond, body }, next))
+            }
+            _ => None,
+        }
     }
 
     fn now(&self, id: InstId) -> InstId {
@@ -60,9 +121,9 @@ impl<'m> Fixing<'m> {
 
     /// Whether another instruction stands for `id` now; `None` where its sizes are not known.
     fn inst(&mut self, id: InstId) -> Option<bool> {
-        let inst = &self.old[id];
+        let inst = &self.old[id].clone();
         let operands: Vec<InstId> = inst.operands.iter().map(|&o| self.now(o)).collect();
-        let is_as_declared = operands == inst.operands;
+        let is_as_declared = !inst.operands.iter().any(|o| self.fixed.contains_key(o));
         let made = match &inst.op {
             Op::SetDimensionSize(axis) => match self.size(operands[1]) {
                 Some(size) => Some(self.first(operands[0], *axis, size)?),
@@ -114,14 +175,27 @@ impl<'m> Fixing<'m> {
 
     /// `inst` on operands of other sizes than were declared; `None` for ops of which it is not known what that does.
     fn again(&mut self, op: &Op, inst: &Inst, mut operands: Vec<InstId>) -> Option<InstId> {
-        let shape = match op {
+        let mut op = op.clone();
+        let shape = match &op {
+            Op::Slice(_) | Op::Reshape | Op::Gather(_) | Op::Scatter { .. } => {
+                let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &self.old[o].shape).collect();
+                let shapes: Vec<&Shape> = operands.iter().map(|&o| &self.new[o].shape).collect();
+                let (resized, shape) = actual::resized(inst, &declared, &shapes, self.module)?;
+                op = resized;
+                shape
+            }
+            Op::Call(_) | Op::Fusion { .. } | Op::Conditional(_) | Op::While { .. } => {
+                let shapes: Vec<Shape> = operands.iter().map(|&o| self.new[o].shape.clone()).collect();
+                let (resized, shape) = self.control(&op, &shapes)?;
+                op = resized;
+                shape
+            }
             Op::Elementwise(_) => {
                 operands = self.alike(operands)?;
                 let declared = inst.shape.as_array()?;
                 let widest = operands.iter().max_by_key(|&&o| self.new.array(o).rank())?;
                 Shape::array(declared.dtype, self.new.array(*widest).dims.clone())
             }
-            Op::Reshape => reshaped(self.new.array(operands[0]), inst.shape.as_array()?)?,
             Op::Broadcast(map) => {
                 let mut shape = inst.shape.as_array()?.clone();
                 for (&axis, &n) in map.iter().zip(&self.new.array(operands[0]).dims) {
@@ -144,14 +218,14 @@ impl<'m> Fixing<'m> {
             | Op::Tuple
             | Op::GetTupleElement(_) => {
                 let shapes: Vec<&Shape> = operands.iter().map(|&o| &self.new[o].shape).collect();
-                infer::infer(op, &shapes, self.module).ok()?
+                infer::infer(&op, &shapes, self.module).ok()?
             }
             _ => return None,
         };
         if shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {
             return None;
         }
-        Some(self.push(op.clone(), operands, shape))
+        Some(self.push(op, operands, shape))
     }
 
     /// Operands of a pointwise op, which takes as many elements as the smallest has.
@@ -175,17 +249,4 @@ impl<'m> Fixing<'m> {
 /// A shape without bounds; `None` where it has some.
 fn plain(shape: &ArrayShape) -> Option<ArrayShape> {
     (!shape.dynamic.contains(&true)).then(|| ArrayShape::new(shape.dtype, shape.dims.clone()))
-}
-
-/// The declared shape of a reshape with the elements that there are: its one bounded dimension takes what is left.
-fn reshaped(from: &ArrayShape, declared: &ArrayShape) -> Option<Shape> {
-    let mut bounded = (0..declared.rank()).filter(|&i| declared.dynamic.get(i) == Some(&true));
-    let (axis, None) = (bounded.next()?, bounded.next()) else { return None };
-    let others = (0..declared.rank()).filter(|&i| i != axis).map(|i| declared.dims[i]).product::<u64>();
-    if others == 0 || !from.elements().is_multiple_of(others) {
-        return None;
-    }
-    let mut dims = declared.dims.clone();
-    dims[axis] = from.elements() / others;
-    Some(Shape::array(declared.dtype, dims))
 }

@@ -226,6 +226,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             }
             "stablehlo.all_to_all" => self.all_to_all(op, &operands),
             "stablehlo.tuple" => Ok(vec![self.b().tuple(&operands)]),
+            "stablehlo.custom_call" if sizes::target(op) == Some("ApproxTopK") => self.approximate_top_k(op, &operands),
             "stablehlo.custom_call" if self.is_surrounding(op) => self.surrounding(op, &operands),
             "stablehlo.custom_call" if !self.functions.header.is_empty() => match self.around(op, &operands)? {
                 Some(results) => Ok(results),

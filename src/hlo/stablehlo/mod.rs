@@ -10,6 +10,7 @@
 //! `print/` writes any module of HLO in the generic form.
 //!
 //! Source: StableHLO's specification and its printed forms.
+mod approximate;
 mod attribute;
 mod attributes;
 mod bytecode;

@@ -92,7 +92,7 @@ impl Converter<'_, '_> {
         Ok(Some(Fixed { op: fixed, operands: operands[..taken].to_vec(), comps }))
     }
     /// The computations that a custom call names.
-    fn called(&mut self, op: &Operation) -> Result<Vec<CompId>> {
+    pub(super) fn called(&mut self, op: &Operation) -> Result<Vec<CompId>> {
         let Some(Attr::List(names)) = op.attr(&["called_computations"]) else { return Ok(Vec::new()) };
         let mut comps = Vec::with_capacity(names.len());
         for name in names {

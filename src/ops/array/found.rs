@@ -146,6 +146,7 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
     cx.check_within(1, &[u64::try_from(count).unwrap_or(0)])?;
     let rows = element_count(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let at = places.len();
     let groups = cx.b.reshape(groups, &[rows]);
     let data = cx.b.reshape(data, &[&[rows], &dims[places.len()..]].concat());
     let mut out = Vec::new();
@@ -155,7 +156,12 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let Compact { places, count, .. } = compact(cx, own)?;
         let size = cx.found(count, rows, "a group")?;
         let places = cx.first(places, size)?;
-        out.push(Value::Array(take_axis(cx, data, places, 0, 0)?));
+        let row = &dims[at..];
+        // rows without elements have nothing to take; an index into them would be into nothing
+        out.push(Value::Array(match row.contains(&0) {
+            true => cx.b.full(cx.b.dtype(data), &[&[size], row].concat(), 0.0),
+            false => take_axis(cx, data, places, 0, 0)?,
+        }));
     }
     Ok(out)
 }
